@@ -10,8 +10,7 @@ from ..design.design import Array
 from ..errors import InputError
 
 # A range of more values, of γ, λ or τ, is refused, because a wrong digit in a range could fill the
-# memory: every value is a row of the results. Doubled, the number would allow results of twice the
-# size.
+# memory: every value is a row of the results.
 MAX_RANGE_VALUES = 100_000
 
 

@@ -32,19 +32,18 @@ class BoundSettings(NamedTuple):
     """Which bounds are tried, and what is taken off them for rounding."""
 
     # Shares of the least eigenvalue of XᵀX that are moved into the perspective (ε < 0). Every share
-    # gives an ellipsoid, and the intervals of all ellipsoids are intersected. Twice as many shares
-    # cost twice the factorisations and narrow the intervals little (measured on data/).
+    # gives an ellipsoid, and the intervals of all ellipsoids are intersected.
     eigenvalue_shares: tuple[float, ...] = (0.9, 0.6, 0.3)
     # Shares of γ that are kept out of the perspective (ε > 0), where XᵀX is singular. Every share
     # gives an ellipsoid; twice as many cost twice the factorisations (measured on data/).
     gamma_shares: tuple[float, ...] = (1e-3, 0.1, 0.5, 0.9)
     # With at most this many open nodes a fold of several rows is bounded as a whole (problem 9),
     # which takes an optimisation for every node and every ε; with more open nodes the fold is
-    # bounded row by row alone. Doubled, the number would let a fold take twice the optimisations.
+    # bounded row by row alone.
     max_joint_nodes: int = 30
     # Relative amount by which every bound is widened for rounding. A square or a difference of two
     # numbers takes at most four roundings of relative error 1.1e-16, and the amount is twice their
-    # sum. Twice the amount would widen the intervals by 1e-15 more.
+    # sum.
     rounding: float = 1e-15
 
 

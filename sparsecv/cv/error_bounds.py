@@ -16,12 +16,10 @@ from ..solvers.kernels.compiled import kernel
 from ..solvers.kernels.envelope import BACKWARD, Fits, ridge_objective
 
 # Sums of floating-point numbers are off by at most this share of the sum of their absolute values;
-# some thousand terms would be needed to reach it. Doubled, bounds on the CV error are wider by
-# another 1e-12 of their value.
+# some thousand terms would be needed to reach it.
 SUMS = 1e-12
 # Stands for an error of coefficients without any bound. It is finite, so that a held-out row of
-# zeros keeps the prediction 0, and so large that its square exceeds any objective. Doubled, nothing
-# changes.
+# zeros keeps the prediction 0, and so large that its square exceeds any objective.
 UNBOUNDED = 1e200
 
 

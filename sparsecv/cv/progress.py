@@ -8,8 +8,7 @@ from ..solvers.core.limits import Limits
 
 # A function that takes what is being done, the number of units done and the number of all units.
 Report = Callable[[str, int, int], None]
-# A stage reports the time left once it has run for this many seconds. Doubled, stages of one to two
-# seconds report no time.
+# A stage reports the time left once it has run for this many seconds.
 MIN_SECONDS_TIMED = 1.0
 
 

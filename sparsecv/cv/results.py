@@ -21,12 +21,10 @@ Array = NDArray[np.float64]
 # caused the difference. Two errors in a comparison may each be off by as much, so that the least
 # error counts as proved where no lower bound is below it by more than twice this share (here, in
 # prove and in selection/choice). The ledger also takes a proved support in place of a fold's answer
-# only where that lowers the training objective by more than this share. Doubled, the number would
-# also tie errors that differ by 2e-9 of their value.
+# only where that lowers the training objective by more than this share.
 TIE = 1e-9
 # A bound that differs from the estimate by more than this factor is not shown, in tables or plots;
-# it still counts in every comparison. Doubled, the factor would also show bounds up to 4 times, or
-# down to a quarter of, the estimate.
+# it still counts in every comparison.
 MAX_BOUND_RATIO = 2.0
 
 

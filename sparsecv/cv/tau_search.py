@@ -37,7 +37,7 @@ from .shared_tree import PROOF_GAP, SharedTree, rows_left_out, solve_problem
 
 # With fewer folds than this every fold has relaxations of its own and no tree of all rows is
 # searched for the folds: its bounds are too weak for a fold that leaves out more than an eighth of
-# the rows. Doubled, 8 to 15 folds would lose the shared tree.
+# the rows.
 MIN_FOLDS_SHARING = 8
 
 

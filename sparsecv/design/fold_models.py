@@ -13,7 +13,7 @@ from ..errors import InputError, is_number
 
 Array = NDArray[np.float64]
 # Intervals are computed for so many rows at a time that their (rows × held-out rows) numbers take
-# at most this many numbers, 32 MB. Doubled, the number takes 64 MB.
+# at most this many numbers, 32 MB.
 MAX_NUMBERS_AT_A_TIME = 4_000_000
 
 

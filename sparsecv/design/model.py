@@ -12,8 +12,7 @@ from ..solvers.core.result import relative_gap
 from .design import Array, Design
 
 # The gap of a training objective is not shown where it is at least this large, as the lower bound
-# then says little; 1 is the gap of the trivial bound 0. Doubled, every gap would be shown. The
-# value was chosen.
+# then says little; 1 is the gap of the trivial bound 0. The value was chosen.
 MAX_SHOWN_GAP = 0.75
 
 

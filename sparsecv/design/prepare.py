@@ -29,30 +29,25 @@ from .moments import FoldMoments, fold_moments
 
 # A table of numbers that takes more than this many bytes (8 for every number, response included) is
 # not held in memory but read once, block by block, and only the moments of its folds are kept.
-# Doubled, the value would double the memory that a command may take for the rows.
 IN_MEMORY_BYTES = 200_000_000
 # A table whose rows are all needed at once (leave-one-out, weights) is held in memory up to this
 # many bytes; elsewhere so are the moments of all folds together, 8 (p + 1)² bytes a fold. A larger
-# table (``_all_rows``), or more folds (``_fold_moments``), are refused. Doubled, the value would
-# let a command take twice the memory.
+# table (``_all_rows``), or more folds (``_fold_moments``), are refused.
 MAX_HELD_BYTES = 1_500_000_000
 # Where the protocol has no intercept, so that nothing is centred, a column is refused, be it a
 # feature or the response, whose mean exceeds this many times its standard deviation, both over all
 # rows: CV errors would keep fewer than six correct digits. Columns of a single value are not
 # refused for it. The only use is in ``_moment_design``, for tables that are read block by block; a
-# table that is held in memory is not tested. Doubled, the value would accept CV errors whose
-# relative rounding error is twice as large.
+# table that is held in memory is not tested.
 MAX_MEAN_IN_SPREADS = 1e9
 
 
 class ReadingSpeed(NamedTuple):
     """The speed of one core of the year 2020, measured; only announced seconds depend on it."""
 
-    # Numbers that a core reads from Parquet, sorts by fold and centres. Twice the value nearly
-    # halves the announced seconds for tables of few columns.
+    # Numbers that a core reads from Parquet, sorts by fold and centres.
     numbers_per_second: float = 1.5e7
-    # Products of two entries of a row that a core adds to moments. Twice the value nearly halves
-    # the announced seconds for tables of more than a thousand columns.
+    # Products of two entries of a row that a core adds to moments.
     products_per_second: float = 1e10
 
 

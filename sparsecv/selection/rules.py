@@ -15,9 +15,9 @@ from ..errors import InputError
 from ..solvers.leaps.all_sizes import TREE_ONLY
 from .partial_errors import checked_partition
 
-# The rule stability refuses more rows than this, summed over all pairs of folds, which is
-# n k (k − 1) / 2 with k folds and n rows: a model without each pair predicts every row, so this
-# many losses, of one γ and τ, take 200 MB. Doubled, the number takes 400 MB.
+# The rule stability refuses more rows than this, summed over all pairs of folds, which is n k (k −
+# 1) / 2 with k folds and n rows: a model without each pair predicts every row, so this many losses,
+# of one γ and τ, take 200 MB.
 MAX_ROWS_OF_PAIRS = 25_000_000
 
 

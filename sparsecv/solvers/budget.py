@@ -22,7 +22,7 @@ from .core.result import Proof, Status, Work, relative_gap, worst
 from .leaps.all_sizes import best_subsets
 
 # Nodes of the first tree of all sizes of a response, which gives every size a support and a bound:
-# about 20 ms. Doubled, more sizes are proved before any is searched for alone.
+# about 20 ms.
 FIRST_NODES = 200_000
 
 

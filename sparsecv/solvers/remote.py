@@ -17,7 +17,7 @@ from .kernels.compiled import compiled_elsewhere, seconds_compiling
 _flags: dict[str, StopFlag] = {}  # of the runs that have had units in this process
 _lock = threading.Lock()
 # Runs whose stop flag a worker keeps; with more runs the flags of the oldest runs are forgotten, so
-# that their units can no longer be stopped early. Doubled, a worker keeps 64 small objects more.
+# that their units can no longer be stopped early.
 MAX_FLAGS = 64
 
 

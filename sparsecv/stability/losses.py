@@ -15,7 +15,6 @@ from ..errors import InputError
 Array = NDArray[np.float64]
 # The loss "log" replaces smaller probabilities by this one, so that a label of probability 0 has
 # the loss −log 1e-15 = 34.5. A label that the training rows lack has this probability, too.
-# Doubled, the value takes 0.7 off this largest loss.
 MIN_PROBABILITY = 1e-15
 
 

@@ -79,13 +79,12 @@ class Faults:
     """
 
     # A message describes the faults of at most this many columns and counts the other columns at
-    # fault. Twice the number would make the longest messages twice as long.
+    # fault.
     max_columns = 8
-    # A message names at most this many rows of a column and counts all rows at fault. Twice the
-    # number would name twice as many.
+    # A message names at most this many rows of a column and counts all rows at fault.
     max_rows = 5
     # Readers pass at most this many cells of a text column, which decide how a message describes
-    # the column. Twice the number takes twice as long and rarely changes the description.
+    # the column.
     max_cells = 1000
 
     def __init__(

@@ -33,7 +33,7 @@ class ParquetFile(ArrowFile):
 
     _schema: Any
     # Arrow reads a column through a buffer of this many bytes, where it would otherwise read whole
-    # row groups into memory. Twice the number doubles the memory of the buffers.
+    # row groups into memory.
     buffer_bytes = 1 << 16
     max_columns_at_once = 8
 

@@ -59,8 +59,7 @@ class TextFile(ArrowFile):
     Raises InputError: The file cannot be read, is no text, or has no header line.
     """
 
-    # Arrow parses a text in blocks of this many bytes. Twice the number doubles the memory of a
-    # block.
+    # Arrow parses a text in blocks of this many bytes.
     block_bytes = 1 << 20
     max_bytes_in_memory = 200_000_000  # See :class:`ArrowFile`; the value was chosen.
 

@@ -114,9 +114,8 @@ class FrontierCuts:
     proves.
     """
 
-    # Coordinate descent at a leaf ends after so many passes over the columns. Twice as many passes
-    # make the cuts a little tighter and take up to twice the time. The number is a choice: a cut
-    # is valid after any number of passes.
+    # Coordinate descent at a leaf ends after so many passes over the columns. The number is a
+    # choice: a cut is valid after any number of passes.
     max_sweeps = 60
 
     def __init__(self, form: CutForm) -> None:

@@ -18,7 +18,6 @@ class ScipSettings(NamedTuple):
     """Tolerances of SCIP's master, where the objective is in units of the incumbent's."""
 
     # SCIP is asked for this feasibility of rows and duals. With smaller values SCIP has stalled.
-    # Doubled, twice as much is taken off the master's bound.
     tolerance: float = 1e-8
     # A cut is added if a point lies below the cut by more than this. The value must stay above the
     # tolerance of rows, or the same cut would be added for ever; twice the value makes the best

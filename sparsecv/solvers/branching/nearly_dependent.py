@@ -28,32 +28,28 @@ class DependenceSettings(NamedTuple):
 
     # XᵀX has lost its digits where, with the columns before it projected out, a column keeps less
     # than this share of its length, the ridge γ/2 counted with both squared lengths: the square of
-    # the share, 1e-10, leaves it six digits. Doubled, XᵀX is distrusted, and this module's slower
-    # ways taken, for more problems.
+    # the share, 1e-10, leaves it six digits.
     lost_share: float = 1e-5
     # Problems with at most so many supports of τ columns are enumerated at once, in two to twenty
-    # seconds: a tree for so few supports of many columns ends later, if at all. Doubled, twice the
-    # time may go to enumeration before a tree is tried.
+    # seconds: a tree for so few supports of many columns ends later, if at all.
     first_supports: float = 4e9
     # With more columns than this, this module's ways are not taken even where supports are few, as
-    # the matrices of a path of enumeration take 64 MB at 2,000; up to ``MAX_COLUMNS`` they
-    # may always be taken. Doubled, the matrices take four times as much.
+    # the matrices of a path of enumeration take 64 MB at 2,000; up to ``MAX_COLUMNS`` they may
+    # always be taken.
     most_columns: int = 2000
     # The tree of leaps and bounds gets this many nodes before more supports are enumerated, about
     # two seconds; or half of the time left, or the caller's node limit, where these end earlier.
-    # Doubled, the tree may take twice the time.
     tree_nodes: int = 20_000_000
     # If the tree does not end, up to this many supports are enumerated, in about a minute; with
-    # more supports the result stays unproved. Doubled, that may take two minutes.
+    # more supports the result stays unproved.
     most_supports: float = 5e9
     # Where the relaxation keeps its digits, its tree gets this many times the seconds that
     # enumeration is expected to take, and at least ``tree_seconds``; enumeration follows if the
-    # tree has not ended by then. Doubled, the worst case takes longer, and fewer problems whose
-    # tree would soon have ended are enumerated.
+    # tree has not ended by then.
     tree_share: float = 2.0
     tree_seconds: float = 2.0
     # Heuristic search for the first support takes at most this many seconds, or a fifth of the time
-    # left where that is less. Doubled, a better first support may be found, later.
+    # left where that is less.
     search_seconds: float = 0.2
 
 

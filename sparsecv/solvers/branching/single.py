@@ -33,7 +33,7 @@ from .unit_search import search_units
 # A finished search whose bounds leave a relative gap, a share of the incumbent's objective, above
 # this number or the gap asked for, whichever is larger, is no proof: its status is "precision
 # limit". Before that, a converged relaxation is tried for a larger bound. The mixed-integer solvers
-# in ``backends`` use the number in the same way. Doubled, less precise results are called optimal.
+# in ``backends`` use the number in the same way.
 WORST_GAP = 2e-6
 
 

@@ -35,27 +35,24 @@ class UnitSearchSettings(NamedTuple):
     """Tuning numbers of the tree over units: choices that decide time, not what is proved."""
 
     # Forward steps and swaps take at most this share of the seconds left, before the tree begins.
-    # Where a support of τ units is given there are no forward steps. Doubled, first supports are
-    # better where time is short, and the tree has less time.
+    # Where a support of τ units is given there are no forward steps.
     share_of_steps: float = 0.2
     # A relaxation at a node ends after so many rounds, a round being one dual bound and up to five
-    # passes over the active units. Doubled, bounds of nodes get tighter and dearer.
+    # passes over the active units.
     rounds: int = 20
     # It ends as well where the relaxation's value exceeds the bound by at most this share of the
-    # value. Doubled, bounds of nodes get a little looser.
+    # value.
     gap: float = 1e-5
     # Or where the value is below the bound that would close the node, and exceeds the bound by at
-    # most this share of what the bound lacks. Doubled, relaxations end earlier.
+    # most this share of what the bound lacks.
     shortfall_share: float = 0.1
     # A relaxation rounded to a support whose objective is at most this multiple of the incumbent's
-    # has its support improved by swaps. With twice the excess over 1, more time goes to swaps.
+    # has its support improved by swaps.
     max_swapped_ratio: float = 1.02
     # Relaxations are rounded to supports, and these are swapped, as long as that has taken at most
-    # this share of the seconds of the search. Doubled, better supports are found earlier, and the
-    # bound rises more slowly.
+    # this share of the seconds of the search.
     share_of_rounding: float = 0.1
-    # Swaps of a rounded support end after this many seconds. Doubled, better supports are found in
-    # problems of many units, and a search may overrun its time limit by twice as much.
+    # Swaps of a rounded support end after this many seconds.
     swap_seconds: float = 0.2
 
 

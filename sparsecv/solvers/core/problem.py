@@ -29,8 +29,7 @@ Array = NDArray[np.float64]
 # A table of [X y] with more rows per column of X than this is reduced to the triangle of its QR
 # factorisation before Gram matrices are formed; for shorter tables the triangle costs more than it
 # saves (measured). Only :attr:`SparseRidgeProblem._short` and ``design.fold_data`` obey it; other
-# methods take the triangle, or the rows, at any length. Doubled, Gram matrices of tables with 4 to
-# 8 rows per column are formed from the rows.
+# methods take the triangle, or the rows, at any length.
 MAX_ROWS_PER_COLUMN_UNREDUCED = 4
 
 

@@ -59,8 +59,7 @@ PUBLIC = ("nogil", "error_model", "fastmath")  # the options that numba document
 # Sums may be reordered, and products and sums fused; NaN and infinity keep their meaning.
 REORDER = {"reassoc": True, "contract": True}
 # A kernel of at most this many bytes of Python bytecode is copied into its callers; a larger kernel
-# is compiled once and called by name. Twice as many bytes copy more kernels: callers then take
-# longer to compile and may run faster. The number is a choice: results do not depend on it.
+# is compiled once and called by name. The number is a choice: results do not depend on it.
 MAX_COPIED_BYTES = 400
 # Bytes of Python bytecode that one processor core compiles in a second, measured on a core of 2020.
 # The number only enters the announced time of a first call; twice the number halves that time.

@@ -17,8 +17,7 @@ from .linalg import EPS, Array
 
 # A fit by singular values is the exact fit of columns and a response that are off by at most this
 # share of their lengths: some tens of rounding units (Higham 2002, Theorem 19.4, for Householder's
-# QR; the singular values of a triangular factor lose no more). Doubled, breakpoints are known to
-# half as many digits.
+# QR; the singular values of a triangular factor lose no more).
 BACKWARD = 64.0 * EPS
 
 
@@ -27,22 +26,21 @@ class EnvelopeSettings(NamedTuple):
 
     # Two objectives whose functions of γ differ by at most this share of the smaller of the
     # objective and yᵀy − objective tie: the lexicographically first support is then the answer, as
-    # in ``all_sizes.prefer``. Doubled, supports that differ twice as much tie.
+    # in ``all_sizes.prefer``.
     tied: float = 1e-12
     # An interval whose ends differ by at most this share of the upper end is not divided: every
-    # support that may be best there is listed. Doubled, breakpoints are known to one binary digit
-    # less.
+    # support that may be best there is listed.
     narrow: float = 1e-9
     # Supports whose objectives exceed the least by at most this share of their rounding beyond the
     # rounding itself are not told apart, as they would be in one half of an interval and not in the
-    # other however often it is divided. Doubled, pieces overlap in wider intervals.
+    # other however often it is divided.
     blurred: float = 0.25
     # A cell is cut into this many parts when listed supports are left out that cannot be best in
-    # the cell. Doubled, fewer supports are decomposed and looking at a cell takes twice as long.
+    # the cell.
     parts: int = 8
     # At most this many intervals wait while another is divided; with halves in the logarithm and
     # ``narrow``, thirty times the number of decades would be needed to reach the limit. At the
-    # limit the cell counts as not divided. Doubled, the work space takes twice the memory.
+    # limit the cell counts as not divided.
     max_waiting: int = 256
 
 

@@ -31,22 +31,21 @@ from .near_best import LIST_LENGTH, Mask, NearBest, members, over_columns
 class GammaRangeSettings(NamedTuple):
     """How finely a range of γ is searched."""
 
-    # Trees at this many γ are searched before any cell is looked at. Doubled, ranges in which few
-    # supports change get trees that they do not need. Measured on tables of 11 to 25 columns.
+    # Trees at this many γ are searched before any cell is looked at. Measured on tables of 11 to 25
+    # columns.
     first_trees: int = 25
     # Where a range begins at γ = 0, the first γ above 0 is this share of its upper end; a first
-    # cell that does not suffice is divided down to the square of the share. Doubled, the first cell
-    # is twice as wide.
+    # cell that does not suffice is divided down to the square of the share.
     least_gamma_share: float = 1e-12
     # A cell whose ends differ by at most this share of the upper end is not halved: its supports
-    # stay unknown. Doubled, such a cell is twice as wide.
+    # stay unknown.
     narrowest_cell: float = 1e-6
     # A cell is not halved either where its ends differ by at most this share of the upper end and
     # rounding leaves the best support open at both ends, as in fits that interpolate at a tiny γ.
-    # Its supports stay unknown. Doubled, such a cell is twice as wide.
+    # Its supports stay unknown.
     narrowest_undecided_cell: float = 0.5
     # The kernel has room for this many pieces for each problem of a cell; where the room does not
-    # suffice the cell is halved. Doubled, the arrays take twice the memory.
+    # suffice the cell is halved.
     pieces_per_problem: int = 64
 
 

@@ -42,17 +42,14 @@ class DescentSettings(NamedTuple):
     """
 
     # Q on the active columns is copied to a matrix of its own where they are at most this many; a
-    # step then costs as many operations as there are active columns, and otherwise p. Doubled, the
-    # copy takes four times the memory, now 1.3 MB, which then leaves the processor's cache.
+    # step then costs as many operations as there are active columns, and otherwise p.
     gathered_columns: int = 400
     # A round is one dual bound and at most so many passes over the active columns:
-    # ``gathered_passes`` in that matrix, and ``passes`` in Q itself or in residual form. Doubled,
-    # half as many bounds are computed, and columns that should become active do so later.
+    # ``gathered_passes`` in that matrix, and ``passes`` in Q itself or in residual form.
     gathered_passes: int = 5
     passes: int = 8
     # The passes of a round end early where no step lowers the objective by more than this share of
-    # the gap to reach, which is ``gap`` of ``LIMITS`` times the relaxation's value. Doubled, the
-    # passes end earlier, and more rounds follow.
+    # the gap to reach, which is ``gap`` of ``LIMITS`` times the relaxation's value.
     gap_share: float = 0.1
 
 

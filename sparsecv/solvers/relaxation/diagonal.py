@@ -26,42 +26,38 @@ class DiagonalSettings(NamedTuple):
 
     # Problems of more columns take the least eigenvalue of G as every entry of D, and the search
     # below a root (``branching.single``) then fits no diagonal. Both searches for a diagonal take
-    # O(p³) operations a pass or step. Doubled, a pass or step may take eight times the time.
+    # O(p³) operations a pass or step.
     max_columns: int = 300
     # A fit ends after this many Newton steps, unless the caller gives another number, and returns
-    # the best D so far. Doubled, it may take twice the time for a slightly better D.
+    # the best D so far.
     steps: int = 30
     # Weights μ of the barrier log det(G − D), used in turn, in units of the mean diagonal entry of
     # G. The last weight is about what each column adds less to Σ D_ii than it could: twice the last
     # weight leaves twice as much.
     trace_barriers: tuple[float, ...] = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-    # Passes over all columns with each of these weights. Doubled, the first D is a little larger
-    # and takes twice the time.
+    # Passes over all columns with each of these weights.
     trace_sweeps: int = 3
     # A diagonal for every γ and τ of a matrix has this share of one that is far inside, and else is
-    # of largest trace. Doubled, it gives smaller bounds, and nodes start further inside.
+    # of largest trace.
     shared_interior_share: float = 0.1
     # A fit starts from this share of the given D, as the barrier is infinite where G − D is
     # singular. A share nearer to 1 starts with a better bound and takes shorter first steps.
     interior_share: float = 0.98
     # The barrier's weight is at most this share of the gap still to close, which is the bound that
-    # closes the node less the best bound so far, divided by the number of free columns. Doubled,
-    # the fit starts further inside and takes more steps.
+    # closes the node less the best bound so far, divided by the number of free columns.
     max_barrier_share: float = 3.0
     # The weight is multiplied by this factor after a step longer than ``shortening`` of the full
-    # step, and where no length helps. Twice the factor takes more and easier steps.
+    # step, and where no length helps.
     barrier_factor: float = 0.25
     # A fit ends where the barrier may keep the bound below its best by less than this share of the
-    # gap still to close. Doubled, it ends about a step earlier.
+    # gap still to close.
     remaining_share: float = 0.01
     # A step is first tried at this many times the length that self-concordance proves to help.
-    # Twice the ratio tries longer steps, which are shortened more often.
     length_ratio: float = 8.0
-    # A step that does not help is multiplied by this factor and tried again. The square root of the
-    # factor tries twice as many lengths; doubled to 1, a step would never get shorter.
+    # A step that does not help is multiplied by this factor and tried again.
     shortening: float = 0.5
     # A step is given up once it is at most this share of the full step, and the barrier's weight
-    # falls. Doubled, it is given up a length earlier.
+    # falls.
     min_step: float = 0.02
 
 

@@ -31,12 +31,11 @@ from .screening import checked_beta
 
 # A singular value of X, or an eigenvalue of XᵀX, of at most this share of the largest counts as 0,
 # and the ridge alone bounds β along its direction. Rounding may put (p + n)·2⁻⁵⁰ of the largest
-# into each. Doubled, more directions count as 0: ranges get wider and stay valid.
+# into each.
 ZERO_SHARE = 1e-11
 # Every range is widened by this share of its width, and radii or their squares by the same share,
 # against rounding: the formulas take some hundred operations with a relative error of 2⁻⁵³ each,
-# together 1e-5 of the share. Of a range's centre a thousandth of the share is added. Doubled,
-# ranges are wider by as little again.
+# together 1e-5 of the share. Of a range's centre a thousandth of the share is added.
 WIDENED_SHARE = 1e-9
 
 

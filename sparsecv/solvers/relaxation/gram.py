@@ -20,12 +20,11 @@ class GramSettings(NamedTuple):
     """When a search starts from the p × p Gram matrix of all columns, and not in residual form."""
 
     # A problem of at most this many columns starts from its Gram matrix, however few its rows are;
-    # with more columns ``columns_per_row`` decides. Doubled, up to four times the memory and time
-    # is spent before the first bound.
+    # with more columns ``columns_per_row`` decides.
     gram_columns: int = 400
     # A problem of at most this many columns for each row (more exactly, for each unit of the bound
-    # on its rank) starts from its Gram matrix as well. Doubled, again up to four times the memory
-    # and time. Both numbers are choices: bounds hold in either form.
+    # on its rank) starts from its Gram matrix as well. Both numbers are choices: bounds hold in
+    # either form.
     columns_per_row: int = 2
 
 
@@ -33,8 +32,7 @@ SETTINGS = GramSettings()
 # The least relative gap, a share of the incumbent's objective, at which a node is pruned and a
 # search ends; where a caller asks for a smaller gap this value is used, since the margins for
 # rounding are of that order. The root, the tree of one problem and the mixed-integer solvers take
-# it from here; bounds of the shared tree for deleted rows are lowered by the same share. Doubled,
-# searches end earlier and prove one binary digit less.
+# it from here; bounds of the shared tree for deleted rows are lowered by the same share.
 TOLERANCE = 1e-9
 
 Form = tuple[Any, ...]  # the quadratic part of a relaxation, as ``descent.Sweeps.form`` has it

@@ -32,33 +32,28 @@ from .dual_bound import FREE, IN, gram_bound, gram_gradient, list_allowed
 class NewtonSettings(NamedTuple):
     """Tuning numbers of the active-set method: choices that affect time, not bounds' validity."""
 
-    # At most this many columns become active before one step, those that violate most. Doubled,
-    # steps are saved where many columns are missing, and more columns are factored that leave
-    # again.
+    # At most this many columns become active before one step, those that violate most.
     entering_columns: int = 8
-    # A column becomes active where |g_i|/√w_i exceeds s = √λ by more than this share of s. Doubled,
-    # more small coefficients are left at 0, which saves steps and weakens the bound a little.
+    # A column becomes active where |g_i|/√w_i exceeds s = √λ by more than this share of s.
     violation: float = 1e-3
     # A call ends after this many steps, each of which factors the matrix of active columns once;
-    # the bound then holds and is weaker. Doubled, it helps on nearly singular matrices only.
+    # the bound then holds and is weaker.
     steps: int = 60
     # From β = 0 the relaxation is solved at falling √λ: each is this factor times the one before.
     # The square of the factor gives half as many values of √λ, each of which takes more steps.
     path_factor: float = 0.6
-    # At most this many values of √λ are tried on the way down, until Σz ≥ k. Doubled, a smaller √λ
-    # can be reached.
+    # At most this many values of √λ are tried on the way down, until Σz ≥ k.
     path_points: int = 60
     # Then the method is called up to this many times, as long as a call ends for want of steps
-    # (``steps`` each). Doubled, twice the time may be spent on nearly singular matrices.
+    # (``steps`` each).
     path_repeats: int = 5
-    # Each of these calls tries at most this many values of √λ to meet Σz = k. Doubled, Σz is met
-    # more closely where 40 values do not suffice, which is rare.
+    # Each of these calls tries at most this many values of √λ to meet Σz = k.
     path_multipliers: int = 40
     # A pivot of the factor is at least this share of its diagonal entry. The factor only gives a
     # direction for a line search: doubled, steps on singular matrices are shorter.
     pivot_share: float = 1e-11
     # A coefficient is set to 0 where it is at most this share of its last step, as rounding has
-    # then left none of its digits. Doubled, a few more are set to 0.
+    # then left none of its digits.
     zero_share: float = 1e-13
 
 
@@ -66,8 +61,7 @@ SETTINGS = NewtonSettings()
 # At most this many columns may be active in the Newton steps of a root or of a relaxation by
 # itself, unless a caller gives another number, as trees do
 # (``SearchSettings.max_factored_columns``); with more, the steps end and callers use coordinate
-# descent. ``RelaxationSettings.active_columns`` is this number too. Doubled, the factor takes four
-# times the memory and a step up to eight times the time.
+# descent. ``RelaxationSettings.active_columns`` is this number too.
 ACTIVE_COLUMNS = 200
 
 

@@ -32,28 +32,23 @@ class RootSettings(NamedTuple):
     # most this share of its columns. With a share twice as near to 1 it is solved again for half as
     # many columns less.
     shrunk_share: float = 0.9
-    # The local search uses this many columns of largest g²/w, and the incumbent's. Doubled, their
-    # Gram matrix takes four times the memory and time.
+    # The local search uses this many columns of largest g²/w, and the incumbent's.
     searched_columns: int = 600
     # Newton steps end after this many values of √λ, the multiplier of the cardinality constraint; a
-    # call from β = 0 has a number of its own instead, ``NewtonSettings.path_multipliers``. Doubled,
-    # the root is solved more exactly.
+    # call from β = 0 has a number of its own instead, ``NewtonSettings.path_multipliers``.
     multipliers: int = 20
-    # Newton steps end where Σz deviates from τ by at most this share of τ. Doubled, they end
-    # earlier, with a slightly weaker bound.
+    # Newton steps end where Σz deviates from τ by at most this share of τ.
     cardinality_share: float = 1e-4
     # Coordinate descent at the root ends after this many rounds, with the best bound so far. A
     # round is one dual bound and up to 8 passes over the active columns, those with a coefficient
-    # or whose gradient asks for one. Doubled, it may take twice the time where ``gap`` is not
-    # reached.
+    # or whose gradient asks for one.
     rounds: int = 200
     # Coordinate descent ends where value − bound is at most this share of the value, both those of
-    # the relaxation and not the incumbent's. Doubled, the bound is a little weaker.
+    # the relaxation and not the incumbent's.
     gap: float = 1e-5
     # Coordinate descent ends as well where the relaxation's value is below the target, and value −
     # bound is at most this share of target − bound: no bound will reach the target, which is the
-    # incumbent's objective less the relative gap asked for. Doubled, it ends earlier, with a weaker
-    # bound.
+    # incumbent's objective less the relative gap asked for.
     shortfall_share: float = 0.03
 
 

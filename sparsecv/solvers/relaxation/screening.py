@@ -13,7 +13,7 @@ from .dual_bound import IN, OUT
 from .relaxer import Relaxer
 
 # A column is fixed where the bound for the opposite exceeds the given objective by this share of
-# yᵀy, which is more than the objective may be off by rounding. Doubled, fewer columns are fixed.
+# yᵀy, which is more than the objective may be off by rounding.
 OBJECTIVE_SHARE = 1e-10
 
 

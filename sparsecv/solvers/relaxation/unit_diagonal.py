@@ -23,18 +23,16 @@ class UnitDiagonalSettings(NamedTuple):
     """Tuning numbers of the search for a diagonal: that XᵀX − D ⪰ 0 holds is checked anyway."""
 
     # Problems of more columns have no diagonal but the least eigenvalue's, as every barrier takes
-    # O(p³) operations. Doubled, a round may take eight times the time.
+    # O(p³) operations.
     max_columns: int = 400
     # Weights μ of the barrier, used in turn, in units of the mean ω_jG_jj. The last is about what
     # each column adds less to Σ ω_jD_jj than it could: ten times the last leaves ten times as much.
     barriers: tuple[float, ...] = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-    # At most so many rounds of new ω. Doubled, diagonals get a little better.
+    # At most so many rounds of new ω.
     rounds: int = 12
-    # A round is the last where the bound closes less than this share of the gap. Doubled, fits end
-    # about a round earlier.
+    # A round is the last where the bound closes less than this share of the gap.
     least_gain: float = 0.01
-    # ω is at least this share of its largest entry. Doubled, columns that do not matter at this β
-    # keep more of the diagonal.
+    # ω is at least this share of its largest entry.
     least_weight: float = 1e-3
     # Of the new diagonal this share is taken, and the rest of the best so far, as ω jumps where a
     # unit's share reaches 0 or 1. A share nearer to 1 moves faster and overshoots.

@@ -24,12 +24,11 @@ from .gram import GramForm, extraction
 from .unit_relaxation import Units, relax_units
 
 # Principal components of a group that are shorter than this share of the group's length are left
-# out, and count as rounding of the data. Doubled, components twice as long are left out, and
-# bounds of problems that have such components lose one binary digit more.
+# out, and count as rounding of the data.
 COMPONENT_SHARE = 1e-14
 # Rotating k columns moves each of them by at most this many units of rounding for each of the k, as
 # a share of the group's length: a singular value decomposition and a product are exact for such
-# columns (Higham 2002, Section 3.5, with a constant of 1 for each). Doubled, bounds are lower.
+# columns (Higham 2002, Section 3.5, with a constant of 1 for each).
 ROTATION_UNITS = 16.0
 RULES = np.dtype([("strong", "i8")], align=True)
 

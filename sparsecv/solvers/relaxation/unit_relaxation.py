@@ -36,16 +36,14 @@ class UnitDescentSettings(NamedTuple):
     """Tuning numbers of the descent over units: they affect its time, not whether bounds hold."""
 
     # A round is one dual bound and at most this many passes over the active units, those with a
-    # coefficient or of which the gradient asks for one. Doubled, half as many bounds are computed.
+    # coefficient or of which the gradient asks for one.
     passes: int = 5
     # The passes of a round end early where no step lowers the objective by more than this share of
-    # the gap to reach. Doubled, the passes end earlier, and more rounds follow.
+    # the gap to reach.
     gap_share: float = 0.1
     # The equation for the share of a unit of several columns is solved in at most so many steps.
-    # Doubled, shares near 0 are a little more exact.
     share_steps: int = 12
-    # The equation counts as solved where its two sides differ by this share. Doubled, steps of a
-    # unit are a little less exact.
+    # The equation counts as solved where its two sides differ by this share.
     share_error: float = 1e-8
 
 

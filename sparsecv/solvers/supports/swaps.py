@@ -20,11 +20,10 @@ from ..kernels.linalg import Array, add, dot, zeros
 
 # The normal equations (G_S + ridge·I)β = b_S may be off by this share of the largest |b_j| after
 # updates of β; where they are off by more, β is refined. A gain errs by the square of that share.
-# Twice the share refines less often, and gains keep fewer digits.
 MAX_RESIDUAL_SHARE = 1e-9
 # A β that is off after this many refinements by A, each of which costs k², belongs to an A that has
 # lost its digits: all arrays are then computed anew, which costs k²p. The number was chosen by
-# timing nearly dependent columns. Doubled, hopeless refinements cost twice the time.
+# timing nearly dependent columns.
 REFINEMENTS = 2
 
 

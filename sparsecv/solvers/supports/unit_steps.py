@@ -23,16 +23,13 @@ class StepSettings(NamedTuple):
     """Tuning numbers of forward steps and swaps of units: choices, as supports are only starts."""
 
     # Where coefficients have bounds, this many units that promise most are tried by a bounded fit.
-    # Doubled, a step takes twice the time.
     tried: int = 4
-    # A support is left after this many swaps, though further swaps may improve it. Doubled, a
-    # search that still improves goes on for twice as long.
+    # A support is left after this many swaps, though further swaps may improve it.
     swaps: int = 30
-    # A swap drops one of this many units, those that add the least to the objective. Doubled, a
-    # swap takes twice the time.
+    # A swap drops one of this many units, those that add the least to the objective.
     dropped: int = 12
     # A swap is fitted unless what it is expected to leave is above the best known objective by this
-    # share of yᵀy, for what rounding takes from the expectation. Doubled, a few more are fitted.
+    # share of yᵀy, for what rounding takes from the expectation.
     doubt: float = 1e-9
 
 

@@ -28,6 +28,10 @@ class ConstantColumnWarning(UserWarning):
     """A column holds one value only and was left out."""
 
 
+class LoweredSizeWarning(UserWarning):
+    """No model can have as many columns as were asked for, and a smaller size is used."""
+
+
 class UnprovedWarning(UserWarning):
     """A limit was reached, so an answer is an interval rather than a number."""
 

@@ -146,7 +146,8 @@ class RowFolds(FoldData):
         rows, in training and held out.
     """
 
-    # X and y in the user's units; None where the folds were not made by `of`.
+    # X and y in the user's units, which are the user's own arrays; None where the folds were not
+    # made by `of`, and once they are released.
     raw: tuple[Array, Array] | None = None
 
     def __init__(
@@ -217,9 +218,29 @@ class RowFolds(FoldData):
             self.fold_weight = sums.astype(np.float64)
         else:
             self.fold_weight = np.array([counts[test].sum() for _, test in folds.pairs])
+        if self.weights is not None:
+            self._check_weights(self.weights > 0.0)
         self._origins: dict[int, _Origin] = {}
         self._problems: dict[int, SparseRidgeProblem] = {}
         self._held_out: dict[int, tuple[Array, Array]] = {}
+
+    def _check_weights(self, counted: NDArray[np.bool_]) -> None:
+        """Refuse folds without a training row that counts.
+
+        counted, shape (n,): Whether a row has a weight above 0.
+        """
+        if self.folds.label is None:
+            trained = [bool(counted[train].any()) for train, _ in self.folds.pairs]
+        else:
+            held_out = np.bincount(self.folds.label, counted, minlength=self.folds.k)
+            trained = (held_out < counted.sum()).tolist()
+        if not all(trained):
+            k = self.folds.k
+            fold = "a fold" if k == 1 else f"fold {trained.index(False) + 1} of {k}"
+            raise InputError(
+                f"all training rows of {fold} have weight 0: draw other folds, or leave out the "
+                "rows of weight 0"
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process gets the rows, and makes again what is derived from the rows."""
@@ -251,6 +272,11 @@ class RowFolds(FoldData):
         The trees that delete rows serve no constraints on columns.
         """
         return self.folds.leave_one_out and self.missing is None and self.plain
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether a value is missing."""
+        return self.missing is not None and bool(np.isnan(self._given).any())
 
     def covers(self, j: int) -> bool:
         """Whether fold j trains on every row that it does not hold out, as all rows have it."""
@@ -408,27 +434,32 @@ class RowFolds(FoldData):
             self._held_out[j] = found
         return found
 
-    def raw_coefficients(self, design: Design, j: int, beta: Array) -> tuple[Array, float]:
-        """Map a model of fold j's training problem to raw columns (p_raw,) and an intercept.
+    def raw_model(self, design: Design, j: int, beta: Array) -> tuple[Array, float, Array]:
+        """Map a model of fold j's training problem to the units of the table.
 
         design: What the rows were made with.
         beta, shape (p,): Coefficients of the problem's columns.
+        Returns: Coefficients of raw columns, shape (p_raw,), the intercept, and the errors of the
+            model on the rows that fold j holds out.
         """
         _, solved = self.training(j).given(np.flatnonzero(beta), beta)
-        if not self.refit_intercept:
-            return design.coefficients(solved)
-        if j not in self._origins:
+        coef, intercept = design.coefficients(solved)
+        if self.refit_intercept and j not in self._origins:
             self._made(j)
-        coef, own = np.zeros(design.p_raw), solved / self._scale[:-1]
-        coef[design.kept] = own
-        means = self._origins[j].means
-        return coef, float(sum(mean[-1] - mean[:-1] @ own for mean in means))
+        origin = self._origins.get(j, _Origin())
+        if self.refit_intercept:
+            means = (mean[-1] - mean[:-1] @ coef[design.kept] for mean in origin.means)
+            intercept = float(sum(means))
+        _, test = self.folds.split(j)
+        blocks = (rows for rows, _ in self._blocks(test, origin, False))
+        errors = [rows[:, -1] - rows[:, :-1] @ solved for rows in blocks]
+        return coef, intercept, np.concatenate(errors) * design.y_scale
 
     def release(self) -> None:
-        """Drop what can be computed again from the rows, to free its memory."""
+        """Drop the user's arrays, and what can be computed again from the rows."""
         self._problems.clear()
         self._held_out.clear()
-        for name in ("_solved", "deleted_rows"):
+        for name in ("raw", "_solved", "deleted_rows"):
             self.__dict__.pop(name, None)
 
     def _content(self) -> Iterable[Array]:

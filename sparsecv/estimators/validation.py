@@ -9,7 +9,7 @@ import numpy as np
 
 from ..cv.settings import checked_taus
 from ..design.design import Array, Design
-from ..errors import ConstantColumnWarning, InputError, warn_caller
+from ..errors import InputError, LoweredSizeWarning, warn_caller
 
 
 def frame_names(X: Any) -> list[str] | None:
@@ -55,7 +55,7 @@ def checked_weights(weights: Any, n: int) -> Array | None:
     if weights is None:
         return None
     try:
-        values = np.asarray(weights, dtype=np.float64)
+        values = np.array(weights, dtype=np.float64)  # The estimator keeps this copy.
     except (TypeError, ValueError):
         raise InputError("sample_weight must be numbers >= 0") from None
     if values.ndim == 0:
@@ -91,10 +91,8 @@ def sizes_of_responses(tau: Any, total: Any, q: int, p: int, design: Design) -> 
         if asked.ndim and asked.size != q:
             raise InputError(f"tau needs one number, or one for each of {q} responses; got {tau!r}")
         if (most := asked.max()) > varying:  # as in a fold where a rare 0/1 column is constant
-            warn_caller(
-                f"tau = {most}, but {varying} {what}: tau = {varying} is used",
-                ConstantColumnWarning,
-            )
+            text = f"tau = {most}, but {varying} {what}: tau = {varying} is used"
+            warn_caller(text, LoweredSizeWarning)
         if rules is not None:
             rules.constraints.checked_size(min(int(asked.min()), varying))
     sizes = np.full(q, asked)

@@ -27,22 +27,22 @@ def fold_models(study: Study, choice: Choice) -> FoldModels:
         not in memory.
     """
     data = study.data
-    if not isinstance(data, RowFolds) or data.raw is None:
+    if not isinstance(data, RowFolds):
         raise InputError("prediction intervals need the rows in memory: this table is too large")
     if data.weights is not None:
         raise InputError("prediction intervals take no weights: rows must be exchangeable")
-    if not np.isfinite(data.raw[0]).all():
+    if data.has_missing:
         raise InputError("prediction intervals need rows without missing values")
     label = data.folds.label
     if label is None or not data.folds.is_partition:
         raise InputError("prediction intervals need folds that hold out every row once")
     tasks = [(j, *_of_fold(study, choice, j)) for j in range(data.folds.k)]
     found = study.run("models of the folds", fold_unit, (data, study.design), tasks)
-    coef, intercept = (np.array(part) for part in zip(*found, strict=True))
-    used = np.flatnonzero(coef.any(axis=0))
-    X, y = data.raw
-    fitted = np.einsum("ij,ij->i", X[:, used], coef[label][:, used]) + intercept[label]
-    return FoldModels(used, coef[:, used], intercept, label, np.abs(y - fitted))
+    coef, intercept = (np.array([one[part] for one in found]) for part in (0, 1))
+    used, residual = np.flatnonzero(coef.any(axis=0)), np.empty(label.size)
+    for j, (_, _, errors) in enumerate(found):
+        residual[label == j] = np.abs(errors)
+    return FoldModels(used, coef[:, used], intercept, label, residual)
 
 
 def _of_fold(study: Study, choice: Choice, j: int) -> tuple[float, int, Index | None, Array | None]:
@@ -62,8 +62,8 @@ def fold_unit(
     support: Index | None,
     average: Array | None,
     limits: Limits,
-) -> tuple[Array, float]:
-    """The unit of one fold: coefficients of raw columns, shape (p_raw,), and the intercept.
+) -> tuple[Array, float, Array]:
+    """The unit of one fold: what ``RowFolds.raw_model`` gives of the fold's model.
 
     support: The columns of the model, fitted at ``gamma``.
     average: Without a support, the coefficients of an average; where ``gamma`` is a number the
@@ -81,4 +81,4 @@ def fold_unit(
         beta = np.zeros(problem.p)
         beta[columns] = problem.replace(gamma=gamma).fit(columns).coef
     assert beta is not None
-    return data.raw_coefficients(design, j, beta)
+    return data.raw_model(design, j, beta)

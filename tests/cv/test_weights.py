@@ -11,6 +11,7 @@ from sklearn import config_context
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, cross_validate
 
 from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.errors import InputError
 
 Array = NDArray[np.float64]
 GAMMAS = [0.05, 1.0, 40.0]
@@ -255,3 +256,16 @@ def test_metadata_routing() -> None:
         direct_one = SparseRidge(1, 2.0).fit(X, y, sample_weight=weights)
         np.testing.assert_array_equal(fitted.coef_, direct_one.coef_)
         assert not np.array_equal(fitted.coef_, unweighted.coef_)
+
+
+@pytest.mark.parametrize("rule", ["minimum", "averaged", "stability"])
+@pytest.mark.parametrize("partition", [True, False])
+def test_a_fold_that_trains_on_rows_of_weight_zero_alone(rule: str, partition: bool) -> None:
+    if not partition and rule == "stability":
+        pytest.skip("this rule needs a partition")
+    X = np.random.default_rng(0).standard_normal((12, 3))
+    weights = np.repeat([1.0, 0.0], 6)
+    cv = [(np.arange(6), np.arange(6, 12)), (np.arange(6, 12), np.arange(6 if partition else 5))]
+    model = SparseRidgeCV(cv=cv, gammas=[1.0], rule=rule)
+    with pytest.raises(InputError, match="all training rows of fold 2 of 2 have weight 0: draw"):
+        model.fit(X, X[:, 0], sample_weight=weights)

@@ -6,11 +6,13 @@ import pickle
 import shutil
 import subprocess
 from math import comb, log, pi
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sklearn.base import clone
 from support.brute_force import Data, enumerate_all
 from support.problems import scaled, three_matter
 
@@ -46,6 +48,46 @@ def test_every_rule_has_a_model_of_every_size(rule: str) -> None:
             assert path["cv_error"][t] == model.surface_["cv_error"][:, t].min()
     if rule != "averaged":
         np.testing.assert_array_equal(model.at_size(model.tau_).coef_, model.coef_)
+
+
+def everything(model: Any, new: Array, folder: Path) -> list[Any]:
+    """What a fitted model says, in an order that asks for each thing the first time."""
+    found = [model.predict(new), model.path_, model.criteria_, model.forward_steps_]
+    found += [model.alternatives_, model.at_size(2).coef_]
+    if isinstance(model, SparseRidgeCV):
+        found += [model.column_table()]
+    if isinstance(model, SparseRidgeCV) and model._run_[0].data.weights is None:
+        found += [model.predict_interval(new)]
+    intervals = isinstance(model, SparseRidgeCV) and model._run_[0].data.weights is None
+    model.save(folder / "m.json", intervals=intervals)
+    model.report(folder / "r.html")
+    found += [(folder / name).read_text(encoding="utf-8") for name in ("m.json", "r.html")]
+    return [*found, model.to_sql()]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "model",
+    [
+        SparseRidge(tau=3, n_best=2),
+        SparseRidgeCV(gammas=[0.1, 1.0], n_best=2, repeats=2),
+        SparseRidgeCV(gammas=[0.1, 1.0], n_best=2, fit_intercept=False, standardize=False),
+        SparseRidgeCV(gammas=[0.1, 1.0], n_best=2, rule="projected", repeats=2),
+    ],
+)
+def test_arrays_that_change_after_the_fit_change_nothing(
+    model: Any, weighted: bool, tmp_path: Path
+) -> None:
+    X, y = three_matter()
+    new, weights = X[:5].copy(), np.linspace(1.0, 2.0, len(y)) if weighted else None
+    expected = everything(clone(model).fit(X, y, sample_weight=weights), new, tmp_path)
+    changed = clone(model).fit(X, y, sample_weight=weights)
+    X *= 2.0
+    y[:] = 0.0
+    if weights is not None:
+        weights[::2] = 0.0
+    for here, there in zip(everything(changed, new, tmp_path), expected, strict=True):
+        np.testing.assert_equal(here, there)
 
 
 @pytest.mark.parametrize("seed", range(3))

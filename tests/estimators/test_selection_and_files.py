@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.design.saved import SavedModel
-from sparsecv.errors import ConstantColumnWarning, InputError
+from sparsecv.errors import InputError, LoweredSizeWarning
 
 
 def data() -> tuple[pd.DataFrame, np.ndarray]:
@@ -48,7 +48,7 @@ def test_tau_is_clipped_where_a_fold_lacks_columns() -> None:
     X["rare"] = 0.0
     X.loc[0, "rare"] = 1.0
     search = GridSearchCV(SparseRidge(), {"tau": [3, 9]}, cv=5)
-    with pytest.warns(ConstantColumnWarning, match="tau = 9, but 8 of the 9 columns vary"):
+    with pytest.warns(LoweredSizeWarning, match="tau = 9, but 8 of the 9 columns vary"):
         search.fit(X, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 

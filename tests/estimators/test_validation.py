@@ -12,7 +12,7 @@ from support.tables import NAMES_OF_FIVE as NAMES
 from support.tables import five_columns
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.errors import ConstantColumnWarning, InputError
+from sparsecv.errors import ConstantColumnWarning, InputError, LoweredSizeWarning
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -122,7 +122,7 @@ def test_constant_columns() -> None:
         np.testing.assert_allclose(model.predict(frame), without.predict(X[:, kept]), rtol=1e-12)
     with pytest.raises(InputError, match="every feature column is constant"):
         SparseRidge().fit(np.ones((5, 2)), np.arange(5.0))
-    with pytest.warns(ConstantColumnWarning, match="tau = 4 is used"):
+    with pytest.warns(LoweredSizeWarning, match="tau = 4 is used"):
         model = SparseRidge(tau=5).fit(frame, y)
     assert (model.tau_, len(model.support_)) == (4, 4)
     with pytest.raises(InputError, match="p = 5"):

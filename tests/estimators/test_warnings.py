@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV
 from support.problems import many_alike
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.errors import ConstantColumnWarning, UnprovedWarning
+from sparsecv.errors import ConstantColumnWarning, LoweredSizeWarning, UnprovedWarning
 
 
 def hard(p: int = 60) -> tuple[Any, Any]:
@@ -67,7 +67,7 @@ def test_the_file_of_a_warning_is_that_of_the_caller(name: str, callbacks: bool)
 
 def test_a_size_beyond_the_columns_that_vary_is_said_at_the_call() -> None:
     X, y = hard(3)
-    with pytest.warns(ConstantColumnWarning, match="3 of the 4 columns vary") as caught:
+    with pytest.warns(LoweredSizeWarning, match="3 of the 4 columns vary") as caught:
         SparseRidge(tau=4).fit(X, y)
     assert {one.filename for one in caught} == {__file__}
 

@@ -183,9 +183,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         Returns
         -------
         sklearn.pipeline.Pipeline
-            A ColumnTransformer that selects the columns of the support, and a LinearRegression.
-            It takes the columns passed to ``fit`` and predicts what this model predicts. Converters
-            such as skl2onnx, sklearn2pmml and orbital know both steps.
+            A ColumnTransformer that selects the columns of the support, where the model fills
+            missing values a SimpleImputer that fills the same values, and a LinearRegression. It
+            takes the columns passed to ``fit`` and predicts what this model predicts. Converters
+            such as skl2onnx, sklearn2pmml and orbital know these steps.
 
         Examples
         --------
@@ -198,7 +199,9 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         columns = np.flatnonzero(self._get_support_mask())
-        return linear_pipeline(columns, self.coef_[..., columns], self.intercept_, names, self)
+        fills = self._fills_[columns] if hasattr(self, "_fills_") else None
+        model = self.coef_[..., columns], self.intercept_
+        return linear_pipeline(columns, *model, names, self.n_features_in_, fills)
 
     def _saved(self, what: str, intervals: bool = False) -> SavedModel:
         """The model as a file holds it; ``what`` begins the message that refuses responses."""

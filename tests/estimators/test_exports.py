@@ -35,6 +35,23 @@ def test_the_pipeline_predicts_the_same(named: bool, tau: int) -> None:
     assert {type(step).__module__.split(".")[0] for _, step in pipeline.steps} == {"sklearn"}
 
 
+@pytest.mark.parametrize("how", ["mean", "median"])
+def test_the_pipeline_fills_missing_values(how: str, tmp_path: Path) -> None:
+    X, y = three_matter(40, 5)
+    X[[0, 7, 9], 0] = X[[3, 7], 2] = X[4, 4] = np.nan
+    options: dict[str, Any] = {"gammas": [0.1, 1.0], "taus": [3], "missing": how}
+    model = SparseRidgeCV(**options).fit(X, y)
+    model.save(tmp_path / "m.json")
+    new = X.copy()
+    new[::3] = np.nan
+    for one in (model, SparseRidgeCV.load(tmp_path / "m.json")):
+        pipeline = one.to_sklearn()
+        np.testing.assert_allclose(pipeline.predict(new), model.predict(new), rtol=1e-12)
+        assert clone(pipeline)
+    both = SparseRidgeCV(**options).fit(X, np.column_stack([y, -y]))
+    np.testing.assert_allclose(both.to_sklearn().predict(new), both.predict(new), rtol=1e-12)
+
+
 def test_several_responses_share_the_columns() -> None:
     X, y = three_matter(30, 5)
     model = SparseRidge(tau=[1, 2]).fit(X, np.column_stack([y, X[:, 4] - X[:, 3]]))

@@ -270,10 +270,13 @@ class ArrowTable:
 
 
 def as_text(cells: Any) -> Any:
-    """The values of an Arrow array as strings; missing values stay missing."""
+    """The values of an Arrow array as strings without blanks around; missing values stay missing.
+
+    Text files lose these blanks, too, so that a level has one name in every kind of table.
+    """
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
-    return cells.cast(pa.string())
+    return pc.utf8_trim_whitespace(cells.cast(pa.string()))
 
 
 def as_numpy(cells: Any) -> Any:

@@ -69,3 +69,22 @@ def test_frames_with_missing_values(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     frame.loc[[3, 9], "size"] = np.nan
     frame.loc[5, "city"] = None
     saved(frame, "--one-hot", "--missing", "mean")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_blanks_around_levels(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every table loses them, so that a model takes the frame that it came from."""
+    monkeypatch.chdir(tmp_path)
+    frame, table = factors(), f"t.{suffix}"
+    frame["city"] = frame["city"].replace({"Oslo": " Oslo", "Rome": "Rome  "})
+    if suffix == "csv":
+        frame.to_csv(table, index=False)
+    else:
+        frame.to_parquet(table)
+    options = ["--one-hot", "--gamma", "0.1", "--save", "m.json", "--quiet", "--no-nested"]
+    assert main(["cv", table, *options]) == 0
+    assert main(["predict", "m.json", table, "--out", "p.csv"]) == 0
+    expected = pd.read_csv("p.csv")["prediction"].to_numpy()
+    model = SparseRidgeCV.load("m.json")
+    assert "city=Oslo" in model.feature_names_in_
+    np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-12)

@@ -306,10 +306,14 @@ class Design:
     def coefficients(self, beta: Array) -> tuple[Array, float]:
         """Map coefficients of solved columns (p,) to coefficients of raw columns and an intercept.
 
-        The first result has shape (p_raw,); columns that were left out have coefficient 0.
+        The first result has shape (p_raw,); columns that were left out have coefficient 0. Bounds
+        hold in the units of the raw columns, where rounding would exceed them.
         """
         coef = np.zeros(self.p_raw)
         coef[self.kept] = beta * (self.y_scale / self.scale[:-1])
+        if self.asked is not None:
+            counted, bounds = self.asked.counted, self.asked.constraints
+            coef[counted] = np.clip(coef[counted], bounds.lower, bounds.upper)
         if not self.protocol.intercept:
             return coef, 0.0
         return coef, float(self.mean[-1] - self.mean[:-1] @ coef[self.kept])

@@ -185,3 +185,17 @@ def test_a_dropped_column_takes_its_children_along() -> None:
         pytest.raises(InputError, match="'a:c' cannot be included: its parent column 'c'"),
     ):
         SparseRidge(3, heredity="strong", include=["a:c"]).fit(X, y)
+
+
+@pytest.mark.parametrize("rule", ["minimum", "averaged", "projected"])
+def test_coefficients_keep_their_bounds_to_the_last_digit(rule: str) -> None:
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(30, 4)) * rng.uniform(0.1, 30.0, size=4)
+        y = X @ rng.normal(size=4) + rng.normal(size=30)
+        low, high = -rng.uniform(0.01, 0.5, size=4), rng.uniform(0.01, 0.5, size=4)
+        bounds = {j: (low[j], high[j]) for j in range(4)}
+        model = SparseRidgeCV(bounds=bounds, gammas=[0.1, 1.0], rule=rule, repeats=2).fit(X, y)
+        alone = SparseRidge(bounds=bounds, tau=4).fit(X, y)
+        for coef in (model.coef_, model.path_["coef"], alone.coef_):
+            np.testing.assert_array_equal(coef, np.clip(coef, low, high))

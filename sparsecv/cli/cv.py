@@ -219,9 +219,10 @@ def _nested(
         return None
     try:
         return nested_error(study, folds, groups=prepared.source.groups)
-    except InputError:
+    except InputError as error:
         if nested:
             raise
+        shared.note(f"the error to expect on new data is not computed: {error}")
         return None
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from sparsecv.plots.curves import save
-from sparsecv.plots.style import GREY, in_style, pyplot
+from sparsecv.plots.style import GREY, in_style, new_figure
 
 PRINTED = Path(__file__).resolve().parent / "paper" / "printed.csv"
 KEYS = ("dataset", "split", "method")
@@ -113,10 +113,8 @@ def ratios_picture(path: Path, label: str, series: dict[str, Intervals]) -> None
     series: For every method the ratio of every data set.
     """
     names = list(dict.fromkeys(name for one in series.values() for name in one))
-    plt = pyplot()
-    figure, panel = plt.subplots(
-        figsize=(7.0, 1.2 + 0.11 * len(names) * (1 + len(series))), layout="constrained"
-    )
+    height = 1.2 + 0.11 * len(names) * (1 + len(series))
+    figure, ((panel,),) = new_figure(figsize=(7.0, height))
     for number, (method, found) in enumerate(series.items()):
         for row, name in enumerate(names):
             if name not in found:

@@ -21,7 +21,7 @@ from sparsecv.cv.global_gamma import global_minimum
 from sparsecv.design.design import Protocol
 from sparsecv.plots.curves import save
 from sparsecv.plots.over_gamma import plot_minimum
-from sparsecv.plots.style import pyplot
+from sparsecv.plots.style import new_figure
 
 STARTS = np.geomspace(1e-4, 1e4, 10)
 SMALLEST_EXCESS = 1e-5  # percent: the picture shows smaller excesses here
@@ -83,7 +83,7 @@ def measured(name: str, folds: str) -> dict[str, list[float]]:
 
 def draw(rows: list[tuple[str, dict[str, list[float]]]]) -> None:
     """Draw the excesses of every data set on a logarithmic axis."""
-    figure, axis = pyplot().subplots(figsize=(8.0, 1.5 + 0.45 * len(rows)), layout="constrained")
+    figure, ((axis,),) = new_figure(figsize=(8.0, 1.5 + 0.45 * len(rows)))
     for i, mark in enumerate("ox^s"):
         way = list(rows[0][1])[i]
         pairs = [(max(e, SMALLEST_EXCESS), r) for r, (_, one) in enumerate(rows) for e in one[way]]

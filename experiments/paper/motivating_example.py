@@ -28,7 +28,7 @@ import numpy as np
 from experiments.common import RESULTS, machine
 from sparsecv.design.folds import make_folds
 from sparsecv.plots.curves import save
-from sparsecv.plots.style import pyplot
+from sparsecv.plots.style import new_figure
 from sparsecv.selection.partial_errors import PartialErrors
 from sparsecv.stability import SparseRidgeLearner, largest_tau, partial_errors, select
 from sparsecv.tables.synthetic import make_synthetic
@@ -107,9 +107,8 @@ def main() -> None:
         return
     seeds = numbers[0] if numbers else 50
     print(machine(), "\ntest error of the choice over the least, minus 1, in %\n")
-    plt = pyplot()
     for folds in ("5", "loo"):
-        figure, axes = plt.subplots(2, 2, figsize=(10.0, 7.0), layout="constrained")
+        figure, axes = new_figure(2, 2, figsize=(10.0, 7.0))
         for row, (n, p) in enumerate(SETTINGS):
             started = time.perf_counter()
             gaps: dict[str, list[float]] = {"plain": [], "stability": [], "corrected": []}

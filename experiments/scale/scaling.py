@@ -54,7 +54,7 @@ from experiments.common import RESULTS, machine, rows
 from experiments.references import PATHS, of_least_error
 from sparsecv import SparseRidgeCV
 from sparsecv.plots.curves import save
-from sparsecv.plots.style import in_style, pyplot
+from sparsecv.plots.style import in_style, new_figure
 from sparsecv.tables.synthetic import make_synthetic
 
 # n, p, folds, largest size and number of γ of the problem that each series changes in one number.
@@ -274,8 +274,7 @@ def fits(times: Times, quick: bool) -> None:
 @in_style
 def draw(times: Times, path: str) -> None:
     """Times over values, a panel for each number that changes."""
-    plt = pyplot()
-    figure, panels = plt.subplots(1, len(AXES), figsize=(15.0, 3.4), layout="constrained")
+    figure, (panels,) = new_figure(1, len(AXES), figsize=(15.0, 3.4))
     for panel, axis in zip(panels, AXES, strict=True):
         for series in BASES:
             panel.loglog(*times.column(series, axis), "o-", label=series)

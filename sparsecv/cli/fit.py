@@ -7,7 +7,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from ..errors import InputError
@@ -171,11 +170,10 @@ def _draw(
         from ..plots.size_path import plot_size_path
         from ..selection.sizes import forward_steps
 
-        sizes, spread = every(), ready.design.raw_spread
-        effects = np.array([one.coef * spread for one in sizes.models])
+        sizes, title = every(), f"{source.name}, γ = {gamma:g}"
         steps = forward_steps(problem, ready.design, sizes)
-        title = f"{source.name}, γ = {gamma:g}"
-        plot_size_path(sizes, steps, effects, ready.names, str(plot), title)
+        spread = ready.design.raw_spread
+        plot_size_path(sizes, steps, spread, ready.names, str(plot), title)
     if html is None:
         return
     from ..plots.findings import Findings, whole_report

@@ -272,7 +272,7 @@ def check_pictures(plot: Path | None, html: Path | None, film: bool = False) -> 
     if plot is not None:
         curves.check_writable(str(plot), film=film)
     elif html is not None:
-        style.pyplot()
+        style.matplotlib()
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from numbers import Integral
@@ -16,6 +17,7 @@ from ..design.design import Design
 from ..errors import InputError
 from ..plots.findings import Findings, short, whole_report
 from ..plots.page import fragment, write
+from ..plots.size_path import draw_sizes
 from ..selection.criteria import criteria
 from ..selection.sizes import SizeModels, check_size, forward_steps
 from ..solvers.core.problem import SparseRidgeProblem
@@ -62,6 +64,11 @@ class EverySize(SparseLinearModel):
     def _sizes_(self) -> SizeModels:
         self._needs_rows()
         return self._models_by_size()
+
+    def _known_sizes(self) -> SizeModels | None:
+        """The model of every size where no search is needed for it, else None."""
+        found: SizeModels | None = vars(self).get("_sizes_")
+        return found
 
     def _subsets(self) -> SizeModels:
         """The best known subset of every size for the response itself."""
@@ -152,13 +159,56 @@ class EverySize(SparseLinearModel):
                 setattr(other, name, getattr(self, name))
         return other
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the CV error by size, and the coefficients by size.
+
+        Nothing is held out for :class:`SparseRidge`: its picture has the training objective in
+        place of the CV error, and asks for ``path_``.
+
+        Parameters
+        ----------
+        ax : axes of matplotlib, a pair of axes, or None
+            One axes gets the errors; of a pair, the second gets the coefficients, times the
+            standard deviations of their columns. With None, pyplot opens a figure with two axes,
+            which a notebook then shows.
+
+        Returns
+        -------
+        axes or array of axes
+            Where the picture is.
+
+        Raises
+        ------
+        InputError
+            matplotlib is not installed, ``ax`` is something else, or there are several responses.
+        AttributeError
+            The model was read from a file or a pickle, which have no rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from matplotlib.figure import Figure
+        >>> from sparsecv import SparseRidgeCV
+        >>> X = np.random.default_rng(0).standard_normal((40, 4))
+        >>> model = SparseRidgeCV(gammas=[1.0]).fit(X, X[:, 0] + X[:, 1] ** 2)
+        >>> errors, coefficients = model.plot(Figure().subplots(1, 2))
+        >>> errors.get_ylabel()
+        'CV error'
+        """
+        check_is_fitted(self)
+        if self.coef_.ndim > 1:
+            raise InputError(f"plot is asked of one response: {self._one_response()}")
+        sizes, found = self._sizes_, self._findings()
+        return draw_sizes(ax, sizes, found.chosen, found.design.raw_spread, found.names)
+
     def report(self, path: str | PathLike[str]) -> None:
         """Write a report on the model as one self-contained HTML page.
 
         The page says which columns the model has, with their coefficients, which error to expect,
         what is proved, what every size would be, how ridge and lasso do on the same folds, how
         often folds select a column, and, with ``n_best``, which other subsets are close. Ridge and
-        lasso are fitted for the page.
+        lasso are fitted for the page. Nothing is searched for it: of :class:`SparseRidge` it has
+        the other sizes only once ``path_`` was asked for.
 
         Parameters
         ----------
@@ -203,9 +253,24 @@ class EverySize(SparseLinearModel):
             rows.design,
             replace(self._fitted(), proved=self._proved_),
             self._own_gamma(),
-            self._sizes_,
+            self._known_sizes(),
             alternatives=self.alternatives_ if self.n_best is not None else None,
         )
+
+    def __dir__(self) -> list[str]:
+        """Names of attributes; scikit-learn's own way would compute what nobody has asked for."""
+        kept = vars(self)
+
+        def there(name: str) -> bool:
+            if isinstance(getattr(type(self), name, None), cached_property):
+                return name in kept or "_run_" in kept
+            return hasattr(self, name)
+
+        return [name for name in object.__dir__(self) if there(name)]
+
+    def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
+        """What scikit-learn shows of the fit: a copy has no rows to compute anything more from."""
+        return super(EverySize, copy(self))._get_fitted_attr_html(doc_link)
 
     def _repr_html_inner(self) -> str:
         return str(super()._repr_html_inner()) + self._short_report()

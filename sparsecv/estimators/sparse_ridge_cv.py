@@ -422,6 +422,9 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
     def _models_by_size(self) -> SizeModels:
         return models_by_size(*self._run_)
 
+    def _known_sizes(self) -> SizeModels:
+        return self._sizes_  # The folds have found them.
+
     def _subsets(self) -> SizeModels:
         return subsets_by_size(*self._run_)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..cv.results import CVResult, bounds_to_show
 from ..errors import InputError
-from .style import VERMILION, in_style, pyplot
+from .style import VERMILION, in_style, matplotlib, new_figure
 
 # If there are more curves, the legend names the chosen curve alone. A legend of twice as many names
 # would cover the curves.
@@ -25,9 +25,8 @@ def check_writable(path: str, *, film: bool = False) -> None:
     Raises InputError: matplotlib is missing, the suffix is no known format, or the folder does not
         exist.
     """
-    plt = pyplot()
-    kinds = set(plt.figure().canvas.get_supported_filetypes()) | ({"gif"} if film else set())
-    plt.close()
+    figure, _ = new_figure(figsize=(1.0, 1.0))
+    kinds = set(figure.canvas.get_supported_filetypes()) | ({"gif"} if film else set())
     suffix = Path(path).suffix.lstrip(".").lower()
     if suffix not in kinds:
         known = ", ".join("." + kind for kind in sorted(kinds))
@@ -37,20 +36,18 @@ def check_writable(path: str, *, film: bool = False) -> None:
 
 
 def save(figure: Any, path: str) -> None:
-    """Write a figure to a file and close it; InputError if the file cannot be written."""
-    with closing(figure, path):
+    """Write a figure to a file; InputError if the file cannot be written."""
+    with picture_faults(path):
         figure.savefig(path, dpi=150)
 
 
 @contextmanager
-def closing(figure: Any, path: str) -> Iterator[None]:
-    """Close a figure after the block that writes it; errors of writing become InputErrors."""
+def picture_faults(path: str) -> Iterator[None]:
+    """Raise an InputError in place of any error on a picture file that is written."""
     try:
         yield
     except (OSError, ValueError) as error:
         raise InputError(f"--plot {Path(path)}: {error}") from None
-    finally:
-        pyplot().close(figure)
 
 
 def without_formulas(text: str) -> str:
@@ -108,11 +105,10 @@ def plot_cv(
     >>> with tempfile.NamedTemporaryFile(suffix=".png") as file:
     ...     plot_cv(cross_validate(data, [1.0], [1, 2, 3]), file.name, "CV error of made data")
     """
-    plt = pyplot()
     best = result.best()
     g_star, t_star = chosen or (best.gamma_index, best.tau_index)
-    figure, axes = plt.subplots(figsize=(7.0, 4.4), layout="constrained")
-    colours = plt.get_cmap("viridis")(np.linspace(0.0, 0.9, len(result.gammas)))
+    figure, ((axes,),) = new_figure(figsize=(7.0, 4.4))
+    colours = matplotlib().colormaps["viridis"](np.linspace(0.0, 0.9, len(result.gammas)))
     for g, one in enumerate(result.by_gamma):
         bold = g == g_star
         axes.plot(

@@ -21,16 +21,13 @@ from ..selection.rules import RULES, rule_reason
 from ..selection.sizes import SizeModels, changes
 from ..selection.study import Study
 from . import page
-from .curves import label_sizes, star
 from .projected_sizes import linear_peers
-from .style import BLUE, GREEN, GREY, in_style, pyplot
+from .size_path import draw_errors
+from .style import in_style, new_figure
 
 # A table of more rows shows this many of them around the chosen row, and all rows when it is
 # unfolded. Twice the number makes the longest tables twice as long.
 MAX_ROWS = 24
-# A picture of more sizes has no dots, which would hide the line. Twice the number draws dots on
-# lines of up to 80 sizes.
-MAX_DOTS = 40
 
 
 @dataclass
@@ -40,7 +37,7 @@ class Findings:
     names: Names of all columns; ``design.kept`` of them vary.
     n: Number of rows, or the sum of their weights.
     gamma: The ridge weight of the model; NaN for an average of models.
-    sizes: The model of every size.
+    sizes: The model of every size; None where these models are not known.
     expected: The error to expect on new data, where it was computed.
     alternatives: The n best subsets of every size, where they were asked for.
     remarks: Sentences on the rows, such as which are never held out.
@@ -53,7 +50,7 @@ class Findings:
     design: Design
     model: FittedModel
     gamma: float
-    sizes: SizeModels
+    sizes: SizeModels | None
     study: Study | None = None
     choice: Choice | None = None
     expected: NestedError | None = None
@@ -62,8 +59,9 @@ class Findings:
 
     @property
     def chosen(self) -> int | None:
-        """Position of the model's size among all sizes; None for an average of models."""
-        if self.choice is not None and self.choice.weights is not None:
+        """Position of the model's size among all sizes; None where it has no place there."""
+        average = self.choice is not None and self.choice.weights is not None
+        if average or self.sizes is None:
             return None
         tau = self.choice.tau if self.choice is not None else int(self.sizes.tau[-1])
         at = np.flatnonzero(self.sizes.tau == tau)
@@ -229,10 +227,11 @@ def _sure(found: Findings) -> str:
 
 def _rest(found: Findings) -> Iterator[str]:
     """Yield the sections that follow the short report."""
-    peers = _peers(found)
-    yield _every_size(found, peers)
-    if peers:
-        yield _other_methods(found, peers)
+    if found.sizes is not None:
+        peers = _peers(found, found.sizes)
+        yield _every_size(found, found.sizes, peers)
+        if peers:
+            yield _other_methods(found, found.sizes, peers)
     if found.alternatives is not None:
         yield _alternatives(found)
     if found.study is not None:
@@ -241,17 +240,17 @@ def _rest(found: Findings) -> Iterator[str]:
     yield page.paragraph(words, "muted")
 
 
-def _peers(found: Findings) -> dict[str, Array]:
+def _peers(found: Findings, sizes: SizeModels) -> dict[str, Array]:
     """CV errors of lasso and ridge at every size, on the same folds."""
     if found.study is None:
         return {}
     folds = found.study.data.folds
-    return linear_peers(found.study.data, [folds], found.sizes.tau)
+    return linear_peers(found.study.data, [folds], sizes.tau)
 
 
-def _every_size(found: Findings, peers: dict[str, Array]) -> str:
+def _every_size(found: Findings, sizes: SizeModels, peers: dict[str, Array]) -> str:
     """The section of all sizes: a picture, and a table."""
-    sizes, t = found.sizes, found.chosen
+    t = found.chosen
     held_out = found.study is not None
     rows, before = [], sizes.models[0].support
     for i, model in enumerate(sizes.models):
@@ -264,7 +263,7 @@ def _every_size(found: Findings, peers: dict[str, Array]) -> str:
         rows.append((str(sizes.tau[i]), *middle, "yes" if model.proved else "no", change))
     names = ("γ", "CV error ± s.e.") if held_out else ("objective",)
     heads = ("columns", *names, "proved", "what changes")
-    parts = [_picture(found, peers)] if held_out else []
+    parts = [_picture(found, sizes, peers)] if held_out else []
     centre = 0 if t is None else t
     start = max(0, min(centre - MAX_ROWS // 2, len(rows) - MAX_ROWS))
     shown = rows[start : start + MAX_ROWS]
@@ -281,43 +280,23 @@ def _every_size(found: Findings, peers: dict[str, Array]) -> str:
 
 
 @in_style
-def _picture(found: Findings, peers: dict[str, Array]) -> str:
+def _picture(found: Findings, sizes: SizeModels, peers: dict[str, Array]) -> str:
     """The CV error of every size, with ridge and lasso on the same folds."""
-    sizes, t = found.sizes, found.chosen
-    figure, axes = pyplot().subplots(figsize=(5.6, 3.6), layout="constrained")
-    error, spread = sizes.cv_error, sizes.std_error
-    axes.fill_between(
-        sizes.tau, error - spread, error + spread, color=BLUE, alpha=0.15, linewidth=0
-    )
-    dots = "o-" if sizes.tau.size <= MAX_DOTS else "-"
-    axes.plot(sizes.tau, error, dots, color=BLUE, markersize=4, label="best subset ± s.e.")
-    styles = {"lasso": (GREEN, "--"), "ridge": (GREY, ":")}
-    for name, values in peers.items():
-        colour, line = styles[name]
-        axes.plot(sizes.tau, values, line, color=colour, label=name)
-    if t is not None:
-        star(axes, (sizes.tau[t], error[t], spread[t]), f"chosen: {sizes.tau[t]}")
-    known = [error - spread, *(values[np.isfinite(values)] for values in peers.values())]
-    low, median = min(float(values.min()) for values in known), float(np.median(error))
-    top = min(float(error.max()), low + 4.0 * max(median - low, 0.05 * abs(low)))
-    pad = 0.06 * (top - low) or 1.0
-    axes.set_ylim(low - pad, top + pad)  # A few large errors would flatten the curves.
-    label_sizes(axes)
-    axes.set_ylabel("CV error")
-    axes.legend(loc="upper right")
+    figure, ((axes,),) = new_figure(figsize=(5.6, 3.6))
+    draw_errors(axes, sizes, found.chosen, peers)
     words = "CV error against the number of columns; the star marks the chosen size."
     return page.picture(figure, 1, words)
 
 
-def _other_methods(found: Findings, peers: dict[str, Array]) -> str:
+def _other_methods(found: Findings, sizes: SizeModels, peers: dict[str, Array]) -> str:
     """The section of ridge and lasso on the same folds."""
     assert found.choice is not None
     t, lasso, ridge = found.chosen, peers["lasso"], peers["ridge"]
     least = int(np.argmin(lasso))
     rows = [("this model", str(found.model.support.size), number(found.choice.cv_error))]
     if t is not None:
-        rows.append(("lasso, at most as many columns", str(found.sizes.tau[t]), number(lasso[t])))
-    rows.append(("lasso, its best penalty", f"≤ {found.sizes.tau[least]}", number(lasso[least])))
+        rows.append(("lasso, at most as many columns", str(sizes.tau[t]), number(lasso[t])))
+    rows.append(("lasso, its best penalty", f"≤ {sizes.tau[least]}", number(lasso[least])))
     rows.append(("ridge, its best penalty", str(found.design.p), number(ridge[0])))
     words = (
         "All are held out on the same folds, and each penalty is the best of its path, so all "
@@ -331,7 +310,9 @@ def _alternatives(found: Findings) -> str:
     """The section of other subsets of the chosen size."""
     other, t = found.alternatives, found.chosen
     assert other is not None
-    tau = int(found.sizes.tau[t]) if t is not None else int(other["tau"][-1])
+    tau = int(other["tau"][-1])
+    if found.sizes is not None and t is not None:
+        tau = int(found.sizes.tau[t])
     at = np.flatnonzero(other["tau"] == tau)
     best, rows = other["columns"][at[0]], []
     for i in at:

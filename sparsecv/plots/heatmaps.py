@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import InputError
 from .curves import save, without_formulas
-from .style import in_style, pyplot
+from .style import in_style, new_figure
 
 
 @in_style
@@ -28,9 +28,7 @@ def plot(job: Any, path: str, title: str) -> None:
     panels = [("cross-validation error", found.cv_results_["cv_error"])]
     if job.surface is not None:
         panels.append(("test error", job.surface))
-    figure, axes = pyplot().subplots(
-        1, len(panels), figsize=(5.6 * len(panels), 4.4), squeeze=False, layout="constrained"
-    )
+    figure, axes = new_figure(1, len(panels), figsize=(5.6 * len(panels), 4.4))
     chosen = np.unravel_index(found.best_index_, shape)
     mark = {"color": "red", "markersize": 10, "fillstyle": "none", "linestyle": "none"}
     for panel, (head, values) in zip(axes[0], panels, strict=True):

@@ -12,7 +12,7 @@ from ..cv.results import Step
 from ..errors import InputError
 from ..solvers import SupportsAlongGamma
 from .curves import save, without_formulas
-from .style import VERMILION, in_style, pyplot
+from .style import VERMILION, in_style, new_figure
 
 # Colours show errors up to this multiple of the least error; larger errors have the last colour.
 # Doubled, the colours near the least error are harder to tell apart.
@@ -62,12 +62,11 @@ def plot_minimum(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     plot_minimum(found, f"{folder}/h.png", "synthetic")
     """
-    plt = pyplot()
     shown = minimum.gammas > 0.0
     gammas, taus = minimum.gammas[shown], minimum.taus
     least = max(minimum.upper, 1e-300)
     excess = 100.0 * (np.clip(minimum.cv_error[shown] / least, 1.0, MAX_SHOWN_RATIO) - 1.0)
-    figure, axis = plt.subplots(figsize=(8.0, 1.8 + 0.28 * taus.size), layout="constrained")
+    figure, ((axis,),) = new_figure(figsize=(8.0, 1.8 + 0.28 * taus.size))
     edges, rows = _edges(gammas), np.arange(taus.size + 1) - 0.5
     image = axis.pcolormesh(edges, rows, excess.T, cmap="viridis_r", rasterized=True)
     figure.colorbar(image, ax=axis, label="h above the least, %")
@@ -133,12 +132,8 @@ def plot_supports(
     supports = [one.support for part in along.intervals for one in part if one.support is not None]
     p = max([len(names), *(int(support.max()) + 1 for support in supports)])
     gammas = np.geomspace(min(ends), max(ends), SHOWN_GAMMAS)
-    plt = pyplot()
     count = along.sizes.size
-    size = (8.0, 1.0 + 0.16 * p * count)
-    figure, axes = plt.subplots(
-        count, sharex=True, squeeze=False, figsize=size, layout="constrained"
-    )
+    figure, axes = new_figure(count, sharex=True, figsize=(8.0, 1.0 + 0.16 * p * count))
     for axis, tau, intervals in zip(axes[:, 0], along.sizes, along.intervals, strict=True):
         inside = np.zeros((p, gammas.size))
         for one in intervals:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import file_faults
-from .style import pyplot
+from .style import matplotlib
 
 # Colours of the page by their use, for light and for dark grounds. Text has a contrast of at least
 # 4.5 to its ground in both, and lines of at least 3 (tests/plots/test_report.py computes them).
@@ -161,10 +161,9 @@ def picture(figure: Any, number: int, words: str) -> str:
     number: The figure's number on the page, which keeps the identifiers of figures apart.
     words: What the picture shows, for those who do not see it.
     """
-    plt, text = pyplot(), io.StringIO()
-    with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": "sparsecv"}):
+    text = io.StringIO()
+    with matplotlib().rc_context({"svg.fonttype": "none", "svg.hashsalt": "sparsecv"}):
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    plt.close(figure)
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)

@@ -13,7 +13,7 @@ from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds
 from ..selection.projection import Projection
 from .curves import label_sizes, save, star, without_formulas
-from .style import BLUE, GREEN, VERMILION, in_style, pyplot
+from .style import BLUE, GREEN, VERMILION, in_style, new_figure
 
 
 def linear_peers(
@@ -62,7 +62,7 @@ def plot_sizes(
     peers: Errors of other models at the same sizes (:func:`linear_peers`).
     Raises InputError: matplotlib is missing, or the file cannot be written in that format.
     """
-    figure, axes = pyplot().subplots(figsize=(7.0, 4.4), layout="constrained")
+    figure, ((axes,),) = new_figure(figsize=(7.0, 4.4))
     sizes, t = found.sizes, found.chosen
     error, spread = found.of_size(found.cv_error), found.of_size(found.std_error)
     low, high = found.reference - found.reference_std, found.reference + found.reference_std

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .curves import save
-from .style import in_style, pyplot
+from .style import in_style, new_figure
 
 
 @in_style
@@ -20,9 +20,7 @@ def plot(rows: Sequence[Any], path: str) -> None:
     """
     kinds = list(dict.fromkeys(row.folds for row in rows))
     ways = [w for w in ("paper", "paper-exact", "best") if any(row.way == w for row in rows)]
-    figure, axes = pyplot().subplots(
-        len(kinds), 2, figsize=(10.0, 3.4 * len(kinds)), squeeze=False, layout="constrained"
-    )
+    figure, axes = new_figure(len(kinds), 2, figsize=(10.0, 3.4 * len(kinds)))
     fields = (("reduction", "problems"), ("node_reduction", "nodes"))
     for line, kind in zip(axes, kinds, strict=True):
         here = [row for row in rows if row.folds == kind]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ..cv.results import GammaResult
 from ..errors import InputError
-from .curves import closing, label_sizes, save, without_formulas
-from .style import BLUE, VERMILION, in_style, pyplot
+from .curves import label_sizes, picture_faults, save, without_formulas
+from .style import BLUE, VERMILION, in_style, new_figure
 
 Array = NDArray[np.float64]
 
@@ -143,7 +143,7 @@ def animate_bounds(
     from matplotlib.animation import FuncAnimation, PillowWriter
 
     film = FuncAnimation(figure, lambda i: panel.show(every[i]), frames=len(every))
-    with closing(figure, path):
+    with picture_faults(path):
         writer = PillowWriter(fps=1000 // FILM.milliseconds_per_frame)
         film.save(path, writer=writer, dpi=90)
     return len(every)
@@ -157,9 +157,7 @@ def _panels(
     every: The frames of the picture or film, which decide the range of the vertical axis.
     size: Width and height in inches.
     """
-    figure, axes = pyplot().subplots(
-        1, count, figsize=size, sharey=True, squeeze=False, layout="constrained"
-    )
+    figure, axes = new_figure(1, count, figsize=size, sharey=True)
     panels = [_Panel(one, result.taus, _top(every)) for one in axes[0]]
     axes[0][0].set_ylabel("bounds on the CV error")
     axes[0][0].legend(fontsize=8)

@@ -1,4 +1,4 @@
-"""Draws the models of every size at one γ: their training objectives and their coefficients."""
+"""Draws the models of every size: CV errors or training objectives, and coefficients."""
 
 from __future__ import annotations
 
@@ -8,20 +8,117 @@ from typing import Any
 import numpy as np
 
 from ..design.design import Array
+from ..errors import InputError
 from ..selection.sizes import SizeModels
-from .curves import label_sizes, save, without_formulas
-from .style import BLUE, GREY, VERMILION, in_style, pyplot
+from .curves import label_sizes, save, star, without_formulas
+from .style import BLUE, GREEN, GREY, VERMILION, in_style, matplotlib, new_figure
+
+# A picture of more sizes has no dots, which would hide the line. Forty dots were chosen.
+MAX_DOTS = 40
 
 # At most this many columns are named, those of the largest effects in the largest model. The legend
 # of twice as many names would be higher than the picture.
 MAX_NAMES = 12
 
 
+def draw_errors(axes: Any, sizes: SizeModels, chosen: int | None, peers: dict[str, Array]) -> None:
+    """Draw the CV error of every size on axes, with a star at a chosen size.
+
+    chosen: Position of the chosen size; None draws no star.
+    peers: CV errors of lasso and ridge at the same sizes; it may be empty.
+    """
+    error, spread = sizes.cv_error, sizes.std_error
+    axes.fill_between(
+        sizes.tau, error - spread, error + spread, color=BLUE, alpha=0.15, linewidth=0
+    )
+    dots = "o-" if sizes.tau.size <= MAX_DOTS else "-"
+    axes.plot(sizes.tau, error, dots, color=BLUE, markersize=4, label="best subset ± s.e.")
+    styles = {"lasso": (GREEN, "--"), "ridge": (GREY, ":")}
+    for name, values in peers.items():
+        colour, line = styles[name]
+        axes.plot(sizes.tau, values, line, color=colour, label=name)
+    if chosen is not None:
+        at = sizes.tau[chosen], error[chosen], spread[chosen]
+        star(axes, at, f"chosen: {sizes.tau[chosen]}")
+    known = [error - spread, *(values[np.isfinite(values)] for values in peers.values())]
+    low, median = min(float(values.min()) for values in known), float(np.median(error))
+    top = min(float(error.max()), low + 4.0 * max(median - low, 0.05 * abs(low)))
+    pad = 0.06 * (top - low) or 1.0
+    axes.set_ylim(low - pad, top + pad)  # A few large errors would flatten the curves.
+    label_sizes(axes)
+    axes.set_ylabel("CV error")
+    axes.legend(loc="upper right")
+
+
+def draw_objectives(axes: Any, sizes: SizeModels) -> None:
+    """Draw the training objective of every size on axes; open marks are not proved."""
+    objective = np.array([model.objective for model in sizes.models])
+    proved = np.array([model.proved for model in sizes.models])
+    axes.plot(sizes.tau, objective, "-", color=BLUE, label="best subset")
+    for here, filled, what in ((proved, "full", "proved"), (~proved, "none", "not proved")):
+        if here.any():
+            marks = {"color": BLUE, "fillstyle": filled, "label": what}
+            axes.plot(sizes.tau[here], objective[here], "o", **marks)
+    label_sizes(axes)
+    axes.set_ylabel("training objective")
+    axes.legend()
+
+
+def draw_effects(axes: Any, sizes: SizeModels, spread: Array, names: Sequence[str]) -> None:
+    """Draw the coefficients of every size on axes, times the standard deviations of their columns.
+
+    spread, shape (p_raw,): The standard deviations.
+    names: Names of all columns.
+    """
+    effects = np.array([model.coef * spread for model in sizes.models])
+    order = np.argsort(-np.abs(effects[-1]), kind="stable")
+    used = [c for c in order.tolist() if effects[:, c].any()]
+    colours = matplotlib().colormaps["tab20"].colors
+    for i, c in enumerate(used):
+        named = i < MAX_NAMES
+        style: dict[str, Any] = {"color": colours[i % 20] if named else GREY}
+        style["label"] = without_formulas(names[c]) if named else None
+        style["markevery"] = np.flatnonzero(effects[:, c]).tolist()  # Models with this column.
+        axes.plot(sizes.tau, effects[:, c], "o-", markersize=4, linewidth=1.2, **style)
+    label_sizes(axes)
+    axes.set_ylabel("coefficient × standard deviation of its column")
+    axes.set_title("in the model of each size")
+    if used:
+        axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def draw_sizes(
+    ax: Any, sizes: SizeModels, chosen: int | None, spread: Array, names: Sequence[str]
+) -> Any:
+    """Draw errors by size, and coefficients by size, on axes of the user, and return the axes.
+
+    ax: Axes for the errors; or a pair of axes, for errors and coefficients. With None, pyplot opens
+        a figure with two axes, as the session of the user shows figures.
+    chosen, spread, names: As in :func:`draw_errors` and :func:`draw_effects`.
+    Raises InputError: matplotlib is missing, or ``ax`` is neither one nor two axes.
+    """
+    matplotlib()
+    if ax is None:
+        from matplotlib import pyplot
+
+        _, ax = pyplot.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained")
+    panels = list(np.ravel(np.array(ax, dtype=object)))
+    if not 1 <= len(panels) <= 2 or not all(hasattr(panel, "errorbar") for panel in panels):
+        raise InputError(f"ax must be None, axes of matplotlib or a pair of axes; got {ax!r}")
+    if np.isnan(sizes.cv_error).all():
+        draw_objectives(panels[0], sizes)
+    else:
+        draw_errors(panels[0], sizes, chosen, {})
+    for panel in panels[1:]:
+        draw_effects(panel, sizes, spread, names)
+    return ax
+
+
 @in_style
 def plot_size_path(
     sizes: SizeModels,
     steps: dict[str, Any],
-    effects: Array,
+    spread: Array,
     names: Sequence[str],
     path: str,
     title: str,
@@ -29,35 +126,13 @@ def plot_size_path(
     """Draw the objective of the best subset and of forward steps by size, and the effects by size.
 
     steps: What :func:`sparsecv.selection.sizes.forward_steps` returns for these sizes.
-    effects, shape (sizes, p_raw): Coefficients times the standard deviations of their columns.
-    names: Names of all columns.
+    spread, names: As in :func:`draw_effects`.
     path: The suffix chooses the format (.png, .pdf, .svg).
     Raises InputError: matplotlib is missing, or the file cannot be written in that format.
     """
-    figure, (left, right) = pyplot().subplots(1, 2, figsize=(9.6, 4.2), layout="constrained")
-    left.plot(sizes.tau, steps["best"], "-", color=BLUE, label="best subset")
-    proved = steps["proved"]
-    for here, filled, what in ((proved, "full", "proved"), (~proved, "none", "not proved")):
-        if here.any():
-            values = np.asarray(steps["best"])[here]
-            left.plot(sizes.tau[here], values, "o", color=BLUE, fillstyle=filled, label=what)
+    figure, ((left, right),) = new_figure(1, 2, figsize=(9.6, 4.2))
     left.plot(sizes.tau, steps["objective"], ":", color=VERMILION, label="forward steps")
-    label_sizes(left)
-    left.set_ylabel("training objective")
+    draw_objectives(left, sizes)
     left.set_title(without_formulas(title))
-    left.legend()
-    order = np.argsort(-np.abs(effects[-1]), kind="stable")
-    used = [c for c in order.tolist() if effects[:, c].any()]
-    colours = pyplot().get_cmap("tab20").colors
-    for i, c in enumerate(used):
-        named = i < MAX_NAMES
-        style: dict[str, Any] = {"color": colours[i % 20] if named else GREY}
-        style["label"] = without_formulas(names[c]) if named else None
-        style["markevery"] = np.flatnonzero(effects[:, c]).tolist()  # Models with this column.
-        right.plot(sizes.tau, effects[:, c], "o-", markersize=4, linewidth=1.2, **style)
-    label_sizes(right)
-    right.set_ylabel("coefficient × standard deviation of its column")
-    right.set_title("in the model of each size")
-    if used:
-        right.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    draw_effects(right, sizes, spread, names)
     save(figure, path)

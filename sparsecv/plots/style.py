@@ -28,19 +28,27 @@ STYLE = {
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def pyplot() -> Any:
-    """The module matplotlib.pyplot, which is set up to write files and open no windows.
-
-    Raises InputError: matplotlib is not installed.
-    """
+def matplotlib() -> Any:
+    """The package matplotlib; InputError where it is not installed."""
     try:
         import matplotlib
     except ImportError:
-        raise InputError("pictures need matplotlib: pip install matplotlib") from None
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+        raise InputError("pictures need matplotlib: pip install 'sparsecv[plot]'") from None
+    return matplotlib
 
-    return plt
+
+def new_figure(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, Any]:
+    """A figure for a file, which pyplot does not know, and its axes, shape (rows, columns).
+
+    options: Those of matplotlib's ``Figure.subplots``, and ``figsize``, in inches.
+    """
+    matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=options.pop("figsize"), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
 def in_style(function: Function) -> Function:
@@ -48,7 +56,7 @@ def in_style(function: Function) -> Function:
 
     @wraps(function)
     def drawn(*args: Any, **options: Any) -> Any:
-        with pyplot().rc_context(cast(Any, STYLE)):
+        with matplotlib().rc_context(cast(Any, STYLE)):
             return function(*args, **options)
 
     return cast(Function, drawn)

@@ -64,7 +64,7 @@ def test_one_pair_is_the_chosen_one(capsys: Capture) -> None:
 
 def test_the_picture_stars_the_chosen_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    from sparsecv.plots import curves, style
+    from sparsecv.plots import curves
 
     figures: list[Any] = []
     monkeypatch.setattr(curves, "save", lambda figure, path: figures.append(figure))
@@ -76,7 +76,6 @@ def test_the_picture_stars_the_chosen_pair(monkeypatch: pytest.MonkeyPatch) -> N
     assert "least error: τ = 3" in labels
     (star,) = [line for line in axes.get_lines() if line.get_marker() == "*"]
     assert star.get_xydata().tolist() == [[5.0, document["chosen"]["cv_error"]]]
-    style.pyplot().close(figures[0])
 
 
 def test_without_time_the_choice_is_an_estimate(capsys: Capture) -> None:

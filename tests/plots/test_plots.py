@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import textwrap
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.problems import three_matter
 
+from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
@@ -19,6 +23,7 @@ from sparsecv.errors import InputError
 from sparsecv.plots import curves as plots
 
 pytest.importorskip("matplotlib")
+from matplotlib.figure import Figure
 
 
 def result(
@@ -32,13 +37,11 @@ def result(
 
 
 class Drawn:
-    """Catches the figure instead of losing it when it is closed."""
+    """Catches the figure instead of writing it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        plt = plots.pyplot()
         self.figures: list[Any] = []
-        monkeypatch.setattr(plt, "close", self.figures.append)
-        self.real_close = plt.close
+        monkeypatch.setattr(plots, "save", lambda figure, _: self.figures.append(figure))
 
     @property
     def axes(self) -> Any:
@@ -139,5 +142,65 @@ def test_refusals(tmp_path: Path) -> None:
 
 def test_matplotlib_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match="pip install matplotlib"):
-        plots.pyplot()
+    with pytest.raises(InputError, match=r"pip install 'sparsecv\[plot\]'"):
+        plots.plot_cv(result(), "a.png", "t")
+
+
+def test_files_and_given_axes_leave_the_session_alone(tmp_path: Path) -> None:
+    """In an interpreter of its own: the backend and the figures of pyplot stay as they are."""
+    words = """
+        import warnings
+        import matplotlib
+        from matplotlib import pyplot
+        import numpy as np
+        from sparsecv import SparseRidge, SparseRidgeCV
+        from sparsecv.plots.curves import check_writable, plot_cv
+        matplotlib.use("svg")
+        pyplot.rcParams["axes.grid"] = "mine" == "other"
+        axes = pyplot.figure(7).subplots(1, 2)
+        X = np.random.default_rng(0).standard_normal((30, 4))
+        model = SparseRidgeCV(gammas=[0.1, 1.0]).fit(X, X[:, 0] + X[:, 1] ** 2)
+        check_writable("p.png")
+        plot_cv(model._run_[0].surface, "p.png", "title")
+        model.report("r.html")
+        model.plot(axes)
+        SparseRidge(tau=2).fit(X, X[:, 0]).plot(axes[0])
+        assert matplotlib.get_backend().lower() == "svg", matplotlib.get_backend()
+        assert pyplot.get_fignums() == [7], pyplot.get_fignums()
+        assert pyplot.gcf().number == 7
+        assert not pyplot.rcParams["axes.grid"]
+        opened = model.plot()
+        assert pyplot.get_fignums() == [7, 8]
+        assert [one.figure.number for one in opened] == [8, 8]
+    """
+    command = [sys.executable, "-c", textwrap.dedent(words)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "p.png").stat().st_size > 3000
+
+
+def test_models_draw_on_axes() -> None:
+    X, y = three_matter()
+    model = SparseRidgeCV(gammas=[0.1, 1.0], rule="minimum").fit(X, y)
+    left, right = model.plot(Figure().subplots(1, 2))
+    curve = {line.get_label(): line for line in left.get_lines()}["best subset ± s.e."]
+    np.testing.assert_array_equal(curve.get_xdata(), model.path_["tau"])
+    np.testing.assert_array_equal(curve.get_ydata(), model.path_["cv_error"])
+    (star,) = [line for line in left.get_lines() if line.get_marker() == "*"]
+    assert star.get_xydata().tolist() == [[model.tau_, model.cv_error_]]
+    lines = {line.get_label(): line.get_ydata() for line in right.get_lines()}
+    for c in range(X.shape[1]):
+        np.testing.assert_allclose(lines[f"x{c}"], model.path_["coef"][:, c] * X[:, c].std())
+    axes = Figure().subplots()
+    fit = SparseRidge(tau=3).fit(X, y)
+    assert fit.plot(axes) is axes
+    objectives = [fit.at_size(size).objective_ for size in (1, 2, 3)]
+    np.testing.assert_array_equal(axes.get_lines()[0].get_ydata(), objectives)
+    average = SparseRidgeCV(gammas=[0.1, 1.0], rule="averaged", repeats=2).fit(X, y)
+    stars = [line.get_marker() for line in average.plot(Figure().subplots()).get_lines()]
+    assert "*" not in stars
+    for wrong in (3, "left", Figure().subplots(1, 3)):
+        with pytest.raises(InputError, match="ax must be"):
+            fit.plot(wrong)
+    with pytest.raises(InputError, match="one response"):
+        SparseRidge(tau=1).fit(X, np.column_stack([y, -y])).plot(axes)

@@ -177,6 +177,23 @@ def test_notebooks_show_the_short_report() -> None:
     assert "How sure" not in several._repr_html_()
 
 
+def test_a_view_searches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report shows what the fit has found; other sizes are searched once they are asked for."""
+    X, y = five_columns()
+    model = SparseRidge(tau=3).fit(X, y)
+    asked: list[int] = []
+    searched = model._models_by_size
+    monkeypatch.setattr(model, "_models_by_size", lambda: asked.append(1) or searched())
+    assert "How sure" in model._repr_html_()
+    assert "path_" in dir(model)
+    model.report(tmp_path / "r.html")
+    assert "Every size" not in read((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert not asked
+    assert len(model.path_["tau"]) == 3
+    model.report(tmp_path / "r.html")
+    assert "Every size" in read((tmp_path / "r.html").read_text(encoding="utf-8"))
+
+
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs the browser chromium")
 @pytest.mark.parametrize("width", [500, 1200])
 def test_nothing_overflows_in_a_browser(

@@ -1,24 +1,29 @@
-"""Proved results on disk, a file per γ, so that an interrupted run goes on where it stopped."""
+"""Proved results on disk, so that an interrupted run goes on where it stopped."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .checkpoint_file import made_folder, only_writer, read_checkpoint
+import numpy as np
+
+from .checkpoint_file import content_hash, made_folder, read_checkpoint, write_checkpoint
 from .ledger import Ledger
 
 
 class Checkpoint:
-    """A folder with one file for every γ of which something is proved.
+    """A folder of files, each with what one γ's unit of work has proved.
 
-    A file is written whole or not at all, names its run and carries a hash of its content. A file
-    that is damaged, or of another run, is ignored with a warning, and its γ is computed again. Two
-    runs may share a folder: each adds to a file what the other run has proved.
+    A file is never changed: it appears whole, under a name that holds a hash of its content. What
+    several files say of one γ is put together when they are read, so that any number of runs may
+    write to a folder at once without waiting for each other. Where a γ has more files than
+    problems, or is complete, the next file holds all that is known, and its writer then removes
+    the files that it has read or written before.
 
     folder: The folder, which is created where it does not exist.
     data, bytes: A digest of the data and the order of their rows.
@@ -31,53 +36,45 @@ class Checkpoint:
     ) -> None:
         self.folder = made_folder(folder)
         self.reused: list[float] = []
-        self._seen: dict[Path, tuple[int, ...] | None] = {}
+        # For every γ that was loaded, what the files hold, and which files hold it.
+        self._kept: dict[float, Any] = {}
+        self._files: dict[float, list[Path]] = {}
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
         digest.update(data)
         self._key = digest.hexdigest()
 
-    def _path(self, gamma: float) -> Path:
-        return self.folder / f"cv-{self._key[:16]}-{gamma!r}.json"
+    def _name(self, gamma: float, which: str) -> str:
+        return f"cv-{self._key[:16]}-{gamma!r}-{which}.json"
 
     def load(self, ledger: Ledger, g: int) -> None:
-        """Enter into row g of the ledger what a file holds of its γ, if there is a valid file."""
-        self._seen.pop(self._path(ledger.gammas[g]), None)
-        if self._read(ledger, g):
-            self.reused.append(ledger.gammas[g])
-
-    def _read(self, ledger: Ledger, g: int) -> bool:
-        """Enter what a file holds into row g, unless the file is unchanged since the last look.
-
-        Returns: Whether a file was read and entered.
-        """
+        """Enter into row g of the ledger what the valid files of its γ hold, if there are any."""
         gamma = ledger.gammas[g]
-        path, instead = self._path(gamma), f"γ = {gamma:g} is computed anew"
-        if (state := _state(path)) == self._seen.get(path):
-            return False
-        self._seen[path] = state
-        taken = read_checkpoint(path, self._key, partial(ledger.restore, g), instead)
-        return taken is not None
+        taken, instead = partial(ledger.restore, g), f"γ = {gamma:g} is computed anew"
+        files = sorted(self.folder.glob(self._name(gamma, "*")))
+        valid = [read_checkpoint(path, self._key, taken, instead) is not None for path in files]
+        self._files[gamma] = [path for path, there in zip(files, valid, strict=True) if there]
+        self._kept[gamma] = ledger.progress(g)
+        if any(valid):
+            self.reused.append(gamma)
 
     def save(self, ledger: Ledger, g: int) -> None:
-        """Write what is proved at the γ of row g, by this run or by another run in the meantime.
+        """Write what is new of the problems at the γ of row g, which must have been loaded.
 
-        No file is written where nothing is proved.
-
-        Raises InputError: The file cannot be written.
+        No file is written where nothing is new or nothing is proved. Where a file cannot be
+        written there is a warning, and the next call tries again.
         """
-        if ledger.stored(g) is None:
+        gamma, known = ledger.gammas[g], ledger.progress(g)
+        new = (known != self._kept[gamma]).any(axis=(0, 1))
+        if not (new.any() and known[0, :, : ledger.k].any()):
             return
-        path = self._path(ledger.gammas[g])
-        with only_writer(path) as write:
-            self._read(ledger, g)
-            write(self._key, ledger.stored(g))
-            self._seen[path] = _state(path)
-
-
-def _state(path: Path) -> tuple[int, ...] | None:
-    """Numbers that change whenever a file is written; None where there is no file."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+        files = self._files[gamma]
+        whole = ledger.complete(g) or len(files) > ledger.k
+        content = ledger.stored(g, np.flatnonzero(new | whole))
+        path = self.folder / self._name(gamma, content_hash(content)[:16])
+        if not write_checkpoint(path, self._key, content):
+            return
+        self._kept[gamma] = known
+        for old in files if whole else []:
+            with suppress(OSError):  # Another run may have removed the file already.
+                old.unlink()
+        self._files[gamma] = [path] if whole else [*files, path]

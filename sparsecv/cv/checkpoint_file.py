@@ -9,26 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
+import uuid
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CheckpointWarning, file_faults, read_json
+from ..errors import CheckpointWarning, file_faults, read_json, warn_caller
 
 # A file of another format number is ignored; the number grows whenever the content changes.
-FORMAT = 4
-# A partial file older than this many seconds was left by a run that was killed, and is removed.
-# Twice the seconds would have a writer wait twice as long for such a file.
-MAX_WRITING_SECONDS = 5.0
-# A writer that waits for another writer looks again after this many seconds. Twice the seconds
-# would double the wait after the other writer has finished.
-POLL_SECONDS = 0.01
+FORMAT = 5
 Content = TypeVar("Content")
 
 
@@ -64,7 +58,7 @@ def read_checkpoint(
             raise ValueError("it is not a checkpoint of this version")
         if stored.get("key") != key:
             raise ValueError("it belongs to other data or settings")
-        if stored.get("hash") != _hash(stored.get("content")):
+        if stored.get("hash") != content_hash(stored.get("content")):
             raise ValueError("its content was changed")
         return take(stored["content"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -76,49 +70,32 @@ def read_checkpoint(
         return None
 
 
-@contextmanager
-def only_writer(path: Path) -> Iterator[Callable[[str, Any], None]]:
-    """Keep other writers from a file, so that its content can be read and then extended.
-
-    Other writers wait as long as a partial file, with the suffix .tmp, stands beside the file. The
-    partial file replaces the file once it is complete, and is removed where nothing was written.
-
-    Yields: A function that takes the key of the run and plain JSON values, and writes them.
-    Raises InputError: The file cannot be written.
-    """
-    partial = path.with_suffix(".tmp")
-
-    def write(key: str, content: Any) -> None:
-        document = {"format": FORMAT, "key": key, "hash": _hash(content), "content": content}
-        partial.write_text(json.dumps(document), encoding="utf-8")
-        os.replace(partial, path)
-
-    with file_faults(f"--checkpoint {path.parent}"):
-        while True:
-            try:
-                os.close(os.open(partial, os.O_CREAT | os.O_EXCL))
-                break
-            except FileExistsError:
-                with suppress(FileNotFoundError):  # The other writer has just finished.
-                    if time.time() - partial.stat().st_mtime > MAX_WRITING_SECONDS:
-                        partial.unlink()
-                time.sleep(POLL_SECONDS)
-        try:
-            yield write
-        finally:
-            partial.unlink(missing_ok=True)
-
-
-def write_checkpoint(path: Path, key: str, content: Any) -> None:
+def write_checkpoint(path: Path, key: str, content: Any) -> bool:
     """Write ``content``, plain JSON values, so that the file appears whole or not at all.
 
-    Raises InputError: The file cannot be written.
+    The file is first written under a name that no other writer uses. A file that stood at the path
+    before is replaced. Where the file cannot be written (a full disk), there is a warning.
+
+    key: A text that identifies the run.
+    Returns: Whether the file was written.
     """
-    with only_writer(path) as write:
-        write(key, content)
+    document = {"format": FORMAT, "key": key, "hash": content_hash(content), "content": content}
+    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        partial.write_text(json.dumps(document), encoding="utf-8")
+        os.replace(partial, path)
+    except OSError as error:
+        text = f"--checkpoint {path.parent}: {error.strerror or error}; the run goes on, and what "
+        warn_caller(text + "could not be kept would be computed again", CheckpointWarning)
+        return False
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+    return True
 
 
-def _hash(content: Any) -> str:
+def content_hash(content: Any) -> str:
+    """A hash of plain JSON values."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

@@ -6,7 +6,6 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from ..errors import InputError
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.core.limits import Limits, StopFlag
 from ..solvers.core.result import Status
-from ..solvers.core.threads import one_blas_thread
+from ..solvers.core.threads import cached, one_blas_thread
 from ..solvers.executor import run_units
 from .batch import Batch, Strategy
 from .checkpoint import Checkpoint
@@ -157,7 +156,7 @@ class Surface:
         if isinstance(error, SolverUnavailable):  # There was no licence for a fold.
             raise InputError(str(error)) from error
 
-    @cached_property
+    @cached
     def _proofs(self) -> Limits:
         """The time for proofs; its clock starts at the first use of this property.
 

@@ -52,7 +52,7 @@ _CELL: dict[str, Any] = {
     "searched": False,
 }
 _COUNT: dict[str, Any] = {"n_mio": 0, "n_nodes": 0, "seconds": 0.0}
-_STORED = ("choice", "exact", "searched", "lower", "upper", "bound", "trees", *_COUNT)
+_STORED = ("choice", "exact", "searched", "lower", "upper", "bound")
 
 
 class Ledger:
@@ -406,84 +406,109 @@ class Ledger:
             "history": [self.history[g] for g in at],
         }
 
-    def stored(self, g: int) -> dict[str, Any] | None:
-        """What a checkpoint keeps of row g, as JSON values; None where nothing is proved."""
-        if not (self.exact[g, :, : self.k].any() or self.complete(g)):
-            return None
-        used, choice = np.unique(self.choice[g], return_inverse=True)
+    def progress(self, g: int) -> Array:
+        """What is proved of the problems at the γ of row g, as an array (4, τ, k + 1).
+
+        The array tells whether an answer is finished, and gives the bounds on its error and on
+        its objective. Two arrays differ where something has been proved in between.
+        """
+        finished = self.exact[g] | self.complete(g)
+        return np.stack([finished, self.lower[g], self.upper[g], self.bound[g]])
+
+    def stored(self, g: int, problems: NDArray[np.intp]) -> dict[str, Any]:
+        """What a checkpoint keeps of some problems at the γ of row g, as JSON values.
+
+        problems, shape (m,): Numbers of problems, in increasing order.
+        """
+        used, choice = np.unique(self.choice[g][:, problems], return_inverse=True)
         return {
-            **{name: getattr(self, name)[g].tolist() for name in _STORED},
-            "choice": choice.reshape(self.choice[g].shape).tolist(),
+            **{name: getattr(self, name)[g][:, problems].tolist() for name in _STORED},
+            **{name: getattr(self, name)[g].tolist() for name in ("trees", *_COUNT)},
+            "choice": choice.reshape(-1, problems.size).tolist(),
             "gamma": self.gammas[g],
             "taus": self.taus.tolist(),
+            "problems": problems.tolist(),
             "supports": [self.supports[c].tolist() for c in used],
-            "status": str(self.status[g]),
-            "history": self.history[g],
+            "history": self.history[g] if self.complete(g) else [],
         }
 
     def restore(self, g: int, stored: dict[str, Any]) -> int:
         """Enter what :meth:`stored` returned; errors and objectives are computed again.
 
-        Answers that are proved in the ledger stay. A row without models takes over everything.
+        Answers that are proved in the ledger stay. Answers of folds are taken over where they are
+        proved, or where Algorithm 1 had ended; of the problem of all rows the better answer is.
 
-        Returns: The number of answers taken over.
+        Returns: The number of problems.
         Raises ValueError, TypeError, KeyError: A value is missing, out of range or of another
             shape; nothing is entered then.
         """
         if stored["gamma"] != self.gammas[g] or stored["taus"] != self.taus.tolist():
             raise ValueError("it is of other γ or τ")
         supports = [checked_support(s, self.data.p) for s in stored["supports"]]
-        found = {n: checked_array(n, stored[n], getattr(self, n)[g]) for n in _STORED}
+        at = checked_array("problems", stored["problems"], np.zeros(len(stored["problems"]), int))
+        if not at.size or at[-1] > self.k or (np.diff(at) <= 0).any():
+            raise ValueError("it names problems that do not exist, or not in order")
+        found = {n: checked_array(n, stored[n], getattr(self, n)[g][:, at]) for n in _STORED}
+        counts = {n: checked_array(n, stored[n], getattr(self, n)[g]) for n in ("trees", *_COUNT)}
         choice = found["choice"]
         if choice.max() >= len(supports):
             raise ValueError("a support is named that is not there")
+        steps = len(stored["history"])
+        history = checked_array("history", stored["history"], np.ones((steps, 4) if steps else 0))
+        ended = steps > 0 and not self.history[g]
+        # Other cells may have no answer yet, and then name any support.
+        answered = found["exact"] | (steps > 0) | (at == self.k)
         units = self.data.constraints.units
         sizes = np.array([units(support).size for support in supports])
-        if (sizes[choice] > self.taus[:, None]).any():
+        if (sizes[choice] > np.where(answered, self.taus[:, None], self.taus[-1])).any():
             raise ValueError("a support has too many columns")
         if (found["lower"] > found["upper"]).any():
             raise ValueError("a lower bound exceeds its upper bound")
-        status = Status(stored["status"])
-        steps = len(stored["history"])
-        history = checked_array("history", stored["history"], np.ones((steps, 4) if steps else 0))
-        number = np.array([self.number(support) for support in supports])[choice]
-        taken = found["exact"] & ~self.exact[g]
-        if not np.isfinite(self.objective[g, :, self.k]).all():
-            taken[:] = True
-            self.status[g], self.history[g] = status, history.tolist()
-            for name in ("searched", "trees", *_COUNT):
-                getattr(self, name)[g] = found[name]
+        for name, value in counts.items():
+            getattr(self, name)[g] = np.maximum(getattr(self, name)[g], value)
+        self.searched[g][:, at] |= found["searched"]
+        if ended:
+            self.history[g] = history.tolist()
+        number = self.choice[g].copy()
+        number[:, at] = np.array([self.number(support) for support in supports])[choice]
+        taken = np.zeros(number.shape, dtype=bool)
+        taken[:, at] = ~self.exact[g][:, at] & (found["exact"] | ended)
+        taken[:, self.k] = False
         self._answer(g, taken, number)
-        t, j = np.nonzero(~(self.exact[g] | found["exact"]))
-        self.narrow(g, t, j, found["lower"][t, j], found["upper"][t, j])
-        self.bound[g][taken] = np.minimum(found["bound"], self.objective[g])[taken]
-        proved = taken & found["exact"]
-        self.exact[g] |= proved
-        self.lower[g][proved] = self.upper[g][proved] = self.error[g][proved]
-        return int(taken.sum())
+        if at[-1] == self.k:
+            model = self._fitted(g, self.k, number[:, -1]).objective[0]
+            for t in np.flatnonzero(~self.exact[g, :, self.k]).tolist():
+                proof = found["bound"][t, -1], found["exact"][t, -1]
+                self.take((g, t, self.k), self.supports[number[t, -1]], model[t], *proof)
+        rows, i = np.nonzero(~(self.exact[g][:, at] | found["exact"]))
+        self.narrow(g, rows, at[i], found["lower"][rows, i], found["upper"][rows, i])
+        taken[:, at] &= found["exact"]
+        self.exact[g] |= taken
+        self.lower[g][taken] = self.upper[g][taken] = self.error[g][taken]
+        return int(at.size)
 
     def _answer(self, g: int, cells: NDArray[np.bool_], number: NDArray[np.intp]) -> None:
         """Make supports the answers of some cells of row g, and fit them again.
 
-        cells, shape (τ, k + 1): Which cells.
+        cells, shape (τ, k + 1): Which cells; none of the problem of all rows.
         number, shape (τ, k + 1): Numbers of the supports.
         """
         data = self.data
         self.choice[g][cells] = number[cells]
         by_row = isinstance(data, RowFolds) and data.deletes_rows
-        for j in np.flatnonzero(cells.any(axis=0)).tolist():
-            if by_row and j < self.k:
-                continue
-            here = cells[:, j]
-            rows = stacked([self.supports[c] for c in self.choice[g, :, j]], self.most)[None]
-            path = known_path(self.problem(g, j), [self.gammas[g]], self.taus, rows)
+        for j in [] if by_row else np.flatnonzero(cells.any(axis=0)).tolist():
+            here, path = cells[:, j], self._fitted(g, j, number[:, j])
             self.objective[g, here, j] = path.objective[0, here]
-            if j < self.k:
-                self.error[g, here, j] = path.squared_errors(*data.held_out(j))[0, here]
+            self.error[g, here, j] = path.squared_errors(*data.held_out(j))[0, here]
         for t in range(self.taus.size if by_row else 0):
-            for c in np.unique(number[t, : self.k][cells[t, : self.k]]):
-                folds = np.flatnonzero((cells[t] & (number[t] == c))[: self.k])
+            for c in np.unique(number[t][cells[t]]):
+                folds = np.flatnonzero(cells[t] & (number[t] == c))
                 found = self.fits(g, folds, self.supports[int(c)])
                 self.objective[g, t, folds], self.error[g, t, folds] = found
         answers = (getattr(self, name)[g] for name in _ANSWER)
         self._enter(g, np.s_[:, :], *answers)
+
+    def _fitted(self, g: int, j: int, number: NDArray[np.intp]) -> SupportPath:
+        """The fits of problem j on the supports of some numbers, shape (τ,), at the γ of row g."""
+        rows = stacked([self.supports[c] for c in number], self.most)[None]
+        return known_path(self.problem(g, j), [self.gammas[g]], self.taus, rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, Work, worst
+from ..solvers.core.threads import cached
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import GramForm, wants_gram
 from ..solvers.relaxation.perspective import Relaxation, perspective_relaxation
@@ -186,7 +186,7 @@ class SharedTree:
             status, work = Status.TIME_LIMIT, Work()
             self.enter(t, j, replace(one, objective=upper, status=status, work=work, **nodes))
 
-    @cached_property
+    @cached
     def held_out(self) -> tuple[Array, Array]:
         """For leave-one-out the held-out row and response of every fold, shape (n, p) and (n,)."""
         held = [self.ledger.data.held_out(j) for j in range(self.ledger.k)]

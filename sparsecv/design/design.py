@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.constraints import Constraints
 from ..solvers.core.penalty import PenaltyStep
 from ..solvers.core.problem import SparseRidgeProblem, response_problems
+from ..solvers.core.threads import cached
 from ..tables.rows import joined
 
 Array = NDArray[np.float64]
@@ -218,7 +218,7 @@ class Design:
         """Number of columns that are solved."""
         return int(self.kept.size)
 
-    @cached_property
+    @cached
     def rules(self) -> SolvedRules | None:
         """What is asked of the solved columns; None where nothing is."""
         if self.asked is None:

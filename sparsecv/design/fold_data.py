@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from ..solvers.core.constraints import Constraints
 from ..solvers.core.factored_rows import gram_root, triangle_of_blocks
 from ..solvers.core.penalty import PenaltyStep
 from ..solvers.core.problem import MAX_ROWS_PER_COLUMN_UNREDUCED, SparseRidgeProblem
+from ..solvers.core.threads import cached
 from ..solvers.relaxation.gram import GramForm
 from ..tables.rows import RowSubset, joined
 from .design import (
@@ -339,7 +339,7 @@ class RowFolds(FoldData):
         many = len(self._given) > MAX_ROWS_PER_COLUMN_UNREDUCED * self.p
         return many and self.plain and self._given.nbytes > COPY_BYTES
 
-    @cached_property
+    @cached
     def _solved(self) -> Array:
         """All rows of [X y] in solved units, about the means of all rows, shape (n, p + 1)."""
         if not self.refit_intercept and self.missing is None:
@@ -364,7 +364,7 @@ class RowFolds(FoldData):
         """Rows times the roots of their weights; ``numbers`` are their places in the table."""
         return rows if self.weights is None else rows * np.sqrt(self.weights[numbers])[:, None]
 
-    @cached_property
+    @cached
     def _full(self) -> SparseRidgeProblem:
         if self.is_large:
             return self._by_blocks(np.arange(len(self._given)))[0]
@@ -466,7 +466,7 @@ class RowFolds(FoldData):
         given = self._given, self._scale  # The scale holds the factors of the penalty, too.
         return given if self.weights is None else (*given, self.weights)
 
-    @cached_property
+    @cached
     def deleted_rows(self) -> tuple[Array, Array, Array]:
         """Rows (n, p), targets (n,) and factors (n,), for the leave-one-out folds.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..solvers.core.limits import Limits
-from ..solvers.core.threads import one_blas_thread
+from ..solvers.core.threads import cached, one_blas_thread
 from ..solvers.executor import run_units
 from ..tables.rows import RowSource, as_source
 from .design import Array, Design, Summary
@@ -140,7 +140,7 @@ class FoldMoments:
         """Moments of all rows."""
         return reduce(Moments.merged, self.folds)
 
-    @cached_property
+    @cached
     def _groups(self) -> tuple[int, list[Moments]]:
         """The size √K of groups of successive folds, of K, and the merged moments of every group.
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import errno
 import json
 import os
 import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +21,9 @@ from support.fresh import draws
 from support.tables import write_csv
 
 import sparsecv
-from sparsecv.cv import checkpoint_file as sealed
 from sparsecv.cv import estimate, grid, prove
-from sparsecv.cv.checkpoint import Checkpoint, _state
+from sparsecv.cv.checkpoint import Checkpoint
+from sparsecv.cv.engine import Surface
 from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
@@ -201,8 +204,9 @@ def test_unreadable_files_are_ignored(text: str, tmp_path: Path) -> None:
     with pytest.warns(CheckpointWarning, match="is passed over, γ = .* is computed anew") as caught:
         assert equal(run(tmp_path, X, y), first)
     assert len(caught) == 2
-    # and replaced
-    assert all(len(path.read_text()) > 100 for path in tmp_path.iterdir())
+    # and what was computed anew is kept beside them
+    kept = [path for path in tmp_path.iterdir() if path.stat().st_size > 100]
+    assert len(kept) == 2
 
 
 def test_truncated_file_is_ignored(tmp_path: Path) -> None:
@@ -272,10 +276,11 @@ def test_interrupted_run_keeps_the_folds_it_finished(
         run(tmp_path, X, y)
     # Two folds are exact. The others were not begun: no model that has seen them stands in.
     assert not hasattr(caught.value, "partial")
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 2 * 2  # a file for each fold and γ
     resumed = run(tmp_path, X, y)
     assert len(calls) == 3 + 2  # two folds of four were known
     assert equal(resumed, whole)
+    assert len(list(tmp_path.iterdir())) == 2  # what a γ is about is now in one file
 
 
 def test_interrupted_leave_one_out_keeps_the_gammas_it_finished(
@@ -377,9 +382,9 @@ def test_a_hard_run_that_is_killed_after_any_write(
     real, writes, last = Checkpoint.save, [0], [10**9]
 
     def save(self: Checkpoint, ledger: Ledger, g: int) -> None:
-        before = _state(self._path(ledger.gammas[g]))
+        before = set(self.folder.iterdir())
         real(self, ledger, g)
-        writes[0] += _state(self._path(ledger.gammas[g])) != before
+        writes[0] += set(self.folder.iterdir()) != before
         if writes[0] >= last[0]:
             raise Killed
 
@@ -406,42 +411,122 @@ def test_a_hard_run_that_is_killed_after_any_write(
         writes[0] = 0
 
 
-def test_runs_that_share_a_folder_add_to_each_other(tmp_path: Path) -> None:
-    X, y = table()
-    run(tmp_path / "whole", X, y, gammas=GAMMAS[:1])
-    (whole,) = (tmp_path / "whole").iterdir()
-    stored = json.loads(whole.read_text())
-    data = prepare(ArraySource(X, y, list("abcd")), "4", Protocol()).data
-    stores = [Checkpoint(tmp_path, b"", {}) for _ in range(2)]
-    ledgers = [Ledger(data, TAUS, [0.1]) for _ in stores]
-    for store, ledger, keep in zip(stores, ledgers, (slice(0, 2), slice(2, 5)), strict=True):
-        store.load(ledger, 0)
-        ledger.restore(0, stored["content"])
-        open_cells = np.ones_like(ledger.exact)
-        open_cells[:, :, keep] = False
-        ledger.exact &= ~open_cells
-    for store, ledger in zip(stores, ledgers, strict=True):
+WRITER = """
+import sys, time
+from pathlib import Path
+import numpy as np
+real = time.time
+time.time = lambda: real() + 10.0  # the clock of the file server is 10 s behind
+from test_checkpoint import parts_of_a_ledger
+from sparsecv.cv.checkpoint import Checkpoint
+
+if __name__ == "__main__":
+    folder, number = Path(sys.argv[1]), int(sys.argv[2])
+    for ledger, _ in parts_of_a_ledger(range(number, 12, 4)):
+        store = Checkpoint(folder / "kept", b"", {})
+        store.load(type(ledger)(ledger.data, ledger.taus, ledger.gammas), 0)
+        (folder / f"ready{number}").touch()
+        while len(list(folder.glob("ready*"))) < 4:
+            time.sleep(0.001)
         store.save(ledger, 0)
-    assert ledgers[1].exact.all()
-    both = Ledger(data, TAUS, [0.1])
-    Checkpoint(tmp_path, b"", {}).load(both, 0)
-    assert both.exact.all()
-    reference = Ledger(data, TAUS, [0.1])
-    reference.restore(0, stored["content"])
-    np.testing.assert_array_equal(both.error, reference.error)
-    assert len(list(tmp_path.glob("*"))) == 2
+"""
 
 
-def test_a_partial_file_of_a_killed_run_is_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def parts_of_a_ledger(folds: Iterable[int]) -> Iterator[tuple[Ledger, Ledger]]:
+    """For every fold a ledger in which that fold alone is proved, and one that knows all folds."""
     X, y = table()
-    run(tmp_path, X, y, gammas=GAMMAS[:1])
-    (path,) = tmp_path.iterdir()
-    path.rename(path.with_suffix(".tmp"))
-    monkeypatch.setattr(sealed, "MAX_WRITING_SECONDS", 0.0)
-    run(tmp_path, X, y, gammas=GAMMAS[:1])
-    assert list(tmp_path.iterdir()) == [path]
+    data = prepare(ArraySource(X, y, list("abcd")), "12", Protocol()).data
+    whole = Surface(data, TAUS)
+    with whole:
+        whole.visit([0.1])
+    for j in folds:
+        part, others = copy.deepcopy(whole.ledger), np.arange(12) != j
+        for name, nothing in (("exact", False), ("lower", 0.0), ("upper", np.inf)):
+            getattr(part, name)[:, :, :12][:, :, others] = nothing
+        yield part, whole.ledger
+
+
+def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
+    """Four processes, of which each proves three of the folds, share a folder and one γ."""
+    (tmp_path / "writer.py").write_text(WRITER)
+    here = Path(__file__).parent
+    root = str(Path(sparsecv.__file__).parents[1])
+    paths = os.pathsep.join([root, str(here), str(here.parent)])
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(tmp_path / "writer.py"), str(tmp_path), str(number)],
+            env={**os.environ, "PYTHONPATH": paths},
+        )
+        for number in range(4)
+    ]
+    assert [process.wait(timeout=300) for process in processes] == [0] * 4
+    ((_, whole),) = parts_of_a_ledger([0])
+    found = Ledger(whole.data, TAUS, [0.1])
+    Checkpoint(tmp_path / "kept", b"", {}).load(found, 0)
+    assert found.exact[0, :, :12].all()
+    np.testing.assert_array_equal(found.error[0], whole.error[0])
+    assert not list((tmp_path / "kept").glob("*.tmp"))
+
+
+def test_a_writer_removes_nothing_that_it_has_not_read(tmp_path: Path) -> None:
+    """Two runs begin together; the one that ends first removes no file of the other."""
+    X, y = table()
+    whole = run(None, X, y, gammas=GAMMAS[:1])
+    real, inner = Surface.visit, [0]
+
+    def visit(self: Surface, gammas: Any) -> None:
+        real(self, gammas)
+        if inner[0] < 2:
+            inner[0] += 1
+            run(tmp_path, X, y, gammas=GAMMAS[:1])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Surface, "visit", visit)
+        assert equal(run(tmp_path, X, y, gammas=GAMMAS[:1]), whole)
+    assert list(tmp_path.iterdir())
+    with pytest.MonkeyPatch.context() as patch:
+        forbid_solving(patch)
+        assert equal(run(tmp_path, X, y, gammas=GAMMAS[:1]), whole)
+
+
+@pytest.mark.parametrize("full", ["write", "replace"])
+def test_a_full_disk_is_one_warning(
+    full: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run goes on, and keeps what it has proved as soon as there is room again."""
+    X, y = table()
+    calls: list[int] = []
+
+    def no_room(*_: Any, **__: Any) -> None:
+        calls.append(1)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*((Path, "write_text") if full == "write" else (os, "replace")), no_room)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default")
+            first = run(tmp_path, X, y)
+    assert len(calls) > 1
+    (warning,) = caught
+    assert issubclass(warning.category, CheckpointWarning)
+    assert "No space left" in str(warning.message)
+    assert str(tmp_path) in str(warning.message)
+    assert equal(first, run(None, X, y))
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_files_of_one_gamma_stay_few(tmp_path: Path) -> None:
+    """Where files would outnumber the problems, one of all problems stands in for them."""
+    ((ledger, _),) = parts_of_a_ledger([0])
+    store = Checkpoint(tmp_path, b"", {})
+    store.load(Ledger(ledger.data, TAUS, [0.1]), 0)
+    for low in range(1, 40):
+        ledger.narrow(0, 1, [3], float(low), np.inf)
+        store.save(ledger, 0)
+        assert len(list(tmp_path.iterdir())) <= 14
+    again = Ledger(ledger.data, TAUS, [0.1])
+    Checkpoint(tmp_path, b"", {}).load(again, 0)
+    assert again.lower[0, 1, 3] == 39.0
 
 
 def test_other_penalty_factors_have_their_own_files(tmp_path: Path) -> None:

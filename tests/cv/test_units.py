@@ -77,9 +77,12 @@ def test_one_thread_nested_and_restored() -> None:
 
 
 @pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("who_enters_first", ["main", "other"])
 @pytest.mark.parametrize("who_leaves_first", ["main", "other"])
-def test_no_order_of_leaving_leaves_the_limit_behind(who_leaves_first: str) -> None:
-    """A limit that outlives its owner would slow everything else in the process down."""
+def test_the_last_thread_to_leave_lifts_the_limit(
+    who_enters_first: str, who_leaves_first: str
+) -> None:
+    """A limit that lasts longer would slow everything else in the process down."""
     inside, leave = threading.Event(), threading.Event()
 
     def other() -> None:
@@ -88,15 +91,19 @@ def test_no_order_of_leaving_leaves_the_limit_behind(who_leaves_first: str) -> N
             assert leave.wait(30.0)
 
     thread = threading.Thread(target=other)
-    with one_blas_thread():
+    if who_enters_first == "other":
         thread.start()
         assert inside.wait(30.0)
+    with one_blas_thread():
+        if who_enters_first == "main":
+            thread.start()
+            assert inside.wait(30.0)
         assert blas_threads() == {1}
         if who_leaves_first == "other":
             leave.set()
             thread.join()
             assert blas_threads() == {1}
-    assert blas_threads() == {2}
+    assert blas_threads() == ({1} if who_leaves_first == "main" else {2})
     leave.set()
     thread.join()
     assert blas_threads() == {2}

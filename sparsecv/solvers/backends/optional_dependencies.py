@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
+
+from ..core.threads import SharedByThreads
 
 SCIP = "pyscipopt>=5.6"  # In older versions constraints cannot say which way they lock variables.
 EXTRAS = {"gurobipy": "gurobi", "mosek": "mosek", "pyscipopt": "scip", "cvxpy": "mosek"}
@@ -20,18 +22,22 @@ class SolverUnavailable(ValueError):
     """An outside solver's package or licence is missing; the message is one line."""
 
 
-@contextmanager
-def quiet_stderr() -> Iterator[None]:
-    """Silence the process's standard error, for libraries that cannot be told to be silent."""
+def _silence_stderr() -> Callable[[], object]:
+    """Silence the process's standard error; return the function that lets it speak again."""
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+
+    def restore() -> None:
         os.dup2(kept, 2)
         os.close(kept)
-        os.close(nowhere)
+
+    return restore
+
+
+# For libraries that cannot be told to be silent: ``with quiet_stderr():``.
+quiet_stderr = SharedByThreads(_silence_stderr)
 
 
 @contextmanager

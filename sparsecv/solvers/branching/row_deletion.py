@@ -6,12 +6,12 @@ With rows D and responses T deleted, problem j has G − DᵀD, Xᵀy − DᵀT 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from ..core.threads import cached
 from ..kernels.completion import elimination_loss
 from ..kernels.linalg import EPS, Array, record, zeros
 from ..relaxation.dual_bound import EXTRA, relative_rounding
@@ -47,24 +47,24 @@ class LeftOut:
         """The places of problem j's rows in ``rows``."""
         return slice(int(self.start[j]), int(self.start[j + 1]))
 
-    @cached_property
+    @cached
     def yy(self) -> Array:
         """Squared length of y in every problem, shape (k,)."""
         squares = np.concatenate([[0.0], np.cumsum(self.targets**2)])
         return np.asarray(self.gram.yy - (squares[self.start[1:]] - squares[self.start[:-1]]))
 
-    @cached_property
+    @cached
     def squares(self) -> Array:
         """Squared lengths of the columns on all rows, shape (p,)."""
         return np.asarray(np.maximum(np.diag(self.gram.G), 0.0))
 
-    @cached_property
+    @cached
     def eigen(self) -> tuple[Array, Array]:
         """Eigenvalues of G, rounded down, and the eigenvectors."""
         values, vectors = np.linalg.eigh(self.gram.G)
         return values - self._eps * max(float(values[-1]), 0.0), vectors
 
-    @cached_property
+    @cached
     def _turned(self) -> Array:
         """``rows`` in the basis of the eigenvectors."""
         return np.asarray(self.rows @ self.eigen[1])
@@ -78,7 +78,7 @@ class LeftOut:
         """Whether G is known to be positive definite."""
         return self.n > self.gram.b.size and bool(self.eigen[0][0] > 0.0)
 
-    @cached_property
+    @cached
     def least(self) -> Array:
         """Lower bounds ≥ 0 on the least eigenvalue of every problem's Gram matrix, shape (k,).
 

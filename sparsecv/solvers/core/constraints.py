@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import InputError
+from .threads import cached
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -152,17 +153,17 @@ class Constraints:
         """Number of units, excluded units included."""
         return int(self.include.size)
 
-    @cached_property
+    @cached
     def bounded(self) -> bool:
         """Whether a coefficient has a bound."""
         return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
-    @cached_property
+    @cached
     def grouped(self) -> bool:
         """Whether a unit has more than one column."""
         return self.n_units < self.p
 
-    @cached_property
+    @cached
     def plain(self) -> bool:
         """Whether nothing is asked, so that every subset of columns is allowed."""
         asked = self.include.any() or self.exclude.any() or self.parents.size
@@ -180,13 +181,13 @@ class Constraints:
         }
         return [words for words, there in asked.items() if there]
 
-    @cached_property
+    @cached
     def columns(self) -> tuple[Index, ...]:
         """The columns of every unit, in increasing order."""
         order = np.argsort(self.unit, kind="stable")
         return tuple(np.split(order, np.searchsorted(self.unit[order], np.arange(1, self.n_units))))
 
-    @cached_property
+    @cached
     def parents_of(self) -> dict[int, list[int]]:
         """The parents of every unit that has some."""
         found: dict[int, list[int]] = {}
@@ -194,7 +195,7 @@ class Constraints:
             found.setdefault(child, []).append(parent)
         return found
 
-    @cached_property
+    @cached
     def left(self) -> UnitsLeft:
         """The units that are not excluded."""
         units = np.flatnonzero(~self.exclude)
@@ -218,12 +219,12 @@ class Constraints:
         """The largest number of units of a model; every size between the two has a model."""
         return int(np.sum(~self.exclude))
 
-    @cached_property
+    @cached
     def min_size(self) -> int:
         """The least number of units of a model: those that are included, with their parents."""
         return int(np.sum(self.least))
 
-    @cached_property
+    @cached
     def least(self) -> Mask:
         """A smallest model, shape (m,): all included units with the parents that they need."""
         wanting = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from functools import cached_property
 
 import numpy as np
 import scipy.linalg as sla
@@ -16,6 +15,7 @@ from .independence import (
     Independence,
     independence,
 )
+from .threads import cached
 
 Array = NDArray[np.float64]
 # Searches replace γ if √(γ/2) is below this share of the longest column's length: QR factorisation
@@ -56,24 +56,24 @@ class Rows:
         self.at_unit_length: tuple[Array, Rows] | None = None  # with the lengths before
         self.lost = 2.0 * rows.shape[0] * EPS if rows.shape[0] > rows.shape[1] else 0.0
 
-    @cached_property
+    @cached
     def triangle(self) -> Array:
         """A factor with at most as many rows as columns."""
         return self.rows if self.rows.shape[0] <= self.rows.shape[1] else triangle_of(self.rows)
 
-    @cached_property
+    @cached
     def active(self) -> NDArray[np.intp]:
         """The columns of X that are not zero; column 0 where every column or y is zero."""
         used: NDArray[np.bool_] = np.asarray(self.rows.any(axis=0))
         found = np.flatnonzero(used[:-1])
         return found if found.size and used[-1] else np.zeros(1, dtype=np.intp)
 
-    @cached_property
+    @cached
     def columns(self) -> tuple[Array, bool]:
         """The columns of ``triangle``, one per row, and whether all below the diagonal is 0."""
         return np.ascontiguousarray(self.triangle.T), not np.tril(self.triangle, -1).any()
 
-    @cached_property
+    @cached
     def singular(self) -> tuple[Array, Array, Array]:
         """The thin singular value decomposition of X, which every γ shares.
 
@@ -82,7 +82,7 @@ class Rows:
         U, s, Vt = sla.svd(self.triangle[:, :-1], full_matrices=False)
         return U, s, Vt
 
-    @cached_property
+    @cached
     def independence(self) -> Independence:
         """How independent the columns of X are that are not 0, once brought to length 1."""
         if self.other is not None:
@@ -123,17 +123,17 @@ class Rows:
             scaled.before = self.before / whole
         return scaled
 
-    @cached_property
+    @cached
     def squares(self) -> Array:
         """Squared lengths of the columns of X, shape (p,)."""
         return np.asarray(np.einsum("ij,ij->j", self.rows, self.rows)[:-1])
 
-    @cached_property
+    @cached
     def longest(self) -> float:
         """Length of the longest column of X; 1 where every column is zero."""
         return float(np.sqrt(self.squares.max(initial=0.0))) or 1.0
 
-    @cached_property
+    @cached
     def pivots(self) -> tuple[Array, Array]:
         """Squared lengths of the columns of X, before and after projecting out earlier columns."""
         if self.other is not None:

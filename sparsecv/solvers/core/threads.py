@@ -1,4 +1,4 @@
-"""The linear algebra library is kept to one thread while matrices are small."""
+"""What threads share: one thread of linear algebra, one standard error, values computed once."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 # A search keeps the linear algebra library to one thread if [X y] has at most this many numbers,
 # because threads would wait for each other longer than they save (measured). Doubled, larger
@@ -17,39 +17,96 @@ MAX_NUMBERS_ON_ONE_THREAD = 5_000_000
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
-_lock = threading.Lock()
-_limit: Any = None
-_owner, _depth = 0, 0  # The thread that has set the limit, and how many calls of it are nested.
+
+class cached(Generic[T]):
+    """A property that is computed at its first use, in ``vars`` of its object from then on.
+
+    ``functools.cached_property`` of Python 3.11 and before holds one lock over all objects of a
+    class, for which the folds of other threads would wait. Here threads that ask for the same
+    value of the same object at once may each compute the value; all of them get the first.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self.compute, self.__doc__ = compute, compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, one: None, owner: type) -> cached[T]: ...
+    @overload
+    def __get__(self, one: object, owner: type) -> T: ...
+    def __get__(self, one: object | None, owner: type) -> cached[T] | T:
+        if one is None:
+            return self
+        found: T = vars(one).setdefault(self.name, self.compute(one))
+        return found
+
+
+class SharedByThreads:
+    """A change of the whole process that lasts while any thread is inside.
+
+    The first thread that enters makes the change, and the last thread that leaves undoes the
+    change. Contexts may be nested.
+
+    change: Makes the change, and returns the function that undoes it.
+    """
+
+    def __init__(self, change: Callable[[], Callable[[], object]]) -> None:
+        self._change, self._lock, self._inside = change, threading.Lock(), 0
+        self._undo: Callable[[], object] = lambda: None
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Enter the context."""
+        with self._lock:
+            if self._inside == 0:
+                self._undo = self._change()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0:
+                    self._undo()
 
 
 @cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # Finding the libraries takes some milliseconds, once.
+def _libraries() -> tuple[ThreadpoolController, ThreadpoolController]:
+    """All libraries of linear algebra, and those of them that count threads for every thread."""
+    found = ThreadpoolController().select(user_api="blas")  # This takes some milliseconds, once.
+    return found, found.select(threading_layer="openmp")
+
+
+def _limit_blas() -> Callable[[], object]:
+    """Keep the linear algebra library to one thread; return the function that lifts the limit.
+
+    From version 3.7 on threadpoolctl ignores all threads but the thread that controls OpenBLAS, for
+    as long as that thread is alive and has not given up its control.
+    """
+    give_up = getattr(OpenBLASController, "clear_controlling_thread", lambda force: None)
+    give_up(force=True)
+    limited = _libraries()[0].limit(limits=1)
+
+    def lift() -> None:
+        give_up(force=True)
+        limited.restore_original_limits()
+        give_up(force=True)
+
+    return lift
+
+
+_one_thread_for_all = SharedByThreads(_limit_blas)
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep the linear algebra library to one thread within this context.
-
-    The thread that has set the limit restores the number of threads. If another thread did so, the
-    restoration could have no effect, or make the limit permanent.
-    """
-    global _limit, _owner, _depth
-    me = threading.get_ident()
-    with _lock:
-        if _limit is None:
-            _limit, _owner = _controller().limit(limits=1, user_api="blas"), me
-        mine = _owner == me
-        _depth += mine
-    try:
+    """Keep the linear algebra library to one thread while any thread is in this context."""
+    with _libraries()[1].limit(limits=1), _one_thread_for_all():
         yield
-    finally:
-        with _lock:
-            _depth -= mine
-            if _depth == 0 and mine:
-                _limit.restore_original_limits()
-                _limit = None
 
 
 def on_one_thread(entry: Callable[P, R]) -> Callable[P, R]:

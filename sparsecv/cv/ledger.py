@@ -427,6 +427,7 @@ class Ledger:
             "choice": choice.reshape(-1, problems.size).tolist(),
             "gamma": self.gammas[g],
             "taus": self.taus.tolist(),
+            "k": self.k,
             "problems": problems.tolist(),
             "supports": [self.supports[c].tolist() for c in used],
             "history": self.history[g] if self.complete(g) else [],
@@ -442,8 +443,9 @@ class Ledger:
         Raises ValueError, TypeError, KeyError: A value is missing, out of range or of another
             shape; nothing is entered then.
         """
-        if stored["gamma"] != self.gammas[g] or stored["taus"] != self.taus.tolist():
-            raise ValueError("it is of other γ or τ")
+        own = self.gammas[g], self.taus.tolist(), self.k
+        if (stored["gamma"], stored["taus"], stored["k"]) != own:
+            raise ValueError("it is of other γ, τ or folds")
         supports = [checked_support(s, self.data.p) for s in stored["supports"]]
         at = checked_array("problems", stored["problems"], np.zeros(len(stored["problems"]), int))
         if not at.size or at[-1] > self.k or (np.diff(at) <= 0).any():

@@ -144,7 +144,7 @@ def _print_choices(console: Console, choices: dict[str, Choice], rule: str) -> N
         exact = choice.lower == choice.upper if found is None else found.proved
         if choice.weights is not None:
             gamma, exact = "", True
-        elif found is None and name != "one-se":
+        elif found is None and name != "one-se" and np.isfinite(choice.criterion):
             aim += f": {number(choice.criterion)}"
         if choice.lambda_ is not None:
             aim += f" at λ = {choice.lambda_:.3g}"

@@ -52,7 +52,7 @@ def cv_document(run: Run) -> dict[str, Any]:
     rmse, r2 = prepared.quality(choice.cv_error)
     rules = {
         name: _pair(one)
-        | {"criterion": one.criterion, "certified": one.certified}
+        | {"criterion": _finite(one.criterion), "certified": one.certified}
         | ({} if one.lambda_ is None else {"lambda": one.lambda_})
         for name, one in run.choices.items()
     }
@@ -171,7 +171,7 @@ def _surface_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
 
 
 def _finite(value: float) -> float | None:
-    """A number, or None for a bound that is still infinite, because JSON has no infinity."""
+    """A number, or None for a bound or criterion that is infinite: JSON has no infinity."""
     return float(value) if np.isfinite(value) else None
 
 

@@ -5,7 +5,9 @@ Every command is a function in a module of its own, which imports what it needs 
 
 from __future__ import annotations
 
+import errno
 import gc
+import os
 import sys
 import warnings
 from typing import Annotated, Any
@@ -65,8 +67,19 @@ def main(arguments: list[str] | None = None) -> int:
             args=_with_values(given) or ["--help"], prog_name="sparsecv", standalone_mode=False
         )
         status = found if isinstance(found, int) else Exit.DONE
+        sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
         status = Exit.INTERRUPTED
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT):
+            raise
+        if arguments is None:  # At its end Python would try to write the rest once more.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno == errno.EPIPE:  # Nobody reads on, and typer ends a command like this, too.
+            raise SystemExit(1) from None
+        place = error.filename or "standard output"
+        print(f"sparsecv: error: {place}: {error.strerror}", file=sys.stderr)
+        status = Exit.BAD_INPUT
     except Exception as error:
         if not (isinstance(error, (InputError, ClusterError)) or hasattr(error, "format_message")):
             raise

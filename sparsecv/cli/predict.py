@@ -56,9 +56,12 @@ def predict(
     rows = read_features(data, names[1], names[0], encoding, saved.fills)
     blocks = _predictions(saved, rows, data, coverage)
     first = next(blocks)  # Rows that cannot be used are refused before the file is opened.
-    with file_faults(f"--out {out}"):
-        chosen = nullcontext(sys.stdout) if out is None else out.open("w", encoding="utf-8")
-    with chosen as file:
+    # ``main`` reports what goes wrong with standard output.
+    faults = nullcontext() if out is None else file_faults(f"--out {out}")
+    with (
+        faults,
+        nullcontext(sys.stdout) if out is None else out.open("w", encoding="utf-8") as file,
+    ):
         print("prediction,lower,upper" if asked else "prediction", file=file)
         for values in chain([first], blocks):
             file.writelines(",".join(map(repr, row)) + "\n" for row in values)

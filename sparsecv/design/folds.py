@@ -166,6 +166,7 @@ def hashed_folds(k: int, n: int, seed: Any = 0) -> HashedFolds:
     """
     if not 2 <= k <= n:
         raise InputError(f"at least 2 folds, and no more than the {n} rows there are; got {k}")
+    _check_seed(seed)
     draws = np.random.default_rng() if seed is None else seed
     if isinstance(draws, np.random.RandomState):
         draws = draws.randint(2**31)
@@ -275,11 +276,23 @@ def _grouped(groups: Any, k: int | None, n: int, seed: Any) -> Folds:
     if k is not None:
         from sklearn.model_selection import GroupKFold  # The import takes a second.
 
+        _check_seed(seed)
         splitter = GroupKFold(k, shuffle=True, random_state=seed)
         for j, (_, test) in enumerate(splitter.split(np.broadcast_to(0, (n, 1)), groups=group)):
             label[test] = j
     sizes = np.bincount(label, minlength=wanted).astype(np.intp)
     return Folds("custom" if k is None else "kfold", n, sizes, label, groups=group)
+
+
+def _check_seed(seed: Any) -> None:
+    """Raise an InputError where a seed is neither a seed of NumPy's RandomState nor a generator."""
+    if seed is None or isinstance(seed, (np.random.RandomState, np.random.Generator)):
+        return
+    if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
+        raise InputError(
+            "the seed of the folds (random_state) must be a whole number from 0 to 2**32 - 1, a "
+            f"numpy RandomState or None; got {seed!r}"
+        )
 
 
 def _shuffled(kind: str, k: int, n: int, seed: Any) -> Folds:
@@ -293,6 +306,7 @@ def _shuffled(kind: str, k: int, n: int, seed: Any) -> Folds:
         raise InputError(f"{k} folds need at least {k} rows; there are {n}")
     if k == n:
         return _leave_one_out(n)
+    _check_seed(seed)
     draws: Any = seed
     if not isinstance(seed, np.random.RandomState):
         draws = np.random if seed is None else np.random.RandomState(seed)

@@ -140,3 +140,29 @@ def test_interrupt_of_the_command(arguments: list[str]) -> None:
         assert len(saved["support"]) == 20
         assert not saved["proved"]
         assert "Ctrl-C" in saved["note"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
+def test_predictions_that_nobody_can_take_end_in_one_line() -> None:
+    write_csv(Path("t.csv"), *growing_columns())
+    assert main(["fit", "t.csv", "--tau", "1", "--save", "m.json", "--quiet"]) == 0
+    with Path("/dev/full").open("w") as full:
+        for more, name in (([], "standard output"), (["--out", "/dev/full"], "--out /dev/full")):
+            command = [sys.executable, "-m", "sparsecv", "predict", "m.json", "t.csv", *more]
+            root = str(Path(sparsecv.__file__).parents[1])
+            done = subprocess.run(
+                command,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+                env={**os.environ, "PYTHONPATH": root},
+            )
+            assert done.returncode == 2
+            assert done.stderr == f"sparsecv: error: {name}: No space left on device\n"
+    process = start("predict", "m.json", "t.csv")
+    assert process.stdout is not None
+    process.stdout.close()  # As with ``| head``.
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    assert process.wait(timeout=120) == 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +23,8 @@ from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.solvers.backends.optional_dependencies import quiet_stderr
+from sparsecv.solvers.core import factored_rows
 from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.core.threads import one_blas_thread
 
@@ -110,6 +114,34 @@ def test_the_last_thread_to_leave_lifts_the_limit(
     with one_blas_thread():
         assert blas_threads() == {1}
     assert blas_threads() == {2}
+
+
+def test_the_last_thread_to_leave_lets_standard_error_speak(capfd: Any) -> None:
+    """Two searches of SCIP overlap, and the one that begins first ends first."""
+    first, second = quiet_stderr(), quiet_stderr()
+    for step in (first.__enter__, second.__enter__):
+        step()
+        os.write(2, b"unheard")
+    for context in (first, second):
+        os.write(2, b"unheard")
+        context.__exit__(None, None, None)
+    os.write(2, b"heard")
+    assert capfd.readouterr().err == "heard"
+
+
+def test_threads_do_not_wait_for_values_of_other_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two folds decompose their rows at once, in two threads."""
+    real, both = factored_rows.sla.svd, threading.Barrier(2, timeout=10.0)
+
+    def svd(*args: Any, **options: Any) -> Any:
+        both.wait()
+        return real(*args, **options)
+
+    monkeypatch.setattr(factored_rows.sla, "svd", svd)
+    folds = [factored_rows.Rows(np.eye(4)[:, : 3 + j]) for j in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        sizes = [s.size for _, s, _ in pool.map(lambda fold: fold.singular, folds)]
+    assert sizes == [2, 3]
 
 
 @pytest.mark.usefixtures("two_threads")

@@ -382,3 +382,15 @@ def test_stability_is_refused_for_the_reason_there_is(monkeypatch: pytest.Monkey
     monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 0)
     with pytest.raises(InputError, match="needs the rows in memory"):
         SparseRidgeCV(gammas=[1.0], rule="stability").fit(*collections(*plain())[0])
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, "x"])
+def test_a_seed_out_of_range_is_refused(seed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = np.arange(24.0).reshape(12, 2) ** 2, np.arange(12.0)
+    model = SparseRidgeCV(cv=3, gammas=[1.0], random_state=seed)
+    for groups in (None, np.arange(12) // 2):
+        with pytest.raises(InputError, match="whole number from 0"):
+            model.fit(X, y, groups=groups)
+    monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 0)
+    with pytest.raises(InputError, match="whole number from 0"):
+        pipeline.prepare(Parted(X, y, 5), "3", Protocol(), seed=seed)

@@ -352,3 +352,14 @@ def test_beyond_trees_other_partitions_are_asked_what_counts(rule: str) -> None:
     np.testing.assert_allclose(average.weights[:2], model_weights(error, gammas[:2], 100))
     assert np.isfinite(average.cv_error)
     assert not choices[rule].certified
+
+
+def test_a_size_without_weight_has_no_criterion_in_json(tmp_path: Path) -> None:
+    """Other partitions leave out the sizes at which the average has no model."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 50))
+    table = write_csv(tmp_path / "t.csv", X, 3.0 * X[:, 0] + 0.1 * rng.standard_normal(60))
+    arguments = ["cv", table, "--rule", "averaged", "--repeats", "2", "--folds", "5", "--no-nested"]
+    found = run_json(*arguments, "--size", "40", folder=tmp_path)
+    assert found["rules"]["averaged"]["tau"] == 40
+    assert found["rules"]["averaged"]["criterion"] is None

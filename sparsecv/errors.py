@@ -37,7 +37,7 @@ class UnprovedWarning(UserWarning):
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint file was damaged or of another run, and was passed over."""
+    """A checkpoint file could not be written, or was passed over: damaged, or of another run."""
 
 
 def warn_caller(text: str, category: type[Warning]) -> None:

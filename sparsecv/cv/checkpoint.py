@@ -74,7 +74,7 @@ class Checkpoint:
         if not write_checkpoint(path, self._key, content):
             return
         self._kept[gamma] = known
-        for old in files if whole else []:
+        for old in {*files} - {path} if whole else ():
             with suppress(OSError):  # Another run may have removed the file already.
                 old.unlink()
         self._files[gamma] = [path] if whole else [*files, path]

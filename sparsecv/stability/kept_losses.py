@@ -35,10 +35,7 @@ class KeptLosses:
         )
 
     def keep(self, task: Task, losses: Array) -> None:
-        """Write the losses (c, n) of a task to the folder.
-
-        Raises InputError: The file cannot be written.
-        """
+        """Write the losses (c, n) of a task to the folder; a full disk is a warning."""
         write_checkpoint(*self._place(task), losses.tolist())
 
     def _place(self, task: Task) -> tuple[Path, str]:

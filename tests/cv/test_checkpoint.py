@@ -469,24 +469,20 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
 
 
 def test_a_writer_removes_nothing_that_it_has_not_read(tmp_path: Path) -> None:
-    """Two runs begin together; the one that ends first removes no file of the other."""
-    X, y = table()
-    whole = run(None, X, y, gammas=GAMMAS[:1])
-    real, inner = Surface.visit, [0]
-
-    def visit(self: Surface, gammas: Any) -> None:
-        real(self, gammas)
-        if inner[0] < 2:
-            inner[0] += 1
-            run(tmp_path, X, y, gammas=GAMMAS[:1])
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Surface, "visit", visit)
-        assert equal(run(tmp_path, X, y, gammas=GAMMAS[:1]), whole)
-    assert list(tmp_path.iterdir())
-    with pytest.MonkeyPatch.context() as patch:
-        forbid_solving(patch)
-        assert equal(run(tmp_path, X, y, gammas=GAMMAS[:1]), whole)
+    """Two runs begin with an empty folder and prove one γ, one fold first and then all."""
+    ((part, whole),) = parts_of_a_ledger([0])
+    stores = [Checkpoint(tmp_path, b"", {}) for _ in range(2)]
+    for store in stores:
+        store.load(Ledger(whole.data, TAUS, [0.1]), 0)
+    for ledger in (part, whole):
+        for number, store in enumerate(stores):
+            ledger.seconds[0] = 10.0 + number  # The files of the two runs differ.
+            store.save(ledger, 0)
+            assert len(list(tmp_path.iterdir())) == 2 - (ledger is part and number == 0)
+    again = Ledger(whole.data, TAUS, [0.1])
+    Checkpoint(tmp_path, b"", {}).load(again, 0)
+    assert again.complete(0)
+    assert again.seconds[0] == 11.0
 
 
 @pytest.mark.parametrize("full", ["write", "replace"])

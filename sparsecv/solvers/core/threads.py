@@ -84,8 +84,8 @@ def _libraries() -> tuple[ThreadpoolController, ThreadpoolController]:
 def _limit_blas() -> Callable[[], object]:
     """Keep the linear algebra library to one thread; return the function that lifts the limit.
 
-    From version 3.7 on threadpoolctl ignores all threads but the thread that controls OpenBLAS, for
-    as long as that thread is alive and has not given up its control.
+    threadpoolctl 3.8 ignores all threads but the thread that controls OpenBLAS, for as long as that
+    thread is alive and has not given up its control; threadpoolctl 3.1 has no such rule.
     """
     give_up = getattr(OpenBLASController, "clear_controlling_thread", lambda force: None)
     give_up(force=True)

@@ -48,6 +48,11 @@ def warn_caller(text: str, category: type[Warning]) -> None:
     warnings.warn(text, category, stacklevel=level)
 
 
+def not_installed(package: str, extra: str) -> str:
+    """One line for an optional package that is missing: which extra of sparsecv brings it."""
+    return f'{package} is not installed: pip install "sparsecv[{extra}]"'
+
+
 def first_line(error: BaseException, otherwise: str | None = None) -> str:
     """The first line of an error's message; where it has none, other words or the error's name."""
     return (str(error) or otherwise or type(error).__name__).splitlines()[0]

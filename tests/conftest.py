@@ -60,7 +60,7 @@ WARMED = "SPARSECV_WARMED_COPY"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before the workers of a fresh clone start, compile every kernel once, on all cores.
+    """Before the workers of a fresh clone start, compile every kernel once.
 
     A copy of the package and of what was compiled serves test_nothing_is_compiled_after_warmup.
     """

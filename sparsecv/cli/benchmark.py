@@ -54,7 +54,7 @@ def benchmark(
     console = open_console(quiet)
     if plot is not None:
         curves.check_writable(str(plot))
-    check_files(csv=csv_file)
+    check_files(csv=csv_file, plot=plot)
     gammas = grids.parse_gammas(gamma)
     if gammas is None:
         raise InputError("--gamma auto: a benchmark needs values of gamma")
@@ -62,9 +62,8 @@ def benchmark(
     Settings(**settings)  # Settings that are not allowed are refused before any table is read.
     asked, rows = (names_in(names), names_in(folds), gammas, names_in(ways)), []
     with on_client(dask), progress(quiet) as bar:
-        for row in comparison.run(*asked, scale=scale, **settings):
+        for row in comparison.run(*asked, scale=scale, report=bar, **settings):
             rows.append(row)
-            bar(f"{row.dataset} {row.folds} γ = {row.gamma:g} {row.way}", len(rows), len(rows) + 1)
             if csv_file is not None:  # An interrupted run leaves the rows that it has finished.
                 comparison.write_csv(rows, csv_file)
     _show(console, rows)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.engine import cross_validate
+from ..cv.progress import Report
 from ..cv.settings import Settings
 from ..design.design import Protocol
+from ..design.folds import make_folds
 from ..design.prepare import prepare
 from ..errors import InputError, file_faults
 from ..tables.datasets import resolve
@@ -68,6 +71,7 @@ def run(
     *,
     scale: str = "unit-norm",
     backend: str = "auto",
+    report: Report = lambda *_: None,
     **settings: Any,
 ) -> Iterator[Row]:
     """Run every way on every data set, kind of folds and γ, by the paper's protocol.
@@ -75,38 +79,46 @@ def run(
     ways: Of "grid", "paper", "paper-exact", "best" and "exact".
     scale: "unit-norm" or "unit-variance"; the paper does not name the scale of its columns.
     backend: Solver of single problems.
+    report: Takes what is being done, the number of ways done and the number of all ways.
     settings: ``tol`` of Algorithm 1 and ``time_limit``, in seconds for each way at each γ.
-    Raises InputError: A way, a data set or a kind of folds is unknown.
+    Raises InputError: A way, a data set or a kind of folds is unknown, before anything is searched.
     """
+    for what, given in (("--datasets", datasets), ("--folds", folds), ("--ways", ways)):
+        if not given:
+            raise InputError(f"{what} names nothing")
     if unknown := [way for way in ways if way not in WAYS]:
         raise InputError(f"--ways knows {', '.join(WAYS)}; got {unknown[0]!r}")
-    for name in datasets:
-        source = resolve(name)
-        for kind in folds:
-            prepared = prepare(source, kind, Protocol("paper", scale))
-            n, p = source.n, prepared.design.p
-            taus = np.arange(min(2, p), min(LARGEST_TAU.get(name, p), p) + 1)
-            for gamma in map(float, gammas):
-                of_grid: tuple[float, float] = (np.nan, np.nan)
-                for way in (way for way in WAYS if way in ways):
-                    method, bounds = WAYS[way]
-                    single = backend if method != "exact" else "auto"
-                    used = Settings(method, single, bounds=bounds, **settings)
-                    result = cross_validate(prepared.data, [gamma], taus, used)
-                    one, best = result.by_gamma[0], result.best()
-                    of_grid = (one.n_mio, one.n_nodes) if way == "grid" else of_grid
-                    yield Row(
-                        *(name, n, p, kind, gamma, way),
-                        mio=one.n_mio,
-                        nodes=one.n_nodes,
-                        seconds=one.seconds,
-                        reduction=1.0 - one.n_mio / of_grid[0],
-                        node_reduction=1.0 - one.n_nodes / of_grid[1],
-                        tau=best.tau,
-                        cv_error=best.cv_error,
-                        lower=best.lower_bound,
-                        status=one.status,
-                    )
+    protocol, sources = Protocol("paper", scale), {name: resolve(name) for name in datasets}
+    for source, kind in product(sources.values(), folds):  # Folds are refused before any search.
+        make_folds(kind, source.n)
+    used = [way for way in WAYS if way in ways]
+    total, done = len(datasets) * len(folds) * len(gammas) * len(used), count()
+    for name, kind in product(datasets, folds):
+        source, prepared = sources[name], prepare(sources[name], kind, protocol)
+        n, p = source.n, prepared.design.p
+        taus = np.arange(min(2, p), min(LARGEST_TAU.get(name, p), p) + 1)
+        for gamma in map(float, gammas):
+            of_grid: tuple[float, float] = (np.nan, np.nan)
+            for way in used:
+                report(f"{name}, folds {kind}, γ = {gamma:g}, {way}", next(done), total)
+                method, bounds = WAYS[way]
+                single = backend if method != "exact" else "auto"
+                how = Settings(method, single, bounds=bounds, **settings)
+                result = cross_validate(prepared.data, [gamma], taus, how)
+                one, best = result.by_gamma[0], result.best()
+                of_grid = (one.n_mio, one.n_nodes) if way == "grid" else of_grid
+                yield Row(
+                    *(name, n, p, kind, gamma, way),
+                    mio=one.n_mio,
+                    nodes=one.n_nodes,
+                    seconds=one.seconds,
+                    reduction=1.0 - one.n_mio / of_grid[0],
+                    node_reduction=1.0 - one.n_nodes / of_grid[1],
+                    tau=best.tau,
+                    cv_error=best.cv_error,
+                    lower=best.lower_bound,
+                    status=one.status,
+                )
 
 
 def write_csv(rows: Sequence[Row], path: Path) -> None:

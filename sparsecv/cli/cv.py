@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from ..cv.settings import Settings
     from ..design.prepare import Prepared
-    from ..selection.nested import NestedError
     from ..selection.study import Study
     from ..solvers.core.limits import Limits
     from .report import Run
@@ -136,40 +135,53 @@ def cv(
     clock, wanted = Limits(), answers.taken(asking, save)
     console = shared.open_console(quiet, json_file, wanted.sql)
     shared.check_pictures(plot, html, film=method in ("search", "bounds"))
-    shared.check_files(json=json_file, save=save, html=html, sql=wanted.sql)
+    shared.check_files(json=json_file, save=save, html=html, sql=wanted.sql, plot=plot)
     gammas, taus = grids.parse_asked_gammas(gamma), grids.parse_taus(tau)
     limit, announce = shared.as_limit(time_limit), None if quiet else shared.note
     settings = Settings(method, backend, limit, jobs, tol, search_bounds, mio_limit, prove)
     more: Any = {"repeats": repeats, "seed": seed, "checkpoint": checkpoint}
     layout = Protocol(protocol, scale, intercept=not no_intercept)
     held_out = folds if asking["order"] is None else TimeOrdered(folds)
-    source = shared.read(data, quiet, encoding, asking)
-    reading: Any = {"asked": asks.asked_of(source, quiet, **asking), "announce": announce}
     with on_client(dask), shared.progress(quiet) as bar:
+        source = shared.read(data, quiet, encoding, asking, bar)
+        reading: Any = {"asked": asks.asked_of(source, quiet, **asking), "announce": announce}
         reading["progress"] = partial(bar, "reading rows")
         prepared = prepare(source, held_out, layout, seed=seed, n_jobs=jobs, **reading)
-        _refuse(prepared, rule, settings, nested)
+        _refuse(prepared, rule, settings, nested and held_out, wanted)
         taken = prepared.data, prepared.design, gammas, taus, settings
         study = Study(*taken, rule=rule, progress=bar, **more)
         try:
             run = _evaluated(prepared, study, held_out, nested, compare, wanted)
+            if not quiet and run.no_error_to_quote:
+                shared.note(f"no error to expect on new data: {run.no_error_to_quote}")
         except KeyboardInterrupt as interrupt:
             _keep_partial(console, study, prepared, interrupt, (json_file, save))
             raise
     _write(run, wanted, save, json_file, clock)
-    _draw(run, plot, html, folds)
+    with shared.progress(quiet) as bar:
+        bar("reports and pictures", 0, 1)
+        _draw(run, plot, html, folds)
     _print(console, run, table, compare)  # Files come first, so that printing cannot delay them.
     raise typer.Exit(_status(run))
 
 
-def _refuse(prepared: Prepared, rule: str, settings: Settings, nested: bool | None) -> None:
-    """Refuse a rule or outer folds that the table does not allow; announce the time limit."""
+def _refuse(
+    prepared: Prepared, rule: str, settings: Settings, outer: Any, wanted: answers.Wanted
+) -> None:
+    """Refuse what the table does not allow, before the fit; announce the time limit.
+
+    outer: The folds of nested fits that the user asks for; else None or False.
+    """
+    from ..selection.intervals import refuse_intervals
     from ..selection.nested import refuse_nested
     from ..selection.rules import RULES, allowed_rule
 
     if "averages" not in RULES[allowed_rule(rule, prepared.data, settings)].needs:
         shared.announce_limit(prepared.data.n_units, settings.time_limit)
-    refuse_nested(prepared.data, "5", bool(nested))
+    if outer:
+        refuse_nested(prepared.data, outer, groups=prepared.source.groups)
+    if wanted.intervals:
+        refuse_intervals(prepared.data)
 
 
 def _evaluated(
@@ -182,9 +194,12 @@ def _evaluated(
 ) -> Run:
     """The choice, the model, what is wanted besides, and the error to expect.
 
+    Unless ``nested`` says so, the last is computed where the time of the fit and the table allow.
+
     Ctrl-C while the last is computed leaves that one out.
     """
     from ..selection.choice import choose, chosen_model
+    from ..selection.nested import nested_by_default, nested_error
     from ..selection.sizes import check_size, choice_of_size
     from . import report
 
@@ -197,33 +212,24 @@ def _evaluated(
         choices[study.rule] = choice_of_size(study, choices[study.rule], wanted.size)
         nested = False
     model = chosen_model(study, choices[study.rule])
+    asked = nested
+    if nested is None:  # What is wanted besides takes time that the fit did not take.
+        nested = nested_by_default(study)
     run = report.Run(prepared, study, choices, model, None)
-    run = run._replace(answers=answers.after_folds(study, run.choice, wanted))
+    run = run._replace(
+        answers=answers.after_folds(study, run.choice, wanted),
+        intervals=answers.kept_intervals(study, run.choice, wanted),
+    )
+    if not nested:
+        return run
     try:
-        return run._replace(expected=_nested(prepared, study, folds, nested))
+        return run._replace(expected=nested_error(study, folds, groups=prepared.source.groups))
+    except InputError as error:
+        if asked:
+            raise
+        return run._replace(no_error_to_quote=str(error))
     except KeyboardInterrupt:
         return run._replace(interrupted=True)
-
-
-def _nested(
-    prepared: Prepared, study: Study, folds: Any, nested: bool | None
-) -> NestedError | None:
-    """The error to expect on new data, by outer folds; None where it is not computed.
-
-    nested: The user's choice. By default the error is computed for tables of few columns whose
-        folds allow outer folds.
-    """
-    from ..selection.nested import nested_by_default, nested_error
-
-    if not (nested_by_default(study) if nested is None else nested):
-        return None
-    try:
-        return nested_error(study, folds, groups=prepared.source.groups)
-    except InputError as error:
-        if nested:
-            raise
-        shared.note(f"the error to expect on new data is not computed: {error}")
-        return None
 
 
 def _status(run: Run) -> shared.Exit:
@@ -286,10 +292,8 @@ def _write(
     from . import documents
 
     note = INTERRUPTED_LATE if run.interrupted else ""
-    pair, intervals = (run.choice.tau, run.choice.gamma), None
-    if not run.interrupted:
-        intervals = answers.kept_intervals(run.study, run.choice, wanted)
-    files: Any = {"sql": wanted.sql, "intervals": intervals}
+    pair = run.choice.tau, run.choice.gamma
+    files: Any = {"sql": wanted.sql, "intervals": run.intervals}
     shared.save_model(save, run.prepared, run.model, *pair, note, **files)
     if json_file is not None:
         shared.write_json(json_file, documents.cv_document(run) | {"seconds": clock.elapsed()})

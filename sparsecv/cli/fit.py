@@ -69,14 +69,14 @@ def fit(
     wanted = answers.taken(asking, save)
     console = shared.open_console(quiet, json_file, wanted.sql)
     shared.check_pictures(plot, html)
-    shared.check_files(json=json_file, save=save, html=html, sql=wanted.sql)
+    shared.check_files(json=json_file, save=save, html=html, sql=wanted.sql, plot=plot)
     checked_gammas([gamma])
     settings = Settings(backend=backend, time_limit=shared.as_limit(time_limit))
     if not tol >= 0:
         raise InputError(f"--tol must be >= 0; got {tol}")
-    source = shared.read(data, quiet, encoding, asking)
-    asked = asks.asked_of(source, quiet, **asking)
     with shared.progress(quiet) as bar:
+        source = shared.read(data, quiet, encoding, asking, bar)
+        asked = asks.asked_of(source, quiet, **asking)
         reading: Any = {"progress": partial(bar, "reading rows"), "asked": asked}
         ready = standardise(source, Protocol(protocol, scale, not no_intercept), **reading)
         constraints = ready.problem.constraints
@@ -93,18 +93,21 @@ def fit(
                 solution = best_support(problem, **how, stop=stop)
         except SolverUnavailable as error:
             raise InputError(str(error)) from error
-    proved = str(solution.status) == "optimal"
-    model = ready.model(gamma, solution.support, solution.lower_bound, proved)
-    note = INTERRUPTED if stop.is_set() else ""
-    # Other sizes are searched for once, where they are needed, and after Ctrl-C only estimated.
-    own = problem, ready.design, tau, model, 0.0 if note else limit
-    every = cache(partial(models_at_gamma, *own))
-    found = {} if note else answers.without_folds(ready, problem, every, limit, wanted)
+        proved = str(solution.status) == "optimal"
+        model = ready.model(gamma, solution.support, solution.lower_bound, proved)
+        note = INTERRUPTED if stop.is_set() else ""
+        # Other sizes are searched for once, where they are needed, and after Ctrl-C only estimated.
+        own = problem, ready.design, tau, model, 0.0 if note else limit
+        every = cache(partial(models_at_gamma, *own))
+        bar(f"the best of every size up to {tau}{most}", 0, 1)
+        found = {} if note else answers.without_folds(ready, problem, every, limit, wanted)
     shared.save_model(save, ready, model, tau, gamma, note, sql=wanted.sql)
     if json_file is not None:
         document = documents.fit_document(ready, model, tau, gamma, solution, found)
         shared.write_json(json_file, document)
-    _draw(ready, problem, every, model, (plot, html), found)
+    with shared.progress(quiet) as bar:
+        bar(f"reports and pictures of every size up to {tau}", 0, 1)
+        _draw(ready, problem, every, model, (plot, html), found)
     _print(console, ready, problem, model, solution, note, found, table)
     raise typer.Exit(_status(settings.time_limit, proved, note))
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import json
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
@@ -19,10 +21,19 @@ from ..errors import InputError, file_faults
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..cv.progress import Report
     from ..design.fold_models import FoldModels
     from ..design.model import FittedModel
     from ..design.prepare import Standardised
     from ..tables.rows import RowSource
+
+
+# Where standard error is no terminal, a command says what it does after this many seconds, and not
+# more often than that. The number is a choice: shorter commands print results alone.
+FIRST_LINE_SECONDS = 2.0
+# Between two of these lines lies this share of the seconds so far, so that a command of an hour
+# prints about sixty lines. The number is a choice.
+LATER_LINES_SHARE = 0.1
 
 
 class Exit(IntEnum):
@@ -185,10 +196,13 @@ def in_panels(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def read(data: str, quiet: bool, encoding: str, asking: dict[str, Any]) -> RowSource:
+def read(
+    data: str, quiet: bool, encoding: str, asking: dict[str, Any], report: Report
+) -> RowSource:
     """Open the table of a command, and print remarks on its columns unless ``quiet``.
 
     asking: Of what the command was given, the options of TABLE are taken out.
+    report: Takes what is being done, the number of units done and the number of all units.
     Raises InputError: The table or the options cannot be used.
     """
     from ..tables.datasets import resolve
@@ -198,6 +212,7 @@ def read(data: str, quiet: bool, encoding: str, asking: dict[str, Any]) -> RowSo
         if not how["one_hot"]:
             raise InputError("--all-levels goes with --one-hot")
         how["one_hot"] = "all"
+    report(f"reading {data}", 0, 1)
     source = resolve(data, encoding=encoding, **how | {"drop": how["drop"] or ()})
     for text in () if quiet else source.notes():
         note(text)
@@ -257,12 +272,25 @@ def open_console(quiet: bool, *files: Path | None) -> Console:
 def check_files(**paths: Path | None) -> None:
     """Refuse files that cannot be written, before any work is done.
 
-    paths: The files, by the names of the options that name them.
-    Raises InputError: A path is a folder, or its folder does not exist.
+    paths: The files, by the names of the options that name them; two options name two files.
+    Raises InputError: A path is a folder, its folder does not exist, or the file cannot be opened.
     """
+    taken: dict[Path, str] = {}
     for option, path in paths.items():
-        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-            raise InputError(f"--{option} {path}: not a file in an existing folder")
+        if path is None:
+            continue
+        with file_faults(f"--{option} {path}"):
+            if path.is_dir() or not path.absolute().parent.is_dir():
+                raise InputError(f"--{option} {path}: not a file in an existing folder")
+            other = taken.setdefault(path.absolute(), option)
+            if other != option:
+                raise InputError(f"--{other} and --{option} name the same file {path}")
+            known = path.exists()
+            if str(path) == "-" or (known and not path.is_file()):
+                continue  # Standard output, or a device or pipe, which is opened once.
+            path.open("ab").close()
+            if not known:
+                path.unlink()
 
 
 def check_pictures(plot: Path | None, html: Path | None, film: bool = False) -> None:
@@ -327,23 +355,57 @@ def save_model(
 
 
 @contextmanager
-def progress(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a progress bar on standard error, if standard error is a terminal.
+def progress(quiet: bool) -> Iterator[Report]:
+    """Show on standard error what is being done: in a bar on a terminal, elsewhere in lines.
 
     Yields: A function of a text, the number of finished units and the number of all units, which
-        updates the bar.
+        changes what is shown.
     """
     from rich.console import Console
 
     console = Console(stderr=True)
-    if quiet or not console.is_terminal:
+    if quiet:
         yield lambda text, done, total: None
+        return
+    if not console.is_terminal:
+        with _lines() as told:
+            yield told
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     words = TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn()
-    with Progress(*words, TimeElapsedColumn(), console=console, transient=True) as progress:
+    shown: Any = {"console": console, "transient": True, "redirect_stdout": False}
+    with Progress(*words, TimeElapsedColumn(), **shown) as progress:
         task = progress.add_task("", total=None)
         yield lambda text, done, total: progress.update(
             task, description=text, completed=done, total=total
         )
+
+
+@contextmanager
+def _lines() -> Iterator[Report]:
+    """Print what is being done in lines, by a thread, so that a long unit of work is no silence.
+
+    Yields: A function like that of :func:`progress`.
+    """
+    started, ended = time.perf_counter(), threading.Event()
+    said = ["starting"]
+
+    def told(text: str, done: int, total: int) -> None:
+        said[0] = f"{text}: {done} of {total}"
+
+    def speak() -> None:
+        wait = FIRST_LINE_SECONDS
+        while not ended.wait(wait):
+            seconds = time.perf_counter() - started
+            with suppress(OSError, ValueError):  # Standard error is closed or full.
+                print(f"{seconds:.0f} s: {said[0]}", file=sys.stderr, flush=True)
+            wait = max(FIRST_LINE_SECONDS, LATER_LINES_SHARE * seconds)
+
+    thread = threading.Thread(target=speak, daemon=True)
+    thread.start()
+    try:
+        yield told
+    finally:
+        ended.set()
+        thread.join()

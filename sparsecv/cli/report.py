@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -14,16 +14,15 @@ from rich.table import Table
 from ..cv.minimum import GlobalMinimum
 from ..cv.results import bounds_text
 from ..design.design import Design
+from ..design.fold_models import FoldModels
 from ..design.model import FittedModel
 from ..design.prepare import Prepared, Standardised
 from ..selection.choice import Choice
+from ..selection.nested import NestedError, can_nest
 from ..selection.rules import RULES, rule_reason
 from ..selection.study import Study
 from ..solvers.core.result import Status
 from .column_options import lines, selectable, within_constraints
-
-if TYPE_CHECKING:
-    from ..selection.nested import NestedError
 
 # A table of more rows is cut to ROWS_AROUND rows around the choice, unless --table is given. The
 # CV errors at every τ and γ (details) are not printed at all where their tables together have more
@@ -52,6 +51,8 @@ class Run(NamedTuple):
     interrupted: Ctrl-C came while the error to expect was computed.
     answers: What was asked for besides (:mod:`sparsecv.cli.answers`), under the names of the
         attributes of :class:`~sparsecv.SparseRidgeCV` that hold the same.
+    intervals: What the model file keeps for prediction intervals, if it was asked for.
+    no_error_to_quote: Why the error to expect, which nobody asked for, could not be computed.
     """
 
     prepared: Prepared
@@ -61,6 +62,8 @@ class Run(NamedTuple):
     expected: NestedError | None
     interrupted: bool = False
     answers: Mapping[str, Any] = MappingProxyType({})
+    intervals: FoldModels | None = None
+    no_error_to_quote: str = ""
 
     @property
     def choice(self) -> Choice:
@@ -157,7 +160,7 @@ def _lines(run: Run) -> Iterator[tuple[str, str]]:
     else:
         what = f"the average of all models, {what}"
     yield "chosen", f"[bold green]{what}[/]"
-    settled = expected is not None or choice.size_given
+    settled = expected is not None or choice.size_given or not can_nest(run.study.data)
     yield from _errors(run.prepared, run.study, choice, settled)
     if expected is not None:
         figure = f"[bold]{number(expected.error)}[/] ± {number(expected.std_error)} (s.e.)"

@@ -86,36 +86,38 @@ def stability(
 
     clock, console = Limits(), shared.open_console(quiet, json_file)
     _check_files(learner, search, plot, save)
-    shared.check_files(json=json_file, save=save)
+    shared.check_files(json=json_file, save=save, plot=plot)
     taus, gammas = grids.parse_taus(tau), None if gamma is None else grids.parse_gammas(gamma)
     if gamma is not None and gammas is None:
         raise InputError("--gamma auto: stability needs values of gamma")
     grid = {"taus": taus, "gammas": gammas}
     made = {name: None if some is None else some.tolist() for name, some in grid.items()}
-    source = shared.read(data, quiet, encoding, asking)
-    sparse = learner in ("sparse-ridge", "projected")
-    if not sparse and any(asking.values()):
-        raise InputError(
-            "constraints on columns belong to the learners sparse-ridge and projected; "
-            f"{learner} serves none"
+    with shared.progress(quiet) as bar:
+        source = shared.read(data, quiet, encoding, asking, bar)
+        sparse = learner in ("sparse-ridge", "projected")
+        if not sparse and any(asking.values()):
+            raise InputError(
+                "constraints on columns belong to the learners sparse-ridge and projected; "
+                f"{learner} serves none"
+            )
+        asked = asks.asked_of(source, quiet, **asking) if sparse else None
+        job = command.run(
+            source,
+            learner,
+            grids=made | {"asked": asked},
+            cv=folds,
+            lambdas=None if lambdas is None else grids.parse_weights(lambdas),
+            loss=loss,
+            search=search,
+            classify=classify,
+            test=test,
+            seed=seed,
+            n_jobs=jobs,
+            checkpoint=checkpoint,
+            solver=solver,
+            client=dask,
+            progress=bar,
         )
-    asked = asks.asked_of(source, quiet, **asking) if sparse else None
-    job = command.run(
-        source,
-        learner,
-        grids=made | {"asked": asked},
-        cv=folds,
-        lambdas=None if lambdas is None else grids.parse_weights(lambdas),
-        loss=loss,
-        search=search,
-        classify=classify,
-        test=test,
-        seed=seed,
-        n_jobs=jobs,
-        checkpoint=checkpoint,
-        solver=solver,
-        client=dask,
-    )
     found = documents.head(source, source.p) | command.document(job)
     found["constraints"] = asks.document(asked, source.feature_names)
     found["seconds"] = clock.elapsed()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .options import note
+from .options import note, progress
 
 
 def warmup() -> None:
@@ -23,9 +23,11 @@ def warmup() -> None:
     from joblib import Parallel, delayed
 
     started = time.perf_counter()
-    for stage in STAGES:
-        processes = min(len(stage), os.cpu_count() or 1)
-        Parallel(n_jobs=processes)(delayed(run_path)(name) for name in stage)
+    with progress(quiet=False) as bar:
+        for done, stage in enumerate(STAGES):
+            bar(f"compiling, {' and '.join(stage)}", done, len(STAGES))
+            processes = min(len(stage), os.cpu_count() or 1)
+            Parallel(n_jobs=processes)(delayed(run_path)(name) for name in stage)
     note(f"compiled in {time.perf_counter() - started:.0f} s")
 
 

@@ -53,7 +53,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
     cv : int, "loo", "size:M", splitter or iterable
         Folds; K folds are shuffled with ``random_state``, once for the whole grid.
     taus : array of int or None
-        Sparsities; None means 1..p (beyond 160 columns: up to the largest τ with
+        Sparsities; None means 1..p (beyond 168 columns: up to the largest τ with
         τ log τ ≤ min(n, p)).
     gammas : float, array of float, str or None
         Ridge weights. None visits ten values from 1e-4 to 1e4 and more past an end that is best;

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ..errors import InputError, UnprovedWarning, warn_caller
+from ..errors import InputError, UnprovedWarning, not_installed, warn_caller
 from ..estimators.sparse_ridge_cv import SparseRidgeCV
 from ..solvers.api import solve
 from ..solvers.budget import solve_budget
@@ -25,9 +25,7 @@ from ..solvers.core.result import Proof, Status, Work, relative_gap
 try:
     from pysindy.optimizers.base import BaseOptimizer
 except ImportError as error:
-    raise ImportError(
-        "sparsecv.integrations.pysindy needs PySINDy: pip install 'sparsecv[pysindy]'"
-    ) from error
+    raise ImportError(not_installed("PySINDy", "pysindy")) from error
 
 Array = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from ..errors import InputError
+from ..errors import InputError, not_installed
 
 # The colours of Okabe and Ito (2008), which people with the common forms of colour blindness tell
 # apart. Each has a contrast of at least 3 to the light and to the dark ground of a page.
@@ -33,7 +33,7 @@ def matplotlib() -> Any:
     try:
         import matplotlib
     except ImportError:
-        raise InputError("pictures need matplotlib: pip install 'sparsecv[plot]'") from None
+        raise InputError(f"no pictures, as {not_installed('matplotlib', 'plot')}") from None
     return matplotlib
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..design.design import Array, Design
-from ..design.fold_data import RowFolds
+from ..design.fold_data import FoldData, RowFolds
 from ..design.fold_models import FoldModels
 from ..design.folds import Index
 from ..errors import InputError
@@ -20,22 +20,32 @@ from .choice import Choice
 from .study import Study
 
 
-def fold_models(study: Study, choice: Choice) -> FoldModels:
-    """The fold models of a choice, in raw units, with their absolute residuals held out.
+def refuse_intervals(data: FoldData) -> None:
+    """Raise an InputError where a table allows no prediction intervals.
 
-    Raises InputError: The folds do not hold out every row once, rows have weights, or the rows are
-        not in memory.
+    The folds do not hold out every row once, rows have weights or missing values, or the rows are
+    not in memory.
     """
-    data = study.data
     if not isinstance(data, RowFolds):
         raise InputError("prediction intervals need the rows in memory: this table is too large")
     if data.weights is not None:
         raise InputError("prediction intervals take no weights: rows must be exchangeable")
     if data.has_missing:
         raise InputError("prediction intervals need rows without missing values")
-    label = data.folds.label
-    if label is None or not data.folds.is_partition:
+    if data.folds.label is None or not data.folds.is_partition:
         raise InputError("prediction intervals need folds that hold out every row once")
+
+
+def fold_models(study: Study, choice: Choice) -> FoldModels:
+    """The fold models of a choice, in raw units, with their absolute residuals held out.
+
+    Raises InputError: The table allows no prediction intervals.
+    """
+    data = study.data
+    refuse_intervals(data)
+    assert isinstance(data, RowFolds)
+    label = data.folds.label
+    assert label is not None
     tasks = [(j, *_of_fold(study, choice, j)) for j in range(data.folds.k)]
     found = study.run("models of the folds", fold_unit, (data, study.design), tasks)
     coef, intercept = (np.array([one[part] for one in found]) for part in (0, 1))

@@ -7,6 +7,8 @@ rows alone: with their own scaling, inner folds, weights, values of γ and choic
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 from ..cv.results import mean_over_folds
 from ..design.design import Array
 from ..design.fold_data import FoldData, RowFolds
-from ..design.folds import Folds, make_folds
+from ..design.folds import Folds, TimeOrdered, make_folds
 from ..design.missing import fill, filled
 from ..design.model import FittedModel
 from ..errors import InputError
@@ -45,12 +47,11 @@ class NestedSettings(NamedTuple):
     # folds lack a tenth of the rows, which at 20 rows makes the error 11 to 14 % too large
     # (docs/benchmarks.md). Twice the number would take up to 60 outer fits.
     max_rows_left_out_one_by_one: int = 30
-    # A command whose fit took more nodes than this, in total over partitions, γ, sizes and folds,
-    # does not nest the fit unless asked to; a fit of exactly this many nodes is nested. Every outer
-    # fit takes about as many nodes as the fit itself. Five million nodes take half a second, so the
-    # outer fits take up to about 5 s with ten outer folds and 15 s with thirty. Beyond 45 columns
-    # no command nests unasked. Doubled, the number would let a command take twice these times.
-    max_nodes_unasked: int = 5_000_000
+    # A command whose fit took more seconds than this does not nest the fit unless asked to. Every
+    # outer fit takes about as long as the fit itself, so that five outer folds take up to about
+    # 25 s and ten up to about 50 s. Beyond 45 columns no command nests unasked. The number is a
+    # choice.
+    max_seconds_unasked: float = 5.0
 
 
 NESTED = NestedSettings()
@@ -84,11 +85,15 @@ class Rows(NamedTuple):
         return own[:, :-1], own[:, -1], weights, groups
 
 
-def refuse_nested(data: FoldData, cv: Any, nested: Any = True) -> None:
-    """Raise an InputError, before anything is computed, where no outer folds can be drawn.
+def refuse_nested(data: FoldData, cv: Any, nested: Any = True, groups: Any = None) -> None:
+    """Raise an InputError, before anything is computed, where a fit cannot be nested.
+
+    No outer folds can be drawn, or an outer fold leaves too few rows for its own folds. Folds of
+    another splitter than this package's are not drawn here, because splitters may use y and draw
+    random numbers.
 
     cv: The folds as the user asked for them.
-    nested: As in :func:`nested_error`.
+    nested, groups: As in :func:`nested_error`.
     """
     if isinstance(nested, (bool, np.bool_)):
         if not nested:
@@ -100,18 +105,44 @@ def refuse_nested(data: FoldData, cv: Any, nested: Any = True) -> None:
             "nested needs folds that can be drawn again on fewer rows: give cv as a number K, "
             "'loo', 'size:M' or a splitter, not as pairs of row indices"
         )
-    if not isinstance(data, RowFolds) or data.raw is None:
+    if not can_nest(data):
         raise InputError("nested needs the rows in memory: this table is read in parts")
+    assert isinstance(data, RowFolds)
+    if not isinstance(cv, (str, Integral, TimeOrdered)):
+        return
+    n, weights, groups = data.folds.n, data.weights, None if groups is None else np.asarray(groups)
+    folds = _outer_folds(n, cv, nested, 0, groups)
+    for j in range(folds.k):
+        train, _ = folds.split(j)
+        with _named(j, folds.k, train):
+            make_folds(cv, train.size, groups=None if groups is None else groups[train])
+            if weights is not None and np.count_nonzero(weights[train]) < 2:
+                raise InputError("fewer than 2 of them have a weight above 0")
+
+
+def can_nest(data: FoldData) -> bool:
+    """Whether the rows are in memory, where outer folds can be drawn from them."""
+    return isinstance(data, RowFolds) and data.raw is not None
+
+
+@contextmanager
+def _named(j: int, k: int, train: NDArray[np.intp]) -> Iterator[None]:
+    """Have InputErrors name outer fold j of k, which is fitted to the rows ``train``."""
+    try:
+        yield
+    except InputError as error:
+        text = f"nested, outer fold {j + 1} of {k}, fitted to {train.size} rows: {error}"
+        raise InputError(text) from None
 
 
 def nested_by_default(study: Study) -> bool:
     """Whether outer fits take so little time that a command nests the fit without being asked."""
     settings = study.settings
     return (
-        isinstance(study.data, RowFolds)
+        can_nest(study.data)
         and study.data.n_units <= TREE_ONLY
         and not (settings.grid or settings.searches)
-        and study.n_nodes <= NESTED.max_nodes_unasked
+        and study.limits.elapsed() <= NESTED.max_seconds_unasked
         and study.limits.reached(0) is None
     )
 
@@ -139,16 +170,14 @@ def nested_error(
     assert study.data.raw is not None
     groups = None if groups is None else np.asarray(groups)
     rows = Rows(joined(*study.data.raw), study.data.weights, groups)
-    folds = _outer_folds(rows, cv, nested, study.seed)
+    X, y = rows.table[:, :-1], rows.table[:, -1]
+    folds = _outer_folds(y.size, cv, nested, study.seed, groups, X, y)
     sums, weight = np.empty((2, folds.k))
     for j in range(folds.k):
         train, test = folds.split(j)
         try:
-            model, fills = _fitted(study, cv, rows, train, j, folds.k)
-        except InputError as error:
-            raise InputError(
-                f"nested, outer fold {j + 1} of {folds.k}, fitted to {train.size} rows: {error}"
-            ) from None
+            with _named(j, folds.k, train):
+                model, fills = _fitted(study, cv, rows, train, j, folds.k)
         except KeyboardInterrupt as interrupt:
             interrupt.partial = study.surface  # type: ignore[attr-defined]
             raise
@@ -170,18 +199,21 @@ def _squares(
     return counts @ (y - (X @ model.coef + model.intercept)) ** 2, counts.sum()
 
 
-def _outer_folds(rows: Rows, cv: Any, nested: bool | int, seed: Any) -> Folds:
-    """The outer folds, drawn with the study's seed; ``cv`` and ``nested`` as in nested_error."""
-    table, _, groups = rows
+def _outer_folds(
+    n: int, cv: Any, nested: bool | int, seed: Any, groups: Any, X: Any = None, y: Any = None
+) -> Folds:
+    """The outer folds of n rows; ``cv``, ``nested`` and ``groups`` as in nested_error.
+
+    X, y: The rows, for splitters that look at them.
+    """
     if not isinstance(nested, (bool, np.bool_)):
         cv = int(nested)
     elif isinstance(cv, (str, Integral)):
-        units = len(table) if groups is None else np.unique(groups).size
+        units = n if groups is None else np.unique(groups).size
         few = units <= NESTED.max_rows_of_ten_folds
         cv = NESTED.outer_folds if few else NESTED.outer_folds_of_more_rows
         cv = units if units <= NESTED.max_rows_left_out_one_by_one else cv
-    X, y = table[:, :-1], table[:, -1]
-    return make_folds(cv, y.size, seed=seed, X=X, y=y, groups=groups)
+    return make_folds(cv, n, seed=seed, X=X, y=y, groups=groups)
 
 
 def _fitted(

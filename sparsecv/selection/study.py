@@ -353,6 +353,7 @@ class Study:
         """
         report, found = TimedReport(self._report, self.limits), dict[int, Any]()
         jobs = self.settings.n_jobs
+        report(what, 0, len(tasks))
         with self.interruptible() as limits:
             units = run_units(
                 unit, shared, tasks, jobs, allot=lambda left: limits.share(left + 1.0)

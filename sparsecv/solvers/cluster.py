@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from .. import __version__
-from ..errors import ClusterError, InputError, first_line
+from ..errors import ClusterError, InputError, first_line, not_installed
 from .core.limits import Limits
 from .remote import Compiling, held, stop_run, unit_there
 
@@ -54,9 +54,7 @@ def connect(client: Any) -> Any:
     try:
         from distributed import Client
     except ImportError:
-        raise InputError(
-            'a Dask cluster needs Dask here: pip install "sparsecv[distributed]"'
-        ) from None
+        raise InputError(f"no cluster, as {not_installed('Dask', 'distributed')}") from None
     if isinstance(client, str):
         try:
             return Client(client, timeout=5, set_as_default=False)

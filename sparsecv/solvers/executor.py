@@ -53,7 +53,7 @@ def run_units(
     if client is not None:
         yield from on_cluster(client, unit, shared, tasks, allot)
         return
-    jobs, left = workers(n_jobs), len(tasks)
+    jobs, left = min(workers(n_jobs), max(len(tasks), 1)), len(tasks)
 
     def here(index: int) -> tuple[int, Any]:
         return index, unit(shared, *tasks[index], allot(left / jobs))

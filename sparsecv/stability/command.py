@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
+from ..cv.progress import Report
 from ..design.design import Array
 from ..design.folds import Index, make_folds
 from ..errors import InputError
@@ -95,6 +96,7 @@ def run(
     test: float = 0.0,
     seed: int = 0,
     grids: Mapping[str, Any] = MappingProxyType({}),
+    progress: Report | None = None,
     **settings: Any,
 ) -> Job:
     """Choose a learner's hyperparameters on a table, by stability-regularised cross-validation.
@@ -105,12 +107,13 @@ def run(
     seed: Seed of the folds and of the test rows.
     grids: Arguments ``taus``, ``gammas`` and ``asked`` of :func:`recipe`, for the learners
         "sparse-ridge" and "projected".
+    progress: Takes what is being done, the number of units done and the number of all units.
     **settings: Further parameters of :class:`StabilityCV`.
     Raises InputError: Options contradict each other, or labels are continuous.
     """
-    X, y = source.load()
     if not 0.0 <= test < 1.0:
         raise InputError(f"--test must be a share in [0, 1); got {test}")
+    X, y = source.load()
     if classify and type_of_target(y) not in ("binary", "multiclass"):
         raise InputError("--classify needs a response of labels; this one is continuous")
     if classify:  # Some learners accept no labels but 0, 1, ….
@@ -124,6 +127,7 @@ def run(
     chosen = StabilityCV(
         made.estimator, made.param_grid, search=way, start=start, random_state=seed, **settings
     )
+    chosen._report = progress
     if source.groups is not None:
         if n_test:
             raise InputError("--test takes single rows, and --groups keeps rows together: use one")

@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from .. import __version__
+from ..cv.progress import Report, TimedReport
 from ..errors import InputError
 from ..estimators.validation import checked_weights
 from ..selection.learner import SOLVERS, SparseRidgeLearner
@@ -30,6 +31,7 @@ from ..selection.partial_errors import (
     select,
     subsets,
 )
+from ..solvers.core.limits import Limits
 from ..solvers.executor import on_client
 from .coordinate import Descent, Grid
 from .kept_losses import KeptLosses, kept_losses
@@ -168,6 +170,9 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     {'tau': 1}
     """
 
+    # The command has its progress told to a function in place of printed lines.
+    _report: Report | None = None
+
     def __init__(
         self,
         estimator: Any,
@@ -246,9 +251,11 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         others = {name: v for name, v in fit_params.items() if v is not row_weights}
         kept = self._kept_losses(X, y, label, grid, loss, row_weights, others)
 
+        told = TimedReport(self._report or self._printed, Limits())
+
         def fit(tasks: list[Task]) -> Iterator[tuple[int, Array]]:
             with on_client(self.client):
-                yield from kept_losses(learner, tasks, kept, self.n_jobs, bool(self.verbose))
+                yield from kept_losses(learner, tasks, kept, self.n_jobs, told)
 
         at_once = self.search == "grid" and getattr(learner, "at_once", False)
         with warnings.catch_warnings():
@@ -264,8 +271,13 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             if isinstance(learner, SparseRidgeLearner) and learner.solver != "exact":
                 params["time_limit"] = REFIT_SECONDS
             model = clone(self.estimator).set_params(**params)
+            told("the model of all rows", 0, 1)
             self.best_estimator_ = model.fit(X, y, **fit_params)
         return self
+
+    def _printed(self, what: str, done: int, total: int) -> None:
+        if self.verbose:
+            print(f"{what}: {done} of {total}")
 
     def _checked(self) -> tuple[Grid, Array, Loss]:
         """The candidates, the weights λ and the loss, once all parameters are validated."""

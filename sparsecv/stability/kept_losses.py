@@ -10,6 +10,7 @@ import joblib
 import numpy as np
 
 from ..cv.checkpoint_file import checked_array, made_folder, read_checkpoint, write_checkpoint
+from ..cv.progress import Report
 from ..selection.partial_errors import Array, Learner, Task, losses_of
 
 
@@ -48,20 +49,20 @@ def kept_losses(
     tasks: Sequence[Task],
     kept: KeptLosses | None,
     n_jobs: int | None,
-    verbose: bool = False,
+    report: Report = lambda *_: None,
 ) -> Iterator[tuple[int, Array]]:
     """Losses of models: read from a folder, or else fitted and written to the folder.
 
-    verbose: Whether the number of finished fits is printed.
+    report: Takes "fits", the number of finished fits and the number of all.
     Yields: The number of a task and its losses (c, n).
     """
     known = [None if kept is None else kept.find(task) for task in tasks]
     left = [index for index, losses in enumerate(known) if losses is None]
     yield from ((index, losses) for index, losses in enumerate(known) if losses is not None)
+    report("fits", len(tasks) - len(left), len(tasks))
     fits = losses_of(learner, [tasks[index] for index in left], n_jobs)
     for there, (number, losses) in enumerate(fits, len(tasks) - len(left) + 1):
         if kept is not None:
             kept.keep(tasks[left[number]], losses)
-        if verbose:
-            print(f"fits: {there} of {len(tasks)}")
+        report("fits", there, len(tasks))
         yield left[number], losses

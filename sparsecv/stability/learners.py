@@ -142,8 +142,8 @@ def xgboost(classification: bool = False, seed: int = 0) -> Recipe:
     InputError
         The extra ``trees`` is not installed.
     """
-    if missing("xgboost"):
-        raise InputError("xgboost is not installed: pip install xgboost")
+    if lacking := missing("xgboost"):
+        raise InputError(lacking)
     from xgboost import XGBClassifier, XGBRegressor
 
     kind = XGBClassifier if classification else XGBRegressor

@@ -6,7 +6,7 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, first_line
+from ..errors import InputError, first_line, not_installed
 from .columns import quoted
 from .text import TextFile
 
@@ -22,8 +22,7 @@ def open_workbook(path: Path) -> TextFile:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
         raise InputError(
-            f"{path.name}: workbooks need python-calamine: pip install 'sparsecv[excel]', or save "
-            "the sheet as CSV"
+            f"{path.name}: {not_installed('python-calamine', 'excel')}, or save the sheet as CSV"
         ) from None
     try:
         book = CalamineWorkbook.from_path(str(path))

@@ -142,7 +142,7 @@ def test_refusals(tmp_path: Path) -> None:
 
 def test_matplotlib_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match=r"pip install 'sparsecv\[plot\]'"):
+    with pytest.raises(InputError, match=r'pip install "sparsecv\[plot\]"$'):
         plots.plot_cv(result(), "a.png", "t")
 
 

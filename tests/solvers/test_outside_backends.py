@@ -257,9 +257,7 @@ def test_a_missing_package_is_named_with_its_extra(
         assert name not in available_backends()
         with pytest.raises(SolverUnavailable) as caught:
             checked_backend(name)
-        assert f"pip install {package} " in str(caught.value)
-        assert extra in str(caught.value)
-        assert "\n" not in str(caught.value)
+        assert str(caught.value) == f'{package} is not installed: pip install "{extra}"'
         with pytest.raises(SolverUnavailable, match="is not installed"):
             extras.required(package)
     finally:

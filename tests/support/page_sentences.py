@@ -412,6 +412,7 @@ def good_share() -> float:
 
 proving = constant("cv.settings:PROVING_SECONDS")
 in_memory = constant("design.prepare:IN_MEMORY_BYTES")
+most_columns = constant("solvers.leaps.all_sizes:MAX_COLUMNS")
 UNITS = {"s": 1.0, "seconds": 1.0, "%": 0.01, "MB": 1e6, "GB": 1e9, "million nodes": 1e6}
 # Sentences that state a constant: page, the words that hold one number with its unit, the constant.
 SETTINGS: list[tuple[str, str, Callable[[], float]]] = [
@@ -452,6 +453,9 @@ SETTINGS: list[tuple[str, str, Callable[[], float]]] = [
     ("docs/python.md", "then proves, for 60 s", proving),
     ("docs/python.md", "[2 %](command-line.md#cv)", good_share),
     ("docs/wide.md", "for 60 seconds unless", proving),
+    ("docs/wide.md", "With more than 168 columns", most_columns),
+    ("docs/command-line.md", "with more than 168 columns", most_columns),
+    ("docs/limits.md", "| 168 columns |", most_columns),
 ]
 
 # What is neither measured nor a constant: what somebody else has printed, how an experiment is set

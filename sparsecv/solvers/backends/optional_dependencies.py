@@ -12,10 +12,17 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
+from ...errors import not_installed
 from ..core.threads import SharedByThreads
 
 SCIP = "pyscipopt>=5.6"  # In older versions constraints cannot say which way they lock variables.
-EXTRAS = {"gurobipy": "gurobi", "mosek": "mosek", "pyscipopt": "scip", "cvxpy": "mosek"}
+EXTRAS = {
+    "gurobipy": "gurobi",
+    "mosek": "mosek",
+    "pyscipopt": "scip",
+    "cvxpy": "mosek",
+    "xgboost": "trees",
+}
 
 
 class SolverUnavailable(ValueError):
@@ -63,8 +70,9 @@ def missing(*packages: str) -> str | None:
         package, _, least = asked.partition(">=")
         if find_spec(package) is None:
             extra = EXTRAS.get(package)
-            by_extra = f' (or its extra, pip install "sparsecv[{extra}]")' if extra else ""
-            return f"{package} is not installed: pip install {package}{by_extra}"
+            if extra is None:
+                return f"{package} is not installed: pip install {package}"
+            return not_installed(package, extra)
         if least and _older(package, least):
             return f"{package} is older than {least}: pip install -U {package}"
     return None

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from ..errors import InputError
+from .grids import MAX_RANGE_VALUES
 from .options import Options, option
 
 if TYPE_CHECKING:
@@ -74,11 +75,13 @@ WITHOUT_FOLDS = {name: OPTIONS[name] for name in ("n_best", "criteria", "stepwis
 def taken(asking: dict[str, Any], save: Path | None) -> Wanted:
     """Take the options above out of what a command was given.
 
-    Raises InputError: --n-best is below 1, or --intervals has no file.
+    Raises InputError: --n-best is below 1 or too large, or --intervals has no file.
     """
     wanted = Wanted(**{name: asking.pop(name) for name in OPTIONS if name in asking})
     if wanted.n_best is not None and wanted.n_best < 1:
         raise InputError(f"--n-best must be at least 1; got {wanted.n_best}")
+    if wanted.n_best is not None and wanted.n_best > MAX_RANGE_VALUES:
+        raise InputError(f"--n-best must be at most {MAX_RANGE_VALUES}; got {wanted.n_best}")
     if wanted.intervals and save is None:
         raise InputError("--intervals goes with --save FILE, which keeps them")
     return wanted

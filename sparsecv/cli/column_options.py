@@ -129,9 +129,11 @@ def _groups(given: Sequence[str]) -> Iterator[tuple[str, str]]:
     for text in given:
         name, equals, columns = text.partition("=")
         path = Path(text)
-        if equals and not path.is_file():
+        with file_faults(f"--column-groups {text}"):
+            is_file = path.is_file()
+        if equals and not is_file:
             yield name.strip(), columns
-        elif path.is_file():
+        elif is_file:
             yield from _groups_in(path)
         else:
             raise InputError(

@@ -19,7 +19,6 @@ from ..cv.engine import cross_validate
 from ..cv.progress import Report
 from ..cv.settings import Settings
 from ..design.design import Protocol
-from ..design.folds import make_folds
 from ..design.prepare import prepare
 from ..errors import InputError, file_faults
 from ..tables.datasets import resolve
@@ -88,14 +87,13 @@ def run(
             raise InputError(f"{what} names nothing")
     if unknown := [way for way in ways if way not in WAYS]:
         raise InputError(f"--ways knows {', '.join(WAYS)}; got {unknown[0]!r}")
+    report("reading the data sets", 0, 1)
     protocol, sources = Protocol("paper", scale), {name: resolve(name) for name in datasets}
-    for source, kind in product(sources.values(), folds):  # Folds are refused before any search.
-        make_folds(kind, source.n)
+    tables = [(s, kind, prepare(sources[s], kind, protocol)) for s, kind in product(sources, folds)]
     used = [way for way in WAYS if way in ways]
-    total, done = len(datasets) * len(folds) * len(gammas) * len(used), count()
-    for name, kind in product(datasets, folds):
-        source, prepared = sources[name], prepare(sources[name], kind, protocol)
-        n, p = source.n, prepared.design.p
+    total, done = len(tables) * len(gammas) * len(used), count()
+    for name, kind, prepared in tables:
+        n, p = prepared.source.n, prepared.design.p
         taus = np.arange(min(2, p), min(LARGEST_TAU.get(name, p), p) + 1)
         for gamma in map(float, gammas):
             of_grid: tuple[float, float] = (np.nan, np.nan)

@@ -290,6 +290,8 @@ class _Search:
         """A γ = 2t of less error near to the best known, with the same supports; and the error."""
         ends = self.tables[s].ends
         here = ends[(ends[:, 0] <= t) & (t <= ends[:, 1])]
+        if here.size == 0:  # Rounding has left t outside all ranges of supports.
+            return best, t
         low, high = np.log(max(here[:, 0].max(), 1e-300)), np.log(here[:, 1].min())
         if not (low < high and np.isfinite(best)):
             return best, t

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError, warn_caller
+from ..errors import InputError, file_faults, warn_caller
 from .columns import FloatArray, quoted, quoted_names
 from .matrix import Matrix
 from .rows import RowSource
@@ -196,9 +196,10 @@ def locate(data: str | PathLike[str], encoding: str = "utf-8") -> "tuple[ArrowFi
         values = read()
         return Matrix(text, names, lambda: values, in_memory=True), text
     is_path = Path(text).name != text or bool(Path(text).suffix) or text == "-"
-    if is_path or (_find(text) is None and Path(text).exists()):
-        return open_file(text, encoding), name_of(text)
-    path = _find(text)
+    with file_faults(quoted(text)):
+        if is_path or (_find(text) is None and Path(text).exists()):
+            return open_file(text, encoding), name_of(text)
+        path = _find(text)
     if path is None:
         raise _unknown(text)
     _check_hash(text, path)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
-from support.commands import Capture, hard_csv, run_json
+from support.commands import Capture, complaint, hard_csv, run_json
 from support.tables import growing_columns, write_csv
 
 import sparsecv
 from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.cli import options
 from sparsecv.cli.main import main
 from sparsecv.cv import engine
 
@@ -258,6 +263,81 @@ def test_fit_of_a_large_table_is_streamed(monkeypatch: pytest.MonkeyPatch) -> No
     streamed = run_json("fit", "t.csv", "--tau", "2")
     assert streamed["model"]["support"] == whole["model"]["support"]
     np.testing.assert_allclose(streamed["model"]["coef"], whole["model"]["coef"], rtol=1e-8)
+
+
+def test_nested_is_promised_only_where_it_is_served(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    write_csv(Path("t.csv"), *growing_columns())
+    known = ["cv", "t.csv", "--gamma", "1"]
+    assert main([*known, "--no-nested"]) == 0
+    assert "--nested tells how much" in capsys.readouterr().out
+    monkeypatch.setattr("sparsecv.design.prepare.IN_MEMORY_BYTES", 0)
+    assert main(known) == 0
+    assert "--nested" not in capsys.readouterr().out
+    complaint(capsys, [*known, "--nested", "--quiet"], ["nested", "read in parts"])
+
+
+def test_outer_folds_start_unasked_after_short_fits_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five seconds of fitting decide, here of a clock that every look at it moves by a second."""
+    write_csv(Path("t.csv"), *growing_columns())
+    assert run_json("cv", "t.csv", "--gamma", "1")["nested"] is not None
+    seconds = itertools.count()
+    monkeypatch.setattr("sparsecv.solvers.core.limits._now", lambda: float(next(seconds)))
+    assert run_json("cv", "t.csv", "--gamma", "1")["nested"] is None
+    assert run_json("cv", "t.csv", "--gamma", "1", "--nested")["nested"] is not None
+
+
+PHASES = [
+    (
+        ["cv", "t.csv", "--rule", "projected", "--gamma", "1,10", "--nested", "--n-best", "2"],
+        [
+            *("reading t.csv", "partition 1 of 6, folds", "inner folds", "projecting"),
+            *("the 2 best subsets of each size", "models of the folds"),
+            *("outer fold 1 of 10, partition 1 of 6, folds", "reports and pictures"),
+        ],
+    ),
+    (["fit", "t.csv", "--tau", "2"], ["reading t.csv", "the best of every size up to 2"]),
+    (["stability", "t.csv", "--tau", "1,2"], ["reading t.csv", "fits", "the model of all rows"]),
+    (
+        ["benchmark", "--datasets", "t.csv", "--folds", "5", "--gamma", "1", "--ways", "exact"],
+        ["t.csv, folds 5, γ = 1, exact"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("command", "phases"), PHASES, ids=lambda v: v[0])
+def test_every_phase_is_named(
+    command: list[str], phases: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_csv(Path("t.csv"), *growing_columns())
+    told: list[tuple[str, int, int]] = []
+
+    @contextmanager
+    def recorded(quiet: bool) -> Iterator[Any]:
+        yield lambda *report: told.append(report)
+
+    for module in ("options", "benchmark"):
+        monkeypatch.setattr(f"sparsecv.cli.{module}.progress", recorded)
+    more = ["--intervals", "--save", "m.json"] if command[0] == "cv" else []
+    assert main([*command, *more]) == 0
+    begun = [text for text, _, _ in told]
+    assert [one for one in phases if not any(text.startswith(one) for text in begun)] == []
+    assert all(0 <= done <= total > 0 for _, done, total in told)
+
+
+def test_lines_stand_for_the_bar_where_there_is_no_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(options, "FIRST_LINE_SECONDS", 1e-3, raising=False)
+    for quiet in (True, False):
+        said, ended = "", time.monotonic() + (0.2 if quiet else 60.0)
+        with options.progress(quiet) as bar:
+            bar("outer fold 2 of 5, folds, about 3 s left", 2, 5)
+            while not said and time.monotonic() < ended:
+                time.sleep(0.01)
+                said = capsys.readouterr().err
+        assert ("s: outer fold 2 of 5, folds, about 3 s left: 2 of 5\n" in said) == (not quiet)
 
 
 def test_version_and_help(capsys: Capture) -> None:

@@ -152,6 +152,69 @@ def test_files_are_tried_before_the_search(monkeypatch: pytest.MonkeyPatch) -> N
         assert main(["cv", "t.csv", "--folds", "2", option, path]) == 2
 
 
+PAIRS = "a,b,w,t,y\n" + "".join(f"{i % 5},{i * i % 7},{1 + i % 3},{i},{i % 4}\n" for i in range(12))
+TOGETHER: list[tuple[list[str], list[str]]] = [
+    (["cv", "gaps.csv", "--missing", "mean", "--intervals", "--save", "m.json"], ["missing"]),
+    (["cv", "pairs.csv", "--weights", "w", "--intervals", "--save", "m.json"], ["weights"]),
+    (["cv", "pairs.csv", "--order", "t", "--intervals", "--save", "m.json"], ["every row once"]),
+    (["cv", "pairs.csv", "--folds", "12", "--nested"], ["outer fold 1 of 12", "11 rows"]),
+    (["cv", "pairs.csv", "--folds", "size:6", "--nested"], ["outer fold 1 of 12", "11"]),
+    (["cv", "pairs.csv", "--json", "o.json", "--save", "o.json"], ["--json", "--save", "o.json"]),
+    (["cv", "pairs.csv", "--json", "x" * 300], ["--json"]),
+    (["cv", "pairs.csv", "--sql", "x" * 300], ["--sql"]),
+    (["fit", "pairs.csv", "--tau", "1", "--save", "x" * 300], ["--save"]),
+    (["fit", "pairs.csv", "--tau", "1", "--plot", "x" * 300 + ".png"], ["--plot"]),
+    (["stability", "pairs.csv", "--json", "x" * 300], ["--json"]),
+    (["benchmark", "--datasets", "diabetes,pears", "--gamma", "1"], ["pears"]),
+    (["benchmark", "--datasets", "diabetes", "--folds", "5,1000", "--gamma", "1"], ["1000 folds"]),
+    (["benchmark", "--datasets", "diabetes", "--ways", "", "--gamma", "1"], ["--ways"]),
+    (["benchmark", "--csv", "x" * 300], ["--csv"]),
+    (["cv", "x" * 300 + ".csv"], ["xxx", "too long"]),
+    (["cv", "x" * 300], ["xxx", "too long"]),
+    (["cv", "pairs.csv", "--column-groups", "x" * 300], ["--column-groups", "too long"]),
+    (["cv", "pairs.csv", "--n-best", "9" * 9], ["--n-best", "100000"]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), TOGETHER, ids=lambda v: " ".join(v)[:60])
+def test_what_cannot_go_together_is_refused_before_the_fit(
+    arguments: list[str], words: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def searched(*_: Any, **__: Any) -> None:
+        raise AssertionError("searched first")
+
+    monkeypatch.setattr("sparsecv.cv.engine.Surface.visit", searched)
+    monkeypatch.setattr("sparsecv.solvers.api.best_support", searched)
+    monkeypatch.setattr("sparsecv.stability.StabilityCV.fit", searched)
+    Path("pairs.csv").write_text(PAIRS)
+    Path("gaps.csv").write_text(PAIRS.replace("\n3,", "\n,"))
+    complaint(capsys, [*arguments, "--quiet"], words)
+    assert sorted(path.name for path in Path().iterdir()) == ["gaps.csv", "pairs.csv"]
+
+
+def test_the_error_to_quote_is_not_left_out_in_silence(capsys: Capture) -> None:
+    """Up to 45 columns outer folds start by themselves; rows that are too few for them are said."""
+    Path("pairs.csv").write_text(PAIRS)
+    assert main(["cv", "pairs.csv", "--folds", "12", "--gamma", "1"]) == 0
+    said = capsys.readouterr().err
+    assert "note: no error to expect on new data: nested, outer fold 1 of 12" in said
+
+
+def test_more_threads_than_there_is_work(capsys: Capture) -> None:
+    Path("pairs.csv").write_text(PAIRS)
+    known = ["--jobs", "1000000", "--gamma", "1", "--quiet"]
+    assert main(["cv", "pairs.csv", "--no-nested", *known]) == 0
+    assert main(["fit", "pairs.csv", "--tau", "1", *known]) == 0
+
+
+def test_weights_that_leave_a_fold_nothing_to_train_on(capsys: Capture) -> None:
+    rows = "".join(f"{i % 5},{i * i % 7},{int(i < 2)},{i}\n" for i in range(12))
+    Path("t.csv").write_text("a,b,w,y\n" + rows)
+    for seed in "012":
+        known = ["cv", "t.csv", "--weights", "w", "--folds", "3", "--rule", "projected"]
+        complaint(capsys, [*known, "--seed", seed, "--quiet"], ["weights are all 0"])
+
+
 def test_tiny_gamma_on_dependent_columns(capsys: Capture) -> None:
     X, y = growing_columns()
     X[:, 1] = X[:, 0]

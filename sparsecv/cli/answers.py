@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from ..errors import InputError
-from .grids import MAX_RANGE_VALUES
 from .options import Options, option
 
 if TYPE_CHECKING:
@@ -77,6 +76,8 @@ def taken(asking: dict[str, Any], save: Path | None) -> Wanted:
 
     Raises InputError: --n-best is below 1 or too large, or --intervals has no file.
     """
+    from .grids import MAX_RANGE_VALUES  # The module imports much, and the help needs none of it.
+
     wanted = Wanted(**{name: asking.pop(name) for name in OPTIONS if name in asking})
     if wanted.n_best is not None and wanted.n_best < 1:
         raise InputError(f"--n-best must be at least 1; got {wanted.n_best}")

@@ -134,6 +134,8 @@ def run(
         folds = make_folds(chosen.cv, rows.size, seed=seed, groups=source.groups)
         chosen.set_params(cv=[folds.split(j) for j in range(folds.k)])
     weights = source.weights
+    if n_test and weights is not None and not weights[held].any():
+        raise InputError("no test row has a weight above 0: use a larger --test")
     chosen.fit(X[rows], y[rows], None if weights is None else weights[rows])
     job = Job(chosen, learner, rows.size, n_test, asked=grids.get("asked"))
     if n_test:
@@ -148,14 +150,11 @@ def _test(
 
     rows, held: Numbers of the training rows and of the test rows.
     weights, shape (n,): Weights of all rows, or None.
-    Raises InputError: No test row has a weight above 0.
     """
     own, counts, fit_params = None, None, dict[str, Any]()
     if weights is not None:
         own, counts = weights[rows], weights[held]
         fit_params = weight_params(made.estimator, own)
-        if not counts.any():
-            raise InputError("no test row has a weight above 0: use a larger --test")
     chosen, sparse = job.search, job.learner == "sparse-ridge"
     params = dict(chosen.params_without_stability_)
     if sparse:

@@ -152,6 +152,7 @@ def test_files_are_tried_before_the_search(monkeypatch: pytest.MonkeyPatch) -> N
         assert main(["cv", "t.csv", "--folds", "2", option, path]) == 2
 
 
+SOME = "a,b,w,y\n" + "".join(f"{i % 5},{i * i % 7},{int(i < 2)},{i % 4}\n" for i in range(12))
 PAIRS = "a,b,w,t,y\n" + "".join(f"{i % 5},{i * i % 7},{1 + i % 3},{i},{i % 4}\n" for i in range(12))
 TOGETHER: list[tuple[list[str], list[str]]] = [
     (["cv", "gaps.csv", "--missing", "mean", "--intervals", "--save", "m.json"], ["missing"]),
@@ -168,6 +169,7 @@ TOGETHER: list[tuple[list[str], list[str]]] = [
     (["benchmark", "--datasets", "diabetes,pears", "--gamma", "1"], ["pears"]),
     (["benchmark", "--datasets", "diabetes", "--folds", "5,1000", "--gamma", "1"], ["1000 folds"]),
     (["benchmark", "--datasets", "diabetes", "--ways", "", "--gamma", "1"], ["--ways"]),
+    (["stability", "some.csv", "--weights", "w", "--test", "0.1"], ["no test row", "--test"]),
     (["benchmark", "--csv", "x" * 300], ["--csv"]),
     (["cv", "x" * 300 + ".csv"], ["xxx", "too long"]),
     (["cv", "x" * 300], ["xxx", "too long"]),
@@ -188,8 +190,9 @@ def test_what_cannot_go_together_is_refused_before_the_fit(
     monkeypatch.setattr("sparsecv.stability.StabilityCV.fit", searched)
     Path("pairs.csv").write_text(PAIRS)
     Path("gaps.csv").write_text(PAIRS.replace("\n3,", "\n,"))
+    Path("some.csv").write_text(SOME)
     complaint(capsys, [*arguments, "--quiet"], words)
-    assert sorted(path.name for path in Path().iterdir()) == ["gaps.csv", "pairs.csv"]
+    assert sorted(path.name for path in Path().iterdir()) == ["gaps.csv", "pairs.csv", "some.csv"]
 
 
 def test_the_error_to_quote_is_not_left_out_in_silence(capsys: Capture) -> None:
@@ -208,8 +211,7 @@ def test_more_threads_than_there_is_work(capsys: Capture) -> None:
 
 
 def test_weights_that_leave_a_fold_nothing_to_train_on(capsys: Capture) -> None:
-    rows = "".join(f"{i % 5},{i * i % 7},{int(i < 2)},{i}\n" for i in range(12))
-    Path("t.csv").write_text("a,b,w,y\n" + rows)
+    Path("t.csv").write_text(SOME)
     for seed in "012":
         known = ["cv", "t.csv", "--weights", "w", "--folds", "3", "--rule", "projected"]
         complaint(capsys, [*known, "--seed", seed, "--quiet"], ["weights are all 0"])

@@ -257,7 +257,8 @@ def test_a_missing_package_is_named_with_its_extra(
         assert name not in available_backends()
         with pytest.raises(SolverUnavailable) as caught:
             checked_backend(name)
-        assert str(caught.value) == f'{package} is not installed: pip install "{extra}"'
+        says = f'backend {name}: {package} is not installed: pip install "{extra}"'
+        assert str(caught.value) == says
         with pytest.raises(SolverUnavailable, match="is not installed"):
             extras.required(package)
     finally:

@@ -412,7 +412,6 @@ def good_share() -> float:
 
 proving = constant("cv.settings:PROVING_SECONDS")
 in_memory = constant("design.prepare:IN_MEMORY_BYTES")
-most_columns = constant("solvers.leaps.all_sizes:MAX_COLUMNS")
 UNITS = {"s": 1.0, "seconds": 1.0, "%": 0.01, "MB": 1e6, "GB": 1e9, "million nodes": 1e6}
 # Sentences that state a constant: page, the words that hold one number with its unit, the constant.
 SETTINGS: list[tuple[str, str, Callable[[], float]]] = [
@@ -423,6 +422,11 @@ SETTINGS: list[tuple[str, str, Callable[[], float]]] = [
         constant("cv.settings:SEARCH_TOLERANCE"),
     ),
     (CHANGES, "for 60 s by default", proving),
+    (
+        CHANGES,
+        "the fit took at most 5 seconds",
+        constant("selection.nested:NESTED.max_seconds_unasked"),
+    ),
     (CLUSTERS, "Above 200 MB the rows are read once", in_memory),
     (CLUSTERS, "A worker holds a block of 16 MB", constant("design.moments:BLOCK_BYTES")),
     (CLUSTERS, "at most 128 MB", constant("tables.lazy:CHUNK_BYTES")),
@@ -453,9 +457,6 @@ SETTINGS: list[tuple[str, str, Callable[[], float]]] = [
     ("docs/python.md", "then proves, for 60 s", proving),
     ("docs/python.md", "[2 %](command-line.md#cv)", good_share),
     ("docs/wide.md", "for 60 seconds unless", proving),
-    ("docs/wide.md", "With more than 168 columns", most_columns),
-    ("docs/command-line.md", "with more than 168 columns", most_columns),
-    ("docs/limits.md", "168 columns | the default sizes end", most_columns),
 ]
 
 # What is neither measured nor a constant: what somebody else has printed, how an experiment is set

@@ -210,6 +210,14 @@ def test_more_threads_than_there_is_work(capsys: Capture) -> None:
     assert main(["fit", "pairs.csv", "--tau", "1", *known]) == 0
 
 
+def test_ranges_of_gamma_at_the_ends_of_the_numbers() -> None:
+    """Rounding may leave a γ outside every range of supports."""
+    write_csv(Path("t.csv"), *growing_columns())
+    for span in ("1e-320:1e-319", "1e-301:1e-300", "1e300:1e308"):
+        known = ["cv", "t.csv", "--gamma", f"global:{span}", "--tau", "1", "--no-nested"]
+        assert main([*known, "--quiet"]) == 0
+
+
 def test_weights_that_leave_a_fold_nothing_to_train_on(capsys: Capture) -> None:
     Path("t.csv").write_text(SOME)
     for seed in "012":

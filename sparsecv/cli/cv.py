@@ -152,8 +152,6 @@ def cv(
         study = Study(*taken, rule=rule, progress=bar, **more)
         try:
             run = _evaluated(prepared, study, held_out, nested, compare, wanted)
-            if not quiet and run.no_error_to_quote:
-                shared.note(f"no error to expect on new data: {run.no_error_to_quote}")
         except KeyboardInterrupt as interrupt:
             _keep_partial(console, study, prepared, interrupt, (json_file, save))
             raise
@@ -227,7 +225,8 @@ def _evaluated(
     except InputError as error:
         if asked:
             raise
-        return run._replace(no_error_to_quote=str(error))
+        shared.note(f"the error to expect on new data is not computed: {error}")
+        return run
     except KeyboardInterrupt:
         return run._replace(interrupted=True)
 

@@ -52,7 +52,6 @@ class Run(NamedTuple):
     answers: What was asked for besides (:mod:`sparsecv.cli.answers`), under the names of the
         attributes of :class:`~sparsecv.SparseRidgeCV` that hold the same.
     intervals: What the model file keeps for prediction intervals, if it was asked for.
-    no_error_to_quote: Why the error to expect, which nobody asked for, could not be computed.
     """
 
     prepared: Prepared
@@ -63,7 +62,6 @@ class Run(NamedTuple):
     interrupted: bool = False
     answers: Mapping[str, Any] = MappingProxyType({})
     intervals: FoldModels | None = None
-    no_error_to_quote: str = ""
 
     @property
     def choice(self) -> Choice:

@@ -195,14 +195,6 @@ def test_what_cannot_go_together_is_refused_before_the_fit(
     assert sorted(path.name for path in Path().iterdir()) == ["gaps.csv", "pairs.csv", "some.csv"]
 
 
-def test_the_error_to_quote_is_not_left_out_in_silence(capsys: Capture) -> None:
-    """Up to 45 columns outer folds start by themselves; rows that are too few for them are said."""
-    Path("pairs.csv").write_text(PAIRS)
-    assert main(["cv", "pairs.csv", "--folds", "12", "--gamma", "1"]) == 0
-    said = capsys.readouterr().err
-    assert "note: no error to expect on new data: nested, outer fold 1 of 12" in said
-
-
 def test_more_threads_than_there_is_work(capsys: Capture) -> None:
     Path("pairs.csv").write_text(PAIRS)
     known = ["--jobs", "1000000", "--gamma", "1", "--quiet"]
@@ -222,7 +214,7 @@ def test_weights_that_leave_a_fold_nothing_to_train_on(capsys: Capture) -> None:
     Path("t.csv").write_text(SOME)
     for seed in "012":
         known = ["cv", "t.csv", "--weights", "w", "--folds", "3", "--rule", "projected"]
-        complaint(capsys, [*known, "--seed", seed, "--quiet"], ["weights are all 0"])
+        complaint(capsys, [*known, "--seed", seed, "--quiet"], ["weight 0"])
 
 
 def test_tiny_gamma_on_dependent_columns(capsys: Capture) -> None:

@@ -40,6 +40,7 @@ PROBLEMS = {
     "any gamma": 5000,
     "fold schemes": 500,
     "leave-one-out": 30,
+    "dependent rows": 5000,
 }
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .core.problem import SparseRidgeProblem
 from .core.result import Status
 from .kernels import fits
-from .kernels.linalg import EPS, Array
+from .kernels.linalg import Array
 from .leaps.all_sizes import TREE_ONLY, BestSubsets
 
 Support = NDArray[np.intp]
@@ -123,12 +123,13 @@ def fit_supports(
     Returns coef, shape (γ, τ, most): In the order of the supports, 0 beyond them.
     Returns objective, shape (γ, τ).
     """
-    coef, objective = np.zeros(supports.shape), np.empty(supports.shape[:2])
+    coef, objective = np.zeros(supports.shape), np.full(supports.shape[:2], np.nan)
 
     def alone(g: int) -> None:
-        """Fit each support at the g-th γ alone."""
+        """Fit the supports at the g-th γ alone that have no fit."""
         at = problem.replace(gamma=float(gammas[g]))
-        for t, row in enumerate(supports[g]):
+        for t in np.flatnonzero(np.isnan(objective[g])):
+            row = supports[g, t]
             fit = at.fit(row[row >= 0])
             coef[g, t, : fit.coef.size], objective[g, t] = fit.coef, fit.objective
 
@@ -148,12 +149,11 @@ def fit_supports(
         columns, triangular, inside = _few_columns(problem, supports)
     most, rows = supports.shape[2], columns.shape[1]
     R, work = np.empty((most + 1, most + 1)), np.empty((most + 1, rows))
+    least_value = max(fits.LEAST_SINGULAR_VALUE_OF_QUICK_FITS, most * problem._data.dependent_share)
     room = (R, work, np.empty((3, max(most, 1)), dtype=np.int64))
     for g, gamma in enumerate(gammas):
-        failed = fits.ridge_fits(
-            columns, gamma / 2.0, triangular, inside[g], coef[g], objective[g], room, EPS
-        )
-        if failed >= 0:  # Some columns depend on each other.
+        found = coef[g], objective[g], room
+        if fits.ridge_fits(columns, gamma / 2.0, triangular, inside[g], *found, least_value) > 0:
             alone(g)
     return coef, objective
 

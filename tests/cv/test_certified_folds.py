@@ -133,7 +133,10 @@ def test_a_fold_that_no_support_could_be_fitted_to_gets_none(
         assert ledger.best_objective[0, 0, j] == pytest.approx(best.objective, rel=1e-9)
 
 
-@pytest.mark.parametrize(("name", "count"), [("fold schemes", 60), ("leave-one-out", 4)])
+COUNTS = {"fold schemes": 60, "leave-one-out": 4, "dependent rows": 20}
+
+
+@pytest.mark.parametrize(("name", "count"), COUNTS.items())
 def test_nothing_said_is_wrong(name: str, count: int) -> None:
     for number, (note, rng) in enumerate(draws(count, 30 + list(FOLDS).index(name))):
         wrong = list(FOLDS[name](rng, number))

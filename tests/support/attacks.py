@@ -9,6 +9,7 @@ A claim is compared with rational arithmetic, enumeration or a second search.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
@@ -46,8 +47,8 @@ from .brute_force import (
     exact_objectives,
 )
 from .constrained import KINDS, best_of_every_size, random_rules
-from .folds import brute_force, inside
-from .problems import ugly_data
+from .folds import about_mean, brute_force, inside, least_norm_range
+from .problems import few_digits, ugly_data
 
 Array = NDArray[np.float64]
 Attack = Callable[[np.random.Generator, int], Iterator[str]]
@@ -485,4 +486,37 @@ def leave_one_out(rng: np.random.Generator, number: int) -> Iterator[str]:
             yield f"{method}: τ = {result.best().tau}, h = {h}"
 
 
-FOLDS: dict[str, Attack] = {"fold schemes": fold_schemes, "leave-one-out": leave_one_out}
+def dependent_rows(rng: np.random.Generator, number: int) -> Iterator[str]:
+    """γ = 0 and as many columns as training rows, about: centring takes a rank."""
+    n = int(rng.integers(4, 13))
+    folds = make_folds("loo" if rng.random() < 0.6 else int(rng.integers(2, 5)), n, seed=number)
+    pairs = [folds.split(j) for j in range(folds.k)]
+    p = max(1, pairs[0][0].size + int(rng.integers(-2, 3)))
+    X, y = few_digits(rng, n, p)
+    refit = bool(rng.random() < 0.8)
+    others = rng.integers(1, p + 1, size=int(rng.integers(3)))
+    taus = np.unique([p, *others, *([p - 1] if p > 1 and rng.random() < 0.4 else [])])
+    method = ("exact", "search")[int(rng.random() < 0.3)]
+    settings = Settings(method, tol=0.0, prove="all")
+    result = cross_validate(RowFolds(X, y, folds, refit), [0.0], taus, settings)
+    lower, upper = result.table("lower")[0] * n, result.table("upper")[0] * n
+    rows = np.column_stack([X, y])
+    exact = [tuple(about_mean(rows[m], rows[pair[0]], refit) for m in pair) for pair in pairs]
+    for i, tau in enumerate(taus.tolist()):
+        if math.comb(p, tau) * tau**3 * folds.k > 25_000:
+            continue
+        ranges = [least_norm_range(train, held, tau) for train, held in exact]
+        if all(ranges):
+            low, high = np.sum(ranges, axis=0)
+            if not (lower[i] <= high and low <= upper[i]):
+                yield (
+                    f"{method}, {folds.k} folds of {n} rows, τ = {tau} of {p}, taus {taus}: "
+                    f"[{lower[i] / n}, {upper[i] / n}] misses [{low / n}, {high / n}]"
+                )
+
+
+FOLDS: dict[str, Attack] = {
+    "fold schemes": fold_schemes,
+    "leave-one-out": leave_one_out,
+    "dependent rows": dependent_rows,
+}

@@ -121,6 +121,48 @@ def exact_moments(X: Array, y: Array) -> Matrix:
     return joint
 
 
+def exact_least_norm(A: Matrix, b: list[Fraction]) -> list[Fraction]:
+    """The coefficients of least norm among those of least squares, without any rounding.
+
+    With A = CF, C the pivot columns of the elimination and F its rows, β = Fᵀ(FFᵀ)⁻¹(CᵀC)⁻¹Cᵀb.
+    """
+    F, pivots = eliminated(A)
+    if not pivots:
+        return [Fraction(0)] * len(A[0])
+    C = [[row[j] for row in A] for j in pivots]
+    inner = solved([[inner_product(u, v) for v in C] for u in C], [inner_product(u, b) for u in C])
+    outer = solved([[inner_product(u, v) for v in F] for u in F], inner)
+    return [inner_product([row[j] for row in F], outer) for j in range(len(A[0]))]
+
+
+def inner_product(u: list[Fraction], v: list[Fraction]) -> Fraction:
+    """uᵀv without any rounding."""
+    return sum((a * b for a, b in zip(u, v, strict=True) if a and b), Fraction(0))
+
+
+def solved(M: Matrix, b: list[Fraction]) -> list[Fraction]:
+    """The solution x of Mx = b for a regular matrix M."""
+    return [row[-1] for row in eliminated([[*row, c] for row, c in zip(M, b, strict=True)])[0]]
+
+
+def eliminated(M: Matrix) -> tuple[Matrix, list[int]]:
+    """The rows of the reduced row echelon form of M that are not 0, and their pivot columns."""
+    rows, pivots = [row[:] for row in M], list[int]()
+    for j in range(len(M[0])):
+        r = len(pivots)
+        found = next((i for i in range(r, len(rows)) if rows[i][j]), None)
+        if found is None:
+            continue
+        rows[r], rows[found] = rows[found], rows[r]
+        rows[r] = [v / rows[r][j] for v in rows[r]]
+        for i in range(len(rows)):
+            if i != r and rows[i][j]:
+                factor = rows[i][j]
+                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[r], strict=True)]
+        pivots.append(j)
+    return rows[: len(pivots)], pivots
+
+
 def exact_given(G: Array, b: Array, yy: float) -> Matrix:
     """The joint moments that matrices as given stand for, G made symmetric."""
     joint = np.block([[0.5 * (G + G.T), b[:, None]], [b[None], np.array([[yy]])]])

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from fractions import Fraction
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .brute_force import EPS, Data, enumerate_size, ridge
+from .brute_force import (
+    EPS,
+    Data,
+    Matrix,
+    eliminated,
+    enumerate_size,
+    exact_least_norm,
+    inner_product,
+    ridge,
+)
 
 Array = NDArray[np.float64]
 Pairs = Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]]
@@ -143,3 +155,47 @@ def assert_within(h: Array, truth: Bracket, rtol: float = 1e-9, *, what: str = "
     assert not bad.any(), (
         f"{what} = {h[bad]} outside [{truth.low[bad]}, {truth.high[bad]}] at {np.argwhere(bad)}"
     )
+
+
+def about_mean(rows: Array, of: Array, refit: bool) -> Matrix:
+    """Rows without any rounding, about the mean of the rows ``of`` where ``refit`` asks for it."""
+    exact = [[Fraction(float(v)) for v in row] for row in rows]
+    if not refit:
+        return exact
+    mean = [sum(map(Fraction, column), Fraction(0)) / len(of) for column in of.T.tolist()]
+    return [[v - m for v, m in zip(row, mean, strict=True)] for row in exact]
+
+
+def least_norm_range(train: Matrix, held: Matrix, tau: int) -> tuple[float, float] | None:
+    """The least and the greatest error of the best supports at γ = 0, with room for rounding.
+
+    Every support is fitted without rounding, the fit of least norm being meant. Supports count as
+    best that rounding may make best. None where rounding times the condition of some support
+    leaves its rank or its error open.
+    """
+    found = []
+    for S in combinations(range(len(train[0]) - 1), tau):
+        A, H = ([[row[j] for j in S] for row in rows] for rows in (train, held))
+        b, t = ([row[-1] for row in rows] for rows in (train, held))
+        beta, rank = exact_least_norm(A, b), len(eliminated(A)[1])
+        left, error = (
+            math.sqrt(sum((v - inner_product(row, beta)) ** 2 for row, v in zip(M, u, strict=True)))
+            for M, u in ((A, b), (H, t))
+        )
+        X, Z = np.array(A, dtype=np.float64), np.array(H, dtype=np.float64)
+        lengths = np.linalg.norm(X, axis=0)
+        lengths[lengths == 0.0] = 1.0
+        values = np.linalg.svd(X / lengths, compute_uv=False)
+        condition = values[0] / values[rank - 1] if rank else 1.0
+        if condition > 1e9:
+            return None
+        size = np.abs(np.array(beta, dtype=np.float64))
+        off = 64.0 * EPS * (float(np.linalg.norm(np.array(b, dtype=float))) + lengths @ size)
+        spread = float(np.linalg.norm(Z / lengths)) * condition
+        moved = 64.0 * EPS * float(np.linalg.norm(np.array(t, dtype=float)))
+        moved += off * (1.0 + spread) + 64.0 * EPS * spread * condition * left
+        found.append((left, off, error, moved))
+    most = min(left + off for left, off, _, _ in found)
+    best = [(error, moved) for left, off, error, moved in found if left - off <= most]
+    low, high = min(max(e - m, 0.0) for e, m in best), max(e + m for e, m in best)
+    return (low**2, high**2) if high - low < 1e6 else None

@@ -194,3 +194,26 @@ def hard() -> tuple[SparseRidgeProblem, Solution]:
     X = rng.standard_normal((40, 12))
     problem = SparseRidgeProblem(X, rng.standard_normal(40), gamma=0.1, tau=4)
     return problem, solve(problem, tol=0.0)
+
+
+def few_digits(rng: np.random.Generator, n: int, p: int) -> tuple[Array, Array]:
+    """Columns far from 0, constant, equal, sums of others or next to others; equal rows.
+
+    All numbers have few digits, so that sums of columns are exact.
+    """
+    X, noise = np.round(2.0**10 * rng.standard_normal((2, n, p))) / 2.0**10
+    for j in range(1, p):
+        kind, a, b = int(rng.integers(12)), *rng.integers(j, size=2).tolist()
+        if kind == 0:
+            X[:, j] = X[:, a]
+        elif kind == 1:
+            X[:, j] = X[:, a] + X[:, b]
+        elif kind in (2, 3):
+            X[:, j] = X[:, a] + 2.0 ** -int(rng.integers(20)) * noise[:, j]
+        elif kind == 4:
+            X[:, j] = X[0, j]
+    if rng.random() < 0.2:
+        X[-1] = X[0]
+    y = X[:, 0] + np.round(2.0**10 * rng.standard_normal(n)) / 2.0**10
+    X += np.round(10.0 ** rng.uniform(0, 5)) * (rng.random(p) < 0.2)
+    return X * 2.0 ** (rng.integers(-6, 7, size=p) * (rng.random(p) < 0.3)), y

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..kernels.linalg import EPS
 from .independence import (
+    DEPENDENT_SHARE,
     MAX_DEPENDENT_COLUMNS,
     Independence,
     independence,
@@ -132,6 +133,17 @@ class Rows:
     def longest(self) -> float:
         """Length of the longest column of X; 1 where every column is zero."""
         return float(np.sqrt(self.squares.max(initial=0.0))) or 1.0
+
+    @property
+    def dependent_share(self) -> float:
+        """The share of the largest singular value, columns at length 1, up to which values are 0.
+
+        A singular value of a matrix root is the root of an eigenvalue, which is off by at most p
+        times the error of a product.
+        """
+        if self.given is None:
+            return DEPENDENT_SHARE
+        return max(DEPENDENT_SHARE, math.sqrt(self.rows.shape[1] * self.given[0]))
 
     @cached
     def pivots(self) -> tuple[Array, Array]:

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from ..kernels.fits import independent
 from .bounded_fit import bounded_least_squares
 from .factored_rows import Array, Rows, triangle_of
-from .independence import DEPENDENT_SHARE
 
 Columns = NDArray[np.intp]
 
@@ -31,30 +31,30 @@ class SubsetFit(NamedTuple):
 def ridge_fit(data: Rows, columns: Columns, ridge: float) -> SubsetFit:
     """The fit of least ‖y − X_Sβ‖² + ridge ‖β‖² on some columns S, of least norm if there are more.
 
-    The fit comes from QR of [X_S; √ridge I], and from singular values where columns depend on each
-    other and the ridge is too small.
+    The fit comes from QR of [X_S; √ridge I], and from singular values where columns may depend on
+    each other and the ridge is too small. A pivot of QR does not tell: rounding leaves a column
+    that depends on others more than 1e-13 of its length where its coefficients on them are large.
 
     ridge: γ/2.
     """
-    s, table = columns.size, factor_for(data, columns)
-    squares = np.einsum("ij,ij->j", table[:, columns], table[:, columns])
+    s, share = columns.size, data.dependent_share
     R = augmented_triangle(data, columns, ridge)
-    pivots = np.abs(R.diagonal()[:s])
-    if (pivots <= DEPENDENT_SHARE * np.sqrt(squares + ridge)).any():
-        return least_norm_fit(*stacked(data, columns, ridge))
+    if not independent(R, s, s * share):  # The largest singular value is at most √s.
+        return least_norm_fit(*stacked(data, columns, ridge), share)
     coef, _ = sla.lapack.dtrtrs(R[:s, :s], R[:s, s])
     return SubsetFit(coef, float(R[s, s] ** 2), float(R[:s, s] @ R[:s, s]))
 
 
-def least_norm_fit(X: Array, y: Array) -> SubsetFit:
+def least_norm_fit(X: Array, y: Array, share: float) -> SubsetFit:
     """The fit of least ‖β‖ among those of least ‖y − Xβ‖², by singular values.
 
-    Columns are scaled to length 1 first; singular values below ``DEPENDENT_SHARE`` count as 0.
+    share: With columns scaled to length 1, singular values up to this share of the largest count
+        as 0.
     """
     lengths = np.linalg.norm(X, axis=0)
     lengths[lengths == 0.0] = 1.0
     U, values, V = sla.svd(X / lengths, full_matrices=False)
-    rank = int(np.sum(values > DEPENDENT_SHARE * values[0]))
+    rank = int(np.sum(values > share * values[0]))
     along = U[:, :rank].T @ y
     coef = (V[:rank].T @ (along / values[:rank])) / lengths
     if rank < lengths.size:  # Any combination of these columns of ``null`` leaves Xβ as it is.

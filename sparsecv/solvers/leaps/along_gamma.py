@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import fits
-from ..kernels.linalg import EPS, Array, from_mask
+from ..kernels.linalg import Array, from_mask
 from .tree_kernels import TREE, State
 
 
@@ -50,8 +50,8 @@ class RunnersUp:
             return np.logical_not(proved)
         supports = self.supports.reshape(-1, self.supports.shape[2])
         values = np.empty(supports.shape[0])  # A row without a support gets yᵀy, the largest value.
-        work = (self._coef, values, self._work, EPS)
-        if fits.ridge_fits(self.columns, gamma / 2.0, self.triangular, supports, *work) >= 0:
+        work = (self._coef, values, self._work, 0.0)
+        if fits.ridge_fits(self.columns, gamma / 2.0, self.triangular, supports, *work) > 0:
             return np.ones(self.sizes.size, dtype=bool)
         objective = values.reshape(-1, TREE.runners_up)
         best = objective.min(axis=1)

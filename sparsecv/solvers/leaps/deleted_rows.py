@@ -15,6 +15,7 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.result import Status
 from ..core.threads import on_one_thread
+from ..kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS, independent
 from ..kernels.linalg import EPS, Array, from_mask
 from ..supports.rounding import pad_support
 from .all_sizes import (
@@ -274,7 +275,8 @@ def deleted_fits(
     problem: The problem with all rows; its τ is not used.
     support, shape (s,).
     rows, targets, shape (n, p) and (n,): Rows of the problem, each deleted alone.
-    Returns: Fits that lose their digits where ``one_minus_leverage`` is near 0.
+    Returns: Fits that lose their digits where ``one_minus_leverage`` is near 0; it is 0 for every
+        row where columns of the support may depend on each other.
     """
     s = support.size
     R = problem._augmented_triangle(support)
@@ -295,7 +297,9 @@ def deleted_fits(
         # The difference of two terms loses at most some rounding units of either; 64 are taken.
         rounding = 32.0 * EPS * (R[s, s] ** 2 + np.abs(lost))
         deleted = residual / one_minus_leverage
-        return DeletedFits(objective, gain, deleted, rounding, one_minus_leverage)
+    if not independent(R, s, LEAST_SINGULAR_VALUE_OF_QUICK_FITS):
+        one_minus_leverage[:] = 0.0
+    return DeletedFits(objective, gain, deleted, rounding, one_minus_leverage)
 
 
 def _chosen(

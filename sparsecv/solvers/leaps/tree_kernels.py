@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
-from ..kernels.linalg import EPS, Array, zeros
+from ..kernels.linalg import Array, zeros
 from .leaps_node import (
     Tree,
     begin_tree,
@@ -172,7 +172,7 @@ def restart(st, columns, ridge, triangular, work):  # type: ignore[no-untyped-de
     p, R = tree.A.shape[0], tree.triangle
     for a in range(p):
         tree.columns[a] = a
-    if not ridge_triangle(R, columns, tree.columns, p, ridge, triangular, work, EPS):
+    if not ridge_triangle(R, columns, tree.columns, p, ridge, triangular, work, 0.0):
         return False
     for c in range(p + 1):
         for a in range(p + 1):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import TimeSeriesSplit
 from support.attacks import FOLDS
-from support.folds import brute_force, inside, standardised
+from support.folds import brute_force, in_fold, inside, standardised
 from support.fresh import draws
 
 from sparsecv import SparseRidgeCV
@@ -131,6 +131,27 @@ def test_a_fold_that_no_support_could_be_fitted_to_gets_none(
         best = solve(data.training(j).replace(gamma=gamma, tau=3), tol=0.0)
         assert ledger.exact[0, 0, j]
         assert ledger.best_objective[0, 0, j] == pytest.approx(best.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("taus", [[11], [1, 11], [10, 11]])
+def test_gamma_zero_where_centring_takes_a_rank(taus: list[int]) -> None:
+    """h(11) is that of least-norm fits, whichever other sizes are asked for."""
+    errors, expected = [], []
+    for seed in (0, 6, 8):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((12, 11))
+        X[:, 1] = X[:, 0] + rng.standard_normal(12)
+        y = X[:, 2] + rng.standard_normal(12)
+        found = SparseRidgeCV(cv="loo", gammas=[0.0], taus=taus, rule="minimum").fit(X, y)
+        errors.append([found.surface_[name][0, -1] for name in ("lower", "upper")])
+        A, b, _ = standardised(X, y, intercept=True)
+        left = []
+        for i in range(12):
+            train = np.delete(np.arange(12), i)
+            M, c, h, t = in_fold(A, b, train, np.array([i]), True)
+            left.append(t[0] - h[0] @ np.linalg.lstsq(M, c, rcond=1e-12)[0])
+        expected.append(np.mean(np.square(left)))
+    np.testing.assert_allclose(errors, np.transpose([expected, expected]), rtol=1e-7)
 
 
 COUNTS = {"fold schemes": 60, "leave-one-out": 4, "dependent rows": 20}

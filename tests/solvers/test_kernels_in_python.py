@@ -316,3 +316,20 @@ def test_the_least_error_over_a_range_of_gamma(folds: str | int) -> None:
     assert found.certified
     assert found.lower <= errors.min() * (1.0 + 1e-9)
     assert errors[-1].min() == pytest.approx(found.upper, rel=1e-7)
+
+
+@pytest.mark.parametrize("apart", [0.0, 2.0**-13, 1.0])
+def test_the_rank_of_columns_at_gamma_zero(apart: float) -> None:
+    """Rounding leaves the last column more than 1e-13 of its length beside columns 1e-4 apart."""
+    rng = np.random.default_rng(3)
+    X = np.round(2.0**10 * rng.standard_normal((12, 4))) / 2.0**10
+    X[:, 1] = X[:, 0] + apart * X[:, 1]
+    X[:, 3] = 2.0**12 * (X[:, 1] - X[:, 0]) + X[:, 2]
+    y = X[:, 2] + rng.standard_normal(12)
+    problem = SparseRidgeProblem(X, y, gamma=0.0, tau=4)
+    lengths = np.linalg.norm(X, axis=0)
+    expected = X @ (np.linalg.lstsq(X / lengths, y, rcond=1e-13)[0] / lengths)
+    path = support_path(problem, [0.0], [1, 4])
+    for coef in (problem.fit(range(4)).coef, path.coef[0, 1]):
+        np.testing.assert_allclose(X @ coef, expected, rtol=1e-8, atol=1e-10)
+        assert np.linalg.norm(coef) < 10.0 * np.linalg.norm(np.linalg.pinv(X, 1e-13) @ y)

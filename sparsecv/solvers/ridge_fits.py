@@ -123,10 +123,10 @@ def fit_supports(
     Returns coef, shape (γ, τ, most): In the order of the supports, 0 beyond them.
     Returns objective, shape (γ, τ).
     """
-    coef, objective = np.zeros(supports.shape), np.full(supports.shape[:2], np.nan)
+    coef, objective = np.zeros(supports.shape), np.empty(supports.shape[:2])
 
     def alone(g: int) -> None:
-        """Fit the supports at the g-th γ alone that have no fit."""
+        """Fit each support at the g-th γ whose objective is NaN, as it has no fit yet."""
         at = problem.replace(gamma=float(gammas[g]))
         for t in np.flatnonzero(np.isnan(objective[g])):
             row = supports[g, t]
@@ -134,6 +134,7 @@ def fit_supports(
             coef[g, t, : fit.coef.size], objective[g, t] = fit.coef, fit.objective
 
     if problem.constraints.bounded:
+        objective[:] = np.nan
         for g in range(gammas.size):
             alone(g)
         return coef, objective

@@ -121,46 +121,56 @@ def exact_moments(X: Array, y: Array) -> Matrix:
     return joint
 
 
-def exact_least_norm(A: Matrix, b: list[Fraction]) -> list[Fraction]:
-    """The coefficients of least norm among those of least squares, without any rounding.
+def exact_least_norm(A: Matrix, b: list[Fraction]) -> tuple[list[Fraction], int]:
+    """The coefficients of least norm among those of least squares, and the rank of A.
 
-    With A = CF, C the pivot columns of the elimination and F its rows, β = Fᵀ(FFᵀ)⁻¹(CᵀC)⁻¹Cᵀb.
+    Nothing is rounded. With A = CF, C the pivot columns of the elimination and F its rows, the
+    coefficients are Fᵀ(FFᵀ)⁻¹(CᵀC)⁻¹Cᵀb. Here whole numbers stand for D·A and d·F.
     """
-    F, pivots = eliminated(A)
+    D = math.lcm(*(v.denominator for row in A for v in row))
+    whole = [[int(v * D) for v in row] for row in A]
+    F, pivots, d = eliminated(whole)
     if not pivots:
-        return [Fraction(0)] * len(A[0])
-    C = [[row[j] for row in A] for j in pivots]
+        return [Fraction(0)] * len(A[0]), 0
+    C = [[row[j] for row in whole] for j in pivots]
     inner = solved([[inner_product(u, v) for v in C] for u in C], [inner_product(u, b) for u in C])
     outer = solved([[inner_product(u, v) for v in F] for u in F], inner)
-    return [inner_product([row[j] for row in F], outer) for j in range(len(A[0]))]
+    columns = zip(*F, strict=True)
+    return [D * d * inner_product(column, outer) for column in columns], len(pivots)
 
 
-def inner_product(u: list[Fraction], v: list[Fraction]) -> Fraction:
+def inner_product(u: Sequence[Any], v: Sequence[Any]) -> Any:
     """uᵀv without any rounding."""
-    return sum((a * b for a, b in zip(u, v, strict=True) if a and b), Fraction(0))
+    return sum(a * b for a, b in zip(u, v, strict=True) if a and b)
 
 
-def solved(M: Matrix, b: list[Fraction]) -> list[Fraction]:
-    """The solution x of Mx = b for a regular matrix M."""
-    return [row[-1] for row in eliminated([[*row, c] for row, c in zip(M, b, strict=True)])[0]]
+def solved(M: list[list[int]], b: list[Any]) -> list[Fraction]:
+    """The solution x of Mx = b for a regular matrix M of whole numbers."""
+    D = math.lcm(*(v.denominator for v in b))
+    rows, _, d = eliminated([[*row, int(v * D)] for row, v in zip(M, b, strict=True)])
+    return [Fraction(row[-1], d * D) for row in rows]
 
 
-def eliminated(M: Matrix) -> tuple[Matrix, list[int]]:
-    """The rows of the reduced row echelon form of M that are not 0, and their pivot columns."""
-    rows, pivots = [row[:] for row in M], list[int]()
+def eliminated(M: list[list[int]]) -> tuple[list[list[int]], list[int], int]:
+    """The reduced row echelon form of M as whole numbers over d, its pivot columns, and d.
+
+    Rows of zeros are left out. Every division of Bareiss' elimination has no remainder.
+    """
+    rows, pivots, d = [row[:] for row in M], list[int](), 1
     for j in range(len(M[0])):
         r = len(pivots)
         found = next((i for i in range(r, len(rows)) if rows[i][j]), None)
         if found is None:
             continue
         rows[r], rows[found] = rows[found], rows[r]
-        rows[r] = [v / rows[r][j] for v in rows[r]]
-        for i in range(len(rows)):
-            if i != r and rows[i][j]:
-                factor = rows[i][j]
-                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[r], strict=True)]
+        top, pivot = rows[r], rows[r][j]
+        for i, row in enumerate(rows):
+            if i != r:
+                c = row[j]
+                rows[i] = [(pivot * a - c * b) // d for a, b in zip(row, top, strict=True)]
+        d = pivot
         pivots.append(j)
-    return rows[: len(pivots)], pivots
+    return rows[: len(pivots)], pivots, d
 
 
 def exact_given(G: Array, b: Array, yy: float) -> Matrix:

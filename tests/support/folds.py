@@ -15,7 +15,6 @@ from .brute_force import (
     EPS,
     Data,
     Matrix,
-    eliminated,
     enumerate_size,
     exact_least_norm,
     inner_product,
@@ -177,7 +176,7 @@ def least_norm_range(train: Matrix, held: Matrix, tau: int) -> tuple[float, floa
     for S in combinations(range(len(train[0]) - 1), tau):
         A, H = ([[row[j] for j in S] for row in rows] for rows in (train, held))
         b, t = ([row[-1] for row in rows] for rows in (train, held))
-        beta, rank = exact_least_norm(A, b), len(eliminated(A)[1])
+        beta, rank = exact_least_norm(A, b)
         left, error = (
             math.sqrt(sum((v - inner_product(row, beta)) ** 2 for row, v in zip(M, u, strict=True)))
             for M, u in ((A, b), (H, t))

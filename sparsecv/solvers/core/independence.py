@@ -15,9 +15,9 @@ Array = NDArray[np.float64]
 # A column that, with the other columns of a support projected out, keeps at most this share of its
 # length counts as dependent on the other columns: 64-bit numbers keep a column's digits to 1e-16 of
 # its length, and factorisations lose two or three digits more. Fits of least norm drop singular
-# values below this share of the largest, and enumeration of every support
-# (``branching.enumeration``) uses the share too. Doubled, columns twice as far from the span of the
-# other columns count as dependent.
+# values below this share of the largest, which decides the rank of every support that is fitted.
+# Enumeration of every support (``branching.enumeration``) and the projection on unpenalised columns
+# use the share too. The value is a choice.
 DEPENDENT_SHARE = 1e-13
 # At most so many choices of columns are looked at to find how independent the others are: some
 # 20 ms. With more choices nothing is known. Doubled, tables with one or two more dependent columns

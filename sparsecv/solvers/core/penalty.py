@@ -8,11 +8,7 @@ import numpy as np
 import scipy.linalg as sla
 
 from .constraints import Array, Index
-
-# A column of which unpenalised columns leave at most this share of its length counts as a
-# combination of them, and becomes 0: factorisations lose three digits of the 1e-16 that numbers
-# hold. Doubled, columns twice as far from the unpenalised columns count as combinations of them.
-COMBINATION_SHARE = 1e-13
+from .independence import DEPENDENT_SHARE
 
 
 class PenaltyStep(NamedTuple):
@@ -29,7 +25,8 @@ class PenaltyStep(NamedTuple):
     lengths, shape (counted + 1,): Lengths of the columns x_j/√f_j and of y before the projection,
         over the least singular value of the free columns at unit length: the projection is off by
         rounding of these numbers.
-    zero, shape (counted,): Columns that are combinations of the free columns.
+    zero, shape (counted,): Columns of which the free columns leave at most ``DEPENDENT_SHARE`` of
+        the length: they count as combinations of the free columns, and become 0.
     low, high, shape (counted,): Bounds on the given coefficients; None where there are none.
     """
 
@@ -58,14 +55,14 @@ class PenaltyStep(NamedTuple):
         lengths = np.linalg.norm(Z, axis=0)
         lengths[lengths == 0.0] = 1.0
         U, values, V = sla.svd(Z / lengths, full_matrices=False)
-        kept = values > COMBINATION_SHARE * values[0]
+        kept = values > DEPENDENT_SHARE * values[0]
         basis = U[:, kept]
         along = basis.T @ others
         left = others - basis @ along
         along += basis.T @ left  # once more for the digits that the first step has lost
         left = others - basis @ along
         fitted = (V[kept].T @ (along / values[kept, None])) / lengths[:, None]
-        short = np.linalg.norm(left, axis=0) <= COMBINATION_SHARE * long
+        short = np.linalg.norm(left, axis=0) <= DEPENDENT_SHARE * long
         scaled /= min(float(values[kept].min(initial=1.0)), 1.0)
         return cls(p, counted, free, roots, fitted, scaled, np.flatnonzero(short[:-1]))
 

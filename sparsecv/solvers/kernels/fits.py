@@ -32,9 +32,11 @@ def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, least_val
     y, rows, last = columns_of.shape[0] - 1, columns_of.shape[1], 0
     least, total = np.sqrt(ridge), 0.0
     for c in range(m):
+        square = 0.0
         for a in range(rows):
             work[c, a] = columns_of[columns[c], a]
-            total += work[c, a] * work[c, a]
+            square += work[c, a] * work[c, a]
+        total += square
     for a in range(rows):
         work[m, a] = columns_of[y, a]
     if ridge >= total:  # beside so large a ridge, QR would lose the digits of X

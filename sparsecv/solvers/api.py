@@ -22,7 +22,7 @@ from .core.problem import SparseRidgeProblem, checked_support
 from .core.reduction import reduced
 from .core.result import Proof, Solution, Status, Work, nothing_left
 from .core.threads import on_one_thread
-from .leaps.all_sizes import active_columns, best_subsets, support_bound
+from .leaps.all_sizes import active_columns, best_subsets, only_support
 from .leaps.unit_sizes import fits_memory
 
 Backend = Callable[..., Proof]  # takes a problem and the keywords of :func:`register_backend`
@@ -192,9 +192,7 @@ def _native(
     free, asked = reduced(problem), problem.constraints
     if int(asked.include.sum()) == problem.tau:  # Nothing is left to choose.
         only = asked.columns_of(np.flatnonzero(asked.include))
-        objective = problem.objective(only)
-        bound = max(support_bound(problem, only) - problem.data_loss(objective), 0.0)
-        return Proof(only, objective, bound, Status.OPTIMAL, Work(0, limits.elapsed()))
+        return only_support(problem, only, limits.elapsed())
     if free is not None:
         starts = [free.inside(start) for start in warm_starts]
         options: dict[str, Any] = {"tol": tol, "n_jobs": n_jobs, **limited}

@@ -25,6 +25,9 @@ COUNTS = {
     "ellipsoids": 40,
     "two trees": 12,
     "constrained": 40,
+    "near bounds": 60,
+    "near included": 100,
+    "near ranks": 60,
 }
 
 

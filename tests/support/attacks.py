@@ -11,8 +11,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +29,15 @@ from sparsecv.solvers import (
     ellipsoid,
     perspective_relaxation,
     solve,
+    solve_sizes,
 )
 from sparsecv.solvers.branching.enumeration import enumerated as enumerate_supports
 from sparsecv.solvers.branching.single import branch_and_bound
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.result import Proof, Status, Work
 from sparsecv.solvers.kernels.completion import complete, completion_work
+from sparsecv.solvers.leaps.all_sizes import BestSubsets
+from sparsecv.solvers.leaps.n_best import n_best_subsets
 from sparsecv.solvers.relaxation.ellipsoid import Spectrum, centre_bound
 from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.screening import screen
@@ -46,7 +50,7 @@ from .brute_force import (
     exact_objective,
     exact_objectives,
 )
-from .constrained import KINDS, best_of_every_size, random_rules
+from .constrained import KINDS, Rules, best_of_every_size, exact_bounded, random_rules
 from .folds import about_mean, brute_force, inside, least_norm_range
 from .problems import few_digits, ugly_data
 
@@ -378,13 +382,105 @@ def every_size(whole: SparseRidgeProblem) -> Iterator[Proof]:
     """Every size by enumeration, by one tree, and by branch and bound."""
     sizes = np.arange(1, whole.p + 1)
     yield from enumerate_supports(whole, sizes, [])
-    tree = best_subsets(whole, tol=0.0)
-    for i, support in enumerate(tree.supports):
-        status = Status.OPTIMAL if tree.proved[i] else tree.status
-        bound = float(tree.lower_bound[i])
-        yield Proof(support, float(tree.objective[i]), bound, status, Work())
+    yield from tree_proofs(best_subsets(whole, tol=0.0))
     for size in sizes.tolist():
         yield branch_and_bound(whole.replace(tau=size), tol=0.0)
+
+
+def tree_proofs(tree: BestSubsets) -> Iterator[Proof]:
+    """What a search of several sizes says of each."""
+    for i, proved in enumerate(tree.proved):
+        status = Status.OPTIMAL if proved else Status.PRECISION
+        yield replace(tree.proof(i, Work()), status=status)
+
+
+class NearColumns(NamedTuple):
+    """Columns 1e-11 to 1e-5 apart with rules, and all that exact arithmetic says of them.
+
+    exact: By number of units the least objective of every model.
+    """
+
+    problem: SparseRidgeProblem
+    rules: Rules
+    exact: dict[int, dict[tuple[int, ...], Fraction]]
+
+    @classmethod
+    def drawn(cls, rng: np.random.Generator, kinds: tuple[str, ...]) -> NearColumns:
+        """Up to five columns; coefficients and bounds are some 1, or some 1 over the distance."""
+        n, p = int(rng.integers(6, 12)), int(rng.integers(2, 6))
+        X, apart = rng.standard_normal((n, p)), 10.0 ** rng.uniform(-11, -5)
+        for j in range(1, p):
+            if rng.random() < 0.7:
+                sign = rng.choice([-1.0, 1.0])
+                X[:, j] = sign * X[:, rng.integers(j)] + apart * rng.standard_normal(n)
+        y = rng.standard_normal(n)
+        if rng.random() < 0.5:
+            beta = rng.standard_normal(p) * rng.choice([1.0, 1.0 / apart])
+            y = X @ beta + rng.uniform() * y
+        gamma = float(rng.choice([0.0, 1e-20, 1e-16, 1e-12, 1e-8, 1e-4, 1.0]))
+        rules, joint = random_rules(rng, p, kinds), exact_moments(X, y)
+        wide = float(rng.choice([1.0, 0.1 / apart]))
+        rules = rules._replace(lower=rules.lower * wide, upper=rules.upper * wide)
+        exact = {
+            size: {S: exact_bounded(joint, gamma, rules, S) for S in rules.models(size)}
+            for size in range(1, len(rules.units) + 1)
+        }
+        exact = {size: values for size, values in exact.items() if values}
+        problem = SparseRidgeProblem(X, y, gamma=gamma, tau=max(exact), **rules.keywords)
+        return cls(problem, rules, exact)
+
+    def least(self, size: int) -> Fraction:
+        """The least objective of at most so many units."""
+        return min(min(values.values()) for s, values in self.exact.items() if s <= size)
+
+    def wrong(self, found: Any, size: int, what: str) -> Iterator[str]:
+        """What is wrong of a proof for models of at most so many units."""
+        called = f"{what}, size {size} of {self.rules}, γ = {self.problem.given_gamma:g}"
+        yield from above(found.lower_bound, self.least(size), called)
+        lost = 1e-13 * self.problem.yy
+        yield from worse(found, Fraction(found.objective), self.least(size), called, lost)
+
+
+def near_bounds(rng: np.random.Generator, number: int) -> Iterator[str]:
+    """Signs and bounds on columns nearly the same: every search, to its end or not, every size."""
+    others = ("groups", "include", "strong", "exclude")
+    kinds = tuple(k for k in others if rng.random() < 0.15)
+    kinds += (("positive",), ("bounds",), ("positive", "bounds"))[int(rng.integers(3))]
+    drawn = NearColumns.drawn(rng, kinds)
+    whole, limit = drawn.problem, Limits(node_limit=int(rng.integers(0, 20)))
+    tree, cut = best_subsets(whole, sizes=list(drawn.exact)), best_subsets(whole, limits=limit)
+    for size, proof in zip(tree.sizes.tolist(), tree_proofs(tree), strict=True):
+        at = whole.replace(tau=size)
+        yield from drawn.wrong(proof, size, "all sizes")
+        yield from drawn.wrong(solve(at, tol=0.0), size, "solve")
+        yield from drawn.wrong(branch_and_bound(at.at_unit_length(), tol=0.0), size, "branched")
+    for size, bound in zip(cut.sizes.tolist(), cut.lower_bound.tolist(), strict=True):
+        yield from above(bound, drawn.least(size), f"all sizes, {limit}, size {size}")
+
+
+def near_included(rng: np.random.Generator, number: int) -> Iterator[str]:
+    """Sweeps over sizes with columns included that are nearly the same."""
+    drawn = NearColumns.drawn(rng, ("include", "exclude") if rng.random() < 0.3 else ("include",))
+    found = solve_sizes(drawn.problem, sizes=list(drawn.exact))
+    for size, proof in zip(found.sizes.tolist(), tree_proofs(found), strict=True):
+        yield from drawn.wrong(proof, size, "sweep")
+        yield from drawn.wrong(solve(drawn.problem.replace(tau=size), tol=0.0), size, "solve")
+
+
+def near_ranks(rng: np.random.Generator, number: int) -> Iterator[str]:
+    """The best supports of every size under constraints on columns nearly the same."""
+    kinds = tuple(k for k in KINDS[:-1] if rng.random() < 0.3)
+    kinds = tuple(k for k in kinds if k != "weak" or "strong" not in kinds) or ("bounds",)
+    drawn = NearColumns.drawn(rng, kinds)
+    ranked = n_best_subsets(drawn.problem, list(drawn.exact), int(rng.integers(1, 6)))
+    for found, (size, values) in zip(ranked, sorted(drawn.exact.items()), strict=True):
+        for i, least in enumerate(sorted(values.values())[: found.n_proved]):
+            own, most = values[tuple(found.supports[i].tolist())], float(least) * (1.0 + 2e-5)
+            if max(float(own), float(found.objective[i])) > most + 1e-13 * drawn.problem.yy:
+                yield (
+                    f"size {size}: rank {i + 1} is {float(own)!r}, found {found.objective[i]!r}, "
+                    f"and not {float(least)!r}; {drawn.rules}, γ = {drawn.problem.given_gamma:g}"
+                )
 
 
 SOLVERS: dict[str, Attack] = {
@@ -401,6 +497,9 @@ SOLVERS: dict[str, Attack] = {
     "two trees": two_trees,
     "constrained": constrained,
     "any gamma": any_gamma,
+    "near bounds": near_bounds,
+    "near included": near_included,
+    "near ranks": near_ranks,
 }
 
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import combinations
+from fractions import Fraction
+from itertools import combinations, product
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
+
+from .brute_force import Matrix
 
 Array = NDArray[np.float64]
 Support = tuple[int, ...]
@@ -125,6 +128,52 @@ def _bounded_least_squares(A: Array, y: Array, low: Array, high: Array) -> Array
         if inside and np.sum((y - A @ polished) ** 2) <= np.sum((y - A @ beta) ** 2):
             beta = polished
     return beta
+
+
+def exact_bounded(joint: Matrix, gamma: float, rules: Rules, support: Support) -> Fraction:
+    """The least objective on independent columns within their bounds, without any rounding.
+
+    The optimum is the fit on its own free columns, with the others at their bounds, so that all
+    choices of free columns and of bounds are tried.
+    """
+    bounds = [{rules.lower[j], rules.upper[j]} - {-math.inf, math.inf} for j in support]
+    found = []
+    for state in product(*([None, *ends] for ends in bounds)):
+        at = {j: Fraction(float(v)) for j, v in zip(support, state, strict=True) if v is not None}
+        beta = _exact_fit(joint, gamma, [j for j in support if j not in at], at)
+        if all(rules.lower[j] <= v <= rules.upper[j] for j, v in beta.items()):
+            found.append(_exact_value(joint, gamma, beta))
+    return min(found)
+
+
+def _exact_fit(
+    joint: Matrix, gamma: float, free: list[int], at: dict[int, Fraction]
+) -> dict[int, Fraction]:
+    """The coefficients of a ridge fit on some columns, with the others fixed."""
+    last, beta = len(joint) - 1, dict(at)
+    M = [
+        [joint[i][j] + (Fraction(gamma) / 2 if i == j else 0) for j in free]
+        + [joint[i][last] - sum((joint[i][j] * v for j, v in at.items()), Fraction(0))]
+        for i in free
+    ]
+    for a in range(len(free)):
+        for r in range(a + 1, len(free)):
+            ratio = M[r][a] / M[a][a]
+            M[r] = [u - ratio * v for u, v in zip(M[r], M[a], strict=True)]
+    for a in reversed(range(len(free))):
+        known = (M[a][c] * beta[free[c]] for c in range(a + 1, len(free)))
+        beta[free[a]] = (M[a][-1] - sum(known, Fraction(0))) / M[a][a]
+    return beta
+
+
+def _exact_value(joint: Matrix, gamma: float, beta: dict[int, Fraction]) -> Fraction:
+    """The objective of coefficients by column."""
+    last = len(joint) - 1
+    total = joint[last][last]
+    for i, v in beta.items():
+        total += v * (Fraction(gamma) / 2 * v - 2 * joint[i][last])
+        total += v * sum((joint[i][j] * w for j, w in beta.items()), Fraction(0))
+    return total
 
 
 def value(X: Array, y: Array, gamma: float, factors: Array, beta: Array) -> float:

@@ -1,70 +1,243 @@
-"""Least squares with bounds on the coefficients, by an active set (Stark & Parker 1995)."""
+"""Least squares with bounds on the coefficients, by an active set (Stark & Parker 1995), compiled.
+
+The free coefficients are fitted with the others at their bounds. Where the fit leaves a bound, β
+goes towards the fit as far as the bounds allow, and coefficients that are stopped stay there. Where
+the fit is within the bounds, the coefficient whose column gains most is freed.
+
+All numbers come from Householder's QR of the free columns F, so that they are exact for columns and
+y that are off by some units of rounding of their lengths: there slopes of free coefficients are 0,
+and the slope of another column is a product of what F leaves of the column and of y. That product
+keeps its digits where the column is nearly in the span of F.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.compiled import kernel
+from ..kernels.fits import ridge_triangle
+from ..kernels.linalg import EPS, add, dot, zeros
+from ..kernels.worth import most_worth
+from .independence import DEPENDENT_SHARE
+
 Array = NDArray[np.float64]
-# A coefficient leaves its bound only where, with columns of length 1, the slope of the objective is
-# more than this share of the lengths of y and of all coefficients. Rounding errors of the slope are
-# some 1e-16 of these lengths. Doubled, fits end slightly earlier.
-SLOPE_SHARE = 1e-15
+# Share of the curvature of the objective that makes up for slopes that a fit has left, which are of
+# the size of rounding errors; the rest bounds what dropping units adds. The value is a choice.
+LACKING_SHARE = 1e-3
 
 
-def bounded_least_squares(X: Array, y: Array, low: Array, high: Array) -> Array:
-    """The β that minimises ‖y − Xβ‖² within low ≤ β ≤ high.
+class BoundedFit(NamedTuple):
+    """What fits within bounds read and write, for p columns of a triangular factor R of [X y]."""
 
-    The free coefficients are fitted with the others at their bounds. Where the fit leaves a bound,
-    β goes towards the fit as far as the bounds allow, and coefficients that are stopped stay there.
-    Where the fit is within the bounds, the coefficient with the steepest slope is freed.
+    columns_of: Array  # (p+1, p+1) one column of R per row; the last row is work space
+    y: Array  # (p+1,) the last column of R
+    lengths: Array  # (p,) of the columns
+    lower: Array  # (p,) bounds on the coefficients
+    upper: Array  # (p,)
+    coef: Array  # (p,) within the bounds
+    fitted: Array  # (p,) the fit on the free columns
+    free: NDArray[np.int8]  # (p,) 1 for the free columns
+    columns: NDArray[np.int64]  # (p,) the columns of the support at hand
+    places: NDArray[np.int64]  # (p,) the free columns among them
+    triangle: Array  # (p+1, p+1)
+    work: Array  # (p+1, p+1)
+    left: Array  # (2, p+1) what the free columns leave of y, and of another column
 
-    X, y, shape (m, s) and (m,).
-    low, high, shape (s,): low ≤ 0 ≤ high.
-    Returns, shape (s,).
+
+def new_bounded_fit(R: Array, lower: Array, upper: Array) -> BoundedFit:
+    """Allocate the arrays for the columns of a factor R (p + 1, p + 1), all of them at hand.
+
+    What the columns leave of y, the last entry of R, is taken for 0.
     """
-    lengths = np.linalg.norm(X, axis=0)
-    lengths[lengths == 0.0] = 1.0
-    unit, lower, upper = X / lengths, low * lengths, high * lengths
-    s, size = low.size, float(np.linalg.norm(y))
-    coef, free = np.zeros(s), np.zeros(s, dtype=bool)
-    barred = fixed = lower == upper
+    p, y = lower.size, np.append(R[:-1, -1], 0.0)
+    return BoundedFit(
+        columns_of=np.ascontiguousarray(R.T),
+        y=y,
+        lengths=np.sqrt(np.einsum("ij,ij->j", R[:, :p], R[:, :p])),
+        lower=lower,
+        upper=upper,
+        free=np.zeros(p, dtype=np.int8),
+        columns=np.arange(p),
+        places=np.zeros(p, dtype=np.int64),
+        left=np.empty((2, p + 1)),
+        **zeros("coef fitted", p),
+        **zeros("triangle work", p + 1, p + 1),
+    )
+
+
+def fit_bounded(
+    R: Array, start: Array, bounds: tuple[Array, Array], ridge: float, curvature: float
+) -> tuple[Array, float, float]:
+    """The fit within bounds on all columns of a factor R (p + 1, p + 1).
+
+    start, shape (p,): Coefficients to start from, once they are brought within the bounds.
+    ridge, curvature: As :func:`fit_inside` takes them.
+    Returns: The coefficients, ‖z − Rβ‖² with z the last column of R but for its last entry, and a
+        bound on what that lacks to the optimum.
+    """
+    fit = new_bounded_fit(R, *bounds)
+    fit.coef[:] = np.clip(start, *bounds)
+    loss, lacking = fit_inside(fit, fit.coef.size, ridge, curvature)
+    return fit.coef, loss, lacking
+
+
+@kernel(inner=True)
+def fit_free(fit, m):  # type: ignore[no-untyped-def]
+    """Fit the free columns among ``fit.columns[:m]``, others fixed at ``fit.coef``, to ``fitted``.
+
+    A free column that depends on the others is fixed where its coefficient is. ``places`` takes the
+    free columns, ``triangle`` and ``work`` their factor and reflections, and the row of ``work``
+    after these what the columns leave of y.
+    Returns: The number of free columns.
+    """
+    p, T = fit.coef.shape[0], fit.triangle
+    y, dependent, n = fit.columns_of[p], True, 0
+    while dependent:
+        n, dependent = 0, False
+        for a in range(p + 1):
+            y[a] = fit.y[a]
+        for a in range(m):
+            i = fit.columns[a]
+            if fit.free[i] == 1:
+                fit.places[n] = i
+                n += 1
+            elif fit.coef[i] != 0.0:
+                add(y, fit.columns_of[i], -fit.coef[i], i + 1)
+        ridge_triangle(T, fit.columns_of, fit.places, n, 0.0, True, fit.work, 0.0)
+        for c in range(n):
+            if not dependent and -T[c, c] <= DEPENDENT_SHARE * fit.lengths[fit.places[c]]:
+                fit.free[fit.places[c]], dependent = 0, True
+    for a in range(n - 1, -1, -1):
+        total = T[a, n]
+        for c in range(a + 1, n):
+            total -= T[a, c] * fit.fitted[fit.places[c]]
+        fit.fitted[fit.places[a]] = total / T[a, a]
+    return n
+
+
+@kernel(inner=True)
+def move_to_fit(fit, m):  # type: ignore[no-untyped-def]
+    """Move ``fit.coef`` towards fits on its free columns until a fit is within the bounds.
+
+    A coefficient that reaches its bound on the way stays there.
+    Returns: The number of free columns, and whether any coefficient changed.
+    """
+    coef, fitted, changed = fit.coef, fit.fitted, False
+    while True:
+        n = fit_free(fit, m)
+        step, stopped = 1.0, False
+        for a in range(n):
+            i = fit.places[a]
+            if fitted[i] > fit.upper[i]:
+                step = min(step, max((fit.upper[i] - coef[i]) / (fitted[i] - coef[i]), 0.0))
+                stopped = True
+            elif fitted[i] < fit.lower[i]:
+                step = min(step, max((fit.lower[i] - coef[i]) / (fitted[i] - coef[i]), 0.0))
+                stopped = True
+        for a in range(n):
+            i = fit.places[a]
+            move, bound = fitted[i] - coef[i], min(max(fitted[i], fit.lower[i]), fit.upper[i])
+            before = coef[i]
+            if not stopped:
+                coef[i] = fitted[i]
+            elif bound != fitted[i] and max((bound - coef[i]) / move, 0.0) <= step:
+                fit.free[i], coef[i] = 0, bound
+            else:
+                coef[i] = min(max(coef[i] + step * move, fit.lower[i]), fit.upper[i])
+            changed = changed or coef[i] != before
+        if not stopped:
+            return n, changed
+
+
+@kernel(inner=True)
+def reflect(fit, n, forward, vector):  # type: ignore[no-untyped-def]
+    """Apply the n reflections of ``fit_free`` to ``vector`` (p + 1,), or those in reverse order."""
+    for a in range(n):
+        c = a if forward else n - 1 - a
+        share = dot(fit.work[c], vector, vector.shape[0]) / fit.triangle[c, c] ** 2
+        add(vector, fit.work[c], -share, vector.shape[0])
+
+
+@kernel(inner=True)
+def steepest(fit, m, n, refused, ridge, curvature):  # type: ignore[no-untyped-def]
+    """Find the fixed column whose coefficient gains most once it is free.
+
+    The arrays are those that ``fit_free`` leaves, with ``fit.coef`` its fit on n free columns. A
+    column gains g²/ℓ², where the free columns leave ℓ of its length, and g is its slope: the
+    product of what they leave of the column and of y. From the residual of y g is found first up to
+    ``DEPENDENT_SHARE`` of the lengths, which decides for most columns.
+
+    refused: A column that is not freed, or −1.
+    Returns: The column, −1 where none gains more than rounding; and what Σ w_id_i² − 2 g_id_i, with
+        the weights of ``fit_inside``, takes off the loss at most.
+    """
+    rows, y, at, most, lacking = fit.y.shape[0], fit.work[n], -1, 0.0, 0.0
+    residual, column = fit.left[0], fit.left[1]
+    for a in range(rows):
+        residual[a] = y[a]
+    reflect(fit, n, False, residual)
+    length, size = np.sqrt(dot(y, y, rows)), np.sqrt(dot(fit.y, fit.y, rows))
+    for a in range(m):
+        size += abs(fit.coef[fit.columns[a]]) * fit.lengths[fit.columns[a]]
+    for a in range(m):
+        i = fit.columns[a]
+        below, above = fit.lower[i] - fit.coef[i], fit.upper[i] - fit.coef[i]
+        if fit.free[i] == 1:
+            continue
+        slope = dot(fit.columns_of[i], residual, i + 1)
+        off = DEPENDENT_SHARE * fit.lengths[i] * length
+        if (slope <= -off or above == 0.0) and (slope >= off or below == 0.0):
+            continue
+        for c in range(rows):
+            column[c] = fit.columns_of[i, c]
+        reflect(fit, n, True, column)
+        slope, left = dot(column, y, rows), np.sqrt(dot(column, column, rows))
+        w = LACKING_SHARE * max(ridge, curvature * fit.lengths[i] ** 2)
+        lacking += most_worth(slope, (rows + 8.0) * EPS * left * length, w, below, above)
+        room = above > 0.0 if slope > 0.0 else below < 0.0
+        independent = left > DEPENDENT_SHARE * fit.lengths[i]
+        if room and independent and i != refused and abs(slope) > most * left:
+            at, most = i, abs(slope) / left
+    return at if most > 4.0 * EPS * size else -1, lacking
+
+
+@kernel
+def fit_inside(fit, m, ridge, curvature):  # type: ignore[no-untyped-def]
+    """Fit ``fit.columns[:m]`` within the bounds on coefficients, from ``fit.coef`` on.
+
+    Coefficients start within their bounds. Any others differ from those found by some d, and their
+    objective by ‖Rd‖² − 2 slopeᵀd. Of ‖Rd‖² the share ``LACKING_SHARE`` is at least Σ w_id_i² / 2,
+    and what the terms w_id_i² − 2 slope_id_i are at their least, the loss may lack to the least.
+    The rest of ‖Rd‖² is left for what dropping units adds.
+
+    ridge, curvature: Numbers with ‖Rd‖² ≥ ridge·Σ d_i² and ‖Rd‖² ≥ curvature·Σ ℓ_i²d_i², ℓ_i the
+        lengths of columns. The weights w_i are the larger of the two, times the share.
+    Returns: The loss, and a bound on what it exceeds the least loss within the bounds by.
+    """
+    for a in range(m):
+        i = fit.columns[a]
+        fit.free[i] = fit.lower[i] < fit.coef[i] < fit.upper[i]
+    n, _ = move_to_fit(fit, m)
+    at, lacking = steepest(fit, m, n, -1, ridge, curvature)
     # Every change of β lowers the objective, so that no active set comes back; the limit only ends
     # what rounding would let run in a circle.
-    for _ in range(20 * s + 20):
-        slope = unit.T @ (y - unit @ coef)
-        gain = np.where(slope > 0.0, coef < upper, coef > lower) * np.abs(slope)
-        gain[free | barred] = 0.0
-        at = int(np.argmax(gain))
-        if gain[at] <= SLOPE_SHARE * (size + float(np.abs(coef).sum())):
+    for _ in range(20 * m + 20):
+        if at < 0:
             break
-        free[at] = True
-        before = coef
-        coef = _towards_fit(unit, y, lower, upper, coef, free)
-        # A coefficient that rounding sends back to its bound is not freed again until β changes.
-        stuck = np.arange(s) == at if (coef == before).all() else np.zeros(s, dtype=bool)
-        barred = (barred if stuck.any() else fixed) | stuck
-    found = np.where(coef == lower, low, np.where(coef == upper, high, coef / lengths))
-    return np.asarray(np.clip(found, low, high))
+        fit.free[at] = 1
+        n, changed = move_to_fit(fit, m)
+        at, lacking = steepest(fit, m, n, -1 if changed else at, ridge, curvature)
+    return dot(fit.work[n], fit.work[n], fit.y.shape[0]), lacking
 
 
-def _towards_fit(
-    unit: Array, y: Array, lower: Array, upper: Array, coef: Array, free: NDArray[np.bool_]
-) -> Array:
-    """The β of the fit on free columns, or where steps towards fits end; ``free`` is changed."""
-    while free.any():
-        rest = np.where(free, 0.0, coef)
-        fitted = rest.copy()
-        fitted[free] = np.linalg.lstsq(unit[:, free], y - unit @ rest, rcond=None)[0]
-        over, under = free & (fitted > upper), free & (fitted < lower)
-        if not (over | under).any():
-            return fitted
-        bound = np.where(over, upper, lower)
-        share = np.ones(coef.size)
-        beyond = over | under
-        share[beyond] = (bound - coef)[beyond] / (fitted - coef)[beyond]
-        step = min(max(float(share.min()), 0.0), 1.0)
-        stopped = beyond & (share <= step)
-        coef = np.where(stopped, bound, coef + step * (fitted - coef))
-        free &= ~stopped
-    return coef
+@kernel(inner=True)
+def outside(fit, coef, m):  # type: ignore[no-untyped-def]
+    """Whether one of the coefficients of ``fit.columns[:m]`` is outside its bounds."""
+    for a in range(m):
+        i = fit.columns[a]
+        if coef[i] < fit.lower[i] or coef[i] > fit.upper[i]:
+            return True
+    return False

@@ -10,7 +10,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from ..kernels.fits import independent
-from .bounded_fit import bounded_least_squares
+from .bounded_fit import fit_bounded
 from .factored_rows import Array, Rows, triangle_of
 
 Columns = NDArray[np.intp]
@@ -21,11 +21,14 @@ class SubsetFit(NamedTuple):
 
     ``gain`` = yᵀy − objective. The objective and the gain are each computed as a sum of squares and
     not as a difference; two supports are compared by the smaller of the two, which has more digits.
+    ``lacking`` bounds what the objective of a fit within bounds exceeds the optimum by, which is
+    0 but for slopes of the size of rounding errors.
     """
 
     coef: Array
     objective: float
     gain: float
+    lacking: float = 0.0
 
 
 def ridge_fit(data: Rows, columns: Columns, ridge: float) -> SubsetFit:
@@ -74,12 +77,21 @@ def fit_within(
     low, high = bounds
     if (low <= fit.coef).all() and (fit.coef <= high).all():
         return fit
-    X, y = stacked(data, columns, ridge)
-    coef = bounded_least_squares(X, y, low, high)
-    residual = y - X @ coef
-    objective = float(residual @ residual)
-    whole = data.rows[:, -1]
-    return SubsetFit(coef, objective, max(float(whole @ whole) - objective, 0.0))
+    R, s = augmented_triangle(data, columns, ridge), columns.size
+    # The least eigenvalue of the Gram matrix at unit length is at least 1 over the sum; half of it
+    # is taken.
+    curvature = 0.5 / float(inflation_factors(R[:s, :s]).sum())
+    coef, loss, lacking = fit_bounded(R, fit.coef, bounds, ridge, curvature)
+    gain = max(float(R[:s, s] @ R[:s, s]) - loss, 0.0)
+    return SubsetFit(coef, float(R[s, s] ** 2) + loss, gain, lacking)
+
+
+def inflation_factors(R: Array) -> Array:
+    """Variance inflation factors of the columns of an upper triangle; ∞ where it is singular."""
+    inverse, failed = sla.lapack.dtrtri(R)
+    if failed or not np.isfinite(inverse).all():
+        return np.full(R.shape[0], np.inf)
+    return np.asarray(np.square(inverse).sum(axis=1) * np.square(R).sum(axis=0))
 
 
 def factor_for(data: Rows, columns: Columns) -> Array:

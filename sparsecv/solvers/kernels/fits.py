@@ -27,7 +27,8 @@ def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, least_val
     work: Work space (m + 1, rows).
     least_value: A singular value of [√ridge·I; X_S] with columns of length 1; 0 for no test.
     Returns: False where a singular value may lie below ``least_value``, and where rounding leaves
-        no digits of the ridge beside dependent columns: where R_cc comes out below √ridge / 2.
+        no digits of the ridge beside dependent columns: where R_cc comes out below √ridge / 2. At
+        the first column of which nothing is left R ends with a 0 on its diagonal.
     """
     y, rows, last = columns_of.shape[0] - 1, columns_of.shape[1], 0
     least, total = np.sqrt(ridge), 0.0
@@ -49,6 +50,7 @@ def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, least_val
             norm += work[c, a] * work[c, a]
         norm = np.sqrt(norm)
         if norm == 0.0:  # nothing is left of the column, and there is no ridge
+            R[c, c] = 0.0
             return False
         fine = fine and norm >= 0.5 * least
         # the reflection is I − v vᵀ·scale with v = (head, work[c]); column c becomes −norm

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.result import Proof, Status, Work, nothing_left
-from ..core.subset_fit import SubsetFit
+from ..core.subset_fit import SubsetFit, inflation_factors
 from ..core.threads import on_one_thread
 from ..kernels.linalg import EPS, Array, field, from_mask
 from ..supports.greedy import forward_order
@@ -366,22 +365,26 @@ def certain(objective: Array, margin: Array, yy: float) -> NDArray[np.bool_]:
     return np.asarray(small | (objective <= nothing_left(yy)))
 
 
+def only_support(problem: SparseRidgeProblem, support: NDArray[np.intp], seconds: float) -> Proof:
+    """The proof of the only support that the constraints allow; seconds is what it has taken."""
+    objective, bound = problem.objective(support), support_bound(problem, support)
+    bound = max(bound - problem.data_loss(objective, support.size), 0.0)
+    sure = certain(np.array(objective), np.array(objective - bound), problem.yy)
+    status = Status.OPTIMAL if sure else Status.PRECISION
+    return Proof(support, objective, bound, status, Work(0, seconds))
+
+
 def support_bound(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> float:
     """The objective of a support, less what rounding can have added to the fit; at least 0.
 
     The margin is :func:`rounding_margin` with the variance inflation factors of the support: where
     columns nearly depend on each other the bound may be 0.
     """
-    s, objective = support.size, problem.objective(support)
-    R = problem._augmented_triangle(support)[:s, :s]
-    inverse, failed = sla.lapack.dtrtri(R)
-    reach = np.inf
-    if not failed and np.isfinite(inverse).all():
-        factors = np.square(inverse).sum(axis=1) * np.square(R).sum(axis=0)
-        reach = 1.0 + 2.0 * float(np.sqrt(factors).sum())
-    spread = coefficient_spread(problem)
-    margin = rounding_margin(np.array(objective), problem.yy, reach, spread)
-    return max(float(objective - margin), 0.0)
+    s, fit = support.size, problem.fit(support)
+    factors = inflation_factors(problem._augmented_triangle(support)[:s, :s])
+    reach, spread = 1.0 + 2.0 * float(np.sqrt(factors).sum()), coefficient_spread(problem)
+    margin = rounding_margin(np.array(fit.objective), problem.yy, reach, spread)
+    return max(float(fit.objective - fit.lacking - margin), 0.0)
 
 
 def _greedy_supports(

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.bounded_fit import BoundedFit, new_bounded_fit
 from ..core.problem import SparseRidgeProblem
 from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
@@ -26,8 +27,7 @@ class UnitTree(NamedTuple):
     first: NDArray[np.int64]  # (m+1,) columns of unit u are first[u] … first[u+1] − 1
     parent_at: NDArray[np.int64]  # (m+1,) parents of unit u are parents[parent_at[u]:…]
     parents: NDArray[np.int64]
-    lower: Array  # (p,) bounds on the coefficients
-    upper: Array  # (p,)
+    fit: BoundedFit  # fits within the bounds, whose arrays are work space of other steps too
     rules: Any  # of RULES
     columns_of: Array  # (p+1, p+1) the triangular factor R, one column per row; its last entry is 0
     state: NDArray[np.int8]  # (levels, m) FREE, FIXED or OUT
@@ -55,17 +55,9 @@ class UnitTree(NamedTuple):
     support: NDArray[np.uint64]  # (words,)
     counts: Any  # of COUNTS
     options: Any  # of OPTIONS
-    columns: NDArray[np.int64]  # (p,) columns of the child at hand
     dropped: NDArray[np.int64]  # (p,) columns that the child at hand lacks
-    places: NDArray[np.int64]  # (p,) free columns of a fit
-    free: NDArray[np.int8]  # (p,) 1 for the free columns of a fit
     units: NDArray[np.int64]  # (m,) work space
     steps: Array  # (m,)
-    triangle: Array  # (p+1, p+1)
-    work: Array  # (p+1, p+1)
-    own: Array  # (p+1, p+1) columns_of with another right side
-    coef: Array  # (p,)
-    slope: Array  # (p,)
     block: Array  # (2, p, p)
 
 
@@ -94,15 +86,14 @@ def new_unit_tree(
     p, m, words = left.columns.size, left.units.size, mask_words(left.units.size)
     columns_of = np.ascontiguousarray(R.T)
     columns_of[p, p] = 0.0
-    lower, upper = asked.lower[left.columns], asked.upper[left.columns]
-    bounded = bool(np.isfinite([lower, upper]).any())
+    fit = new_bounded_fit(R, asked.lower[left.columns], asked.upper[left.columns])
+    bounded = bool(np.isfinite([fit.lower, fit.upper]).any())
     levels, unknown = m + 1, np.full(m + 2, np.inf)
     return UnitTree(
         first=left.first,
         parent_at=left.parent_at,
         parents=left.parents,
-        lower=lower,
-        upper=upper,
+        fit=fit,
         rules=record(RULES, strong=asked.strong, bounded=bounded, ridge=ridge, full=R[p, p] ** 2),
         columns_of=columns_of,
         next_wanted=wanted_from(sizes, m),
@@ -120,8 +111,6 @@ def new_unit_tree(
         A=np.empty((levels, p, p)),
         units=np.zeros(m, dtype=np.int64),
         steps=np.zeros(m),
-        own=columns_of.copy(),
-        free=np.zeros(p, dtype=np.int8),
         block=np.empty((2, p, p)),
         best=unknown,
         max_kept=unknown.copy(),
@@ -130,9 +119,7 @@ def new_unit_tree(
         **zeros("beta factorised_diagonal inside", levels, p),
         **zeros("added rise", levels, m),
         **zeros("loss own_bound bound", levels),
-        **zeros("columns dropped places", p, of=np.int64),
-        **zeros("triangle work", p + 1, p + 1),
-        **zeros("coef slope", p),
+        dropped=np.zeros(p, dtype=np.int64),
     )
 
 
@@ -206,15 +193,15 @@ def list_columns(tree, state, above, columns):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def factorise_units(tree, level, m):  # type: ignore[no-untyped-def]
-    """Compute A and β of a level from the factor of all columns; ``tree.columns[:m]`` are its."""
-    T, least = tree.triangle, tree.options[0].least_pivot
-    columns = tree.columns
-    ridge_triangle(T, tree.columns_of, columns, m, 0.0, True, tree.work, 0.0)
+    """Compute A and β of a level, whose columns are ``tree.fit.columns[:m]``, from the factor."""
+    T, work, columns = tree.fit.triangle, tree.fit.work, tree.fit.columns
+    least = tree.options[0].least_pivot
+    ridge_triangle(T, tree.columns_of, columns, m, 0.0, True, work, 0.0)
     for c in range(m):  # In exact arithmetic no pivot is smaller than √(γ/2).
         T[c, c] = min(T[c, c], -least)
-    trailing_inverse(T, 0, m, tree.block, tree.work, 0)
+    trailing_inverse(T, 0, m, tree.block, work, 0)
     for a in range(m):
-        tree.beta[level, columns[a]] = tree.work[0, a]
+        tree.beta[level, columns[a]] = work[0, a]
         tree.factorised_diagonal[level, columns[a]] = tree.block[0, a, a]
         for c in range(m):
             tree.A[level, columns[a], columns[c]] = tree.block[0, a, c]
@@ -224,9 +211,10 @@ def factorise_units(tree, level, m):  # type: ignore[no-untyped-def]
 def drop_columns(tree, level, m, n):  # type: ignore[no-untyped-def]
     """Compute A and β one level below, without the n columns ``tree.dropped`` of the level.
 
-    m: Number of columns left, ``tree.columns``. Returns: False where too many digits cancel.
+    m: Number of columns left, ``tree.fit.columns``. Returns: False where too many digits cancel.
     """
-    A, beta, below, columns = tree.A, tree.beta, level + 1, tree.columns
+    A, beta, below = tree.A, tree.beta, level + 1
+    columns, coef = tree.fit.columns, tree.fit.coef
     for a in range(m):
         i = columns[a]
         beta[below, i] = beta[level, i]
@@ -241,12 +229,12 @@ def drop_columns(tree, level, m, n):  # type: ignore[no-untyped-def]
             W[d, a] = A[level, j, columns[a]]
         for e in range(n):
             D[d, e] = A[level, j, tree.dropped[e]]
-        tree.coef[d] = beta[level, j]
+        coef[d] = beta[level, j]
     for d in range(n):
         if not D[d, d] > NODE.least_diagonal_share * A[level, tree.dropped[d], tree.dropped[d]]:
             return False
         pivot = 1.0 / D[d, d]
-        ratio = tree.coef[d] * pivot
+        ratio = coef[d] * pivot
         for a in range(m):
             i, weight = columns[a], W[d, a] * pivot
             beta[below, i] -= W[d, a] * ratio
@@ -254,7 +242,7 @@ def drop_columns(tree, level, m, n):  # type: ignore[no-untyped-def]
                 A[below, i, columns[c]] -= weight * W[d, c]
         for e in range(d + 1, n):
             weight = D[d, e] * pivot
-            tree.coef[e] -= D[d, e] * ratio
+            coef[e] -= D[d, e] * ratio
             for a in range(m):
                 W[e, a] -= weight * W[d, a]
             for f in range(d + 1, n):
@@ -273,7 +261,7 @@ def added_loss(tree, level, n, beta):  # type: ignore[no-untyped-def]
 
     A column of which elimination leaves too few digits stays: the sum without it is not larger.
     """
-    D, coef, total = tree.block[1], tree.coef, 0.0
+    D, coef, total = tree.block[1], tree.fit.coef, 0.0
     for d in range(n):
         j = tree.dropped[d]
         coef[d] = beta[j]

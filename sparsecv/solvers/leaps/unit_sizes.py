@@ -88,18 +88,17 @@ def search_units(
         if kernels.advance_units(tree, limits.nodes_left(nodes, nodes_per_look)):
             status = Status.OPTIMAL
             break
-    bound = _open_loss(tree, sizes)
+    bound, reach = _open_loss(tree, sizes), float(tree.options[0].reach)
     if n_best > 1:
         found = [[from_mask(mask) for mask in _listed(tree, int(s))] for s in sizes]
         candidates = [[asked.columns_of(left[units]) for units in some] for some in found]
-        return UnitSizes(candidates, full + bound, 0.0, status, int(tree.counts[0].nodes))
+        return UnitSizes(candidates, full + bound, reach, status, int(tree.counts[0].nodes))
     bound = np.minimum(tree.least_bound[sizes], bound)
     if asked.bounded:
         bound = np.minimum(bound, np.minimum.accumulate(tree.max_searched)[sizes])
     found = [[asked.columns_of(left[units]) for units in _tied(tree, int(s))] for s in sizes]
     least = asked.columns_of(np.flatnonzero(asked.least))
     found = [some or [asked.padded(least, int(s))] for some, s in zip(found, sizes, strict=True)]
-    reach = float(tree.options[0].reach)
     return UnitSizes(found, full + bound, reach, status, int(tree.counts[0].nodes))
 
 

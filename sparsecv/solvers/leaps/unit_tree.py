@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.bounded_fit import LACKING_SHARE, fit_inside, outside
 from ..kernels.compiled import kernel
-from ..kernels.linalg import EPS, dot, order_steps
+from ..kernels.linalg import EPS, order_steps
 from .leaps_node import enter_support, loss_of_rank
-from .unit_fit import LACKING_SHARE, fit_inside, outside
 from .unit_node import (
     FIXED,
     FREE,
@@ -142,33 +142,33 @@ def enter_nonzero(tree, level, loss):  # type: ignore[no-untyped-def]
 def begin_level(tree, level, m, above):  # type: ignore[no-untyped-def]
     """Complete a level whose A, β, state and loss are known: its bound, incumbent and children.
 
-    m: Number of its columns ``tree.columns``.
+    m: Number of its columns ``tree.fit.columns``.
     above: The bound of its parent.
     """
-    loss = tree.loss[level]
+    loss, fit = tree.loss[level], tree.fit
     tree.own_bound[level] = loss
     if tree.rules[0].bounded == 0:
         enter_units(tree, tree.state[level], tree.n_units[level], loss)
     else:
-        if outside(tree, tree.beta[level], m):
+        if outside(fit, tree.beta[level], m):
             inflation = 0.0
             for a in range(m):
-                i = tree.columns[a]
-                tree.coef[i] = tree.inside[level, i]
-                square = dot(tree.columns_of[i], tree.columns_of[i], i + 1)
-                inflation += tree.A[level, i, i] * square
+                i = fit.columns[a]
+                fit.coef[i] = tree.inside[level, i]
+                inflation += tree.A[level, i, i] * fit.lengths[i] ** 2
             # The least eigenvalue of the Gram matrix at unit length is at least 1/inflation; half
             # of that is taken, and nothing where rounding has left few digits of A.
             curvature = 0.5 / inflation if inflation < MAX_INFLATION else 0.0
-            value, bound = fit_inside(tree, m, curvature)
+            value, lacking = fit_inside(fit, m, tree.rules[0].ridge, curvature)
+            bound = max(value - lacking, 0.0)
             tree.own_bound[level] = bound
             for a in range(m):
-                i = tree.columns[a]
-                tree.inside[level, i] = tree.coef[i]
+                i = fit.columns[a]
+                tree.inside[level, i] = fit.coef[i]
         else:
             value, bound = loss, loss
             for a in range(m):
-                i = tree.columns[a]
+                i = fit.columns[a]
                 tree.inside[level, i] = tree.beta[level, i]
         size = tree.n_units[level]
         tree.least_bound[size] = min(tree.least_bound[size], bound)
@@ -181,7 +181,7 @@ def begin_level(tree, level, m, above):  # type: ignore[no-untyped-def]
 @kernel
 def begin_units(tree, included):  # type: ignore[no-untyped-def]
     """Make all units the root, of which those with ``included`` (m,) = 1 are fixed."""
-    p, m = tree.coef.shape[0], tree.state.shape[1]
+    p, m = tree.fit.coef.shape[0], tree.state.shape[1]
     tree.counts[0].level, tree.counts[0].nodes = 0, 1
     for u in range(m):
         tree.state[0, u] = FREE
@@ -189,13 +189,12 @@ def begin_units(tree, included):  # type: ignore[no-untyped-def]
         if included[u] == 1:
             fix(tree, tree.state[0], u)
     for i in range(p):
-        tree.columns[i] = i
+        tree.fit.columns[i] = i
         tree.inside[0, i] = 0.0
     factorise_units(tree, 0, p)
     inflation, tree.options[0].reach = 0.0, 1.0
     for i in range(p):
-        column = tree.columns_of[i]
-        factor = tree.A[0, i, i] * dot(column, column, p)
+        factor = tree.A[0, i, i] * tree.fit.lengths[i] ** 2
         inflation = max(inflation, factor)
         # Within bounds on coefficients a fit explains at most ‖Xβ‖ ≤ 2|y|.
         tree.options[0].reach += (2.0 if tree.rules[0].bounded > 0 else 1.0) * np.sqrt(factor)
@@ -209,16 +208,16 @@ def descend(tree, level, unit, loss):  # type: ignore[no-untyped-def]
     """Complete the child one level below, whose state is set, and which lacks ``unit``."""
     below, m_units = level + 1, tree.state.shape[1]
     n = list_columns(tree, tree.state[below], tree.state[level], tree.dropped)
-    m = list_columns(tree, tree.state[below], tree.state[below], tree.columns)
+    m = list_columns(tree, tree.state[below], tree.state[below], tree.fit.columns)
     if not drop_columns(tree, level, m, n):
         factorise_units(tree, below, m)
-        loss = tree.triangle[m, m] ** 2
+        loss = tree.fit.triangle[m, m] ** 2
     count = 0
     for u in range(m_units):
         count += tree.state[below, u] != OUT
     tree.n_units[below], tree.loss[below] = count, loss
     for a in range(m):
-        i = tree.columns[a]
+        i = tree.fit.columns[a]
         tree.inside[below, i] = tree.inside[level, i]
     begin_level(tree, below, m, tree.bound[level])
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ..design.fold_data import FoldData, RowFolds
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status, worst
+from ..solvers.leaps.all_sizes import attained_margin
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
 from ..solvers.leaps.open_nodes import OpenNode, prediction_ranges
 from ..solvers.ridge_fits import SupportPath, known_path
@@ -335,6 +336,7 @@ class Ledger:
         known = stacked(best, self.most)
         predicted = known_path(problem, [self.gammas[g]], self.taus[left], known[None]).predict(H)
         upper, sizes = self.best_objective[g, left, j, None], self.taus[left]
+        upper = upper + attained_margin(problem, upper)
         low, high, _ = prediction_ranges(problem, nodes or [root], H, sizes, predicted[0], upper)
         least, most = squared_error_bounds(low - t, high - t)
         for i, size in enumerate(left.tolist()):

@@ -365,6 +365,22 @@ def certain(objective: Array, margin: Array, yy: float) -> NDArray[np.bool_]:
     return np.asarray(small | (objective <= nothing_left(yy)))
 
 
+def attained_margin(problem: SparseRidgeProblem, upper: Array) -> Array:
+    """What a search may lay above the objective of an optimum, for objectives ≤ ``upper``.
+
+    The optimum is that at the given γ. The working γ adds at most ``zero_loss`` to its objective;
+    rounding of the factor adds :func:`rounding_margin`. Where the working γ is the larger one, it
+    does not bound the coefficients β, and Σ ℓ_j|β_j| ≤ √p ``_reach`` does.
+    """
+    reach, spread = np.inf, coefficient_spread(problem)
+    if problem.gamma > problem.given_gamma:
+        length = math.sqrt(problem.yy) or 1.0
+        reach, spread = 1.0 + math.sqrt(problem.p) * problem._reach() / length, np.inf
+    margin = rounding_margin(upper, problem.yy, reach, spread)
+    margin += np.reshape([problem.zero_loss(f) for f in upper.ravel().tolist()], upper.shape)
+    return np.minimum(margin, 1e300)  # Ranges multiply it with numbers that may be 0.
+
+
 def only_support(problem: SparseRidgeProblem, support: NDArray[np.intp], seconds: float) -> Proof:
     """The proof of the only support that the constraints allow; seconds is what it has taken."""
     objective, bound = problem.objective(support), support_bound(problem, support)

@@ -170,8 +170,8 @@ def best_subsets_rows_deleted(
         choice[s] = index + len(supports)
         supports += [pad_support(support, int(size), problem.p) for support in found]
     objective[:, skipped] = residual[:, skipped] = np.nan
-    nodes, reach = open_nodes(state.tree, active), float(state.tree.options[0].reach)
-    bounds = _bounds(problem, Z, t, nodes, wanted, objective, residual, reach)
+    nodes = open_nodes(state.tree, active)
+    bounds = _bounds(problem, Z, t, nodes, wanted, objective, residual, state)
     work = status, int(state.tree.counts[0].nodes), limits.elapsed()
     return DeletedRowSubsets(
         wanted, supports, choice, objective, residual, *bounds, skipped, *work, nodes
@@ -235,7 +235,7 @@ def _bounds(
     sizes: NDArray[np.intp],
     objective: Array,
     residual: Array,
-    reach: float,
+    state: State,
 ) -> tuple[Array, Array, Array]:
     """Bounds, shape (sizes, n), on the objective of every optimal support and its deleted residual.
 
@@ -243,8 +243,11 @@ def _bounds(
     """
     # f_S − r²/(1−h) loses digits of both of its terms, which are at most yᵀy and yᵀy + r²; the
     # factor is the larger of what fits lose, and 1e-11. The latter is far above the some p rounding
-    # units of the sums in f_S and h, and above what the working γ adds at γ = 0 (`shared_root`).
+    # units of the sums in f_S and h. At γ = 0 an optimum has a larger objective at the working γ.
+    reach = float(state.tree.options[0].reach)
     margin = max(1e-11, 64.0 * EPS * reach) * (problem.yy + residual * residual)
+    left = np.maximum(state.one_minus_leverage[0], LEAST_ONE_MINUS_LEVERAGE)
+    margin += problem.zero_loss(problem.yy) / left
 
     def without_row(nodes: Children) -> Children:
         """The children in the problems without a row: residual r/(1−h), leverage h/(1−h)."""

@@ -16,7 +16,6 @@ from sparsecv.solvers import (
     support_path,
 )
 from sparsecv.solvers.budget import solve_budget
-from sparsecv.solvers.core.bounded_fit import bounded_least_squares
 from sparsecv.solvers.core.constraints import Constraints
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.kernels.worth import unit_worths
@@ -250,7 +249,7 @@ def test_other_back_ends_say_that_they_serve_no_constraints(backend: str) -> Non
         solve(problem, backend=backend)
 
 
-def test_bounded_least_squares_meets_the_optimality_conditions() -> None:
+def test_a_fit_within_bounds_meets_the_optimality_conditions() -> None:
     rng = np.random.default_rng(7)
     for _ in range(300):
         m, s = int(rng.integers(1, 12)), int(rng.integers(1, 9))
@@ -260,7 +259,8 @@ def test_bounded_least_squares_meets_the_optimality_conditions() -> None:
         y = rng.normal(size=m + s)
         low = np.where(rng.random(s) < 0.5, -rng.exponential(size=s), -np.inf)
         high = np.where(rng.random(s) < 0.5, 0.0, np.where(rng.random(s) < 0.5, 0.3, np.inf))
-        coef = bounded_least_squares(X, y, low, high)
+        bounds = {j: (low[j], high[j]) for j in range(s)}
+        coef = SparseRidgeProblem(X, y, gamma=0.0, tau=s, bounds=bounds).fit(range(s)).coef
         slope, size = X.T @ (y - X @ coef), 1e-10 * np.linalg.norm(y)
         assert ((low <= coef) & (coef <= high)).all()
         assert (slope[coef < high] <= size).all()

@@ -7,7 +7,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from support.attacks import SOLVERS
 from support.brute_force import Matrix, exact_given, exact_moments, exact_objective
+from support.constrained import Rules, exact_bounded
 from support.fresh import draws
 
 from sparsecv.solvers import (
@@ -80,6 +82,38 @@ def test_what_enumeration_proves_holds_in_exact_arithmetic() -> None:
             if proof.status is Status.OPTIMAL:
                 most = float(least) * (1.0 + 2e-6) + 1e-26 * problem.yy
                 assert proof.objective <= most, note
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("near bounds", ([1, 13, 37], [1, 13, 42], [1, 13, 48], [1, 13, 81], [1, 13, 89])),
+        ("near included", ([1, 14, 10], [1, 14, 39], [1, 14, 62], [2, 14, 531])),
+        ("near ranks", ([5, 15, 4881], [5, 15, 4954], [5, 15, 5072], [5, 15, 5664])),
+    ],
+)
+def test_constraints_on_columns_nearly_the_same(name: str, numbers: tuple[list[int], ...]) -> None:
+    """Draws of which the bound, the proof or the order of ranks was wrong once."""
+    for seed in numbers:
+        wrong = list(SOLVERS[name](np.random.default_rng(seed), 0))
+        assert not wrong, f"{seed}: {wrong}"
+
+
+def test_a_fit_of_included_columns_nearly_the_same_reaches_the_optimum() -> None:
+    """The only support is fitted within signs, where coefficients are some 1 over the distance."""
+    none = frozenset[int]()
+    signs = np.array([0.0, 0.0, -np.inf, -np.inf]), np.full(4, np.inf)
+    rules = Rules([[0]], none, none, {}, True, *signs, np.ones(4))
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, apart = rng.standard_normal((8, 4)), 10.0 ** rng.uniform(-9, -6)
+        X[:, 1:] = X[:, :1] + apart * X[:, 1:]
+        y = X @ rng.standard_normal(4) / apart + rng.standard_normal(8)
+        asked = {"include": [0, 1, 2, 3], "positive": [0, 1]}
+        found = solve(SparseRidgeProblem(X, y, gamma=1e-16, tau=4, **asked))
+        least = float(exact_bounded(exact_moments(X, y), 1e-16, rules, (0, 1, 2, 3)))
+        assert found.lower_bound <= least * (1.0 + 1e-15), seed
+        assert found.objective == pytest.approx(least, rel=1e-4), seed
 
 
 def test_every_solver_agrees_at_gamma_zero() -> None:

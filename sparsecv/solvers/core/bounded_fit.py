@@ -179,9 +179,7 @@ def steepest(fit, m, n, refused, ridge, curvature):  # type: ignore[no-untyped-d
     for a in range(rows):
         residual[a] = y[a]
     reflect(fit, n, False, residual)
-    length, size = np.sqrt(dot(y, y, rows)), np.sqrt(dot(fit.y, fit.y, rows))
-    for a in range(m):
-        size += abs(fit.coef[fit.columns[a]]) * fit.lengths[fit.columns[a]]
+    length = np.sqrt(dot(y, y, rows))
     for a in range(m):
         i = fit.columns[a]
         below, above = fit.lower[i] - fit.coef[i], fit.upper[i] - fit.coef[i]
@@ -201,6 +199,11 @@ def steepest(fit, m, n, refused, ridge, curvature):  # type: ignore[no-untyped-d
         independent = left > DEPENDENT_SHARE * fit.lengths[i]
         if room and independent and i != refused and abs(slope) > most * left:
             at, most = i, abs(slope) / left
+    if at < 0:
+        return at, lacking
+    size = np.sqrt(dot(fit.y, fit.y, rows))
+    for a in range(m):
+        size += abs(fit.coef[fit.columns[a]]) * fit.lengths[fit.columns[a]]
     return at if most > 4.0 * EPS * size else -1, lacking
 
 

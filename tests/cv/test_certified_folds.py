@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.model_selection import TimeSeriesSplit
 from support.attacks import FOLDS
+from support.brute_force import exact_moments
+from support.constrained import exact_fit, exact_value
 from support.folds import brute_force, in_fold, inside, standardised
 from support.fresh import draws
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv import prove, shared_tree
+from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.settings import Settings
 from sparsecv.cv.shared_tree import SharedTree, rows_left_out
@@ -46,6 +50,26 @@ def test_rows_that_no_fold_sees(method: str) -> None:
         assert fitted.certified_
         assert fitted.tau_ == 3
         assert fitted.cv_error_ == pytest.approx(1.2990977540)
+
+
+def test_intervals_at_gamma_zero_hold_the_error_where_two_pairs_of_columns_nearly_tie() -> None:
+    """What rounding and the working γ add to the objective is more than the pairs differ by."""
+    for seed in (0, 15, 19):
+        rng = np.random.default_rng(seed)
+        x, along, across, left = np.linalg.qr(rng.standard_normal((8, 4)))[0].T
+        apart, tilt = 10.0 ** rng.uniform(-8, -6), 10.0 ** rng.uniform(-5, -4)
+        X = np.column_stack([x, x + apart * along, x + apart * (along + tilt * across)])
+        y = along + tilt * (0.5 + 0.01 * rng.standard_normal()) * across
+        y += 10.0 ** rng.uniform(-3, -2) * left
+        joint, row, target = exact_moments(X, y), rng.standard_normal(3), rng.standard_normal(1)
+        fits = [exact_fit(joint, 0.0, list(pair), {}) for pair in ((0, 1), (0, 2), (1, 2))]
+        best = min(fits, key=lambda beta: exact_value(joint, 0.0, beta))
+        error = float(target[0] - sum(Fraction(float(row[j])) * v for j, v in best.items())) ** 2
+        folds = make_folds([(np.arange(8), np.array([8]))], 9)
+        data = RowFolds(np.vstack([X, row]), np.append(y, target), folds, False)
+        result = cross_validate(data, [0.0], [1, 2], Settings("exact"))
+        low, high = (float(result.table(name)[0, 1]) for name in ("lower", "upper"))
+        assert low * (1.0 - 1e-6) <= error <= high * (1.0 + 1e-6), seed
 
 
 def test_unfinished_proofs_of_rows_that_no_fold_sees(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,6 +74,22 @@ def least(given: SparseRidgeProblem, size: int) -> float:
     return min(given.objective(np.array(s, dtype=np.intp)) for s in every)
 
 
+@pytest.mark.parametrize("gamma", [0.0, 1.0])
+@pytest.mark.parametrize("kind", ["plain", "collinear", "ties"])
+def test_fits_within_bounds(kind: str, gamma: float) -> None:
+    X, y = rows(kind)
+    bounds = {0: (-0.1, 0.3), 1: (0.0, 2.0), 2: (-1e7, 0.0), 3: (0.0, np.inf)}
+    given = SparseRidgeProblem(X, y, gamma=gamma, tau=4, bounds=bounds)
+    coef, low, high = given.fit(range(6)).coef, given.constraints.lower, given.constraints.upper
+    slope = X.T @ (y - X @ coef) - 0.5 * gamma * coef
+    assert ((low <= coef) & (coef <= high)).all()
+    assert (slope[coef < high] <= 1e-9).all()
+    assert (slope[coef > low] >= -1e-9).all()
+    found = best_subsets(given)
+    for size, objective in zip(found.sizes.tolist(), found.objective, strict=True):
+        assert objective == pytest.approx(least(given, size), rel=1e-9)
+
+
 @pytest.mark.parametrize("gamma", [1e-3, 1.0, 1e4])
 @pytest.mark.parametrize("kind", KINDS)
 def test_trees(kind: str, gamma: float) -> None:

@@ -140,13 +140,13 @@ def exact_bounded(joint: Matrix, gamma: float, rules: Rules, support: Support) -
     found = []
     for state in product(*([None, *ends] for ends in bounds)):
         at = {j: Fraction(float(v)) for j, v in zip(support, state, strict=True) if v is not None}
-        beta = _exact_fit(joint, gamma, [j for j in support if j not in at], at)
+        beta = exact_fit(joint, gamma, [j for j in support if j not in at], at)
         if all(rules.lower[j] <= v <= rules.upper[j] for j, v in beta.items()):
-            found.append(_exact_value(joint, gamma, beta))
+            found.append(exact_value(joint, gamma, beta))
     return min(found)
 
 
-def _exact_fit(
+def exact_fit(
     joint: Matrix, gamma: float, free: list[int], at: dict[int, Fraction]
 ) -> dict[int, Fraction]:
     """The coefficients of a ridge fit on some columns, with the others fixed."""
@@ -166,7 +166,7 @@ def _exact_fit(
     return beta
 
 
-def _exact_value(joint: Matrix, gamma: float, beta: dict[int, Fraction]) -> Fraction:
+def exact_value(joint: Matrix, gamma: float, beta: dict[int, Fraction]) -> Fraction:
     """The objective of coefficients by column."""
     last = len(joint) - 1
     total = joint[last][last]

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,7 @@ from .brute_force import (
     exact_objective,
     exact_objectives,
 )
-from .constrained import KINDS, Rules, best_of_every_size, exact_bounded, random_rules
+from .constrained import KINDS, NearColumns, best_of_every_size, random_rules
 from .folds import about_mean, brute_force, inside, least_norm_range
 from .problems import few_digits, ugly_data
 
@@ -394,51 +394,19 @@ def tree_proofs(tree: BestSubsets) -> Iterator[Proof]:
         yield replace(tree.proof(i, Work()), status=status)
 
 
-class NearColumns(NamedTuple):
-    """Columns 1e-11 to 1e-5 apart with rules, and all that exact arithmetic says of them.
+def near_problem(drawn: NearColumns) -> SparseRidgeProblem:
+    """The problem of the largest size that has a model."""
+    asked = {"gamma": drawn.gamma, "tau": max(drawn.exact), **drawn.rules.keywords}
+    return SparseRidgeProblem(drawn.X, drawn.y, **asked)
 
-    exact: By number of units the least objective of every model.
-    """
 
-    problem: SparseRidgeProblem
-    rules: Rules
-    exact: dict[int, dict[tuple[int, ...], Fraction]]
-
-    @classmethod
-    def drawn(cls, rng: np.random.Generator, kinds: tuple[str, ...]) -> NearColumns:
-        """Up to five columns; coefficients and bounds are some 1, or some 1 over the distance."""
-        n, p = int(rng.integers(6, 12)), int(rng.integers(2, 6))
-        X, apart = rng.standard_normal((n, p)), 10.0 ** rng.uniform(-11, -5)
-        for j in range(1, p):
-            if rng.random() < 0.7:
-                sign = rng.choice([-1.0, 1.0])
-                X[:, j] = sign * X[:, rng.integers(j)] + apart * rng.standard_normal(n)
-        y = rng.standard_normal(n)
-        if rng.random() < 0.5:
-            beta = rng.standard_normal(p) * rng.choice([1.0, 1.0 / apart])
-            y = X @ beta + rng.uniform() * y
-        gamma = float(rng.choice([0.0, 1e-20, 1e-16, 1e-12, 1e-8, 1e-4, 1.0]))
-        rules, joint = random_rules(rng, p, kinds), exact_moments(X, y)
-        wide = float(rng.choice([1.0, 0.1 / apart]))
-        rules = rules._replace(lower=rules.lower * wide, upper=rules.upper * wide)
-        exact = {
-            size: {S: exact_bounded(joint, gamma, rules, S) for S in rules.models(size)}
-            for size in range(1, len(rules.units) + 1)
-        }
-        exact = {size: values for size, values in exact.items() if values}
-        problem = SparseRidgeProblem(X, y, gamma=gamma, tau=max(exact), **rules.keywords)
-        return cls(problem, rules, exact)
-
-    def least(self, size: int) -> Fraction:
-        """The least objective of at most so many units."""
-        return min(min(values.values()) for s, values in self.exact.items() if s <= size)
-
-    def wrong(self, found: Any, size: int, what: str) -> Iterator[str]:
-        """What is wrong of a proof for models of at most so many units."""
-        called = f"{what}, size {size} of {self.rules}, γ = {self.problem.given_gamma:g}"
-        yield from above(found.lower_bound, self.least(size), called)
-        lost = 1e-13 * self.problem.yy
-        yield from worse(found, Fraction(found.objective), self.least(size), called, lost)
+def wrong(
+    problem: SparseRidgeProblem, drawn: NearColumns, found: Any, size: int, what: str
+) -> Iterator[str]:
+    """What is wrong of a proof for models of at most so many units."""
+    called, least = f"{what}, size {size} of {drawn}", drawn.least(size)
+    yield from above(found.lower_bound, least, called)
+    yield from worse(found, Fraction(found.objective), least, called, 1e-13 * problem.yy)
 
 
 def near_bounds(rng: np.random.Generator, number: int) -> Iterator[str]:
@@ -447,13 +415,13 @@ def near_bounds(rng: np.random.Generator, number: int) -> Iterator[str]:
     kinds = tuple(k for k in others if rng.random() < 0.15)
     kinds += (("positive",), ("bounds",), ("positive", "bounds"))[int(rng.integers(3))]
     drawn = NearColumns.drawn(rng, kinds)
-    whole, limit = drawn.problem, Limits(node_limit=int(rng.integers(0, 20)))
+    whole, limit = near_problem(drawn), Limits(node_limit=int(rng.integers(0, 20)))
     tree, cut = best_subsets(whole, sizes=list(drawn.exact)), best_subsets(whole, limits=limit)
     for size, proof in zip(tree.sizes.tolist(), tree_proofs(tree), strict=True):
         at = whole.replace(tau=size)
-        yield from drawn.wrong(proof, size, "all sizes")
-        yield from drawn.wrong(solve(at, tol=0.0), size, "solve")
-        yield from drawn.wrong(branch_and_bound(at.at_unit_length(), tol=0.0), size, "branched")
+        branched = branch_and_bound(at.at_unit_length(), tol=0.0)
+        for found in (proof, solve(at, tol=0.0), branched):
+            yield from wrong(whole, drawn, found, size, "tree, solve or branching")
     for size, bound in zip(cut.sizes.tolist(), cut.lower_bound.tolist(), strict=True):
         yield from above(bound, drawn.least(size), f"all sizes, {limit}, size {size}")
 
@@ -461,10 +429,11 @@ def near_bounds(rng: np.random.Generator, number: int) -> Iterator[str]:
 def near_included(rng: np.random.Generator, number: int) -> Iterator[str]:
     """Sweeps over sizes with columns included that are nearly the same."""
     drawn = NearColumns.drawn(rng, ("include", "exclude") if rng.random() < 0.3 else ("include",))
-    found = solve_sizes(drawn.problem, sizes=list(drawn.exact))
+    whole = near_problem(drawn)
+    found = solve_sizes(whole, sizes=list(drawn.exact))
     for size, proof in zip(found.sizes.tolist(), tree_proofs(found), strict=True):
-        yield from drawn.wrong(proof, size, "sweep")
-        yield from drawn.wrong(solve(drawn.problem.replace(tau=size), tol=0.0), size, "solve")
+        yield from wrong(whole, drawn, proof, size, "sweep")
+        yield from wrong(whole, drawn, solve(whole.replace(tau=size), tol=0.0), size, "solve")
 
 
 def near_ranks(rng: np.random.Generator, number: int) -> Iterator[str]:
@@ -472,14 +441,15 @@ def near_ranks(rng: np.random.Generator, number: int) -> Iterator[str]:
     kinds = tuple(k for k in KINDS[:-1] if rng.random() < 0.3)
     kinds = tuple(k for k in kinds if k != "weak" or "strong" not in kinds) or ("bounds",)
     drawn = NearColumns.drawn(rng, kinds)
-    ranked = n_best_subsets(drawn.problem, list(drawn.exact), int(rng.integers(1, 6)))
+    whole = near_problem(drawn)
+    ranked = n_best_subsets(whole, list(drawn.exact), int(rng.integers(1, 6)))
     for found, (size, values) in zip(ranked, sorted(drawn.exact.items()), strict=True):
         for i, least in enumerate(sorted(values.values())[: found.n_proved]):
             own, most = values[tuple(found.supports[i].tolist())], float(least) * (1.0 + 2e-5)
-            if max(float(own), float(found.objective[i])) > most + 1e-13 * drawn.problem.yy:
+            if max(float(own), float(found.objective[i])) > most + 1e-13 * whole.yy:
                 yield (
                     f"size {size}: rank {i + 1} is {float(own)!r}, found {found.objective[i]!r}, "
-                    f"and not {float(least)!r}; {drawn.rules}, γ = {drawn.problem.given_gamma:g}"
+                    f"and not {float(least)!r}; {drawn.rules}, γ = {drawn.gamma:g}"
                 )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
-from .brute_force import Matrix
+from .brute_force import Matrix, exact_moments
 
 Array = NDArray[np.float64]
 Support = tuple[int, ...]
@@ -272,3 +272,43 @@ def _drawn(rng: np.random.Generator, p: int, kinds: tuple[str, ...]) -> Rules:
         upper,
         factors,
     )
+
+
+class NearColumns(NamedTuple):
+    """Columns 1e-11 to 1e-5 apart with rules, and all that exact arithmetic says of them.
+
+    exact: By number of units the least objective of every model.
+    """
+
+    X: Array
+    y: Array
+    gamma: float
+    rules: Rules
+    exact: dict[int, dict[Support, Fraction]]
+
+    @classmethod
+    def drawn(cls, rng: np.random.Generator, kinds: tuple[str, ...]) -> NearColumns:
+        """Up to five columns; coefficients and bounds are some 1, or some 1 over the distance."""
+        n, p = int(rng.integers(6, 12)), int(rng.integers(2, 6))
+        X, apart = rng.standard_normal((n, p)), 10.0 ** rng.uniform(-11, -5)
+        for j in range(1, p):
+            if rng.random() < 0.7:
+                sign = rng.choice([-1.0, 1.0])
+                X[:, j] = sign * X[:, rng.integers(j)] + apart * rng.standard_normal(n)
+        y = rng.standard_normal(n)
+        if rng.random() < 0.5:
+            beta = rng.standard_normal(p) * rng.choice([1.0, 1.0 / apart])
+            y = X @ beta + rng.uniform() * y
+        gamma = float(rng.choice([0.0, 1e-20, 1e-16, 1e-12, 1e-8, 1e-4, 1.0]))
+        rules, joint = random_rules(rng, p, kinds), exact_moments(X, y)
+        wide = float(rng.choice([1.0, 0.1 / apart]))
+        rules = rules._replace(lower=rules.lower * wide, upper=rules.upper * wide)
+        exact = {
+            size: {S: exact_bounded(joint, gamma, rules, S) for S in rules.models(size)}
+            for size in range(1, len(rules.units) + 1)
+        }
+        return cls(X, y, gamma, rules, {size: values for size, values in exact.items() if values})
+
+    def least(self, size: int) -> Fraction:
+        """The least objective of at most so many units."""
+        return min(min(values.values()) for s, values in self.exact.items() if s <= size)

@@ -13,7 +13,7 @@ from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.reduction import Reduced, reduced
 from ..core.result import Status, worst
 from ..core.threads import on_one_thread
-from ..leaps.all_sizes import TREE_ONLY, BestSubsets, best_subsets, only_support
+from ..leaps.all_sizes import TREE_ONLY, BestSubsets, best_subsets, certain, only_support
 from ..relaxation.gram import GramForm, wants_gram
 from ..supports.rounding import pad_support
 from ..supports.unit_steps import UnitSteps
@@ -157,11 +157,14 @@ def _reduced_sizes(
     supports = [free.support(support) for support in chosen]
     objective = np.array([problem.objective(support) for support in supports])
     lower, proved = np.minimum(found.lower_bound[at], objective), found.proved[at]
-    status = found.status
     if inner[0] == 0:  # The included columns are the only support of their size.
-        only = only_support(problem, free.included, 0.0)
-        lower[0], proved[0] = only.lower_bound, only.status is Status.OPTIMAL
-        status = worst([status, only.status])
+        lower[0] = only_support(problem, free.included, 0.0).lower_bound
+        proved[0] = True
+    # Projecting included columns out takes digits of the others.
+    proved &= certain(objective, objective - lower, problem.yy)
+    status = found.status
+    if status is Status.OPTIMAL and not proved.all():
+        status = Status.PRECISION
     return replace(
         found,
         sizes=wanted,

@@ -185,7 +185,7 @@ def _proofs(
     lower = np.maximum(np.minimum(objective, bound) - margin - lost, 0.0)
     # A size is proved if no open node's bound is below the incumbent, or if no node is open.
     closed = (bound > objective * (1.0 + RELATIVE_ROUNDING)) | (status is Status.OPTIMAL)
-    return objective, lower, closed & certain(objective, margin + lost, problem.yy)
+    return objective, lower, closed & certain(objective, margin, problem.yy)
 
 
 def _all_zero(problem: SparseRidgeProblem, active: NDArray[np.intp]) -> bool:

@@ -2,11 +2,11 @@
 
     python -m experiments.solvers.attack [--only NAME ...] [--problems N] [--seed S] [--minutes M]
 
-The families of problems are those of the tests (``tests/support/attacks.py``). Rational arithmetic,
-enumeration or a second search judges the claims. For every family the script prints the number of
-problems, the number of problems with a wrong claim, and CPU seconds. Every problem with a wrong
-claim is printed with its number, which the option ``--first`` takes. Ctrl-C continues with the next
-family.
+The families of problems are those of the tests (``attacks.py`` and ``fold_attacks.py`` in
+``tests/support``). Rational arithmetic, enumeration or a second search judges the claims. For every
+family the script prints the number of problems, the number of problems with a wrong claim, and CPU
+seconds. Every problem with a wrong claim is printed with its number, which the option ``--first``
+takes. Ctrl-C continues with the next family.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import numpy as np
 from experiments.common import ROOT, machine
 
 sys.path.insert(0, str(ROOT / "tests"))  # another package may bring a folder named tests
-from support.attacks import FOLDS, SOLVERS
+from support.attacks import SOLVERS
+from support.fold_attacks import FOLDS
 
 ATTACKS = {**SOLVERS, **FOLDS}
 PROBLEMS = {

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.model_selection import TimeSeriesSplit
-from support.attacks import FOLDS
 from support.brute_force import exact_moments
 from support.constrained import exact_fit, exact_value
+from support.fold_attacks import FOLDS
 from support.folds import brute_force, in_fold, inside, standardised
 from support.fresh import draws
 

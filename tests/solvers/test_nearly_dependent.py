@@ -297,6 +297,8 @@ def test_every_basis_is_as_independent_as_is_said() -> None:
                 int(rng.integers(4))
             ]
         X = X[:, np.linalg.norm(X, axis=0) > 0.0]
+        if X.shape[1] == 0:  # sums of the few columns may all be 0
+            continue
         X = X / np.linalg.norm(X, axis=0)
         found, rank = independence(X), int(np.linalg.matrix_rank(X, tol=1e-9))
         assert found.full == (rank == X.shape[1]), note

@@ -150,10 +150,12 @@ def fit_supports(
         columns, triangular, inside = _few_columns(problem, supports)
     most, rows = supports.shape[2], columns.shape[1]
     R, work = np.empty((most + 1, most + 1)), np.empty((most + 1, rows))
-    least_value = max(fits.LEAST_SINGULAR_VALUE_OF_QUICK_FITS, most * problem._data.dependent_share)
+    surely = fits.LEAST_SINGULAR_VALUE_OF_QUICK_FITS
+    without_ridge = max(surely, most * problem._data.dependent_share)
     room = (R, work, np.empty((3, max(most, 1)), dtype=np.int64))
     for g, gamma in enumerate(gammas):
         found = coef[g], objective[g], room
+        least_value = surely if gamma > 0.0 else without_ridge
         if fits.ridge_fits(columns, gamma / 2.0, triangular, inside[g], *found, least_value) > 0:
             alone(g)
     return coef, objective

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..kernels.fits import independent
 from .bounded_fit import fit_bounded
 from .factored_rows import Array, Rows, triangle_of
+from .independence import DEPENDENT_SHARE
 
 Columns = NDArray[np.intp]
 
@@ -40,7 +41,8 @@ def ridge_fit(data: Rows, columns: Columns, ridge: float) -> SubsetFit:
 
     ridge: γ/2.
     """
-    s, share = columns.size, data.dependent_share
+    # With a ridge no column depends on others: only digits that a fit itself loses count then.
+    s, share = columns.size, data.dependent_share if ridge == 0.0 else DEPENDENT_SHARE
     R = augmented_triangle(data, columns, ridge)
     if not independent(R, s, s * share):  # The largest singular value is at most √s.
         return least_norm_fit(*stacked(data, columns, ridge), share)

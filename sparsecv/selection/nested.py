@@ -165,7 +165,7 @@ def nested_error(
     Returns: The error in the units of the CV error.
     Raises InputError: The rows of an outer fit are too few for the folds or the rule.
     """
-    refuse_nested(study.data, cv, nested)
+    refuse_nested(study.data, cv, nested, groups)
     assert isinstance(study.data, RowFolds)
     assert study.data.raw is not None
     groups = None if groups is None else np.asarray(groups)

@@ -6,6 +6,7 @@
     python -m experiments.selection.projection --nested data set ...
     python -m experiments.selection.projection --time data set ...
     python -m experiments.selection.projection --weights data set ...
+    python -m experiments.selection.projection --long [--seeds 2]
 
 Every split holds out 20 % of the rows as test rows; "name:N" fits to at most N of the other rows.
 All models use five folds. One study of the default grid of γ (ten values in 1e-4..1e4, and further
@@ -32,6 +33,13 @@ cross-validation of the whole fit on the same folds. ``--time`` measures whole f
 repeated and projected. ``--weights`` measures CV errors of the average and of its projection with
 the weights of all rows in every fold, and with weights of inner folds ("noise": 20 draws of 40 rows
 and 10 columns).
+
+``--long`` simulates tables of 2,000 to 200,000 rows, whose columns are normal and correlate by
+.5^|i − j|, and measures the excess error (β̂ − β)ᵀΣ(β̂ − β) over the variance of the noise: what a
+model's error on new rows exceeds the least possible error by. "eight" true coefficients fall from 1
+to .05; "decaying" coefficients are .8^j in random columns j. "one percent" is the projection onto
+the least size whose distance to the average is at most 1 %, however many rows there are. Two tables
+have 200,000 rows and 300 columns, as each takes minutes.
 """
 
 from __future__ import annotations
@@ -58,7 +66,7 @@ from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.model import FittedModel
 from sparsecv.selection.choice import choose, chosen_model
-from sparsecv.selection.projection import project_average
+from sparsecv.selection.projection import PROJECTION, choose_size, project_average
 from sparsecv.selection.study import Study
 from sparsecv.solvers.leaps.all_sizes import TREE_ONLY
 
@@ -404,6 +412,66 @@ def timed(names: list[str]) -> None:
         print(f"{name:<16}{y.size:>6}{X.shape[1]:>8}{shown}", flush=True)
 
 
+LONG = [
+    *product((2_000, 20_000), (46, 100, 300), (0.05, 0.2, 0.5, 0.9), ("eight", "decaying")),
+    *product((200_000,), (46,), (0.05, 0.2, 0.5, 0.9), ("eight", "decaying")),
+    *product((200_000,), (300,), (0.05, 0.5), ("eight",)),
+]
+
+
+def long_table(
+    n: int, p: int, r2: float, kind: str, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Callable[[np.ndarray], float]]:
+    """X, y, and the excess error of coefficients (p,) over the variance of the noise."""
+    rng = np.random.default_rng([seed, n, p, int(100 * r2), len(kind)])
+    X = rng.standard_normal((n, p))
+    for j in range(1, p):
+        X[:, j] = 0.5 * X[:, j - 1] + np.sqrt(0.75) * X[:, j]
+    covariance = 0.5 ** np.abs(np.subtract.outer(np.arange(p), np.arange(p)))
+    beta = np.zeros(p)
+    size = np.geomspace(1.0, 0.05, 8) if kind == "eight" else 0.8 ** np.arange(p)
+    beta[rng.permutation(p)[: size.size]] = size
+    noise = beta @ covariance @ beta * (1.0 - r2) / r2
+    y = X @ beta + np.sqrt(noise) * rng.standard_normal(n)
+    return X, y, lambda coef: float((coef - beta) @ covariance @ (coef - beta) / noise)
+
+
+def long_tables(seeds: int) -> None:
+    """Excess errors of the least pair, and of two limits of the distance, on simulated tables."""
+    print(machine())
+    print(f"{'rows':>7}{'columns':>9}{'R²':>6}  {'kind':<10}{'excess (size): minimum':>24}", end="")
+    print(f"{'projected':>20}{'ratio':>7}{'one percent':>20}{'ratio':>7}")
+    ratios = list[tuple[float, float]]()
+    for (n, p, r2, kind), seed in product(LONG, range(seeds)):
+        if n * p > 1e7 and seed:
+            continue
+        X, y, excess = long_table(n, p, r2, kind, seed)
+        design = design_of(X, y)
+        data = RowFolds.of(design, X, y, make_folds(5, n, seed=seed))
+        settings = Settings(time_limit="auto")
+        study = Study(data, design, None, None, settings, rule="projected", seed=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            chosen = choose(study)
+        found, best = chosen["projected"].projection, chosen["minimum"]
+        assert found is not None
+        allowed = (found.sizes <= best.tau) | (found.cv_error <= best.cv_error)
+        share = PROJECTION.max_distance_share * found.reference
+        _, loose = choose_size(found.distance, share, allowed)
+        models = chosen_model(study, best), found.models[found.chosen], found.models[loose]
+        errors = [excess(one.coef) for one in models]
+        a, b, c = (
+            f"{error:>14.6f} ({one.support.size:>3})"
+            for error, one in zip(errors, models, strict=True)
+        )
+        ratios.append((errors[1] / errors[0], errors[2] / errors[0]))
+        shown = f"{a:>24}{b:>20}{ratios[-1][0]:>7.2f}{c:>20}{ratios[-1][1]:>7.2f}"
+        print(f"{n:>7}{p:>9}{r2:>6}  {kind:<10}{shown}", flush=True)
+    means, most = np.exp(np.mean(np.log(ratios), axis=0)), np.max(ratios, axis=0)
+    print(f"projected over minimum: geometric mean {means[0]:.3f}, largest {most[0]:.2f}")
+    print(f"one percent over minimum: geometric mean {means[1]:.3f}, largest {most[1]:.2f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
@@ -415,8 +483,12 @@ def main() -> None:
     parser.add_argument("--nested", action="store_true")
     parser.add_argument("--time", action="store_true")
     parser.add_argument("--weights", action="store_true")
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--seeds", type=int, default=2)
     given = parser.parse_args()
-    if given.table:
+    if given.long:
+        long_tables(given.seeds)
+    elif given.table:
         found = read([Path(name) for name in given.names])
         summarise(found, given.base)
         if given.picture:

@@ -36,9 +36,9 @@ from .study import Study
 class ProjectionSettings(NamedTuple):
     """Which projections are computed, and which size is chosen."""
 
-    # The chosen size is the least whose held-out distance to the average is at most this share of
-    # the average's CV error. Twice the value chooses fewer columns at up to 2 % more error. The
-    # value is measured: experiments/selection/average_weights.py compares 0.3 %, 1 % and 3 %.
+    # A size may be chosen where its held-out distance to the average is at most this share of the
+    # average's CV error, and on many rows at most a smaller share (:func:`max_distance_shares`).
+    # The value is measured: experiments/selection/average_weights.py compares 0.3 %, 1 % and 3 %.
     max_distance_share: float = 0.01
     # The ridge weights γ⊥ of projections, in hundredths of the mean squared length of a column.
     # Powers of ten below them are added where models of smaller γ carry weight. Every size takes
@@ -145,8 +145,24 @@ def project_fold(average: FoldAverages, j: int, limits: Limits) -> tuple[Array, 
     return distance, path.squared_errors(rows, targets), bool(path.proved.all())
 
 
+def max_distance_shares(sizes: NDArray[np.intp], n: int) -> Array:
+    """The largest share of the average's CV error that a size's distance may be, shape (τ,).
+
+    A model of τ coefficients that are estimated from n rows pays about τ/n of its error for the
+    estimation. A distance of τ/n costs as much once more, and a larger distance could hide effects
+    that n rows show clearly. The share is therefore τ/n where that is below
+    ``max_distance_share``, which is the case from n = 100 τ rows on.
+
+    Examples
+    --------
+    >>> max_distance_shares(np.array([1, 5, 30]), 2000).tolist()
+    [0.0005, 0.0025, 0.01]
+    """
+    return np.minimum(PROJECTION.max_distance_share, sizes / n)
+
+
 def choose_size(
-    distance: Array, max_distance: float, allowed: NDArray[np.bool_] | None = None
+    distance: Array, max_distance: float | Array, allowed: NDArray[np.bool_] | None = None
 ) -> tuple[NDArray[np.intp], int]:
     """The γ⊥ of least distance for every size, and the chosen size.
 
@@ -154,6 +170,7 @@ def choose_size(
     the allowed size of least distance.
 
     distance, shape (γ⊥, τ): Held-out distances of the projections to the average.
+    max_distance: A number, or one for every size, shape (τ,).
     allowed, shape (γ⊥, τ), optional: Which sizes may be chosen at which γ⊥. A size counts by its γ⊥
         of least distance; where no size is allowed all sizes are.
     Returns: Positions, shape (τ,), of γ⊥, and the position of the chosen size.
@@ -183,7 +200,9 @@ def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Pr
     error, spread = mean_over_folds(np.stack(errors, axis=-1), data.fold_weight)
     reference, reference_std = study.average_error
     allowed = (sizes <= most[0]) | (error <= most[1])
-    at, chosen = choose_size(distance, PROJECTION.max_distance_share * reference, allowed)
+    at, chosen = choose_size(
+        distance, max_distance_shares(sizes, data.folds.n) * reference, allowed
+    )
     target = full.predicting(averaged_coefficients(full, result, weights))
     used, place = np.unique(at, return_inverse=True)
     with study.interruptible() as limits:

@@ -132,7 +132,7 @@ class Summary:
     @classmethod
     def of(cls, X: Array, y: Array, weights: Array | None = None) -> Summary:
         """Summarise rows X (n, p), y (n,) or (n, q) in memory; rows of weight 0 do not count."""
-        given, width = joined(X, y), X.shape[1] + (1 if y.ndim == 1 else y.shape[1])
+        given = joined(X, y)
 
         def blocks() -> Iterator[Block]:
             for at in row_blocks(*given.shape):
@@ -142,6 +142,14 @@ class Summary:
                     counted = weights[at] > 0.0
                     yield given[at][counted], weights[at][counted]
 
+        return cls.of_blocks(blocks, given.shape[1])
+
+    @classmethod
+    def of_blocks(cls, blocks: Callable[[], Iterable[Block]], width: int) -> Summary:
+        """Summarise rows of ``width`` numbers that come in blocks; their weights are above 0.
+
+        blocks: Gives the blocks, as often as it is called.
+        """
         n, total, scatter = 0, 0.0, np.zeros(width)
         low, high, means = np.full(width, np.inf), np.full(width, -np.inf), block_means(blocks)
         for rows, counts in blocks():
@@ -163,6 +171,18 @@ class Summary:
     def largest(self) -> Array:
         """Largest absolute value of every column."""
         return np.asarray(np.maximum(np.abs(self.low), np.abs(self.high)))
+
+    def scale(self, protocol: Protocol, p: int) -> Array:
+        """What a protocol divides the p columns and the responses by, shape (p + q,).
+
+        Columns that are constant are divided by 1, and so are the responses of "honest".
+        """
+        divisor = {"unit-variance": self.total, "unit-norm": 1.0}.get(protocol.scale)
+        found = np.ones(self.mean.size) if divisor is None else np.sqrt(self.scatter / divisor)
+        found[:p][self.constant[:p]] = 1.0
+        if protocol.name == "honest":
+            found[p:] = 1.0
+        return np.asarray(found)
 
 
 class SolvedRules(NamedTuple):
@@ -247,6 +267,18 @@ class Design:
         names = ("shift", "scale", "mean", "spread")
         return replace(self, **{name: getattr(self, name)[at] for name in names})
 
+    def weighted(self, scale: Array) -> Array:
+        """A scale (p + q,) of columns and responses, times the roots of the penalty factors.
+
+        A column divided by √f has the penalty (γ/2) f β² of its given coefficient β. Columns of
+        factor 0 keep their scale.
+        """
+        if self.asked is None:
+            return scale
+        factors = self.asked.factors[self.kept]
+        roots = np.sqrt(np.where(factors > 0.0, factors, 1.0))
+        return np.asarray(scale * np.append(roots, np.ones(scale.size - self.p)))
+
     @property
     def y_scale(self) -> float:
         """The raw response is this number times the solved response, plus ``y_shift``."""
@@ -303,14 +335,15 @@ class Design:
             found.append(made)
         return found
 
-    def coefficients(self, beta: Array) -> tuple[Array, float]:
+    def coefficients(self, beta: Array, scale: Array | None = None) -> tuple[Array, float]:
         """Map coefficients of solved columns (p,) to coefficients of raw columns and an intercept.
 
+        scale: The divisors of a fold's columns and of y, shape (p + 1,), where they are its own.
         The first result has shape (p_raw,); columns that were left out have coefficient 0. Bounds
         hold in the units of the raw columns, where rounding would exceed them.
         """
         coef = np.zeros(self.p_raw)
-        coef[self.kept] = beta * (self.y_scale / self.scale[:-1])
+        coef[self.kept] = beta * (self.y_scale / (self.scale if scale is None else scale)[:-1])
         if self.asked is not None:
             counted, bounds = self.asked.counted, self.asked.constraints
             coef[counted] = np.clip(coef[counted], bounds.lower, bounds.upper)
@@ -348,28 +381,25 @@ def make_design(
     if wild.size:
         name = _called(names, summary, int(wild[0]))
         raise InputError(f"{name} holds values too large to square: rescale it")
-    divisor = {"unit-variance": summary.total, "unit-norm": 1.0}.get(protocol.scale)
-    width = summary.mean.size
-    scale = np.ones(width) if divisor is None else np.sqrt(summary.scatter / divisor)
-    scale[:p][constant[:p]] = 1.0
-    if protocol.name == "honest":
-        scale[p:] = 1.0
-    elif constant[p:].any():
+    if protocol.name == "paper" and constant[p:].any():
         raise InputError("the response is constant: the paper protocol cannot scale it")
-    shift = summary.mean if protocol.intercept else np.zeros(width)
+    width = summary.mean.size
+    shift, scale = (
+        summary.mean if protocol.intercept else np.zeros(width),
+        summary.scale(protocol, p),
+    )
     at = np.append(kept, np.arange(p, width))
     spread = np.sqrt(summary.scatter / summary.total)[at]
     made = Design(protocol, p, kept, shift[at], scale[at], summary.mean[at], spread)
     if asked is None or asked.plain:
         return made
-    factors, counted = asked.factors[kept], asked.factors[kept] > 0.0
+    counted = asked.factors[kept] > 0.0
     if not counted.any():
         raise InputError("every column that varies has penalty factor 0: nothing is left to select")
-    # A column divided by √f has the penalty (γ/2) f β² of its given coefficient β.
-    made.scale[np.flatnonzero(counted)] *= np.sqrt(factors[counted])
     within = np.searchsorted(asked.counted, kept[counted])
     asked.constraints.restricted(within, lambda j: f"column {names[asked.counted[j]]!r}")
-    return replace(made, asked=asked)
+    made = replace(made, asked=asked)
+    return replace(made, scale=made.weighted(made.scale))
 
 
 def _called(names: Sequence[str], summary: Summary, column: int) -> str:

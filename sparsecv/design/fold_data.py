@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from .design import (
     Block,
     Design,
     SolvedRules,
+    Summary,
     block_means,
     centre,
     row_blocks,
@@ -118,13 +120,18 @@ class FoldData(ABC):
 
 
 class _Origin(NamedTuple):
-    """What takes rows of [X y] to the solved rows of a fold; all comes from its training rows.
+    """What takes rows of [X y] to the solved rows of a fold.
 
+    All comes from the fold's training rows, but for a scale of all rows
+    (:attr:`RowFolds.scales_by_training_rows`).
+
+    scale, shape (p + 1,): Divisors of the columns, once they are filled and centred, and of y.
     fill, shape (p + 1,): What missing values are filled with; None without missing values.
     means, shape (p + 1,) each: Means in two parts; empty where the intercept is not refitted.
     step: What projects the columns that are not penalised out of the rows; None without any.
     """
 
+    scale: Array
     fill: Array | None = None
     means: tuple[Array, ...] = ()
     step: PenaltyStep | None = None
@@ -139,8 +146,8 @@ class RowFolds(FoldData):
     refit_intercept: Whether every fold subtracts the means of its own training rows.
     weights, shape (n,), optional: Weights >= 0 of the squared errors, in training and held out: a
         whole number counts as that many copies of a row that stay in one fold.
-    scale, shape (p,), optional: Divisors of the columns once they are centred; only where the
-        intercept is refitted.
+    scale, shape (p,), optional: Divisors of the columns once they are centred, but for folds that
+        have divisors of their own (:attr:`scales_by_training_rows`).
     rules: What is asked of the columns of X.
     missing: "mean" or "median" where X may hold NaN: every fold fills them from its own training
         rows, in training and held out.
@@ -149,6 +156,8 @@ class RowFolds(FoldData):
     # X and y in the user's units, which are the user's own arrays; None where the folds were not
     # made by `of`, and once they are released.
     raw: tuple[Array, Array] | None = None
+    # The design of the rows, by which some folds scale their columns; None where no fold does.
+    design: Design | None = None
 
     def __init__(
         self,
@@ -192,11 +201,13 @@ class RowFolds(FoldData):
 
         Every fold is centred on its own training rows where the design's protocol says so.
         """
-        if design.protocol.refit_intercept:
-            scale, columns = design.scale[:-1], design.columns(X)
-            made = cls(columns, y, folds, True, weights, scale, design.rules, missing)
+        protocol, rules = design.protocol, design.rules
+        if protocol.name == "honest":
+            scale, columns, refit = design.scale[:-1], design.columns(X), protocol.refit_intercept
+            made = cls(columns, y, folds, refit, weights, scale, rules, missing)
+            made.design = None if protocol.scale == "none" else design
         else:
-            rows, rules = design.apply(X, y), design.rules
+            rows = design.apply(X, y)
             made = cls(*rows, folds, False, weights, rules=rules, missing=missing)
         made.raw = X, y
         return made
@@ -256,9 +267,14 @@ class RowFolds(FoldData):
         return other
 
     def one_fold(self, train: Index, test: Index) -> RowFolds:
-        """A single fold that trains on some rows and holds out others."""
+        """A single fold that trains on some rows and holds out others.
+
+        The scale of its columns is that of all rows where these folds have that scale.
+        """
         sizes = np.array([test.size], dtype=np.intp)
-        return self.with_folds(Folds("custom", self.folds.n, sizes, None, [(train, test)]))
+        made = self.with_folds(Folds("custom", self.folds.n, sizes, None, [(train, test)]))
+        made.design = self.design if self.scales_by_training_rows else None
+        return made
 
     @property
     def _counts(self) -> Array:
@@ -280,21 +296,43 @@ class RowFolds(FoldData):
 
     def covers(self, j: int) -> bool:
         """Whether fold j trains on every row that it does not hold out, as all rows have it."""
-        return self.missing is None and self.folds.covers(j)
+        same = self.missing is None and not self.scales_by_training_rows
+        return same and self.folds.covers(j)
 
-    def _settle(self, rows: Array, weights: Array | None) -> _Origin:
-        """Fill and centre some columns of training rows of [X y], in place."""
-        found, means = None, tuple[Array, ...]()
+    @property
+    def scales_by_training_rows(self) -> bool:
+        """Whether every fold divides its columns by the scale of its training rows, not of all.
+
+        Folds do where the training and held-out rows of some fold are not all rows, as where folds
+        are in order of time: later rows would otherwise decide how strong the penalty is.
+        """
+        return self.design is not None and not self.folds.all_rows
+
+    def _own_scale(self, blocks: Callable[[], Iterable[Block]]) -> Array:
+        """The scale, shape (p + 1,), of training rows of [X y] that come in blocks."""
+        assert self.design is not None
+        summary = Summary.of_blocks(blocks, self._scale.size)
+        return self.design.weighted(summary.scale(self.design.protocol, self.design.p))
+
+    def _settle(self, rows: Array, weights: Array | None, own_scale: bool = False) -> _Origin:
+        """Fill, centre and scale training rows of [X y], in place.
+
+        own_scale: Whether the scale is that of these rows, whose weights then are above 0.
+        """
+        found, means, scale = None, tuple[Array, ...](), self._scale
         if self.missing is not None:
             found = fill_values(rows, self.missing, weights)
             fill(rows, found)
+        if own_scale:
+            scale = self._own_scale(lambda: [(rows, weights)])
         if self.refit_intercept:
             low = rows.min(axis=0)
             constant = low == rows.max(axis=0)
             means = centre(rows, weights)
             rows[:, constant] = 0.0  # Rounding would leave small numbers there.
             means[0][constant], means[1][constant] = low[constant], 0.0
-        return _Origin(found, means)
+        rows /= scale
+        return _Origin(scale, found, means)
 
     def _moved(self, numbers: Index | slice, origin: _Origin) -> Array:
         """Rows of [X y] about the means of training rows, in solved units."""
@@ -303,15 +341,23 @@ class RowFolds(FoldData):
             fill(rows, origin.fill)
         for mean in origin.means:
             rows -= mean
-        if origin.means:
-            rows /= self._scale
+        rows /= origin.scale
         return rows
 
-    def _by_blocks(self, numbers: Index) -> tuple[SparseRidgeProblem, _Origin]:
-        """The problem of many training rows, of which only a part is copied at a time."""
-        origin = _Origin()
+    def _by_blocks(
+        self, numbers: Index, own_scale: bool = False
+    ) -> tuple[SparseRidgeProblem, _Origin]:
+        """The problem of many training rows, of which only a part is copied at a time.
+
+        own_scale: As in :meth:`_settle`.
+        """
+        origin = _Origin(np.ones(self._scale.size))
         if self.missing is not None:
-            origin = _Origin(fill_values(self._given, self.missing, self.weights, numbers))
+            values = fill_values(self._given, self.missing, self.weights, numbers)
+            origin = origin._replace(fill=values)
+        scale = self._scale
+        if own_scale:
+            scale = self._own_scale(lambda: self._blocks(numbers, origin, False))
         if self.refit_intercept:
             means = block_means(lambda: self._blocks(numbers, origin, False))
             first = self._moved(numbers[:1], origin)[0]
@@ -319,6 +365,7 @@ class RowFolds(FoldData):
             constant = np.logical_and.reduce(same)  # Rounding would leave small numbers there.
             means[0][constant], means[1][constant] = first[constant], 0.0
             origin = origin._replace(means=means)
+        origin = origin._replace(scale=scale)
         blocks = (rows for rows, _ in self._blocks(numbers, origin))
         return SparseRidgeProblem.from_blocks(blocks), origin
 
@@ -342,12 +389,10 @@ class RowFolds(FoldData):
     @cached
     def _solved(self) -> Array:
         """All rows of [X y] in solved units, about the means of all rows, shape (n, p + 1)."""
-        if not self.refit_intercept and self.missing is None:
+        if not self.refit_intercept and self.missing is None and (self._scale == 1.0).all():
             return self._given
         rows = self._given.copy()
         self._settle(rows, self.weights)
-        if self.refit_intercept:
-            rows /= self._scale
         return rows
 
     @property
@@ -370,14 +415,22 @@ class RowFolds(FoldData):
             return self._by_blocks(np.arange(len(self._given)))[0]
         rows = self._weighted(self._solved)
         step = self.rules.step(rows)
-        return self._reduced(rows if step is None else step.apply(rows), step)
+        return self._reduced(rows, _Origin(self._scale, step=step))
 
-    def _reduced(self, rows: Array, step: PenaltyStep | None) -> SparseRidgeProblem:
+    def _reduced(self, rows: Array, origin: _Origin) -> SparseRidgeProblem:
         """The problem of rows of [X y]; many rows are reduced to the triangle of their QR factors.
 
-        step: What the rows were projected by.
+        origin: What the rows were divided by, and are to be projected by.
         """
-        made = SparseRidgeProblem.from_rows(rows, constraints=self.constraints, step=step)
+        step = origin.step
+        rows = rows if step is None else step.apply(rows)
+        constraints = self.constraints
+        if constraints.bounded and origin.scale is not self._scale:  # Bounds are in solved units.
+            assert self.design is not None
+            rules = replace(self.design, scale=origin.scale).rules
+            assert rules is not None
+            constraints = rules.constraints
+        made = SparseRidgeProblem.from_rows(rows, constraints=constraints, step=step)
         long = len(rows) > MAX_ROWS_PER_COLUMN_UNREDUCED * self.p
         return made.compressed() if long else made
 
@@ -390,17 +443,16 @@ class RowFolds(FoldData):
         train, _ = self.folds.split(j)
         if self.weights is not None:
             train = train[self.weights[train] > 0.0]
+        own_scale = self.scales_by_training_rows
         if self.is_large:
-            problem, self._origins[j] = self._by_blocks(train)
+            problem, self._origins[j] = self._by_blocks(train, own_scale)
             return problem
         rows = self._given[train]
-        self._origins[j] = self._settle(rows, None if self.weights is None else self.weights[train])
-        if self.refit_intercept:
-            rows /= self._scale
+        weights = None if self.weights is None else self.weights[train]
+        origin = self._settle(rows, weights, own_scale)
         rows = self._weighted(rows, train)
-        step = self.rules.step(rows)
-        self._origins[j] = self._origins[j]._replace(step=step)
-        return self._reduced(rows if step is None else step.apply(rows), step)
+        self._origins[j] = origin._replace(step=self.rules.step(rows))
+        return self._reduced(rows, self._origins[j])
 
     def training(self, j: int) -> SparseRidgeProblem:
         """Rows outside fold j, about their own means where the intercept is refitted."""
@@ -420,11 +472,8 @@ class RowFolds(FoldData):
         """
         if j in self._held_out:
             return self._held_out[j]
-        derived = self.refit_intercept or self.missing is not None or self.rules.free.size
-        if derived and j not in self._origins:
-            self._made(j)
         _, test = self.folds.split(j)
-        origin = self._origins.get(j, _Origin())
+        origin = self._origin(j)
         if self.is_large and test.size > MAX_ROWS_PER_COLUMN_UNREDUCED * self.p:
             blocks = (rows for rows, _ in self._blocks(test, origin))
             return _split(triangle_of_blocks(blocks)[0])
@@ -433,6 +482,15 @@ class RowFolds(FoldData):
         if rows.nbytes * self.folds.k <= COPY_BYTES:
             self._held_out[j] = found
         return found
+
+    def _origin(self, j: int) -> _Origin:
+        """What takes rows of [X y] to the solved rows of fold j."""
+        derived = self.refit_intercept or self.missing is not None or self.rules.free.size
+        if not (derived or self.scales_by_training_rows):
+            return _Origin(self._scale)
+        if j not in self._origins:
+            self._made(j)
+        return self._origins[j]
 
     def raw_model(self, design: Design, j: int, beta: Array) -> tuple[Array, float, Array]:
         """Map a model of fold j's training problem to the units of the table.
@@ -443,10 +501,9 @@ class RowFolds(FoldData):
             model on the rows that fold j holds out.
         """
         _, solved = self.training(j).given(np.flatnonzero(beta), beta)
-        coef, intercept = design.coefficients(solved)
-        if self.refit_intercept and j not in self._origins:
-            self._made(j)
-        origin = self._origins.get(j, _Origin())
+        origin = self._origin(j)
+        scale = None if design.protocol.name == "paper" else origin.scale
+        coef, intercept = design.coefficients(solved, scale)
         if self.refit_intercept:
             means = (mean[-1] - mean[:-1] @ coef[design.kept] for mean in origin.means)
             intercept = float(sum(means))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,11 @@ class Folds:
     def covers(self, j: int) -> bool:
         """Whether fold j trains on every row that it does not hold out."""
         return self.is_partition or sum(rows.size for rows in self.pairs[j]) == self.n
+
+    @cached_property
+    def all_rows(self) -> bool:
+        """Whether the training and held-out rows of every fold are all rows."""
+        return self.is_partition or all(self.covers(j) for j in range(self.k))
 
     @property
     def is_partition(self) -> bool:

@@ -9,9 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import TimeSeriesSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from sparsecv import SparseRidgeCV
+from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cv import prove
 from sparsecv.cv.engine import Surface, cross_validate
 from sparsecv.cv.ledger import Ledger
@@ -183,6 +186,60 @@ def test_errors_are_squares_about_fixed_predictions(
     expected = (excess[0] + excess[1]) / 2.0
     sure = exact | (limit == 0.0) | (method in ("exact", "grid"))
     np.testing.assert_allclose(excess[2][sure], expected[sure], rtol=1e-7, atol=1e-7)
+
+
+UNITS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "no intercept": {"fit_intercept": False},
+    "bounds": {"bounds": {0: (-0.5, 0.7), 1: (-0.2, 0.4)}},
+    "penalty factors": {"penalty_factors": {0: 0.0, 1: 3.0}},
+    "missing values": {"missing": "mean"},
+    "averages": {"rule": "projected"},
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
+@pytest.mark.parametrize("in_parts", [False, True])
+@pytest.mark.parametrize("options", UNITS)
+def test_folds_in_order_take_the_scale_of_their_training_rows(
+    options: str, in_parts: bool, weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later rows, neither trained on nor held out, change no error, but do change the model."""
+    if in_parts:
+        monkeypatch.setattr("sparsecv.design.fold_data.COPY_BYTES", 400)
+        monkeypatch.setattr("sparsecv.design.design.COPY_BYTES", 400)
+    X, y, weights = table_of("few columns", weighted)
+    X, y = np.vstack([X] * 8) + 0.1 * np.arange(192.0)[:, None] * np.eye(6)[2], np.tile(y, 8)
+    weights = None if weights is None else np.tile(weights, 8)
+    if options == "missing values":
+        X[[3, 60, 110], [0, 1, 3]] = np.nan
+    later = np.arange(140, 192)
+    found = []
+    for factor in (1.0, 100.0):
+        X[later] *= factor
+        cv = list(TimeSeriesSplit(3).split(np.arange(140)))
+        model = SparseRidgeCV(cv=cv, gammas=[5.0, 50.0], **UNITS[options])
+        found.append(model.fit(X, y, sample_weight=weights))
+    for name in ("cv_error", "std_error"):
+        np.testing.assert_array_equal(found[0].surface_[name], found[1].surface_[name])
+    assert found[0].cv_error_ == found[1].cv_error_
+    assert not np.array_equal(found[0].coef_, found[1].coef_)
+    if options == "plain":
+        whole = SparseRidge(found[1].tau_, found[1].gamma_).fit(X, y, sample_weight=weights)
+        np.testing.assert_allclose(found[1].coef_, whole.coef_, rtol=1e-9)
+
+
+def test_an_error_in_order_of_time_by_hand() -> None:
+    """Every fold divides its columns by the standard deviations of its training rows."""
+    X, y, _ = table_of("few columns", False)
+    folds = list(TimeSeriesSplit(3).split(y))
+    model = SparseRidgeCV(cv=folds, gammas=[5.0], taus=[6]).fit(X, y)
+    total, rows = 0.0, 0
+    for train, test in folds:
+        pipeline = make_pipeline(StandardScaler(), Ridge(2.5)).fit(X[train], y[train])
+        total += float(np.sum((y[test] - pipeline.predict(X[test])) ** 2))
+        rows += test.size
+    assert model.cv_error_ == pytest.approx(total / rows, rel=1e-10)
 
 
 @pytest.mark.parametrize("limit", ["estimates", "none"])

@@ -71,8 +71,8 @@ def test_the_command_says_what_is_held_out(
     assert (found["order"], found["folds"]["kind"], found["folds"]["k"]) == ("when", "time", 5)
     assert sum(found["folds"]["sizes"]) == 50
     at, total = np.argsort(when), 0.0
-    scaled = X[:, 0] / X[:, 0].std()
     for train, test in TimeSeriesSplit(5).split(at):
+        scaled = X[:, 0] / X[at[train], 0].std()
         x, v = scaled[at[train]], y[at[train]]
         beta = (x - x.mean()) @ (v - v.mean()) / (np.sum((x - x.mean()) ** 2) + 0.5)
         errors = y[at[test]] - v.mean() - beta * (scaled[at[test]] - x.mean())

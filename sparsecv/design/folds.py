@@ -34,7 +34,8 @@ class Folds:
     pairs : list of tuple of ndarray
         Training and held-out row numbers of every fold, only where ``label`` is None.
     groups : ndarray of int, shape (n,), or None
-        Group of every row; K folds keep the rows of a group together.
+        Group of every row, where folds keep the rows of a group together; with the kind "time" the
+        time of every row.
     leave_one_out : bool
         Whether every row is a fold of its own.
     is_partition : bool
@@ -216,6 +217,8 @@ def make_folds(
         raise InputError(f"folds must be 'loo', a number K or 'size:M'; got {cv!r}")
     if hasattr(cv, "split"):
         made = _from_pairs(cv.split(np.zeros((n, 1)) if X is None else X, y, groups), n)
+        if groups is not None:
+            made = replace(made, groups=_kept_groups(made, groups))
         return replace(made, kind="time") if isinstance(cv, TimeOrdered) else made
     if isinstance(cv, Iterable):
         return _from_pairs(cv, n)
@@ -259,6 +262,18 @@ class TimeOrdered:
         for _, test in TimeSeriesSplit(k, test_size=size).split(times):
             held = (at >= test[0]) & (at <= test[-1])
             yield np.flatnonzero(at < test[0]), np.flatnonzero(held)
+
+
+def _kept_groups(folds: Folds, groups: Any) -> Index | None:
+    """The number of every row's group; None where a fold trains on a group and holds it out."""
+    group = np.unique(np.asarray(groups), return_inverse=True)[1].astype(np.intp)
+    for j in range(folds.k):
+        train, test = folds.split(j)
+        trained = np.zeros(folds.n, dtype=bool)
+        trained[group[train]] = True
+        if trained[group[test]].any():
+            return None
+    return group
 
 
 def _leave_one_out(n: int) -> Folds:

@@ -69,7 +69,10 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
     fit_intercept : bool
         Refit the intercept inside every fold.
     standardize : bool
-        Scale columns by the standard deviations of the data passed to ``fit``.
+        Divide columns by their standard deviations. All rows decide the unit in which the penalty
+        is measured, the standard deviation of every column (missing values filled by all rows), and
+        never anything of y; where folds leave rows aside, as in order of time, the training rows of
+        every fold decide it.
     time_limit : "auto", float or None
         Seconds for everything, compiling not counted; what is not proved by then is estimated and
         bracketed. 0 proves nothing. "auto": no limit up to 45 columns, beyond 60 s of proving once
@@ -115,8 +118,8 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         same. Where the estimator is cloned, as in a grid search, give the address.
     missing : {"mean", "median"} or None
         X may hold NaN. Each fold fills the NaN of a column with the mean or median of its training
-        rows, so that no error has seen the rows it is measured on; ``predict`` fills with those of
-        all rows. With None NaN is an error.
+        rows; what all rows decide, ``standardize`` says. ``predict`` fills with the values of all
+        rows. With None NaN is an error.
     include, exclude : list of str or int, or None
         Columns that are in every model, and columns that are in none, by name or position; the name
         of a group stands for its columns.

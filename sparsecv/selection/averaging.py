@@ -9,6 +9,9 @@ With weights from the CV errors of all rows, the average of a fold's models has 
 the fold holds out, and its error on the held-out rows is too small. So every fold has weights of
 its own, from inner folds of its training rows. A model fitted without two folds serves both folds:
 its errors on either fold count for the weights of the other fold, so that five folds need ten fits.
+Folds that do not partition the rows have inner folds by the same rule: in order of time where every
+fold trains on earlier rows alone, of whole groups where folds keep groups together, and otherwise
+the other folds, cut to the training rows.
 """
 
 from __future__ import annotations
@@ -46,8 +49,8 @@ class AverageSettings(NamedTuple):
     # More folds than this are joined to this many blocks, and the folds of a block share their
     # weights, which takes 10 inner fits. Twice the value takes 45 inner fits.
     max_blocks: int = 5
-    # Where there are two folds alone, or the folds do not partition the rows, the training rows of
-    # every fold are cut into this many inner folds. Twice the value takes twice the inner fits.
+    # Where there are two folds alone, or the folds do not partition the rows, every fold has at
+    # most this many inner folds. The number is a choice.
     inner_folds: int = 4
 
 
@@ -193,16 +196,69 @@ def _without_pairs(block: Index) -> list[Split]:
 
 def _inside_folds(folds: Folds) -> list[Split]:
     """Inner folds of the training rows of every fold; a fold of one training row has none."""
+    at = folds.groups if folds.kind == "time" else np.arange(folds.n)
+    assert at is not None
+    pairs = [folds.split(j) for j in range(folds.k)]
+    in_order = all(at[train].max() < at[test].min() for train, test in pairs)
     found: list[Split] = []
-    for j in range(folds.k):
-        rows = folds.split(j)[0]
-        groups = None if folds.groups is None else folds.groups[rows]
-        parts = rows.size if groups is None else np.unique(groups).size
-        if parts > 1:
-            inner = make_folds(min(parts, AVERAGE.inner_folds), rows.size, seed=0, groups=groups)
-            splits = map(inner.split, range(inner.k))
-            found += [(rows[train], {j: rows[test]}) for train, test in splits]
+    for j, (rows, test) in enumerate(pairs):
+        if in_order:
+            inner = _earlier_rows(at, rows, int(at[test].min() - at[rows].max()))
+        elif folds.groups is not None:
+            inner = _cut(rows, folds.groups[rows], pairs)
+        else:
+            others = _other_folds(pairs, j)
+            inner = others if len(others) > 1 else _cut(rows, None, pairs)
+        found += [(train, {j: held}) for train, held in inner]
     return found
+
+
+Pairs = list[tuple[Index, Index]]
+
+
+def _earlier_rows(at: Index, rows: Index, ahead: int) -> Pairs:
+    """Inner folds in order of time: blocks of rows are held out from models of earlier rows.
+
+    at, shape (n,): The time of every row of the table, as a whole number.
+    ahead: How far the first held-out row lies behind the last training row, at least 1.
+    """
+    times, found = np.unique(at[rows]), Pairs()
+    for block in np.array_split(times, min(AVERAGE.inner_folds + 1, times.size)):
+        train = rows[at[rows] <= block[0] - ahead]
+        if train.size:
+            found.append((train, rows[(at[rows] >= block[0]) & (at[rows] <= block[-1])]))
+    return found
+
+
+def _other_folds(pairs: Pairs, j: int) -> Pairs:
+    """Some of the other folds, cut to the training rows of fold j.
+
+    What rows a splitter, or who has listed the rows, keeps together stays together.
+    """
+    found, (rows, _) = Pairs(), pairs[j]
+    for i in range(j - 1, j - len(pairs), -1):
+        train, held = (np.intersect1d(part, rows) for part in pairs[i])
+        if train.size and held.size:
+            found.append((train, held))
+        if len(found) == AVERAGE.inner_folds:
+            break
+    return found
+
+
+def _cut(rows: Index, groups: Index | None, pairs: Pairs) -> Pairs:
+    """Inner folds of whole groups, if given, else of rows that are drawn at random.
+
+    Where every fold of ``pairs`` holds out rows that follow one another, so do the inner folds.
+    """
+    parts = rows.size if groups is None else np.unique(groups).size
+    if parts < 2:
+        return []
+    cv: Any = min(parts, AVERAGE.inner_folds)
+    if groups is None and all(np.ptp(test) + 1 == test.size for _, test in pairs):
+        places = np.arange(rows.size)
+        cv = [(np.setdiff1d(places, block), block) for block in np.array_split(places, cv)]
+    inner = make_folds(cv, rows.size, seed=0, groups=groups)
+    return [(rows[train], rows[held]) for train, held in map(inner.split, range(inner.k))]
 
 
 def _inner_errors(

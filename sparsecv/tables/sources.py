@@ -199,9 +199,11 @@ def open_table(
     missing : {"drop", "mean", "median"}, optional
         What becomes of missing values, which are errors by default. "drop" leaves out the rows that
         lack a value. With the others ``load`` returns NaN, which cross-validation fills with the
-        mean or median of a column over the training rows of every fold, so that no estimate has
-        seen held-out rows; the 0/1 columns of a text column are filled like others. Rows without a
-        response are left out.
+        mean or median of a column over the training rows of every fold; the 0/1 columns of a text
+        column are filled like others. Rows without a response are left out. All rows decide the
+        unit in which the penalty is measured, the standard deviation of every column (missing
+        values filled by all rows), and never anything of y; where folds leave rows aside, as in
+        order of time, the training rows of every fold decide it.
 
     Returns
     -------

@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.model_selection import ShuffleSplit
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    ShuffleSplit,
+    TimeSeriesSplit,
+)
 from support.studies import Array, made
 
 from sparsecv import SparseRidgeCV
@@ -15,7 +21,7 @@ from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import MomentFolds, RowFolds
-from sparsecv.design.folds import Folds, make_folds
+from sparsecv.design.folds import Folds, TimeOrdered, make_folds
 from sparsecv.design.moments import FoldMoments, Moments
 from sparsecv.errors import InputError
 from sparsecv.selection.averaging import averaged_coefficients, inner_weights
@@ -61,6 +67,61 @@ def test_held_out_rows_change_nothing_before_they_are_predicted(
     np.testing.assert_array_equal(far_coef, coef)
     np.testing.assert_array_equal(far[0], sums[0])
     assert np.unique(weights).size > 1
+
+
+def inner_splits(folds: Folds) -> list[tuple[Any, Any]]:
+    """Training rows and held-out rows of every inner model."""
+    rng = np.random.default_rng(0)
+    data = RowFolds(rng.standard_normal((folds.n, 3)), rng.standard_normal(folds.n), folds, True)
+    found = list[tuple[Any, Any]]()
+
+    def noted(what: str, unit: Any, shared: Any, tasks: Any) -> Any:
+        found.extend([(train, held) for train, tests, *_ in tasks for held in tests])
+        return run(what, unit, shared, tasks)
+
+    inner_weights(data, np.array([1.0, 9.0]), np.arange(1, 4), noted)
+    return found
+
+
+@pytest.mark.parametrize("gap", [0, 3])
+@pytest.mark.parametrize("times", [False, True])
+def test_inner_folds_are_in_order_of_time_as_the_outer_folds_are(times: bool, gap: int) -> None:
+    if times:
+        at = np.random.default_rng(0).permutation(60) // 2
+        folds, gap = make_folds(TimeOrdered(4), 60, groups=at), 0
+    else:
+        at = np.arange(60)
+        folds = make_folds(TimeSeriesSplit(4, gap=gap), 60)
+    splits = inner_splits(folds)
+    assert len(splits) >= 3 * folds.k
+    for train, held in splits:
+        assert at[train].max() + gap < at[held].min()
+
+
+@pytest.mark.parametrize("cv", [GroupKFold(2), GroupKFold(5), GroupShuffleSplit(3), "pairs", 2])
+def test_inner_folds_keep_together_what_the_outer_folds_keep_together(cv: Any) -> None:
+    """Index pairs do not name groups: what a fold of theirs holds out stays together."""
+    rng = np.random.default_rng(1)
+    group = rng.permutation(np.repeat(np.arange(12), 5))
+    given: Any = cv, group
+    if cv == "pairs":
+        outer = [np.flatnonzero(np.isin(group, some)) for some in ([0, 1], [2, 3], [4], [5, 6, 7])]
+        every = np.arange(60)
+        given = [(np.setdiff1d(every, held)[:-1], held) for held in outer], None
+        group = np.repeat(12, 60)
+        for number, held in enumerate(outer):
+            group[held] = number
+    folds = make_folds(given[0], 60, X=np.zeros((60, 1)), groups=given[1])
+    splits = inner_splits(folds)
+    assert len(splits) >= 2 * folds.k
+    for train, held in splits:
+        assert not np.intersect1d(group[train], group[held]).size
+
+
+def test_two_blocks_of_rows_have_inner_blocks() -> None:
+    for train, held in inner_splits(make_folds(KFold(2), 40)):
+        assert np.ptp(held) + 1 == held.size == 5
+        assert train.size == 15
 
 
 def test_weights_of_a_table_read_by_chunks_are_those_of_its_rows() -> None:

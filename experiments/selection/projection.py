@@ -6,7 +6,7 @@
     python -m experiments.selection.projection --nested data set ...
     python -m experiments.selection.projection --time data set ...
     python -m experiments.selection.projection --weights data set ...
-    python -m experiments.selection.projection --long [--seeds 2]
+    python -m experiments.selection.projection --long
 
 Every split holds out 20 % of the rows as test rows; "name:N" fits to at most N of the other rows.
 All models use five folds. One study of the default grid of γ (ten values in 1e-4..1e4, and further
@@ -38,8 +38,7 @@ and 10 columns).
 .5^|i − j|, and measures the excess error (β̂ − β)ᵀΣ(β̂ − β) over the variance of the noise: what a
 model's error on new rows exceeds the least possible error by. "eight" true coefficients fall from 1
 to .05; "decaying" coefficients are .8^j in random columns j. "one percent" is the projection onto
-the least size whose distance to the average is at most 1 %, however many rows there are. Two tables
-have 200,000 rows and 300 columns, as each takes minutes.
+the least size whose distance to the average is at most 1 %, however many rows there are.
 """
 
 from __future__ import annotations
@@ -412,11 +411,16 @@ def timed(names: list[str]) -> None:
         print(f"{name:<16}{y.size:>6}{X.shape[1]:>8}{shown}", flush=True)
 
 
-LONG = [
-    *product((2_000, 20_000), (46, 100, 300), (0.05, 0.2, 0.5, 0.9), ("eight", "decaying")),
-    *product((200_000,), (46,), (0.05, 0.2, 0.5, 0.9), ("eight", "decaying")),
-    *product((200_000,), (300,), (0.05, 0.5), ("eight",)),
-]
+# Numbers of rows, columns and draws of the tables of --long, with the R² of y and the coefficients.
+SIGNALS = (*product((0.05, 0.2, 0.5, 0.9), ("eight", "decaying")),)
+LONG = {
+    **{(2_000, p, 3): SIGNALS for p in (46, 100, 300)},
+    (20_000, 46, 3): SIGNALS,
+    (20_000, 100, 2): SIGNALS,
+    (20_000, 300, 1): SIGNALS[2:6],
+    (200_000, 46, 1): SIGNALS,
+    (200_000, 300, 1): ((0.2, "eight"),),
+}
 
 
 def long_table(
@@ -436,39 +440,48 @@ def long_table(
     return X, y, lambda coef: float((coef - beta) @ covariance @ (coef - beta) / noise)
 
 
-def long_tables(seeds: int) -> None:
+def excess_errors(n: int, p: int, r2: float, kind: str, seed: int) -> tuple[list[float], list[int]]:
+    """Excess errors and sizes on one table: the pair of least CV error, projected, one percent."""
+    X, y, excess = long_table(n, p, r2, kind, seed)
+    design = design_of(X, y)
+    data = RowFolds.of(design, X, y, make_folds(5, n, seed=seed))
+    settings = Settings(time_limit="auto")
+    study = Study(data, design, None, None, settings, rule="projected", seed=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        chosen = choose(study)
+    found, best = chosen["projected"].projection, chosen["minimum"]
+    assert found is not None
+    allowed = (found.sizes <= best.tau) | (found.cv_error <= best.cv_error)
+    share = PROJECTION.max_distance_share * found.reference
+    _, loose = choose_size(found.distance, share, allowed)
+    models = chosen_model(study, best), found.models[found.chosen], found.models[loose]
+    return [excess(one.coef) for one in models], [one.support.size for one in models]
+
+
+def long_tables() -> None:
     """Excess errors of the least pair, and of two limits of the distance, on simulated tables."""
     print(machine())
-    print(f"{'rows':>7}{'columns':>9}{'R²':>6}  {'kind':<10}{'excess (size): minimum':>24}", end="")
-    print(f"{'projected':>20}{'ratio':>7}{'one percent':>20}{'ratio':>7}")
-    ratios = list[tuple[float, float]]()
-    for (n, p, r2, kind), seed in product(LONG, range(seeds)):
-        if n * p > 1e7 and seed:
-            continue
-        X, y, excess = long_table(n, p, r2, kind, seed)
-        design = design_of(X, y)
-        data = RowFolds.of(design, X, y, make_folds(5, n, seed=seed))
-        settings = Settings(time_limit="auto")
-        study = Study(data, design, None, None, settings, rule="projected", seed=seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            chosen = choose(study)
-        found, best = chosen["projected"].projection, chosen["minimum"]
-        assert found is not None
-        allowed = (found.sizes <= best.tau) | (found.cv_error <= best.cv_error)
-        share = PROJECTION.max_distance_share * found.reference
-        _, loose = choose_size(found.distance, share, allowed)
-        models = chosen_model(study, best), found.models[found.chosen], found.models[loose]
-        errors = [excess(one.coef) for one in models]
-        a, b, c = (
-            f"{error:>14.6f} ({one.support.size:>3})"
-            for error, one in zip(errors, models, strict=True)
-        )
-        ratios.append((errors[1] / errors[0], errors[2] / errors[0]))
-        shown = f"{a:>24}{b:>20}{ratios[-1][0]:>7.2f}{c:>20}{ratios[-1][1]:>7.2f}"
-        print(f"{n:>7}{p:>9}{r2:>6}  {kind:<10}{shown}", flush=True)
-    means, most = np.exp(np.mean(np.log(ratios), axis=0)), np.max(ratios, axis=0)
-    print(f"projected over minimum: geometric mean {means[0]:.3f}, largest {most[0]:.2f}")
+    print("excess error (columns), geometric means over draws; ratios are to the minimum's\n")
+    print(f"{'rows':>7}{'columns':>9}{'R²':>6}  {'kind':<10}{'draws':>6}{'minimum':>18}", end="")
+    print(f"{'projected':>18}{'ratio':>7}{'most':>6}{'one percent':>18}{'ratio':>8}")
+    every = list[np.ndarray]()
+    for (n, p, draws), signals in LONG.items():
+        for r2, kind in signals:
+            found = [excess_errors(n, p, r2, kind, seed) for seed in range(draws)]
+            errors = np.log([one for one, _ in found])
+            sizes = np.mean([two for _, two in found], axis=0)
+            ratios = errors[:, 1:] - errors[:, :1]
+            every.append(ratios.mean(axis=0))
+            a, b, c = (
+                f"{mean:>11.6f} ({size:>4.1f})"
+                for mean, size in zip(np.exp(errors.mean(axis=0)), sizes, strict=True)
+            )
+            near, far = np.exp(every[-1])
+            shown = f"{a}{b}{near:>7.2f}{np.exp(ratios[:, 0].max()):>6.2f}{c}{far:>8.2f}"
+            print(f"{n:>7}{p:>9}{r2:>6}  {kind:<10}{draws:>6}{shown}", flush=True)
+    means, most = np.exp(np.mean(every, axis=0)), np.exp(np.max(every, axis=0))
+    print(f"\nprojected over minimum: geometric mean {means[0]:.3f}, largest {most[0]:.2f}")
     print(f"one percent over minimum: geometric mean {means[1]:.3f}, largest {most[1]:.2f}")
 
 
@@ -484,10 +497,9 @@ def main() -> None:
     parser.add_argument("--time", action="store_true")
     parser.add_argument("--weights", action="store_true")
     parser.add_argument("--long", action="store_true")
-    parser.add_argument("--seeds", type=int, default=2)
     given = parser.parse_args()
     if given.long:
-        long_tables(given.seeds)
+        long_tables()
     elif given.table:
         found = read([Path(name) for name in given.names])
         summarise(found, given.base)

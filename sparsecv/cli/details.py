@@ -12,7 +12,7 @@ from rich.markup import escape
 from ..cv.results import CVResult, bounds_text, least
 from ..design.prepare import Prepared
 from ..selection.choice import Choice
-from ..selection.projection import PROJECTION, Projection
+from ..selection.projection import Projection
 from ..selection.rules import RULES
 from ..selection.sizes import changes
 from ..solvers.leaps.all_sizes import MAX_COLUMNS
@@ -204,8 +204,8 @@ def _print_projections(
     """
     t, distance = found.chosen, found.of_size(found.distance)
     share = distance / found.reference if found.reference > 0.0 else np.zeros(distance.size)
-    most = PROJECTION.max_distance_share
-    aim = f"the fewest features that stay within {100 * most:g} % of that"
+    most = found.max_share[t]
+    aim = f"the fewest features that stay within {100 * most:.2g} % of that"
     if share[t] > most:
         aim = "the size that comes closest"
     console.print(

@@ -183,6 +183,8 @@ def global_minimum(
 ) -> GlobalMinimum:
     """Find the least CV error h(γ, τ) over some τ and all γ from low to high, and prove it.
 
+    The proof is of h with the tie rule of :class:`GlobalMinimum`.
+
     Parameters
     ----------
     data : FoldData

@@ -23,7 +23,8 @@ class GlobalMinimum:
     upper, lower : float
         Its CV error, rounded up, and a lower bound on h(γ, τ) for every τ searched and every γ of
         the range. Where several supports of a fold are optimal at a γ, the lower bound holds for
-        each, except that of supports which tie at every γ the lexicographically first counts.
+        each, except that of supports which tie at every γ the lexicographically first counts: the
+        error by another way of breaking such ties may lie below the lower bound.
     low, high : float
         The range of γ.
     tolerance : float

@@ -60,6 +60,8 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         for rules that take a pair it then alternates between τ and γ
         (:func:`sparsecv.cv.alternating.alternate`). "global" finds the least CV error over every
         τ and all γ from 1e-4 to 1e4, with a proof (docs/global.md); "global:LO:HI" names the range.
+        Of supports of a fold that tie at every γ the lexicographically first is meant; breaking
+        such ties in another way can give an error outside the proved interval.
     method : str
         "exact" (trees that serve all τ at once), "search" (only the best τ, by Algorithm 1 of the
         first paper), "bounds" (its first phase), "grid" (one problem per fold and τ) or "auto".

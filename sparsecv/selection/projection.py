@@ -40,6 +40,10 @@ class ProjectionSettings(NamedTuple):
     # average's CV error, and on many rows at most a smaller share (:func:`max_distance_shares`).
     # The value is measured: experiments/selection/average_weights.py compares 0.3 %, 1 % and 3 %.
     max_distance_share: float = 0.01
+    # On n rows a size τ may be chosen whose distance is at most this number times τ/n. The value is
+    # measured: with 1 in its place two of eight simulated tables of 20,000 rows and 46 columns have
+    # 1.3 times the excess test error (``experiments/selection/projection.py --long``).
+    share_of_estimation: float = 0.5
     # The ridge weights γ⊥ of projections, in hundredths of the mean squared length of a column.
     # Powers of ten below them are added where models of smaller γ carry weight. Every size takes
     # the γ⊥ of its least held-out distance. Doubled, the values would shrink the projections more.
@@ -71,6 +75,8 @@ class Projection:
         The CV error of the average on the same rows, and its standard error.
     at : ndarray of int, shape (τ,)
         Position of the γ⊥ of least distance.
+    max_share : ndarray, shape (τ,)
+        The largest distance at which a size is close to the average, over ``reference``.
     chosen : int
         Position of the chosen size.
     models : list of FittedModel
@@ -88,6 +94,7 @@ class Projection:
     reference: float
     reference_std: float
     at: NDArray[np.intp]
+    max_share: Array
     chosen: int
     models: list[FittedModel] = field(repr=False)
     proved: bool
@@ -149,16 +156,17 @@ def max_distance_shares(sizes: NDArray[np.intp], n: int) -> Array:
     """The largest share of the average's CV error that a size's distance may be, shape (τ,).
 
     A model of τ coefficients that are estimated from n rows pays about τ/n of its error for the
-    estimation. A distance of τ/n costs as much once more, and a larger distance could hide effects
-    that n rows show clearly. The share is therefore τ/n where that is below
-    ``max_distance_share``, which is the case from n = 100 τ rows on.
+    estimation. A projection may lose half as much again; a larger distance could hide effects that
+    n rows show clearly. The share is therefore τ/2n where that is below ``max_distance_share``,
+    which is the case from n = 50 τ rows on.
 
     Examples
     --------
-    >>> max_distance_shares(np.array([1, 5, 30]), 2000).tolist()
+    >>> max_distance_shares(np.array([1, 5, 30]), 1000).tolist()
     [0.0005, 0.0025, 0.01]
     """
-    return np.minimum(PROJECTION.max_distance_share, sizes / n)
+    own = PROJECTION.share_of_estimation * sizes / n
+    return np.minimum(PROJECTION.max_distance_share, own)
 
 
 def choose_size(
@@ -200,9 +208,8 @@ def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Pr
     error, spread = mean_over_folds(np.stack(errors, axis=-1), data.fold_weight)
     reference, reference_std = study.average_error
     allowed = (sizes <= most[0]) | (error <= most[1])
-    at, chosen = choose_size(
-        distance, max_distance_shares(sizes, data.folds.n) * reference, allowed
-    )
+    share = max_distance_shares(sizes, data.folds.n)
+    at, chosen = choose_size(distance, share * reference, allowed)
     target = full.predicting(averaged_coefficients(full, result, weights))
     used, place = np.unique(at, return_inverse=True)
     with study.interruptible() as limits:
@@ -219,6 +226,5 @@ def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Pr
     ]
     proved = all(proofs) and all(model.proved for model in models)
     study.note_limit(proved)
-    return Projection(
-        sizes, gammas, distance, error, spread, reference, reference_std, at, chosen, models, proved
-    )
+    found = reference, reference_std, at, share, chosen, models, proved
+    return Projection(sizes, gammas, distance, error, spread, *found)

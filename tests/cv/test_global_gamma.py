@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from support.brute_force import Array
 
+from sparsecv import SparseRidgeCV
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.global_gamma import global_minimum
 from sparsecv.design.fold_data import FoldData, RowFolds
@@ -101,6 +102,22 @@ def test_the_interval_contains_the_least_error_of_an_enumeration(seed: int) -> N
     least = min(at_found, *(polished(h, grid) for h in surfaces.values()))
     assert found.lower <= least * (1.0 + 1e-9)
     assert least >= found.upper * (1.0 - 1e-4)
+
+
+def test_the_first_of_supports_that_tie_at_every_gamma_is_certified() -> None:
+    """With the columns in another order another support is the first, and h is another."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (8, 4)).astype(float), rng.integers(0, 3, 8).astype(float)
+    found = []
+    for columns in (X, X[:, ::-1]):
+        model = SparseRidgeCV(cv="loo", gammas="global", standardize=False).fit(columns, y)
+        found.append(model.minimum_)
+        data = RowFolds(columns, y, make_folds("loo", 8), True)
+        grid = np.append(np.geomspace(LOW, HIGH, 60), model.gamma_)
+        least = min(float(enumerated(data, size)(grid).min()) for size in range(1, 5))
+        assert model.minimum_.lower * (1.0 - 1e-9) <= least
+        assert least <= model.minimum_.upper * (1.0 + 1e-9)
+    assert found[1].upper < 0.95 * found[0].lower
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -237,10 +237,10 @@ def test_choice_of_the_size() -> None:
     assert choose_size(distance, 0.1, np.zeros((2, 4), dtype=bool))[1] == 3
 
 
-@pytest.mark.parametrize(("n", "r2", "seed"), [(6_000, 0.2, 0), (20_000, 0.2, 1), (8_000, 0.5, 2)])
-def test_many_rows_keep_effects_that_they_show(n: int, r2: float, seed: int) -> None:
+@pytest.mark.parametrize("seed", range(3))
+def test_many_rows_keep_effects_that_they_show(seed: int) -> None:
     """Known normal columns: the default's excess test error is near that of the least CV error."""
-    p, rng = 46, np.random.default_rng(seed)
+    n, p, r2, rng = 5_000, 46, 0.2, np.random.default_rng(seed)
     covariance = 0.5 ** np.abs(np.subtract.outer(np.arange(p), np.arange(p)))
     X = rng.standard_normal((n, p)) @ np.linalg.cholesky(covariance).T
     beta = np.zeros(p)
@@ -254,7 +254,8 @@ def test_many_rows_keep_effects_that_they_show(n: int, r2: float, seed: int) -> 
     model = SparseRidgeCV(repeats=2).fit(X, y)
     assert model.rule_ == "projected"
     least = model.choices_["minimum"]
-    single = SparseRidge(least.tau, least.gamma, time_limit=0.0).fit(X, y)
+    pair: Any = {"taus": [least.tau], "gammas": [least.gamma], "rule": "minimum"}
+    single = SparseRidgeCV(time_limit=0.0, **pair).fit(X, y)
     assert excess(model.coef_) <= 1.3 * excess(single.coef_)
 
 

@@ -338,7 +338,7 @@ SENTENCES: list[tuple[str, str, Callable[[], str]]] = [
     ),
     (
         PROJECTION,
-        "its error is .987 [.967, 1.008] and .990 [.980, 1.000] of the projection's.",
+        "its error is .987 [.967, 1.008] and .991 [.982, 1.001] of the projection's.",
         lambda: "\n".join(
             one
             for one in part("projection.txt", "over that of projected").splitlines()

@@ -56,8 +56,10 @@ class Case:
         self.folds = make_folds(cv, y.size, seed=0)
         self.refit = protocol.refit_intercept
         self.data = RowFolds.of(self.design, X, y, self.folds)
+        own = protocol.name == "honest" and not self.folds.all_rows
+        scale, self.fold_scale = ("none", protocol.scale) if own else (protocol.scale, "none")
         self.A, self.b, kept = standardised(
-            X, y, protocol=protocol.name, scale=protocol.scale, intercept=protocol.intercept
+            X, y, protocol=protocol.name, scale=scale, intercept=protocol.intercept
         )
         np.testing.assert_array_equal(kept, self.design.kept)
         self.gammas = np.array(gammas)
@@ -65,7 +67,9 @@ class Case:
         self.pairs = [self.folds.split(j) for j in range(self.folds.k)]
 
     def truth(self) -> Bracket:
-        return brute_force(self.A, self.b, self.pairs, self.gammas, self.taus, self.refit)
+        return brute_force(
+            self.A, self.b, self.pairs, self.gammas, self.taus, self.refit, self.fold_scale
+        )
 
     def run(self, method: str, **options: Any) -> CVResult:
         return cross_validate(self.data, self.gammas, self.taus, Settings(method, **options))
@@ -78,7 +82,9 @@ class Case:
                 for j, (train, test) in enumerate(self.pairs):
                     support = one.supports[one.choice[t, j]]
                     assert support.size == self.taus[t]
-                    A, b, H, target = in_fold(self.A, self.b, train, test, self.refit)
+                    A, b, H, target = in_fold(
+                        self.A, self.b, train, test, self.refit, self.fold_scale
+                    )
                     beta = ridge(A[:, support], b, one.gamma)
                     total += float(np.sum((target - H[:, support] @ beta) ** 2))
                 rows = self.folds.sizes.sum()

@@ -62,10 +62,23 @@ def standardised(
 
 
 def in_fold(
-    X: Array, y: Array, train: NDArray[np.intp], test: NDArray[np.intp], refit: bool
+    X: Array,
+    y: Array,
+    train: NDArray[np.intp],
+    test: NDArray[np.intp],
+    refit: bool,
+    scale: str = "none",
 ) -> tuple[Array, Array, Array, Array]:
-    """Training and held-out rows, about the training means where the intercept is refitted."""
+    """Training and held-out rows, about the training means where the intercept is refitted.
+
+    scale: How columns are divided by what the training rows say of them.
+    """
     A, b, H, t = X[train], y[train], X[test], y[test]
+    if scale != "none":
+        spread = np.sqrt(((A - A.mean(axis=0)) ** 2).sum(axis=0))
+        spread /= np.sqrt(train.size) if scale == "unit-variance" else 1.0
+        spread[np.ptp(A, axis=0) == 0] = 1.0
+        A, H = A / spread, H / spread
     if refit:
         mean, level = A.mean(axis=0), float(b.mean())
         same = np.ptp(A, axis=0) == 0
@@ -84,12 +97,13 @@ def fold_errors(
     gammas: Sequence[float] | Array,
     taus: Sequence[int] | NDArray[np.intp],
     refit: bool,
+    scale: str = "none",
 ) -> tuple[Array, Array]:
     """Least and greatest held-out squared error over tied supports, shape (γ, τ, fold)."""
     low = np.empty((len(gammas), len(taus), len(pairs)))
     high = np.empty_like(low)
     for j, (train, test) in enumerate(pairs):
-        A, b, H, t = in_fold(X, y, train, test, refit)
+        A, b, H, t = in_fold(X, y, train, test, refit, scale)
         for g, gamma in enumerate(gammas):
             for i, tau in enumerate(taus):
                 size = enumerate_size(Data(A, b, float(gamma)), int(tau))
@@ -107,12 +121,12 @@ def fold_errors(
     return low, high
 
 
-def conditioning(X: Array, y: Array, pairs: Pairs, gamma: float, refit: bool) -> float:
+def conditioning(X: Array, y: Array, pairs: Pairs, gamma: float, refit: bool, scale: str) -> float:
     """Largest condition number of G + γ/2 I over the folds."""
     worst = 1.0
     top = float(np.linalg.norm(X, 2)) ** 2
     for train, test in pairs:
-        A = in_fold(X, y, train, test, refit)[0]
+        A = in_fold(X, y, train, test, refit, scale)[0]
         values = np.zeros(X.shape[1])
         found = np.linalg.svd(A, compute_uv=False) ** 2
         values[: found.size] = found
@@ -127,11 +141,12 @@ def brute_force(
     gammas: Sequence[float] | Array,
     taus: Sequence[int] | NDArray[np.intp],
     refit: bool,
+    scale: str = "none",
 ) -> Bracket:
     """h(γ, τ) of solved columns X and response y."""
     rows = sum(test.size for _, test in pairs)
-    low, high = fold_errors(X, y, pairs, gammas, taus, refit)
-    slack = [16 * EPS * conditioning(X, y, pairs, float(g), refit) for g in gammas]
+    low, high = fold_errors(X, y, pairs, gammas, taus, refit, scale)
+    slack = [16 * EPS * conditioning(X, y, pairs, float(g), refit, scale) for g in gammas]
     return Bracket(
         low.sum(axis=2) / rows,
         high.sum(axis=2) / rows,

@@ -83,7 +83,7 @@ def fit(
         settings.check_constraints(constraints)
         checked_taus([tau], ready.problem.p, constraints)
         shared.announce_limit(constraints.n_units, settings.time_limit)
-        limit = settings.longest(constraints.n_units)
+        limit = settings.longest
         most = "" if limit is None else f", at most {limit:g} s"
         bar(f"proving the best {tau} of {asks.selectable(ready.design)}{most}", 0, 1)
         problem = ready.problem.replace(gamma=gamma, tau=tau)

@@ -154,10 +154,13 @@ def alternation(
     """
     if iterations < 1:
         raise InputError(f"alternating minimisation needs at least 1 iteration; got {iterations}")
-    search = _Alternation(surface, iterations)
+
+    def visits() -> tuple[_Alternation, str]:
+        search = _Alternation(surface, iterations)
+        return search, search.run(start)
+
     with surface:
-        ended = search.run(start)
-        surface.prove()
+        search, ended = surface.settle(visits)
     surface.order.sort()
     return replace(surface.result(), trace=search.trace, ended=ended, edge=search.edge)
 
@@ -182,7 +185,7 @@ class _Alternation:
         trees = self.surface.data.n_units <= TREE_ONLY
         if start is None:
             self.edge = visit_default_grid(self.surface)
-            self.errors = {g: self.surface.cv_error(g) for g in self.surface.rows}
+            self.errors = {g: self.surface.cv_error(g) for g in self.surface.order}
             starts = self._minima()[: ALTERNATION.max_starts if trees else 1]
         else:
             starts = [float(start)]

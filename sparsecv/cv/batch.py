@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..solvers.core.limits import Limits
-from ..solvers.leaps.all_sizes import TREE_ONLY
 from .ledger import Ledger
 from .progress import Report
 from .settings import Settings
@@ -38,20 +37,20 @@ class Batch(NamedTuple):
 class Strategy:
     """How a surface is found; this class searches trees that answer every τ at once.
 
-    Up to 45 columns the estimates come from such trees already, and are exact; beyond 45 columns,
-    proofs follow the estimates.
+    Up to 45 columns the estimates come from such trees already, and are exact where a tree is
+    small. Proofs of the rest follow the estimates.
 
-    solver: How supports are found for the estimates: "auto" by trees up to 45 columns, "heuristic"
-        without a proof.
+    solver: How supports are found for the estimates, as :func:`~sparsecv.solvers.paths.support_path`
+        takes it: "estimate" by small trees up to 45 columns, "heuristic" without a proof.
     gamma_by_gamma: Whether :meth:`solve_at` follows the estimates of every γ.
     proves: Whether proofs of the whole surface follow.
     """
 
-    solver = "auto"
+    solver = "estimate"
     gamma_by_gamma = False
 
     def __init__(self, settings: Settings, p: int) -> None:
-        self.settings, self.proves = settings, not self.gamma_by_gamma and p > TREE_ONLY
+        self.settings, self.proves = settings, not self.gamma_by_gamma
 
     def solve_at(self, ledger: Ledger, g: int, limits: Limits, report: Report) -> Iterator[Batch]:
         """Solve the problems at the γ of row g, once every problem of the row has an answer.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..solvers.core.limits import Limits, StopFlag
 from ..solvers.core.result import Status
 from ..solvers.core.threads import cached, one_blas_thread
 from ..solvers.executor import run_units
+from ..solvers.leaps.all_sizes import TREE_ONLY
 from .batch import Batch, Strategy
 from .checkpoint import Checkpoint
 from .estimate import MANY_FOLDS, estimate_folds, estimate_models
@@ -29,6 +30,8 @@ from .results import Array, CVResult
 from .settings import Settings, checked_gammas, checked_taus
 from .tau_search import Search
 
+# Smaller γ, 0 too, count as this γ where the nearest of two γ is looked for.
+MIN_GAMMA = 1e-12
 # The intervals of one fold at one γ, for all τ at once, count as min(n, p) p² floating-point
 # operations, with n rows and p columns. Where that is less than this number, which takes a
 # twentieth of a second, folds without an interval get one even after the time limit; else they stay
@@ -131,7 +134,8 @@ class Surface:
         self.checkpoint, self._models = checkpoint, models
         self.report: Report = (lambda *_: None) if progress is None else progress
         self._clock = Limits()
-        seconds, self._proving = self.settings.seconds(data.n_units)
+        seconds, self._proving = self.settings.seconds
+        self.few = data.n_units <= TREE_ONLY
         self._only_estimates = only_estimates or seconds == 0.0
         # A time limit of 0 asks for estimates, which then take as long as they need.
         self._unlimited_estimates = seconds == 0.0
@@ -157,7 +161,7 @@ class Surface:
             raise InputError(str(error)) from error
 
     @cached
-    def _proofs(self) -> Limits:
+    def proofs(self) -> Limits:
         """The time for proofs; its clock starts at the first use of this property.
 
         So the time that estimates take is not taken from the proofs where the time limit is "auto".
@@ -170,9 +174,10 @@ class Surface:
         return self.limits.reached(0) is not None
 
     def visit(self, gammas: Sequence[float] | Array) -> None:
-        """Evaluate h at some γ: exactly up to 45 columns where the limits suffice, else estimates.
+        """Estimate h at some γ; up to 45 columns the estimates are exact where trees are small.
 
-        A γ that was visited before costs nothing.
+        A γ that was visited before costs nothing. Where the visited γ that is nearest to a γ has
+        been left open by trees, no tree is tried before the estimates.
         """
         ledger, asked = self.ledger, checked_gammas(gammas).tolist()
         self.order += asked
@@ -184,13 +189,10 @@ class Surface:
             if self.checkpoint is not None:
                 self.checkpoint.load(ledger, g)
         left = [g for g in rows if not ledger.complete(g)]
-        limits = Limits(None, None, self._stop) if self._unlimited_estimates else self.limits
-        how = "heuristic" if self._only_estimates else self.strategy.solver, limits
+        hard = left if self._only_estimates else [g for g in left if self._nearest_is_open(g)]
         try:
-            if left:
-                report, jobs = self._timed_report, self.settings.n_jobs
-                small = estimate_models(ledger, left, *how, jobs, report)
-                self._run(estimate_folds(ledger, left, small, *how, report), left)
+            self._estimate([g for g in left if g not in hard], self.strategy.solver)
+            self._estimate(hard, "heuristic")
         except KeyboardInterrupt:  # A γ at which every fold has an answer is a result.
             self.rows |= {ledger.gammas[g]: g for g in rows if ledger.answered(g)}
             raise
@@ -200,20 +202,64 @@ class Surface:
                 ledger.note_limit(g, Status.TIME_LIMIT if self.spent else Status.UNPROVED)
         for i, g in enumerate(rows if self.strategy.gamma_by_gamma else []):
             if not ledger.complete(g):
-                limits = self._proofs.share(len(rows) - i)
+                limits = self.proofs.share(len(rows) - i)
                 self._run(self.strategy.solve_at(ledger, g, limits, self._timed_report), [g])
             self._save([g])
 
+    def _estimate(self, rows: list[int], solver: str) -> None:
+        """Give every problem an answer at the γ of some rows of the ledger."""
+        if not rows:
+            return
+        limits = Limits(None, None, self._stop) if self._unlimited_estimates else self.limits
+        how, report = (solver, limits), self._timed_report
+        small = estimate_models(self.ledger, rows, *how, self.settings.n_jobs, report)
+        self._run(estimate_folds(self.ledger, rows, small, *how, report), rows)
+
+    def _nearest_is_open(self, g: int) -> bool:
+        """Whether, up to 45 columns, trees have left the visited γ nearest to that of row g open."""
+        if not self.few or not self.rows:
+            return False
+        logs = np.log(np.maximum(list(self.rows), MIN_GAMMA))
+        away = np.abs(logs - np.log(max(self.ledger.gammas[g], MIN_GAMMA)))
+        return not self.ledger.proved(list(self.rows.values())[int(away.argmin())])
+
+    def settle(self, visits: Callable[[], Any]) -> Any:
+        """Visit γ that depend on errors, and prove; where that changes what is known, visit again.
+
+        Up to 45 columns, where everything has been proved, the γ that are visited in the end are
+        those that exact errors lead to.
+
+        visits: A function that visits γ, and that may be called again.
+        Returns: What the last call of ``visits`` returned.
+        """
+        while True:
+            self.order = []
+            found, unproved = visits(), not self._complete
+            self.prove()
+            if not (self.few and unproved and self._complete):
+                return found
+
+    @property
+    def _complete(self) -> bool:
+        """Whether everything at the γ asked for is proved."""
+        return all(self.ledger.complete(g) for g in self._asked_rows())
+
+    def _asked_rows(self) -> list[int]:
+        """The rows of the ledger of the γ asked for."""
+        return [self.rows[gamma] for gamma in dict.fromkeys(self.order)]
+
     def prove(self) -> None:
-        """Prove beyond 45 columns what the settings ask for; give all other folds intervals."""
-        rows, many = list(self.rows.values()), self.data.folds.k >= MANY_FOLDS
+        """Prove what the settings ask for; give all other folds intervals."""
+        rows, many = self._asked_rows(), self.data.folds.k >= MANY_FOLDS
+        if self.few and self._complete:
+            return
         # Where folds are many, a shared tree proves them sooner than every fold has an interval.
-        trees_first = self.strategy.proves and many and self._cheap_intervals
+        trees_first = self.strategy.proves and (self.few or many) and self._cheap_intervals
         if not trees_first:
             self._bracket(rows)
         if not self.strategy.proves or (self._only_estimates and not self._unlimited_estimates):
             return
-        prover = Prover(self.ledger, rows, self._proofs, self.settings, self.report, self._save)
+        prover = Prover(self.ledger, rows, self.proofs, self.settings, self.report, self._save)
         self._prover = prover
         try:
             self._run(prover.batches(), rows)

@@ -1,6 +1,6 @@
-"""Answers at every γ and τ of all problems: exact up to 45 columns, good supports beyond.
+"""Answers at every γ and τ of all problems: exact where a small tree proves them, up to 45 columns.
 
-A unit of work gets the training rows of one fold, all γ and all sizes. A fold's answer without a
+All other answers are good supports. A unit of work gets the training rows of one fold, all γ and all sizes. A fold's answer without a
 proof comes from its unit alone, and so depends on the fold's training rows alone. For leave-one-out
 up to 45 columns, blocks of folds share a tree, at one γ after the other; folds that such a tree
 does not prove are answered by units of their own, too. Units are functions whose arguments can be
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..design.design import Array
 from ..design.fold_data import FoldData, RowFolds
 from ..solvers.core.limits import Limits
+from ..solvers.core.result import Status
 from ..solvers.executor import workers
 from ..solvers.leaps.all_sizes import TREE_ONLY
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted
@@ -31,6 +32,9 @@ from .progress import Report
 # up, at every γ. Doubled, there would be half as many trees, which visit fewer nodes in total, but
 # every node takes longer (measured).
 FOLDS_PER_TREE = 512
+# A tree that folds share has at most this many nodes, which take seconds: a choice. The folds that it
+# leaves open have estimates, and are proved one by one in the time for proofs.
+MAX_NODES_OF_SHARED_TREE = 2_000_000
 # From this number of folds on, estimates beyond 45 columns search no tree for any fold. The proofs
 # beyond 45 columns divide at the same number: from here on, folds that hold out few rows share a
 # tree (prove), which is searched before cheap intervals are computed (engine); below it, up to 200
@@ -88,55 +92,69 @@ def estimate_models(
 ) -> list[int]:
     """Give the problem of all rows an answer at every γ and τ, unless the ledger has answers.
 
-    Returns: The rows of the ledger at whose γ a single tree of all rows was searched to its end.
+    Returns: The rows of the ledger at whose γ a single tree has proved the models of all rows.
     """
     data, k, clock = ledger.data, ledger.k, Limits()
     missing = [g for g in rows if not np.isfinite(ledger.objective[g, :, k]).all()]
     if not missing:
         return rows
     report("the models of all rows", 0, 1)
-    deleted = solver == "auto" and shares_a_tree(data)
+    deleted = solver != "heuristic" and shares_a_tree(data)
     share = limits.share(3.0 if deleted else k / workers(n_jobs) + 1.0)
     at = [ledger.gammas[g] for g in missing]
     whole = support_path(data.full(), at, ledger.taus, solver=solver, limits=share)
     for i, g in enumerate(missing):
         ledger.take_path(g, k, whole, i)
     ledger.seconds[missing] += clock.elapsed() / len(missing)
-    large = {g for i, g in enumerate(missing) if whole.n_trees[i] > 1 or i in whole.unfinished}
-    return [g for g in rows if g not in large]
+    large = {g for i, g in enumerate(missing) if whole.n_trees[i] > 1}
+    return [g for g in rows if g not in large and ledger.exact[g, :, k].all()]
 
 
 def estimate_folds(
     ledger: Ledger, rows: list[int], small: list[int], solver: str, limits: Limits, report: Report
 ) -> Iterator[Batch]:
-    """Batches that give every fold an answer at every γ and τ, exact up to 45 columns.
+    """Batches that give every fold an answer at every γ and τ.
 
     rows: Rows of the ledger; answers that are exact already are kept.
     small: What :func:`estimate_models` returned: at other γ a tree for all folds would not end.
-    solver: With "heuristic" answers are good supports and nothing is proved; else "auto".
+    solver: With "heuristic" answers are good supports and nothing is proved; else "estimate".
     """
-    data, taus, k = ledger.data, ledger.taus, ledger.k
-    shared = small if solver == "auto" and shares_a_tree(data) else []
+    data, k = ledger.data, ledger.k
+    shared = small if solver != "heuristic" and shares_a_tree(data) else []
     for done, g in enumerate(shared):
         report(f"every row left out at γ = {ledger.gammas[g]:.4g}", done, len(shared))
-        yield _deleted_rows(ledger, g, limits.share(float(len(rows) - done)))
+        within = limits.share(float(len(rows) - done)).within(nodes=MAX_NODES_OF_SHARED_TREE)
+        yield _deleted_rows(ledger, g, within)
     rest = [g for g in rows if not ledger.proved(g)]
-    folds = np.flatnonzero(~ledger.exact[rest, :, :k].all(axis=(0, 1))).tolist()
-    if data.n_units > TREE_ONLY and k >= MANY_FOLDS:
-        solver = "heuristic"
-    gammas = np.array([ledger.gammas[g] for g in rest])
+    if data.n_units > TREE_ONLY:
+        yield from _own_rows(
+            ledger, rest, "heuristic" if k >= MANY_FOLDS else solver, limits, report
+        )
+        return
+    hard = [g for g in rest if g not in small or ledger.status[g] is Status.NODE_LIMIT]
+    yield from _own_rows(ledger, [g for g in rest if g not in hard], solver, limits, report)
+    yield from _own_rows(ledger, hard, "heuristic", limits, report)
+
+
+def _own_rows(
+    ledger: Ledger, rows: list[int], solver: str, limits: Limits, report: Report
+) -> Iterator[Batch]:
+    """The batch that gives the open folds of some rows of the ledger answers from their own rows."""
+    data, taus = ledger.data, ledger.taus
+    folds = np.flatnonzero(~ledger.exact[rows, :, : ledger.k].all(axis=(0, 1))).tolist()
 
     def enter(index: int, found: tuple[SupportPath, Array]) -> None:
-        for i, g in enumerate(rest):
+        for i, g in enumerate(rows):
             ledger.take_path(g, folds[index], found[0], i, found[1][i])
 
     if folds:
+        gammas = np.array([ledger.gammas[g] for g in rows])
         tasks = [(j, gammas, taus, solver) for j in folds]
 
         def report_done(done: int) -> None:
             report("folds", done, len(folds))
 
-        yield Batch(rest, fold_unit, data, tasks, enter, limits.share, report_done, keep=True)
+        yield Batch(rows, fold_unit, data, tasks, enter, limits.share, report_done, keep=True)
 
 
 def _deleted_rows(ledger: Ledger, g: int, limits: Limits) -> Batch:

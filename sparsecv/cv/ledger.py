@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..design.fold_data import FoldData, RowFolds
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status, worst
-from ..solvers.leaps.all_sizes import attained_margin
+from ..solvers.leaps.all_sizes import BestSubsets, attained_margin
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
 from ..solvers.leaps.open_nodes import OpenNode, prediction_ranges
 from ..solvers.ridge_fits import SupportPath, known_path
@@ -72,6 +72,7 @@ class Ledger:
     n_mio, n_nodes, seconds: Mixed-integer problems, nodes and seconds so far, shape (γ,).
     status, history: For every γ the worst limit that was reached, and the steps of Algorithm 1.
     supports: Every distinct support, in the order of its first use.
+    imprecise: Rows and problems whose search has ended, and whose supports rounding leaves unproved.
     """
 
     objective: Array
@@ -100,6 +101,7 @@ class Ledger:
         self.history: list[list[list[float]]] = []
         self.supports: list[Support] = []
         self._numbers: dict[bytes, int] = {}
+        self.imprecise: set[tuple[int, int]] = set()
         for name, nothing in _CELL.items():
             setattr(self, name, np.full((0, taus.size, self.k + 1), nothing))
         for name, nothing in _COUNT.items():
@@ -167,7 +169,9 @@ class Ledger:
         """
         number = np.array([self.number(support) for support in path.at(i)])
         error = np.broadcast_to(error, number.shape)
-        unproved = ~self.exact[g, :, j]
+        unproved, tree = ~self.exact[g, :, j], path.unfinished.get(i)
+        if tree is not None and tree.status is Status.PRECISION:
+            self.imprecise.add((g, j))
         for name, values in zip(_ANSWER, (path.objective[i], error, number), strict=True):
             getattr(self, name)[g, unproved, j] = values[unproved]
         if j == self.k:
@@ -181,9 +185,34 @@ class Ledger:
         self.n_mio[g] += path.n_trees[i]
         self.note_limit(g, path.status)
         self.prove(g, np.flatnonzero(path.proved[i]), j)
-        tree = path.unfinished.get(i)
         if tree is not None:
             self.bracket(g, j, tree.open_nodes)
+
+    def take_sizes(self, g: int, j: int, found: BestSubsets) -> None:
+        """Enter what a tree of problem j has found at every τ, at the γ of row g.
+
+        Sizes that the tree has proved become exact, and their supports are the answers: of supports
+        that tie up to rounding the first one. The answers of other sizes stay.
+        """
+        self.n_nodes[g] += found.n_nodes
+        if found.status is Status.PRECISION:
+            self.imprecise.add((g, j))
+        number = np.zeros(self.choice[g].shape, dtype=np.intp)
+        number[:, j] = [self.number(support) for support in found.supports]
+        proved = np.zeros(number.shape, dtype=bool)
+        proved[:, j] = found.proved & ~self.exact[g, :, j]
+        self._answer(g, proved, number)
+        self.exact[g, :, j] |= found.proved
+        if j == self.k:
+            bound = np.minimum(found.lower_bound, self.objective[g, :, j])
+            self.bound[g, :, j] = np.maximum(self.bound[g, :, j], bound)
+            return
+        self.searched[g, :, j] = True
+        self.n_mio[g] += found.n_trees
+        self.lower[g][proved] = self.upper[g][proved] = self.error[g][proved]
+        for t in np.flatnonzero(~self.exact[g, :, j]).tolist():
+            self.offer(g, t, j, found.supports[t])
+        self.bracket(g, j, found.open_nodes)
 
     def take_rows(
         self, g: int, folds: NDArray[np.intp], found: DeletedRowSubsets, weight: Array

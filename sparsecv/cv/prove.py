@@ -1,4 +1,7 @@
-"""Proofs beyond 45 columns: cells (γ, τ) in the order in which they matter for the choice.
+"""Proofs of what estimates leave open: cells (γ, τ) in the order in which they matter for the choice.
+
+Up to 45 columns a tree proves all τ of a problem, and everything is to be proved, one γ after the
+other. The rest of this text describes the proofs beyond 45 columns.
 
 The idea of Algorithm 1 is applied to the whole surface. The cell of least estimate comes first, and
 then every cell whose lower bound is below that estimate, in increasing order of the estimates. No
@@ -22,10 +25,11 @@ from numpy.typing import NDArray
 from ..design.fold_data import FoldData
 from ..solvers.api import best_support
 from ..solvers.branching.single import branch_and_bound
+from ..solvers.branching.size_sweep import solve_sizes
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status
-from ..solvers.leaps.all_sizes import MAX_COLUMNS, BestSubsets, best_subsets
+from ..solvers.leaps.all_sizes import MAX_COLUMNS, TREE_ONLY, BestSubsets, best_subsets
 from ..solvers.relaxation.diagonal import shared_diagonal
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import GramForm, wants_gram
@@ -73,6 +77,9 @@ class ProofSettings(NamedTuple):
     # Within a cell, progress is reported after this many seconds without a report; twice the
     # seconds would report half as often.
     report_seconds: float = 0.5
+    # Up to 45 columns every tree gets this many seconds in the first round: a choice. Later rounds
+    # begin the tree anew.
+    first_tree_seconds: float = 0.5
     # A tree for all sizes of a fold is first tried once the proofs have taken this many seconds.
     # Twice the seconds would let easy tables wait twice as long for trees that prove everything.
     first_trial_seconds: float = 0.1
@@ -178,19 +185,22 @@ def prove_sizes(
     gamma: float,
     taus: NDArray[np.intp],
     starts: Sequence[NDArray[np.intp]],
-    most_nodes: int,
+    most_nodes: int | None,
     limits: Limits,
 ) -> BestSubsets | None:
     """The unit of problem j at one γ: a tree for all sizes; None where the time is up.
 
     starts: The best known support for every τ.
-    most_nodes: The tree ends after this many nodes.
+    most_nodes: The tree ends after this many nodes. With None sizes are also tried alone.
     """
     if limits.reached(0) is not None:
         return None
     problem = folds.data.full() if j == folds.data.folds.k else folds.data.training(j)
+    at = problem.replace(gamma=gamma)
+    if most_nodes is None:
+        return solve_sizes(at, sizes=taus, warm_starts=starts, limits=limits)
     limits = limits.within(nodes=most_nodes)
-    return best_subsets(problem.replace(gamma=gamma), sizes=taus, warm_starts=starts, limits=limits)
+    return best_subsets(at, sizes=taus, warm_starts=starts, limits=limits)
 
 
 class Prover:
@@ -213,6 +223,7 @@ class Prover:
         self.ledger, self.rows, self.limits = ledger, np.array(rows, dtype=np.intp), limits
         self.everything, self.n_jobs = settings.prove == "all", settings.n_jobs
         self.report, self.save, self.k = report, save, ledger.k
+        self.few = ledger.data.n_units <= TREE_ONLY
         self.beyond_precision = np.zeros((len(ledger.gammas), ledger.taus.size), dtype=bool)
         self._trees: dict[int, SharedTree | None] = {}
         self._forms = FoldForms(ledger.data)
@@ -230,6 +241,9 @@ class Prover:
     def batches(self) -> Iterator[Batch]:
         """Batches of units until the choice, or everything, is proved, or the time is up."""
         ledger, k = self.ledger, self.k
+        if self.few:
+            yield from self._every_size()
+            return
         ledger.share_bounds()
         for g, t in itertools.product(self.rows.tolist(), range(ledger.taus.size)):
             ledger.narrow_by_objective(g, t)
@@ -258,6 +272,45 @@ class Prover:
             seconds *= PROOFS.round_growth
         for g, _ in self._open_cells():
             ledger.note_limit(g, self.limits.reached(0) or Status.PRECISION)
+
+    def _every_size(self) -> Iterator[Batch]:
+        """Batches of trees for all sizes of every problem, at one γ after the other.
+
+        The γ whose τ can have the least error come first, in the order of their least estimates.
+        Where a tree takes longer than the round allows, γ that are smaller wait for the next round:
+        there, more columns than rows interpolate, and trees grow larger.
+        """
+        ledger, seconds = self.ledger, PROOFS.first_tree_seconds
+        while self.limits.reached(0) is None and (rows := self._open_rows()):
+            hard = -1.0
+            for g in rows:
+                if ledger.gammas[g] > hard and self.limits.reached(0) is None:
+                    statuses: list[Status] = []
+                    problems = self._open_problems(g)
+                    self._report_cell(g, 0, f"all sizes of {len(problems)} folds")
+                    yield self._all_sizes(g, problems, None, statuses, seconds)
+                    if set(statuses) - {Status.OPTIMAL, Status.PRECISION}:
+                        hard = max(hard, ledger.gammas[g])
+            seconds *= PROOFS.round_growth
+        for g in self.rows.tolist():
+            if not ledger.exact[g].all():
+                open_now = self._open_problems(g)
+                reached = self.limits.reached(0) if open_now else None
+                ledger.note_limit(g, reached or Status.PRECISION)
+
+    def _open_problems(self, g: int) -> list[int]:
+        """The problems at the γ of row g that a longer search may prove."""
+        left = np.flatnonzero(~self.ledger.exact[g].all(axis=0)).tolist()
+        return [j for j in left if (g, j) not in self.ledger.imprecise]
+
+    def _open_rows(self) -> list[int]:
+        """The rows with open problems, in the order in which they matter for the choice."""
+        ledger, rows = self.ledger, self.rows
+        error, lower = ledger.sums("error")[rows], ledger.sums("lower")[rows]
+        least = error.min()
+        matters = ((lower < least) & ~ledger.exact[rows, :, : self.k].all(axis=2)).any(axis=1)
+        order = np.lexsort((error.min(axis=1), ~matters))
+        return [g for g in rows[order].tolist() if self._open_problems(g)]
 
     def prove_model(self, g: int, t: int) -> None:
         """Prove the model of all rows at the cell (g, t) in all the time that is left."""
@@ -344,18 +397,28 @@ class Prover:
             yield self._all_sizes(g, [self.k], 4 * nodes, [])
 
     def _all_sizes(
-        self, g: int, problems: list[int], most_nodes: int, statuses: list[Status]
+        self,
+        g: int,
+        problems: list[int],
+        most_nodes: int | None,
+        statuses: list[Status],
+        seconds: float | None = None,
     ) -> Batch:
         """The batch of a tree for all sizes for each of some problems at the γ of row g.
 
-        statuses: Takes OPTIMAL for every tree that ended, else NODE_LIMIT.
+        statuses: Takes OPTIMAL for every tree that has proved all sizes, else why it has not.
+        seconds: Each tree ends after these seconds.
         """
         ledger = self.ledger
 
         def enter(index: int, found: BestSubsets | None) -> None:
             j, ended = problems[index], found is not None and bool(found.proved.all())
-            statuses.append(Status.OPTIMAL if ended else Status.NODE_LIMIT)
+            reached = Status.TIME_LIMIT if found is None else found.status
+            statuses.append(Status.OPTIMAL if ended else reached)
             if found is None:
+                return
+            if self.few:
+                ledger.take_sizes(g, j, found)
                 return
             ledger.n_nodes[g] += found.n_nodes
             proofs = found.supports, found.objective, found.lower_bound, found.proved
@@ -371,7 +434,7 @@ class Prover:
             choice = ledger.choice if j == self.k else ledger.best_choice
             starts = [ledger.supports[c] for c in choice[g, :, j]]
             tasks.append((j, ledger.gammas[g], ledger.taus, starts, most_nodes))
-        allot = self._until_one_fails(statuses, None)
+        allot = self._until_one_fails(statuses, seconds)
         return Batch([g], prove_sizes, self._forms, tasks, enter, allot, keep=True)
 
     def _until_one_fails(
@@ -382,7 +445,8 @@ class Prover:
         A single open fold keeps h at a cell unproved, so the seconds of the other folds would be
         better spent on other cells.
         """
-        return lambda _: self.limits.within(0.0 if set(statuses) - {Status.OPTIMAL} else seconds)
+        done = {Status.OPTIMAL, Status.PRECISION}
+        return lambda _: self.limits.within(0.0 if set(statuses) - done else seconds)
 
     def _prove(self, g: int, t: int, seconds: float) -> Generator[Batch, None, bool]:
         """Batches of the folds of one cell, each with a limit of some seconds.

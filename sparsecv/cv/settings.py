@@ -13,17 +13,16 @@ from ..design.design import Array
 from ..errors import InputError
 from ..solvers.api import checked_backend
 from ..solvers.core.constraints import Constraints
-from ..solvers.leaps.all_sizes import MAX_COLUMNS, TREE_ONLY
+from ..solvers.leaps.all_sizes import MAX_COLUMNS
 
 METHODS = ("auto", "exact", "grid", "search", "bounds")
 BOUNDS = ("best", "paper", "paper-exact")
 PROVE = ("choice", "all")
 CHOICES = {"method": METHODS, "bounds": BOUNDS, "prove": PROVE}
-# Beyond 45 columns, proofs end after this many seconds where the time limit is "auto"; what is not
-# proved by then stays estimated. The seconds are for all γ, τ and folds of one surface together,
-# and begin with its first proof; those of the fits of a nested cross-validation are divided among
-# the outer folds. The command line names the seconds in the plan of a run. Doubled, the seconds
-# would double the time that such runs take for proofs.
+# Proofs end after this many seconds where the time limit is "auto"; what is not proved by then stays
+# estimated. The seconds are for all γ, τ and folds together, and begin with the first proof that
+# estimates leave open; those of the fits of a nested cross-validation are divided among the outer
+# folds. The command line names the seconds in the plan of a run. The number is a choice.
 PROVING_SECONDS = 60.0
 
 
@@ -42,8 +41,8 @@ class Settings:
         exact, or grid where an outside solver is asked for.
     backend: Solver of single problems (grid and search); exact has trees of its own.
     time_limit: Seconds for everything, compiling not counted; what is not proved by then is
-        estimated and bracketed. 0 proves nothing. "auto": none up to 45 columns, beyond 60 s of
-        proving once the estimates are there.
+        estimated and bracketed. 0 proves nothing. "auto": 60 s of proving once the estimates are
+        there. None: no limit.
     n_jobs: Threads, as in joblib.
     tol: Relative tolerance (UB − LB)/UB of the least CV error. A search ends at each γ once the gap
         is at most this number, 0.01 where it is None; the search of a range of γ ends at 1e-4 where
@@ -55,8 +54,8 @@ class Settings:
         folds; a search ends there, though the model of all rows may take one more. Doubled, a run
         may solve twice as many.
     prove: Beyond 45 columns: "choice" proves what the least error needs, "all" every h(γ, τ).
-    proving: Seconds of proving beyond 45 columns where ``time_limit`` is "auto", in total over γ, τ
-        and folds; see PROVING_SECONDS. Doubled, such proofs may take twice the time.
+    proving: Seconds of proving where ``time_limit`` is "auto", in total over γ, τ and folds; see
+        PROVING_SECONDS.
     """
 
     method: str = "auto"
@@ -92,15 +91,17 @@ class Settings:
         if most is not None and not (isinstance(most, Integral) and most >= 0):
             raise InputError(f"mio_limit must be a whole number >= 0; got {most!r}")
 
-    def seconds(self, p: int) -> tuple[float | None, float | None]:
-        """Seconds for everything, and seconds of proving, with p columns; None: no limit."""
+    @property
+    def seconds(self) -> tuple[float | None, float | None]:
+        """Seconds for everything, and seconds of proving; None: no limit."""
         if self.time_limit == "auto":
-            return None, None if p <= TREE_ONLY else self.proving
+            return None, self.proving
         return (None if self.time_limit is None else float(self.time_limit)), None
 
-    def longest(self, p: int) -> float | None:
+    @property
+    def longest(self) -> float | None:
         """Seconds for a search after which nothing else is proved; None: no limit."""
-        everything, proving = self.seconds(p)
+        everything, proving = self.seconds
         return everything if proving is None else proving
 
     def check_constraints(self, constraints: Constraints) -> None:

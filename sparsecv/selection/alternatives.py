@@ -96,7 +96,7 @@ def alternatives(study: Study, sizes: SizeModels, n: int) -> dict[str, Any]:
     full, p = study.data.full(), study.data.p
     others = study.surface.by_gamma[0].supports  # the supports of all folds, γ and sizes
     study.progress_of("")(f"the {n} best subsets of each size", 0, 1)
-    ranked = ranked_by_size(full, study.design, sizes, n, study.settings.longest(p), others)
+    ranked = ranked_by_size(full, study.design, sizes, n, study.settings.longest, others)
     rows = [(float(g), one.supports) for g, one in zip(sizes.gamma, ranked, strict=True)]
     tasks = [(j,) for j in range(study.data.folds.k)]
     sums = study.run("other subsets", fold_errors, (study.data, rows), tasks)

@@ -121,7 +121,7 @@ class Study:
         self._n_after = 2.0 if self.averages else 0.0
         self.folder = checkpoint
         self._report: Report = progress or (lambda *_: None)
-        self.limits = Limits(settings.seconds(data.n_units)[0])
+        self.limits = Limits(settings.seconds[0])
         self.n_nodes = 0  # Nodes of all surfaces so far.
         # The γ that were read from a checkpoint, once for every partition.
         self.reused: list[float] = []

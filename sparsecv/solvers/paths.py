@@ -39,10 +39,15 @@ from .supports.path import SupportGrower
 from .supports.rounding import largest, pad_support, stacked
 from .supports.unit_steps import UnitSteps
 
-SOLVERS = ("auto", "exact", "heuristic", "rounding")
+SOLVERS = ("auto", "estimate", "exact", "heuristic", "rounding")
 # Seconds for swaps at the first γ where the time is up before it: every γ after takes its supports,
 # so that a moment spent there pays. Doubled, a search without time ends that much later.
 LEAST_SECONDS_AT_FIRST_GAMMA = 0.05
+
+# Under constraints a tree gets this share of the nodes that it gets without, as its nodes take so
+# much longer: a choice.
+SHARE_OF_NODES_OF_UNITS = 0.03
+LIMITS_REACHED = (Status.NODE_LIMIT, Status.TIME_LIMIT, Status.INTERRUPTED)
 
 
 @on_one_thread
@@ -66,9 +71,10 @@ def support_path(
         In 1..p.
     solver : str
         "exact": every problem to optimality. "heuristic": see :class:`SupportGrower`; every γ for
-        itself. "rounding": the relaxation's largest entries, as in the stability paper. "auto":
-        exact up to 45 columns and where supports are few enough to look at each; else heuristic,
-        with what a short tree proves of the sizes near p.
+        itself. "rounding": the relaxation's largest entries, as in the stability paper. "estimate":
+        as "heuristic", except for what a short tree proves, and where supports are few enough to
+        look at each; up to 45 columns the tree has 200,000 nodes. "auto": as "estimate", and up to
+        45 columns the γ that are open are proved afterwards, from the largest to the smallest.
     limits : Limits, optional
         Where they are reached, a γ takes the supports of the nearest γ; the first goes on as
         heuristic, with forward steps and hardly a swap.
@@ -96,11 +102,14 @@ def support_path(
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
     wanted = checked_sizes(problem, np.asarray(sizes))
     found = _Answers(problem, gammas, wanted, limits or Limits())
-    if solver in ("auto", "exact") and problem.p <= TREE_ONLY and problem.constraints.plain:
-        found.by_tree()
+    plain, few = problem.constraints.plain, problem.constraints.n_units <= TREE_ONLY
+    if solver in ("auto", "estimate", "exact") and problem.p <= TREE_ONLY and plain:
+        found.by_tree(solver)
     for g in range(found.gammas.size):
         if not found.done[g]:
             found.alone(g, solver)
+    if solver == "auto" and few:
+        found.prove_open()
     return found.result()
 
 
@@ -129,9 +138,10 @@ class _Answers:
         self.reach = np.full(shape[0], np.nan)  # where proved by a tree whose bound is exact
         self.statuses: list[Status] = []
         self.unfinished: dict[int, BestSubsets] = {}
+        self.open: list[int] = []  # Up to 45 columns: positions of the γ that a tree left open.
         self.grower: SupportGrower | None = None
 
-    def by_tree(self) -> None:
+    def by_tree(self, solver: str) -> None:
         """Up to 45 columns: one set of arrays for the trees of all γ."""
         problem, active = self.problem, active_columns(self.problem)
         p, (columns, triangular) = active.size, problem._data.columns
@@ -156,7 +166,7 @@ class _Answers:
             if gamma < least_certain or not kernels.restart(
                 state, columns, ridge, triangular, work
             ):
-                self.single(g)
+                self.single(g, solver)
                 continue
             tie, reach = float(options["tie"][0]), float(options["reach"][0])
             todo = runners.to_search(gamma, tie, found)
@@ -175,7 +185,10 @@ class _Answers:
                 self.known = [
                     np.sort(active[found[i, :s]]).astype(np.intp) for i, s in enumerate(inner)
                 ]
-                self.single(g)
+                if solver == "exact":
+                    self.single(g, solver)
+                else:
+                    self.estimate(g)
                 self.n_nodes[g] += counts["nodes"][0]
                 for support in self.known:
                     local = np.searchsorted(active, np.intersect1d(support, active))
@@ -193,17 +206,65 @@ class _Answers:
             self.n_nodes[g], self.n_trees[g] = counts["nodes"][0], todo.any()
             self.reach[g] = reach
 
-    def single(self, g: int) -> None:
-        """The tree of one γ, and branch-and-bound where it grows large."""
+    def single(self, g: int, solver: str) -> None:
+        """The tree of one γ, and branch-and-bound where it grows large.
+
+        With another solver than "exact" the search is short, and sizes that it leaves open have the
+        supports of a search without a proof, which do not depend on where the tree has stopped.
+        """
+        nodes = None
+        if solver != "exact":
+            share = 1.0 if self.problem.constraints.plain else SHARE_OF_NODES_OF_UNITS
+            nodes = int(share * HANDOVER)
         found = solve_sizes(
             self.at[g],
             sizes=self.sizes,
             warm_starts=self.known,
-            limits=self.limits.within(),
+            limits=self.limits.within(nodes=nodes),
         )
-        self.take(g, found)
-        self.searched[g], self.n_trees[g] = True, found.n_trees
-        self.statuses.append(found.status)
+        self.n_trees[g] = found.n_trees
+        if solver != "exact" and found.status in LIMITS_REACHED:
+            self.estimate(g)
+            self.take_proved(g, found)
+        else:
+            self.take(g, found)
+            self.searched[g] = True
+            self.statuses.append(found.status)
+
+    def estimate(self, g: int) -> None:
+        """Supports of one γ without a proof, which the data and γ alone decide."""
+        self.known = []
+        self.without_proof(g)
+        self.open.append(g)
+        self.statuses.append(self.limits.reached(0) or Status.OPTIMAL)
+
+    def prove_open(self) -> None:
+        """Search the γ that are open without a limit of nodes, the largest first.
+
+        The answers of sizes that stay open do not change.
+        """
+        for done, g in enumerate(sorted(self.open, key=lambda g: -self.gammas[g])):
+            if self.limits.reached(0) is not None:
+                return
+            starts = [row[row >= 0].astype(np.intp) for row in self.supports[g]]
+            share = self.limits.share(float(len(self.open) - done))
+            found = solve_sizes(self.at[g], sizes=self.sizes, warm_starts=starts, limits=share)
+            self.take_proved(g, found)
+            self.statuses.append(found.status)
+
+    def take_proved(self, g: int, found: BestSubsets) -> None:
+        """Enter the sizes that a search has proved, and the bounds of all sizes."""
+        better = found.proved & ~self.proved[g]
+        rows = stacked(found.supports, self.supports.shape[2])
+        self.supports[g, better] = rows[better]
+        self.proved[g] |= found.proved
+        self.lower[g] = np.maximum(self.lower[g], found.lower_bound)
+        self.n_nodes[g] += found.n_nodes
+        self.searched[g] = True
+        if self.proved[g].all():
+            self.unfinished.pop(g, None)
+        else:
+            self.unfinished[g] = found
 
     def alone(self, g: int, solver: str) -> None:
         """One γ by the solver asked for, heuristic where its limits are reached."""
@@ -216,7 +277,7 @@ class _Answers:
                 self.supports[g] = self.supports[int(np.argmin(np.where(self.done, away, np.inf)))]
                 self.done[g] = True
                 return
-        elif solver in ("auto", "exact"):
+        elif solver in ("auto", "estimate", "exact"):
             plain, units = problem.constraints.plain, problem.constraints.n_units
             if plain and few_supports(problem, self.sizes):
                 proofs = enumerated(problem, self.sizes, self.known, self.limits)
@@ -225,30 +286,36 @@ class _Answers:
                     self.lower[g] = [proof.lower_bound for proof in proofs]
                     self.proved[g] = True
                 else:
-                    self.single(g)
+                    self.single(g, solver)
                 return
             if solver == "exact" or units <= TREE_ONLY:
-                self.single(g)
+                self.single(g, solver)
                 return
+        if solver == "rounding" and problem.constraints.plain:
+            self.enter(g, rounded_supports(problem, self.sizes))
+            return
+        self.without_proof(g)
+        searched = solver in ("auto", "estimate") and problem.constraints.plain
+        if searched and reached is None and TREE_ONLY < problem.p <= MAX_COLUMNS:
+            within = self.limits.within(nodes=FIRST_NODES)
+            self.take(
+                g, best_subsets(problem, sizes=self.sizes, warm_starts=self.known, limits=within)
+            )
+
+    def without_proof(self, g: int) -> None:
+        """Enter good supports of one γ."""
+        problem = self.at[g]
         if not problem.constraints.plain:
             by_units = UnitSteps(problem).supports(
                 self.sizes.tolist(), [] if self.done.any() else self.known, self._for_swaps(g)
             )
             self.enter(g, [by_units[int(size)] for size in self.sizes])
             return
-        if solver == "rounding":
-            self.enter(g, rounded_supports(problem, self.sizes))
-            return
         if self.grower is None:
             self.grower = SupportGrower(problem, self.sizes.tolist(), self.known)
         starts = [] if self.done.any() else self.known
         by_size = self.grower.at(problem.gamma, starts, self._for_swaps(g))
         self.enter(g, [by_size[int(size)] for size in self.sizes])
-        if solver == "auto" and reached is None and TREE_ONLY < problem.p <= MAX_COLUMNS:
-            within = self.limits.within(nodes=FIRST_NODES)
-            self.take(
-                g, best_subsets(problem, sizes=self.sizes, warm_starts=self.known, limits=within)
-            )
 
     def _for_swaps(self, g: int) -> Limits:
         """This γ's share of the time, and a moment where nothing is left and nothing known."""

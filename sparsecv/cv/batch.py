@@ -40,8 +40,9 @@ class Strategy:
     Up to 45 columns the estimates come from such trees already, and are exact where a tree is
     small. Proofs of the rest follow the estimates.
 
-    solver: How supports are found for the estimates, as :func:`~sparsecv.solvers.paths.support_path`
-        takes it: "estimate" by small trees up to 45 columns, "heuristic" without a proof.
+    solver: How supports are found for the estimates, under the names of
+        :func:`~sparsecv.solvers.paths.support_path`: "estimate" by small trees up to 45 columns,
+        "heuristic" without a proof.
     gamma_by_gamma: Whether :meth:`solve_at` follows the estimates of every γ.
     proves: Whether proofs of the whole surface follow.
     """

@@ -248,6 +248,11 @@ class Surface:
         """The rows of the ledger of the γ asked for."""
         return [self.rows[gamma] for gamma in dict.fromkeys(self.order)]
 
+    @property
+    def seconds_proving(self) -> float:
+        """Seconds since the first proof that estimates have left open; 0 before."""
+        return self.proofs.elapsed() if "proofs" in self.__dict__ else 0.0
+
     def prove(self) -> None:
         """Prove what the settings ask for; give all other folds intervals."""
         rows, many = self._asked_rows(), self.data.folds.k >= MANY_FOLDS

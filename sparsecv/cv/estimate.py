@@ -1,10 +1,10 @@
 """Answers at every γ and τ of all problems: exact where a small tree proves them, up to 45 columns.
 
-All other answers are good supports. A unit of work gets the training rows of one fold, all γ and all sizes. A fold's answer without a
-proof comes from its unit alone, and so depends on the fold's training rows alone. For leave-one-out
-up to 45 columns, blocks of folds share a tree, at one γ after the other; folds that such a tree
-does not prove are answered by units of their own, too. Units are functions whose arguments can be
-pickled, and no unit depends on another.
+All other answers are good supports. A unit of work gets the training rows of one fold, all γ and
+all sizes. A fold's answer without a proof comes from its unit alone, and so depends on the fold's
+training rows alone. For leave-one-out up to 45 columns, blocks of folds share a tree, at one γ
+after the other; folds that such a tree does not prove are answered by units of their own, too.
+Units are functions whose arguments can be pickled, and no unit depends on another.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from .progress import Report
 # up, at every γ. Doubled, there would be half as many trees, which visit fewer nodes in total, but
 # every node takes longer (measured).
 FOLDS_PER_TREE = 512
-# A tree that folds share has at most this many nodes, which take seconds: a choice. The folds that it
-# leaves open have estimates, and are proved one by one in the time for proofs.
+# A tree that folds share has at most this many nodes, which take seconds: a choice. Folds that it
+# leaves open are estimated, and are proved one by one in the time for proofs.
 MAX_NODES_OF_SHARED_TREE = 2_000_000
 # From this number of folds on, estimates beyond 45 columns search no tree for any fold. The proofs
 # beyond 45 columns divide at the same number: from here on, folds that hold out few rows share a
@@ -139,7 +139,7 @@ def estimate_folds(
 def _own_rows(
     ledger: Ledger, rows: list[int], solver: str, limits: Limits, report: Report
 ) -> Iterator[Batch]:
-    """The batch that gives the open folds of some rows of the ledger answers from their own rows."""
+    """The batch that gives the open folds, at the γ of some rows, answers from their own rows."""
     data, taus = ledger.data, ledger.taus
     folds = np.flatnonzero(~ledger.exact[rows, :, : ledger.k].all(axis=(0, 1))).tolist()
 

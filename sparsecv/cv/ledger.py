@@ -72,7 +72,8 @@ class Ledger:
     n_mio, n_nodes, seconds: Mixed-integer problems, nodes and seconds so far, shape (γ,).
     status, history: For every γ the worst limit that was reached, and the steps of Algorithm 1.
     supports: Every distinct support, in the order of its first use.
-    imprecise: Rows and problems whose search has ended, and whose supports rounding leaves unproved.
+    imprecise: The row and the problem of every search that has ended, and whose supports rounding
+        leaves unproved.
     """
 
     objective: Array

@@ -1,4 +1,4 @@
-"""Proofs of what estimates leave open: cells (γ, τ) in the order in which they matter for the choice.
+"""Proofs of what estimates leave open, in the order in which cells (γ, τ) matter for the choice.
 
 Up to 45 columns a tree proves all τ of a problem, and everything is to be proved, one γ after the
 other. The rest of this text describes the proofs beyond 45 columns.

@@ -19,7 +19,7 @@ METHODS = ("auto", "exact", "grid", "search", "bounds")
 BOUNDS = ("best", "paper", "paper-exact")
 PROVE = ("choice", "all")
 CHOICES = {"method": METHODS, "bounds": BOUNDS, "prove": PROVE}
-# Proofs end after this many seconds where the time limit is "auto"; what is not proved by then stays
+# Proofs end after this many seconds where the time limit is "auto"; what is not proved by then is
 # estimated. The seconds are for all γ, τ and folds together, and begin with the first proof that
 # estimates leave open; those of the fits of a nested cross-validation are divided among the outer
 # folds. The command line names the seconds in the plan of a run. The number is a choice.
@@ -97,6 +97,11 @@ class Settings:
         if self.time_limit == "auto":
             return None, self.proving
         return (None if self.time_limit is None else float(self.time_limit)), None
+
+    @property
+    def asks_little(self) -> bool:
+        """Whether the default time limit and ``prove`` leave open what takes longer to prove."""
+        return self.time_limit == "auto" and self.prove == "choice"
 
     @property
     def longest(self) -> float | None:

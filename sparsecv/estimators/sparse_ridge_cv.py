@@ -76,9 +76,10 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         never anything of y; where folds leave rows aside, as in order of time, the training rows of
         every fold decide it.
     time_limit : "auto", float or None
-        Seconds for everything, compiling not counted; what is not proved by then is estimated and
-        bracketed. 0 proves nothing. "auto": no limit up to 45 columns, beyond 60 s of proving once
-        the estimates are there. With several responses, each has this time for itself.
+        Seconds for the whole call of fit, compiling not counted; what is not proved by then is
+        estimated and bracketed. 0 proves nothing. "auto": 60 s of proving once the estimates are
+        there; what is open then is marked (``certified_``, ``cv_results_["exact"]``), without a
+        warning. None: no limit. With several responses, each has this time for itself.
     prove : str
         Beyond 45 columns: "choice" proves what the least CV error needs, "all" every one.
     n_jobs : int or None
@@ -597,6 +598,8 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         unproved = study.status is Status.OPTIMAL and not model.proved
         self.status_ = str(Status.UNPROVED if unproved else study.status)
         self.n_nodes_ = study.n_nodes
+        if study.settings.asks_little:
+            return
         if not self.certified_:
             what = f"rule {self.rule_} might choose otherwise"
             if self.rule_ == "minimum":

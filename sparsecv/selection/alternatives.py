@@ -93,7 +93,7 @@ def alternatives_table(
 
 def alternatives(study: Study, sizes: SizeModels, n: int) -> dict[str, Any]:
     """The n best subsets of every size on all rows, with their CV errors on the study's folds."""
-    full, p = study.data.full(), study.data.p
+    full = study.data.full()
     others = study.surface.by_gamma[0].supports  # the supports of all folds, γ and sizes
     study.progress_of("")(f"the {n} best subsets of each size", 0, 1)
     ranked = ranked_by_size(full, study.design, sizes, n, study.settings.longest, others)

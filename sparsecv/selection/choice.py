@@ -112,7 +112,7 @@ def criterion_of_pairs(study: Study, rule: str) -> Array:
     """
     result = study.surface
     if rule == "stability":
-        errors, selection = study.stability
+        errors, selection, _ = study.stability
         return criterion(errors, selection.lambda_).reshape(result.gammas.size, -1)
     if rule == "corrected":
         return study.corrected
@@ -126,7 +126,8 @@ def criterion_of_pairs(study: Study, rule: str) -> Array:
 def _stability(study: Study) -> Choice:
     """The pair of least h + λ·μ̂_h, with λ chosen by nested folds (Algorithm 1, stability paper)."""
     found = _least("stability", study.surface, criterion_of_pairs(study, "stability"))
-    return replace(found, lambda_=study.stability[1].lambda_)
+    _, selection, proved = study.stability
+    return replace(found, lambda_=selection.lambda_, certified=found.certified and proved)
 
 
 def _corrected(study: Study) -> Choice:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..design.design import Design, Protocol, Summary, make_design
 from ..errors import InputError
 from ..solvers.core.column_rules import ResolvedRules
+from ..solvers.core.limits import Limits
 from ..solvers.paths import support_path
 from .partial_errors import Array, Index
 
@@ -146,6 +147,16 @@ class SparseRidgeLearner:
         """Squared errors (c, n); see :class:`~sparsecv.selection.partial_errors.Learner`."""
         return np.asarray((self.y - self.predictions(training, candidates)) ** 2)
 
+    def within(
+        self, training: Index, candidates: Sequence[int], limits: Limits
+    ) -> tuple[Array, bool]:
+        """Squared errors as of a call, found within limits, and whether every model is proved.
+
+        The solver "exact" here means "auto" of :func:`~sparsecv.solvers.paths.support_path`.
+        """
+        found, proved = self._predictions(training, candidates, limits)
+        return np.asarray((self.y - found) ** 2), proved
+
     def predictions(self, training: Index, candidates: Sequence[int]) -> Array:
         """Predictions (c, n) on all n rows of c models that are fitted to some of the rows.
 
@@ -160,6 +171,12 @@ class SparseRidgeLearner:
         -------
         ndarray, shape (c, n)
         """
+        return self._predictions(training, candidates, None)[0]
+
+    def _predictions(
+        self, training: Index, candidates: Sequence[int], limits: Limits | None
+    ) -> tuple[Array, bool]:
+        """Predictions, and whether every model is proved."""
         if self.gamma_first:
             a, b = np.divmod(candidates, self.taus.size)
         else:
@@ -175,8 +192,10 @@ class SparseRidgeLearner:
             own = problem._step.apply(np.column_stack([rows, targets]))
             rows, shift = np.ascontiguousarray(own[:, :-1]), shift + targets - own[:, -1]
         gammas, at_gamma = np.unique(a, return_inverse=True)
-        limits = problem.constraints
-        wanted = np.clip(self.taus[b], max(1, limits.min_size), limits.max_size)
+        asked = problem.constraints
+        wanted = np.clip(self.taus[b], max(1, asked.min_size), asked.max_size)
         sizes, at_size = np.unique(wanted, return_inverse=True)
-        path = support_path(problem, self.gammas[gammas], sizes, solver=self.solver)
-        return np.asarray(shift + path.predict(rows)[at_gamma, at_size])
+        solver = "auto" if self.solver == "exact" and limits is not None else self.solver
+        path = support_path(problem, self.gammas[gammas], sizes, solver=solver, limits=limits)
+        found = np.asarray(shift + path.predict(rows)[at_gamma, at_size])
+        return found, bool(path.proved.all())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -240,7 +241,13 @@ class FoldLosses:
 
 
 def partial_errors(
-    learner: Learner, label: Any, m: int, *, nested: bool = True, weights: Array | None = None
+    learner: Learner,
+    label: Any,
+    m: int,
+    *,
+    nested: bool = True,
+    weights: Array | None = None,
+    fit: Fit | None = None,
 ) -> PartialErrors:
     """Fit every candidate with nothing, one fold and two folds left out.
 
@@ -255,6 +262,8 @@ def partial_errors(
         Also with two folds left out: the choice of λ needs these models.
     weights : ndarray, shape (n,), optional
         Weights of the rows in all means of losses. The learner's fits have weights of their own.
+    fit : callable, optional
+        Fits tasks and yields their losses; by default :func:`losses_of` the learner.
 
     Returns
     -------
@@ -278,7 +287,8 @@ def partial_errors(
     """
     label, k = checked_partition(label, np.size(label), nested, weights)
     at_once = getattr(learner, "at_once", False)
-    losses = FoldLosses(label, m, lambda tasks: losses_of(learner, tasks), at_once, weights)
+    fit = fit or partial(losses_of, learner)
+    losses = FoldLosses(label, m, fit, at_once, weights)
     losses.need(subsets(k, nested), range(m))
     return losses.errors(range(m), nested)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from ..solvers.leaps.all_sizes import TREE_ONLY
 from ..solvers.ridge_fits import known_path
 from .averaging import Tasks, Unit, averaged_coefficients, inner_weights, model_weights, soft_least
 from .learner import SparseRidgeLearner
-from .partial_errors import PartialErrors, Selection, partial_errors, select
+from .partial_errors import PartialErrors, Selection, Task, partial_errors, select
 from .rules import RULES, allowed_rule, checked_repeats, redrawn
 
 # The CV error is averaged over this many random partitions of the rows by default, the first
@@ -122,6 +122,8 @@ class Study:
         self.folder = checkpoint
         self._report: Report = progress or (lambda *_: None)
         self.limits = Limits(settings.seconds[0])
+        # Seconds of proofs that are left to all surfaces where the time limit is "auto".
+        self._proving = settings.proving
         self.n_nodes = 0  # Nodes of all surfaces so far.
         # The γ that were read from a checkpoint, once for every partition.
         self.reused: list[float] = []
@@ -264,15 +266,17 @@ class Study:
     # what rules need beside surfaces
 
     @cached_property
-    def stability(self) -> tuple[PartialErrors, Selection]:
-        """Errors of models that leave out no, one and two folds, and Algorithm 1 on the errors."""
-        data, result = self.data, self.surface
+    def stability(self) -> tuple[PartialErrors, Selection, bool]:
+        """Errors of models that leave out no, one and two folds, and Algorithm 1 on the errors.
+
+        The last entry says whether all these models are proved.
+        """
+        data, result, proofs = self.data, self.surface, list[bool]()
         assert isinstance(data, RowFolds)
         label, count = data.folds.label, result.gammas.size
         step = max(1, MAX_LOSSES // ((data.folds.k + 1) * data.folds.n * result.taus.size))
         blocks = []
         for start in range(0, count, step):
-            self._report("pairs of folds", start, count)
             learner = SparseRidgeLearner(
                 data.X,
                 data.y,
@@ -284,9 +288,26 @@ class Study:
                 asked=data.asked,
                 weights=data.weights,
             )
-            blocks.append(partial_errors(learner, label, learner.size, weights=data.weights))
-        errors = PartialErrors(*map(np.concatenate, zip(*blocks, strict=True)))
-        return errors, select(errors)
+            fit = partial(self._losses, learner, proofs, after=(count - start) / step)
+            weights = data.weights
+            blocks.append(partial_errors(learner, label, learner.size, weights=weights, fit=fit))
+        errors, proved = PartialErrors(*map(np.concatenate, zip(*blocks, strict=True))), all(proofs)
+        self.note_limit(proved)
+        return errors, select(errors), proved
+
+    def _losses(
+        self, learner: SparseRidgeLearner, proofs: list[bool], tasks: list[Task], after: float
+    ) -> Iterator[tuple[int, Array]]:
+        """Losses of a learner's models.
+
+        proofs: It takes whether all models of a task are proved.
+        after: The number of blocks of γ to come, this one included.
+        """
+        unit, left = SparseRidgeLearner.within, after * len(tasks)
+        found = self._units("pairs of folds", unit, learner, tasks, left - len(tasks) + 1.0)
+        for index, (losses, proved) in found:
+            proofs.append(proved)
+            yield index, losses
 
     @cached_property
     def corrected(self) -> Array:
@@ -340,10 +361,15 @@ class Study:
     def interruptible(self) -> Iterator[Limits]:
         """A context with limits of the time that is left, for work that Ctrl-C can end.
 
-        Inside, the linear algebra library uses one thread.
+        Inside, the linear algebra library uses one thread. Up to 45 columns, where the work is
+        proved, the time limit "auto" leaves it the seconds of proofs that surfaces have left.
         """
+        seconds, clock = self.limits.remaining(), Limits()
+        proves = self.settings.time_limit == "auto" and self.data.n_units <= TREE_ONLY
         with interruptible(StopFlag()) as stop, one_blas_thread():
-            yield Limits(self.limits.remaining(), None, stop)
+            yield Limits(self._proving if proves else seconds, None, stop)
+        if proves:
+            self._proving = max(0.0, self._proving - clock.elapsed())
 
     def run(self, what: str, unit: Unit, shared: Any, tasks: Tasks) -> list[Any]:
         """Results of units of work, in the order of their tasks.
@@ -351,17 +377,25 @@ class Study:
         what: The text of the progress reports.
         unit, shared, tasks: Parameters of :func:`sparsecv.solvers.executor.run_units`.
         """
-        report, found = TimedReport(self._report, self.limits), dict[int, Any]()
-        jobs = self.settings.n_jobs
+        found = dict(self._units(what, unit, shared, tasks))
+        return [found[index] for index in range(len(tasks))]
+
+    def _units(
+        self, what: str, unit: Unit, shared: Any, tasks: Tasks, after: float = 1.0
+    ) -> Iterator[tuple[int, Any]]:
+        """The numbers and the results of units of work, as each ends; parameters as of ``run``.
+
+        after: The time that is left is shared with so many more rounds of units.
+        """
+        report, jobs = TimedReport(self._report, self.limits), self.settings.n_jobs
         report(what, 0, len(tasks))
         with self.interruptible() as limits:
             units = run_units(
-                unit, shared, tasks, jobs, allot=lambda left: limits.share(left + 1.0)
+                unit, shared, tasks, jobs, allot=lambda left: limits.share(left + after)
             )
-            for index, one in units:
-                found[index] = one
-                report(what, len(found), len(tasks))
-        return [found[index] for index in range(len(tasks))]
+            for done, (index, one) in enumerate(units, 1):
+                yield index, one
+                report(what, done, len(tasks))
 
     def note_limit(self, proved: bool) -> None:
         """Remember the limit that was reached, if there is one and something is not proved.
@@ -390,10 +424,9 @@ class Study:
         """The surface of one partition, at which no γ has been visited yet.
 
         A time limit that is a number of seconds is one clock for the whole study, and the surface
-        gets its share of what is left. The other two values, None (no limit) and "auto" (no limit,
-        but beyond 45 columns a number of seconds for the proofs of every surface), leave no clock
-        that all partitions share: every further partition could take as long for its proofs as the
-        first. Where the errors may stay estimates, the further partitions are then estimated alone.
+        gets its share of what is left. With "auto" it gets its share of the seconds of proofs that
+        are left. With "auto" and None further partitions are estimated alone where the errors may
+        stay estimates, and the first partition has all seconds of proofs.
 
         name: The name of the partition, with which progress reports begin.
         after: Number of surfaces among which the time left after this surface is shared.
@@ -407,7 +440,10 @@ class Study:
             left = self.limits.share(1.0 + after).remaining()
             settings = replace(settings, time_limit=left)
         else:
-            estimates |= models is not None and self._estimates_serve
+            alone = self._estimates_serve
+            estimates |= models is not None and alone
+            proving = self._proving if alone else self._proving / (1.0 + after)
+            settings = replace(settings, proving=proving)
         return Surface(
             data,
             taus,
@@ -429,7 +465,7 @@ class Study:
                 low=span.low,
                 high=span.high,
                 tolerance=tolerance,
-                limits=surface.limits,
+                limits=surface.proofs,
                 n_jobs=settings.n_jobs,
                 progress=surface.report,
             )
@@ -445,17 +481,23 @@ class Study:
         elif gammas is None and not self.averages:
             result = alternation(surface)
         else:
-            edge, n = "", surface.data.folds.n
-            with surface:
+            n = surface.data.folds.n
+
+            def visits() -> str:
+                edge = ""
                 if gammas is None:
                     edge = visit_default_grid(surface, lambda errors: soft_least(errors, n))
                     surface.order.sort()
                 else:
                     surface.visit(gammas)
+                return edge
+
+            with surface:
                 # Other partitions need no bounds where estimates suffice.
-                if surface is self._first or not self.estimating:
-                    surface.prove()
+                proved = surface is self._first or not self.estimating
+                edge = surface.settle(visits) if proved else visits()
             result = replace(surface.result(), edge=edge)
+        self._proving = max(0.0, self._proving - surface.seconds_proving)
         self.n_nodes += int(result.table("n_nodes").sum())
         self._statuses.append(result.status)
         if surface.checkpoint is not None:

@@ -216,7 +216,7 @@ class Surface:
         self._run(estimate_folds(self.ledger, rows, small, *how, report), rows)
 
     def _nearest_is_open(self, g: int) -> bool:
-        """Whether, up to 45 columns, trees have left the visited γ nearest to that of row g open."""
+        """Whether, up to 45 columns, the visited γ that is nearest to row g's is not proved."""
         if not self.few or not self.rows:
             return False
         logs = np.log(np.maximum(list(self.rows), MIN_GAMMA))
@@ -363,12 +363,11 @@ class Surface:
     def _bracket(self, rows: Sequence[int]) -> None:
         """Give an interval to every fold without one, if that is cheap or the time is not up.
 
-        Without one, the upper bound on h at that γ and τ would be ∞. The time is looked at once,
-        before the first fold; a surface of estimates alone gets its intervals whatever the time.
+        Without one, the upper bound on h at that γ and τ is ∞.
         """
-        if not self.spent or self._only_estimates or self._cheap_intervals:
-            for g in rows:
-                self.ledger.bracket_the_rest(g)
+        untimed = self._unlimited_estimates or self._cheap_intervals
+        for g in rows:
+            self.ledger.bracket_the_rest(g, None if untimed else self.limits)
 
 
 @contextmanager

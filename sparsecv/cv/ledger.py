@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData, RowFolds
+from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status, worst
 from ..solvers.leaps.all_sizes import BestSubsets, attained_margin
@@ -37,6 +38,9 @@ Cell = tuple[int, int, int]  # a row (γ), the index of a τ, and a problem
 # share, digits cancel, and the fold is fitted from its own rows instead: a deleted fit keeps about
 # ten of sixteen digits. Doubled, the share would fit a few more folds from their own rows.
 MIN_RESIDUAL_SHARE = 1e-5
+# Operations of a fold's interval, whose cost is that of a singular value decomposition, over the
+# square of the smaller number of rows and columns times the larger number: a choice.
+FLOPS_OF_INTERVAL = 10.0
 _ANSWER = ("objective", "error", "choice")
 # The values that a cell (γ, τ, problem), or a row (γ), has before anything is known.
 _CELL: dict[str, Any] = {
@@ -372,10 +376,15 @@ class Ledger:
         for i, size in enumerate(left.tolist()):
             self.narrow(g, size, j, least[i].sum(), most[i].sum())
 
-    def bracket_the_rest(self, g: int) -> None:
-        """Give intervals to the folds that have none; all folds must have incumbents at every τ."""
+    def bracket_the_rest(self, g: int, limits: Limits | None = None) -> None:
+        """Give intervals to the folds that have none; all folds must have incumbents at every τ.
+
+        limits: A fold stays without where the time left does not suffice.
+        """
+        small, large = sorted((self.data.folds.n, self.data.p))
         for j in np.flatnonzero(np.isinf(self.upper[g]).any(axis=0)).tolist():
-            self.bracket(g, j)
+            if limits is None or limits.affords(FLOPS_OF_INTERVAL * small**2 * large):
+                self.bracket(g, j)
 
     def fits(self, g: int, folds: NDArray[np.intp], support: Support) -> tuple[Array, Array]:
         """Training objectives and held-out errors, shape (m,) each, of one support on m folds.

@@ -312,7 +312,8 @@ class _Answers:
             self.enter(g, [by_units[int(size)] for size in self.sizes])
             return
         if self.grower is None:
-            self.grower = SupportGrower(problem, self.sizes.tolist(), self.known)
+            share = self.limits.share(2.0)
+            self.grower = SupportGrower(problem, self.sizes.tolist(), self.known, share)
         starts = [] if self.done.any() else self.known
         by_size = self.grower.at(problem.gamma, starts, self._for_swaps(g))
         self.enter(g, [by_size[int(size)] for size in self.sizes])

@@ -77,10 +77,15 @@ class SupportGrower:
     problem: Gives the data and a γ at which columns are selected; its τ is not used.
     sizes: In 1..p; other sizes raise a ValueError.
     starts: Supports whose columns the search is to use in any case.
+    limits: Where the time left does not suffice for the Gram matrix, the search uses fewer columns.
     """
 
     def __init__(
-        self, problem: SparseRidgeProblem, sizes: Iterable[int], starts: Sequence[Support] = ()
+        self,
+        problem: SparseRidgeProblem,
+        sizes: Iterable[int],
+        starts: Sequence[Support] = (),
+        limits: Limits | None = None,
     ) -> None:
         self.wanted = sorted({int(size) for size in sizes})
         p = problem.p
@@ -94,8 +99,11 @@ class SupportGrower:
         # with these columns the Gram matrix takes no longer than the search for supports
         per_size = SETTINGS.columns_per_size * most
         share = min(MAX_PROMISING_COLUMNS, max(SETTINGS.least_columns, per_size))
+        n, limits = head.shape[0], limits or Limits()
+        while share > most and not limits.affords(2.0 * n * min(share, p) ** 2):
+            share = max(share // 2, most)
         columns = promising_columns(head, y, needed, share)
-        if columns.size < p:
+        if columns.size < p and limits.affords(2.0 * n * p * most):
             order = forward_order(head, y, min(most, problem.rank_bound), problem.gamma)
             columns = np.union1d(columns, order)
         if columns.size < most:

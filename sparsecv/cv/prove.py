@@ -30,6 +30,7 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status
 from ..solvers.leaps.all_sizes import MAX_COLUMNS, TREE_ONLY, BestSubsets, best_subsets
+from ..solvers.paths import SHARE_OF_NODES_OF_UNITS
 from ..solvers.relaxation.diagonal import shared_diagonal
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import GramForm, wants_gram
@@ -77,9 +78,12 @@ class ProofSettings(NamedTuple):
     # Within a cell, progress is reported after this many seconds without a report; twice the
     # seconds would report half as often.
     report_seconds: float = 0.5
-    # Up to 45 columns every tree gets this many seconds in the first round: a choice. Later rounds
-    # begin the tree anew.
-    first_tree_seconds: float = 0.5
+    # Up to 45 columns every tree gets this many nodes in the first round, which take about half a
+    # second: a choice. Later rounds begin the tree anew. Under constraints it gets a share of them.
+    first_tree_nodes: int = 2_000_000
+    # With the default time limit a round may take this many nodes in total, which take about 30 s:
+    # a choice.
+    most_nodes_by_default: int = 150_000_000
     # A tree for all sizes of a fold is first tried once the proofs have taken this many seconds.
     # Twice the seconds would let easy tables wait twice as long for trees that prove everything.
     first_trial_seconds: float = 0.1
@@ -185,22 +189,20 @@ def prove_sizes(
     gamma: float,
     taus: NDArray[np.intp],
     starts: Sequence[NDArray[np.intp]],
-    most_nodes: int | None,
+    most_nodes: int,
     limits: Limits,
 ) -> BestSubsets | None:
     """The unit of problem j at one γ: a tree for all sizes; None where the time is up.
 
     starts: The best known support for every τ.
-    most_nodes: The tree ends after this many nodes. With None sizes are also tried alone.
+    most_nodes: The tree ends after this many nodes.
     """
     if limits.reached(0) is not None:
         return None
     problem = folds.data.full() if j == folds.data.folds.k else folds.data.training(j)
-    at = problem.replace(gamma=gamma)
-    if most_nodes is None:
-        return solve_sizes(at, sizes=taus, warm_starts=starts, limits=limits)
-    limits = limits.within(nodes=most_nodes)
-    return best_subsets(at, sizes=taus, warm_starts=starts, limits=limits)
+    at, limits = problem.replace(gamma=gamma), limits.within(nodes=most_nodes)
+    search = solve_sizes if folds.data.n_units <= TREE_ONLY else best_subsets
+    return search(at, sizes=taus, warm_starts=starts, limits=limits)
 
 
 class Prover:
@@ -224,6 +226,7 @@ class Prover:
         self.everything, self.n_jobs = settings.prove == "all", settings.n_jobs
         self.report, self.save, self.k = report, save, ledger.k
         self.few = ledger.data.n_units <= TREE_ONLY
+        self.gives_up = settings.time_limit == "auto"
         self.beyond_precision = np.zeros((len(ledger.gammas), ledger.taus.size), dtype=bool)
         self._trees: dict[int, SharedTree | None] = {}
         self._forms = FoldForms(ledger.data)
@@ -277,26 +280,34 @@ class Prover:
         """Batches of trees for all sizes of every problem, at one γ after the other.
 
         The γ whose τ can have the least error come first, in the order of their least estimates.
-        Where a tree takes longer than the round allows, γ that are smaller wait for the next round:
-        there, more columns than rows interpolate, and trees grow larger.
+        Where a tree takes more nodes than the round allows, γ that are smaller wait for the next
+        round: there, more columns than rows interpolate, and trees grow larger. With the default
+        time limit the proofs end after a round, the second or a later one, that has proved nothing:
+        every tree would take so long that 60 s do not suffice for all γ and folds.
         """
-        ledger, seconds = self.ledger, PROOFS.first_tree_seconds
-        while self.limits.reached(0) is None and (rows := self._open_rows()):
-            hard = -1.0
+        ledger = self.ledger
+        share = 1.0 if ledger.data.constraints.plain else SHARE_OF_NODES_OF_UNITS
+        nodes = int(share * PROOFS.first_tree_nodes)
+        while True:
+            hard, rows = -1.0, self._open_rows()
             for g in rows:
                 if ledger.gammas[g] > hard and self.limits.reached(0) is None:
                     statuses: list[Status] = []
                     problems = self._open_problems(g)
-                    self._report_cell(g, 0, f"all sizes of {len(problems)} folds")
-                    yield self._all_sizes(g, problems, None, statuses, seconds)
+                    self._report_cell(g, 0, f"all sizes of {len(problems)} problems")
+                    yield self._all_sizes(g, problems, nodes, statuses)
                     if set(statuses) - {Status.OPTIMAL, Status.PRECISION}:
                         hard = max(hard, ledger.gammas[g])
-            seconds *= PROOFS.round_growth
+            nodes *= int(PROOFS.round_growth)
+            left = sum(len(self._open_problems(g)) for g in rows)
+            hopeless = self.gives_up and left * nodes > share * PROOFS.most_nodes_by_default
+            if left == 0 or hopeless or self.limits.reached(0) is not None:
+                break
         for g in self.rows.tolist():
             if not ledger.exact[g].all():
                 open_now = self._open_problems(g)
-                reached = self.limits.reached(0) if open_now else None
-                ledger.note_limit(g, reached or Status.PRECISION)
+                ended = Status.NODE_LIMIT if open_now else Status.PRECISION
+                ledger.note_limit(g, self.limits.reached(0) or ended)
 
     def _open_problems(self, g: int) -> list[int]:
         """The problems at the γ of row g that a longer search may prove."""
@@ -400,14 +411,12 @@ class Prover:
         self,
         g: int,
         problems: list[int],
-        most_nodes: int | None,
+        most_nodes: int,
         statuses: list[Status],
-        seconds: float | None = None,
     ) -> Batch:
         """The batch of a tree for all sizes for each of some problems at the γ of row g.
 
         statuses: Takes OPTIMAL for every tree that has proved all sizes, else why it has not.
-        seconds: Each tree ends after these seconds.
         """
         ledger = self.ledger
 
@@ -434,7 +443,7 @@ class Prover:
             choice = ledger.choice if j == self.k else ledger.best_choice
             starts = [ledger.supports[c] for c in choice[g, :, j]]
             tasks.append((j, ledger.gammas[g], ledger.taus, starts, most_nodes))
-        allot = self._until_one_fails(statuses, seconds)
+        allot = self._until_one_fails(statuses, None)
         return Batch([g], prove_sizes, self._forms, tasks, enter, allot, keep=True)
 
     def _until_one_fails(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -97,6 +97,14 @@ class Settings:
         if self.time_limit == "auto":
             return None, self.proving
         return (None if self.time_limit is None else float(self.time_limit)), None
+
+    def after(self, seconds: float) -> Settings:
+        """These settings with a time limit from which some seconds have passed.
+
+        A limit of 0 stays, as it asks for estimates; another limit stays above 0.
+        """
+        everything, _ = self.seconds
+        return replace(self, time_limit=max(everything - seconds, 1e-3)) if everything else self
 
     @property
     def asks_little(self) -> bool:

@@ -18,6 +18,7 @@ from ..selection.sizes import SizeModels, models_at_gamma
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.budget import solve_budget
+from ..solvers.core.limits import Limits
 from ..solvers.core.result import Proof, Status, relative_gap, worst
 from .every_size import AllRows, EverySize
 from .validation import sizes_of_responses
@@ -47,8 +48,9 @@ class SparseRidge(EverySize):
     backend : str
         "auto" or a name from :func:`sparsecv.solvers.available_backends`.
     time_limit : float or None
-        Seconds for each response, with ``total`` for all. When it is reached the best model so far
-        is kept, ``lower_bound_`` still holds and ``status_`` says so.
+        Seconds for each response, with ``total`` for all; ``n_best`` gets what is left of them.
+        When it is reached the best model so far is kept, ``lower_bound_`` still holds and
+        ``status_`` says so.
     tol : float
         Relative gap at which the search may stop.
     n_jobs : int or None
@@ -130,6 +132,8 @@ class SparseRidge(EverySize):
     ((2, 2), [array([0, 1]), array([0])])
     """
 
+    _left: Limits | None = None  # While fit runs, the time that it has left.
+
     def __init__(
         self,
         tau: int | Sequence[int] | None = None,
@@ -194,6 +198,7 @@ class SparseRidge(EverySize):
         """
         self._forget()
         self._check_n_best()
+        clock = Limits()
         table = self._checked_rows(X, y, sample_weight)
         gamma, limit = float(checked_gammas([self.gamma])[0]), self.time_limit
         checked: dict[str, Any] = {"time_limit": limit, "n_jobs": self.n_jobs, "tol": self.tol}
@@ -239,7 +244,10 @@ class SparseRidge(EverySize):
             gap = float(np.max(self.gap_)) if gap is None else gap
             text = f"{status} reached with a relative gap of {gap:.2g}"
             warn_caller(f"{text}: the support may not be the best one", UnprovedWarning)
+        if limit is not None:
+            self._left = Limits(max(float(limit) - clock.elapsed(), 0.0))
         self._find_alternatives()
+        self._left = None
         return self
 
     def _all_rows(self) -> AllRows:
@@ -247,12 +255,15 @@ class SparseRidge(EverySize):
 
     def _models_by_size(self) -> SizeModels:
         problem, design, _ = self._run_
-        return models_at_gamma(problem, design, self.tau_, self._fitted(), self.time_limit)
+        seconds = self.time_limit if self._left is None else self._left.share(2.0).remaining()
+        return models_at_gamma(problem, design, self.tau_, self._fitted(), seconds)
 
     def _alternatives(self, n: int) -> dict[str, Any]:
         problem, design, _ = self._run_
-        ranked = ranked_by_size(problem, design, self._sizes_, n, self.time_limit)
-        return alternatives_table(problem, design, self._sizes_, ranked, None)
+        sizes = self._sizes_
+        seconds = self.time_limit if self._left is None else self._left.remaining()
+        ranked = ranked_by_size(problem, design, sizes, n, seconds)
+        return alternatives_table(problem, design, sizes, ranked, None)
 
     def _of_size(self, tau: int, gamma: float) -> SparseRidge:
         other: SparseRidge = clone(self).set_params(tau=tau)

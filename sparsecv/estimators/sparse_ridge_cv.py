@@ -29,6 +29,7 @@ from ..selection.projection import Projection
 from ..selection.rules import allowed_rule
 from ..selection.sizes import SizeModels, models_by_size, subsets_by_size
 from ..selection.study import REPEATS, Study
+from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
 from ..solvers.executor import on_client
 from ..tables.lazy import LazySource, is_lazy
@@ -339,7 +340,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         self._check_n_best()
         told = Progress(self, bool(self.verbose), X, y)
         named = ("method", "backend", "time_limit", "n_jobs", "tol", "prove")
-        settings = Settings(**{name: getattr(self, name) for name in named})
+        settings, clock = Settings(**{name: getattr(self, name) for name in named}), Limits()
         gammas = asked_gammas(self.gammas)
         each: list[SparseRidgeCV] = []
         with on_client(self.client):
@@ -350,8 +351,10 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
                 if q > 1:
                     one, name = copy(self), f"response {t + 1} of {q}, "
                     one.random_state = deepcopy(self.random_state)  # every response draws the same
-                one._fit_response(design, data, told.named(name), groups, settings, gammas, name)
+                left = settings.after(clock.elapsed())
+                one._fit_response(design, data, told.named(name), groups, left, gammas, name)
                 each.append(one)
+                clock = Limits()
         if q > 1:
             names = ["gamma_", "cv_error_", "cv_error_bounds_", "tau_1se_", "certified_"]
             self._join(each, *names, *(NESTED if self.nested else ()))

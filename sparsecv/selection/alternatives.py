@@ -41,7 +41,7 @@ def ranked_by_size(
     """The n best supports of every size at that size's γ, in columns of the problem.
 
     One tree answers all sizes that share a γ. The trees end after ``seconds``, or after
-    PROVING_SECONDS where there is no limit; what they have not proved by then is said.
+    PROVING_SECONDS where that is None; what they have not proved by then is said.
 
     others: More supports that may be good, in columns of the problem. They are ranked where there
         are too many columns for a tree.
@@ -96,7 +96,7 @@ def alternatives(study: Study, sizes: SizeModels, n: int) -> dict[str, Any]:
     full = study.data.full()
     others = study.surface.by_gamma[0].supports  # the supports of all folds, γ and sizes
     study.progress_of("")(f"the {n} best subsets of each size", 0, 1)
-    ranked = ranked_by_size(full, study.design, sizes, n, study.settings.longest, others)
+    ranked = ranked_by_size(full, study.design, sizes, n, study.seconds_left, others)
     rows = [(float(g), one.supports) for g, one in zip(sizes.gamma, ranked, strict=True)]
     tasks = [(j,) for j in range(study.data.folds.k)]
     sums = study.run("other subsets", fold_errors, (study.data, rows), tasks)

@@ -153,8 +153,9 @@ def nested_error(
     """Cross-validate a whole study, its rule included, on the rows as the user gave them.
 
     The outer fits share the time that the study has left; what an outer fit does not prove is
-    estimated from its training rows, as in any fit. The rule "auto" is resolved in every outer
-    fold.
+    estimated from its training rows, as in any fit. Once the time is up no outer fit begins, except
+    for the first; the error is then that of fewer outer folds. The rule "auto" is resolved in every
+    outer fold.
 
     study: The finished study of all rows, whose rule, protocol, γ, sizes, settings, repeats and
         seed every outer fit uses.
@@ -173,7 +174,11 @@ def nested_error(
     X, y = rows.table[:, :-1], rows.table[:, -1]
     folds = _outer_folds(y.size, cv, nested, study.seed, groups, X, y)
     sums, weight = np.empty((2, folds.k))
+    done = 0
+    limit = study.settings.time_limit  # A limit of 0 asks for estimates of every fold.
     for j in range(folds.k):
+        if j and limit and study.limits.reached(0) is not None:
+            break
         train, test = folds.split(j)
         try:
             with _named(j, folds.k, train):
@@ -182,8 +187,10 @@ def nested_error(
             interrupt.partial = study.surface  # type: ignore[attr-defined]
             raise
         sums[j], weight[j] = _squares(rows, test, model, fills)
-    mean, spread = mean_over_folds(sums / study.design.y_scale**2, weight)
-    return NestedError(float(mean), float(spread), folds.k)
+        done = j + 1
+    sums, weight = sums[:done] / study.design.y_scale**2, weight[:done]
+    mean, spread = mean_over_folds(sums, weight)
+    return NestedError(float(mean), float(spread), done)
 
 
 def _squares(
@@ -235,8 +242,9 @@ def _fitted(
     design = quiet_design(whole, y, study.design.protocol, weights, study.design.asked)
     folds = make_folds(cv, y.size, seed=study.seed, X=X, y=y, groups=groups)
     settings = replace(study.settings, proving=study.settings.proving / k)
-    if (left := study.limits.share(k - j).remaining()) is not None:
-        settings = replace(settings, time_limit=left)
+    everything, left = settings.seconds[0], study.limits.share(k - j).remaining()
+    if everything is not None and left is not None:
+        settings = settings.after(everything - left)
     data = RowFolds.of(design, X, y, folds, weights, study.data.missing)
     # A rare 0/1 column may be constant in these rows, which then have fewer columns than sizes.
     least, most = max(1, data.constraints.min_size), data.constraints.max_size

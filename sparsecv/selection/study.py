@@ -397,6 +397,12 @@ class Study:
                 yield index, one
                 report(what, done, len(tasks))
 
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds that a search beside the study may take; None: no limit."""
+        left = self.limits.remaining()
+        return self.settings.longest if left is None else left
+
     def note_limit(self, proved: bool) -> None:
         """Remember the limit that was reached, if there is one and something is not proved.
 
@@ -436,9 +442,9 @@ class Study:
         if self.folder is not None:
             store = Checkpoint(self.folder, data.digest(), self._identity(data.folds, taus))
         settings, estimates, report = self.settings, self.estimating, self.progress_of(name)
-        if isinstance(settings.time_limit, (int, float)):
-            left = self.limits.share(1.0 + after).remaining()
-            settings = replace(settings, time_limit=left)
+        everything, left = settings.seconds[0], self.limits.share(1.0 + after).remaining()
+        if everything is not None and left is not None:
+            settings = settings.after(everything - left)
         else:
             alone = self._estimates_serve
             estimates |= models is not None and alone

@@ -1,6 +1,6 @@
 """This script fits exponents of the time of a fit in n, p, folds, sizes and number of γ.
 
-    python -m experiments.scale.scaling [--quick] [exponents] [defaults] [fits]
+    python -m experiments.scale.scaling [--quick] [exponents] [defaults] [fits] [small]
 
 ``exponents``: One number of a base problem changes at a time, on simulated data (ρ = .5, signal to
 noise 1, ten true columns). A fit is ``SparseRidgeCV`` with rule "minimum" over a grid of γ from .01
@@ -19,6 +19,11 @@ cross-validation of its own: the script cross-validates its best subsets of ever
 columns are independent. lmSubsets, the successor of leaps, is no package of Debian. Packages that
 are missing are left out. Fits beyond 45 columns stand in results/default_fits.txt, and searches for
 γ that are certified beside alternation in results/global_gamma.txt.
+
+``small``: ``SparseRidgeCV().fit(X, y)`` on 200 tables of 8 to 60 rows and 10 to 45 columns (uniform
+columns, three of them true, or noise alone): the worst and the median time, in CPU and in wall
+seconds, and how many choices are certified, in results/small_tables.txt. It is left out unless it
+is named.
 
 ``--quick`` takes every other value and two data sets. The script writes results/scaling.csv
 as it goes, from which a run that was interrupted goes on, results/scaling.png and
@@ -82,6 +87,8 @@ DEFAULT_ROWS = (100, 1000, 10000, 100000)
 DEFAULTS = dict.fromkeys((10, 20, 30, 35, 40, 100), DEFAULT_ROWS)
 DEFAULTS |= {1000: DEFAULT_ROWS[:3], 5000: DEFAULT_ROWS[:1]}
 PARTS = ("exponents", "defaults", "fits")
+# Number of the small tables, and of those with ``--quick``.
+SMALL_TABLES, SMALL_TABLES_QUICK = 200, 40
 RUNS = 3
 # A fit that takes longer than this many CPU seconds is timed once, and ends its series.
 LONG = 20.0
@@ -197,6 +204,30 @@ def default_data(n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
     """Simulated rows like those of the exponents."""
     data = make_synthetic(n, p, min(10, p), 0.5, 1.0, seed=0)
     return data.X, data.y
+
+
+def small(quick: bool) -> str:
+    """Default fits of small tables, of which many have more columns than rows."""
+    rng, wall, cpu, certified = np.random.default_rng(0), list[float](), list[float](), 0
+    SparseRidgeCV().fit(*default_data(100, 10))  # compiles
+    for _ in range(SMALL_TABLES_QUICK if quick else SMALL_TABLES):
+        n, p = int(rng.integers(8, 61)), int(rng.integers(10, 46))
+        X = rng.uniform(size=(n, p))
+        signal = X[:, :3].sum(axis=1) if rng.uniform() < 0.7 else 0.0
+        y = signal + rng.choice([0.05, 0.3, 1.0]) * rng.standard_normal(n)
+        started = time.perf_counter(), time.process_time()
+        model = SparseRidgeCV().fit(X, y)
+        wall.append(time.perf_counter() - started[0])
+        cpu.append(time.process_time() - started[1])
+        certified += bool(model.certified_)
+        text = f"{n:>3} rows {p:>3} columns {cpu[-1]:7.2f} CPU s {wall[-1]:7.2f} s"
+        print(text, "certified" if model.certified_ else "", flush=True)
+    return (
+        f"default fits of {len(cpu)} tables of 8 to 60 rows and 10 to 45 columns: median "
+        f"{np.median(cpu):.2f} CPU s ({np.median(wall):.2f} s of wall time), mean "
+        f"{np.mean(cpu):.1f}, 90th of 100 {np.quantile(cpu, 0.9):.1f}, worst {max(cpu):.1f} "
+        f"({max(wall):.1f} s of wall time); {certified} choices certified\n"
+    )
 
 
 def default_table(times: Times) -> list[str]:
@@ -324,6 +355,11 @@ def summary(times: Times) -> str:
 def main() -> None:
     arguments = sys.argv[1:]
     quick = "--quick" in arguments
+    if "small" in arguments:
+        text = f"{machine()}\n\n{small(quick)}"
+        (RESULTS / "small_tables.txt").write_text(text, encoding="utf-8")
+        print(text)
+        return
     parts = [one for one in arguments if one in PARTS] or list(PARTS)
     times = Times(RESULTS / f"scaling{'_quick' if quick else ''}.csv")
     with warnings.catch_warnings():

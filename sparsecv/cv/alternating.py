@@ -27,6 +27,10 @@ class AlternationSettings(NamedTuple):
     # The default grid, where it is extended past its lower end, goes no lower than this γ, as so
     # small a ridge changes hardly a digit. Doubled, the value would end the grid at 2e-10.
     min_gamma: float = 1e-10
+    # The default grid is not extended past its lower end where the least CV error is at most this
+    # share of the largest: the held-out rows are then fitted to five digits, as where they are
+    # among the training rows too, and smaller γ compare rounding errors. The value is a choice.
+    least_share: float = 1e-10
     # An alternation from one starting γ ends after this many iterations; most alternations end
     # after three. In total there are at most this many times (max_starts + 1): another alternation
     # may start from the best γ of the last phase. Doubled, the number would let alternations that
@@ -133,6 +137,8 @@ def visit_default_grid(
             if scores[edge] > best or not worth:
                 break
             at_end = f"The best γ of the grid is at its end, {edge:.3g}: "
+            if step < 1.0 and best <= ALTERNATION.least_share * max(scores.values()):
+                return f"{at_end}the CV error there is next to 0"
             if gamma < ALTERNATION.min_gamma:
                 return f"{at_end}the grid goes no lower than {ALTERNATION.min_gamma:g}"
             if timed and surface.spent:

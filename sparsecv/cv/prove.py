@@ -78,12 +78,12 @@ class ProofSettings(NamedTuple):
     # Within a cell, progress is reported after this many seconds without a report; twice the
     # seconds would report half as often.
     report_seconds: float = 0.5
-    # Up to 45 columns every tree gets this many nodes in the first round, which take about half a
+    # Up to 45 columns every tree gets this many nodes in the first round, which take about a
     # second: a choice. Later rounds begin the tree anew. Under constraints it gets a share of them.
-    first_tree_nodes: int = 2_000_000
-    # With the default time limit a round may take this many nodes in total, which take about 30 s:
+    first_tree_nodes: int = 5_000_000
+    # With the default time limit a round may take this many nodes in total, which take about 25 s:
     # a choice.
-    most_nodes_by_default: int = 150_000_000
+    most_nodes_by_default: int = 120_000_000
     # A tree for all sizes of a fold is first tried once the proofs have taken this many seconds.
     # Twice the seconds would let easy tables wait twice as long for trees that prove everything.
     first_trial_seconds: float = 0.1

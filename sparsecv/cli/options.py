@@ -87,8 +87,8 @@ BackendName = Annotated[
 TimeLimit = Annotated[
     str,
     typer.Option(
-        help="Seconds for everything (0: estimates only), none, or auto: none up to 45 columns, 60 "
-        "of proving beyond."
+        help="Seconds for everything (0: estimates only), none, or auto: 60 of proving "
+        "once the estimates are there."
     ),
 ]
 Json = Annotated[

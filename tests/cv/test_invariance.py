@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.cv import prove
+from sparsecv.cv import estimate, prove
 from sparsecv.cv.engine import Surface, cross_validate
 from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.settings import Settings
@@ -23,7 +23,9 @@ from sparsecv.design.design import SolvedRules
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
 from sparsecv.solvers import paths
+from sparsecv.solvers.branching import size_sweep
 from sparsecv.solvers.core.constraints import Constraints
+from sparsecv.solvers.leaps import tree_kernels
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -70,7 +72,11 @@ def replaced(table: Table, test: NDArray[np.intp]) -> Table:
 
 
 def ledger_of(
-    table: Table, folds: Any, method: str, limit: float | None, rules: SolvedRules | None = None
+    table: Table,
+    folds: Any,
+    method: str,
+    limit: float | str | None,
+    rules: SolvedRules | None = None,
 ) -> Ledger:
     data = RowFolds(table.X, table.y, folds, True, table.weights, rules=rules)
     with Surface(data, TAUS, Settings(method, time_limit=limit)) as surface:
@@ -308,3 +314,22 @@ def test_a_better_support_from_elsewhere_stays_a_bound() -> None:
     at = 0, 1, better
     np.testing.assert_array_equal(known.choice[at], known.best_choice[at])
     np.testing.assert_array_equal(known.lower[at], known.error[at])
+
+
+@pytest.mark.parametrize("kind", FOLDS)
+def test_an_open_fold_of_few_columns_does_not_see_its_held_out_rows(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trees end after some nodes, and folds are estimated from their own rows."""
+    monkeypatch.setattr(paths, "HANDOVER", 20)
+    monkeypatch.setattr(size_sweep, "MAX_FAILED_TRIALS", 0)
+    monkeypatch.setattr(tree_kernels, "TREE", tree_kernels.TREE._replace(nodes_per_look=10))
+    proofs = prove.PROOFS._replace(first_tree_nodes=30, most_nodes_by_default=30)
+    monkeypatch.setattr(prove, "PROOFS", proofs)
+    monkeypatch.setattr(estimate, "MAX_NODES_OF_SHARED_TREE", 30)
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((26, 22)) + rng.standard_normal((26, 1))
+    table = Table(X, X[:, :3].sum(axis=1) + 3.0 * rng.standard_normal(26), None)
+    folds = make_folds(FOLDS[kind], 26, seed=0, X=X)
+    assert not ledger_of(table, folds, "exact", "auto").exact.all()
+    check_folds(table, folds, (0, folds.k - 1), "exact", "auto")

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.tables import Array, five_columns
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.cv import estimate
+from sparsecv.cv import estimate, prove
 from sparsecv.cv.settings import DEFAULT_GAMMAS
 from sparsecv.errors import UnprovedWarning
 from sparsecv.solvers.core.limits import Limits
@@ -38,6 +38,7 @@ def hard(n: int = 60, p: int = 40) -> tuple[Array, Array]:
         SparseRidge(),
         SparseRidge(tau=1, gamma=0.1, fit_intercept=False, standardize=False),
         SparseRidgeCV(cv=3, gammas=[0.1, 10.0], taus=[1]),
+        SparseRidgeCV(),
     ]
 )
 def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
@@ -356,6 +357,32 @@ def test_callbacks_of_scikit_learn() -> None:
     assert begun == sorted(line[:-1] for line in above.told if line[-1] == "end")
 
 
+def test_a_default_fit_leaves_large_trees_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees of more columns than rows cannot prune at a tiny γ: what is open is marked."""
+    monkeypatch.setattr(prove, "PROOFS", prove.PROOFS._replace(first_tree_nodes=50_000))
+    monkeypatch.setattr(prove, "PROOFS", prove.PROOFS._replace(most_nodes_by_default=50_000))
+    X = np.random.default_rng(0).uniform(size=(20, 36))
+    y = X[:, :3].sum(axis=1) + 0.1 * np.random.default_rng(1).standard_normal(20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnprovedWarning)
+        model = SparseRidgeCV(cv=3, gammas=[1e-6, 100.0], taus=range(1, 31)).fit(X, y)
+    tiny, large = model.surface_["exact"]
+    assert not tiny.all()
+    assert large[:3].all()
+    assert model.status_ == "node limit"
+    results = model.cv_results_
+    assert (results["lower"] <= results["cv_error"]).all()
+    assert (results["cv_error"] <= results["upper"]).all()
+
+
+def test_a_default_fit_beyond_45_columns_does_not_warn() -> None:
+    X, y = hard(p=50)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnprovedWarning)
+        model = SparseRidgeCV(gammas=[1.0, 10.0], taus=range(1, 6)).fit(X, y)
+    assert not model.certified_
+
+
 def test_time_limit_warns_and_brackets() -> None:
     X, y = hard()
     model = SparseRidgeCV(cv=3, gammas=[1e-3], taus=[5, 10, 20], time_limit=1e-6, random_state=0)
@@ -369,6 +396,14 @@ def test_time_limit_warns_and_brackets() -> None:
     assert not results["exact"].all()
     assert model.lower_bound_ <= model.objective_
     assert np.isfinite(model.predict(X)).all()
+
+
+def test_intervals_of_a_wide_table_end_with_the_time() -> None:
+    X = np.random.default_rng(0).standard_normal((60, 2000))
+    model = SparseRidgeCV(gammas=[1.0], taus=[1, 2], time_limit=1e-3)
+    with pytest.warns(UnprovedWarning):
+        model.fit(X, X[:, :2].sum(axis=1))
+    assert np.isinf(model.cv_results_["upper"]).any()
 
 
 def test_unproved_final_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from sparsecv.cli.main import main
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import MomentFolds
 from sparsecv.design.folds import make_folds
-from sparsecv.errors import InputError
+from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.selection import nested
 from sparsecv.selection.study import Study
 
@@ -226,3 +226,12 @@ def test_the_command_says_which_figure_to_quote(capsys: pytest.CaptureFixture[st
     assert main(["cv", "diabetes", "--gamma", "1", "--no-nested", "--rule", "minimum"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "the error to expect" not in out
+
+
+def test_no_outer_fold_begins_after_the_time_limit() -> None:
+    X, y = made(n=40, p=4)
+    model = SparseRidgeCV(gammas=[1.0], nested=8, time_limit=1e-3)
+    with pytest.warns(UnprovedWarning):
+        model.fit(X, y)
+    assert model._outer_folds_ < 8
+    assert model.nested_error_ > 0.0

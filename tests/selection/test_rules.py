@@ -237,3 +237,11 @@ def test_rules_that_cannot_be_used() -> None:
         partition_again(make_folds("loo", 5), 0, 1)
     fine = SparseRidgeCV(cv=overlapping, gammas=1.0, compare=True).fit(X, y)
     assert set(fine.choices_) == {"minimum", "one-se", "averaged", "projected"}
+
+
+@pytest.mark.parametrize(("limit", "proved"), [("auto", True), (None, True), (1e-6, False)])
+def test_models_of_the_rule_stability_keep_the_time_limit(limit: Any, proved: bool) -> None:
+    X, y = made(n=40, p=20)
+    study = study_of(X, y, cv=3, rule="stability", time_limit=limit)
+    assert study.stability[2] == proved
+    assert choose(study)["stability"].certified == proved

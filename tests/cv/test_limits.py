@@ -42,6 +42,7 @@ def limit_nodes(monkeypatch: pytest.MonkeyPatch, nodes: int, only_shared: bool =
     searches = [(estimate, "best_subsets_rows_deleted")]
     if not only_shared:
         searches.append((sizes, "best_subsets"))
+        monkeypatch.setattr(prove, "PROOFS", prove.PROOFS._replace(most_nodes_by_default=0))
         monkeypatch.setattr(paths, "HANDOVER", nodes)
         often = tree_kernels.TREE._replace(nodes_per_look=max(nodes, 1))
         monkeypatch.setattr(tree_kernels, "TREE", often)
@@ -76,7 +77,7 @@ def test_intervals_under_node_limits(data: st.DataObject, nodes: int, only_share
     for method in ("exact", "grid"):
         with pytest.MonkeyPatch.context() as monkeypatch:
             limit_nodes(monkeypatch, nodes, only_shared)
-            result = case.run(method)
+            result = case.run(method, time_limit="auto")
         check_bounds(case, result, truth, f"{method}, {nodes} nodes")
 
 
@@ -102,7 +103,7 @@ def test_limits_leave_intervals(
     for nodes in (1, 3, 10, 10_000):
         with monkeypatch.context() as patch:
             limit_nodes(patch, nodes, only_shared)
-            result = case.run(method)
+            result = case.run(method, time_limit="auto")
         check_bounds(case, result, truth, f"{nodes} nodes")
         open_sizes.append(int((~result.table("exact")).sum()))
     # What the shared tree leaves open is solved fold by fold.

@@ -17,10 +17,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.tables import Array, five_columns
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.cv import estimate, prove
+from sparsecv.cv import prove
+from sparsecv.cv.engine import Surface
 from sparsecv.cv.settings import DEFAULT_GAMMAS
 from sparsecv.errors import UnprovedWarning
-from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.core.result import Status
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -409,14 +410,18 @@ def test_intervals_of_a_wide_table_end_with_the_time() -> None:
 def test_unproved_final_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Folds proved, the model on all rows not."""
     X, y = hard()
-    real = estimate.support_path
 
-    def hurried(problem: Any, *args: Any, **options: Any) -> Any:
-        whole = problem.n == y.size
-        return real(problem, *args, **{**options, "limits": Limits(0.0)} if whole else options)
+    def forget(self: Surface) -> None:
+        """What is known where the time is up before the model's own tree has ended."""
+        model = np.s_[:, :, self.ledger.k]
+        self.ledger.exact[model] = False
+        self.ledger.bound[model] *= 0.5
+        self.ledger.note_limit(0, Status.TIME_LIMIT)
 
-    monkeypatch.setattr(estimate, "support_path", hurried)
-    model = SparseRidgeCV(cv=3, gammas=[1e-3], taus=[2], random_state=0, rule="minimum")
+    monkeypatch.setattr(Surface, "prove", forget)
+    monkeypatch.setattr(Surface, "prove_model", lambda *_: None)
+    options: dict[str, Any] = {"random_state": 0, "rule": "minimum", "time_limit": 600}
+    model = SparseRidgeCV(cv=3, gammas=[1e-3], taus=[2], **options)
     with pytest.warns(UnprovedWarning, match="final model has a relative gap"):
         model.fit(X, y)
     assert model.certified_

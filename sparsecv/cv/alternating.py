@@ -160,13 +160,10 @@ def alternation(
     """
     if iterations < 1:
         raise InputError(f"alternating minimisation needs at least 1 iteration; got {iterations}")
-
-    def visits() -> tuple[_Alternation, str]:
-        search = _Alternation(surface, iterations)
-        return search, search.run(start)
-
     with surface:
-        search, ended = surface.settle(visits)
+        for _ in surface.passes():
+            search = _Alternation(surface, iterations)
+            ended = search.run(start)
     surface.order.sort()
     return replace(surface.result(), trace=search.trace, ended=ended, edge=search.edge)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -189,10 +189,15 @@ class Surface:
             if self.checkpoint is not None:
                 self.checkpoint.load(ledger, g)
         left = [g for g in rows if not ledger.complete(g)]
+        limits = Limits(None, None, self._stop) if self._unlimited_estimates else self.limits
         hard = left if self._only_estimates else [g for g in left if self._nearest_is_open(g)]
         try:
-            self._estimate([g for g in left if g not in hard], self.strategy.solver)
-            self._estimate(hard, "heuristic")
+            easy = [g for g in left if g not in hard]
+            for some, solver in ((easy, self.strategy.solver), (hard, "heuristic")):
+                how, report = (solver, limits), self._timed_report
+                if some:
+                    small = estimate_models(ledger, some, *how, self.settings.n_jobs, report)
+                    self._run(estimate_folds(ledger, some, small, *how, report), some)
         except KeyboardInterrupt:  # A γ at which every fold has an answer is a result.
             self.rows |= {ledger.gammas[g]: g for g in rows if ledger.answered(g)}
             raise
@@ -206,15 +211,6 @@ class Surface:
                 self._run(self.strategy.solve_at(ledger, g, limits, self._timed_report), [g])
             self._save([g])
 
-    def _estimate(self, rows: list[int], solver: str) -> None:
-        """Give every problem an answer at the γ of some rows of the ledger."""
-        if not rows:
-            return
-        limits = Limits(None, None, self._stop) if self._unlimited_estimates else self.limits
-        how, report = (solver, limits), self._timed_report
-        small = estimate_models(self.ledger, rows, *how, self.settings.n_jobs, report)
-        self._run(estimate_folds(self.ledger, rows, small, *how, report), rows)
-
     def _nearest_is_open(self, g: int) -> bool:
         """Whether, up to 45 columns, the visited γ that is nearest to row g's is not proved."""
         if not self.few or not self.rows:
@@ -223,21 +219,19 @@ class Surface:
         away = np.abs(logs - np.log(max(self.ledger.gammas[g], MIN_GAMMA)))
         return not self.ledger.proved(list(self.rows.values())[int(away.argmin())])
 
-    def settle(self, visits: Callable[[], Any]) -> Any:
-        """Visit γ that depend on errors, and prove; where that changes what is known, visit again.
+    def passes(self) -> Iterator[None]:
+        """Passes over γ that depend on errors: the loop body visits γ, which are then proved.
 
-        Up to 45 columns, where everything has been proved, the γ that are visited in the end are
-        those that exact errors lead to.
-
-        visits: A function that visits γ, and that may be called again.
-        Returns: What the last call of ``visits`` returned.
+        Up to 45 columns, where proofs have changed what is known and nothing is open, another pass
+        follows. The γ of the last pass are then those that exact errors lead to.
         """
-        while True:
+        again = True
+        while again:
             self.order = []
-            found, unproved = visits(), not self._complete
+            yield
+            unproved = not self._complete
             self.prove()
-            if not (self.few and unproved and self._complete):
-                return found
+            again = self.few and unproved and self._complete
 
     @property
     def _complete(self) -> bool:

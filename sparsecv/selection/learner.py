@@ -147,7 +147,7 @@ class SparseRidgeLearner:
         """Squared errors (c, n); see :class:`~sparsecv.selection.partial_errors.Learner`."""
         return np.asarray((self.y - self.predictions(training, candidates)) ** 2)
 
-    def within(
+    def _within(
         self, training: Index, candidates: Sequence[int], limits: Limits
     ) -> tuple[Array, bool]:
         """Squared errors as of a call, found within limits, and whether every model is proved.

@@ -303,7 +303,7 @@ class Study:
         proofs: It takes whether all models of a task are proved.
         after: The number of blocks of γ to come, this one included.
         """
-        unit, left = SparseRidgeLearner.within, after * len(tasks)
+        unit, left = SparseRidgeLearner._within, after * len(tasks)
         found = self._units("pairs of folds", unit, learner, tasks, left - len(tasks) + 1.0)
         for index, (losses, proved) in found:
             proofs.append(proved)
@@ -487,21 +487,16 @@ class Study:
         elif gammas is None and not self.averages:
             result = alternation(surface)
         else:
-            n = surface.data.folds.n
-
-            def visits() -> str:
-                edge = ""
-                if gammas is None:
-                    edge = visit_default_grid(surface, lambda errors: soft_least(errors, n))
-                    surface.order.sort()
-                else:
-                    surface.visit(gammas)
-                return edge
-
+            edge, n = "", surface.data.folds.n
+            # Other partitions need no bounds where estimates suffice.
+            proved = surface is self._first or not self.estimating
             with surface:
-                # Other partitions need no bounds where estimates suffice.
-                proved = surface is self._first or not self.estimating
-                edge = surface.settle(visits) if proved else visits()
+                for _ in surface.passes() if proved else (None,):
+                    if gammas is None:
+                        edge = visit_default_grid(surface, lambda errors: soft_least(errors, n))
+                        surface.order.sort()
+                    else:
+                        surface.visit(gammas)
             result = replace(surface.result(), edge=edge)
         self._proving = max(0.0, self._proving - surface.seconds_proving)
         self.n_nodes += int(result.table("n_nodes").sum())

@@ -312,8 +312,11 @@ class _Answers:
             self.enter(g, [by_units[int(size)] for size in self.sizes])
             return
         if self.grower is None:
-            share = self.limits.share(2.0)
-            self.grower = SupportGrower(problem, self.sizes.tolist(), self.known, share)
+            left = self.limits.share(2.0).remaining()
+            if left is not None:
+                left = max(left, LEAST_SECONDS_AT_FIRST_GAMMA)
+            sizes = self.sizes.tolist()
+            self.grower = SupportGrower(problem, sizes, self.known, Limits(left))
         starts = [] if self.done.any() else self.known
         by_size = self.grower.at(problem.gamma, starts, self._for_swaps(g))
         self.enter(g, [by_size[int(size)] for size in self.sizes])

@@ -71,8 +71,7 @@ def test_bad_settings(options: dict[str, Any], words: str) -> None:
 
 
 def test_seconds_for_everything_and_for_proofs() -> None:
-    assert Settings(time_limit="auto").seconds(45) == (None, None)
-    assert Settings(time_limit="auto").seconds(46) == (None, 60.0)
-    assert Settings(time_limit=None).seconds(46) == (None, None)
-    assert Settings(time_limit=5).seconds(46) == (5.0, None)
-    assert Settings(time_limit=0).seconds(5) == (0.0, None)
+    assert Settings(time_limit="auto").seconds == (None, 60.0)
+    assert Settings(time_limit=None).seconds == (None, None)
+    assert Settings(time_limit=5).seconds == (5.0, None)
+    assert Settings(time_limit=0).seconds == (0.0, None)

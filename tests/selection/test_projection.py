@@ -321,7 +321,8 @@ def test_more_columns_than_trees_reach_are_estimated() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((50, 60))
     y = X[:, :3].sum(axis=1) + 0.3 * rng.standard_normal(50)
-    with pytest.warns(UserWarning, match="rule projected might choose otherwise"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnprovedWarning)
         model = SparseRidgeCV(gammas=[1.0, 20.0], rule="projected", repeats=2).fit(X, y)
     assert not model.certified_
     assert set(range(3)) <= set(model.support_.tolist())

@@ -447,6 +447,7 @@ SETTINGS: list[tuple[str, str, Callable[[], float]]] = [
         "the fit took at most 5 seconds",
         constant("selection.nested:NESTED.max_seconds_unasked"),
     ),
+    (CHANGES, "for at most 60 s", proving),
     (CLUSTERS, "Above 200 MB the rows are read once", in_memory),
     (CLUSTERS, "A worker holds a block of 16 MB", constant("design.moments:BLOCK_BYTES")),
     (CLUSTERS, "at most 128 MB", constant("tables.lazy:CHUNK_BYTES")),
@@ -474,7 +475,7 @@ SETTINGS: list[tuple[str, str, Callable[[], float]]] = [
         "is at most 1 % of the average's CV error",
         constant("selection.projection:PROJECTION.max_distance_share"),
     ),
-    ("docs/python.md", "then proves, for 60 s", proving),
+    ("docs/python.md", "ends proofs after 60 s", proving),
     ("docs/python.md", "[2 %](command-line.md#cv)", good_share),
     ("docs/wide.md", "for 60 seconds unless", proving),
 ]

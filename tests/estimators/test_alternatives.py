@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-import warnings
+import time
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from support.brute_force import Data, enumerate_all
 from support.problems import scaled, three_matter
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.errors import InputError, UnprovedWarning
+from sparsecv.errors import InputError
 from sparsecv.selection import alternatives
 from sparsecv.tables.datasets import list_datasets, load_dataset
 
@@ -120,19 +120,20 @@ def test_who_does_not_ask_gets_none() -> None:
 
 
 def test_other_subsets_get_what_is_left_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    left: list[float | None] = []
+    seen: list[tuple[float, float]] = []
     real = alternatives.n_best_subsets
 
     def watched(*args: Any, **options: Any) -> Any:
-        left.append(options["limits"].remaining())
+        seen.append((time.perf_counter(), options["limits"].remaining()))
         return real(*args, **options)
 
     monkeypatch.setattr(alternatives, "n_best_subsets", watched)
     X, y = three_matter()
     models: list[Any] = [SparseRidge(n_best=2), SparseRidgeCV(gammas=[1.0], n_best=2)]
     for model in models:
-        left.clear()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnprovedWarning)
-            model.set_params(time_limit=1e-9).fit(X, y)
-        assert left == [0.0]
+        model.set_params(time_limit=1000.0).fit(X, y)  # It compiles, which does not count.
+        seen.clear()
+        started = time.perf_counter()
+        model.fit(X, y)
+        [(asked, left)] = seen
+        assert left <= 1000.0 - 0.5 * (asked - started)

@@ -92,7 +92,7 @@ def estimate_models(
 ) -> list[int]:
     """Give the problem of all rows an answer at every γ and τ, unless the ledger has answers.
 
-    Returns: The rows of the ledger at whose γ a single tree has proved the models of all rows.
+    Returns: The rows of the ledger at whose γ a single tree of all rows was searched to its end.
     """
     data, k, clock = ledger.data, ledger.k, Limits()
     missing = [g for g in rows if not np.isfinite(ledger.objective[g, :, k]).all()]
@@ -106,8 +106,13 @@ def estimate_models(
     for i, g in enumerate(missing):
         ledger.take_path(g, k, whole, i)
     ledger.seconds[missing] += clock.elapsed() / len(missing)
-    large = {g for i, g in enumerate(missing) if whole.n_trees[i] > 1}
-    return [g for g in rows if g not in large and ledger.exact[g, :, k].all()]
+    large = set()
+    for i, g in enumerate(missing):
+        stopped = i in whole.unfinished and whole.unfinished[i].status is not Status.PRECISION
+        estimated = i not in whole.unfinished and not whole.proved[i].all()
+        if whole.n_trees[i] > 1 or stopped or estimated:
+            large.add(g)
+    return [g for g in rows if g not in large]
 
 
 def estimate_folds(
@@ -120,7 +125,9 @@ def estimate_folds(
     solver: With "heuristic" answers are good supports and nothing is proved; else "estimate".
     """
     data, k = ledger.data, ledger.k
-    shared = small if solver != "heuristic" and shares_a_tree(data) else []
+    shared = []
+    if solver != "heuristic" and shares_a_tree(data):
+        shared = [g for g in small if ledger.exact[g, :, k].all()]
     for done, g in enumerate(shared):
         report(f"every row left out at γ = {ledger.gammas[g]:.4g}", done, len(shared))
         within = limits.share(float(len(rows) - done)).within(nodes=MAX_NODES_OF_SHARED_TREE)

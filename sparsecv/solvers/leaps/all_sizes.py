@@ -347,7 +347,8 @@ def rounding_margin(
     spread: The number :func:`coefficient_spread` of the problem.
     """
     length = np.sqrt(yy)
-    off = 32.0 * EPS * np.minimum(length * reach, length + spread * np.sqrt(value))
+    # Where reach or spread is ∞ and has the factor 0, fmin takes the other number.
+    off = 32.0 * EPS * np.fmin(length * reach, length + spread * np.sqrt(value))
     return 1e-11 * value + 2.0 * np.sqrt(value) * off + off * off
 
 
@@ -376,7 +377,8 @@ def attained_margin(problem: SparseRidgeProblem, upper: Array) -> Array:
     if problem.gamma > problem.given_gamma:
         length = math.sqrt(problem.yy) or 1.0
         reach, spread = 1.0 + math.sqrt(problem.p) * problem._reach() / length, np.inf
-    margin = rounding_margin(upper, problem.yy, reach, spread)
+    with np.errstate(invalid="ignore"):
+        margin = rounding_margin(upper, problem.yy, reach, spread)
     margin += np.reshape([problem.zero_loss(f) for f in upper.ravel().tolist()], upper.shape)
     return np.minimum(margin, 1e300)  # Ranges multiply it with numbers that may be 0.
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..solvers.branching.multi_problem_tree import PartialProof
+from ..solvers.branching.family import PartialProof
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.relaxation.ellipsoid import Ellipsoid, Spectrum, ellipsoid, node_bounds
 from ..solvers.relaxation.gram import GramForm

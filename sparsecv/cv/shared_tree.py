@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData, RowFolds
 from ..solvers.api import best_support
-from ..solvers.branching.multi_problem_tree import PartialProof, search_alone, solve_jointly
+from ..solvers.branching.family import PartialProof, search_alone, solve_jointly
 from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
@@ -116,24 +116,21 @@ class SharedTree:
         ledger, g, k = self.ledger, self.g, self.ledger.k
         problem, start = self.full.replace(tau=int(ledger.taus[t])), ledger.support(g, t, k)
         ledger.offer(g, t, np.arange(k), start)
-        used = np.unique(ledger.best_choice[g, t, :k])
-        starts = {}
-        for support in (start, *(ledger.supports[c] for c in used)):
-            filled = pad_support(support[: problem.tau], problem.tau, problem.p)
-            starts[filled.tobytes()] = filled
+
+        def objectives(folds: NDArray[np.intp], support: NDArray[np.intp]) -> Array:
+            ledger.offer(g, t, folds, support)
+            return np.asarray(ledger.best_objective[g, t, folds])
+
+        best = [ledger.supports[c] for c in ledger.best_choice[g, t, :k]]
+        starts = [pad_support(s[: problem.tau], problem.tau, problem.p) for s in (*best, start)]
+        upper = ledger.best_objective[g, t, :k]
         found = solve_jointly(
-            self.left_out, problem, np.array(list(starts.values())), limits=limits
+            self.left_out, problem, np.array(starts), upper, objectives, limits=limits
         )
         ledger.n_nodes[g] += found[0].n_nodes
-        supports = np.array([one.support for one in found])
-        # A fold for which rounding leaves every support unfitted has no support.
-        fitted = np.isfinite([one.objective for one in found])
-        for support in np.unique(supports[fitted], axis=0):
-            same = fitted & (supports == support).all(axis=1)
-            ledger.offer(g, t, np.flatnonzero(same), support)
         is_open = np.array([not one.solved for one in found])
-        imprecise = self._imprecise(t, found)
-        ledger.prove(g, t, np.flatnonzero(~is_open & ~imprecise))
+        imprecise = is_open & self._imprecise(t, found)
+        ledger.prove(g, t, np.flatnonzero(~is_open))
         is_open &= ~imprecise
         statuses, left = [Status.OPTIMAL], np.flatnonzero(is_open).tolist()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from support.folds import brute_force, in_fold, inside, standardised
 from support.fresh import draws
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cv import prove, shared_tree
+from sparsecv.cv import prove
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.settings import Settings
@@ -26,7 +25,7 @@ from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import UnprovedWarning
 from sparsecv.solvers import Status, solve
-from sparsecv.solvers.branching.multi_problem_tree import PartialProof
+from sparsecv.solvers.branching.family import PartialProof
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.result import Work
 
@@ -128,33 +127,6 @@ def test_the_incumbent_of_an_unfinished_search_may_be_optimal() -> None:
     error = ledger.best_error[0, 0, 0]
     assert np.isfinite(ledger.upper[0, 0, 0])
     assert ledger.lower[0, 0, 0] <= error <= ledger.upper[0, 0, 0]
-
-
-def test_a_fold_that_no_support_could_be_fitted_to_gets_none(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Rounding may leave a fold of the joint tree without any fitted support."""
-    rng = np.random.default_rng(7)
-    X = rng.normal(size=(20, 5))
-    y, gamma, taus = X[:, 0], 50.0, np.array([3])  # The first column three times would be best.
-    data = RowFolds(X, y, make_folds("loo", y.size), False)
-    ledger = Ledger(data, taus, [gamma])
-    ledger.take((0, 0, ledger.k), np.array([0, 1, 2]), 1e3, 0.0, False)
-    left_out = rows_left_out(data, gamma)
-    assert left_out is not None
-    nothing: Any = (np.zeros(3, dtype=np.intp), np.inf, 0.0, Status.PRECISION, Work())
-    unfitted = PartialProof(
-        *nothing, np.empty((0, 5), dtype=np.int8), np.empty((0, 5)), np.empty(0), 0.0
-    )
-    monkeypatch.setattr(shared_tree, "solve_jointly", lambda *_, **__: [unfitted] * data.folds.k)
-    steps = SharedTree(ledger, 0, left_out).solve_tau(0, Limits(), branch=True)
-    assert [len(batch.tasks) for batch in steps] == [0]
-    found = ledger.best_choice[0, 0, : ledger.k]
-    assert all(np.unique(ledger.supports[c]).size == 3 for c in found)
-    for j in range(ledger.k):
-        best = solve(data.training(j).replace(gamma=gamma, tau=3), tol=0.0)
-        assert ledger.exact[0, 0, j]
-        assert ledger.best_objective[0, 0, j] == pytest.approx(best.objective, rel=1e-9)
 
 
 @pytest.mark.parametrize("taus", [[11], [1, 11], [10, 11]])

@@ -28,10 +28,10 @@ from sparsecv.solvers import (
     support_path,
     supports_along_gamma,
 )
-from sparsecv.solvers.branching import driver, multi_problem_kernels, node, single
+from sparsecv.solvers.branching import driver, node, single
 from sparsecv.solvers.branching import search as search_module
 from sparsecv.solvers.branching.enumeration import enumerated
-from sparsecv.solvers.branching.multi_problem_tree import search_alone, solve_jointly
+from sparsecv.solvers.branching.family import PartialProof, search_alone, solve_jointly
 from sparsecv.solvers.branching.row_deletion import LeftOut
 from sparsecv.solvers.kernels import envelope
 from sparsecv.solvers.relaxation import descent, gram, relaxer
@@ -170,9 +170,6 @@ def test_relaxation_and_branching(kind: str, gamma: float) -> None:
 def _small_counts_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes are branched on that would be enumerated. Compiled code keeps its constants."""
     if config.DISABLE_JIT:
-        none = {"supports_unsolved": 0.0, "supports": 0.0}
-        family = multi_problem_kernels.FAMILY._replace(**none)
-        monkeypatch.setattr(multi_problem_kernels, "FAMILY", family)
         names = ("min_supports_per_node", "first_supports", "max_supports_at_once")
         settings = node.SETTINGS._replace(**dict.fromkeys(names, 0.0))
         monkeypatch.setattr(node, "SETTINGS", settings)
@@ -194,18 +191,25 @@ def without_rows(kind: str, size: int, gamma: float) -> tuple[LeftOut, list[Spar
     return left_out, [SparseRidgeProblem(*each, gamma=gamma, tau=3) for each in kept]
 
 
-@pytest.mark.parametrize("branched", [False, True])
-@pytest.mark.parametrize(
-    ("kind", "size", "few"), [("plain", 1, 0), ("plain", 1, 3), ("plain", 3, 0), ("ties", 2, 1)]
-)
-def test_one_tree_for_many(
-    kind: str, size: int, few: int, branched: bool, request: pytest.FixtureRequest
-) -> None:
-    if branched:
-        request.getfixturevalue("_small_counts_as_large")
+def jointly(
+    left_out: LeftOut, whole: SparseRidgeProblem, alone: list[SparseRidgeProblem], **options: int
+) -> list[PartialProof]:
+    """The proofs of the search of all rows, which begins at the first three columns."""
+
+    def objectives(which: Any, support: Any) -> Any:
+        return np.array([alone[j].objective(support) for j in which])
+
+    starts = np.tile([0, 1, 2], (len(alone) + 1, 1))
+    upper = objectives(range(len(alone)), starts[0])
+    return solve_jointly(left_out, whole, starts, upper, objectives, **options)
+
+
+@pytest.mark.parametrize("max_leaves", [0, 2000])
+@pytest.mark.parametrize(("kind", "size"), [("plain", 1), ("plain", 3), ("ties", 2)])
+def test_one_search_for_many(kind: str, size: int, max_leaves: int) -> None:
     left_out, alone = without_rows(kind, size, 1.0)
     whole = problem(kind, 1.0)
-    found = solve_jointly(left_out, whole, np.array([[0, 1, 2], [3, 4, 5]]), max_open=few)
+    found = jointly(left_out, whole, alone, max_leaves=max_leaves)
     for j, fold in enumerate(alone):
         support = found[j].support
         if not found[j].solved:
@@ -219,8 +223,11 @@ def test_a_row_that_the_others_say_nothing_of() -> None:
     X[0] = [1e9, *np.zeros(5)]  # without it a down-date loses its digits
     whole = SparseRidgeProblem(X, y, gamma=1.0, tau=3)
     left_out = LeftOut(GramForm.of(whole), X, y, np.arange(y.size + 1), y.size)
-    found = solve_jointly(left_out, whole, np.array([[0, 1, 2]]))
-    assert not found[0].solved
+    alone = [
+        SparseRidgeProblem(np.delete(X, j, 0), np.delete(y, j), gamma=1.0, tau=3)
+        for j in range(y.size)
+    ]
+    assert not jointly(left_out, whole, alone)[0].solved
 
 
 @pytest.mark.parametrize(("kind", "size"), [("plain", 1), ("plain", 3), ("collinear", 1)])

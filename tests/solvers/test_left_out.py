@@ -20,8 +20,9 @@ from sparsecv.solvers import (
     perspective_relaxation,
     solve,
 )
-from sparsecv.solvers.branching.multi_problem_tree import search_alone, solve_jointly
+from sparsecv.solvers.branching.family import search_alone, solve_jointly
 from sparsecv.solvers.branching.row_deletion import LeftOut
+from sparsecv.solvers.branching.search import Search, Tree
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation.gram import GramForm
 
@@ -49,17 +50,33 @@ def folds_of(
     return problem, left_out, folds
 
 
-def jointly(problem: SparseRidgeProblem, left_out: LeftOut, **options: Any) -> Any:
-    start = np.sort(heuristic_support(problem))[None]
-    return solve_jointly(left_out, problem, start, **options)
+def jointly(
+    problem: SparseRidgeProblem,
+    left_out: LeftOut,
+    folds: list[SparseRidgeProblem],
+    **options: Any,
+) -> Any:
+    """The proofs of the search of all rows, where one support is the incumbent of all problems."""
+
+    def objectives(which: Any, support: Any) -> Any:
+        return np.array([folds[j].objective(support) for j in which])
+
+    starts = np.tile(heuristic_support(problem), (len(folds) + 1, 1))
+    upper = objectives(range(len(folds)), starts[0])
+    return solve_jointly(left_out, problem, starts, upper, objectives, **options)
+
+
+def without_each_row(problem: SparseRidgeProblem, X: Any, y: Any) -> list[SparseRidgeProblem]:
+    given = {"gamma": problem.gamma, "tau": problem.tau}
+    return [SparseRidgeProblem(np.delete(X, j, 0), np.delete(y, j), **given) for j in range(y.size)]
 
 
 @pytest.mark.slow
 @settings(max_examples=examples(150))
-@given(st.integers(0, 2**31), st.sampled_from([0, 1, 3, None]), st.sampled_from([1, 7, 500]))
-def test_every_neighbour_is_solved(seed: int, few: int | None, patience: int) -> None:
+@given(st.integers(0, 2**31), st.sampled_from([0, 1, 7, 500]))
+def test_every_neighbour_is_solved(seed: int, patience: int) -> None:
     problem, left_out, folds = folds_of(seed)
-    found = jointly(problem, left_out, max_open=few, max_nodes_left=patience)
+    found = jointly(problem, left_out, folds, max_leaves=patience)
     for j, fold in enumerate(folds):
         best, scale = optimum(fold), 1e-9 * problem.yy + 4.0 * found[j].rounding
         if not found[j].solved:
@@ -75,12 +92,31 @@ def test_every_neighbour_is_solved(seed: int, few: int | None, patience: int) ->
         assert fold.objective(support) <= best * (1 + 1e-7) + scale
 
 
+@settings(max_examples=examples(60))
+@given(st.integers(0, 2**31), st.integers(0, 40), st.sampled_from([0.0, 0.01, 0.3]))
+def test_every_support_lies_below_a_leaf(seed: int, most_nodes: int, raised: float) -> None:
+    problem = ugly_problem(seed, 8)
+    tree = Tree(GramForm.of(problem), problem, 0.0)
+    tree.enter(heuristic_support(problem), 0)
+    tree.keep_leaves(raised)
+    tree.add(np.zeros((1, problem.p), dtype=np.int8), np.zeros((1, problem.p)), np.ones(1))
+    Search(tree).run(Limits().within(nodes=most_nodes))
+    state, beta, _, bound, _ = tree.leaves()
+    assert not beta[state == 2].any()
+    for support in combinations(range(problem.p), problem.tau):
+        inside = np.isin(np.arange(problem.p), support)
+        below = ((state != 1) | inside).all(axis=1) & ((state != 2) | ~inside).all(axis=1)
+        assert below.any()
+        least = problem.objective(support)
+        assert (bound[below] <= least * (1 + 1e-7) + 1e-9 * problem.yy).all()
+
+
 @pytest.mark.slow
 @settings(max_examples=60)
 @given(st.integers(0, 2**31), st.integers(1, 6))
 def test_a_tree_cut_short_hands_everything_over(seed: int, most_nodes: int) -> None:
     problem, left_out, folds = folds_of(seed)
-    found = jointly(problem, left_out, most_nodes=most_nodes)
+    found = jointly(problem, left_out, folds, most_nodes=most_nodes)
     for j, fold in enumerate(folds):
         alone = search_alone(left_out, problem, j, found[j], branch=True)
         assert (
@@ -137,7 +173,7 @@ def test_relaxations_alone_do_not_branch() -> None:
     X, y = rng.normal(size=(40, 30)), rng.normal(size=40)
     problem = SparseRidgeProblem(X, y, gamma=0.1, tau=8)
     left_out = LeftOut(GramForm.of(problem), X, y, np.arange(41), 40)
-    found = jointly(problem, left_out, most_nodes=1)
+    found = jointly(problem, left_out, without_each_row(problem, X, y), most_nodes=1)
     alone = [search_alone(left_out, problem, j, found[j]) for j in range(40)]
     assert not any(one.work.n_branched for one in alone)
     assert any(not one.solved for one in alone)
@@ -150,7 +186,7 @@ def test_no_time_leaves_everything_open() -> None:
     X, y = rng.normal(size=(30, 10)), rng.normal(size=30)
     problem = SparseRidgeProblem(X, y, gamma=0.1, tau=4)
     left_out = LeftOut(GramForm.of(problem), X, y, np.arange(31), 30)
-    found = jointly(problem, left_out, limits=Limits(0.0))
+    found = jointly(problem, left_out, without_each_row(problem, X, y), limits=Limits(0.0))
     assert not any(one.solved for one in found)
     one = search_alone(left_out, problem, 0, found[0], Limits(0.0), branch=True)
     assert one.status is Status.TIME_LIMIT
@@ -165,9 +201,9 @@ def test_agreement_with_single_searches_beyond_enumeration(n: int) -> None:
     y = X[:, :4] @ np.ones(4) + rng.normal(size=n)
     problem = SparseRidgeProblem(X, y, gamma=20.0, tau=4)
     left_out = LeftOut(GramForm.of(problem), X, y, np.arange(n + 1), n)
-    found = jointly(problem, left_out)
-    for j in range(0, n, 3):
-        fold = SparseRidgeProblem(np.delete(X, j, 0), np.delete(y, j), gamma=20.0, tau=4)
+    folds = without_each_row(problem, X, y)
+    found = jointly(problem, left_out, folds)
+    for j, fold in list(enumerate(folds))[::3]:
         one = search_alone(left_out, problem, j, found[j], branch=True)
         assert fold.objective(one.support) == pytest.approx(
             solve(fold, tol=0.0).objective, rel=1e-7

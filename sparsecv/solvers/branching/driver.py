@@ -6,10 +6,8 @@ on the column whose exclusion is expected to raise the bound most: by the mean r
 (pseudocosts) or, for columns that were excluded too seldom, by solving the relaxation without the
 column (strong branching). When the table of nodes may grow no more, the search goes depth first.
 
-For problems that differ by the rows deleted, the same loop takes other steps at a node
-(``multi_problem_kernels``), and the record ``family`` says which problems a node is open for. Under
-constraints on columns the loop decides units of columns, which the record ``units`` holds, by the
-steps of ``unit_nodes``; ``nt``, what Newton steps work on, is then None. Where a record is None
+Under constraints on columns the loop decides units of columns, which the record ``units`` holds, by
+the steps of ``unit_nodes``; ``nt``, what Newton steps work on, is then None. Where a record is None
 numba compiles none of the branches that need it, and it compiles all branches on other records.
 """
 
@@ -25,13 +23,13 @@ from ..kernels.linalg import Array
 from ..relaxation.descent import relax
 from ..relaxation.dual_bound import gram_gradient
 from ..relaxation.newton import newton
-from .multi_problem_kernels import close_for_all, inherit
 from .node import (
     IN,
     OUT,
     bound_here,
     choose_all,
     count_node,
+    decide_all,
     exclude,
     finish,
     largest_share,
@@ -51,7 +49,7 @@ COUNTS = np.dtype(
         ("in_heap", "i8"),  # nodes in the heap
         ("on_stack", "i8"),  # nodes on the stack
         ("spare", "i8"),  # rows of the table that hold no node
-        ("kept", "i8"),  # open nodes that are kept and not branched on
+        ("kept", "i8"),  # nodes that are kept and not branched on
         ("depth_first", "i8"),  # 1: the table may not grow, so that children go on the stack
     ]
 )
@@ -68,7 +66,7 @@ class OpenNodes(NamedTuple):
     heap: NDArray[np.int64]  # (rows,) rows whose nodes wait, the row of least bound first
     stack: NDArray[np.int64]  # (rows,) rows whose nodes wait, the row to take next last
     spare: NDArray[np.int64]  # (rows,) rows that hold no node
-    kept: NDArray[np.int64]  # (rows,) rows whose nodes stay open and are not branched on
+    kept: NDArray[np.int64]  # (rows,) rows whose nodes stay there and are not branched on
     counts: NDArray[np.void]  # (1,) of COUNTS
 
 
@@ -136,7 +134,7 @@ def copy_node(from_state, from_beta, state, beta):  # type: ignore[no-untyped-de
 
 @kernel(inner=True)
 def release(open_nodes, row, keep):  # type: ignore[no-untyped-def]
-    """Keep the node in a row as an open leaf, or let the row hold no node."""
+    """Keep the node in a row as a leaf, or let the row hold no node."""
     counts = open_nodes.counts[0]
     if keep:
         open_nodes.kept[counts.kept] = row
@@ -303,23 +301,25 @@ def choose(st, nt, ch, units, n, k, bound, target):  # type: ignore[no-untyped-d
 
 
 @kernel(inner=True)
-def add(st, open_nodes, ch, family, at, bound, unsolved):  # type: ignore[no-untyped-def]
-    """Let the child in buffer ``at`` wait, or prune the child if its bound reaches the incumbent.
+def add(st, open_nodes, ch, at, bound, unsolved):  # type: ignore[no-untyped-def]
+    """Let the child in buffer ``at`` wait, or prune the child if its bound reaches the target.
 
     unsolved: Whether the child's relaxation is solved only when the child is taken up.
     """
     now, counts = st.now[0], open_nodes.counts[0]
-    if bound >= now.upper * (1.0 - now.tolerance):
+    prune = bound >= now.upper * (1.0 - now.tolerance)
+    if prune:
         now.pruned = min(now.pruned, bound)
-        return
+        if now.keep_closed == 0:
+            return
     counts.spare -= 1
     row = open_nodes.spare[counts.spare]
     copy_node(ch.state[at], ch.beta[at], open_nodes.state[row], open_nodes.beta[row])
     open_nodes.lam[row], open_nodes.bound[row] = ch.lam[at, 0], bound
     open_nodes.unsolved[row] = unsolved
-    if family is not None:
-        inherit(family, row)
-    if counts.depth_first > 0 or counts.on_stack > 0:
+    if prune:
+        release(open_nodes, row, True)
+    elif counts.depth_first > 0 or counts.on_stack > 0:
         open_nodes.stack[counts.on_stack] = row
         counts.on_stack += 1
     else:
@@ -355,10 +355,14 @@ def close(st, nt, ch, k, bound, target, unsolved):  # type: ignore[no-untyped-de
         if k < 0:
             return True, m, n, k, bound  # More columns are included than a support may have.
         if k == 0 or k >= n:  # One support is the best of the node.
-            finish(st, nt.columns, choose_all(st.chosen, m, k, st.columns, n), 0, 0)
+            if now.keep_closed > 0:
+                decide_all(st, n, k)
+            else:
+                finish(st, nt.columns, choose_all(st.chosen, m, k, st.columns, n), 0, 0)
             return True, m, n, k, bound
         most = SETTINGS.enumerated_unsolved_nodes if unsolved else SETTINGS.enumerated_nodes
-        if now.only_relax == 0 and small_enough(st, n, k, most):
+        decides = now.only_relax == 0 and now.keep_closed == 0
+        if decides and small_enough(st, n, k, most):
             finish(st, nt.columns, m, k, n)
             return True, m, n, k, bound
         if unsolved:
@@ -374,7 +378,7 @@ def close(st, nt, ch, k, bound, target, unsolved):  # type: ignore[no-untyped-de
             now.pruned = min(now.pruned, here)
             return True, m, n, k, bound
         bound = max(bound, here)
-        fixed = screen(st, here, target, k)
+        fixed = 0 if now.keep_closed > 0 else screen(st, here, target, k)
         m, n = count_node(st)
         if fixed == 0:
             return False, m, n, k, bound
@@ -383,11 +387,11 @@ def close(st, nt, ch, k, bound, target, unsolved):  # type: ignore[no-untyped-de
 
 
 @kernel
-def branch(st, nt, ch, open_nodes, family, n, k, bound):  # type: ignore[no-untyped-def]
+def branch(st, nt, ch, open_nodes, n, k, bound):  # type: ignore[no-untyped-def]
     """Let both children of the current node wait: one includes a column, the other excludes it.
 
-    The first nodes of a tree (rough nodes), and all nodes of a tree of many problems, branch on the
-    column of largest z and leave the children's relaxations until the children are taken up.
+    The first nodes of a tree (rough nodes) branch on the column of largest z and leave the
+    children's relaxations until the children are taken up.
 
     n, k: Numbers of free columns and of columns still to choose.
     """
@@ -399,13 +403,13 @@ def branch(st, nt, ch, open_nodes, family, n, k, bound):  # type: ignore[no-unty
         raised = bound
     else:
         i, raised = choose(st, nt, ch, None, n, k, bound, target)
-    add(st, open_nodes, ch, family, 1, raised, rough)
+    add(st, open_nodes, ch, 1, raised, rough)
     load_child(st, ch, 0, i, IN)
     most = SETTINGS.enumerated_unsolved_nodes
     raised, unsolved = bound, rough or small_enough(st, n - 1, k - 1, most)
     if not unsolved:
         raised = max(bound, solve(st, nt, ch, 0, k - 1, target))
-    add(st, open_nodes, ch, family, 0, raised, unsolved)
+    add(st, open_nodes, ch, 0, raised, unsolved)
 
 
 @kernel
@@ -413,17 +417,17 @@ def branch_on_unit(st, ch, open_nodes, units, n, k, bound):  # type: ignore[no-u
     """Let both children of the current node wait, as :func:`branch`; n free units, k to choose."""
     target = st.now[0].upper * (1.0 - st.now[0].tolerance)
     i, raised = choose(st, None, ch, units, n, k, bound, target)
-    add(st, open_nodes, ch, None, 1, raised, False)
+    add(st, open_nodes, ch, 1, raised, False)
     raised = max(bound, relax_child(st, ch, units, 0, i, IN, target))
-    add(st, open_nodes, ch, None, 0, raised, False)
+    add(st, open_nodes, ch, 0, raised, False)
 
 
 @kernel
-def explore(st, nt, ch, open_nodes, family, units, most_nodes):  # type: ignore[no-untyped-def]
+def explore(st, nt, ch, open_nodes, units, most_nodes):  # type: ignore[no-untyped-def]
     """Search on until about ``most_nodes`` more nodes have been bounded.
 
-    An open node is kept, and not branched on, if the search only relaxes nodes; in a tree of many
-    problems, if the node is open for few problems; and under constraints, if it is one support.
+    An open node is kept, and not branched on, if the search only relaxes nodes, and under
+    constraints if it is one support. A closed node is kept if the search hands out its leaves.
 
     Returns: DONE, PAUSED or FULL.
     """
@@ -439,7 +443,7 @@ def explore(st, nt, ch, open_nodes, family, units, most_nodes):  # type: ignore[
         bound = open_nodes.bound[row]
         if bound >= target:
             now.pruned = min(now.pruned, bound)
-            release(open_nodes, row, False)
+            release(open_nodes, row, now.keep_closed > 0)
             continue
         copy_node(open_nodes.state[row], open_nodes.beta[row], st.state, st.beta)
         st.lam[0] = open_nodes.lam[row]
@@ -447,11 +451,9 @@ def explore(st, nt, ch, open_nodes, family, units, most_nodes):  # type: ignore[
         closed, keep, n, k = True, False, 0, 0
         if units is not None:
             closed, keep, n, k, bound = close_units(st, units, bound, target, unsolved)
-        if family is not None:
-            closed, keep, n, k = close_for_all(st, ch.sweeps, family, row)
-        elif nt is not None:
+        if nt is not None:
             closed, m, n, k, bound = close(st, nt, ch, tau, bound, target, unsolved)
-            keep = not closed and now.only_relax > 0
+            keep = now.keep_closed > 0 if closed else now.only_relax > 0
             if not closed:
                 try_rounding(st, m, k, n)
         if keep:  # The row gets the coefficients that the node's last bound came from.
@@ -464,5 +466,5 @@ def explore(st, nt, ch, open_nodes, family, units, most_nodes):  # type: ignore[
         if units is not None:
             branch_on_unit(st, ch, open_nodes, units, n, k, bound)
         if nt is not None:
-            branch(st, nt, ch, open_nodes, family, n, k, bound)
+            branch(st, nt, ch, open_nodes, n, k, bound)
     return DONE

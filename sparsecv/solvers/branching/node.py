@@ -46,6 +46,9 @@ NOW = np.dtype(
         ("n_swept", "i8"),  # nodes relaxed by coordinate descent
         ("n_sufficed", "i8"),  # nodes for which coordinate descent was enough
         ("only_relax", "i8"),  # 1: nodes are neither branched on nor enumerated, but kept if open
+        # 1: closed nodes are kept, and no node is enumerated or screened, so that the nodes kept
+        # and the nodes waiting hold every support together
+        ("keep_closed", "i8"),
     ]
 )
 
@@ -262,6 +265,17 @@ def exclude(Q, beta, g, i):  # type: ignore[no-untyped-def]
         for j in range(g.shape[0]):
             g[j] += Q[i, j] * beta[i]
         beta[i] = 0.0
+
+
+@kernel(inner=True)
+def decide_all(st, n, k):  # type: ignore[no-untyped-def]
+    """Include the n free columns where k > 0, else exclude them; the node holds one support then.
+
+    On entry ``st.columns`` lists the free columns, and k = 0 or k ≥ n. The kernel writes
+    ``st.state`` alone.
+    """
+    for f in range(n):
+        st.state[st.columns[f]] = IN if k > 0 else OUT
 
 
 @kernel(inner=True)

@@ -11,13 +11,17 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
 from ..core.threads import cached
 from ..kernels.completion import elimination_loss
-from ..kernels.linalg import EPS, Array, record, zeros
+from ..kernels.linalg import Array, record, zeros
 from ..relaxation.dual_bound import EXTRA, relative_rounding
-from ..relaxation.gram import GramForm
+from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.perspective import Relaxation
 from . import row_deletion_kernels as kernels
+from .node import IN
+from .search import Nodes
 from .search_settings import ROW_DELETION
 
 
@@ -125,18 +129,14 @@ class LeftOut:
             (self.squares, gram.yy),
         )
 
-    def problems(
-        self, ridge: float, tau: int, shift: Array, margin: float = 0.0
-    ) -> kernels.DeletedProblems:
-        """The record that compiled bounds of these problems work on, with no incumbents.
+    def problems(self, ridge: float, shift: Array) -> kernels.DeletedProblems:
+        """The record that compiled bounds of these problems work on.
 
         ridge: γ/2.
         shift, shape (k,): Multiple of I added to every problem's G and taken off γ/2.
-        margin: Largest error of an objective on all rows.
         """
-        gram, k, p = self.gram, self.count, self.gram.b.size
+        gram, p = self.gram, self.gram.b.size
         widest = max(int(np.diff(self.start).max(initial=1)), 1)
-        inflation = (float(self.squares.max()) + ridge) / (float(gram.D.min()) + ridge)
         return kernels.DeletedProblems(
             G=np.ascontiguousarray(gram.G),
             all_rows=gram.terms(ridge)._replace(eps=self._eps),
@@ -145,12 +145,7 @@ class LeftOut:
             start=self.start,
             yy=self.yy,
             shift=np.ascontiguousarray(shift, dtype=np.float64),
-            known=record(
-                kernels.KNOWN, ridge=ridge, margin=margin, inflated=20.0 * EPS * inflation
-            ),
-            upper=np.full(k, np.inf),
-            support=np.zeros((k, tau), dtype=np.int64),
-            doubt=np.zeros(k, dtype=np.int32),
+            ridge=ridge,
             now=record(kernels.NODE),
             residual=np.zeros(self.targets.size),
             active=np.zeros(p, dtype=np.int64),
@@ -159,10 +154,47 @@ class LeftOut:
             U=np.zeros((widest, p)),
             S=np.zeros((widest, widest)),
             e=np.zeros(widest),
-            L=np.zeros((tau, tau)),
-            w=np.zeros(tau),
             **zeros("beta c inside free moved moved_c g", p),
         )
+
+    def open_leaves(
+        self,
+        leaves: Nodes,
+        problem: SparseRidgeProblem,
+        most: int,
+        limits: Limits,
+        upper: Array,
+        asked: NDArray[np.bool_],
+    ) -> dict[int, NDArray[np.intp]]:
+        """The leaves of a search on all rows that may hold a better support of a problem.
+
+        problem: The problem on all rows, which gives γ and τ.
+        most: A problem with more open leaves than this is left out of the result.
+        upper, shape (k,): Objectives of the problems' incumbents.
+        asked, shape (k,): Whether a problem is bounded.
+        Returns: Places of the open leaves under the number of every problem asked. The result is
+            empty if the time is up.
+        """
+        state, beta, lam, bound, _ = leaves
+        ridge, target = problem.gamma / 2.0, upper * (1.0 - TOLERANCE)
+        dp = self.problems(ridge, -self.least)
+        extracted = float(np.median(dp.all_rows.w)) - ridge
+        to_choose = problem.tau - np.count_nonzero(state == IN, axis=1)
+        left = np.where(asked, 0, most + 1)
+        order, found = np.argsort(bound, kind="stable"), [np.zeros((2, 0), dtype=np.intp)]
+        for first in range(0, order.size, ROW_DELETION.block_leaves):
+            if limits.reached(0) is not None:
+                return {}
+            at = order[first : first + ROW_DELETION.block_leaves]
+            is_open = np.zeros((at.size, self.count), dtype=np.int8)
+            here = (state[at], beta[at], lam[at], to_choose[at])
+            kernels.rebound(dp, here, extracted, target, most, left, is_open)
+            which, problems = np.nonzero(is_open)
+            found.append(np.stack([at[which], problems]))
+        places, problems = np.concatenate(found, axis=1)
+        by_problem = np.argsort(problems, kind="stable")
+        parts = np.split(places[by_problem], np.cumsum(np.bincount(problems, minlength=self.count)))
+        return {j: parts[j] for j in np.flatnonzero(left <= most).tolist()}
 
     def centres(
         self, relaxation: Relaxation, ridge: float, tau: int, shift: Array
@@ -176,7 +208,7 @@ class LeftOut:
         Returns: β, shape (k, p), and bounds, shape (k,), with objective(β') ≥ bound +
             (β' − β)ᵀ(G_j + shift_j I)(β' − β) for every β' of at most τ non-zeros.
         """
-        dp, p = self.problems(ridge, tau, shift), self.gram.b.size
+        dp, p = self.problems(ridge, shift), self.gram.b.size
         root_lam, extracted = float(np.sqrt(relaxation.multiplier)), -float(np.median(shift))
         free = np.zeros(p, dtype=np.int8)
         kernels.load_node(dp, free, relaxation.beta, tau, root_lam, extracted)

@@ -1,4 +1,4 @@
-"""Compiled bounds and objectives of many problems that each lack some rows of the same data.
+"""Compiled bounds of many problems that each lack some rows of the same data.
 
 Problem j lacks the rows D with responses T. At fixed coefficients β its dual bound differs from the
 bound on all rows only through the residuals e = T − Dβ of these rows: the gradient Xᵀ(y − Xβ) loses
@@ -8,9 +8,6 @@ with the columns A that have a coefficient, and K = LLᵀ the curvature of the r
     β_A − K⁻¹D_Aᵀ(I − D_A K⁻¹D_Aᵀ)⁻¹e
 
 is the relaxation's optimum without the rows, as long as the same coefficients are zero.
-
-A support's objective without the rows is down-dated in the same way: with G_S + γ/2 I = LLᵀ and
-U = D_S L⁻ᵀ it falls by eᵀ(I − UUᵀ)⁻¹e.
 """
 
 from __future__ import annotations
@@ -21,17 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import EPS, Array, add, cholesky, dot, factor_row, invert_factor
+from ..kernels.linalg import EPS, Array, add, dot, factor_row, invert_factor
 from ..relaxation.dual_bound import BoundTerms, bound_of_parts, gram_gradient, insert, products
 from .search_settings import ROW_DELETION
 
-KNOWN = np.dtype(
-    [
-        ("ridge", "f8"),  # γ/2
-        ("margin", "f8"),  # largest error of an objective on all rows
-        ("inflated", "f8"),  # largest relative error of a leverage
-    ]
-)
 NODE = np.dtype(
     [
         ("quadratic", "f8"),  # βᵀGβ
@@ -47,7 +37,7 @@ NODE = np.dtype(
 
 
 class DeletedProblems(NamedTuple):
-    """Problems that lack rows, their incumbents, a node's coefficients, and work space."""
+    """Problems that lack rows, a node's coefficients, and work space."""
 
     G: Array  # (p, p) of all rows
     all_rows: BoundTerms
@@ -56,10 +46,7 @@ class DeletedProblems(NamedTuple):
     start: NDArray[np.int64]  # (k + 1,) problem j lacks rows start[j] to start[j + 1] − 1
     yy: Array  # (k,) squared length of y without the rows
     shift: Array  # (k,) multiple of I added to the problem's G and taken off γ/2
-    known: NDArray[np.void]  # (1,) of KNOWN
-    upper: Array  # (k,) objectives of the incumbents
-    support: NDArray[np.int64]  # (k, τ) incumbents
-    doubt: NDArray[np.int32]  # (k,) problems on which a support could not be judged
+    ridge: float  # γ/2
     # A node: coefficients, b − Gβ, and 1 for included and for free columns, 0 for others.
     beta: Array  # (p,)
     c: Array  # (p,)
@@ -77,9 +64,6 @@ class DeletedProblems(NamedTuple):
     U: Array  # (m, p) D L⁻ᵀ
     S: Array  # (m, m) Cholesky factor of I − UUᵀ
     e: Array  # (m,) residuals of the deleted rows
-    # A support: L⁻¹ of G_S + γ/2 I, and L⁻¹b_S.
-    L: Array  # (τ, τ)
-    w: Array  # (τ,)
 
 
 @kernel
@@ -103,12 +87,9 @@ def load_node(dp, state, beta, left, root_lam, extracted):  # type: ignore[no-un
 
 @kernel(inline=True)
 def load_residuals(dp, j):  # type: ignore[no-untyped-def]
-    """Form the residuals of the rows that problem j lacks; return the sum of their squares."""
-    total = 0.0
+    """Form the residuals of the rows that problem j lacks at the loaded node's coefficients."""
     for r in range(dp.start[j], dp.start[j + 1]):
         dp.residual[r] = dp.T[r] - dot(dp.D[r], dp.beta, dp.beta.shape[0])
-        total += dp.residual[r] * dp.residual[r]
-    return total
 
 
 @kernel(inner=True, reorder=True)
@@ -181,7 +162,7 @@ def evaluate(dp, j, c, beta, sums, target, scaled):  # type: ignore[no-untyped-d
         fitted = dp.T[first + r] - dp.e[r]
         quadratic -= fitted * fitted
         linear -= dp.T[first + r] * fitted
-    now, ridge, shift, eps = dp.now[0], dp.known[0].ridge, dp.shift[j], dp.all_rows.eps
+    now, ridge, shift, eps = dp.now[0], dp.ridge, dp.shift[j], dp.all_rows.eps
     weight = ridge if shift == 0.0 else (ridge - shift) * (1.0 - 2.0 * EPS)
     deleted_gradient(dp.D, first, m, dp.e, c, beta, shift, dp.g)
     quadratic += shift * square
@@ -215,7 +196,7 @@ def factor_active(dp):  # type: ignore[no-untyped-def]
     K is G + γ/2 I on columns of z = 1 and G − dI on the other active columns, d the multiple of I
     that the relaxation extracts.
     """
-    p, now, ridge, K = dp.beta.shape[0], dp.now[0], dp.known[0].ridge, dp.inverse
+    p, now, ridge, K = dp.beta.shape[0], dp.now[0], dp.ridge, dp.inverse
     n, mean = 0, 0.0
     for i in range(p):
         if dp.beta[i] != 0.0 or dp.inside[i] > 0.0:
@@ -260,11 +241,8 @@ def down_date(dp, inverse, columns, n, j):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline=True)
-def move(dp, j, value, target):  # type: ignore[no-untyped-def]
+def move(dp, j):  # type: ignore[no-untyped-def]
     """Change β to the relaxation's optimum without problem j's rows, if the same β_i stay zero.
-
-    If a single row is deleted and the same β_i stay zero, the relaxation's optimum falls from
-    ``value`` on all rows to value − e²/(1 − |U|²); if that is below ``target``, nothing is formed.
 
     Returns: Whether ``dp.moved`` holds the coefficients and ``dp.e`` the residuals there.
     """
@@ -275,8 +253,6 @@ def move(dp, j, value, target):  # type: ignore[no-untyped-def]
     for r in range(m):
         e[r] = dp.residual[first + r]
         e[r] = (e[r] - dot(S[r], e, r)) / S[r, r]
-    if m == 1 and value - e[0] * e[0] < target:
-        return False
     for back in range(m):
         r = m - 1 - back
         for q in range(r + 1, m):
@@ -297,12 +273,12 @@ def move(dp, j, value, target):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline=True)
-def bound_moved(dp, j, value, target, scaled):  # type: ignore[no-untyped-def]
+def bound_moved(dp, j, target, scaled):  # type: ignore[no-untyped-def]
     """Dual bound of the loaded node on problem j at the coefficients of :func:`move`.
 
     Returns: −∞ where :func:`move` forms no coefficients.
     """
-    if not move(dp, j, value, target):
+    if not move(dp, j):
         return -np.inf
     p, b, c = dp.beta.shape[0], dp.all_rows.b, dp.moved_c
     for i in range(p):
@@ -322,21 +298,33 @@ def bound_moved(dp, j, value, target, scaled):  # type: ignore[no-untyped-def]
     return evaluate(dp, j, c, dp.moved, (quadratic, linear, reach, square), target, scaled)
 
 
-@kernel(inline=True)
-def closes(dp, j, target, value):  # type: ignore[no-untyped-def]
-    """Whether the loaded node's bound on problem j reaches ``target``.
+@kernel
+def rebound(dp, leaves, extracted, target, most, left, is_open):  # type: ignore[no-untyped-def]
+    """Bound every leaf of a search on all rows for every problem.
 
-    value: The relaxation's objective on all rows. Less the squared residuals of the deleted rows,
-        the objective bounds every dual bound on problem j from above.
+    leaves: Decisions, shape (m, p), coefficients, (m, p), √λ, (m,), and columns to choose, (m,).
+    extracted: d of the relaxations' Q = G − dI.
+    target, shape (k,): The bound that closes a leaf for a problem.
+    most: A problem with more open leaves than this is not bounded any more.
+    left, shape (k,): Increased by the number of leaves that stay open for a problem.
+    is_open, shape (m, k): Gets 1 where the bound stays below the target, else 0.
     """
-    if value - load_residuals(dp, j) < target:
-        return False
-    scaled = dp.shift[j] == 0.0
-    if bound_as_is(dp, j, target, scaled) >= target:
-        return True
-    if dp.now[0].active < 0:
-        factor_active(dp)
-    return bound_moved(dp, j, value, target, scaled) >= target
+    states, betas, root_lam, to_choose = leaves
+    for a in range(betas.shape[0]):
+        load_node(dp, states[a], betas[a], to_choose[a], root_lam[a], extracted)
+        for j in range(target.shape[0]):
+            is_open[a, j] = 0
+            if left[j] > most:
+                continue
+            load_residuals(dp, j)
+            scaled = dp.shift[j] == 0.0
+            if bound_as_is(dp, j, target[j], scaled) >= target[j]:
+                continue
+            if dp.now[0].active < 0:
+                factor_active(dp)
+            if bound_moved(dp, j, target[j], scaled) < target[j]:
+                is_open[a, j] = 1
+                left[j] += 1
 
 
 @kernel
@@ -349,53 +337,8 @@ def centres(dp, betas, bounds):  # type: ignore[no-untyped-def]
     for j in range(dp.yy.shape[0]):
         load_residuals(dp, j)
         bounds[j] = bound_as_is(dp, j, np.inf, False)
-        moved = bound_moved(dp, j, np.inf, np.inf, False)
+        moved = bound_moved(dp, j, np.inf, False)
         better = moved > bounds[j]
         bounds[j] = max(bounds[j], moved)
         for i in range(dp.beta.shape[0]):
             betas[j, i] = dp.moved[i] if better else dp.beta[i]
-
-
-@kernel
-def factor_support(dp, support):  # type: ignore[no-untyped-def]
-    """Form L⁻¹ of G_S + γ/2 I = LLᵀ and w = L⁻¹b_S; return |w|², yᵀy less the objective."""
-    tau = support.shape[0]
-    cholesky(dp.G, dp.known[0].ridge, support, tau, dp.L)
-    gain = 0.0
-    for a in range(tau):
-        dp.w[a] = (dp.all_rows.b[support[a]] - dot(dp.L[a], dp.w, a)) / dp.L[a, a]
-        gain += dp.w[a] * dp.w[a]
-    invert_factor(dp.L, tau, dp.top)
-    return gain
-
-
-@kernel
-def try_support(dp, support, here, count):  # type: ignore[no-untyped-def]
-    """Make a support the incumbent of those of the problems ``here[:count]`` that it improves.
-
-    The objective without rows D is f − eᵀ(I − UUᵀ)⁻¹e, which loses its digits if a deleted row has
-    a leverage near 1.
-
-    Returns: For how many problems the objective has lost its digits; ``dp.doubt`` begins with these
-        problems.
-    """
-    e, tau, doubtful, known = dp.e, support.shape[0], 0, dp.known[0]
-    whole = dp.all_rows.yy - factor_support(dp, support)
-    for place in range(count):
-        j = here[place]
-        first, value, lost = dp.start[j], whole, np.inf
-        least = down_date(dp, dp.L, support, tau, j)
-        if least > 0.0:
-            for r in range(dp.start[j + 1] - first):
-                e[r] = dp.T[first + r] - dot(dp.U[r], dp.w, tau)
-                e[r] = (e[r] - dot(dp.S[r], e, r)) / dp.S[r, r]
-                value -= e[r] * e[r]
-            lost = (whole - value) * known.inflated / least
-        if not lost <= ROW_DELETION.max_relative_loss * max(value, 0.0) + known.margin:
-            dp.doubt[doubtful] = j
-            doubtful += 1
-        elif value < dp.upper[j]:
-            dp.upper[j] = value
-            for a in range(tau):
-                dp.support[j, a] = support[a]
-    return doubtful

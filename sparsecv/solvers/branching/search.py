@@ -37,7 +37,6 @@ class Tree:
     tol: Relative gap at which a node is pruned.
     """
 
-    family: Any = None  # In a tree of many problems, the problems that every node is open for.
     units: Any = None  # Under constraints on columns, the units of columns.
     st: Any
     nt: Any
@@ -141,6 +140,30 @@ class Tree:
         at = self.open
         return at.state[rows], at.beta[rows], at.lam[rows], at.bound[rows], at.unsolved[rows]
 
+    def keep_leaves(self, raised: float) -> int:
+        """Let the search keep its leaves, and prune at 1 + raised times the incumbent's objective.
+
+        Returns: The number of nodes after which the search has to end, as the table is then full.
+        """
+        self.now["keep_closed"], self.now["tolerance"] = 1, -raised
+        return self._most() // 2 - 2 * self.problem.p
+
+    def leaves(self) -> Nodes:
+        """Nodes that together hold every support, after :meth:`keep_leaves` and a search.
+
+        The search may have ended early: nodes that wait are leaves, too. The coefficients of a leaf
+        without free columns, which is one support, are those of the support's fit; a ridge of 1e-10
+        of the largest diagonal entry of G keeps the fit solvable. Bounds hold at any coefficients.
+        """
+        state, beta, *rest = self.take(np.concatenate([self.kept, self.waiting]))
+        added = self.problem.gamma / 2.0 + 1e-10 * float(self.st.G.diagonal().max())
+        for at in np.flatnonzero(~(state == node.FREE).any(axis=1)):
+            columns = np.flatnonzero(state[at] == node.IN)
+            M = self.st.G[np.ix_(columns, columns)] + added * np.eye(columns.size)
+            beta[at] = 0.0
+            beta[at, columns] = np.linalg.solve(M, self.st.terms.b[columns])
+        return state, beta, *rest
+
     def clear(self) -> None:
         """Forget every node."""
         rows = self.open.state.shape[0]
@@ -159,7 +182,7 @@ class Tree:
 
         Returns: ``driver.DONE``, ``driver.PAUSED`` or ``driver.FULL``.
         """
-        here = (self.st, self.nt, self.ch, self.open, self.family, self.units)
+        here = (self.st, self.nt, self.ch, self.open, self.units)
         code = int(driver.explore(*here, nodes))
         rows = self.open.state.shape[0]
         if code == driver.FULL and rows < self._most():

@@ -149,49 +149,27 @@ class SearchSettings(NamedTuple):
 
 
 class FamilySettings(NamedTuple):
-    """One tree for many problems that differ by the rows deleted."""
+    """One search of all rows for many problems that differ by the rows deleted."""
 
-    # A node that is open for few problems leaves the shared tree and is searched for each of these
-    # problems alone. Few of k problems are the larger of ``max_open_share`` of k, and of the
-    # smaller of ``max_open_problems`` and k/8, each rounded down.
-    max_open_problems: int = 5
-    max_open_share: float = 0.01
-    # A problem that more nodes than this have been left to is taken out of the shared tree and
-    # searched alone from the root.
-    max_nodes_left: int = 500
-    # The shared tree ends after this many nodes, or at the node limit of its caller where that is
-    # less, and leaves the nodes open then to single searches.
+    # The search of all rows prunes at a bound that exceeds the incumbent's objective by the share
+    # 1/k of it, k the number of problems, but at least by ``least_raise`` and at most by
+    # ``most_raise``: about what deleted rows take off a bound.
+    least_raise: float = 0.002
+    most_raise: float = 0.01
+    # The search of all rows ends after this many nodes, or at the node limit of its caller where
+    # that is less.
     max_nodes: int = 20_000
-    # The choices of the columns that a node lacks, times the problems that it is open for, may be
-    # enumerated up to a time of this many supports: ``supports_unsolved`` in place of a relaxation,
-    # and ``supports`` in place of branching after one.
-    supports_unsolved: float = 2e4
-    supports: float = 1e5
-    # Where the bound of the relaxation on all rows reaches the objective of the incumbent on all
-    # rows, the relaxation goes on until the bound exceeds that objective by the larger of
-    # ``excess_share`` and ``excess_problems`` over the number of problems, as shares of it, because
-    # deleted rows take about such a share off the bound.
-    excess_share: float = 0.01
-    excess_problems: float = 4.0
-    # A relaxation in the shared tree ends where its value exceeds its bound by at most this share
-    # of the value.
-    gap: float = 1e-5
-    # It ends as well after this many rounds of coordinate descent, a round being one dual bound and
-    # up to 8 passes over the active columns; up to two calls of so many rounds relax a node.
-    rounds: int = 20
+    # A problem that more leaves than this stay open for is searched from the root.
+    max_leaves: int = 2000
 
 
 class RowDeletionSettings(NamedTuple):
     """Down-dates of a factorisation by deleted rows D."""
 
     # Least pivot of I − D(G + γ/2 I)⁻¹Dᵀ, which is 1 less a leverage where one row is deleted.
-    # Below this pivot a down-date has lost six of its sixteen digits: the support, or the bound at
-    # down-dated coefficients, is then not considered for the problem, whose node may stay open.
+    # Below this pivot a down-date has lost six of its sixteen digits: the bound at down-dated
+    # coefficients is then not tried for the problem, whose leaf may stay open.
     min_pivot: float = 1e-6
-    # If a down-dated objective may be wrong by more than this share of its value, besides the error
-    # that proofs allow for anyway, the support is not considered for this problem, whose node stays
-    # open.
-    max_relative_loss: float = 1e-8
     # A factor of the active columns gets a ridge of this share of the mean diagonal entry of G, and
     # its pivots are at least as large. The factor only says at which coefficients bounds are tried,
     # so that its errors cannot make a bound wrong.
@@ -202,6 +180,8 @@ class RowDeletionSettings(NamedTuple):
     # If 1 less the leverage of a deleted row is at most this number, the spread of predictions
     # without the row counts as infinite, because the row nearly alone determines some direction.
     min_leverage_left: float = 1e-6
+    # The clock is looked at after every so many leaves that all problems are bounded at.
+    block_leaves: int = 64
 
 
 SETTINGS = SearchSettings()

@@ -1,0 +1,177 @@
+"""One search for many problems that differ by the rows deleted, and what stays open of each.
+
+The first paper solves or bounds every fold alone. Here the problem of all rows is searched, to a
+bound somewhat above its optimum, and the search hands out its leaves: every support lies below one
+of them. Each problem is bounded at all leaves, and searched alone from those that stay open for it.
+Most problems need no search of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
+from ..core.result import Proof, Status, Work
+from ..kernels.linalg import Array
+from ..relaxation.dual_bound import first_multiplier
+from ..relaxation.gram import TOLERANCE
+from ..supports.rounding import pad_support
+from .node import FREE, IN
+from .row_deletion import LeftOut
+from .search import Nodes, Search, Tree
+from .search_settings import FAMILY
+
+# The objectives of one support on the problems of these numbers.
+Objectives = Callable[[NDArray[np.intp], NDArray[np.intp]], Array]
+
+
+@dataclass(frozen=True)
+class PartialProof(Proof):
+    """The incumbent of one problem, and the nodes that may hold a better support.
+
+    leaves, beta, shape (m, p): Nodes still open, as included (1), excluded (2) and free (0)
+        columns, and coefficients to bound them by; none where the incumbent is proved optimal.
+    root_lam, shape (m,): √λ, λ the multiplier of the cardinality constraint.
+    rounding: What the objective may be off by: Gram matrices keep half of the digits.
+    """
+
+    leaves: NDArray[np.int8]
+    beta: Array
+    root_lam: Array
+    rounding: float
+
+    @property
+    def solved(self) -> bool:
+        """Whether the incumbent is optimal."""
+        return bool(self.leaves.shape[0] == 0)
+
+
+def solve_jointly(
+    left_out: LeftOut,
+    problem: SparseRidgeProblem,
+    supports: NDArray[np.intp],
+    upper: Array,
+    objectives: Objectives,
+    *,
+    limits: Limits | None = None,
+    most_nodes: int = FAMILY.max_nodes,
+    max_leaves: int = FAMILY.max_leaves,
+) -> list[PartialProof]:
+    """Search the problem of all rows, and bound every problem that lacks rows at the leaves.
+
+    problem: The problem on all rows, which gives γ and τ.
+    supports, shape (k + 1, τ): Incumbents of the k problems, and of the problem of all rows.
+    upper, shape (k,): Objectives of the problems' incumbents.
+    objectives: Computes the objectives of one support on some problems.
+    most_nodes: The search ends after this many nodes; the nodes then waiting are leaves, too.
+    max_leaves: A problem with more open leaves than this has the root as its only leaf.
+    Returns: A proof for every problem, with the nodes of the search of all rows.
+    """
+    limits, k, p, tau = limits or Limits(), left_out.count, problem.p, problem.tau
+    supports, upper = np.sort(supports), upper.copy()
+    tree = Tree(left_out.gram, problem, 0.0)
+    tree.enter(supports[k], 0)
+    most = tree.keep_leaves(max(FAMILY.least_raise, min(FAMILY.most_raise, 1.0 / k)))
+    lam = first_multiplier(left_out.gram.b, tree.st.terms.w, tau)
+    tree.add(np.zeros((1, p), dtype=np.int8), np.zeros((1, p)), np.array([lam]))
+    root = tree.take(tree.waiting)
+    status = Search(tree).run(limits.within(nodes=min(most_nodes, most)))
+    leaves, work = tree.leaves(), Work(tree.n_nodes)
+    bounded = partial(left_out.open_leaves, leaves, problem, max_leaves, limits)
+    is_open = bounded(upper, np.ones(k, dtype=np.bool_))
+    # An open leaf of one support is closed by the support's objective.
+    single, before = ~(leaves[0] == FREE).any(axis=1), upper.copy()
+    tried = {j: at[single[at]] for j, at in is_open.items()}
+    for leaf in np.unique(np.concatenate([*tried.values(), np.zeros(0, dtype=np.intp)])):
+        which = np.array([j for j, at in tried.items() if leaf in at])
+        support = pad_support(np.flatnonzero(leaves[0][leaf] == IN), tau, p)
+        value = objectives(which, support)
+        better = value < upper[which]
+        upper[which[better]], supports[which[better]] = value[better], support
+    is_open |= bounded(upper, upper < before)
+    margin = left_out.gram.rounding(problem.gamma / 2.0, tau, float(tree.now["upper"][0]))
+    rounding = margin + left_out.rounding(problem.gamma / 2.0, tau, upper)
+    proofs = []
+    for j in range(k):
+        nodes = root
+        if j in is_open:
+            nodes = tuple(part[np.setdiff1d(is_open[j], tried[j])] for part in leaves)
+        nodes[3][:] = -np.inf  # The bounds are those of the problem of all rows.
+        proofs.append(_partial(supports[j], upper[j], rounding[j], nodes, status, work))
+    return proofs
+
+
+def search_alone(
+    left_out: LeftOut,
+    problem: SparseRidgeProblem,
+    j: int,
+    found: PartialProof,
+    limits: Limits | None = None,
+    *,
+    branch: bool = False,
+) -> PartialProof:
+    """Search the nodes that are open for problem j, with relaxations on the rows of problem j.
+
+    found: The incumbent and the open nodes of the problem.
+    branch: Whether to search until the problem is solved. Otherwise the open nodes are relaxed, and
+        none is branched on or enumerated.
+    """
+    limits = limits or Limits()
+    if found.solved:
+        return replace(found, work=Work())
+    tree = Tree(left_out.form(j), problem, 0.0)
+    tree.enter(found.support, 0)
+    if np.isfinite(found.objective):  # Here the support's objective may be rounded to more.
+        tree.now["upper"] = np.minimum(tree.now["upper"], found.objective)
+    tree.add(found.leaves, found.beta, found.root_lam)
+    # The limits are restarted, as what a search may spend on enumeration grows with its time.
+    own, upper = limits.within(), float(tree.now["upper"][0])
+    tree.now["only_relax"] = not branch
+    status = Search(tree).run(own)
+    while tree.kept.size > 0 and status is Status.OPTIMAL and tree.now["upper"][0] < upper:
+        upper = float(tree.now["upper"][0])  # A better incumbent may close the nodes kept.
+        nodes = tree.take(tree.kept)[:3]
+        tree.clear()
+        tree.add(*nodes)
+        status = Search(tree).run(own)
+    known = (np.sort(tree.st.support), float(tree.now["upper"][0]), found.rounding)
+    nodes_left = tree.take(np.concatenate([tree.kept, tree.waiting]))
+    work = Work(tree.n_nodes, 0.0, max(int(tree.now["branched"][0]), int(branch)))
+    return _partial(*known, nodes_left, status, work)
+
+
+def _partial(
+    support: NDArray[np.int64],
+    objective: float,
+    rounding: float,
+    nodes: Nodes,
+    ended: Status | None,
+    work: Work,
+) -> PartialProof:
+    """The proof that the incumbent and the nodes left amount to; pruned nodes hold nothing better.
+
+    ended: How the search ended. If the search ended as OPTIMAL with nodes left, these nodes were
+        kept and not branched on, and the status is NODE_LIMIT.
+    """
+    leaves, beta, root_lam, bounds, _ = nodes
+    status, least = Status.OPTIMAL, objective
+    if bounds.size:
+        status = Status.NODE_LIMIT if ended in (None, Status.OPTIMAL) else ended
+        least = min(objective, float(bounds.min()))
+    return PartialProof(
+        support.astype(np.intp, copy=False),
+        objective,
+        max(0.0, least * (1.0 - TOLERANCE) - rounding),
+        status,
+        work,
+        leaves,
+        beta,
+        root_lam,
+        rounding,
+    )

@@ -1,4 +1,4 @@
-"""All folds at one γ and τ by the tree of all rows; open folds by relaxations of their own."""
+"""All folds at one γ and τ by one search of all rows; open folds by searches of their own."""
 
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ from .bounds import BOUND_SETTINGS, open_node_range, squared_error_bounds
 from .ledger import Cell, Ledger
 
 Array = NDArray[np.float64]
-# The tree's result for a fold is not used where rounding may change the fold's objective, computed
-# from the Gram matrix of all rows, by more than this share of the objective: where the tree's own
-# estimate of its rounding is larger, or where the objective, computed again from the fold's rows,
-# exceeds the tree's by more than this share plus the estimate. Then ``solve_tau`` with branch=True
-# solves the fold from its own rows; with branch=False the fold stays unproved, and it is left to
-# the caller to solve it. Doubled, the share would accept the tree's results for folds whose
-# objectives have twice the rounding error.
+# A fold's own search, whose Gram matrix is that of all rows less the fold's, proves nothing where
+# rounding may change an objective by more than this share of it: where the search's estimate of its
+# rounding is larger, or where the objective of its support, computed again from the fold's rows, is
+# larger than the search's by more than this share plus the estimate. Then ``solve_tau`` with
+# branch=True solves the fold from its own rows; with branch=False the fold stays unproved, and it
+# is left to the caller to solve it. The number is a choice.
 MAX_ROUNDING_SHARE = 1e-6
 # An incumbent counts as optimal where a lower bound is within this share of its objective, as the
 # solvers take such a share off their bounds for rounding. It holds for every fold alone, here in
@@ -77,10 +76,10 @@ def close_fold(
     branch: bool,
     limits: Limits,
 ) -> PartialProof | None:
-    """The unit of fold j, which the tree of all rows left open; None where the time is up.
+    """The unit of fold j, for which leaves are open; None where the time is up.
 
     problem: The problem of all rows.
-    found: The fold's incumbent and open nodes in the tree of all rows.
+    found: The fold's incumbent, and the open leaves of the search of all rows.
     branch: Whether nodes are branched on that the fold's own relaxations do not close.
     """
     if limits.reached(0) is not None:
@@ -95,7 +94,7 @@ class SharedTree:
     """The folds at the γ of row g, solved together at one τ after the other.
 
     left_out: The folds as rows left out of the Gram matrix of all rows.
-    open: Under (index of τ, fold) the incumbent and the open nodes of a fold that is not solved.
+    open: Under (index of τ, fold) the incumbent and the open nodes of a fold whose search stopped.
     """
 
     def __init__(self, ledger: Ledger, g: int, left_out: LeftOut) -> None:
@@ -105,7 +104,7 @@ class SharedTree:
         self._spectra: dict[int, Spectrum] = {}
 
     def solve_tau(self, t: int, limits: Limits, *, branch: bool) -> Generator[Batch, None, Status]:
-        """Search one tree for all folds at one τ; then close its open nodes, fold by fold.
+        """Search all rows at one τ, bound all folds at the leaves, and close open leaves by fold.
 
         t: Index of τ.
         branch: Whether every fold is solved; otherwise a fold that its own relaxations leave open
@@ -121,18 +120,16 @@ class SharedTree:
             ledger.offer(g, t, folds, support)
             return np.asarray(ledger.best_objective[g, t, folds])
 
-        best = [ledger.supports[c] for c in ledger.best_choice[g, t, :k]]
-        starts = [pad_support(s[: problem.tau], problem.tau, problem.p) for s in (*best, start)]
-        upper = ledger.best_objective[g, t, :k]
-        found = solve_jointly(
-            self.left_out, problem, np.array(starts), upper, objectives, limits=limits
-        )
+        known = [ledger.supports[c] for c in ledger.best_choice[g, t, :k]]
+        starts = [pad_support(s[: problem.tau], problem.tau, problem.p) for s in (*known, start)]
+        given = np.array(starts), ledger.best_objective[g, t, :k], objectives
+        found = solve_jointly(self.left_out, problem, *given, limits=limits)
         ledger.n_nodes[g] += found[0].n_nodes
         is_open = np.array([not one.solved for one in found])
-        imprecise = is_open & self._imprecise(t, found)
         ledger.prove(g, t, np.flatnonzero(~is_open))
-        is_open &= ~imprecise
+        is_open &= [self._precise(t, j, one) for j, one in enumerate(found)]
         statuses, left = [Status.OPTIMAL], np.flatnonzero(is_open).tolist()
+        stopped: set[int] = set()  # Folds whose searches have ended with open nodes.
 
         def enter(index: int, one: PartialProof | None) -> None:
             if one is not None:
@@ -140,11 +137,14 @@ class SharedTree:
                 self.enter(t, left[index], one)
                 statuses.append(one.status)
                 is_open[left[index]] = False
+                if not one.solved:
+                    stopped.add(left[index])
 
         tasks = [(problem, j, found[j], branch) for j in left]
         yield Batch([g], close_fold, self.left_out, tasks, enter, lambda rounds: limits)
-        for j in np.flatnonzero(imprecise).tolist() if branch else []:
-            statuses.append(solve_problem(ledger, (g, t, j), limits))
+        for j in np.flatnonzero(~ledger.exact[g, t, :k] & ~is_open).tolist() if branch else []:
+            if j not in stopped:  # The fold's Gram matrix is too imprecise.
+                statuses.append(solve_problem(ledger, (g, t, j), limits))
         reached = limits.reached(0)
         if is_open.any() and reached is not None:
             statuses.append(reached)
@@ -152,18 +152,11 @@ class SharedTree:
                 self._bracket_open(t, problem, {j: found[j] for j in left if is_open[j]})
         return worst(statuses)
 
-    def _imprecise(self, t: int, found: list[PartialProof]) -> NDArray[np.bool_]:
-        """Folds whose objectives, computed from the Gram matrix of all rows, are too imprecise.
-
-        The tree does not count as a proof for such a fold; see MAX_ROUNDING_SHARE.
-
-        Returns: A truth value for every fold, shape (k,).
-        """
-        fresh = self.ledger.best_objective[self.g, t, : self.ledger.k]
-        known, rounding = np.array([(one.objective, one.rounding) for one in found]).T
-        off = ~(fresh <= known * (1.0 + MAX_ROUNDING_SHARE) + rounding)
-        imprecise = ~(rounding <= MAX_ROUNDING_SHARE * fresh)
-        return np.asarray(off | imprecise | ~np.isfinite(known))
+    def _precise(self, t: int, j: int, found: PartialProof) -> bool:
+        """Whether fold j's objectives are precise enough for a proof; see MAX_ROUNDING_SHARE."""
+        fresh = float(self.ledger.best_objective[self.g, t, j])
+        known = found.objective * (1.0 + MAX_ROUNDING_SHARE) + found.rounding
+        return fresh <= known and found.rounding <= MAX_ROUNDING_SHARE * fresh
 
     def _bracket_open(
         self, t: int, problem: SparseRidgeProblem, found: dict[int, PartialProof]
@@ -238,6 +231,8 @@ class SharedTree:
     def enter(self, t: int, j: int, found: PartialProof) -> None:
         """Enter a fold's incumbent, and its proof or, from its open nodes, an interval.
 
+        A fold whose Gram matrix is too imprecise for a proof stays unproved without open nodes.
+
         The interval is one of h_j, the sum of squared errors on the rows that fold j holds out. The
         function of the same name inside :meth:`solve_tau` enters the result of a unit of a batch,
         and calls this method for that.
@@ -248,8 +243,9 @@ class SharedTree:
         ledger.searched[g, t, j] |= found.work.n_branched > 0
         ledger.offer(g, t, j, found.support)
         if found.solved:
-            ledger.prove(g, t, j)
             self.open.pop((t, j), None)
+            if self._precise(t, j, found):
+                ledger.prove(g, t, j)
             return
         self.open[t, j] = found
         problem, gram = self.full.replace(tau=int(ledger.taus[t])), self.left_out.form(j)

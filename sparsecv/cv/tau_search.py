@@ -6,10 +6,10 @@ lower bound and solves its fold of widest interval, until the best τ is known t
 With ``bounds="paper"`` a fold is bracketed by Algorithm 2 around its own relaxation and every step
 of phase 2 is one problem; with "paper-exact" Corollary 3 has the optimum on all rows in place of
 its relaxation, as eq. (19) does, at the price of one problem per τ. With ``bounds="best"`` phase 1
-intersects the ellipsoids of several ε (problem 9), and phase 2 begins each τ with ONE tree, that of
-all rows, whose nodes prove most folds without any branching for single folds
-(:func:`sparsecv.solvers.solve_jointly`); a fold that this tree leaves open gets an interval from
-its open nodes before the fold is solved.
+intersects the ellipsoids of several ε (problem 9), and phase 2 begins each τ with ONE search, that
+of all rows, whose leaves prove most folds without any search of single folds
+(:mod:`sparsecv.solvers.branching.family`); a fold for which leaves stay open gets an interval from
+these leaves before the fold is solved.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def solve_jointly(
     supports, upper = np.sort(supports), upper.copy()
     tree = Tree(left_out.gram, problem, 0.0)
     tree.enter(supports[k], 0)
-    most = tree.keep_leaves(max(FAMILY.least_raise, min(FAMILY.most_raise, 1.0 / k)))
+    most = tree.keep_leaves(min(FAMILY.most_raise, 1.0 / k))
     lam = first_multiplier(left_out.gram.b, tree.st.terms.w, tau)
     tree.add(np.zeros((1, p), dtype=np.int8), np.zeros((1, p)), np.array([lam]))
     root = tree.take(tree.waiting)

@@ -155,14 +155,15 @@ class Tree:
         without free columns, which is one support, are those of the support's fit; a ridge of 1e-10
         of the largest diagonal entry of G keeps the fit solvable. Bounds hold at any coefficients.
         """
-        state, beta, *rest = self.take(np.concatenate([self.kept, self.waiting]))
+        nodes = self.take(np.concatenate([self.kept, self.waiting]))
+        state, beta = nodes[:2]
         added = self.problem.gamma / 2.0 + 1e-10 * float(self.st.G.diagonal().max())
         for at in np.flatnonzero(~(state == node.FREE).any(axis=1)):
             columns = np.flatnonzero(state[at] == node.IN)
             M = self.st.G[np.ix_(columns, columns)] + added * np.eye(columns.size)
             beta[at] = 0.0
             beta[at, columns] = np.linalg.solve(M, self.st.terms.b[columns])
-        return state, beta, *rest
+        return nodes
 
     def clear(self) -> None:
         """Forget every node."""

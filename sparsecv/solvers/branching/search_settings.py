@@ -152,9 +152,8 @@ class FamilySettings(NamedTuple):
     """One search of all rows for many problems that differ by the rows deleted."""
 
     # The search of all rows prunes at a bound that exceeds the incumbent's objective by the share
-    # 1/k of it, k the number of problems, but at least by ``least_raise`` and at most by
-    # ``most_raise``: about what deleted rows take off a bound.
-    least_raise: float = 0.002
+    # 1/k of it, k the number of problems, which is about what deleted rows take off a bound; and by
+    # at most this share.
     most_raise: float = 0.01
     # The search of all rows ends after this many nodes, or at the node limit of its caller where
     # that is less.

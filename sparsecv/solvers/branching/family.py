@@ -25,7 +25,7 @@ from ..supports.rounding import pad_support
 from .node import FREE, IN
 from .row_deletion import LeftOut
 from .search import Nodes, Search, Tree
-from .search_settings import FAMILY
+from .search_settings import FAMILY, SETTINGS
 
 # The objectives of one support on the problems of these numbers.
 Objectives = Callable[[NDArray[np.intp], NDArray[np.intp]], Array]
@@ -65,6 +65,9 @@ def solve_jointly(
 ) -> list[PartialProof]:
     """Search the problem of all rows, and bound every problem that lacks rows at the leaves.
 
+    As deleted rows take something off the bounds, the search goes on for a while once the problem
+    of all rows is solved, below the leaves of least bound.
+
     problem: The problem on all rows, which gives γ and τ.
     supports, shape (k + 1, τ): Incumbents of the k problems, and of the problem of all rows.
     upper, shape (k,): Objectives of the problems' incumbents.
@@ -77,32 +80,40 @@ def solve_jointly(
     supports, upper = np.sort(supports), upper.copy()
     tree = Tree(left_out.gram, problem, 0.0)
     tree.enter(supports[k], 0)
-    most = tree.keep_leaves(min(FAMILY.most_raise, 1.0 / k))
+    most = min(most_nodes, tree.keep_leaves())
     lam = first_multiplier(left_out.gram.b, tree.st.terms.w, tau)
     tree.add(np.zeros((1, p), dtype=np.int8), np.zeros((1, p)), np.array([lam]))
     root = tree.take(tree.waiting)
-    status = Search(tree).run(limits.within(nodes=min(most_nodes, most)))
+    status = Search(tree).run(limits.within(nodes=most))
+    if status is Status.OPTIMAL:
+        tree.go_on(FAMILY.raised_by)
+        most = min(most, tree.n_nodes + FAMILY.nodes_per_problem * k)
+        Search(tree).run(limits.within(nodes=most))
     leaves, work = tree.leaves(), Work(tree.n_nodes)
-    bounded = partial(left_out.open_leaves, leaves, problem, max_leaves, limits)
-    is_open = bounded(upper, np.ones(k, dtype=np.bool_))
+    m, single = leaves[0].shape[0], ~(leaves[0] == FREE).any(axis=1)
+    # The leaves of k problems take at most as much memory as a search may.
+    held = int(SETTINGS.max_open_bytes / (k * tree.bytes_per_node()))
+    bounded = partial(left_out.open_leaves, leaves, problem, min(max_leaves, held), limits)
+    pairs, known = bounded(upper, np.ones(k, dtype=np.bool_))
     # An open leaf of one support is closed by the support's objective.
-    single, before = ~(leaves[0] == FREE).any(axis=1), upper.copy()
-    tried = {j: at[single[at]] for j, at in is_open.items()}
-    for leaf in np.unique(np.concatenate([*tried.values(), np.zeros(0, dtype=np.intp)])):
-        which = np.array([j for j, at in tried.items() if leaf in at])
+    tried, before = pairs[single[pairs % m]], upper.copy()
+    for leaf in np.unique(tried % m):
+        which = tried[tried % m == leaf] // m
         support = pad_support(np.flatnonzero(leaves[0][leaf] == IN), tau, p)
         value = objectives(which, support)
         better = value < upper[which]
         upper[which[better]], supports[which[better]] = value[better], support
-    is_open |= bounded(upper, upper < before)
+    more, again = bounded(upper, upper < before)
+    pairs = np.setdiff1d(np.concatenate([pairs[~again[pairs // m]], more]), tried)
+    first = np.searchsorted(pairs, m * np.arange(k + 1))
     margin = left_out.gram.rounding(problem.gamma / 2.0, tau, float(tree.now["upper"][0]))
     rounding = margin + left_out.rounding(problem.gamma / 2.0, tau, upper)
     proofs = []
     for j in range(k):
-        nodes = root
-        if j in is_open:
-            nodes = tuple(part[np.setdiff1d(is_open[j], tried[j])] for part in leaves)
-        nodes[3][:] = -np.inf  # The bounds are those of the problem of all rows.
+        at = pairs[first[j] : first[j + 1]] - m * j
+        state, beta, lams, _, unsolved = (part[at] for part in leaves) if known[j] else root
+        # The bounds of the leaves are those of the problem of all rows.
+        nodes = state, beta, lams, np.full(lams.size, -np.inf), unsolved
         proofs.append(_partial(supports[j], upper[j], rounding[j], nodes, status, work))
     return proofs
 

@@ -165,15 +165,15 @@ class LeftOut:
         limits: Limits,
         upper: Array,
         asked: NDArray[np.bool_],
-    ) -> dict[int, NDArray[np.intp]]:
+    ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """The leaves of a search on all rows that may hold a better support of a problem.
 
         problem: The problem on all rows, which gives γ and τ.
-        most: A problem with more open leaves than this is left out of the result.
+        most: A problem with more open leaves than this has none in the result.
         upper, shape (k,): Objectives of the problems' incumbents.
         asked, shape (k,): Whether a problem is bounded.
-        Returns: Places of the open leaves under the number of every problem asked. The result is
-            empty if the time is up.
+        Returns: Increasing numbers m·problem + leaf for the open ones of m leaves; and for every
+            problem whether all its open leaves are among these.
         """
         state, beta, lam, bound, _ = leaves
         ridge, target = problem.gamma / 2.0, upper * (1.0 - TOLERANCE)
@@ -181,20 +181,19 @@ class LeftOut:
         extracted = float(np.median(dp.all_rows.w)) - ridge
         to_choose = problem.tau - np.count_nonzero(state == IN, axis=1)
         left = np.where(asked, 0, most + 1)
-        order, found = np.argsort(bound, kind="stable"), [np.zeros((2, 0), dtype=np.intp)]
+        order, found = np.argsort(bound, kind="stable"), [np.zeros(0, dtype=np.intp)]
         for first in range(0, order.size, ROW_DELETION.block_leaves):
             if limits.reached(0) is not None:
-                return {}
+                left[:] = most + 1
+                break
             at = order[first : first + ROW_DELETION.block_leaves]
             is_open = np.zeros((at.size, self.count), dtype=np.int8)
             here = (state[at], beta[at], lam[at], to_choose[at])
             kernels.rebound(dp, here, extracted, target, most, left, is_open)
             which, problems = np.nonzero(is_open)
-            found.append(np.stack([at[which], problems]))
-        places, problems = np.concatenate(found, axis=1)
-        by_problem = np.argsort(problems, kind="stable")
-        parts = np.split(places[by_problem], np.cumsum(np.bincount(problems, minlength=self.count)))
-        return {j: parts[j] for j in np.flatnonzero(left <= most).tolist()}
+            found.append(order.size * problems + at[which])
+        pairs, known = np.sort(np.concatenate(found)), left <= most
+        return pairs[known[pairs // order.size]], known
 
     def centres(
         self, relaxation: Relaxation, ridge: float, tau: int, shift: Array

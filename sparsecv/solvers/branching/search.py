@@ -140,13 +140,23 @@ class Tree:
         at = self.open
         return at.state[rows], at.beta[rows], at.lam[rows], at.bound[rows], at.unsolved[rows]
 
-    def keep_leaves(self, raised: float) -> int:
-        """Let the search keep its leaves, and prune at 1 + raised times the incumbent's objective.
+    def keep_leaves(self) -> int:
+        """Let the search keep its leaves.
 
         Returns: The number of nodes after which the search has to end, as the table is then full.
         """
-        self.now["keep_closed"], self.now["tolerance"] = 1, -raised
+        self.now["keep_closed"] = 1
         return self._most() // 2 - 2 * self.problem.p
+
+    def go_on(self, raised: float) -> None:
+        """Let a search that keeps its leaves go on below those whose bound is under a new target.
+
+        raised: The target is 1 + raised times the incumbent's objective.
+        """
+        nodes = self.leaves()
+        self.clear()
+        self.now["tolerance"] = -raised
+        self.add(*nodes)
 
     def leaves(self) -> Nodes:
         """Nodes that together hold every support, after :meth:`keep_leaves` and a search.

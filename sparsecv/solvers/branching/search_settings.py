@@ -151,14 +151,18 @@ class SearchSettings(NamedTuple):
 class FamilySettings(NamedTuple):
     """One search of all rows for many problems that differ by the rows deleted."""
 
-    # The search of all rows prunes at a bound that exceeds the incumbent's objective by the share
-    # 1/k of it, k the number of problems, which is about what deleted rows take off a bound; and by
-    # at most this share.
-    most_raise: float = 0.01
-    # The search of all rows ends after this many nodes, or at the node limit of its caller where
-    # that is less.
+    # Once the problem of all rows is solved, its search goes on for at most ``nodes_per_problem``
+    # nodes for each problem, and prunes at a bound that exceeds the incumbent's objective by the
+    # share ``raised_by`` of it. Both numbers were chosen by times of leave-one-out of the tables in
+    # experiments/solvers/shared_tree.py at γ = 10, 100 and 1,000.
+    raised_by: float = 0.01
+    nodes_per_problem: int = 8
+    # The search of all rows ends after this many nodes in all, or at the node limit of its caller
+    # where that is less. The number is a choice.
     max_nodes: int = 20_000
-    # A problem that more leaves than this stay open for is searched from the root.
+    # A problem that more leaves than this stay open for is searched from the root, and so is one
+    # with more leaves than ``max_open_bytes`` have room for, divided by the problems. The number is
+    # a choice.
     max_leaves: int = 2000
 
 
@@ -179,7 +183,8 @@ class RowDeletionSettings(NamedTuple):
     # If 1 less the leverage of a deleted row is at most this number, the spread of predictions
     # without the row counts as infinite, because the row nearly alone determines some direction.
     min_leverage_left: float = 1e-6
-    # The clock is looked at after every so many leaves that all problems are bounded at.
+    # The clock is looked at after every so many leaves that all problems are bounded at. The number
+    # is a choice.
     block_leaves: int = 64
 
 

@@ -147,14 +147,13 @@ class LeftOut:
             shift=np.ascontiguousarray(shift, dtype=np.float64),
             ridge=ridge,
             now=record(kernels.NODE),
-            residual=np.zeros(self.targets.size),
             active=np.zeros(p, dtype=np.int64),
             inverse=np.zeros((p, p)),
             top=np.zeros(p + EXTRA),
             U=np.zeros((widest, p)),
             S=np.zeros((widest, widest)),
-            e=np.zeros(widest),
             **zeros("beta c inside free moved moved_c g", p),
+            **zeros("error e", widest),
         )
 
     def open_leaves(

@@ -53,7 +53,6 @@ class DeletedProblems(NamedTuple):
     inside: Array  # (p,)
     free: Array  # (p,)
     now: NDArray[np.void]  # (1,) of NODE
-    residual: Array  # (R,)
     active: NDArray[np.int64]  # (p,) columns with a coefficient
     inverse: Array  # (p, p) L⁻¹ of K on the active columns
     # One problem: coefficients changed by its deleted rows, and work space for its m rows.
@@ -63,12 +62,15 @@ class DeletedProblems(NamedTuple):
     top: Array  # (p + 3,)
     U: Array  # (m, p) D L⁻ᵀ
     S: Array  # (m, m) Cholesky factor of I − UUᵀ
-    e: Array  # (m,) residuals of the deleted rows
+    error: Array  # (m,) residuals of the deleted rows at the node's coefficients
+    e: Array  # (m,) residuals of the deleted rows at the coefficients that are bounded
 
 
 @kernel
 def load_node(dp, state, beta, left, root_lam, extracted):  # type: ignore[no-untyped-def]
     """Form the quantities of a node that all problems share, in O(p²) operations.
+
+    The kernel writes the fields of ``dp`` for a node, and marks the factor of K as not formed.
 
     state, beta, shape (p,): Decisions and coefficients of the node.
     left: Columns still to choose.
@@ -85,19 +87,12 @@ def load_node(dp, state, beta, left, root_lam, extracted):  # type: ignore[no-un
     now.root_lam, now.extracted, now.cardinality_left = root_lam, extracted, left
 
 
-@kernel(inline=True)
-def load_residuals(dp, j):  # type: ignore[no-untyped-def]
-    """Form the residuals of the rows that problem j lacks at the loaded node's coefficients."""
-    for r in range(dp.start[j], dp.start[j + 1]):
-        dp.residual[r] = dp.T[r] - dot(dp.D[r], dp.beta, dp.beta.shape[0])
-
-
 @kernel(inner=True, reorder=True)
 def deleted_gradient(D, first, m, e, c, beta, shift, g):  # type: ignore[no-untyped-def]
     """Write g_i = c_i − Σ_r D_ri e_r − shift·β_i, summed over the m rows from ``first`` on.
 
-    c is b − Gβ on all rows, e are the residuals of the m deleted rows, and g is the gradient
-    without these rows.
+    On entry c is b − Gβ on all rows, and e holds the residuals of the m deleted rows at β. The
+    kernel writes g, the gradient without these rows.
     """
     p = beta.shape[0]
     if m == 1:  # Leave-one-out: one pass.
@@ -117,8 +112,8 @@ def deleted_gradient(D, first, m, e, c, beta, shift, g):  # type: ignore[no-unty
 def sum_from_above(g, length, raise_by, inside, free, k, level):  # type: ignore[no-untyped-def]
     """Σ v over included columns plus an upper bound on the sum of the k largest v of free columns.
 
-    v_i = (|g_i| + raise_by·length_i)² takes the place of g_i. For any level ≥ 0 the k largest v add
-    up to at most k·level + Σ max(v − level, 0).
+    For any level ≥ 0 the k largest v add up to at most k·level + Σ max(v − level, 0). The kernel
+    writes v_i = (|g_i| + raise_by·length_i)² over g_i.
     """
     total, over = 0.0, 0.0
     for i in range(g.shape[0]):
@@ -131,7 +126,10 @@ def sum_from_above(g, length, raise_by, inside, free, k, level):  # type: ignore
 
 @kernel(inner=True)
 def sum_selected(v, inside, free, k, top):  # type: ignore[no-untyped-def]
-    """Σ v over included columns plus the sum of the k largest v of free columns; ∞ for NaN."""
+    """Σ v over included columns plus the sum of the k largest v of free columns; ∞ for NaN.
+
+    The kernel writes the k largest v of free columns to ``top``.
+    """
     total = 0.0
     for c in range(k + 1):
         top[c] = 0.0
@@ -151,7 +149,10 @@ def sum_selected(v, inside, free, k, top):  # type: ignore[no-untyped-def]
 def evaluate(dp, j, c, beta, sums, target, scaled):  # type: ignore[no-untyped-def]
     """Dual bound of the loaded node on problem j, at any coefficients β.
 
-    c: b − Gβ on all rows; ``dp.e`` holds the residuals of the rows that are deleted.
+    On entry ``dp.e`` holds the residuals of the deleted rows at β. The kernel writes ``dp.g`` and
+    ``dp.top``.
+
+    c: b − Gβ on all rows.
     sums: βᵀGβ and βᵀb on all rows, reach, |β|².
     target: The largest g² are selected only if the bound by :func:`sum_from_above` is below this.
     scaled: Whether multiples of the residual may be dual points, which is so only if shift = 0.
@@ -181,10 +182,15 @@ def evaluate(dp, j, c, beta, sums, target, scaled):  # type: ignore[no-untyped-d
 
 @kernel(inline=True)
 def bound_as_is(dp, j, target, scaled):  # type: ignore[no-untyped-def]
-    """Dual bound of the loaded node on problem j at the node's own coefficients."""
+    """Dual bound of the loaded node on problem j at the node's own coefficients.
+
+    The kernel writes the residuals of the deleted rows to ``dp.error``, and what :func:`evaluate`
+    writes.
+    """
     first, now = dp.start[j], dp.now[0]
     for r in range(dp.start[j + 1] - first):
-        dp.e[r] = dp.residual[first + r]
+        dp.error[r] = dp.T[first + r] - dot(dp.D[first + r], dp.beta, dp.beta.shape[0])
+        dp.e[r] = dp.error[r]
     sums = (now.quadratic, now.linear, now.reach, now.square)
     return evaluate(dp, j, dp.c, dp.beta, sums, target, scaled)
 
@@ -192,6 +198,8 @@ def bound_as_is(dp, j, target, scaled):  # type: ignore[no-untyped-def]
 @kernel(inner=True)
 def factor_active(dp):  # type: ignore[no-untyped-def]
     """Form L⁻¹ of K = LLᵀ on the active columns, the curvature of the node's relaxation there.
+
+    On entry a node is loaded. The kernel writes ``dp.active`` and ``dp.inverse``.
 
     K is G + γ/2 I on columns of z = 1 and G − dI on the other active columns, d the multiple of I
     that the relaxation extracts.
@@ -217,42 +225,41 @@ def factor_active(dp):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline=True)
-def down_date(dp, inverse, columns, n, j):  # type: ignore[no-untyped-def]
+def down_date(dp, j):  # type: ignore[no-untyped-def]
     """Form U = D L⁻ᵀ for the rows that problem j lacks, and the Cholesky factor S of I − UUᵀ.
 
-    inverse: L⁻¹ of a matrix on n ``columns``.
-    Returns: The least pivot of I − UUᵀ, or 0 if a pivot is too small for the digits it has lost.
+    On entry the factor of K is formed. The kernel writes ``dp.U``, ``dp.S`` and ``dp.g``.
+
+    Returns: Whether the pivots of I − UUᵀ are large enough for the digits that they have lost.
     """
-    U, S, least = dp.U, dp.S, 1.0
-    first = dp.start[j]
+    U, S, first, n = dp.U, dp.S, dp.start[j], dp.now[0].active
     for r in range(dp.start[j + 1] - first):
         for a in range(n):
-            dp.g[a] = dp.D[first + r, columns[a]]
+            dp.g[a] = dp.D[first + r, dp.active[a]]
         for a in range(n):
-            U[r, a] = dot(inverse[a], dp.g, a + 1)
+            U[r, a] = dot(dp.inverse[a], dp.g, a + 1)
         for s in range(r):
             S[r, s] = -dot(U[r], U[s], n)
         S[r, r] = 1.0 - dot(U[r], U[r], n)
-        left = factor_row(S, r, 0.0)
-        if not left >= ROW_DELETION.min_pivot:
-            return 0.0
-        least = min(least, left)
-    return least
+        if not factor_row(S, r, 0.0) >= ROW_DELETION.min_pivot:
+            return False
+    return True
 
 
 @kernel(inline=True)
 def move(dp, j):  # type: ignore[no-untyped-def]
     """Change β to the relaxation's optimum without problem j's rows, if the same β_i stay zero.
 
+    On entry the factor of K is formed, and ``dp.error`` holds the residuals at β.
+
     Returns: Whether ``dp.moved`` holds the coefficients and ``dp.e`` the residuals there.
     """
     first, m = dp.start[j], dp.start[j + 1] - dp.start[j]
     n, e, S, step = dp.now[0].active, dp.e, dp.S, dp.top
-    if down_date(dp, dp.inverse, dp.active, n, j) == 0.0:
+    if not down_date(dp, j):
         return False
     for r in range(m):
-        e[r] = dp.residual[first + r]
-        e[r] = (e[r] - dot(S[r], e, r)) / S[r, r]
+        e[r] = (dp.error[r] - dot(S[r], e, r)) / S[r, r]
     for back in range(m):
         r = m - 1 - back
         for q in range(r + 1, m):
@@ -275,6 +282,9 @@ def move(dp, j):  # type: ignore[no-untyped-def]
 @kernel(inline=True)
 def bound_moved(dp, j, target, scaled):  # type: ignore[no-untyped-def]
     """Dual bound of the loaded node on problem j at the coefficients of :func:`move`.
+
+    On entry holds what :func:`move` needs. The kernel writes ``dp.moved_c``, and what :func:`move`
+    and :func:`evaluate` write.
 
     Returns: −∞ where :func:`move` forms no coefficients.
     """
@@ -316,7 +326,6 @@ def rebound(dp, leaves, extracted, target, most, left, is_open):  # type: ignore
             is_open[a, j] = 0
             if left[j] > most:
                 continue
-            load_residuals(dp, j)
             scaled = dp.shift[j] == 0.0
             if bound_as_is(dp, j, target[j], scaled) >= target[j]:
                 continue
@@ -331,11 +340,13 @@ def rebound(dp, leaves, extracted, target, most, left, is_open):  # type: ignore
 def centres(dp, betas, bounds):  # type: ignore[no-untyped-def]
     """Write good coefficients of every problem at the loaded node, and the bounds there.
 
+    On entry a node is loaded. No multiples of the residual are tried: the bounds are those of the
+    coefficients written.
+
     betas, bounds, shape (k, p) and (k,).
     """
     factor_active(dp)
     for j in range(dp.yy.shape[0]):
-        load_residuals(dp, j)
         bounds[j] = bound_as_is(dp, j, np.inf, False)
         moved = bound_moved(dp, j, np.inf, False)
         better = moved > bounds[j]

@@ -141,15 +141,15 @@ class Tree:
         return at.state[rows], at.beta[rows], at.lam[rows], at.bound[rows], at.unsolved[rows]
 
     def keep_leaves(self) -> int:
-        """Let the search keep its leaves.
+        """Let the search keep its leaves, and go depth first, which leaves few nodes at a limit.
 
         Returns: The number of nodes after which the search has to end, as the table is then full.
         """
-        self.now["keep_closed"] = 1
+        self.now["keep_closed"], self.counts["depth_first"] = 1, 1
         return self._most() // 2 - 2 * self.problem.p
 
     def go_on(self, raised: float) -> None:
-        """Let a search that keeps its leaves go on below those whose bound is under a new target.
+        """Let a search that keeps its leaves go on below those of least bound, under a new target.
 
         raised: The target is 1 + raised times the incumbent's objective.
         """

@@ -29,7 +29,6 @@ from .node import (
     bound_here,
     choose_all,
     count_node,
-    decide_all,
     exclude,
     finish,
     largest_share,
@@ -355,9 +354,7 @@ def close(st, nt, ch, k, bound, target, unsolved):  # type: ignore[no-untyped-de
         if k < 0:
             return True, m, n, k, bound  # More columns are included than a support may have.
         if k == 0 or k >= n:  # One support is the best of the node.
-            if now.keep_closed > 0:
-                decide_all(st, n, k)
-            else:
+            if now.keep_closed == 0:
                 finish(st, nt.columns, choose_all(st.chosen, m, k, st.columns, n), 0, 0)
             return True, m, n, k, bound
         most = SETTINGS.enumerated_unsolved_nodes if unsolved else SETTINGS.enumerated_nodes

@@ -268,17 +268,6 @@ def exclude(Q, beta, g, i):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def decide_all(st, n, k):  # type: ignore[no-untyped-def]
-    """Include the n free columns where k > 0, else exclude them; the node holds one support then.
-
-    On entry ``st.columns`` lists the free columns, and k = 0 or k ≥ n. The kernel writes
-    ``st.state`` alone.
-    """
-    for f in range(n):
-        st.state[st.columns[f]] = IN if k > 0 else OUT
-
-
-@kernel(inner=True)
 def small_enough(st, n, k, nodes):  # type: ignore[no-untyped-def]
     """Whether all choices of k of n columns are to be enumerated.
 

@@ -139,7 +139,7 @@ class LeftOut:
         widest = max(int(np.diff(self.start).max(initial=1)), 1)
         return kernels.DeletedProblems(
             G=np.ascontiguousarray(gram.G),
-            all_rows=gram.terms(ridge)._replace(eps=self._eps),
+            all_rows=gram.terms(ridge)._replace(eps=self._eps, w=np.ones(p)),
             D=self.rows,
             T=self.targets,
             start=self.start,
@@ -147,7 +147,8 @@ class LeftOut:
             shift=np.ascontiguousarray(shift, dtype=np.float64),
             ridge=ridge,
             now=record(kernels.NODE),
-            active=np.zeros(p, dtype=np.int64),
+            state=np.zeros(p, dtype=np.int8),
+            **zeros("columns active", p, of=np.int64),
             inverse=np.zeros((p, p)),
             top=np.zeros(p + EXTRA),
             U=np.zeros((widest, p)),
@@ -177,15 +178,16 @@ class LeftOut:
         state, beta, lam, bound, _ = leaves
         ridge, target = problem.gamma / 2.0, upper * (1.0 - TOLERANCE)
         dp = self.problems(ridge, -self.least)
-        extracted = float(np.median(dp.all_rows.w)) - ridge
+        extracted = float(np.median(self.gram.D))
         to_choose = problem.tau - np.count_nonzero(state == IN, axis=1)
         left = np.where(asked, 0, most + 1)
         order, found = np.argsort(bound, kind="stable"), [np.zeros(0, dtype=np.intp)]
-        for first in range(0, order.size, ROW_DELETION.block_leaves):
+        block = max(1, ROW_DELETION.block_entries // (self.count * problem.p))
+        for first in range(0, order.size, block):
             if limits.reached(0) is not None:
                 left[:] = most + 1
                 break
-            at = order[first : first + ROW_DELETION.block_leaves]
+            at = order[first : first + block]
             is_open = np.zeros((at.size, self.count), dtype=np.int8)
             here = (state[at], beta[at], lam[at], to_choose[at])
             kernels.rebound(dp, here, extracted, target, most, left, is_open)

@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, Array, add, dot, factor_row, invert_factor
-from ..relaxation.dual_bound import BoundTerms, bound_of_parts, gram_gradient, insert, products
+from ..relaxation.dual_bound import (
+    BoundTerms,
+    bound_of_parts,
+    gram_gradient,
+    list_allowed,
+    products,
+    sum_largest,
+)
 from .search_settings import ROW_DELETION
 
 NODE = np.dtype(
@@ -31,6 +38,7 @@ NODE = np.dtype(
         ("root_lam", "f8"),  # √λ of the node's relaxation
         ("extracted", "f8"),  # d of the relaxation's Q = G − dI
         ("cardinality_left", "i8"),  # free columns still to choose
+        ("allowed", "i8"),  # columns that are not excluded
         ("active", "i8"),  # columns with a coefficient, −1 before L⁻¹ is formed
     ]
 )
@@ -40,14 +48,16 @@ class DeletedProblems(NamedTuple):
     """Problems that lack rows, a node's coefficients, and work space."""
 
     G: Array  # (p, p) of all rows
-    all_rows: BoundTerms
+    all_rows: BoundTerms  # with w = 1, as the weights of a problem are equal
     D: Array  # (R, p) the rows deleted, problem after problem
     T: Array  # (R,)
     start: NDArray[np.int64]  # (k + 1,) problem j lacks rows start[j] to start[j + 1] − 1
     yy: Array  # (k,) squared length of y without the rows
     shift: Array  # (k,) multiple of I added to the problem's G and taken off γ/2
     ridge: float  # γ/2
-    # A node: coefficients, b − Gβ, and 1 for included and for free columns, 0 for others.
+    # A node: decisions, coefficients, b − Gβ, and 1 for included or free columns, 0 for others.
+    state: NDArray[np.int8]  # (p,)
+    columns: NDArray[np.int64]  # (p,) the columns that are not excluded come first
     beta: Array  # (p,)
     c: Array  # (p,)
     inside: Array  # (p,)
@@ -81,9 +91,10 @@ def load_node(dp, state, beta, left, root_lam, extracted):  # type: ignore[no-un
     gram_gradient(dp.G, terms.b, beta, dp.c)
     now.linear, now.quadratic, now.reach = products(terms, beta, dp.c)
     for i in range(p):
-        dp.beta[i] = beta[i]
+        dp.beta[i], dp.state[i] = beta[i], state[i]
         dp.inside[i], dp.free[i] = state[i] == 1, state[i] == 0
-    now.square, now.active = dot(beta, beta, p), -1
+    now.allowed, now.active = list_allowed(state, dp.columns), -1
+    now.square = dot(beta, beta, p)
     now.root_lam, now.extracted, now.cardinality_left = root_lam, extracted, left
 
 
@@ -112,37 +123,16 @@ def deleted_gradient(D, first, m, e, c, beta, shift, g):  # type: ignore[no-unty
 def sum_from_above(g, length, raise_by, inside, free, k, level):  # type: ignore[no-untyped-def]
     """Σ v over included columns plus an upper bound on the sum of the k largest v of free columns.
 
-    For any level ≥ 0 the k largest v add up to at most k·level + Σ max(v − level, 0). The kernel
-    writes v_i = (|g_i| + raise_by·length_i)² over g_i.
+    Here v_i = (|g_i| + raise_by·length_i)². For any level ≥ 0 the k largest v add up to at most
+    k·level + Σ max(v − level, 0).
     """
     total, over = 0.0, 0.0
     for i in range(g.shape[0]):
         size = abs(g[i]) + raise_by * length[i]
-        v = g[i] = size * size
+        v = size * size
         total += inside[i] * v
         over += free[i] * max(v - level, 0.0)
     return total + k * level + over
-
-
-@kernel(inner=True)
-def sum_selected(v, inside, free, k, top):  # type: ignore[no-untyped-def]
-    """Σ v over included columns plus the sum of the k largest v of free columns; ∞ for NaN.
-
-    The kernel writes the k largest v of free columns to ``top``.
-    """
-    total = 0.0
-    for c in range(k + 1):
-        top[c] = 0.0
-    for i in range(v.shape[0]):
-        if inside[i] > 0.0:
-            total += v[i]
-        elif free[i] > 0.0 and v[i] > top[k]:
-            insert(top, k, v[i])
-        elif not v[i] >= 0.0:
-            return np.inf
-    for c in range(k):
-        total += top[c]
-    return total
 
 
 @kernel(inline=True)
@@ -174,7 +164,8 @@ def evaluate(dp, j, c, beta, sums, target, scaled):  # type: ignore[no-untyped-d
     lost = raise_by * reach
     bound, _ = bound_of_parts(dp.yy[j], linear, quadratic, total, lost, scaled)
     if bound < target:
-        total = sum_selected(dp.g, dp.inside, dp.free, k, dp.top)
+        here = (dp.all_rows, dp.state, dp.columns, now.allowed, k)
+        total = sum_largest(*here, dp.g, raise_by, dp.top)
         total *= (1.0 + eps) / weight
         bound, _ = bound_of_parts(dp.yy[j], linear, quadratic, total, lost, scaled)
     return bound

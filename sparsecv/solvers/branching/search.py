@@ -161,14 +161,19 @@ class Tree:
     def leaves(self) -> Nodes:
         """Nodes that together hold every support, after :meth:`keep_leaves` and a search.
 
-        The search may have ended early: nodes that wait are leaves, too. The coefficients of a leaf
-        without free columns, which is one support, are those of the support's fit; a ridge of 1e-10
-        of the largest diagonal entry of G keeps the fit solvable. Bounds hold at any coefficients.
+        The search may have ended early: nodes that wait are leaves, too. A leaf that holds one
+        support has no free column, and its coefficients are those of the support's fit; a ridge of
+        1e-10 of the largest diagonal entry of G keeps the fit solvable. Bounds hold at any
+        coefficients.
         """
         nodes = self.take(np.concatenate([self.kept, self.waiting]))
         state, beta = nodes[:2]
+        included, free = (np.count_nonzero(state == way, axis=1) for way in (node.IN, node.FREE))
+        full, few = included == self.problem.tau, included + free <= self.problem.tau
+        state[(state == node.FREE) & few[:, None]] = node.IN
+        state[(state == node.FREE) & full[:, None]] = node.OUT
         added = self.problem.gamma / 2.0 + 1e-10 * float(self.st.G.diagonal().max())
-        for at in np.flatnonzero(~(state == node.FREE).any(axis=1)):
+        for at in np.flatnonzero(full | few):
             columns = np.flatnonzero(state[at] == node.IN)
             M = self.st.G[np.ix_(columns, columns)] + added * np.eye(columns.size)
             beta[at] = 0.0

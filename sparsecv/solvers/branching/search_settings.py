@@ -183,9 +183,9 @@ class RowDeletionSettings(NamedTuple):
     # If 1 less the leverage of a deleted row is at most this number, the spread of predictions
     # without the row counts as infinite, because the row nearly alone determines some direction.
     min_leverage_left: float = 1e-6
-    # The clock is looked at after every so many leaves that all problems are bounded at. The number
-    # is a choice.
-    block_leaves: int = 64
+    # The clock is looked at after leaves whose number, times the problems, times the columns, is at
+    # most this, and after every leaf where one leaf has more. The number is a choice.
+    block_entries: int = 4_000_000
 
 
 SETTINGS = SearchSettings()

@@ -322,7 +322,7 @@ def rebound(dp, leaves, extracted, target, most, left, is_open):  # type: ignore
                 continue
             if dp.now[0].active < 0:
                 factor_active(dp)
-            if bound_moved(dp, j, target[j], scaled) < target[j]:
+            if not bound_moved(dp, j, target[j], scaled) >= target[j]:  # NaN closes no leaf.
                 is_open[a, j] = 1
                 left[j] += 1
 

@@ -74,11 +74,6 @@ class Tree:
         return int(self.now["nodes"][0])
 
     @property
-    def has_room(self) -> bool:
-        """Whether the table has free rows for the next node's children."""
-        return bool(self.counts["spare"][0] >= 3)
-
-    @property
     def kept(self) -> NDArray[np.int64]:
         """Rows of the open nodes that are kept and not branched on."""
         return self.open.kept[: self.counts["kept"][0]]

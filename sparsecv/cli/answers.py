@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 # A subset counts as good if the CV error of its size exceeds the least of all sizes by at most this
 # share, and its own that of the best subset of its size.
-# Doubled, more subsets count, and the shares of the columns come closer to each other.
 GOOD = 0.02
 COUNTS = (
     "The shares describe this table and these folds. They are no probabilities: neither that a "

@@ -24,14 +24,13 @@ from ..selection.study import Study
 from ..solvers.core.result import Status
 from .column_options import lines, selectable, within_constraints
 
-# A table of more rows is cut to ROWS_AROUND rows around the choice, unless --table is given. The
-# CV errors at every τ and γ (details) are not printed at all where their tables together have more
-# rows. Doubled, the value would let the tables of one command fill two screens.
+# A table of more rows is cut to ROWS_AROUND rows around the choice, unless --table is given. The CV
+# errors at every τ and γ (details) are not printed at all where their tables together have more
+# rows.
 MAX_TABLE_ROWS = 40
 # A table that is cut keeps this many rows; twice the value would leave the table uncut.
 ROWS_AROUND = MAX_TABLE_ROWS // 2 + 1
 # At most this many ranges of γ that cannot be excluded are printed for a τ; --json has all.
-# Doubled, a line may have twice the length.
 MAX_SHOWN_CELLS = 4
 ONLY_COMPARES = "It compares models and chose among them: expect more on new data."
 SIGNS = (

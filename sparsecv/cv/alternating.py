@@ -25,7 +25,7 @@ class AlternationSettings(NamedTuple):
     """How far the alternation goes. Where no origin is named, the value was chosen on data/."""
 
     # The default grid, where it is extended past its lower end, goes no lower than this γ, as so
-    # small a ridge changes hardly a digit. Doubled, the value would end the grid at 2e-10.
+    # small a ridge changes hardly a digit.
     min_gamma: float = 1e-10
     # The default grid is not extended past its lower end where the least CV error is at most this
     # share of the largest: the held-out rows are then fitted to five digits, as where they are
@@ -33,26 +33,22 @@ class AlternationSettings(NamedTuple):
     least_share: float = 1e-10
     # An alternation from one starting γ ends after this many iterations; most alternations end
     # after three. In total there are at most this many times (max_starts + 1): another alternation
-    # may start from the best γ of the last phase. Doubled, the number would let alternations that
-    # have not ended take twice the time.
+    # may start from the best γ of the last phase.
     max_iterations: int = 10
     # Two γ whose relative difference is at most this number count as equal, which is the accuracy
-    # of the root finder. Twice the number would end alternations at γ that differ by 2e-6.
+    # of the root finder.
     same_gamma: float = 1e-6
     # Up to 45 columns, the alternation starts from at most this many local minima of the default
-    # grid. Twice the number takes up to twice the time and may find a lower minimum.
+    # grid.
     max_starts: int = 3
     # In every iteration the γ step is taken at this many τ, at which the CV error is least.
-    # Doubled, the number takes twice the γ steps, which cost little beside the trees.
     max_taus: int = 5
-    # Between two visited γ whose ratio is at most this number no other γ is visited. Twice the
-    # distance from 1, a ratio of 1.04, would stop the search between γ earlier.
+    # Between two visited γ whose ratio is at most this number no other γ is visited.
     min_ratio: float = 1.02
-    # At most this many γ between visited γ are visited up to 45 columns. Twice the number takes up
-    # to twice the time of this last phase.
+    # At most this many γ between visited γ are visited up to 45 columns.
     max_between: int = 40
     # A γ is visited between others, or past the end of the grid, only if that can lower, or has
-    # lowered, the least CV error by this share. Twice the share would visit fewer γ.
+    # lowered, the least CV error by this share.
     min_gain: float = 1e-4
 
 

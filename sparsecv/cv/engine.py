@@ -36,10 +36,10 @@ MIN_GAMMA = 1e-12
 # operations, with n rows and p columns. Where that is less than this number, which takes a
 # twentieth of a second, folds without an interval get one even after the time limit; else they stay
 # without. The total is not limited: a run may exceed its time limit by a twentieth of a second for
-# every fold and every γ, which is 5 s with ten folds and ten γ. Doubled, a run could exceed its
-# limit by twice the time. The comparison is made in ``_cheap_intervals``, which has a second use:
-# ``prove`` asks it beyond 45 columns whether, with MANY_FOLDS folds or more, the trees that folds
-# share are searched before the intervals are computed.
+# every fold and every γ, which is 5 s with ten folds and ten γ. The comparison is made in
+# ``_cheap_intervals``, which has a second use: ``prove`` asks it beyond 45 columns whether, with
+# MANY_FOLDS folds or more, the trees that folds share are searched before the intervals are
+# computed.
 MAX_UNTIMED_OPERATIONS = 5e7
 
 

@@ -37,7 +37,7 @@ class CellData(NamedTuple):
 
 
 @kernel(inner=True)
-def coefficient_error(fits, length, c, low, high):  # type: ignore[no-untyped-def]
+def coefficient_error(fits, length, c, low, high):
     """A bound on how far rounding moves the coefficients of a ridge fit for low ≤ t ≤ high.
 
     The computed fit is exact for columns X + E and a response y + e with |E| and |e| at most a
@@ -65,7 +65,7 @@ def coefficient_error(fits, length, c, low, high):  # type: ignore[no-untyped-de
 
 
 @kernel(inner=True)
-def bracket_row(coef, squares, c, i, low, high, sums):  # type: ignore[no-untyped-def]
+def bracket_row(coef, squares, c, i, low, high, sums):
     """Brackets of Σ_m c_im/(d_m + t)^k for low ≤ t ≤ high and k = 1, 2, 3, in ``sums`` (3, 2).
 
     Returns: Σ_m |c_im|/(d_m + low).
@@ -86,13 +86,13 @@ def bracket_row(coef, squares, c, i, low, high, sums):  # type: ignore[no-untype
 
 
 @kernel(inner=True)
-def least_square(low, high):  # type: ignore[no-untyped-def]
+def least_square(low, high):
     """The least square of a number in [low, high]."""
     return 0.0 if low <= 0.0 <= high else min(low * low, high * high)
 
 
 @kernel(inner=True)
-def error_at(data, off, c, j, t):  # type: ignore[no-untyped-def]
+def error_at(data, off, c, j, t):
     """An upper bound on Σ_i r_i(t)² of fold j with support c, rounding included.
 
     off: A bound on the error of the coefficients of support c; so in the functions below.
@@ -111,7 +111,7 @@ def error_at(data, off, c, j, t):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def lower_error(data, off, c, j, low, high, sums):  # type: ignore[no-untyped-def]
+def lower_error(data, off, c, j, low, high, sums):
     """A lower bound on Σ_i r_i(t)² of fold j with support c for low ≤ t ≤ high."""
     total, targets = 0.0, data.targets
     for i in range(targets.shape[1]):
@@ -124,7 +124,7 @@ def lower_error(data, off, c, j, low, high, sums):  # type: ignore[no-untyped-de
 
 
 @kernel(inner=True)
-def add_rows(data, off, c, j, cell, sums, total):  # type: ignore[no-untyped-def]
+def add_rows(data, off, c, j, cell, sums, total):
     """Add fold j with support c, the only one that can be best in a cell, to the totals.
 
     cell: Low and high end of t, and a number in between.
@@ -164,7 +164,7 @@ def add_rows(data, off, c, j, cell, sums, total):  # type: ignore[no-untyped-def
 
 
 @kernel
-def bound_cell(cell, data, work, out):  # type: ignore[no-untyped-def]
+def bound_cell(cell, data, work, out):
     """Bound the sum of squared errors over a cell of t = γ/2 at one size.
 
     cell: Low and high end of t, and a number in between.
@@ -218,7 +218,7 @@ def bound_cell(cell, data, work, out):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def least_of_parabola(a, b, c, low, high):  # type: ignore[no-untyped-def]
+def least_of_parabola(a, b, c, low, high):
     """The least a + bx + cx² for low ≤ x ≤ high."""
     least = min(a + b * low + c * low * low, a + b * high + c * high * high)
     if c > 0.0 and low < -b / (2.0 * c) < high:

@@ -29,8 +29,7 @@ from .progress import Report
 
 # Of leave-one-out folds up to 45 columns, at most this many share a tree, so that the tree's arrays
 # for the deleted rows stay in the processor's cache. A table of n rows has n / 512 trees, rounded
-# up, at every γ. Doubled, there would be half as many trees, which visit fewer nodes in total, but
-# every node takes longer (measured).
+# up, at every γ.
 FOLDS_PER_TREE = 512
 # A tree that folds share has at most this many nodes, which take seconds: a choice. Folds that it
 # leaves open are estimated, and are proved one by one in the time for proofs.
@@ -38,8 +37,7 @@ MAX_NODES_OF_SHARED_TREE = 2_000_000
 # From this number of folds on, estimates beyond 45 columns search no tree for any fold. The proofs
 # beyond 45 columns divide at the same number: from here on, folds that hold out few rows share a
 # tree (prove), which is searched before cheap intervals are computed (engine); below it, up to 200
-# columns, a tree for all sizes of a fold is tried (prove). Doubled, the estimates of 20 to 39 folds
-# would wait for a tree of every fold, and their proofs would share no tree.
+# columns, a tree for all sizes of a fold is tried (prove).
 MANY_FOLDS = 20
 
 

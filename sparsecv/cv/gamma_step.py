@@ -119,7 +119,7 @@ def _without(y: Array, X: Array, held: dict[int, float]) -> Array:
 
 
 @kernel
-def _errors_and_slopes(coef, squares, targets, gammas, errors, slopes):  # type: ignore[no-untyped-def]
+def _errors_and_slopes(coef, squares, targets, gammas, errors, slopes):
     """Σ_i (t_i − Σ_m c_im/(d_im + γ/2))² and its derivative with respect to γ, for every γ."""
     for g in range(gammas.shape[0]):
         error, slope, half = 0.0, 0.0, 0.5 * gammas[g]

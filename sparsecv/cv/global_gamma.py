@@ -51,27 +51,24 @@ Cell = tuple[float, int, float, float, float]
 class GlobalSettings(NamedTuple):
     """Numbers that tune the search; none of them changes what is proved."""
 
-    # The search ends once the least error is known to this share of it. Doubled, it ends sooner.
+    # The search ends once the least error is known to this share of it.
     tolerance: float = 1e-4
     # Folds are divided into blocks that are searched at the same time, of at most this many folds,
-    # so that a tree's arrays stay in the processor's cache. Doubled, there are half as many trees.
+    # so that a tree's arrays stay in the processor's cache.
     folds_per_block: int = 128
-    # Few folds are divided into about this many blocks. Doubled, more cores can be used, and more
-    # time goes into calls of small kernels.
+    # Few folds are divided into about this many blocks.
     least_blocks: int = 4
-    # The range of every τ is cut into this many cells first. Doubled, wide cells that say nothing
-    # are skipped, and cells that one bound would exclude are bounded twice.
+    # The range of every τ is cut into this many cells first.
     first_cells: int = 32
     # Once the gap is small, cells that may hold the least error are divided while their ends differ
     # by more than this factor, which shows more closely which pairs cannot be excluded. A square of
     # the factor leaves cells twice as wide.
     narrow: float = 1.02
-    # At most this many cells are divided for that. Doubled, it may take twice as long.
+    # At most this many cells are divided for that.
     narrowing_cells: int = 2000
-    # The surface that pictures show has this many γ. Doubled, curves are smoother.
+    # The surface that pictures show has this many γ.
     shown: int = 81
-    # Of these, every eighth is visited by a fit, whose tables show h there. Doubled, tables have
-    # half as many γ.
+    # Of these, every eighth is visited by a fit, whose tables show h there.
     visited_every: int = 8
 
 

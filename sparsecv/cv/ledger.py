@@ -36,7 +36,7 @@ Cell = tuple[int, int, int]  # a row (γ), the index of a τ, and a problem
 # For leave-one-out a fold's fit follows from the fit of all rows by deleting a row, which divides
 # its residual by one minus its leverage, a number from 0 to 1. Where that number is at most this
 # share, digits cancel, and the fold is fitted from its own rows instead: a deleted fit keeps about
-# ten of sixteen digits. Doubled, the share would fit a few more folds from their own rows.
+# ten of sixteen digits.
 MIN_RESIDUAL_SHARE = 1e-5
 # Operations of a fold's interval, whose cost is that of a singular value decomposition, over the
 # square of the smaller number of rows and columns times the larger number: a choice.

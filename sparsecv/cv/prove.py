@@ -50,30 +50,26 @@ class ProofSettings(NamedTuple):
     """How the time for proofs is divided; the values were chosen by timing tables of data/."""
 
     # A problem (one fold, or all rows, at one γ and τ) gets this many seconds in the first round,
-    # and is left for the next round when they are over. After a fold that is left, the folds of
-    # its cell (γ, τ) that have not begun are left, too. A tree that the k folds of a cell share
-    # gets 10 times the seconds, or k / 10 times if that is more. Doubled, a hard cell delays all
-    # other cells twice as long.
+    # and is left for the next round when they are over. After a fold that is left, the folds of its
+    # cell (γ, τ) that have not begun are left, too. A tree that the k folds of a cell share gets 10
+    # times the seconds, or k / 10 times if that is more.
     first_round_seconds: float = 0.05
-    # Every later round gives a problem this many times the seconds of the round before. Doubled, to
-    # 8, there are fewer rounds, and a hard cell delays the other cells longer.
+    # Every later round gives a problem this many times the seconds of the round before.
     round_growth: float = 4.0
     # Where folds are many (MANY_FOLDS or more), they share one tree if the largest of them holds
-    # out at most this many rows. Doubled, folds of 8 rows would share a tree, and the bounds that a
-    # node has for all rows would be too weak for most of them.
+    # out at most this many rows.
     max_rows_left_out: int = 4
     # After the first round, raising the least lower bound takes at most this share of the seconds
-    # so far; with MANY_FOLDS folds or more it takes none. Doubled, to 1, hardly a cell is proved.
+    # so far; with MANY_FOLDS folds or more it takes none.
     bounding_share: float = 0.5
     # A search that moves the known bound by less than this share of the gap, up or down, takes a
     # quarter off the share of seconds above; a search that closes more restores it. A bound from
     # another γ or τ may be far above what a short search finds, which says nothing of a longer
     # search. With more columns than rows and a small γ no bound rises, and the seconds go to
     # proofs. Where bounds rise, four times the seconds close a tenth to a third of the gap.
-    # Doubled, bounds that rise slowly are given up, too.
     min_closed_share: float = 0.05
     # The least lower bound is left alone where a better bound on the optimum of all rows could
-    # raise it by at most this share of its cell's error. Doubled, it is left alone earlier.
+    # raise it by at most this share of its cell's error.
     min_rise_share: float = 0.1
     # Within a cell, progress is reported after this many seconds without a report; twice the
     # seconds would report half as often.
@@ -85,18 +81,16 @@ class ProofSettings(NamedTuple):
     # a choice.
     most_nodes_by_default: int = 120_000_000
     # A tree for all sizes of a fold is first tried once the proofs have taken this many seconds.
-    # Twice the seconds would let easy tables wait twice as long for trees that prove everything.
     first_trial_seconds: float = 0.1
     # After a tree that did not end, the next tree is tried once the proofs have taken this many
-    # times the seconds they had taken then. Doubled, to 8, trees are tried less often.
+    # times the seconds they had taken then.
     trial_growth: float = 4.0
     # A trial tree may have this many nodes for every second of proofs so far, which take an eighth
     # of that second; or twice the nodes of the largest tree of a fold that has ended, if that is
     # more. The limit is that of the first fold; once its tree has ended, every other fold's tree
-    # may have four times as many. Doubled, trials would take a quarter of the time.
+    # may have four times as many.
     trial_nodes_per_second: int = 3_000_000
     # Under constraints a tree gets this share of these nodes, as its nodes are so much dearer.
-    # Doubled, trials under constraints would take a quarter of the time.
     share_of_nodes_of_units: float = 0.03
 
 

@@ -26,8 +26,7 @@ CHOICES = {"method": METHODS, "bounds": BOUNDS, "prove": PROVE}
 PROVING_SECONDS = 60.0
 
 
-# The relative gap at which the methods search and bounds end by default. Doubled, they end sooner,
-# and the τ that they return may have an error that is larger by another percent.
+# The relative gap at which the methods search and bounds end by default.
 SEARCH_TOLERANCE = 0.01
 
 
@@ -46,13 +45,12 @@ class Settings:
     n_jobs: Threads, as in joblib.
     tol: Relative tolerance (UB − LB)/UB of the least CV error. A search ends at each γ once the gap
         is at most this number, 0.01 where it is None; the search of a range of γ ends at 1e-4 where
-        it is None. Doubled, searches end sooner, with twice the gap.
+        it is None.
     bounds: search and bounds: "best"; "paper" for the first paper's Algorithm 2 alone;
         "paper-exact" for the same with u*, the optimum on all rows, in Corollary 3 (one problem
         more per τ).
     mio_limit: search: most mixed-integer problems at each γ (r in Algorithm 1), over all its τ and
-        folds; a search ends there, though the model of all rows may take one more. Doubled, a run
-        may solve twice as many.
+        folds; a search ends there, though the model of all rows may take one more.
     prove: Beyond 45 columns: "choice" proves what the least error needs, "all" every h(γ, τ).
     proving: Seconds of proving where ``time_limit`` is "auto", in total over γ, τ and folds; see
         PROVING_SECONDS.

@@ -35,8 +35,7 @@ Array = NDArray[np.float64]
 MAX_ROUNDING_SHARE = 1e-6
 # An incumbent counts as optimal where a lower bound is within this share of its objective, as the
 # solvers take such a share off their bounds for rounding. It holds for every fold alone, here in
-# ``bracket_rows``, and in tau_search for the folds and for the problem of all rows. Doubled, it
-# would count supports as optimal that are worse than the optimum by up to 2e-9 of the objective.
+# ``bracket_rows``, and in tau_search for the folds and for the problem of all rows.
 PROOF_GAP = 1e-9
 
 

@@ -29,11 +29,10 @@ EPS = float(np.finfo(np.float64).eps)
 LEAST_SQUARED_SPREAD = 100.0 * float(np.finfo(np.float64).tiny) / EPS
 # A column counts as constant where its spread is at most this share (1e-14) of its largest absolute
 # value: rounding a mean, and differences from the mean, leaves such a spread to a constant column.
-# Twice the share would also drop columns whose spread is up to 2e-14 of their values.
 CONSTANT_SPREAD_SHARE = 45.0 * EPS
 
 # Work on many rows copies at most this many bytes of them at a time, but at least four times as
-# many rows as columns. Doubled, the value would double the memory beside the rows.
+# many rows as columns.
 COPY_BYTES = 8_000_000
 
 

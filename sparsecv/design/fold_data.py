@@ -38,8 +38,7 @@ from .moments import FoldMoments, Moments
 
 # The training problems of all k folds of a RowFolds are kept in memory if together they take at
 # most this many bytes, counted as 8 k min(n, p + 1) (p + 1) with n rows and p columns; otherwise
-# none is kept, and each is made again whenever it is asked for. Doubled, the value would let a run
-# hold twice the memory, and keep the problems of twice as many folds.
+# none is kept, and each is made again whenever it is asked for.
 CACHE_BYTES = 256_000_000
 
 

@@ -20,8 +20,7 @@ from .folds import Folds
 
 # A table is read in blocks of rows that take at most this many bytes (but of at least 1024 rows),
 # and every block is reduced to moments before the next is read. Parts of a table that are read at
-# the same time have a block each. Doubled, the value would double the memory of a reader and halve
-# the number of blocks.
+# the same time have a block each.
 BLOCK_BYTES = 16_000_000
 
 

@@ -26,7 +26,7 @@ from .size_path import draw_errors
 from .style import in_style, new_figure
 
 # A table of more rows shows this many of them around the chosen row, and all rows when it is
-# unfolded. Twice the number makes the longest tables twice as long.
+# unfolded.
 MAX_ROWS = 24
 
 

@@ -15,9 +15,8 @@ from .curves import save, without_formulas
 from .style import VERMILION, in_style, new_figure
 
 # Colours show errors up to this multiple of the least error; larger errors have the last colour.
-# Doubled, the colours near the least error are harder to tell apart.
 MAX_SHOWN_RATIO = 1.5
-# A picture of supports shows them at this many γ. Doubled, breakpoints are drawn twice as exactly.
+# A picture of supports shows them at this many γ.
 SHOWN_GAMMAS = 400
 
 

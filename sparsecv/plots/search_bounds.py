@@ -20,8 +20,7 @@ class FilmSettings(NamedTuple):
 
     # A frame is shown for this long; twice the number makes the film half as fast.
     milliseconds_per_frame: int = 120
-    # A film of more frames shows this many of them, evenly spread. Twice the number doubles the
-    # time to write the film and its size on disk.
+    # A film of more frames shows this many of them, evenly spread.
     max_frames: int = 300
 
 

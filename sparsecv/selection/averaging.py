@@ -37,17 +37,15 @@ from ..solvers.ridge_fits import known_path
 class AverageSettings(NamedTuple):
     """Numbers that define the average and the inner folds of its weights."""
 
-    # A model of CV error h on n rows has weight h^(−n/temperature). Twice the value spreads the
-    # weight over models of larger CV error. The value is measured:
+    # A model of CV error h on n rows has weight h^(−n/temperature). The value is measured:
     # experiments/selection/average_weights.py compares test errors under other values.
     temperature: float = 10.0
     # A model whose weight is below this share of the largest weight is left out of the average.
     # Beyond 45 columns, where estimates suffice, other partitions then skip the γ at which every
-    # model is left out, and the sizes beyond the last that has a model. Doubled, the value leaves
-    # out models that move predictions by at most 0.02 % of their distance.
+    # model is left out, and the sizes beyond the last that has a model.
     min_weight_share: float = 1e-4
     # More folds than this are joined to this many blocks, and the folds of a block share their
-    # weights, which takes 10 inner fits. Twice the value takes 45 inner fits.
+    # weights, which takes 10 inner fits.
     max_blocks: int = 5
     # Where there are two folds alone, or the folds do not partition the rows, every fold has at
     # most this many inner folds. The number is a choice.

@@ -22,8 +22,7 @@ from .partial_errors import Array, Index
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
 # Up to this many columns the solver "auto" of a SparseRidgeLearner solves every problem to
-# optimality; with more columns heuristics give good supports without a proof. Doubled, searches
-# may take minutes.
+# optimality; with more columns heuristics give good supports without a proof.
 EXACT_COLUMNS = 20
 
 

@@ -37,15 +37,14 @@ class NestedSettings(NamedTuple):
     # many fits.
     outer_folds: int = 10
     # Tables of more rows (or groups) have fewer outer folds: models of five folds lack a fifth of
-    # the rows, which matters where rows are few. Twice the number would let tables of 201 to 400
-    # rows have ten folds.
+    # the rows, which matters where rows are few.
     max_rows_of_ten_folds: int = 200
     # Tables of more than 200 rows (or groups) have this many outer folds; twice the folds take
     # twice as many fits.
     outer_folds_of_more_rows: int = 5
     # In tables of at most this many rows (or groups) every row is an outer fold: models of ten
     # folds lack a tenth of the rows, which at 20 rows makes the error 11 to 14 % too large
-    # (docs/benchmarks.md). Twice the number would take up to 60 outer fits.
+    # (docs/benchmarks.md).
     max_rows_left_out_one_by_one: int = 30
     # A command whose fit took more seconds than this does not nest the fit unless asked to. Every
     # outer fit takes about as long as the fit itself, so that five outer folds take up to about

@@ -46,8 +46,7 @@ class ProjectionSettings(NamedTuple):
     share_of_estimation: float = 0.5
     # The ridge weights γ⊥ of projections, in hundredths of the mean squared length of a column.
     # Powers of ten below them are added where models of smaller γ carry weight. Every size takes
-    # the γ⊥ of its least held-out distance. Doubled, the values would shrink the projections more.
-    # The values are measured.
+    # the γ⊥ of its least held-out distance. The values are measured.
     ridges: tuple[float, ...] = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 

@@ -28,8 +28,7 @@ from .leaps.unit_sizes import fits_memory
 Backend = Callable[..., Proof]  # takes a problem and the keywords of :func:`register_backend`
 _BACKENDS: dict[str, Backend] = {}
 # Columns (or groups of columns) up to which the tree of all sizes answers one size, too: it is the
-# faster way there. Doubled, problems of 36 to 70 columns would take a tree that may grow without
-# end.
+# faster way there.
 MAX_COLUMNS_BY_TREE = 35
 
 

@@ -27,16 +27,14 @@ class ClusterSettings(NamedTuple):
 
     # The run is given up once a restart of the cluster or the loss of the data that a unit needs
     # has ended the same unit this many times; before that it is sent again. Dask itself sends units
-    # again whose worker is lost. Doubled, a run survives twice as many restarts.
+    # again whose worker is lost.
     attempts: int = 5
     # Seconds to wait for a first worker of a cluster that has none, before an error says so.
-    # Doubled, slower clusters can start, and the error comes later.
     seconds_without_worker: float = 60.0
-    # Bytes of an argument from which it is sent once, apart from its units. Doubled, arguments of
-    # up to twice that size travel with every unit.
+    # Bytes of an argument from which it is sent once, apart from its units.
     large_argument_bytes: int = 100_000
     # Seconds between two looks at how many workers there are, and at units that were lost; new
-    # workers wait so long for work. Doubled, they wait up to twice as long.
+    # workers wait so long for work.
     seconds_between_looks: float = 2.0
 
 

@@ -41,7 +41,7 @@ from .supports.unit_steps import UnitSteps
 
 SOLVERS = ("auto", "estimate", "exact", "heuristic", "rounding")
 # Seconds for swaps at the first γ where the time is up before it: every γ after takes its supports,
-# so that a moment spent there pays. Doubled, a search without time ends that much later.
+# so that a moment spent there pays.
 LEAST_SECONDS_AT_FIRST_GAMMA = 0.05
 
 # Under constraints a tree gets this share of the nodes that it gets without, as its nodes take so

@@ -41,7 +41,7 @@ from .losses import Loss, checked_loss
 SEARCHES = ("grid", "coordinate")
 # Where the folds' models were not proved, as their solver was not "exact", the search for the final
 # sparse ridge model of all rows ends after this many seconds with the best model it has found. A
-# fit has one such search. Doubled, a fit may take ten seconds more, and few models more are proved.
+# fit has one such search.
 REFIT_SECONDS = 10.0
 
 

@@ -56,12 +56,12 @@ class ArrowFile(ABC):
     files: Sequence["ArrowFile"] = ()
     decimal = "."
     missing_allowed = False
-    # A table of more bytes of numbers is read again whenever its rows are needed; others are
-    # kept in memory. Twice the number keeps tables of twice the size. Parquet is never kept.
+    # A table of more bytes of numbers is read again whenever its rows are needed; others are kept
+    # in memory. Parquet is never kept.
     max_bytes_in_memory = 0
     # All rows of at most this many columns are read in one pass over a file that stores columns, as
-    # Arrow needs 3 MB for every column that is read at the same time. Twice the number takes twice
-    # that memory. None: a file that stores rows, all of whose columns are read in one pass.
+    # Arrow needs 3 MB for every column that is read at the same time. None: a file that stores
+    # rows, all of whose columns are read in one pass.
     max_columns_at_once: int | None = None
 
     @abstractmethod

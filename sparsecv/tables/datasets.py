@@ -33,8 +33,7 @@ MAX_HASHED_BYTES = 50 * 2**20
 """The SHA-256 of a file of this many bytes or more is not compared with the registry's.
 
 Such a file is used without a warning, to save the time: the SHA-256 of this many bytes takes 0.1 s,
-whenever the data set is loaded. Doubled, the number would let the loading of a data set take up to
-twice as long for the comparison."""
+whenever the data set is loaded."""
 
 
 @dataclass(frozen=True)

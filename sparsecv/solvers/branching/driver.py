@@ -84,7 +84,7 @@ class Children(NamedTuple):
 
 
 @kernel
-def push(open_nodes, row):  # type: ignore[no-untyped-def]
+def push(open_nodes, row):
     """Put a row in the heap, which gives open nodes back by their bounds, the least first."""
     heap, bound, counts = open_nodes.heap, open_nodes.bound, open_nodes.counts[0]
     at = counts.in_heap
@@ -99,7 +99,7 @@ def push(open_nodes, row):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def pop(open_nodes):  # type: ignore[no-untyped-def]
+def pop(open_nodes):
     """Take the top row of the stack or, where the stack is empty, the heap's row of least bound."""
     heap, bound, counts = open_nodes.heap, open_nodes.bound, open_nodes.counts[0]
     if counts.on_stack > 0:
@@ -123,7 +123,7 @@ def pop(open_nodes):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def copy_node(from_state, from_beta, state, beta):  # type: ignore[no-untyped-def]
+def copy_node(from_state, from_beta, state, beta):
     """Copy a node's decisions and coefficients between the table, the current node and buffers."""
     for i in range(state.shape[0]):
         state[i] = from_state[i]
@@ -132,7 +132,7 @@ def copy_node(from_state, from_beta, state, beta):  # type: ignore[no-untyped-de
 
 
 @kernel(inner=True)
-def release(open_nodes, row, keep):  # type: ignore[no-untyped-def]
+def release(open_nodes, row, keep):
     """Keep the node in a row as a leaf, or let the row hold no node."""
     counts = open_nodes.counts[0]
     if keep:
@@ -144,7 +144,7 @@ def release(open_nodes, row, keep):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sweep(st, ch, at, k, target, active, most):  # type: ignore[no-untyped-def]
+def sweep(st, ch, at, k, target, active, most):
     """Relax the child in buffer ``at`` by at most ``most`` rounds of coordinate descent.
 
     k: Free columns still to choose.
@@ -169,13 +169,13 @@ def sweep(st, ch, at, k, target, active, most):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def work_of_step(operations):  # type: ignore[no-untyped-def]
+def work_of_step(operations):
     """Supports that enumeration visits in the time of one step of a relaxation."""
     return SETTINGS.supports_per_step + SETTINGS.supports_per_operation * operations
 
 
 @kernel
-def solve(st, nt, ch, at, k, target):  # type: ignore[no-untyped-def]
+def solve(st, nt, ch, at, k, target):
     """Relax the child in buffer ``at``, whose b − Qβ is in ``ch.g``; return the child's bound.
 
     Newton steps factorise the matrix of active columns, those with a coefficient, and converge even
@@ -213,7 +213,7 @@ def solve(st, nt, ch, at, k, target):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def load_child(st, ch, at, i, value):  # type: ignore[no-untyped-def]
+def load_child(st, ch, at, i, value):
     """Put the current node with column i decided as ``value``, IN or OUT, in buffer ``at``."""
     copy_node(st.state, st.beta, ch.state[at], ch.beta[at])
     for j in range(st.state.shape[0]):
@@ -225,7 +225,7 @@ def load_child(st, ch, at, i, value):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def indicator(st, nt, units, i):  # type: ignore[no-untyped-def]
+def indicator(st, nt, units, i):
     """z_i = min(1, |β_i|√(w_i/λ)) of the current node's relaxation, or the share of unit i."""
     z = 0.0
     if units is not None:
@@ -238,7 +238,7 @@ def indicator(st, nt, units, i):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def most_expected(st, nt, ch, units, n, mean):  # type: ignore[no-untyped-def]
+def most_expected(st, nt, ch, units, n, mean):
     """The largest raise of the bound expected of excluding a free column, and that column.
 
     Columns tried at this node do not count. n: Number of free columns. mean: Raise for each unit of
@@ -257,7 +257,7 @@ def most_expected(st, nt, ch, units, n, mean):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def choose(st, nt, ch, units, n, k, bound, target):  # type: ignore[no-untyped-def]
+def choose(st, nt, ch, units, n, k, bound, target):
     """The column to branch on, and the bound of its exclusion, whose node is left in buffer 1.
 
     n, k: Numbers of free columns (or units) and of columns still to choose.
@@ -300,7 +300,7 @@ def choose(st, nt, ch, units, n, k, bound, target):  # type: ignore[no-untyped-d
 
 
 @kernel(inner=True)
-def add(st, open_nodes, ch, at, bound, unsolved):  # type: ignore[no-untyped-def]
+def add(st, open_nodes, ch, at, bound, unsolved):
     """Let the child in buffer ``at`` wait, or prune the child if its bound reaches the target.
 
     unsolved: Whether the child's relaxation is solved only when the child is taken up.
@@ -326,7 +326,7 @@ def add(st, open_nodes, ch, at, bound, unsolved):  # type: ignore[no-untyped-def
 
 
 @kernel(inner=True)
-def relax_here(st, nt, ch, k, target):  # type: ignore[no-untyped-def]
+def relax_here(st, nt, ch, k, target):
     """Solve the relaxation of the current node; return the node's bound."""
     load_child(st, ch, 0, 0, st.state[0])
     bound = solve(st, nt, ch, 0, k, target)
@@ -337,7 +337,7 @@ def relax_here(st, nt, ch, k, target):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def close(st, nt, ch, k, bound, target, unsolved):  # type: ignore[no-untyped-def]
+def close(st, nt, ch, k, bound, target, unsolved):
     """Try to close the current node by its bound, screening and enumeration.
 
     k: Columns still to choose.
@@ -384,7 +384,7 @@ def close(st, nt, ch, k, bound, target, unsolved):  # type: ignore[no-untyped-de
 
 
 @kernel
-def branch(st, nt, ch, open_nodes, n, k, bound):  # type: ignore[no-untyped-def]
+def branch(st, nt, ch, open_nodes, n, k, bound):
     """Let both children of the current node wait: one includes a column, the other excludes it.
 
     The first nodes of a tree (rough nodes) branch on the column of largest z and leave the
@@ -410,7 +410,7 @@ def branch(st, nt, ch, open_nodes, n, k, bound):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def branch_on_unit(st, ch, open_nodes, units, n, k, bound):  # type: ignore[no-untyped-def]
+def branch_on_unit(st, ch, open_nodes, units, n, k, bound):
     """Let both children of the current node wait, as :func:`branch`; n free units, k to choose."""
     target = st.now[0].upper * (1.0 - st.now[0].tolerance)
     i, raised = choose(st, None, ch, units, n, k, bound, target)
@@ -420,7 +420,7 @@ def branch_on_unit(st, ch, open_nodes, units, n, k, bound):  # type: ignore[no-u
 
 
 @kernel
-def explore(st, nt, ch, open_nodes, units, most_nodes):  # type: ignore[no-untyped-def]
+def explore(st, nt, ch, open_nodes, units, most_nodes):
     """Search on until about ``most_nodes`` more nodes have been bounded.
 
     An open node is kept, and not branched on, if the search only relaxes nodes, and under

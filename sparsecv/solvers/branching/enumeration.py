@@ -23,19 +23,16 @@ class EnumerationSettings(NamedTuple):
     """Tuning numbers of the enumeration of all supports."""
 
     # Problems with more supports of the sizes asked for than this are not enumerated unless a
-    # caller gives another number: 5 million take some 50 ms. Doubled, more problems are enumerated,
-    # for up to twice that time.
+    # caller gives another number: 5 million take some 50 ms.
     quick_supports: int = 5_000_000
-    # Supports visited between two looks at the clock: some 20 ms. Doubled, a search may overrun its
-    # time limit by twice as much.
+    # Supports visited between two looks at the clock: some 20 ms.
     chunk_supports: int = 2_000_000
     # Nanoseconds that a support takes, and that a row of supports with all but the last column in
-    # common takes besides; measured. They tell how long enumeration takes. Doubled, other ways of
-    # proving an optimum are tried for longer before enumeration.
+    # common takes besides; measured. They tell how long enumeration takes.
     support_nanoseconds: float = 0.4
     row_nanoseconds: float = 70.0
     # A size counts as proved up to this gap, a share of the best objective; with every support
-    # visited, only rounding leaves any. Doubled, less precise results count as proved.
+    # visited, only rounding leaves any.
     proved_relative_gap: float = 1e-6
 
 

@@ -77,7 +77,7 @@ class SearchState(NamedTuple):
 
 
 @kernel(inner=True)
-def combinations(n, k, most):  # type: ignore[no-untyped-def]
+def combinations(n, k, most):
     """C(n, k), or some number above ``most`` where C(n, k) is above ``most``.
 
     Callers only ask whether there are more than ``most``, and C(n, k) itself may overflow.
@@ -92,7 +92,7 @@ def combinations(n, k, most):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def enter(st, most):  # type: ignore[no-untyped-def]
+def enter(st, most):
     """Improve the support ``st.found`` by at most ``most`` swaps; a better one is the incumbent.
 
     Returns: The objective of the support after the swaps.
@@ -110,7 +110,7 @@ def enter(st, most):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def is_chosen(chosen, first, last, i):  # type: ignore[no-untyped-def]
+def is_chosen(chosen, first, last, i):
     """Whether column i is among ``chosen[first:last]``."""
     taken = False
     for e in range(first, last):
@@ -119,7 +119,7 @@ def is_chosen(chosen, first, last, i):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def fill_up(chosen, m, tau):  # type: ignore[no-untyped-def]
+def fill_up(chosen, m, tau):
     """Fill the m chosen columns up to τ columns, with the first columns not chosen yet."""
     i = 0
     while m < tau:
@@ -130,7 +130,7 @@ def fill_up(chosen, m, tau):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def enter_node(st, m):  # type: ignore[no-untyped-def]
+def enter_node(st, m):
     """Enter the m chosen columns, filled up to τ columns, as they are; return the objective.
 
     More columns never raise the objective, so that the filled support is at least as good.
@@ -143,7 +143,7 @@ def enter_node(st, m):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def largest_share(columns, n, beta, root_w, chosen, first, last):  # type: ignore[no-untyped-def]
+def largest_share(columns, n, beta, root_w, chosen, first, last):
     """The column of largest β√w, and so of largest z, that is not among ``chosen[first:last]``."""
     most, which = -1.0, -1
     for f in range(n):
@@ -155,7 +155,7 @@ def largest_share(columns, n, beta, root_w, chosen, first, last):  # type: ignor
 
 
 @kernel(inner=True)
-def round_node(st, m, k, n):  # type: ignore[no-untyped-def]
+def round_node(st, m, k, n):
     """Choose, besides the m included columns, the k of n free columns with the largest z.
 
     Returns: Whether the support differs from the support that was rounded last.
@@ -170,7 +170,7 @@ def round_node(st, m, k, n):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def try_rounding(st, m, k, n):  # type: ignore[no-untyped-def]
+def try_rounding(st, m, k, n):
     """Round the relaxation to a support, and improve a support nearly as good as the incumbent.
 
     m, k, n: Numbers of included columns, of columns still to choose, and of free columns.
@@ -182,7 +182,7 @@ def try_rounding(st, m, k, n):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def choose_all(chosen, m, k, columns, n):  # type: ignore[no-untyped-def]
+def choose_all(chosen, m, k, columns, n):
     """Choose the first min(n, k) free columns besides the m included; return how many are chosen.
 
     With n ≤ k all free columns are chosen; with k ≤ 0 none is.
@@ -193,14 +193,14 @@ def choose_all(chosen, m, k, columns, n):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def bound_here(st, columns, k):  # type: ignore[no-untyped-def]
+def bound_here(st, columns, k):
     """Certified bound at the node's β; the largest g²/w are left in ``st.top``."""
     count = list_allowed(st.state, columns)
     return gram_bound(st.terms, st.state, columns, count, k, st.beta, st.g, st.top)
 
 
 @kernel(inner=True)
-def share_out(st, allowed, k, n):  # type: ignore[no-untyped-def]
+def share_out(st, allowed, k, n):
     """Order the free columns by their shares s²g_i²/w_i of the dual bound at the node's β.
 
     With the k largest shares replaced by the shares of any k columns, the bound holds for supports
@@ -222,7 +222,7 @@ def share_out(st, allowed, k, n):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def finish(st, allowed, m, k, n):  # type: ignore[no-untyped-def]
+def finish(st, allowed, m, k, n):
     """Enumerate every choice of k of the n free columns; enter the best support found.
 
     allowed: Work space for columns that are not excluded.
@@ -242,7 +242,7 @@ def finish(st, allowed, m, k, n):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def screen(st, bound, target, k):  # type: ignore[no-untyped-def]
+def screen(st, bound, target, k):
     """Include or exclude free columns whose other decision has a bound of at least ``target``.
 
     bound: The current node's bound; k: columns still to choose. Returns: How many were decided.
@@ -259,7 +259,7 @@ def screen(st, bound, target, k):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def exclude(Q, beta, g, i):  # type: ignore[no-untyped-def]
+def exclude(Q, beta, g, i):
     """Set β_i to 0, and g = b − Qβ accordingly, as a relaxation without column i starts there."""
     if beta[i] != 0.0:
         for j in range(g.shape[0]):
@@ -268,7 +268,7 @@ def exclude(Q, beta, g, i):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def small_enough(st, n, k, nodes):  # type: ignore[no-untyped-def]
+def small_enough(st, n, k, nodes):
     """Whether all choices of k of n columns are to be enumerated.
 
     They are if enumeration takes the time of at most ``nodes`` nodes. A larger node is enumerated
@@ -294,7 +294,7 @@ def small_enough(st, n, k, nodes):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def count_node(st):  # type: ignore[no-untyped-def]
+def count_node(st):
     """List the included and the free columns; return how many there are of each.
 
     The included columns go to ``st.chosen``, no more than fit there, and the free columns to

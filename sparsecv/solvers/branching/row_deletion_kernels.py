@@ -77,7 +77,7 @@ class DeletedProblems(NamedTuple):
 
 
 @kernel
-def load_node(dp, state, beta, left, root_lam, extracted):  # type: ignore[no-untyped-def]
+def load_node(dp, state, beta, left, root_lam, extracted):
     """Form the quantities of a node that all problems share, in O(p²) operations.
 
     The kernel writes the fields of ``dp`` for a node, and marks the factor of K as not formed.
@@ -99,7 +99,7 @@ def load_node(dp, state, beta, left, root_lam, extracted):  # type: ignore[no-un
 
 
 @kernel(inner=True, reorder=True)
-def deleted_gradient(D, first, m, e, c, beta, shift, g):  # type: ignore[no-untyped-def]
+def deleted_gradient(D, first, m, e, c, beta, shift, g):
     """Write g_i = c_i − Σ_r D_ri e_r − shift·β_i, summed over the m rows from ``first`` on.
 
     On entry c is b − Gβ on all rows, and e holds the residuals of the m deleted rows at β. The
@@ -120,7 +120,7 @@ def deleted_gradient(D, first, m, e, c, beta, shift, g):  # type: ignore[no-unty
 
 
 @kernel(inner=True, reorder=True)
-def sum_from_above(g, length, raise_by, inside, free, k, level):  # type: ignore[no-untyped-def]
+def sum_from_above(g, length, raise_by, inside, free, k, level):
     """Σ v over included columns plus an upper bound on the sum of the k largest v of free columns.
 
     Here v_i = (|g_i| + raise_by·length_i)². For any level ≥ 0 the k largest v add up to at most
@@ -136,7 +136,7 @@ def sum_from_above(g, length, raise_by, inside, free, k, level):  # type: ignore
 
 
 @kernel(inline=True)
-def evaluate(dp, j, c, beta, sums, target, scaled):  # type: ignore[no-untyped-def]
+def evaluate(dp, j, c, beta, sums, target, scaled):
     """Dual bound of the loaded node on problem j, at any coefficients β.
 
     On entry ``dp.e`` holds the residuals of the deleted rows at β. The kernel writes ``dp.g`` and
@@ -172,7 +172,7 @@ def evaluate(dp, j, c, beta, sums, target, scaled):  # type: ignore[no-untyped-d
 
 
 @kernel(inline=True)
-def bound_as_is(dp, j, target, scaled):  # type: ignore[no-untyped-def]
+def bound_as_is(dp, j, target, scaled):
     """Dual bound of the loaded node on problem j at the node's own coefficients.
 
     The kernel writes the residuals of the deleted rows to ``dp.error``, and what :func:`evaluate`
@@ -187,7 +187,7 @@ def bound_as_is(dp, j, target, scaled):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def factor_active(dp):  # type: ignore[no-untyped-def]
+def factor_active(dp):
     """Form L⁻¹ of K = LLᵀ on the active columns, the curvature of the node's relaxation there.
 
     On entry a node is loaded. The kernel writes ``dp.active`` and ``dp.inverse``.
@@ -216,7 +216,7 @@ def factor_active(dp):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline=True)
-def down_date(dp, j):  # type: ignore[no-untyped-def]
+def down_date(dp, j):
     """Form U = D L⁻ᵀ for the rows that problem j lacks, and the Cholesky factor S of I − UUᵀ.
 
     On entry the factor of K is formed. The kernel writes ``dp.U``, ``dp.S`` and ``dp.g``.
@@ -238,7 +238,7 @@ def down_date(dp, j):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline=True)
-def move(dp, j):  # type: ignore[no-untyped-def]
+def move(dp, j):
     """Change β to the relaxation's optimum without problem j's rows, if the same β_i stay zero.
 
     On entry the factor of K is formed, and ``dp.error`` holds the residuals at β.
@@ -271,7 +271,7 @@ def move(dp, j):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline=True)
-def bound_moved(dp, j, target, scaled):  # type: ignore[no-untyped-def]
+def bound_moved(dp, j, target, scaled):
     """Dual bound of the loaded node on problem j at the coefficients of :func:`move`.
 
     On entry holds what :func:`move` needs. The kernel writes ``dp.moved_c``, and what :func:`move`
@@ -300,7 +300,7 @@ def bound_moved(dp, j, target, scaled):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rebound(dp, leaves, extracted, target, most, left, is_open):  # type: ignore[no-untyped-def]
+def rebound(dp, leaves, extracted, target, most, left, is_open):
     """Bound every leaf of a search on all rows for every problem.
 
     leaves: Decisions, shape (m, p), coefficients, (m, p), √λ, (m,), and columns to choose, (m,).
@@ -328,7 +328,7 @@ def rebound(dp, leaves, extracted, target, most, left, is_open):  # type: ignore
 
 
 @kernel
-def centres(dp, betas, bounds):  # type: ignore[no-untyped-def]
+def centres(dp, betas, bounds):
     """Write good coefficients of every problem at the loaded node, and the bounds there.
 
     On entry a node is loaded. No multiples of the residual are tried: the bounds are those of the

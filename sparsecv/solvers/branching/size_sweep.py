@@ -22,19 +22,17 @@ from .single import branch_and_bound
 
 # Beyond ``TREE_ONLY`` (45) columns the all-sizes tree gets this many nodes, some 2 ms, or a quarter
 # of the time left where that ends earlier, before the sizes that it has not proved are searched
-# alone. In ``solvers.paths`` a tree of so many nodes follows the supports found at each γ. Doubled,
-# few sizes more are proved by the tree.
+# alone. In ``solvers.paths`` a tree of so many nodes follows the supports found at each γ.
 FIRST_NODES = 20_000
 # Up to this many columns the all-sizes tree cannot be large, and has no limit of nodes but the
-# caller's. Doubled to 32, trees of up to 32 columns are never given up for searches of single
-# sizes.
+# caller's.
 MAX_COLUMNS_OF_SMALL_TREES = 16
 # Up to ``TREE_ONLY`` columns the sizes left are tried alone after this many nodes of the all-sizes
 # tree, some 40 ms. ``solvers.api`` and ``solvers.paths`` stop the tree after as many nodes before
-# they try other searches. Doubled, twice the time is lost where sizes alone are faster.
+# they try other searches.
 HANDOVER = 200_000
 # Nodes that branch and bound gets for each size tried alone there, and how many sizes in a row may
-# fail before the all-sizes tree goes on. Doubled, twice the time is lost where the tree is faster.
+# fail before the all-sizes tree goes on.
 MAX_NODES_OF_TRIAL, MAX_FAILED_TRIALS = 200, 3
 
 

@@ -39,7 +39,7 @@ class UnitState(NamedTuple):
 
 
 @kernel(inner=True)
-def decide(units, state, unit, value, tau):  # type: ignore[no-untyped-def]
+def decide(units, state, unit, value, tau):
     """Put a unit in or out, and the units that must follow; −1 where no model is left.
 
     Where τ units are in, all others are out; where all units that are left fit in, all are in.
@@ -69,7 +69,7 @@ def decide(units, state, unit, value, tau):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def clear_excluded(units, state, beta):  # type: ignore[no-untyped-def]
+def clear_excluded(units, state, beta):
     """Set the coefficients of excluded units to 0."""
     for u in range(state.shape[0]):
         if state[u] == OUT:
@@ -78,7 +78,7 @@ def clear_excluded(units, state, beta):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def relax_child(st, ch, units, at, i, value, target):  # type: ignore[no-untyped-def]
+def relax_child(st, ch, units, at, i, value, target):
     """Put the current node with unit i decided as ``value`` in buffer ``at``, and relax it.
 
     Returns: The child's bound, ∞ where no model is left.
@@ -100,7 +100,7 @@ def relax_child(st, ch, units, at, i, value, target):  # type: ignore[no-untyped
 
 
 @kernel(inner=True)
-def fix_units(st, units, k, bound, target):  # type: ignore[no-untyped-def]
+def fix_units(st, units, k, bound, target):
     """Decide every free unit for which the opposite has a bound of at least ``target``.
 
     As :func:`~..relaxation.dual_bound.fix_columns`, with the worth of units. Units that must follow
@@ -126,7 +126,7 @@ def fix_units(st, units, k, bound, target):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def close_units(st, units, bound, target, unsolved):  # type: ignore[no-untyped-def]
+def close_units(st, units, bound, target, unsolved):
     """Try to close the current node by its bound and by deciding units.
 
     Returns: Whether the node is closed, whether it is one support that is to be fitted, the numbers

@@ -85,7 +85,7 @@ def fit_bounded(
 
 
 @kernel(inner=True)
-def fit_free(fit, m):  # type: ignore[no-untyped-def]
+def fit_free(fit, m):
     """Fit the free columns among ``fit.columns[:m]``, others fixed at ``fit.coef``, to ``fitted``.
 
     A free column that depends on the others is fixed where its coefficient is. ``places`` takes the
@@ -119,7 +119,7 @@ def fit_free(fit, m):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def move_to_fit(fit, m):  # type: ignore[no-untyped-def]
+def move_to_fit(fit, m):
     """Move ``fit.coef`` towards fits on its free columns until a fit is within the bounds.
 
     A coefficient that reaches its bound on the way stays there.
@@ -153,7 +153,7 @@ def move_to_fit(fit, m):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def reflect(fit, n, forward, vector):  # type: ignore[no-untyped-def]
+def reflect(fit, n, forward, vector):
     """Apply the n reflections of ``fit_free`` to ``vector`` (p + 1,), or those in reverse order."""
     for a in range(n):
         c = a if forward else n - 1 - a
@@ -162,7 +162,7 @@ def reflect(fit, n, forward, vector):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def steepest(fit, m, n, refused, ridge, curvature):  # type: ignore[no-untyped-def]
+def steepest(fit, m, n, refused, ridge, curvature):
     """Find the fixed column whose coefficient gains most once it is free.
 
     The arrays are those that ``fit_free`` leaves, with ``fit.coef`` its fit on n free columns. A
@@ -208,7 +208,7 @@ def steepest(fit, m, n, refused, ridge, curvature):  # type: ignore[no-untyped-d
 
 
 @kernel
-def fit_inside(fit, m, ridge, curvature):  # type: ignore[no-untyped-def]
+def fit_inside(fit, m, ridge, curvature):
     """Fit ``fit.columns[:m]`` within the bounds on coefficients, from ``fit.coef`` on.
 
     Coefficients start within their bounds. Any others differ from those found by some d, and their
@@ -237,7 +237,7 @@ def fit_inside(fit, m, ridge, curvature):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def outside(fit, coef, m):  # type: ignore[no-untyped-def]
+def outside(fit, coef, m):
     """Whether one of the coefficients of ``fit.columns[:m]`` is outside its bounds."""
     for a in range(m):
         i = fit.columns[a]

@@ -20,13 +20,11 @@ from .threads import cached
 
 Array = NDArray[np.float64]
 # Searches replace γ if √(γ/2) is below this share of the longest column's length: QR factorisation
-# loses 1e-15 of the length, so that three digits of the share are left. Doubled, four times as much
-# is added to γ = 0.
+# loses 1e-15 of the length, so that three digits of the share are left.
 ZERO_SHARE = 1e-12
 # The same share where columns are dependent up to rounding, times σ^(2/3), σ the number
 # :attr:`Independence.least`. The working γ adds up to γ/σ² of yᵀy to the objective f, some 1e-13,
-# and rounding of dependent columns takes up to 1e-14/√γ of f, some 1e-7. Doubled, γ adds four times
-# as much, and rounding takes half as much.
+# and rounding of dependent columns takes up to 1e-14/√γ of f, some 1e-7.
 ZERO_SHARE_OF_DEPENDENT = 3e-7
 
 

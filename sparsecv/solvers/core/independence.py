@@ -19,12 +19,11 @@ Array = NDArray[np.float64]
 # Enumeration of every support (``branching.enumeration``) and the projection on unpenalised columns
 # use the share too. The value is a choice.
 DEPENDENT_SHARE = 1e-13
-# At most so many choices of columns are looked at to find how independent the others are: some
-# 20 ms. With more choices nothing is known. Doubled, tables with one or two more dependent columns
-# among the same columns have a bound at γ = 0.
+# At most so many choices of columns are looked at to find how independent the others are: some 20
+# ms. With more choices nothing is known.
 MAX_CHOICES = 20_000
 # With more columns than this, dependent columns are not looked into, as the projection on the null
-# space is a p × p matrix. Doubled, that matrix takes eight times as long.
+# space is a p × p matrix.
 MAX_DEPENDENT_COLUMNS = 200
 
 

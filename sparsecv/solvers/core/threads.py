@@ -11,8 +11,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
 # A search keeps the linear algebra library to one thread if [X y] has at most this many numbers,
-# because threads would wait for each other longer than they save (measured). Doubled, larger
-# problems run on one core.
+# because threads would wait for each other longer than they save (measured).
 MAX_NUMBERS_ON_ONE_THREAD = 5_000_000
 
 P = ParamSpec("P")

@@ -99,7 +99,7 @@ def elimination_loss(
 
 
 @kernel(inner=True)
-def project_out(G, b, ridge, chosen, m, columns, n, work):  # type: ignore[no-untyped-def]
+def project_out(G, b, ridge, chosen, m, columns, n, work):
     """Project the m chosen columns I out of the n free columns F: write L, V, c and d of ``work``.
 
     Returns: The gain of the support I, which is yᵀy less its objective.
@@ -134,7 +134,7 @@ def project_out(G, b, ridge, chosen, m, columns, n, work):  # type: ignore[no-un
 
 
 @kernel(inner=True)
-def best_single(c, d, n, gain, best, place):  # type: ignore[no-untyped-def]
+def best_single(c, d, n, gain, best, place):
     """Best single column to add to a support of the given gain.
 
     Returns: The largest gain, or ``best`` where none is larger; ``place[0]`` then is the column.
@@ -148,7 +148,7 @@ def best_single(c, d, n, gain, best, place):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def any_hit(rho, c, ci, need):  # type: ignore[no-untyped-def]
+def any_hit(rho, c, ci, need):
     """Whether a column j may gain more than ``need`` beside a column that gains ci².
 
     rho, c: Inner products with that column, and entries of b, for columns j of unit length.
@@ -161,7 +161,7 @@ def any_hit(rho, c, ci, need):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def scan_pairs(C, level, row, i, n, c, gain, best, place):  # type: ignore[no-untyped-def]
+def scan_pairs(C, level, row, i, n, c, gain, best, place):
     """Best pair of column i with a later column, to add to a support of the given gain.
 
     C, c: Inner products and entries of b for columns of unit length, by level.
@@ -185,14 +185,14 @@ def scan_pairs(C, level, row, i, n, c, gain, best, place):  # type: ignore[no-un
 
 
 @kernel(inner=True)
-def project_row(target, row, pivot, scales, rho, scale):  # type: ignore[no-untyped-def]
+def project_row(target, row, pivot, scales, rho, scale):
     """Write (row − rho·pivot)·scale·scales to ``target``, entry by entry."""
     for e in range(row.shape[0]):
         target[e] = (row[e] - rho * pivot[e]) * scale * scales[e]
 
 
 @kernel(inner=True)
-def pick_first(C, c, level, i, n):  # type: ignore[no-untyped-def]
+def pick_first(C, c, level, i, n):
     """Project column i out of the columns i + 1..n − 1, and rescale these to unit length.
 
     C and c are read at ``level`` and written at ``level + 1``.
@@ -216,7 +216,7 @@ def pick_first(C, c, level, i, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def order_by_share(columns, share, n):  # type: ignore[no-untyped-def]
+def order_by_share(columns, share, n):
     """Sort the first n columns and their shares by share, the largest first (Shell's sort)."""
     step = 1
     while 3 * step < n:
@@ -232,7 +232,7 @@ def order_by_share(columns, share, n):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def end_of_visited(share, first, end, k, least):  # type: ignore[no-untyped-def]
+def end_of_visited(share, first, end, k, least):
     """The last place + 1 of ``share[first:end]`` whose column can be one of k with a large share.
 
     That column's share and the k − 1 largest from ``first`` on must exceed ``least`` together.
@@ -246,7 +246,7 @@ def end_of_visited(share, first, end, k, least):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def last_pairs(C, level, first, gain, total, least, best, work):  # type: ignore[no-untyped-def]
+def last_pairs(C, level, first, gain, total, least, best, work):
     """Best pair of columns from place ``first`` on, to add to a support of the given gain.
 
     total, least: Pairs whose shares and ``total`` add up to at most ``least`` are passed over.
@@ -262,7 +262,7 @@ def last_pairs(C, level, first, gain, total, least, best, work):  # type: ignore
 
 
 @kernel(inner=True)
-def best_of_many(C, n, k, gain, best, least, work):  # type: ignore[no-untyped-def]
+def best_of_many(C, n, k, gain, best, least, work):
     """Best k ≥ 3 of n columns of unit length to add to a support of the given gain.
 
     C: (k − 1, n, n), of which ``C[0]`` holds the inner products of the n columns.
@@ -298,14 +298,14 @@ def best_of_many(C, n, k, gain, best, least, work):  # type: ignore[no-untyped-d
 
 
 @kernel(inner=True)
-def scaled_products(row, products, columns, scales, scale):  # type: ignore[no-untyped-def]
+def scaled_products(row, products, columns, scales, scale):
     """Write to ``row`` the inner products at ``columns``, times scale and their own scales."""
     for e in range(columns.shape[0]):
         row[e] = products[columns[e]] * (scale * scales[e])
 
 
 @kernel
-def complete(G, b, ridge, chosen, m, columns, n, k, best, least, work):  # type: ignore[no-untyped-def]
+def complete(G, b, ridge, chosen, m, columns, n, k, best, least, work):
     """Best support of the first m chosen columns and k of the first n free ``columns``.
 
     least: Supports whose free columns' shares add up to at most ``least`` are passed over; −∞

@@ -58,7 +58,7 @@ class Fits(NamedTuple):
 
 
 @kernel(inner=True)
-def ridge_objective(fits, c, t):  # type: ignore[no-untyped-def]
+def ridge_objective(fits, c, t):
     """Objective of support c at t = γ/2, and its derivative with respect to t, which is ‖β‖²."""
     energy, squares = fits.energy, fits.squares
     objective, slope = fits.left[c], 0.0
@@ -70,13 +70,13 @@ def ridge_objective(fits, c, t):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def split_point(low, high):  # type: ignore[no-untyped-def]
+def split_point(low, high):
     """Where an interval of t ≥ 0 is divided: halfway in the logarithm, or near to 0."""
     return np.sqrt(low * high) if low > 0.0 else 0.01 * high
 
 
 @kernel(inner=True)
-def same_function(fits, c, other, low, high, allowed):  # type: ignore[no-untyped-def]
+def same_function(fits, c, other, low, high, allowed):
     """Whether the objectives of two supports differ by at most ``allowed`` for low ≤ t ≤ high."""
     energy, squares = fits.energy, fits.squares
     apart = abs(fits.left[c] - fits.left[other])
@@ -89,7 +89,7 @@ def same_function(fits, c, other, low, high, allowed):  # type: ignore[no-untype
 
 
 @kernel(inner=True)
-def value_of_others(others, yy, share):  # type: ignore[no-untyped-def]
+def value_of_others(others, yy, share):
     """Two lower bounds on the objectives of supports that are not listed, inside a cell.
 
     The objective f is concave, and so is 1/(yᵀy − f), because yᵀy − f is a sum of multiples of
@@ -106,7 +106,7 @@ def value_of_others(others, yy, share):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def others_are_worse(others, yy, cell, low, high, upper):  # type: ignore[no-untyped-def]
+def others_are_worse(others, yy, cell, low, high, upper):
     """Whether supports that are not listed are worse in [low, high]; 1 yes, 2 unknown.
 
     The result is 0 where one of them may be best at an end, and −1 where that is so at both ends.
@@ -133,7 +133,7 @@ def others_are_worse(others, yy, cell, low, high, upper):  # type: ignore[no-unt
 
 
 @kernel(inner=True)
-def upper_bound(low, high, at_low, at_high, upper):  # type: ignore[no-untyped-def]
+def upper_bound(low, high, at_low, at_high, upper):
     """Write the least of two tangents at its ends and at their crossing, and the crossing.
 
     at_low, at_high: Value and slope of a concave function at each end; the least of the values.
@@ -150,7 +150,7 @@ def upper_bound(low, high, at_low, at_high, upper):  # type: ignore[no-untyped-d
 
 
 @kernel(inner=True)
-def bracket(fits, lengths, low, high, listed, here, room):  # type: ignore[no-untyped-def]
+def bracket(fits, lengths, low, high, listed, here, room):
     """Bound the objectives of the supports that may be best in [low, high], and leave out others.
 
     listed, here, shape (k,): Rows of ``fits``, and which may be best; ``here`` is changed.
@@ -188,7 +188,7 @@ def bracket(fits, lengths, low, high, listed, here, room):  # type: ignore[no-un
 
 
 @kernel(inner=True)
-def alike_between(fits, low, high, listed, here, room):  # type: ignore[no-untyped-def]
+def alike_between(fits, low, high, listed, here, room):
     """Whether supports that are alike at both ends of [low, high] are alike between them, too.
 
     listed, here, room: As :func:`bracket` takes and leaves them.
@@ -205,7 +205,7 @@ def alike_between(fits, low, high, listed, here, room):  # type: ignore[no-untyp
 
 
 @kernel(inner=True)
-def first_of_tied(fits, lengths, low, high, listed, here):  # type: ignore[no-untyped-def]
+def first_of_tied(fits, lengths, low, high, listed, here):
     """Mark the supports of which no earlier one has the same objective at all γ of a cell."""
     for c in range(listed.shape[0]):
         least, _ = ridge_objective(fits, listed[c], low)
@@ -218,7 +218,7 @@ def first_of_tied(fits, lengths, low, high, listed, here):  # type: ignore[no-un
 
 
 @kernel(inner=True)
-def divide(cell, others, lengths, listed, fits, work, found, n):  # type: ignore[no-untyped-def]
+def divide(cell, others, lengths, listed, fits, work, found, n):
     """Divide a cell of γ until it is known which of the listed supports is best where.
 
     cell: Low and high end of t = γ/2.
@@ -274,7 +274,7 @@ def divide(cell, others, lengths, listed, fits, work, found, n):  # type: ignore
 
 
 @kernel
-def divide_cells(cell, others, lengths, listed, fits, work, found, count):  # type: ignore[no-untyped-def]
+def divide_cells(cell, others, lengths, listed, fits, work, found, count):
     """Divide a cell for several problems: :func:`divide` for each, one after the other.
 
     others, lengths, shape (problems, 2): See :func:`divide`.
@@ -292,7 +292,7 @@ def divide_cells(cell, others, lengths, listed, fits, work, found, count):  # ty
 
 
 @kernel
-def contenders(cell, lists, best, fits, lengths, room, both, keep):  # type: ignore[no-untyped-def]
+def contenders(cell, lists, best, fits, lengths, room, both, keep):
     """Mark the listed supports that bounds do not exclude from being best somewhere in a cell.
 
     A listed support is bounded as supports that are not listed are, with its own objectives. The

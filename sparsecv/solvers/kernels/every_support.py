@@ -123,14 +123,14 @@ def new_enumeration(X: Array, y: Array, k: int, off: float, dependent: float) ->
 
 
 @kernel(inner=True)
-def subtract(target, source, pivot, weight):  # type: ignore[no-untyped-def]
+def subtract(target, source, pivot, weight):
     """target = source − weight·pivot, by which a pick is projected out of a column or of y."""
     for j in range(source.shape[0]):
         target[j] = source[j] - weight * pivot[j]
 
 
 @kernel(inner=True)
-def normalised(work, level):  # type: ignore[no-untyped-def]
+def normalised(work, level):
     """Bring the direction of a level to unit length, unless it is dependent on the picks above.
 
     Returns: The squared length it had.
@@ -145,7 +145,7 @@ def normalised(work, level):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def direction(work, level, i):  # type: ignore[no-untyped-def]
+def direction(work, level, i):
     """Put column i, the picks above ``level`` projected out, into Q at unit length.
 
     Returns: The squared length of what is left of the column.
@@ -162,7 +162,7 @@ def direction(work, level, i):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def explain(work, level):  # type: ignore[no-untyped-def]
+def explain(work, level):
     """Take the pick's direction out of the residual of y, and note the objective and the gain.
 
     The direction is the unit vector in ``work.Q[level]``.
@@ -176,7 +176,7 @@ def explain(work, level):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def eliminate(work, level, i):  # type: ignore[no-untyped-def]
+def eliminate(work, level, i):
     """Eliminate column i from those after it: level → level + 1."""
     C, c, d = work.C, work.c, work.d
     p, inverse = c.shape[1], 1.0 / max(d[level, i], work.now[0].dependent)
@@ -188,14 +188,14 @@ def eliminate(work, level, i):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def along(P, q, first, row):  # type: ignore[no-untyped-def]
+def along(P, q, first, row):
     """row_j = qᵀP_j for the columns from ``first`` on."""
     for j in range(first, row.shape[0]):
         row[j] = dot(q, P[j], q.shape[0])
 
 
 @kernel(inner=True)
-def project(work, level, first):  # type: ignore[no-untyped-def]
+def project(work, level, first):
     """Columns from ``first`` on with the picks above ``level`` projected out, in P."""
     r = work.y.shape[0]
     for j in range(first, work.X.shape[0]):
@@ -208,7 +208,7 @@ def project(work, level, first):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def any_open(C, c, d, weight, inverse, need, margin):  # type: ignore[no-untyped-def]
+def any_open(C, c, d, weight, inverse, need, margin):
     """Whether, beside column i, a later column may explain ``need`` after ``margin`` for rounding.
 
     C, c, d: C_ij, c_j and d_j of the later columns. weight: c_i/d_i. inverse: 1/d_i.
@@ -222,7 +222,7 @@ def any_open(C, c, d, weight, inverse, need, margin):  # type: ignore[no-untyped
 
 
 @kernel(inner=True)
-def reach(work, k, j):  # type: ignore[no-untyped-def]
+def reach(work, k, j):
     """|y| + Σ|β| of the picks, j the last of them."""
     T, r = work.triangle, work.y.shape[0]
     for a in range(k - 2):
@@ -238,7 +238,7 @@ def reach(work, k, j):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def needed(work, level):  # type: ignore[no-untyped-def]
+def needed(work, level):
     """What the first ``level`` picks lack of the incumbent's gain; below 0 where they have more.
 
     The difference of objectives or of gains, whichever are the smaller numbers.
@@ -250,7 +250,7 @@ def needed(work, level):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def evaluate(work, k, j):  # type: ignore[no-untyped-def]
+def evaluate(work, k, j):
     """Compute the picks with j as the last one from the columns, and note what that says."""
     now = work.now[0]
     work.picks[k - 1] = j
@@ -278,7 +278,7 @@ def evaluate(work, k, j):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def hopeless(work, k, j, rest, square):  # type: ignore[no-untyped-def]
+def hopeless(work, k, j, rest, square):
     """Whether j as the last pick is clearly worse than the incumbent, however rounding falls.
 
     The root of the objective is known up to η(|y| + Σ|β|), as where :func:`evaluate` computes it.
@@ -300,7 +300,7 @@ def hopeless(work, k, j, rest, square):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def last_picks(work, level, i):  # type: ignore[no-untyped-def]
+def last_picks(work, level, i):
     """Visit the supports of the picks above ``level``, column i and one after it."""
     now, k = work.now[0], level + 2
     d, c, row = work.d[level], work.c[level], work.row
@@ -337,7 +337,7 @@ def last_picks(work, level, i):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def advance(work, k, budget):  # type: ignore[no-untyped-def]
+def advance(work, k, budget):
     """Visit at least ``budget`` more supports; whether none is left."""
     now, p = work.now[0], work.X.shape[0]
     stop = now.visited + budget

@@ -18,7 +18,7 @@ LEAST_SINGULAR_VALUE_OF_QUICK_FITS = 1e-6
 
 
 @kernel(inner=True, reorder=True)
-def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, least_value):  # type: ignore[no-untyped-def]
+def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, least_value):
     """Write to ``R`` the R with RᵀR = [[X_SᵀX_S + ridge I, X_Sᵀy], [yᵀX_S, yᵀy]].
 
     columns_of: (p + 1, rows), the columns of X and then y.
@@ -77,7 +77,7 @@ def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, least_val
 
 
 @kernel
-def independent(R, m, least_value):  # type: ignore[no-untyped-def]
+def independent(R, m, least_value):
     """Whether the first m columns of R, brought to length 1, are surely far from dependent.
 
     With the columns at length 1, 1/‖R⁻¹‖ bounds every singular value from below in the Frobenius
@@ -115,7 +115,7 @@ def independent(R, m, least_value):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def _cholesky(R, work, m, rows, ridge):  # type: ignore[no-untyped-def]
+def _cholesky(R, work, m, rows, ridge):
     """Write the R of :func:`ridge_triangle` from products of ``work``'s m + 1 rows, X_S and y.
 
     Returns: False where a pivot is not positive.
@@ -135,7 +135,7 @@ def _cholesky(R, work, m, rows, ridge):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def nested_order(supports, c, order):  # type: ignore[no-untyped-def]
+def nested_order(supports, c, order):
     """Order the columns of row c of ``supports`` so that rows above are beginnings of that order.
 
     A factor of row c then serves every row above that is a subset of the row below. Columns of
@@ -167,7 +167,7 @@ def nested_order(supports, c, order):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def move_first(supports, row, m, left, order):  # type: ignore[no-untyped-def]
+def move_first(supports, row, m, left, order):
     """Reorder ``order[0, :left]`` so that the m columns of ``supports[row]`` come first."""
     q, other = 0, m
     for a in range(left):
@@ -183,9 +183,7 @@ def move_first(supports, row, m, left, order):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def ridge_fits(  # type: ignore[no-untyped-def]
-    columns_of, ridge, triangular, supports, coef, objective, workspace, least_value
-):
+def ridge_fits(columns_of, ridge, triangular, supports, coef, objective, workspace, least_value):
     """Ridge fits on every row of ``supports`` (c, most), whose columns are ended by −1.
 
     columns_of, triangular, least_value: As :func:`ridge_triangle` takes them.
@@ -224,7 +222,7 @@ def ridge_fits(  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def add_fit(columns_of, supports, coef, c, target):  # type: ignore[no-untyped-def]
+def add_fit(columns_of, supports, coef, c, target):
     """Add Xβ to ``target`` (rows,), β being fit c and X's columns the rows of ``columns_of``."""
     for i in range(supports.shape[1]):
         if supports[c, i] < 0:
@@ -233,7 +231,7 @@ def add_fit(columns_of, supports, coef, c, target):  # type: ignore[no-untyped-d
 
 
 @kernel
-def predict(columns_of, supports, coef, predicted):  # type: ignore[no-untyped-def]
+def predict(columns_of, supports, coef, predicted):
     """Write the predictions of c fits to ``predicted`` (c, rows); ``columns_of`` is Xᵀ."""
     for c in range(supports.shape[0]):
         for a in range(columns_of.shape[1]):
@@ -242,7 +240,7 @@ def predict(columns_of, supports, coef, predicted):  # type: ignore[no-untyped-d
 
 
 @kernel
-def squared_errors(columns_of, targets, supports, coef, error, residual):  # type: ignore[no-untyped-def]
+def squared_errors(columns_of, targets, supports, coef, error, residual):
     """Write to ``error`` (c,) the Σ (target − prediction)² of c fits; ``residual`` is work space.
 
     columns_of: (p, rows), Xᵀ of the rows whose targets are given.

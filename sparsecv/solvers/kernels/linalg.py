@@ -47,7 +47,7 @@ def field(records: Any, name: str) -> Any:
 
 
 @kernel(inner=True, reorder=True)
-def dot(a, b, n):  # type: ignore[no-untyped-def]
+def dot(a, b, n):
     """Σ a_i b_i over the first n entries, in any order, so that the loop may be vectorised."""
     total = 0.0
     for i in range(n):
@@ -56,14 +56,14 @@ def dot(a, b, n):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def add(target, row, step, n):  # type: ignore[no-untyped-def]
+def add(target, row, step, n):
     """Add step·row to ``target`` in the first n entries."""
     for i in range(n):
         target[i] += step * row[i]
 
 
 @kernel(inner=True)
-def factor_row(L, a, least):  # type: ignore[no-untyped-def]
+def factor_row(L, a, least):
     """Replace row a of a symmetric matrix by that row of its Cholesky factor L.
 
     The rows above row a must hold rows of L already. The diagonal entry becomes √max(pivot, least),
@@ -77,7 +77,7 @@ def factor_row(L, a, least):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def cholesky(G, ridge, columns, m, L):  # type: ignore[no-untyped-def]
+def cholesky(G, ridge, columns, m, L):
     """Write to ``L`` the lower Cholesky factor of G + ridge·I on the first m of some columns.
 
     No pivot falls below 1e-12 of its diagonal entry: rounding leaves no digits of a smaller pivot.
@@ -91,7 +91,7 @@ def cholesky(G, ridge, columns, m, L):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def invert_factor(L, n, row):  # type: ignore[no-untyped-def]
+def invert_factor(L, n, row):
     """Replace a lower triangular n × n matrix L by its inverse; ``row`` (n,) is work space.
 
     With L⁻¹ of a Cholesky factor at hand, products replace triangular solves when rows are deleted
@@ -107,13 +107,13 @@ def invert_factor(L, n, row):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def has_bit(mask, row, column):  # type: ignore[no-untyped-def]
+def has_bit(mask, row, column):
     """Whether bit ``column`` is set in ``mask[row]``, a bit mask of 64-bit words."""
     return (mask[row, column >> 6] >> np.uint64(column & 63)) & np.uint64(1) != 0
 
 
 @kernel(inner=True)
-def later(masks, size, i, a, b):  # type: ignore[no-untyped-def]
+def later(masks, size, i, a, b):
     """Whether support ``masks[size, i, a]`` comes after ``masks[size, i, b]`` lexicographically.
 
     Supports are bit masks of 64-bit words.
@@ -128,7 +128,7 @@ def later(masks, size, i, a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def trailing_inverse(R, k, m, A, beta, level):  # type: ignore[no-untyped-def]
+def trailing_inverse(R, k, m, A, beta, level):
     """Write the block k..m−1 of (RᵀR)⁻¹ to ``A[level]``, and β of that block to ``beta[level]``.
 
     R (m, m + 1) is upper triangular, its last column is the right side. The block of the inverse is
@@ -162,7 +162,7 @@ def trailing_inverse(R, k, m, A, beta, level):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def order_steps(step, u, order):  # type: ignore[no-untyped-def]
+def order_steps(step, u, order):
     """Write 0..u−1 to ``order``, sorted by falling ``step`` (insertion sort).
 
     ``step`` (u,) is the rise of the objective when a free member leaves the support.
@@ -176,7 +176,7 @@ def order_steps(step, u, order):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def member_columns(mask, level, free, u, columns):  # type: ignore[no-untyped-def]
+def member_columns(mask, level, free, u, columns):
     """Write the columns of the support ``mask[level]`` to ``columns``.
 
     The columns that are not free come first, increasing, and then ``free[level, :u]`` as listed.

@@ -10,7 +10,7 @@ from .compiled import kernel
 
 
 @kernel(inner=True)
-def column_worth(slope, w, low, high):  # type: ignore[no-untyped-def]
+def column_worth(slope, w, low, high):
     """The largest 2·slope·β − wβ² over low ≤ β ≤ high, where low ≤ 0 ≤ high and w > 0.
 
     This is the convex conjugate of wβ² on [low, high] at 2·slope. Without bounds it is slope²/w.
@@ -20,7 +20,7 @@ def column_worth(slope, w, low, high):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def most_worth(slope, off, w, low, high):  # type: ignore[no-untyped-def]
+def most_worth(slope, off, w, low, high):
     """The largest :func:`column_worth` of slopes from slope − off to slope + off.
 
     The worth is a convex function of the slope, so that one of the ends has the largest.
@@ -32,7 +32,7 @@ def most_worth(slope, off, w, low, high):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def unit_worths(unit, slope, w, low, high, worth):  # type: ignore[no-untyped-def]
+def unit_worths(unit, slope, w, low, high, worth):
     """Write to ``worth`` (m,) the sums of the columns' worth in every unit.
 
     A unit is a group of columns that enter a model together. unit: (p,), the unit of each column.

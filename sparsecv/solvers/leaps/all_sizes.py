@@ -26,8 +26,7 @@ from .unit_sizes import fits_memory, search_units
 # Columns of the largest tree, counted by :func:`active_columns`. A tree keeps p matrices of p × p
 # numbers, 38 MB at this limit. With more columns :func:`best_subsets` returns greedy supports, and
 # the objective of the full ridge fit as the bound; the tree for deleted rows refuses them; and
-# other modules, in ``cv`` and ``cli`` too, choose by the number what to try. Doubled, a tree may
-# take eight times the memory.
+# other modules, in ``cv`` and ``cli`` too, choose by the number what to try.
 MAX_COLUMNS = 168
 # With at most this many columns every size is proved by trees unless a limit is named. With more
 # columns a tree may take hours, and proofs are made in the order in which they matter for the
@@ -35,8 +34,7 @@ MAX_COLUMNS = 168
 TREE_ONLY = 45
 # A support counts as proved optimal where rounding leaves no other support more than this share of
 # the objective below it, besides the second share, of yᵀy, for fits that leave only rounding errors
-# of y. Doubled, supports that are worse by twice as much may count as optimal where columns nearly
-# depend on each other.
+# of y.
 CERTAIN_SHARE, CERTAIN_SHARE_OF_YY = 1e-5, 1e-20
 # Up to this :func:`coefficient_spread`, :func:`rounding_margin` is below the two shares above for
 # every objective; with more, each objective decides. It follows from 128u·spread ≤ 0.9e-5.

@@ -35,11 +35,10 @@ from .tree_kernels import TREE, State, exclude
 # The tree skips a row of leverage h_i in the fit on all columns if 1 − h_i is below this number, as
 # division by 1 − h_i would lose more than five of sixteen digits. A skipped row gets no result here
 # (NaN), and the caller solves the problem without that row by itself; the other rows stay in the
-# shared tree. Half of this number is also the least 1 − h that bounds of open nodes divide by, in
-# :func:`_bounds`. Doubled, somewhat more rows are skipped. The value is a choice.
+# shared tree. The value is a choice.
 LEAST_ONE_MINUS_LEVERAGE = 1e-5
 # The tree skips a row of response t if yᵀy − t² is below this share of yᵀy: then yᵀy − t² has fewer
-# than six correct digits. Doubled, somewhat more rows are skipped. The value is a choice.
+# than six correct digits. The value is a choice.
 LEAST_SHARE_OF_YY = 1e-10
 
 

@@ -38,12 +38,11 @@ class NodeSettings(NamedTuple):
     # Two losses count as equal if their relative difference is at most this number; the number is
     # used only where a list of tied supports is full, and then the lexicographically first supports
     # are kept. The value is a choice, far above the relative error of the updates of one path
-    # (about 1e-12 in tests). Doubled, a full list treats losses that differ by 2e-10 as tied too.
+    # (about 1e-12 in tests).
     equal_loss: float = 1e-10
     # A node is factorised afresh, and not updated from its parent, if the update would shrink a
     # diagonal entry of A below this share of its value at the last factorisation. At the limit the
-    # entry has lost four of its sixteen digits. Doubled, nodes are factorised somewhat more often
-    # and lose one binary digit less. The value is a choice.
+    # entry has lost four of its sixteen digits. The value is a choice.
     least_diagonal_share: float = 1e-4
 
 
@@ -162,7 +161,7 @@ def wanted_from(sizes: NDArray[np.intp], p: int) -> NDArray[np.int64]:
 
 
 @kernel(inner=True)
-def begin_tree(tree, ridge):  # type: ignore[no-untyped-def]
+def begin_tree(tree, ridge):
     """Forget all supports and make the full set of columns the root, from ``tree.columns_of``.
 
     ridge: γ/2. With M = G + γ/2 I and A = M⁻¹, supports are compared by fresh fits where their
@@ -195,7 +194,7 @@ def begin_tree(tree, ridge):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def mask_child(tree, level, j):  # type: ignore[no-untyped-def]
+def mask_child(tree, level, j):
     """Write the columns of the level's node without free member j to ``tree.support``."""
     for w in range(tree.support.shape[0]):
         tree.support[w] = tree.mask[level, w]
@@ -204,7 +203,7 @@ def mask_child(tree, level, j):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline=True)
-def enter_support(tree, size, i, loss):  # type: ignore[no-untyped-def]
+def enter_support(tree, size, i, loss):
     """Enter ``tree.support``, of this size and loss, in the list of problem i's best supports.
 
     Where the list is full, the support of largest loss makes way.
@@ -243,7 +242,7 @@ def enter_support(tree, size, i, loss):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def loss_of_rank(tree, size, i, rank):  # type: ignore[no-untyped-def]
+def loss_of_rank(tree, size, i, rank):
     """The ``rank``-th least loss of problem i's list of a size; ∞ where the list is shorter."""
     losses, n = tree.found_loss[size, i], tree.found_n[size, i]
     if n < rank:
@@ -260,7 +259,7 @@ def loss_of_rank(tree, size, i, rank):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def factorise(tree, level):  # type: ignore[no-untyped-def]
+def factorise(tree, level):
     """Compute A, β and added losses of the level's node afresh, from the factor of all columns.
 
     The node's mask, number of fixed members and list of free members are set before.
@@ -292,7 +291,7 @@ def factorise(tree, level):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def update_inverse(tree, level):  # type: ignore[no-untyped-def]
+def update_inverse(tree, level):
     """Compute A of a node that :func:`drop` made: A − A_j A_jᵀ/A_jj of its parent's A."""
     A, parent_place = tree.A, tree.parent_place
     above, j = level - 1, tree.drop_pending[level]
@@ -308,7 +307,7 @@ def update_inverse(tree, level):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def drop(tree, level, j, one_path):  # type: ignore[no-untyped-def]
+def drop(tree, level, j, one_path):
     """Make the child without free member j of the level's node, one level below.
 
     one_path: Whether all other free members stay free; otherwise the members before j become fixed.
@@ -365,7 +364,7 @@ def drop(tree, level, j, one_path):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def highest_rank(tree, level, rank):  # type: ignore[no-untyped-def]
+def highest_rank(tree, level, rank):
     """The free member of highest rank; of members of equal rank, the member of least added loss.
 
     rank, shape (p,): One number per column.
@@ -379,7 +378,7 @@ def highest_rank(tree, level, rank):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def interrupt(tree, level, done):  # type: ignore[no-untyped-def]
+def interrupt(tree, level, done):
     """Note at which level the search stops after ``done`` more nodes; whether no node is open."""
     while level >= 0 and tree.cursor[level] < 0:
         level -= 1

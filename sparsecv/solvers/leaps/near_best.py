@@ -24,12 +24,10 @@ from .deleted_rows import shared_root
 from .tree_kernels import TREE, State
 
 Mask = NDArray[np.uint64]
-# A tree lists this many supports of a size, for each problem, and more where supports tie. Doubled,
-# a tree searches more nodes and fewer trees are needed along γ. Measured on tables of 11 to 25
-# columns.
+# A tree lists this many supports of a size, for each problem, and more where supports tie. Measured
+# on tables of 11 to 25 columns.
 LISTED = 7
 # At most this many supports of a list are kept, and the others are bounded by the best of these.
-# Doubled, more supports that tie are kept apart.
 LIST_LENGTH = 16
 
 

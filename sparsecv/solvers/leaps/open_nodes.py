@@ -24,8 +24,7 @@ from .leaps_node import Tree
 # Every range is widened by this share of its numbers: of the incumbent's objective, of the radius
 # and of the centre. In ``all_sizes`` a bound has to exceed an incumbent by this share of the
 # objective to count as proof where a limit ended the tree. The formulas lose a share of some 1e-13,
-# so that the value is a choice on the safe side. Doubled, ranges are wider by another 1e-9 of these
-# numbers.
+# so that the value is a choice on the safe side.
 RELATIVE_ROUNDING = 1e-9
 
 

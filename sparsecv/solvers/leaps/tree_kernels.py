@@ -39,32 +39,29 @@ class TreeSettings(NamedTuple):
     """Numbers that tune the search of a tree; none of these changes which supports are optimal."""
 
     # A tree of one problem keeps at most this many supports of a size whose losses are equal up to
-    # rounding; of more tied supports the lexicographically first are kept. Doubled, more ties are
-    # compared by fresh fits at the end, and the lists take twice the memory. The value is a choice.
+    # rounding; of more tied supports the lexicographically first are kept. The value is a choice.
     ties: int = 64
     # A tree of problems that each lack a row keeps at most this many tied supports of a size for
-    # each problem. Doubled, the lists, one per problem, take twice the memory. The value is a
-    # choice.
+    # each problem. The value is a choice.
     ties_per_deleted_row: int = 4
     # A finished tree keeps at most this many supports of each size for the searches at larger γ.
-    # Doubled, more γ are answered without a tree, and every tree searches more nodes. Measured.
+    # Measured.
     runners_up: int = 4
     # A tree keeps a support for the searches at larger γ if its loss exceeds the least loss of its
-    # size by at most this share. Doubled, trees search more nodes and more γ are answered without a
-    # tree. Measured.
+    # size by at most this share. Measured.
     runner_up_margin: float = 0.05
     # With at most this many columns a tree keeps no supports for larger γ, because searching such a
-    # tree again is faster. Doubled, trees of 17 to 32 columns are searched at every γ. Measured.
+    # tree again is faster. Measured.
     columns_without_runners_up: int = 16
     # A child keeps all problems of its parent if the child can improve at least this share of the
     # problems; otherwise the arrays of the problems that the child can improve are copied together.
-    # Doubled, the share exceeds 1 and arrays are copied at every node. Measured for leave-one-out.
+    # Measured for leave-one-out.
     least_share_kept: float = 0.75
     # A tree of one problem searches at most this many nodes, a few milliseconds, between two looks
-    # at the clock and the stop flag. Doubled, a search may overrun its time limit by twice as much.
+    # at the clock and the stop flag.
     nodes_per_look: int = 20_000
     # A tree of n problems over p columns searches at most this number over n·p nodes, some tens of
-    # milliseconds, between two looks. Doubled, a search may overrun its limit by twice as much.
+    # milliseconds, between two looks.
     updates_per_look: int = 20_000_000
 
 
@@ -145,7 +142,7 @@ def exclude(state: State, problems: NDArray[np.intp]) -> None:
 
 
 @kernel
-def begin(st, ridge):  # type: ignore[no-untyped-def]
+def begin(st, ridge):
     """Forget all incumbents and make the root from ``tree.columns_of``; ridge: γ/2."""
     begin_tree(st.tree, ridge)
     p = st.tree.A.shape[0]
@@ -159,7 +156,7 @@ def begin(st, ridge):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def restart(st, columns, ridge, triangular, work):  # type: ignore[no-untyped-def]
+def restart(st, columns, ridge, triangular, work):
     """Set the tree up for another γ.
 
     columns, shape (p + 1, rows): A factor of [X y], one column of the factor per row.
@@ -182,7 +179,7 @@ def restart(st, columns, ridge, triangular, work):  # type: ignore[no-untyped-de
 
 
 @kernel(inner=True)
-def loss_of_runner_up(st, size):  # type: ignore[no-untyped-def]
+def loss_of_runner_up(st, size):
     """The least loss of this size above the ``runners_up`` least; ∞ without so many supports."""
     tree = st.tree
     loss = -np.inf
@@ -196,7 +193,7 @@ def loss_of_runner_up(st, size):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def enter_child(st, level, j, size):  # type: ignore[no-untyped-def]
+def enter_child(st, level, j, size):
     """Enter the child without free member j for every open problem whose incumbents it improves.
 
     size: Columns of the child, whose losses are in ``st.child_loss``.
@@ -231,7 +228,7 @@ def enter_child(st, level, j, size):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def fit_rows(st, level):  # type: ignore[no-untyped-def]
+def fit_rows(st, level):
     """Compute leverages, residuals and W of the open problems at a node just factorised."""
     tree = st.tree
     m = tree.A.shape[0] - level
@@ -275,7 +272,7 @@ def fit_rows(st, level):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def list_open_problems(st, level, low, improved):  # type: ignore[no-untyped-def]
+def list_open_problems(st, level, low, improved):
     """List the problems that the child is open for; whether some of its parent's are left out.
 
     low: Least wanted size that the child reaches.
@@ -296,7 +293,7 @@ def list_open_problems(st, level, low, improved):  # type: ignore[no-untyped-def
 
 
 @kernel(inner=True)
-def update_rows(st, level, j, some):  # type: ignore[no-untyped-def]
+def update_rows(st, level, j, some):
     """Compute leverages, residuals and W of the child without free member j from its parent's.
 
     some: Whether the child is open for only some of its parent's problems.
@@ -327,7 +324,7 @@ def update_rows(st, level, j, some):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline=True)
-def evaluate_rows(st, level, j, size, low):  # type: ignore[no-untyped-def]
+def evaluate_rows(st, level, j, size, low):
     """Losses of the child without free member j for every open problem, in ``st.child_loss``.
 
     size, low: Columns of the child, and the least wanted size that the child reaches.
@@ -355,7 +352,7 @@ def evaluate_rows(st, level, j, size, low):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
+def advance(st, max_nodes, rank):
     """Search on for at most ``max_nodes`` nodes, or enter the supports on one path from the root.
 
     The search goes depth first, from where the call before left it. A node's children drop one free
@@ -438,7 +435,7 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def enter_incumbents(st, supports, sizes, known, rank):  # type: ignore[no-untyped-def]
+def enter_incumbents(st, supports, sizes, known, rank):
     """Enter the supports of backward elimination, and the supports on paths to known supports.
 
     A path drops the columns outside the known support first, and then the columns inside.
@@ -476,7 +473,7 @@ def enter_incumbents(st, supports, sizes, known, rank):  # type: ignore[no-untyp
 
 
 @kernel
-def best_supports(st, sizes, supports, n_tied, wanted):  # type: ignore[no-untyped-def]
+def best_supports(st, sizes, supports, n_tied, wanted):
     """Write the best support of every wanted size, and how many supports tie with it.
 
     sizes, wanted, shape (τ,): Sizes, and which of these are wanted; other rows stay as they are.

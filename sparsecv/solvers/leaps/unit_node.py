@@ -124,7 +124,7 @@ def new_unit_tree(
 
 
 @kernel(inner=True)
-def lacks_parent(tree, state, unit):  # type: ignore[no-untyped-def]
+def lacks_parent(tree, state, unit):
     """Whether a unit needs a parent that is out; ``state`` (m,) says which units are out."""
     begin, end = tree.parent_at[unit], tree.parent_at[unit + 1]
     if begin == end:
@@ -136,7 +136,7 @@ def lacks_parent(tree, state, unit):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def put_out(tree, state, unit):  # type: ignore[no-untyped-def]
+def put_out(tree, state, unit):
     """Put a unit out, and the units that need it; False where one of these units is fixed."""
     if state[unit] == FIXED:
         return False
@@ -154,7 +154,7 @@ def put_out(tree, state, unit):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def fix(tree, state, unit):  # type: ignore[no-untyped-def]
+def fix(tree, state, unit):
     """Fix a unit, and under strong heredity all units that it needs."""
     if state[unit] != FREE:
         return
@@ -174,7 +174,7 @@ def fix(tree, state, unit):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def list_columns(tree, state, above, columns):  # type: ignore[no-untyped-def]
+def list_columns(tree, state, above, columns):
     """Write columns to ``columns``, increasing; returns how many there are.
 
     Listed are the columns of units that are not out in ``above`` (m,) and, where ``state`` is
@@ -192,7 +192,7 @@ def list_columns(tree, state, above, columns):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def factorise_units(tree, level, m):  # type: ignore[no-untyped-def]
+def factorise_units(tree, level, m):
     """Compute A and β of a level, whose columns are ``tree.fit.columns[:m]``, from the factor."""
     T, work, columns = tree.fit.triangle, tree.fit.work, tree.fit.columns
     least = tree.options[0].least_pivot
@@ -208,7 +208,7 @@ def factorise_units(tree, level, m):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def drop_columns(tree, level, m, n):  # type: ignore[no-untyped-def]
+def drop_columns(tree, level, m, n):
     """Compute A and β one level below, without the n columns ``tree.dropped`` of the level.
 
     m: Number of columns left, ``tree.fit.columns``. Returns: False where too many digits cancel.
@@ -256,7 +256,7 @@ def drop_columns(tree, level, m, n):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def added_loss(tree, level, n, beta):  # type: ignore[no-untyped-def]
+def added_loss(tree, level, n, beta):
     """β_Dᵀ(A_DD)⁻¹β_D for the n columns D = ``tree.dropped`` of the level, by elimination.
 
     A column of which elimination leaves too few digits stays: the sum without it is not larger.

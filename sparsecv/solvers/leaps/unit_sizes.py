@@ -22,13 +22,12 @@ class UnitSettings(NamedTuple):
     """Numbers that limit a tree over units."""
 
     # Bytes of the matrices of a tree, one of p × p numbers for each unit, p being the number of
-    # columns. With more no tree is made. Doubled, a tree may take twice the memory.
+    # columns. With more no tree is made.
     max_bytes: float = 5e8
-    # Supports of a size with equal losses that are kept, to be compared by fresh fits. Doubled,
-    # more ties are compared. The value is a choice.
+    # Supports of a size with equal losses that are kept, to be compared by fresh fits. The value is
+    # a choice.
     ties: int = 16
-    # Operations between two looks at the clock: some tens of milliseconds. Doubled, a search may
-    # overrun its time limit by twice as much.
+    # Operations between two looks at the clock: some tens of milliseconds.
     operations_per_look: float = 2e7
 
 

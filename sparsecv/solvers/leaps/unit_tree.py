@@ -35,17 +35,16 @@ from .unit_node import (
 )
 
 # With a sum of variance inflation factors above this number, the inverse of the Gram matrix has at
-# best three digits, and bounds of fits within bounds on coefficients use γ/2 alone. Doubled, such
-# bounds trust slightly worse inverses.
+# best three digits, and bounds of fits within bounds on coefficients use γ/2 alone.
 MAX_INFLATION = 1e13
 # Where coefficients have bounds, a node is searched only for supports that are better than the best
 # by more than this share of the objective: many supports tie there, as coefficients at bounds of 0
-# may be left out. Doubled, bounds that are printed are lower by as much.
+# may be left out.
 TIED_SHARE = 1e-9
 
 
 @kernel(inner=True)
-def order_units(tree, level):  # type: ignore[no-untyped-def]
+def order_units(tree, level):
     """List the free units of a level by the loss that dropping them adds, the largest first.
 
     A unit that cannot be dropped, because a fixed unit needs it, becomes fixed.
@@ -75,7 +74,7 @@ def order_units(tree, level):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def enter_units(tree, state, size, loss):  # type: ignore[no-untyped-def]
+def enter_units(tree, state, size, loss):
     """Enter the units that are not out as a support of this size and loss."""
     if size < 1 or loss > tree.max_kept[size]:
         return
@@ -102,7 +101,7 @@ def enter_units(tree, state, size, loss):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def may_hold_better(tree, bound, low, high):  # type: ignore[no-untyped-def]
+def may_hold_better(tree, bound, low, high):
     """Whether supports of this bound with a wanted size from ``low`` to ``high`` may be wanted."""
     s = tree.next_wanted[low]
     while tree.options[0].n_best > 1 and s < high and bound > tree.max_searched[s]:
@@ -111,7 +110,7 @@ def may_hold_better(tree, bound, low, high):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def enter_nonzero(tree, level, loss):  # type: ignore[no-untyped-def]
+def enter_nonzero(tree, level, loss):
     """Enter the support of the fit of a level that lacks the units whose coefficients are all 0."""
     child, size = tree.state[level + 1], 0
     for u in range(child.shape[0]):
@@ -139,7 +138,7 @@ def enter_nonzero(tree, level, loss):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def begin_level(tree, level, m, above):  # type: ignore[no-untyped-def]
+def begin_level(tree, level, m, above):
     """Complete a level whose A, β, state and loss are known: its bound, incumbent and children.
 
     m: Number of its columns ``tree.fit.columns``.
@@ -179,7 +178,7 @@ def begin_level(tree, level, m, above):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def begin_units(tree, included):  # type: ignore[no-untyped-def]
+def begin_units(tree, included):
     """Make all units the root, of which those with ``included`` (m,) = 1 are fixed."""
     p, m = tree.fit.coef.shape[0], tree.state.shape[1]
     tree.counts[0].level, tree.counts[0].nodes = 0, 1
@@ -204,7 +203,7 @@ def begin_units(tree, included):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def descend(tree, level, unit, loss):  # type: ignore[no-untyped-def]
+def descend(tree, level, unit, loss):
     """Complete the child one level below, whose state is set, and which lacks ``unit``."""
     below, m_units = level + 1, tree.state.shape[1]
     n = list_columns(tree, tree.state[below], tree.state[level], tree.dropped)
@@ -223,7 +222,7 @@ def descend(tree, level, unit, loss):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def drop_one_by_one(tree, keep):  # type: ignore[no-untyped-def]
+def drop_one_by_one(tree, keep):
     """Enter the supports on a path from the root that drops the unit that adds the least loss.
 
     keep: (m,), units with 1 are dropped after all others.
@@ -250,7 +249,7 @@ def drop_one_by_one(tree, keep):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def advance_units(tree, max_nodes):  # type: ignore[no-untyped-def]
+def advance_units(tree, max_nodes):
     """Search on, depth first, for at most ``max_nodes`` nodes; whether the tree is exhausted."""
     level, done, m = tree.counts[0].level, 0, tree.state.shape[1]
     while level >= 0 and done < max_nodes:

@@ -121,7 +121,7 @@ def new_sweeps(
 
 
 @kernel(inner=True)
-def coordinate(rho, q, weight, root_lam):  # type: ignore[no-untyped-def]
+def coordinate(rho, q, weight, root_lam):
     """The best value β_i of a free coordinate under the reverse-Huber penalty, all others fixed.
 
     rho, q, weight: g_i where β_i = 0, the diagonal entry of Q, and w_i.
@@ -139,7 +139,7 @@ def coordinate(rho, q, weight, root_lam):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def sweep(Q, w, state, columns, places, root_lam, beta, g):  # type: ignore[no-untyped-def]
+def sweep(Q, w, state, columns, places, root_lam, beta, g):
     """One pass of coordinate descent over ``columns`` at λ = root_lam²; updates β and g = b − Qβ.
 
     columns, places: Each column's index into ``w`` and ``state``, and its index into Q, β and g.
@@ -161,7 +161,7 @@ def sweep(Q, w, state, columns, places, root_lam, beta, g):  # type: ignore[no-u
 
 
 @kernel(inner=True)
-def gather(Q, n, work):  # type: ignore[no-untyped-def]
+def gather(Q, n, work):
     """Copy Q on the n active columns to ``work.block``, so that a step of a column costs O(n)."""
     for a in range(n):
         for c in range(n):
@@ -169,7 +169,7 @@ def gather(Q, n, work):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def sweep_gathered(w, state, n, root_lam, beta, g, tolerance, work):  # type: ignore[no-untyped-def]
+def sweep_gathered(w, state, n, root_lam, beta, g, tolerance, work):
     """Passes over the n active columns in ``work.block``; updates β and leaves g as it is.
 
     The passes end where no step lowers the objective by more than ``tolerance``.
@@ -187,7 +187,7 @@ def sweep_gathered(w, state, n, root_lam, beta, g, tolerance, work):  # type: ig
 
 
 @kernel(inner=True)
-def sweep_rows(form, w, columns, root_lam, beta):  # type: ignore[no-untyped-def]
+def sweep_rows(form, w, columns, root_lam, beta):
     """One pass of coordinate descent in residual form; updates β and the residual in ``form``.
 
     Returns: The largest (Q_ii + w_i)·step² of the pass, about the largest decrease of the objective
@@ -210,7 +210,7 @@ def sweep_rows(form, w, columns, root_lam, beta):  # type: ignore[no-untyped-def
 
 
 @kernel
-def fit_multiplier(w, state, columns, count, k, beta, scratch):  # type: ignore[no-untyped-def]
+def fit_multiplier(w, state, columns, count, k, beta, scratch):
     """√λ at which Σ_F z_i = k at β, and the penalty Σ_F w_iβ_i²/z_i at that √λ.
 
     √λ is 0 where at most k coefficients are not 0. ``scratch`` (p,) is work space, and
@@ -242,7 +242,7 @@ def fit_multiplier(w, state, columns, count, k, beta, scratch):  # type: ignore[
 
 
 @kernel
-def gradient(form, b, beta, columns, count, g):  # type: ignore[no-untyped-def]
+def gradient(form, b, beta, columns, count, g):
     """Compute g = b − Qβ from β; in residual form g = Xr − eβ from the residual r in ``form``."""
     Q, X, _, r, e, _ = form
     if X.shape[0] == 0:
@@ -254,7 +254,7 @@ def gradient(form, b, beta, columns, count, g):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def dual_bound(form, terms, state, columns, count, k, beta, g, top):  # type: ignore[no-untyped-def]
+def dual_bound(form, terms, state, columns, count, k, beta, g, top):
     """The certified bound at β: :func:`residual_bound` where ``form`` has X, else Gram form's."""
     _, X, y, r, e, _ = form
     if X.shape[0] > 0:
@@ -263,7 +263,7 @@ def dual_bound(form, terms, state, columns, count, k, beta, g, top):  # type: ig
 
 
 @kernel
-def relaxed_value(terms, state, columns, count, penalty, beta, g):  # type: ignore[no-untyped-def]
+def relaxed_value(terms, state, columns, count, penalty, beta, g):
     """The relaxation's objective at β with the best z, whose ``penalty`` is Σ_F w_iβ_i²/z_i."""
     value = terms.yy + penalty
     for a in range(count):
@@ -276,7 +276,7 @@ def relaxed_value(terms, state, columns, count, penalty, beta, g):  # type: igno
 
 
 @kernel(inner=True)
-def relaxed_size(w, state, columns, count, beta, root_lam):  # type: ignore[no-untyped-def]
+def relaxed_size(w, state, columns, count, beta, root_lam):
     """Σ z_i = Σ min(1, |β_i|√w_i/√λ) over the free columns."""
     total = 0.0
     for a in range(count):
@@ -288,7 +288,7 @@ def relaxed_size(w, state, columns, count, beta, root_lam):  # type: ignore[no-u
 
 
 @kernel(inner=True)
-def bracketed_multiplier(root_lam, fitted, large, low, high):  # type: ignore[no-untyped-def]
+def bracketed_multiplier(root_lam, fitted, large, low, high):
     """The next √λ of the descent and its bracket [low, high]: the fitted √λ, or the middle.
 
     large: Whether Σz at ``root_lam`` was more than may be chosen, so that √λ has to grow.
@@ -305,7 +305,7 @@ def bracketed_multiplier(root_lam, fitted, large, low, high):  # type: ignore[no
 
 
 @kernel(inner=True)
-def list_active(w, state, beta, g, root_lam, count, before, work):  # type: ignore[no-untyped-def]
+def list_active(w, state, beta, g, root_lam, count, before, work):
     """Write the active columns to ``work.active``: β_i ≠ 0, or |g_i| > √λ·√w_i, or included.
 
     before: The number of active columns that ``work.block`` holds; −1 for none.
@@ -322,7 +322,7 @@ def list_active(w, state, beta, g, root_lam, count, before, work):  # type: igno
 
 
 @kernel(inner=True)
-def entering_level(w, state, columns, count, g, root_lam):  # type: ignore[no-untyped-def]
+def entering_level(w, state, columns, count, g, root_lam):
     """The mean of √λ and the largest |g_i|/√w_i of a free column, if that is larger than √λ."""
     worst = root_lam * root_lam
     for a in range(count):
@@ -333,7 +333,7 @@ def entering_level(w, state, columns, count, g, root_lam):  # type: ignore[no-un
 
 
 @kernel
-def relax(sweeps, terms, state, k, beta, g, lam, top):  # type: ignore[no-untyped-def]
+def relax(sweeps, terms, state, k, beta, g, lam, top):
     """Solve the relaxation at a node until one of ``sweeps.limits`` is reached.
 
     Every round computes a bound at β, then a new √λ, then passes over the active columns.

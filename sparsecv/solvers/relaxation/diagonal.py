@@ -297,7 +297,7 @@ class _Node:
 
 
 @kernel
-def ascend(A, D, barrier, sweeps):  # type: ignore[no-untyped-def]
+def ascend(A, D, barrier, sweeps):
     """Raise Σ D_ii + μ·log det(G − D) by steps of one entry of D, for each μ of ``barrier``.
 
     A = (G − D)⁻¹ is updated in place with D. Every μ gets ``sweeps`` passes over all columns.

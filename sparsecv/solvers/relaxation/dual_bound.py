@@ -99,7 +99,7 @@ def first_multiplier(b: Array, w: Array, k: int) -> float:
 
 
 @kernel(inner=True)
-def list_allowed(state, columns):  # type: ignore[no-untyped-def]
+def list_allowed(state, columns):
     """Write the columns that are not excluded to ``columns``; returns their number.
 
     state: (p,), 0 free, 1 included, 2 excluded (FREE, IN, OUT). Bounds and relaxations run over
@@ -114,7 +114,7 @@ def list_allowed(state, columns):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def gram_gradient(Q, b, beta, g):  # type: ignore[no-untyped-def]
+def gram_gradient(Q, b, beta, g):
     """Write b − Qβ to ``g``, computed from β in one go as :func:`gram_bound` requires."""
     p = b.shape[0]
     for j in range(p):
@@ -125,14 +125,14 @@ def gram_gradient(Q, b, beta, g):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def raised(g, length, w, raise_by):  # type: ignore[no-untyped-def]
+def raised(g, length, w, raise_by):
     """An upper bound on g²/w where |g| may be off by ``raise_by``·length."""
     size = abs(g) + raise_by * length
     return size * size / w
 
 
 @kernel(inner=True)
-def insert(top, k, value):  # type: ignore[no-untyped-def]
+def insert(top, k, value):
     """Put a value larger than ``top[k]`` in its place among the k + 1 largest, which fall."""
     while k > 0 and top[k - 1] < value:
         top[k] = top[k - 1]
@@ -141,7 +141,7 @@ def insert(top, k, value):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def sum_largest(terms, state, columns, count, k, g, raise_by, top):  # type: ignore[no-untyped-def]
+def sum_largest(terms, state, columns, count, k, g, raise_by, top):
     """An upper bound on Σ g_i²/w_i over included columns and the ``k`` largest free ones.
 
     ``top`` takes the k + 1 largest values of free columns, falling; each |g_i| may be off
@@ -165,7 +165,7 @@ def sum_largest(terms, state, columns, count, k, g, raise_by, top):  # type: ign
 
 
 @kernel(inner=True)
-def best_multiple(plain, above, below):  # type: ignore[no-untyped-def]
+def best_multiple(plain, above, below):
     """The larger of ``plain`` (s = 1) and A²/B (s = A/B), and the s² of the larger.
 
     above, below: A lower bound on A, and an upper bound on B. The bound 2sA − s²B grows with A and
@@ -181,7 +181,7 @@ def best_multiple(plain, above, below):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def fill_top(bound, square, k, raise_by, top):  # type: ignore[no-untyped-def]
+def fill_top(bound, square, k, raise_by, top):
     """Write to ``top`` what :func:`gram_bound` says of it; returns the bound, or −∞ for NaN."""
     for c in range(k + 1):
         top[c] *= square
@@ -190,7 +190,7 @@ def fill_top(bound, square, k, raise_by, top):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def bound_of_parts(yy, linear, quadratic, total, lost, scaled):  # type: ignore[no-untyped-def]
+def bound_of_parts(yy, linear, quadratic, total, lost, scaled):
     """The bound yᵀy − βᵀQβ − total − lost, or A²/B if that is larger; and the s² of the larger.
 
     linear, quadratic, lost: bᵀβ, βᵀQβ, and what these and yᵀy are off by together.
@@ -206,7 +206,7 @@ def bound_of_parts(yy, linear, quadratic, total, lost, scaled):  # type: ignore[
 
 
 @kernel(inner=True)
-def products(terms, beta, g):  # type: ignore[no-untyped-def]
+def products(terms, beta, g):
     """bᵀβ, βᵀQβ and reach at coefficients β with g = b − Qβ."""
     b, length, linear, quadratic, reach = terms.b, terms.length, 0.0, 0.0, terms.reach_y
     for i in range(beta.shape[0]):
@@ -218,7 +218,7 @@ def products(terms, beta, g):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def bound_of_sums(terms, linear, quadratic, reach, total, k, top):  # type: ignore[no-untyped-def]
+def bound_of_sums(terms, linear, quadratic, reach, total, k, top):
     """The bound of what :func:`products` returns and the sums ``total``; completes ``top``."""
     raise_by = terms.eps * reach
     lost = raise_by * reach
@@ -227,7 +227,7 @@ def bound_of_sums(terms, linear, quadratic, reach, total, k, top):  # type: igno
 
 
 @kernel(inner=True)
-def gram_bound(terms, state, columns, count, k, beta, g, top):  # type: ignore[no-untyped-def]
+def gram_bound(terms, state, columns, count, k, beta, g, top):
     """The dual bound of a node in Gram form, less all that rounding can lose; −∞ where NaN occurs.
 
     state: (p,), 0 free, 1 included, 2 excluded.
@@ -245,7 +245,7 @@ def gram_bound(terms, state, columns, count, k, beta, g, top):  # type: ignore[n
 
 
 @kernel(inner=True)
-def residual_bound(terms, y, r, extra, state, columns, count, k, beta, g, top):  # type: ignore[no-untyped-def]
+def residual_bound(terms, y, r, extra, state, columns, count, k, beta, g, top):
     """The dual bound of a node in residual form, where D = 0; otherwise as :func:`gram_bound`.
 
     y, r: (n,), the response, and any vector in place of the residual.
@@ -270,7 +270,7 @@ def residual_bound(terms, y, r, extra, state, columns, count, k, beta, g, top): 
 
 
 @kernel
-def fix_columns(terms, state, k, g, bound, target, top, including):  # type: ignore[no-untyped-def]
+def fix_columns(terms, state, k, g, bound, target, top, including):
     """Exclude or include every free column for which the opposite has a bound ≥ ``target``.
 
     The dual bound subtracts the k largest values v_i = s²g_i²/w_i of free columns

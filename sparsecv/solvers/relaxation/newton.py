@@ -100,7 +100,7 @@ def newton_work(p: int, most_active: int = ACTIVE_COLUMNS) -> NewtonWork:
 
 
 @kernel(inner=True)
-def list_with_entering(root_w, state, beta, g, s, count, nt):  # type: ignore[no-untyped-def]
+def list_with_entering(root_w, state, beta, g, s, count, nt):
     """Write to ``nt.active`` the columns with a coefficient, and then columns to become active.
 
     The latter have |g_i| > (1 + violation)·s√w_i and come by falling excess |g_i|/√w_i − s.
@@ -140,7 +140,7 @@ def list_with_entering(root_w, state, beta, g, s, count, nt):  # type: ignore[no
 
 
 @kernel(inner=True)
-def load_active(w, root_w, state, beta, g, s, m, nt):  # type: ignore[no-untyped-def]
+def load_active(w, root_w, state, beta, g, s, m, nt):
     """Write W_quadratic to the diagonal of ``nt.U``, and two right sides to its last two columns.
 
     The right sides g − W_quadratic β and v give the step from β to the solution, as that of the
@@ -164,7 +164,7 @@ def load_active(w, root_w, state, beta, g, s, m, nt):  # type: ignore[no-untyped
 
 
 @kernel(inner=True)
-def factor_active(Q, m, nt):  # type: ignore[no-untyped-def]
+def factor_active(Q, m, nt):
     """Write to ``nt.U`` the Cholesky factor of Q + W_quadratic on the m active columns.
 
     The two right sides, in the last two columns, are multiplied by the inverse of Uᵀ on the way.
@@ -193,7 +193,7 @@ def factor_active(Q, m, nt):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def solve_leading(n, m, nt):  # type: ignore[no-untyped-def]
+def solve_leading(n, m, nt):
     """Write to ``nt.move`` both solutions of the system of the first n of m active columns."""
     U, move = nt.U, nt.move
     for a in range(n - 1, -1, -1):
@@ -205,7 +205,7 @@ def solve_leading(n, m, nt):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def place_knot(nt, count, t, code):  # type: ignore[no-untyped-def]
+def place_knot(nt, count, t, code):
     """Insert t and ``code`` into the first ``count`` of ``nt.when``, sorted, and ``nt.where``."""
     c = count
     while c > 0 and nt.when[c - 1] > t:
@@ -215,13 +215,13 @@ def place_knot(nt, count, t, code):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def zero_between(constant, rate, low, high):  # type: ignore[no-untyped-def]
+def zero_between(constant, rate, low, high):
     """The zero of constant + rate·t, or the end of [low, high] that it exceeds by rounding."""
     return min(max(-constant / rate, low), high) if rate > 0.0 else low
 
 
 @kernel(inner=True)
-def line_search(w, root_w, state, beta, g, s, n, nt):  # type: ignore[no-untyped-def]
+def line_search(w, root_w, state, beta, g, s, n, nt):
     """The t in [0, 1] at which the objective at β + td is least, with d = ``nt.d``.
 
     Half the slope of the objective is constant + rate·t between knots, where the penalty of
@@ -283,7 +283,7 @@ def line_search(w, root_w, state, beta, g, s, n, nt):  # type: ignore[no-untyped
 
 
 @kernel(inner=True)
-def direction(Q, s, n, nt):  # type: ignore[no-untyped-def]
+def direction(Q, s, n, nt):
     """Write the step d of the first n active columns to ``nt.d``, and Qd to ``nt.h``."""
     h = nt.h
     p = h.shape[0]
@@ -296,7 +296,7 @@ def direction(Q, s, n, nt):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def signs_fit(s, n, m, nt):  # type: ignore[no-untyped-def]
+def signs_fit(s, n, m, nt):
     """Whether active columns n..m − 1, without a coefficient so far, step along their gradients."""
     fit = True
     for a in range(n, m):
@@ -305,7 +305,7 @@ def signs_fit(s, n, m, nt):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def take_step(state, beta, g, t, at, m, nt):  # type: ignore[no-untyped-def]
+def take_step(state, beta, g, t, at, m, nt):
     """Move β to β + td and update g; the coefficient in place ``at`` and tiny ones become 0."""
     for a in range(m):
         i = nt.active[a]
@@ -317,7 +317,7 @@ def take_step(state, beta, g, t, at, m, nt):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def fitting_multiplier(saturated, k, beta, n, nt):  # type: ignore[no-untyped-def]
+def fitting_multiplier(saturated, k, beta, n, nt):
     """The s at which Σz = k for the system last solved; 0 where there is no such s.
 
     saturated: The number of quadratic free columns, which have z = 1.
@@ -330,7 +330,7 @@ def fitting_multiplier(saturated, k, beta, n, nt):  # type: ignore[no-untyped-de
 
 
 @kernel(inner=True)
-def next_multiplier(s, fitted, large, low, high):  # type: ignore[no-untyped-def]
+def next_multiplier(s, fitted, large, low, high):
     """The next s and its bracket [low, high]: the fitted s, or the geometric mean of the bracket.
 
     large: Whether Σz at s is more than may be chosen, so that s has to grow.
@@ -347,9 +347,7 @@ def next_multiplier(s, fitted, large, low, high):  # type: ignore[no-untyped-def
 
 
 @kernel
-def newton(  # type: ignore[no-untyped-def]
-    Q, terms, root_w, state, k, beta, g, lam, target, rounds, tolerance, top, nt
-):
+def newton(Q, terms, root_w, state, k, beta, g, lam, target, rounds, tolerance, top, nt):
     """Solve the relaxation at a node, or go on until its bound reaches ``target``.
 
     Q, terms, root_w: The relaxation in Gram form; ``terms`` is a BoundTerms, and root_w = √w.
@@ -411,9 +409,7 @@ def newton(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def newton_path(  # type: ignore[no-untyped-def]
-    Q, terms, root_w, state, k, beta, g, lam, target, tolerance, top, nt
-):
+def newton_path(Q, terms, root_w, state, k, beta, g, lam, target, tolerance, top, nt):
     """:func:`newton` from β = 0, g = b: at falling √λ until Σz ≥ k, then to the end.
 
     Started at a √λ far from the solution's, many columns would become active and leave again.

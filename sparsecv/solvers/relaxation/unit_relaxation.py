@@ -74,7 +74,7 @@ class Units(NamedTuple):
 
 
 @kernel(inner=True)
-def sum_largest_units(terms, units, state, count, k, g, raise_by, top):  # type: ignore[no-untyped-def]
+def sum_largest_units(terms, units, state, count, k, g, raise_by, top):
     """An upper bound on Σ c_u over included units and the ``k`` most worth free ones.
 
     ``top`` takes the k + 1 largest worths of free units, falling; each |g_j| may be off by
@@ -101,7 +101,7 @@ def sum_largest_units(terms, units, state, count, k, g, raise_by, top):  # type:
 
 
 @kernel(inner=True)
-def list_units(units, state):  # type: ignore[no-untyped-def]
+def list_units(units, state):
     """Write the units that are not excluded to ``units.listed``; returns their number."""
     count = 0
     for u in range(state.shape[0]):
@@ -112,7 +112,7 @@ def list_units(units, state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def unit_bound(terms, units, state, count, k, beta, g, top):  # type: ignore[no-untyped-def]
+def unit_bound(terms, units, state, count, k, beta, g, top):
     """The dual bound of a node, less all that rounding can lose; −∞ where NaN occurs.
 
     state: (m,), 0 free, 1 included, 2 excluded; ``count`` units are in ``units.listed``.
@@ -128,7 +128,7 @@ def unit_bound(terms, units, state, count, k, beta, g, top):  # type: ignore[no-
 
 
 @kernel(inner=True)
-def share_slope(w, units, rho, u, z):  # type: ignore[no-untyped-def]
+def share_slope(w, units, rho, u, z):
     """What a share z of unit u saves for each unit of z, and how fast the saving falls with z.
 
     With q = ``units.spread`` the best θ_j is ρ_j/(qz + w) within the bounds, and the saving is
@@ -154,7 +154,7 @@ def share_slope(w, units, rho, u, z):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def best_share(w, units, rho, u, level):  # type: ignore[no-untyped-def]
+def best_share(w, units, rho, u, level):
     """The share z in [0, 1] at which a unit saves ``level`` = λ; ``units.theta`` gets β/z.
 
     The steps are Newton's for 1/√saving, which are exact for a unit of one column without bounds.
@@ -183,7 +183,7 @@ def best_share(w, units, rho, u, level):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sweep_units(Q, w, units, state, n, root_lam, beta, g):  # type: ignore[no-untyped-def]
+def sweep_units(Q, w, units, state, n, root_lam, beta, g):
     """One pass over the n active units at λ = root_lam²; updates β, g = b − Qβ and shares.
 
     Where columns of a unit are not orthogonal, q = Σ|Q_jc| bounds their part of Q from above, so
@@ -215,7 +215,7 @@ def sweep_units(Q, w, units, state, n, root_lam, beta, g):  # type: ignore[no-un
 
 
 @kernel(inner=True)
-def measure_units(w, units, count, beta):  # type: ignore[no-untyped-def]
+def measure_units(w, units, count, beta):
     """Write √(Σ w_jβ_j²) of every listed unit to ``units.size``, and the least share it needs."""
     for a in range(count):
         u = units.listed[a]
@@ -230,7 +230,7 @@ def measure_units(w, units, count, beta):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def share_units(terms, units, state, count, k, beta, g):  # type: ignore[no-untyped-def]
+def share_units(terms, units, state, count, k, beta, g):
     """The √λ at which Σz = k at β, and about the relaxation's objective at β and these shares.
 
     ``units.share`` gets z_u = min(1, size/√λ), or what the bounds on the coefficients need.
@@ -259,7 +259,7 @@ def share_units(terms, units, state, count, k, beta, g):  # type: ignore[no-unty
 
 
 @kernel(inner=True)
-def list_active_units(units, state, count, beta, level):  # type: ignore[no-untyped-def]
+def list_active_units(units, state, count, beta, level):
     """Write units that are included, have a coefficient, or are worth more than λ: the active."""
     n = 0
     for a in range(count):
@@ -274,7 +274,7 @@ def list_active_units(units, state, count, beta, level):  # type: ignore[no-unty
 
 
 @kernel(inner=True)
-def total_share(units, state, n):  # type: ignore[no-untyped-def]
+def total_share(units, state, n):
     """Σ z_u over the n active units that are free."""
     total = 0.0
     for a in range(n):
@@ -285,7 +285,7 @@ def total_share(units, state, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def relax_units(Q, terms, units, state, k, beta, g, lam, top):  # type: ignore[no-untyped-def]
+def relax_units(Q, terms, units, state, k, beta, g, lam, top):
     """Solve the relaxation at a node until one of ``units.limits`` is reached.
 
     Every round computes a bound at β, then a new √λ, then passes over the active units.

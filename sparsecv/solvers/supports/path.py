@@ -29,40 +29,35 @@ class GrowerSettings(NamedTuple):
     """Tuning numbers of the supports of every size; supports are starts, which proofs improve."""
 
     # Swaps from one start end after this many exchanges of one member, at a support that further
-    # swaps may improve. Doubled, a search that is still improving may go on for twice as long.
+    # swaps may improve.
     swaps: int = 30
     # The search uses the columns most correlated with y: ``columns_per_size`` for each size up to
-    # the largest size, no fewer than ``least_columns``, and no more than
-    # ``MAX_PROMISING_COLUMNS``. Doubled, either takes up to four times the memory
-    # of the Gram matrix.
+    # the largest size, no fewer than ``least_columns``, and no more than ``MAX_PROMISING_COLUMNS``.
     columns_per_size: int = 100
     least_columns: int = 600
     # Two supports of a size whose gains differ by at most this share of the gain count as one
-    # support. It is well above rounding. Doubled, next to nothing changes.
+    # support. It is well above rounding.
     same_share: float = 1e-12
     # A start is passed over where its objective is more than this many times the best objective of
-    # its size. Doubled, more starts are tried.
+    # its size.
     most_ratio: float = 2.0
     # Passes from the largest size down end after this many, each after a pass up; one more pass up
-    # follows. Twice as many take up to twice the time.
+    # follows.
     passes: int = 2
     # Each row (work, kept, rounds) is for problems whose columns times largest size are at most
     # ``work``; of every size so many supports are kept, and so many rounds of :func:`exchange`
-    # follow. Twice as many take twice the time.
+    # follow.
     efforts: tuple[tuple[float, int, int], ...] = ((5e3, 3, 4), (3e4, 1, 1), (np.inf, 2, 0))
     # Members of a size's best support are exchanged where its objective exceeds the mean of both
-    # neighbours' by more than this share of the mean. Doubled, members are exchanged at fewer
-    # sizes.
+    # neighbours' by more than this share of the mean.
     excess_share: float = 1e-3
-    # At most this many members are exchanged at once, and at most half of the support. Doubled,
-    # exchanges lead further away.
+    # At most this many members are exchanged at once, and at most half of the support.
     exchanged_members: int = 3
     # The arrays of a new support are updated from those of the current support where the columns to
     # add or remove, times this number, are at most its size; else they are computed anew, which
-    # costs less. Twice the number computes anew more often.
+    # costs less.
     updates_per_size: float = 2.5
-    # Columns times sizes that are worked on between two looks at the clock. Twice as many may
-    # exceed a time limit by twice as much.
+    # Columns times sizes that are worked on between two looks at the clock.
     clock_work: int = 1_000_000
 
 
@@ -199,7 +194,7 @@ class Sizes(NamedTuple):
 
 
 @kernel(inner=True)
-def move_to(s, ridge, k):  # type: ignore[no-untyped-def]
+def move_to(s, ridge, k):
     """Make ``goal[:k]`` the current support, by few updates or anew; returns the support's gain."""
     n, trial, mark, goal = s.size[0], s.current.support, s.mark, s.goal
     for a in range(k):
@@ -241,7 +236,7 @@ def move_to(s, ridge, k):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def move_last_member(s, n, place):  # type: ignore[no-untyped-def]
+def move_last_member(s, n, place):
     """Move the member in place n to the empty ``place``."""
     s.support[place], s.beta[place] = s.support[n], s.beta[n]
     for j in range(s.c.shape[0]):
@@ -253,7 +248,7 @@ def move_last_member(s, n, place):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def most_helpful(s, ridge, k):  # type: ignore[no-untyped-def]
+def most_helpful(s, ridge, k):
     """The allowed column that raises the current support's gain most, and by how much; −1: none."""
     current = s.current
     for a in range(k):
@@ -269,7 +264,7 @@ def most_helpful(s, ridge, k):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def improve_and_keep(s, ridge, k, gain, most):  # type: ignore[no-untyped-def]
+def improve_and_keep(s, ridge, k, gain, most):
     """Improve the current support by at most ``most`` swaps, and keep a result among the best.
 
     gain: That of the current support, which has k columns.
@@ -305,13 +300,13 @@ def improve_and_keep(s, ridge, k, gain, most):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def enter_goal(s, ridge, k, most):  # type: ignore[no-untyped-def]
+def enter_goal(s, ridge, k, most):
     """Improve ``goal[:k]`` by at most ``most`` swaps, and keep a result among the best."""
     improve_and_keep(s, ridge, k, move_to(s, ridge, k), most)
 
 
 @kernel(inner=True)
-def promising(s, yy, k, gain):  # type: ignore[no-untyped-def]
+def promising(s, yy, k, gain):
     """Whether a support of size k with this gain is new, and its objective near enough the best.
 
     The objective is ``yy`` less the gain, and is compared by ``SETTINGS.most_ratio``.
@@ -324,7 +319,7 @@ def promising(s, yy, k, gain):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def extend(s, ridge, yy, first, last, way):  # type: ignore[no-untyped-def]
+def extend(s, ridge, yy, first, last, way):
     """Make supports of the sizes range(first, last, way) from those of the size before.
 
     way: 1 to add the column that raises a support's gain most; −1 to remove the column whose
@@ -349,7 +344,7 @@ def extend(s, ridge, yy, first, last, way):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def exchange(s, ridge, yy, first, last, number):  # type: ignore[no-untyped-def]
+def exchange(s, ridge, yy, first, last, number):
     """Exchange members of the best supports of sizes whose objective is above the neighbours' mean.
 
     The members that leave may not come back until the exchange and one swap are done.

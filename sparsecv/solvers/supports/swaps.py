@@ -59,7 +59,7 @@ def new_swaps(G: Array, b: Array, capacity: int) -> Swaps:
 
 
 @kernel(inner=True)
-def invert_on(s, ridge, k):  # type: ignore[no-untyped-def]
+def invert_on(s, ridge, k):
     """Compute A and β of the support's k columns by Gauss–Jordan elimination; returns b_Sᵀβ."""
     G, b, support, A, beta = s.G, s.b, s.support, s.A, s.beta
     for a in range(k):
@@ -88,7 +88,7 @@ def invert_on(s, ridge, k):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True, reorder=True)
-def add_rows(target, G, rows, weights, k, sign):  # type: ignore[no-untyped-def]
+def add_rows(target, G, rows, weights, k, sign):
     """Add sign·Σ_e weights_e·G[rows_e], over the first k rows, to ``target``."""
     e = 0
     while e + 4 <= k:
@@ -106,7 +106,7 @@ def add_rows(target, G, rows, weights, k, sign):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def recompute(s, ridge, k):  # type: ignore[no-untyped-def]
+def recompute(s, ridge, k):
     """Compute all arrays of the support's k columns anew; returns the support's gain."""
     G, b, support, A, beta, V, c, d, _ = s
     p = b.shape[0]
@@ -125,7 +125,7 @@ def recompute(s, ridge, k):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def remove_member(s, k, a):  # type: ignore[no-untyped-def]
+def remove_member(s, k, a):
     """Remove the member in place a of k, and update all arrays; place a is empty afterwards."""
     A, beta, V, c, d = s.A, s.beta, s.V, s.c, s.d
     p = c.shape[0]
@@ -143,7 +143,7 @@ def remove_member(s, k, a):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def add_member(s, ridge, k, a, column):  # type: ignore[no-untyped-def]
+def add_member(s, ridge, k, a, column):
     """Put a column into the empty place a of k, and update all arrays."""
     G, _, support, A, beta, V, c, d, _ = s
     p = c.shape[0]
@@ -175,7 +175,7 @@ def add_member(s, ridge, k, a, column):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def attained_gain(s, ridge, k):  # type: ignore[no-untyped-def]
+def attained_gain(s, ridge, k):
     """The gain of the support; β is refined where updates have lost its digits.
 
     With the residual r = b_S − (G_S + ridge·I)β of the normal equations, β attains b_Sᵀβ + βᵀr,
@@ -204,7 +204,7 @@ def attained_gain(s, ridge, k):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def best_swap(s, k, allowed, least):  # type: ignore[no-untyped-def]
+def best_swap(s, k, allowed, least):
     """The swap that gains most: the place of the member to remove, and the column to add.
 
     Removing member m and adding column j gains (c_j + V_mj β_m/A_mm)² / (d_j + V_mj²/A_mm) less
@@ -240,7 +240,7 @@ def best_swap(s, k, allowed, least):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def swap_from(s, ridge, k, allowed, most, gain):  # type: ignore[no-untyped-def]
+def swap_from(s, ridge, k, allowed, most, gain):
     """:func:`swap_search` from a support whose arrays are computed and whose gain is given."""
     for _ in range(most):
         place, column = best_swap(s, k, allowed, 1e-10 * abs(gain))
@@ -259,7 +259,7 @@ def swap_from(s, ridge, k, allowed, most, gain):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def swap_search(s, ridge, k, allowed, most):  # type: ignore[no-untyped-def]
+def swap_search(s, ridge, k, allowed, most):
     """Make the best single swap of the support's k columns, over and over; returns the gain.
 
     allowed: (p,), 0 for columns that are never added, 2 for columns that are never removed, else 1.
@@ -271,7 +271,7 @@ def swap_search(s, ridge, k, allowed, most):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def pair_swap(G, b, ridge, support, gain, number, offered, work):  # type: ignore[no-untyped-def]
+def pair_swap(G, b, ridge, support, gain, number, offered, work):
     """Exchange one pair of members for the best other pair, if that raises the support's gain.
 
     number: Which of the k(k − 1)/2 pairs of places leaves, in the order (0, 1), (0, 2), ….

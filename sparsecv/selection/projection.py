@@ -155,8 +155,8 @@ def max_distance_shares(sizes: NDArray[np.intp], n: int) -> Array:
     """The largest share of the average's CV error that a size's distance may be, shape (τ,).
 
     A model of τ coefficients that are estimated from n rows pays about τ/n of its error for the
-    estimation. A projection may lose half as much again; a larger distance could hide effects that
-    n rows show clearly. The share is therefore τ/2n where that is below ``max_distance_share``,
+    estimation. A projection may lose half of that; a larger distance could hide effects that n rows
+    show clearly. The share is therefore τ/2n where that is below ``max_distance_share``,
     which is the case from n = 50 τ rows on.
 
     Examples

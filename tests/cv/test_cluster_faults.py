@@ -34,7 +34,7 @@ distributed = pytest.importorskip("distributed")
 
 GAMMAS = [0.3, 1.0, 3.0]
 K = 30
-P, LONG = 24, 30  # columns: units of some hundredths of a second, and of a tenth
+P, LONG = 24, 26  # columns: every tree of a unit ends, after some hundredths of a second
 
 
 def problem(p: int) -> tuple[RowFolds, list[float], np.ndarray[Any, Any]]:
@@ -245,7 +245,8 @@ def test_two_runs_share_a_folder(expected: CVResult, tmp_path: Path) -> None:
         assert process.returncode == 0
         errors = np.array(out.splitlines()[-1].split()[1:], dtype=np.float64)
         np.testing.assert_allclose(errors, expected.table("cv_error").ravel(), rtol=1e-12)
-    files = list(folder.iterdir())
-    assert len(files) == len(GAMMAS)  # no partial file is left
+    files = list(folder.iterdir())  # a run may leave what the other one has written
+    assert len(GAMMAS) <= len(files) <= 2 * len(GAMMAS)
+    assert not [file for file in files if file.suffix != ".json"]  # no partial file is left
     assert all(json.loads(file.read_text())["hash"] for file in files)
     assert finished(folder, P) == K

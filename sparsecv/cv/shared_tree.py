@@ -18,7 +18,7 @@ from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, Work, worst
 from ..solvers.core.threads import cached
 from ..solvers.relaxation.ellipsoid import Spectrum
-from ..solvers.relaxation.gram import GramForm, wants_gram
+from ..solvers.relaxation.gram import TOLERANCE, GramForm, wants_gram
 from ..solvers.relaxation.perspective import Relaxation, perspective_relaxation
 from ..solvers.supports.rounding import pad_support
 from .batch import Batch
@@ -152,9 +152,16 @@ class SharedTree:
         return worst(statuses)
 
     def _precise(self, t: int, j: int, found: PartialProof) -> bool:
-        """Whether fold j's objectives are precise enough for a proof; see MAX_ROUNDING_SHARE."""
+        """Whether fold j's objectives are precise enough for a proof; see MAX_ROUNDING_SHARE.
+
+        The incumbent's objective, from the rows of the fold, must not exceed the objective that
+        nodes were pruned by. Of a fold that is solved it must not exceed the lower bound either.
+        """
         fresh = float(self.ledger.best_objective[self.g, t, j])
-        known = found.objective * (1.0 + MAX_ROUNDING_SHARE) + found.rounding
+        least = found.objective
+        if found.solved:  # The bound is the least objective, less what is taken off here again.
+            least = min(least, (found.lower_bound + found.rounding) / (1.0 - TOLERANCE))
+        known = least * (1.0 + MAX_ROUNDING_SHARE) + found.rounding
         return fresh <= known and found.rounding <= MAX_ROUNDING_SHARE * fresh
 
     def _bracket_open(
@@ -241,10 +248,13 @@ class SharedTree:
         ledger, g, n = self.ledger, self.g, self.left_out.n
         ledger.searched[g, t, j] |= found.work.n_branched > 0
         ledger.offer(g, t, j, found.support)
+        precise = self._precise(t, j, found)
         if found.solved:
             self.open.pop((t, j), None)
-            if self._precise(t, j, found):
+            if precise:
                 ledger.prove(g, t, j)
+            return
+        if not precise:  # An optimal support may lie below a node that was pruned.
             return
         self.open[t, j] = found
         problem, gram = self.full.replace(tau=int(ledger.taus[t])), self.left_out.form(j)

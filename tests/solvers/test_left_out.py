@@ -210,3 +210,34 @@ def test_agreement_with_single_searches_beyond_enumeration(n: int) -> None:
         assert fold.objective(one.support) == pytest.approx(
             solve(fold, tol=0.0).objective, rel=1e-7
         )
+
+
+@pytest.mark.parametrize("seed", [100121, *range(100200, 100220)])
+def test_what_enumeration_has_passed_over_counts_in_the_bound(seed: int) -> None:
+    """Columns nearly the same: a second fit of a better support may come out worse than it is."""
+    rng = np.random.default_rng(seed)
+    p, n, tau = int(rng.integers(5, 9)), int(rng.integers(8, 14)), int(rng.integers(2, 5))
+    X = rng.normal(size=(n, p)) + 10.0 ** rng.uniform(2, 3.0) * rng.normal(size=(n, 1))
+    q = p // 2
+    X[:, q : 2 * q] = X[:, :q] + rng.normal(size=(n, q)) * 10.0 ** rng.uniform(-4.5, -3)
+    y = X[:, 0] + rng.normal(size=n) * 10.0 ** rng.uniform(-0.5, 0.5)
+    problem = SparseRidgeProblem(X, y, gamma=10.0 ** rng.uniform(-0.5, 1), tau=tau)
+    left_out = LeftOut(GramForm.of(problem), X.copy(), y.copy(), np.arange(n + 1), n)
+    subsets = [list(chosen) for chosen in combinations(range(p), tau)]
+    rows = [np.delete(np.arange(n), j) for j in range(n)]
+    folds = [SparseRidgeProblem(X[m], y[m], gamma=problem.gamma, tau=tau) for m in rows]
+    values = np.array([[fold.objective(subset) for subset in subsets] for fold in folds])
+    worse = np.array([rng.choice(np.argsort(row)[1:3]) for row in values])
+    starts = [subsets[i] for i in worse] + [subsets[int(values.sum(axis=0).argmin())]]
+
+    def objectives(which: Any, support: Any) -> Any:
+        return np.array([folds[int(j)].objective(list(support)) for j in which])
+
+    upper, most = values[np.arange(n), worse], int(rng.integers(1, 8))
+    found = solve_jointly(left_out, problem, np.array(starts), upper, objectives, most_nodes=most)
+    for j, one in enumerate(found):
+        if not one.solved:
+            one = search_alone(left_out, problem, j, one, None, branch=False)
+        if not one.solved:
+            one = search_alone(left_out, problem, j, one, None, branch=True)
+        assert one.lower_bound <= values[j].min() * (1.0 + 1e-7), (j, one.rounding)

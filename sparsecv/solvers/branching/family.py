@@ -154,7 +154,7 @@ def search_alone(
     known = (np.sort(tree.st.support), float(tree.now["upper"][0]), found.rounding)
     nodes_left = tree.take(np.concatenate([tree.kept, tree.waiting]))
     work = Work(tree.n_nodes, 0.0, max(int(tree.now["branched"][0]), int(branch)))
-    return _partial(*known, nodes_left, status, work)
+    return _partial(*known, nodes_left, status, work, float(tree.now["least"][0]))
 
 
 def _partial(
@@ -164,17 +164,20 @@ def _partial(
     nodes: Nodes,
     ended: Status | None,
     work: Work,
+    overlooked: float = np.inf,
 ) -> PartialProof:
     """The proof that the incumbent and the nodes left amount to; pruned nodes hold nothing better.
 
     ended: How the search ended. If the search ended as OPTIMAL with nodes left, these nodes were
         kept and not branched on, and the status is NODE_LIMIT.
+    overlooked: The least objective that enumeration has computed. The support that has it is not
+        the incumbent where a second fit of the support has come out larger.
     """
     leaves, beta, root_lam, bounds, _ = nodes
-    status, least = Status.OPTIMAL, objective
+    status, least = Status.OPTIMAL, min(objective, overlooked)
     if bounds.size:
         status = Status.NODE_LIMIT if ended in (None, Status.OPTIMAL) else ended
-        least = min(objective, float(bounds.min()))
+        least = min(least, float(bounds.min()))
     return PartialProof(
         support.astype(np.intp, copy=False),
         objective,

@@ -53,6 +53,8 @@ def main(arguments: list[str] | None = None) -> int:
     """
     warnings.showwarning = _one_line_warning
     np.seterr(all="ignore")  # Kernels check their results themselves.
+    if sys.stdout is None:  # The caller has closed standard output.
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # A terminal that cannot show γ shows a question mark.

@@ -215,13 +215,14 @@ def make_folds(
         raise InputError(f"at least 2 folds are needed; got {cv}")
     if isinstance(cv, str):
         raise InputError(f"folds must be 'loo', a number K or 'size:M'; got {cv!r}")
-    if hasattr(cv, "split"):
-        made = _from_pairs(cv.split(np.zeros((n, 1)) if X is None else X, y, groups), n)
+    splitter = cv if hasattr(cv, "split") else None
+    if splitter is not None:
+        cv = splitter.split(np.zeros((n, 1)) if X is None else X, y, groups)
+    if isinstance(cv, Iterable):
+        made = _from_pairs(cv, n)
         if groups is not None:
             made = replace(made, groups=_kept_groups(made, groups))
-        return replace(made, kind="time") if isinstance(cv, TimeOrdered) else made
-    if isinstance(cv, Iterable):
-        return _from_pairs(cv, n)
+        return replace(made, kind="time") if isinstance(splitter, TimeOrdered) else made
     raise InputError(
         f"folds must be 'loo', a number K, 'size:M', a splitter or index pairs; got {cv!r}"
     )

@@ -268,12 +268,12 @@ def _inner_errors(
         proved.
     """
     folds = [data.one_fold(train, test) for test in tests]
-    solver = solver_within(data.n_units, limits)
+    solver = solver_for(data.n_units)
     path = support_path(folds[0].training(0), gammas, taus, solver=solver, limits=limits)
     errors = [path.squared_errors(*one.held_out(0)) for one in folds]
     return errors, bool(path.proved.all())
 
 
-def solver_within(p: int, limits: Limits) -> str:
-    """The solver of a fold's models: without a proof beyond 45 columns where there is no limit."""
-    return "heuristic" if p > TREE_ONLY and limits.remaining() is None else "auto"
+def solver_for(p: int) -> str:
+    """The solver of a fold's models: without a proof beyond 45 columns."""
+    return "heuristic" if p > TREE_ONLY else "auto"

@@ -15,7 +15,7 @@ from ..design.folds import Index
 from ..errors import InputError
 from ..solvers.core.limits import Limits
 from ..solvers.paths import support_path
-from .averaging import solver_within
+from .averaging import solver_for
 from .choice import Choice
 from .study import Study
 
@@ -84,7 +84,7 @@ def fold_unit(
     if columns is None and not np.isnan(gamma):
         assert average is not None
         problem = problem.predicting(average)
-        solver = solver_within(data.p, limits)
+        solver = solver_for(data.p)
         path = support_path(problem, [gamma], [tau], solver=solver, limits=limits)
         columns = path.support(0, 0)
     if columns is not None:

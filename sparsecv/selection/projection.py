@@ -29,7 +29,7 @@ from ..design.model import FittedModel, fitted_model
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.paths import support_path
-from .averaging import averaged_coefficients, solver_within
+from .averaging import averaged_coefficients, solver_for
 from .study import Study
 
 
@@ -144,7 +144,7 @@ def project_fold(average: FoldAverages, j: int, limits: Limits) -> tuple[Array, 
         and of the squared error against y; and whether every support is proved.
     """
     data, coef = average.data, average.coefs[j]
-    target, solver = data.training(j).predicting(coef), solver_within(data.n_units, limits)
+    target, solver = data.training(j).predicting(coef), solver_for(data.n_units)
     path = support_path(target, average.gammas, average.sizes, solver=solver, limits=limits)
     rows, targets = data.held_out(j)
     distance = path.squared_errors(rows, rows @ coef)

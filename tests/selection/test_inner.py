@@ -98,12 +98,16 @@ def test_inner_folds_are_in_order_of_time_as_the_outer_folds_are(times: bool, ga
         assert at[train].max() + gap < at[held].min()
 
 
-@pytest.mark.parametrize("cv", [GroupKFold(2), GroupKFold(5), GroupShuffleSplit(3), "pairs", 2])
+@pytest.mark.parametrize(
+    "cv", [GroupKFold(2), GroupKFold(5), GroupShuffleSplit(3), "grouped pairs", "pairs", 2]
+)
 def test_inner_folds_keep_together_what_the_outer_folds_keep_together(cv: Any) -> None:
     """Index pairs do not name groups: what a fold of theirs holds out stays together."""
     rng = np.random.default_rng(1)
     group = rng.permutation(np.repeat(np.arange(12), 5))
     given: Any = cv, group
+    if cv == "grouped pairs":
+        given = list(GroupKFold(2).split(np.zeros((60, 1)), groups=group)), group
     if cv == "pairs":
         outer = [np.flatnonzero(np.isin(group, some)) for some in ([0, 1], [2, 3], [4], [5, 6, 7])]
         every = np.arange(60)

@@ -122,25 +122,30 @@ class UnitSteps:
         """A support of every size, a number of units, by forward steps and then swaps.
 
         starts: Allowed supports that may serve where they have a wanted size.
-        limits: Where they are reached no more swaps are tried.
+        limits: Where they are reached no more swaps are tried, and the units left join in the order
+            of what each of them promised then.
         """
         limits, wanted = limits or Limits(), sorted(set(sizes))
         found: dict[int, Support] = {}
-        inside = self.asked.least.copy()
+        inside, promised = self.asked.least.copy(), None
         while wanted and int(inside.sum()) <= wanted[-1]:
             size = int(inside.sum())
             if size in wanted:
                 options = [self.asked.columns_of(np.flatnonzero(inside))]
                 options += [s for s in starts if self.asked.units(s).size == size]
-                values = [self.problem.objective(s) for s in options]
-                best = options[int(np.argmin(values))]
-                found[size] = self.swapped(best, min(values), limits)
-                better = np.zeros_like(inside)
-                better[self.asked.units(found[size])] = True
-                inside = better
+                found[size] = options[0]
+                if promised is None:
+                    values = [self.problem.objective(s) for s in options]
+                    best = options[int(np.argmin(values))]
+                    found[size] = self.swapped(best, min(values), limits)
+                    better = np.zeros_like(inside)
+                    better[self.asked.units(found[size])] = True
+                    inside = better
             if size == wanted[-1]:
                 break
-            inside[self.best_addition(inside)] = True
+            if promised is None and limits.reached(0) is not None:
+                promised = self.gains(inside)
+            inside[self.best_addition(inside, promised, compared=promised is None)] = True
         return found
 
     def swapped(self, support: Support, value: float, limits: Limits) -> Support:
@@ -179,19 +184,24 @@ class UnitSteps:
         return [(u, rise) for rise, u in sorted(rises)[: SETTINGS.dropped]]
 
     def best_addition(
-        self, inside: NDArray[np.bool_], gains: Array | None = None, barred: int = -1
+        self,
+        inside: NDArray[np.bool_],
+        gains: Array | None = None,
+        barred: int = -1,
+        compared: bool = True,
     ) -> int:
         """The unit that lowers the objective most among those that may join; −1 for none.
 
         gains, shape (m,): Those of :meth:`gains`, which are computed where they are not given.
+        compared: With bounds, whether the units of largest gains are compared by fits.
         """
-        gains = self.gains(inside) if gains is None else gains
+        gains = self.gains(inside) if gains is None else gains.copy()
         gains[inside | self.asked.exclude] = -1.0
         gains[[u for u in self.asked.parents_of if self.asked.lacks_parent(u, inside)]] = -1.0
         if barred >= 0:
             gains[barred] = -1.0
         best = int(np.argmax(gains))
-        if gains[best] < 0.0 or not self.asked.bounded:
+        if gains[best] < 0.0 or not (self.asked.bounded and compared):
             return best if gains[best] >= 0.0 else -1
         values = {}
         for u in np.argsort(-gains, kind="stable")[: SETTINGS.tried].tolist():

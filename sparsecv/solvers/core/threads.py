@@ -99,13 +99,21 @@ def _limit_blas() -> Callable[[], object]:
 
 
 _one_thread_for_all = SharedByThreads(_limit_blas)
+_here = threading.local()  # ``limited`` says whether this thread is inside ``one_blas_thread``.
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Keep the linear algebra library to one thread while any thread is in this context."""
-    with _libraries()[1].limit(limits=1), _one_thread_for_all():
+    if getattr(_here, "limited", False):  # Thousands of small problems enter it once more.
         yield
+        return
+    with _libraries()[1].limit(limits=1), _one_thread_for_all():
+        _here.limited = True
+        try:
+            yield
+        finally:
+            _here.limited = False
 
 
 def on_one_thread(entry: Callable[P, R]) -> Callable[P, R]:
@@ -114,7 +122,8 @@ def on_one_thread(entry: Callable[P, R]) -> Callable[P, R]:
     @wraps(entry)
     def inner(*args: P.args, **kwargs: P.kwargs) -> R:
         problem: Any = args[0] if args else kwargs["problem"]
-        if problem._rows.size > MAX_NUMBERS_ON_ONE_THREAD:
+        large = problem._rows.size > MAX_NUMBERS_ON_ONE_THREAD
+        if large or getattr(_here, "limited", False):
             return entry(*args, **kwargs)
         with one_blas_thread():
             return entry(*args, **kwargs)

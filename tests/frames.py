@@ -4,8 +4,8 @@
 
 This script runs ``sparsecv cv`` on six rows (or on the arguments given) with kernels as plain
 Python functions, so that Python's profiler sees the first kernel being called. It prints the
-functions on the stack at that moment, the outermost first and the kernel last.
-``tests/test_layers.py`` limits the number of functions above the kernel.
+functions on the stack at that moment, the outermost first and the kernel last. At most twelve
+functions may stand above the kernel.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pkgutil
 import re
-import runpy
 import shlex
 from pathlib import Path
 
@@ -26,24 +25,6 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert len(commands) == 2
     assert "sparsecv cv diabetes" in commands[0]
     assert commands[1] in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-
-
-def test_the_set_up_installs_what_the_commands_need() -> None:
-    text = README.read_text(encoding="utf-8")
-    assert "--plot" in text
-    assert 'pip install -q ".[plot]"' in text
-
-
-def test_the_readme_is_one_screen_and_the_rest_stands_elsewhere() -> None:
-    text = README.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 80
-    assert text.count("](docs/cv-diabetes.png)") == 1
-    assert "](docs/index.md)" in text
-    lists = [ROOT / "docs" / f"{name}.md" for name in ("index", "guide", "inside")]
-    index = "".join(page.read_text(encoding="utf-8") for page in lists)
-    for page in PAGES[1:]:
-        if page.parent.name == "docs" and page.stem != "index":
-            assert re.search(rf"^({page.stem}|.* <{page.stem}>)$", index, re.M), page.name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -83,11 +64,6 @@ def test_the_pages_name_every_option() -> None:
     assert lacking == set()
 
 
-def test_the_index_of_the_experiments_has_the_first_sentence_of_every_script() -> None:
-    index = runpy.run_path(str(ROOT / "experiments" / "index.py"))
-    assert index["page"]() == (ROOT / "experiments" / "README.md").read_text(encoding="utf-8")
-
-
 def test_every_name_on_the_page_of_names_exists() -> None:
     module, count = "", 0
     for line in (ROOT / "docs" / "api.rst").read_text(encoding="utf-8").splitlines():
@@ -97,16 +73,3 @@ def test_every_name_on_the_page_of_names_exists() -> None:
             assert pkgutil.resolve_name(f"{module}.{line.strip()}")
             count += 1
     assert count > 60
-
-
-def test_the_gallery_says_what_every_picture_shows() -> None:
-    folder = ROOT / "docs" / "gallery"
-    listed = re.findall(
-        r":doc:`(\w+)`", (folder / "GALLERY_HEADER.rst").read_text(encoding="utf-8")
-    )
-    assert listed == sorted(script.stem for script in folder.glob("plot_*.py"))
-
-
-def test_every_folder_of_experiments_is_in_the_index() -> None:
-    folders = {path.parent.name for path in (ROOT / "experiments").glob("*/*.py")}
-    assert folders == {"paper", "solvers", "selection", "scale"}

@@ -65,7 +65,7 @@ class FixedSupports:
         for j, support in enumerate(supports):
             problem = data.training(j)
             few = 4 * support.size < data.p  # A long table is not factored for few columns.
-            bases.append(problem._rows if few else problem._base)
+            bases.append(problem.rows if few else problem.triangle)
             rest.append(held := _at_bounds(problem, gamma, support))
             if held:
                 supports[j] = np.setdiff1d(support, list(held))

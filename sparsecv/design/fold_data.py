@@ -15,9 +15,9 @@ from ..errors import InputError
 from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.constraints import Constraints
-from ..solvers.core.factored_rows import gram_root, triangle_of_blocks
+from ..solvers.core.factored_rows import MAX_ROWS_PER_COLUMN, gram_root, triangle_of_blocks
 from ..solvers.core.penalty import PenaltyStep
-from ..solvers.core.problem import MAX_ROWS_PER_COLUMN_UNREDUCED, SparseRidgeProblem
+from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.threads import cached
 from ..solvers.relaxation.gram import GramForm
 from ..tables.rows import RowSubset, joined
@@ -382,7 +382,7 @@ class RowFolds(FoldData):
     @property
     def is_large(self) -> bool:
         """Whether rows are copied in parts, so that only the rows as given are in memory."""
-        many = len(self._given) > MAX_ROWS_PER_COLUMN_UNREDUCED * self.p
+        many = len(self._given) > MAX_ROWS_PER_COLUMN * self.p
         return many and self.plain and self._given.nbytes > COPY_BYTES
 
     @cached
@@ -417,7 +417,7 @@ class RowFolds(FoldData):
         return self._reduced(rows, _Origin(self._scale, step=step))
 
     def _reduced(self, rows: Array, origin: _Origin) -> SparseRidgeProblem:
-        """The problem of rows of [X y]; many rows are reduced to the triangle of their QR factors.
+        """The problem of rows of [X y].
 
         origin: What the rows were divided by, and are to be projected by.
         """
@@ -429,9 +429,7 @@ class RowFolds(FoldData):
             rules = replace(self.design, scale=origin.scale).rules
             assert rules is not None
             constraints = rules.constraints
-        made = SparseRidgeProblem.from_rows(rows, constraints=constraints, step=step)
-        long = len(rows) > MAX_ROWS_PER_COLUMN_UNREDUCED * self.p
-        return made.compressed() if long else made
+        return SparseRidgeProblem.from_rows(rows, constraints=constraints, step=step)
 
     def full(self) -> SparseRidgeProblem:
         """The problem of all rows, which are centred where an intercept is fitted."""
@@ -473,7 +471,7 @@ class RowFolds(FoldData):
             return self._held_out[j]
         _, test = self.folds.split(j)
         origin = self._origin(j)
-        if self.is_large and test.size > MAX_ROWS_PER_COLUMN_UNREDUCED * self.p:
+        if self.is_large and test.size > MAX_ROWS_PER_COLUMN * self.p:
             blocks = (rows for rows, _ in self._blocks(test, origin))
             return _split(triangle_of_blocks(blocks)[0])
         rows = self._weighted(self._moved(test, origin), test)

@@ -54,7 +54,7 @@ def criteria(
         s² from.
     """
     # Columns without a penalty are projected out of the rows, as the intercept is.
-    rows, own = problem._short, int(design.protocol.intercept) + design.p - problem.p
+    rows, own = problem.rows, int(design.protocol.intercept) + design.p - problem.p
     scale = design.y_scale**2
     fits = [_least_squares(rows, own_columns(problem, design, one)) for one in supports]
     every, rank = _least_squares(rows, np.arange(problem.p))

@@ -184,11 +184,10 @@ class SparseRidgeLearner:
         weights = None if self.weights is None else self.weights[training]
         design = quiet_design(X, y, self.protocol, weights, self.asked)
         problem = design.problem(X, y, weights)
-        problem = problem.compressed() if y.size > 2 * design.p else problem
         rows, targets = design.apply(self.X, self.y)
         shift: Any = design.y_shift
-        if problem._step is not None:  # what the unpenalised columns predict, for any support
-            own = problem._step.apply(np.column_stack([rows, targets]))
+        if problem.step is not None:  # what the unpenalised columns predict, for any support
+            own = problem.step.apply(np.column_stack([rows, targets]))
             rows, shift = np.ascontiguousarray(own[:, :-1]), shift + targets - own[:, -1]
         gammas, at_gamma = np.unique(a, return_inverse=True)
         asked = problem.constraints

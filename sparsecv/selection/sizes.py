@@ -187,7 +187,7 @@ def forward_steps(problem: SparseRidgeProblem, design: Design, sizes: SizeModels
         forward selection takes, its "objective", the "best" objective known, "excess", which is
         objective / best − 1, the columns it "missed", and whether the best is "proved".
     """
-    rows, p = problem._short, problem.p
+    rows, p = problem.rows, problem.p
     most, orders = int(sizes.tau.max()), dict[float, dict[int, NDArray[np.intp]]]()
     columns, missed, values = [], [], []
     for tau, gamma, model in zip(sizes.tau, sizes.gamma, sizes.models, strict=True):

@@ -144,7 +144,7 @@ class _Answers:
     def by_tree(self, solver: str) -> None:
         """Up to 45 columns: one set of arrays for the trees of all γ."""
         problem, active = self.problem, active_columns(self.problem)
-        p, (columns, triangular) = active.size, problem._data.columns
+        p, (columns, triangular) = active.size, problem.data.columns
         if p < problem.p:
             columns, triangular = columns[np.append(active, problem.p)], False
         at_size = np.minimum(self.sizes, p)

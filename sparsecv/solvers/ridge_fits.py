@@ -139,7 +139,7 @@ def fit_supports(
             alone(g)
         return coef, objective
     if problem.p <= TREE_ONLY:
-        columns, triangular = problem._data.columns
+        columns, triangular = problem.data.columns
         inside = supports
     else:  # Each γ has few of the columns; those that share all of them share a factor.
         same = [0, *(np.flatnonzero((supports[1:] != supports[:-1]).any(axis=(1, 2))) + 1)]
@@ -151,7 +151,7 @@ def fit_supports(
     most, rows = supports.shape[2], columns.shape[1]
     R, work = np.empty((most + 1, most + 1)), np.empty((most + 1, rows))
     surely = fits.LEAST_SINGULAR_VALUE_OF_QUICK_FITS
-    without_ridge = max(surely, most * problem._data.dependent_share)
+    without_ridge = max(surely, most * problem.data.dependent_share)
     room = (R, work, np.empty((3, max(most, 1)), dtype=np.int64))
     for g, gamma in enumerate(gammas):
         found = coef[g], objective[g], room
@@ -173,7 +173,7 @@ def _few_columns(
     used = np.flatnonzero(holds[:-1])
     place = np.full(holds.size, -1, dtype=np.int64)
     place[used] = np.arange(used.size)
-    base = problem._short[:, np.append(used, problem.p)]
+    base = problem.rows[:, np.append(used, problem.p)]
     if base.shape[0] > 2 * base.shape[1]:  # Many fits on few columns pay for one factorisation.
         base = np.asarray(np.linalg.qr(base, mode="r"))
     return np.ascontiguousarray(base.T), not np.tril(base, -1).any(), place[supports]

@@ -28,7 +28,7 @@ def fold_problem(
     rng = np.random.default_rng(seed)
     whole = ugly_problem(seed, 7)
     gamma = 10.0 ** rng.uniform(-4, 4)
-    X, y = whole._rows[:, : whole.p], whole._rows[:, whole.p]
+    X, y = whole.rows[:, : whole.p], whole.rows[:, whole.p]
     X, y = np.vstack([X, rng.normal(size=(2, whole.p))]), np.append(y, rng.normal(size=2))
     m = 1 if rng.random() < 0.5 else int(rng.integers(1, y.size))
     out = rng.permutation(y.size)[:m]

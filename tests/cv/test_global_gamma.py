@@ -49,7 +49,7 @@ def enumerated(data: FoldData, size: int) -> Callable[[Array], Array]:
     supports = np.array(list(combinations(range(data.p), size)))
     parts = []
     for j in range(data.folds.k):
-        rows, (H, targets) = data.training(j)._base, data.held_out(j)
+        rows, (H, targets) = data.training(j).triangle, data.held_out(j)
         X, y = rows[:, supports].transpose(1, 0, 2), rows[:, -1]
         U, s, V = np.linalg.svd(X, full_matrices=False)
         along = np.einsum("irk,r->ik", U, y)
@@ -190,7 +190,7 @@ def exact_error(data: RowFolds, gamma: float, size: int) -> Fraction:
     """h in rational numbers: no digit is lost, however small the errors are."""
     total, half = Fraction(0), Fraction(gamma) / 2
     for j in range(data.folds.k):
-        rows, (H, targets) = data.training(j)._rows, data.held_out(j)
+        rows, (H, targets) = data.training(j).rows, data.held_out(j)
         table = [[Fraction(v) for v in row] for row in rows.tolist()]
         held = [[Fraction(v) for v in [*row, t]] for row, t in zip(H, targets, strict=True)]
         fits = []

@@ -24,7 +24,7 @@ from sparsecv.tables.synthetic import make_synthetic
 def small_folds(seed: int) -> tuple[RowFolds, float]:
     rng = np.random.default_rng(seed)
     problem = ugly_problem(seed, 6)
-    X, y = problem._rows[:, : problem.p], problem._rows[:, problem.p]
+    X, y = problem.rows[:, : problem.p], problem.rows[:, problem.p]
     X, y = np.vstack([X, rng.normal(size=(4, problem.p))]), np.append(y, rng.normal(size=4))
     X = X / np.maximum(np.abs(X).max(axis=0), 1e-9)  # scaled as the design would
     if rng.random() < 0.3:

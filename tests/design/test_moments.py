@@ -344,7 +344,7 @@ def test_equal_columns_are_equal_in_every_bit(protocol: Protocol) -> None:
         scatter = moments._moments.total().scatter
         np.testing.assert_array_equal(scatter[a], scatter[b])
         for problem in (moments.full(), moments.training(1)):
-            np.testing.assert_array_equal(problem._base[:, a], problem._base[:, b])
+            np.testing.assert_array_equal(problem.triangle[:, a], problem.triangle[:, b])
 
 
 @pytest.mark.parametrize("seed", [20, 22])

@@ -17,7 +17,7 @@ LOW, HIGH = 1e-4, 1e4
 
 def objectives(problem: SparseRidgeProblem, size: int, gammas: Array) -> tuple[Array, Array]:
     """Every support of a size, and their objectives at every γ, shape (γ, supports)."""
-    X, y = problem._base[:, :-1], problem._base[:, -1]
+    X, y = problem.triangle[:, :-1], problem.triangle[:, -1]
     supports = np.array(list(combinations(range(problem.p), size)))
     U, s, _ = np.linalg.svd(X[:, supports].transpose(1, 0, 2), full_matrices=False)
     along = np.einsum("irk,r->ik", U, y)

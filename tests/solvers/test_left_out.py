@@ -33,7 +33,7 @@ def folds_of(
     """A problem, its rows left out one or a few at a time, and the problems without them."""
     rng = np.random.default_rng(seed)
     problem = ugly_problem(seed, most_columns)
-    X, y = problem._rows[:, : problem.p], problem._rows[:, problem.p]
+    X, y = problem.rows[:, : problem.p], problem.rows[:, problem.p]
     n = y.size + 3
     X, y = np.vstack([X, rng.normal(size=(3, problem.p))]), np.append(y, rng.normal(size=3))
     gamma = 10.0 ** rng.uniform(-3, 4)

@@ -130,7 +130,7 @@ def test_under_constraints_they_are_those_of_enumeration(kinds: tuple[str, ...])
                 values.setdefault(size, []).append(value(X, y, gamma, rules.factors, beta))
         sizes = sorted(values)
         problem = SparseRidgeProblem(X, y, gamma=gamma, tau=sizes[0], **rules.keywords)
-        if not problem._rows[:, : problem.p].any(axis=0).all():
+        if not problem.rows[:, : problem.p].any(axis=0).all():
             continue  # A column that is projected out to 0 enters no plain tree.
         for size, found in zip(sizes, n_best_subsets(problem, sizes, n), strict=True):
             truth, supports = np.sort(values[size])[:n], {tuple(s) for s in found.supports}

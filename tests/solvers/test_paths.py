@@ -22,7 +22,7 @@ def check(problem: SparseRidgeProblem, gammas: list[float], sizes: list[int]) ->
     wanted = sorted(set(sizes))
     assert path.supports.shape == (len(gammas), len(wanted), wanted[-1])
     for g, gamma in enumerate(gammas):
-        X = problem._rows[:, : problem.p]
+        X = problem.rows[:, : problem.p]
         assert not keeps_digits(Data(X, X[:, 0], gamma)) or path.proved[g].all()
         at_gamma = problem.replace(gamma=gamma)
         for t, size in enumerate(wanted):
@@ -75,7 +75,7 @@ def test_ties_go_to_the_first_support() -> None:
 
 def test_a_larger_problem_agrees_with_the_tree() -> None:
     X, y, _ = plain(3, 80, 24, noise=3.0)
-    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1).compressed()
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
     gammas, sizes = np.geomspace(1e-3, 1e4, 8), np.arange(1, 25)
     path = support_path(problem, gammas, sizes)
     for g, gamma in enumerate(gammas):

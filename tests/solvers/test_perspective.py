@@ -48,7 +48,7 @@ def test_bound_below_value_and_below_the_optimum(seed: int, extract: bool, part:
     if not extract:
         epsilon = part * problem.gamma
         used = found.beta != 0.0
-        residual = problem._base[:, -1] - problem._base[:, :-1] @ found.beta
+        residual = problem.triangle[:, -1] - problem.triangle[:, :-1] @ found.beta
         value = residual @ residual + epsilon / 2 * found.beta @ found.beta
         value += (problem.gamma - epsilon) / 2 * np.sum(found.beta[used] ** 2 / found.z[used])
         assert value == pytest.approx(found.value, rel=1e-6, abs=1e-9 * problem.yy)

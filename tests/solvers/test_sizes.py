@@ -95,7 +95,7 @@ def test_time_that_easy_sizes_leave_goes_to_the_others() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1000, 80)) + rng.standard_normal((1000, 1))
     y = X[:, ::8].sum(axis=1) + 20.0 * rng.standard_normal(1000)
-    problem = SparseRidgeProblem(X - X.mean(axis=0), y - y.mean(), gamma=1.0, tau=1).compressed()
+    problem = SparseRidgeProblem(X - X.mean(axis=0), y - y.mean(), gamma=1.0, tau=1)
     solve_sizes(problem, sizes=[1, 2], limits=Limits(time_limit=0.5))  # compiles
     seconds = 8.0
     found = solve_sizes(problem, sizes=np.arange(1, 31), limits=Limits(time_limit=seconds))

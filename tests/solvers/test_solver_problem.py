@@ -140,17 +140,16 @@ def test_from_gram_keeps_small_columns_beside_large_ones() -> None:
 
 def test_replace_shares_the_data_and_leaves_the_original_alone() -> None:
     problem = problem_of(plain(4, 10, 5), tau=2)
-    factor = problem.factor()
     other = problem.replace(tau=4)
     assert (other.tau, other.gamma, other.n, other.p) == (4, 1.0, 10, 5)
-    assert other._base is problem._base
-    assert other.factor() is factor
+    assert other.triangle is problem.triangle
+    np.testing.assert_array_equal(other.factor(), problem.factor())
     heavier = problem.replace(gamma=7.0)
     assert (heavier.tau, heavier.gamma) == (2, 7.0)
-    assert heavier._base is problem._base
+    assert heavier.triangle is problem.triangle
     fresh = problem_of(Data(*plain(4, 10, 5)[:2], 7.0))
     assert heavier.objective([0]) == pytest.approx(fresh.objective([0]), rel=1e-13)
-    assert not np.allclose(heavier.factor(), factor)
+    assert not np.allclose(heavier.factor(), problem.factor())
     assert (problem.tau, problem.gamma) == (2, 1.0)
     assert problem.replace().objective([1, 2]) == problem.objective([1, 2])
 
@@ -265,16 +264,16 @@ def test_repr_names_the_parameters() -> None:
     assert repr(problem_of(plain(0, 5, 3), tau=1)) == "SparseRidgeProblem(p=3, gamma=1, tau=1)"
 
 
-def test_a_long_table_is_reduced_once_and_gives_the_same_fits() -> None:
-    data = plain(4, 60, 5)
-    long, short = problem_of(data), problem_of(data).compressed()
-    assert long._rows.shape == (60, 6)
-    assert short._rows.shape == (6, 6)
-    np.testing.assert_allclose(long.G, short.G, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(long.b, short.b, rtol=1e-12, atol=1e-12)
-    assert long.yy == pytest.approx(short.yy, rel=1e-13)
+def test_a_long_table_is_held_as_its_triangle() -> None:
+    X, y, gamma = data = plain(4, 60, 5)
+    long = problem_of(data)
+    assert (long.n, long.rows.shape) == (60, (6, 6))
+    np.testing.assert_allclose(long.G, X.T @ X, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(long.b, X.T @ y, rtol=1e-12, atol=1e-12)
+    assert long.yy == pytest.approx(float(y @ y), rel=1e-13)
     for support in ([], [3], [0, 4], [0, 1, 2, 3, 4]):
-        assert long.objective(support) == pytest.approx(short.objective(support), rel=1e-12)
-    assert long.replace(gamma=2.0)._data is long._data
-    wide = problem_of(plain(4, 3, 8))
-    assert wide.compressed()._rows.shape == (3, 9)
+        columns = X[:, support]
+        direct = value(columns, y, gamma, ridge(columns, y, gamma))
+        assert long.objective(support) == pytest.approx(direct, rel=1e-12)
+    assert long.replace(gamma=2.0).data is long.data
+    assert problem_of(plain(4, 3, 8)).rows.shape == (3, 9)

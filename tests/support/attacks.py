@@ -71,7 +71,7 @@ def worse(
 
 def attained(problem: SparseRidgeProblem, supports: list[list[int]]) -> Fraction:
     """The least exact objective of some supports."""
-    joint = exact_moments(problem._rows[:, : problem.p], problem._rows[:, problem.p])
+    joint = exact_moments(problem.rows[:, : problem.p], problem.rows[:, problem.p])
     return min(exact_objective(joint, problem.given_gamma, S) for S in supports)
 
 
@@ -108,7 +108,7 @@ def family_attack(name: str, grid: bool = False) -> Attack:
             noise = NOISES[number % len(NOISES)]
             gamma = SHARES[number // len(NOISES) % len(SHARES)]
         problem = FAMILIES[name](rng, noise, gamma)
-        rows, y = problem._rows[:, :P], problem._rows[:, P]
+        rows, y = problem.rows[:, :P], problem.rows[:, P]
         fresh = SparseRidgeProblem(rows, y, gamma=problem.gamma, tau=problem.tau)
         found = solve(fresh, tol=0.0 if rng.random() < 0.5 else 1e-6, node_limit=3000)
         few = [list(S) for S in itertools.combinations(range(4), problem.tau)]

@@ -153,7 +153,7 @@ def test_folds_fill_from_their_training_rows_alone(
             scale=data._scale[:-1], missing=how,
         )  # fmt: skip
         np.testing.assert_array_equal(
-            again.training(j)._rows, data.training(j)._rows
+            again.training(j).rows, data.training(j).rows
         )  # The training problem is a function of the training rows.
 
 

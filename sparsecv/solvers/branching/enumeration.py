@@ -58,7 +58,7 @@ class _Enumerator:
     def __init__(self, problem: SparseRidgeProblem, most: int, limits: Limits) -> None:
         self.problem, self.limits = problem, limits
         self.active = active_columns(problem)
-        R = problem._augmented_triangle(self.active, problem.given_gamma)
+        R = problem.factor(self.active, problem.given_gamma)
         lengths = np.linalg.norm(R[:, :-1], axis=0)
         lengths[lengths == 0.0] = 1.0
         self.columns, self.y = R[:, :-1] / lengths, np.ascontiguousarray(R[:, -1])

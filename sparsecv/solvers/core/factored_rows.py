@@ -19,6 +19,9 @@ from .independence import (
 from .threads import cached
 
 Array = NDArray[np.float64]
+# A table of [X y] with more rows per column of X than this is held as the triangle of its QR
+# factorisation; for shorter tables the triangle costs more than it saves (measured).
+MAX_ROWS_PER_COLUMN = 4
 # Searches replace γ if √(γ/2) is below this share of the longest column's length: QR factorisation
 # loses 1e-15 of the length, so that three digits of the share are left.
 ZERO_SHARE = 1e-12
@@ -29,9 +32,9 @@ ZERO_SHARE_OF_DEPENDENT = 3e-7
 
 
 class Rows:
-    """The rows of [X y], or after :meth:`SparseRidgeProblem.compressed` a triangular factor.
+    """The rows of [X y], or of a long table a triangular factor.
 
-    rows, shape (m, p + 1).
+    rows, shape (m, p + 1): Of more than ``MAX_ROWS_PER_COLUMN`` p rows the triangle is held.
     given: For a problem made from Gram matrices, with columns scaled to length 1: the largest error
         of rootᵀroot, root the matrix root taken; a lower bound on the least eigenvalue; and the
         squared lengths of the columns.
@@ -47,7 +50,8 @@ class Rows:
     """
 
     def __init__(self, rows: Array, given: tuple[float, float, Array] | None = None) -> None:
-        self.rows, self.given = rows, given
+        long = rows.shape[0] > max(MAX_ROWS_PER_COLUMN * (rows.shape[1] - 1), rows.shape[1])
+        self.rows, self.given = triangle_of(rows) if long else rows, given
         self.before: Array | None = None
         self.zero_share = ZERO_SHARE
         # The same columns with another response, whose decompositions of X serve here too.

@@ -26,13 +26,6 @@ from .subset_fit import SubsetFit, augmented_triangle, fit_within, ridge_fit
 Array = NDArray[np.float64]
 
 
-# A table of [X y] with more rows per column of X than this is reduced to the triangle of its QR
-# factorisation before Gram matrices are formed; for shorter tables the triangle costs more than it
-# saves (measured). Only :attr:`SparseRidgeProblem._short` and ``design.fold_data`` obey it; other
-# methods take the triangle, or the rows, at any length.
-MAX_ROWS_PER_COLUMN_UNREDUCED = 4
-
-
 class SparseRidgeProblem:
     """Ridge-regularised best-subset regression at fixed (γ, τ); no intercept.
 
@@ -126,18 +119,18 @@ class SparseRidgeProblem:
             include, exclude, column_groups, heredity, positive, bounds, penalty_factors
         )
         rows, constraints = np.column_stack([X, y]), Constraints.none(X.shape[1])
-        self._step: PenaltyStep | None = None
+        self.step: PenaltyStep | None = None
         if rules.asked:
             named = [str(name) for name in names] if names is not None else None
             found = rules.resolve(X.shape[1], named)
             constraints, factors = found.constraints, found.factors
             if (factors != 1.0).any():
                 low, high = constraints.lower, constraints.upper
-                self._step = PenaltyStep.of(rows, factors)._replace(low=low, high=high)
-                rows, constraints = self._step.apply(rows), constraints.scaled(self._step.roots)
-        self._data = Rows(rows)
-        if self._step is not None and self._step.free.size:
-            self._data.before = self._step.lengths
+                self.step = PenaltyStep.of(rows, factors)._replace(low=low, high=high)
+                rows, constraints = self.step.apply(rows), constraints.scaled(self.step.roots)
+        self.data = Rows(rows)
+        if self.step is not None and self.step.free.size:
+            self.data.before = self.step.lengths
         self._init(rows.shape[1] - 1, gamma, tau, constraints)
         self.n: int | None = X.shape[0]
 
@@ -169,7 +162,7 @@ class SparseRidgeProblem:
         SparseRidgeProblem
         """
         self = cls.__new__(cls)
-        self._data, self._step = Rows(rows), step
+        self.data, self.step = Rows(rows), step
         least = 1 if constraints is None else max(1, constraints.min_size)
         self._init(rows.shape[1] - 1, gamma, least if tau is None else tau, constraints)
         self.n = rows.shape[0]
@@ -190,7 +183,7 @@ class SparseRidgeProblem:
         """
         factor, n, factored = triangle_of_blocks(blocks)
         self = cls.from_rows(factor)
-        self.n, self._data.lost = n, 2.0 * factored * EPS  # A column is moved by every factoring.
+        self.n, self.data.lost = n, 2.0 * factored * EPS  # A column is moved by every factoring.
         return self
 
     @classmethod
@@ -244,27 +237,26 @@ class SparseRidgeProblem:
             root, joint = np.vstack([row, root]), np.vstack([row, joint])
         first: dict[bytes, int] = {}  # Eigenvectors and QR do not keep equal columns equal.
         same = [first.setdefault(column.tobytes(), j) for j, column in enumerate(joint.T)]
-        self._data = Rows(triangle_of(root[:, same])[:, same], given)
+        self.data = Rows(triangle_of(root[:, same])[:, same], given)
         self._init(p, gamma, tau, constraints)
         self.n = None
         return self
 
     # What the penalty factors have made of the columns; None where all are 1.
-    _step: PenaltyStep | None = None
+    step: PenaltyStep | None = None
 
     def _init(self, p: int, gamma: float, tau: int, constraints: Constraints | None = None) -> None:
         self.p = p
         self.constraints = Constraints.none(p) if constraints is None else constraints
         self.given_gamma = _checked_gamma(gamma)
-        self.gamma = max(self.given_gamma, 2.0 * (self._data.zero_share * self._data.longest) ** 2)
+        self.gamma = max(self.given_gamma, 2.0 * (self.data.zero_share * self.data.longest) ** 2)
         self.tau = _checked_tau(tau, p)
         if not self.constraints.plain:
             self.constraints.checked_size(self.tau)
-        self._factor: Array | None = None
         self._last_fit: tuple[bytes, SubsetFit] | None = None
 
     def replace(self, *, gamma: float | None = None, tau: int | None = None) -> SparseRidgeProblem:
-        """Return the same data at another γ or τ; the factorisation of the data is shared.
+        """Return the same data at another γ or τ, which are shared.
 
         Parameters
         ----------
@@ -276,16 +268,14 @@ class SparseRidgeProblem:
         SparseRidgeProblem
         """
         other: SparseRidgeProblem = self.__class__.__new__(self.__class__)
-        other._data = self._data
+        other.data = self.data
         other._init(
             self.p,
             self.given_gamma if gamma is None else gamma,
             self.tau if tau is None else tau,
             self.constraints,
         )
-        other.n, other._step = self.n, self._step
-        if other.gamma == self.gamma:
-            other._factor = self._factor
+        other.n, other.step = self.n, self.step
         return other
 
     def unconstrained(self) -> SparseRidgeProblem:
@@ -312,7 +302,7 @@ class SparseRidgeProblem:
         -------
         SparseRidgeProblem
         """
-        if self.gamma >= 2.0 * (ZERO_SHARE_OF_DEPENDENT * self._data.longest) ** 2:
+        if self.gamma >= 2.0 * (ZERO_SHARE_OF_DEPENDENT * self.data.longest) ** 2:
             return self
         lengths = np.sqrt(self.squared_lengths)
         lengths[lengths == 0.0] = lengths.max() or 1.0
@@ -320,15 +310,15 @@ class SparseRidgeProblem:
             lengths[:] = 1.0
         elif self.given_gamma > 0.0:
             return self
-        found = self._data.at_unit_length
+        found = self.data.at_unit_length
         if found is None or (found[0] != lengths).any():
-            found = self._data.at_unit_length = lengths, self._data.scaled(lengths)
-        if found[1] is self._data:
+            found = self.data.at_unit_length = lengths, self.data.scaled(lengths)
+        if found[1] is self.data:
             return self
         other = self.replace()
-        other._data = found[1]
+        other.data = found[1]
         other._init(self.p, self.given_gamma, self.tau, self.constraints.scaled(lengths))
-        other._step = None
+        other.step = None
         return other
 
     def predicting(self, coef: ArrayLike) -> SparseRidgeProblem:
@@ -342,9 +332,9 @@ class SparseRidgeProblem:
         -------
         SparseRidgeProblem
         """
-        X = self._rows[:, : self.p]
+        X = self.rows[:, : self.p]
         rows = np.column_stack([X, X @ np.asarray(coef)])
-        same: dict[str, Any] = {"constraints": self.constraints, "step": self._step}
+        same: dict[str, Any] = {"constraints": self.constraints, "step": self.step}
         return SparseRidgeProblem.from_rows(rows, gamma=self.gamma, tau=self.tau, **same)
 
     def given(self, support: NDArray[np.intp], coef: Array) -> tuple[NDArray[np.intp], Array]:
@@ -362,7 +352,7 @@ class SparseRidgeProblem:
         tuple of array
             The support, and the coefficients of all columns that were given.
         """
-        step = self._step
+        step = self.step
         return (support, coef) if step is None else (step.support(support), step.coefficients(coef))
 
     def own(self, support: ArrayLike) -> NDArray[np.intp]:
@@ -376,9 +366,9 @@ class SparseRidgeProblem:
         -------
         ndarray of int
         """
-        if self._step is None:
+        if self.step is None:
             return checked_support(self.p, support)
-        return self._step.own(checked_support(self._step.p, support))
+        return self.step.own(checked_support(self.step.p, support))
 
     def refuse_constraints(self, what: str) -> None:
         """Refuse a problem with constraints for a function that serves none.
@@ -400,37 +390,20 @@ class SparseRidgeProblem:
                 f"{what} serves no constraints on columns ({asked}): go without{alone}"
             )
 
-    def compressed(self) -> SparseRidgeProblem:
-        """Reduce the data to at most p + 1 rows, which makes many solves faster.
-
-        Returns
-        -------
-        SparseRidgeProblem
-            This problem itself.
-        """
-        self._data.rows = self._data.triangle
-        return self
+    @property
+    def rows(self) -> Array:
+        """The rows of [X y], or of a long table a triangular factor; shape (m, p + 1)."""
+        return self.data.rows
 
     @property
-    def _base(self) -> Array:
+    def triangle(self) -> Array:
         """A factor of [X y] with at most p + 1 rows."""
-        return self._data.triangle
-
-    @property
-    def _rows(self) -> Array:
-        """The rows of [X y], or a factor of [X y] where the data were compressed."""
-        return self._data.rows
-
-    @property
-    def _short(self) -> Array:
-        """The rows of [X y], or for a long table its triangular factor, to form Gram matrices."""
-        few = self._rows.shape[0] <= MAX_ROWS_PER_COLUMN_UNREDUCED * self.p
-        return self._rows if few else self._base
+        return self.data.triangle
 
     @property
     def distortion(self) -> float:
         """Largest error of a product of two columns, relative to the product of their lengths."""
-        return self._data.lost
+        return self.data.lost
 
     def data_loss(self, upper: float, size: int | None = None, given_gamma: bool = False) -> float:
         """By how much the optimum of the given problem may lie below the optimum that is searched.
@@ -458,9 +431,9 @@ class SparseRidgeProblem:
         added = self._projection_loss(upper)
         if not given_gamma:
             added += self.zero_loss(upper)
-        if self._data.given is None or not upper < math.inf:
+        if self.data.given is None or not upper < math.inf:
             return added
-        off, least, squares = self._data.given
+        off, least, squares = self.data.given
         k = self.tau if size is None else size
         if self.constraints.grouped:  # A size counts groups, of any number of columns.
             k = self.p
@@ -487,11 +460,7 @@ class SparseRidgeProblem:
         -------
         ndarray, shape (m,)
         """
-        if (
-            self._data.given is None
-            and self._data.before is None
-            and self.gamma == self.given_gamma
-        ):
+        if self.data.given is None and self.data.before is None and self.gamma == self.given_gamma:
             return np.zeros(len(uppers))
         pairs = zip(uppers.tolist(), sizes, strict=True)
         return np.array([self.data_loss(upper, int(size), given_gamma) for upper, size in pairs])
@@ -502,7 +471,7 @@ class SparseRidgeProblem:
         Fits with bounds on their coefficients explain at most ‖Xβ‖ ≤ 2|y|, others at most |y|.
         Dependent columns may be left out of a fit only where coefficients have no bounds.
         """
-        found, length = self._data.independence, math.sqrt(self.yy)
+        found, length = self.data.independence, math.sqrt(self.yy)
         if self.constraints.bounded:
             found, length = found._replace(least=found.least * found.full), 2.0 * length
         return length / found.least if found.least > 0.0 else math.inf
@@ -528,8 +497,8 @@ class SparseRidgeProblem:
         lengths, reach = self.squared_lengths, self._reach()
         if reach == math.inf or not upper < math.inf:
             return math.inf
-        shortest = float(lengths[lengths > 0.0].min(initial=self._data.longest**2))
-        off = self._data.independence.moved * reach
+        shortest = float(lengths[lengths > 0.0].min(initial=self.data.longest**2))
+        off = self.data.independence.moved * reach
         added = 0.5 * (self.gamma - self.given_gamma) * reach * reach / shortest
         return 1.01 * (added + 2.0 * math.sqrt(upper) * off + off * off)
 
@@ -540,14 +509,14 @@ class SparseRidgeProblem:
         residual is off by δ = 64 EPS (ℓ_y + Σ ℓ_i|β_i|) and the objective f by 2√f δ + δ². The sum
         is bounded by (γ/2)|β|² ≤ f, and by ‖Xβ‖ ≤ 2|y| with the least singular value of X.
         """
-        before = self._data.before
+        before = self.data.before
         if before is None or not upper < math.inf:
             return 0.0
         lengths, spread = np.sqrt(self.squared_lengths), math.inf
         left = lengths > 0.0
         if not left.any():
             spread = 0.0
-        elif self._data.independence.least > 0.0:
+        elif self.data.independence.least > 0.0:
             ratio = float(np.linalg.norm(before[: self.p][left] / lengths[left]))
             spread = ratio * self._reach()
         if self.given_gamma > 0.0:
@@ -561,44 +530,50 @@ class SparseRidgeProblem:
     @property
     def G(self) -> Array:
         """XᵀX, shape (p, p)."""
-        head = self._rows[:, : self.p]
+        head = self.rows[:, : self.p]
         return np.asarray(head.T @ head)
 
     @property
     def b(self) -> Array:
         """Xᵀy, shape (p,)."""
-        return np.asarray(self._rows[:, : self.p].T @ self._rows[:, self.p])
+        return np.asarray(self.rows[:, : self.p].T @ self.rows[:, self.p])
 
     @property
     def squared_lengths(self) -> Array:
         """Squared lengths of the columns of X, shape (p,)."""
-        return self._data.squares
+        return self.data.squares
 
     @property
     def yy(self) -> float:
         """Squared length of y."""
-        return float(self._rows[:, self.p] @ self._rows[:, self.p])
+        return float(self.rows[:, self.p] @ self.rows[:, self.p])
 
     @property
     def pivots(self) -> tuple[Array, Array]:
         """Squared lengths (p,) of the columns, before and after projecting out earlier columns."""
-        return self._data.pivots
+        return self.data.pivots
 
     @property
     def rank_bound(self) -> int:
         """An upper bound on the rank of X: the number of rows, where it is known, and at most p."""
-        return int(min(self._rows.shape[0] if self.n is None else self.n, self.p))
+        return int(min(self.rows.shape[0] if self.n is None else self.n, self.p))
 
-    def factor(self) -> Array:
-        """Upper triangular R, (p+1, p+1), with RᵀR = [[XᵀX + γ/2 I, Xᵀy], [yᵀX, yᵀy]].
+    def factor(self, columns: ArrayLike | None = None, gamma: float | None = None) -> Array:
+        """Upper triangular R with RᵀR = [[XᵀX + γ/2 I, Xᵀy], [yᵀX, yᵀy]] on some columns of X.
+
+        Parameters
+        ----------
+        columns : array of int, shape (s,), optional
+            By default all p columns, in their order.
+        gamma : float, optional
+            By default the γ that searches work with.
 
         Returns
         -------
-        ndarray, shape (p + 1, p + 1)
+        ndarray, shape (s + 1, s + 1)
         """
-        if self._factor is None:
-            self._factor = self._augmented_triangle(np.arange(self.p))
-        return self._factor
+        chosen = np.arange(self.p) if columns is None else np.asarray(columns, dtype=np.intp)
+        return augmented_triangle(self.data, chosen, (self.gamma if gamma is None else gamma) / 2.0)
 
     def fit(self, support: ArrayLike) -> SubsetFit:
         """Ridge fit on ``support``; ``coef`` has the order of ``support``.
@@ -624,10 +599,10 @@ class SparseRidgeProblem:
         if known is not None and known[0] == key:
             return known[1]
         ridge, asked = self.given_gamma / 2.0, self.constraints
-        fit = ridge_fit(self._data, columns, ridge)
+        fit = ridge_fit(self.data, columns, ridge)
         if asked.bounded:
             bounds = asked.lower[columns], asked.upper[columns]
-            fit = fit_within(self._data, columns, ridge, fit, bounds)
+            fit = fit_within(self.data, columns, ridge, fit, bounds)
         self._last_fit = (key, fit)
         return fit
 
@@ -643,11 +618,6 @@ class SparseRidgeProblem:
         float
         """
         return self.fit(support).objective
-
-    def _augmented_triangle(self, columns: NDArray[np.intp], gamma: float | None = None) -> Array:
-        """:func:`augmented_triangle` of some columns, at ``self.gamma`` by default."""
-        ridge = (self.gamma if gamma is None else gamma) / 2.0
-        return augmented_triangle(self._data, columns, ridge)
 
     def __repr__(self) -> str:
         return f"SparseRidgeProblem(p={self.p}, gamma={self.gamma:g}, tau={self.tau})"
@@ -676,8 +646,8 @@ def response_problems(
             own[p, p] = np.linalg.norm(whole.triangle[p:, t])
         own = np.ascontiguousarray(own)
         problem = SparseRidgeProblem.from_rows(own, constraints=constraints)
-        problem.n, problem._data.lost = n, max(whole.lost, problem._data.lost)
-        problem._data.other = problems[0]._data if problems else None
+        problem.n, problem.data.lost = n, max(whole.lost, problem.data.lost)
+        problem.data.other = problems[0].data if problems else None
         problems.append(problem)
     return problems
 

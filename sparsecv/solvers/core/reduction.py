@@ -56,7 +56,7 @@ def reduced(problem: SparseRidgeProblem) -> Reduced | None:
     kept = np.flatnonzero(~(asked.include | asked.exclude)[asked.unit])
     if kept.size == 0 or problem.tau <= included.size:
         return None
-    rows, k = problem._base, included.size
+    rows, k = problem.triangle, included.size
     table = np.vstack([rows, np.zeros((k, problem.p + 1))])
     table[rows.shape[0] + np.arange(k), included] = np.sqrt(problem.given_gamma / 2.0)
     lengths = np.linalg.norm(table, axis=0)
@@ -74,13 +74,13 @@ def reduced(problem: SparseRidgeProblem) -> Reduced | None:
         np.ascontiguousarray(left), gamma=problem.given_gamma, tau=problem.tau - k
     )
     inner.n = None if problem.n is None else problem.n + k
-    inner._data.lost = max(inner._data.lost, problem._data.lost)
+    inner.data.lost = max(inner.data.lost, problem.data.lost)
     before = lengths.copy()
-    if problem._data.before is not None:  # Unpenalised columns were projected out already.
-        before = np.maximum(before, problem._data.before)
+    if problem.data.before is not None:  # Unpenalised columns were projected out already.
+        before = np.maximum(before, problem.data.before)
     if k:  # What included columns are off by spreads to the others.
         worst = float((before / lengths)[included].max()) / max(least, 1e-300)
-        inner._data.before = before[np.append(kept, problem.p)] * max(worst, 1.0)
-    elif problem._data.before is not None:
-        inner._data.before = before[np.append(kept, problem.p)]
+        inner.data.before = before[np.append(kept, problem.p)] * max(worst, 1.0)
+    elif problem.data.before is not None:
+        inner.data.before = before[np.append(kept, problem.p)]
     return Reduced(inner, kept, included)

@@ -122,7 +122,7 @@ def on_one_thread(entry: Callable[P, R]) -> Callable[P, R]:
     @wraps(entry)
     def inner(*args: P.args, **kwargs: P.kwargs) -> R:
         problem: Any = args[0] if args else kwargs["problem"]
-        large = problem._rows.size > MAX_NUMBERS_ON_ONE_THREAD
+        large = problem.rows.size > MAX_NUMBERS_ON_ONE_THREAD
         if large or getattr(_here, "limited", False):
             return entry(*args, **kwargs)
         with one_blas_thread():

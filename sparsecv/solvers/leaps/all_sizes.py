@@ -188,7 +188,7 @@ def _proofs(
 
 def _all_zero(problem: SparseRidgeProblem, active: NDArray[np.intp]) -> bool:
     """Whether all columns are zero; ``active`` are the :func:`active_columns`."""
-    return active.size == 1 and not problem._rows[:, : problem.p].any()
+    return active.size == 1 and not problem.rows[:, : problem.p].any()
 
 
 def _whole(problem: SparseRidgeProblem) -> OpenNode:
@@ -207,7 +207,7 @@ def _by_units(
     Returns: The supports, bounds, the reach of :func:`rounding_margin`, the status and the nodes.
     """
     asked = problem.constraints
-    if not problem._rows[:, : problem.p].any():
+    if not problem.rows[:, : problem.p].any():
         least = asked.columns_of(np.flatnonzero(asked.least))
         supports = [asked.padded(least, int(s)) for s in wanted]
         return supports, np.full(wanted.size, problem.yy), 1.0, Status.OPTIMAL, 1
@@ -229,7 +229,7 @@ def root_state(
     n_best: int = 1,
 ) -> kernels.State:
     """A tree over the active columns, at its root; the arguments are those of :func:`new_state`."""
-    R = problem.factor() if active.size == problem.p else problem._augmented_triangle(active)
+    R = problem.factor(active)
     state = kernels.new_state(active.size, sizes, rows, targets, tolerance, n_best)
     state.tree.columns_of[:] = R.T
     kernels.begin(state, problem.gamma / 2.0)
@@ -281,7 +281,7 @@ def active_columns(problem: SparseRidgeProblem) -> NDArray[np.intp]:
 
     Where y or every column is zero, all supports are equally good and column 0 alone is returned.
     """
-    return problem._data.active
+    return problem.data.active
 
 
 def prefer(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> int:
@@ -397,7 +397,7 @@ def support_bound(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> flo
     columns nearly depend on each other the bound may be 0.
     """
     s, fit = support.size, problem.fit(support)
-    factors = inflation_factors(problem._augmented_triangle(support)[:s, :s])
+    factors = inflation_factors(problem.factor(support)[:s, :s])
     reach, spread = 1.0 + 2.0 * float(np.sqrt(factors).sum()), coefficient_spread(problem)
     margin = rounding_margin(np.array(fit.objective), problem.yy, reach, spread)
     return max(float(fit.objective - fit.lacking - margin), 0.0)
@@ -410,7 +410,7 @@ def _greedy_supports(
     if not problem.constraints.plain:
         by_size = UnitSteps(problem).supports(wanted.tolist(), starts)
         return [by_size[int(s)] for s in wanted]
-    X, y = problem._base[:, : problem.p], problem._base[:, problem.p]
+    X, y = problem.triangle[:, : problem.p], problem.triangle[:, problem.p]
     order = forward_order(X, y, int(wanted[-1]), problem.gamma)
     found = []
     for s in wanted:

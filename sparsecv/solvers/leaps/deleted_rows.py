@@ -281,7 +281,7 @@ def deleted_fits(
         row where columns of the support may depend on each other.
     """
     s = support.size
-    R = problem._augmented_triangle(support)
+    R = problem.factor(support)
     T, z = R[:s, :s], R[:s, s]
     V = rows[:, support].T
     if s > 0:

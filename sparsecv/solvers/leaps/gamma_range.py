@@ -283,7 +283,7 @@ def stacked_rows(problems: Sequence[SparseRidgeProblem]) -> Array:
 
     Returns, shape (problems, r, p + 2): Rows of zeros give all problems one shape.
     """
-    bases = [problem._base for problem in problems]
+    bases = [problem.triangle for problem in problems]
     made = np.zeros((len(bases), max(len(base) for base in bases), problems[0].p + 2))
     for rows, base in zip(made, bases, strict=True):
         rows[: len(base), :-1] = base

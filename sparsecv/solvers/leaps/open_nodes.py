@@ -85,10 +85,10 @@ def open_nodes(tree: Tree, active: NDArray[np.intp]) -> list[OpenNode]:
 def expand(problem: SparseRidgeProblem, node: OpenNode, rows: Array) -> Children:
     """Fit the open children of ``node`` and predict at ``rows``, shape (r, p)."""
     members = node.members
-    if node.pending < 0 and members.size > problem._base.shape[0]:
+    if node.pending < 0 and members.size > problem.triangle.shape[0]:
         return _expand_dual(problem, members, rows)
     m, k = members.size, node.fixed.size
-    R = problem._augmented_triangle(members)
+    R = problem.factor(members)
     T, z, loss = R[:m, :m], R[:m, m], float(R[m, m] ** 2)
     beta = sla.solve_triangular(T, z, check_finite=False)
     V = sla.solve_triangular(T, rows[:, members].T, trans="T", check_finite=False)
@@ -116,11 +116,11 @@ def _expand_dual(problem: SparseRidgeProblem, members: NDArray[np.intp], rows: A
 
     rows, shape (r, p): Rows to predict at.
     """
-    y, ridge = problem._base[:, problem.p], problem.gamma / 2.0
+    y, ridge = problem.triangle[:, problem.p], problem.gamma / 2.0
     if members.size == problem.p:
-        U, s, Vt = problem._data.singular
+        U, s, Vt = problem.data.singular
     else:
-        U, s, Vt = sla.svd(problem._base[:, members], full_matrices=False, check_finite=False)
+        U, s, Vt = sla.svd(problem.triangle[:, members], full_matrices=False, check_finite=False)
     fitted = U.T @ y
     left = ridge / (s * s + ridge)  # share of y that the ridge fit leaves, by singular vector
     loss = float(left @ (fitted * fitted))

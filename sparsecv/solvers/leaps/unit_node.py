@@ -82,7 +82,7 @@ def new_unit_tree(
     n_best: How many of the best supports of each size are wanted.
     """
     asked, ridge, left = problem.constraints, problem.gamma / 2.0, problem.constraints.left
-    R = problem._augmented_triangle(left.columns)
+    R = problem.factor(left.columns)
     p, m, words = left.columns.size, left.units.size, mask_words(left.units.size)
     columns_of = np.ascontiguousarray(R.T)
     columns_of[p, p] = 0.0

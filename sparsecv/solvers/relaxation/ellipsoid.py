@@ -50,7 +50,7 @@ class Spectrum:
     @classmethod
     def of(cls, problem: SparseRidgeProblem) -> Spectrum:
         """The spectrum of a problem's rows, which serves every γ, τ and ε."""
-        X = problem._base[:, : problem.p]
+        X = problem.triangle[:, : problem.p]
         _, s, Vt = sla.svd(X, full_matrices=False, check_finite=False)
         top = float(s[0]) if s.size else 0.0
         kept = s > ZERO_SHARE * top
@@ -229,7 +229,7 @@ def centre_bound(problem: SparseRidgeProblem, beta: Array, epsilon: float = 0.0)
 
     β̂ = ``beta`` (p,) may be any coefficients.
     """
-    data, p, half = problem._base, problem.p, epsilon / 2.0
+    data, p, half = problem.triangle, problem.p, epsilon / 2.0
     X, y, ridge = data[:, :p], data[:, p], problem.gamma / 2.0
     length = np.sqrt(np.einsum("ij,ij->j", X, X) + ridge)
     yy, w = float(y @ y), np.full(p, ridge - half)

@@ -67,11 +67,11 @@ class GramForm:
 
         D is 0 where ``extract`` is false, or ``limits`` leave no time for an eigenproblem.
         """
-        head, y = problem._rows[:, : problem.p], problem._rows[:, problem.p]
+        head, y = problem.rows[:, : problem.p], problem.rows[:, problem.p]
         if columns is not None:
             head = head[:, columns]
         G = np.asarray(head.T @ head)
-        eps = relative_rounding(problem._rows.shape[0], problem.p, problem.distortion)
+        eps = relative_rounding(problem.rows.shape[0], problem.p, problem.distortion)
         extract = extract and _affordable(G.shape[0], limits)
         D = extraction(G, problem.rank_bound, eps) if extract else np.zeros(G.shape[0])
         return cls(G, head.T @ y, problem.yy, D, eps)
@@ -152,7 +152,7 @@ def residual_form(
     half: ε/2 of eq. (5), the part of γ/2 that stays in the quadratic part Q = XᵀX + (ε/2)I.
     tall: Whether to take the rows as they were given, and not a triangular factor of the rows.
     """
-    rows, ridge = problem._rows if tall else problem._base, problem.gamma / 2.0
+    rows, ridge = problem.rows if tall else problem.triangle, problem.gamma / 2.0
     X, y = np.ascontiguousarray(rows[:, columns].T), rows[:, problem.p].copy()
     squares, yy = np.einsum("ij,ij->i", X, X), float(y @ y)
     form = (np.zeros((0, 0)), X, y, y.copy(), half, squares + half)

@@ -113,7 +113,7 @@ class Incumbent:
         """Offer the support that forward selection finds."""
         problem, p, tau = self.problem, self.problem.p, self.problem.tau
         if self.gram is None:
-            base = problem._base
+            base = problem.triangle
             self.offer(forward_order(base[:, :p], base[:, p], tau, problem.gamma))
         else:
             none, ridge = np.empty(0, dtype=np.intp), problem.gamma / 2.0
@@ -197,7 +197,7 @@ def improve_incumbent(
     if gram is not None and columns.size == root.columns.size:
         G, b = gram.G, gram.b
     else:
-        rows = problem._rows  # for these products a long table need not be factored
+        rows = problem.rows
         G, b = rows[:, columns].T @ rows[:, columns], rows[:, columns].T @ rows[:, problem.p]
     search = LocalSearch(G, b, problem.gamma / 2.0, problem.tau)
     for start in (incumbent.support, rounded(root, relaxer)):

@@ -54,7 +54,7 @@ class UnitForm(GramForm):
     @classmethod
     def of_units(cls, problem: SparseRidgeProblem, limits: Limits | None = None) -> UnitForm:
         """The form of a problem's constraints, in O(np²) operations."""
-        asked, rows = problem.constraints, problem._short
+        asked, rows = problem.constraints, problem.rows
         blocks, squares, low, high, first, off = [], [], [], [], [0], 0.0
         for u in asked.left.units.tolist():
             columns = asked.columns[u]

@@ -70,7 +70,7 @@ def heuristic_support(
     problem.refuse_constraints("heuristic_support")
     limits = Limits(time_limit)
     p, tau, ridge = problem.p, problem.tau, problem.gamma / 2.0
-    head, y = problem._base[:, :p], problem._base[:, p]
+    head, y = problem.triangle[:, :p], problem.triangle[:, p]
     order = forward_order(head, y, tau, problem.gamma)
     columns = promising_columns(head, y, np.concatenate([order, *warm_starts]))
     within = head[:, columns]

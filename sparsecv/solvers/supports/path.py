@@ -87,7 +87,7 @@ class SupportGrower:
         if not self.wanted or self.wanted[0] < 1 or self.wanted[-1] > p:
             raise ValueError(f"sizes must lie in 1..{p}; got {self.wanted}")
         # where rows are few, their Gram matrix costs less than a triangular factor of them
-        factor = problem._short
+        factor = problem.rows
         head, y = factor[:, :p], factor[:, p]
         most = self.wanted[-1]
         needed = np.concatenate([np.zeros(0, dtype=np.intp), *starts])

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ..errors import ConstantColumnWarning, InputError, warn_caller
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.constraints import Constraints
-from ..solvers.core.penalty import PenaltyStep
 from ..solvers.core.problem import SparseRidgeProblem, response_problems
+from ..solvers.core.rows import PenaltyStep
 from ..solvers.core.threads import cached
 from ..tables.rows import joined
 

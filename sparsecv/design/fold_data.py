@@ -15,9 +15,8 @@ from ..errors import InputError
 from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.constraints import Constraints
-from ..solvers.core.factored_rows import MAX_ROWS_PER_COLUMN, gram_root, triangle_of_blocks
-from ..solvers.core.penalty import PenaltyStep
 from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.rows import MAX_ROWS_PER_COLUMN, PenaltyStep, gram_root, triangle_of_blocks
 from ..solvers.core.threads import cached
 from ..solvers.relaxation.gram import GramForm
 from ..tables.rows import RowSubset, joined
@@ -497,7 +496,7 @@ class RowFolds(FoldData):
         Returns: Coefficients of raw columns, shape (p_raw,), the intercept, and the errors of the
             model on the rows that fold j holds out.
         """
-        _, solved = self.training(j).given(np.flatnonzero(beta), beta)
+        solved = self.training(j).given_coefficients(beta)
         origin = self._origin(j)
         scale = None if design.protocol.name == "paper" else origin.scale
         coef, intercept = design.coefficients(solved, scale)

@@ -66,7 +66,7 @@ def fitted_model(
     fit = problem.fit(support)
     beta = np.zeros(problem.p)
     beta[support] = fit.coef
-    columns, solved = problem.given(support, beta)
+    columns, solved = problem.given_columns(support), problem.given_coefficients(beta)
     coef, intercept = design.coefficients(solved)
     bound = min(lower_bound, fit.objective)
     return FittedModel(design.kept[columns], coef, intercept, fit.objective, bound, proved)

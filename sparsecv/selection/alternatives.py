@@ -76,7 +76,7 @@ def alternatives_table(
     columns = []
     for g, one in zip(sizes.gamma, ranked, strict=True):
         at = problem.replace(gamma=float(g))
-        columns += [design.kept[at.given(s, np.zeros(at.p))[0]] for s in one.supports]
+        columns += [design.kept[at.given_columns(s)] for s in one.supports]
     nothing = np.full(tau.size, np.nan)
     error, spread = (nothing, nothing) if errors is None else errors
     return {
@@ -132,7 +132,7 @@ def selected_by_folds(study: Study, results: Sequence[CVResult]) -> tuple[Array,
         best = result.best()
         one = result.by_gamma[best.gamma_index]
         for number in one.choice[best.tau_index]:
-            columns = full.given(one.supports[number], np.zeros(full.p))[0]
+            columns = full.given_columns(one.supports[number])
             counts[study.design.kept[columns]] += 1.0
             n_folds += 1
     return counts, n_folds

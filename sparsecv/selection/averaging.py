@@ -143,7 +143,8 @@ def averaged_model(
     for g, t in np.argwhere(weights > 0.0):
         used[result.by_gamma[g].models[t]] = True
     average = averaged_coefficients(full, result, weights)
-    columns, solved = full.given(np.flatnonzero(used), average)
+    columns = full.given_columns(np.flatnonzero(used))
+    solved = full.given_coefficients(average)
     coef, intercept = design.coefficients(solved)
     return FittedModel(design.kept[columns], coef, intercept, float("nan"), float("nan"), proved)
 

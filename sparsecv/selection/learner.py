@@ -186,8 +186,8 @@ class SparseRidgeLearner:
         problem = design.problem(X, y, weights)
         rows, targets = design.apply(self.X, self.y)
         shift: Any = design.y_shift
-        if problem.step is not None:  # what the unpenalised columns predict, for any support
-            own = problem.step.apply(np.column_stack([rows, targets]))
+        if problem.data.step is not None:  # what the unpenalised columns predict, for any support
+            own = problem.data.step.apply(np.column_stack([rows, targets]))
             rows, shift = np.ascontiguousarray(own[:, :-1]), shift + targets - own[:, -1]
         gammas, at_gamma = np.unique(a, return_inverse=True)
         asked = problem.constraints

@@ -59,7 +59,7 @@ def own_columns(
     problem: SparseRidgeProblem, design: Design, support: NDArray[np.intp]
 ) -> NDArray[np.intp]:
     """Raw columns as columns of the training problem, which leaves out those without a penalty."""
-    return problem.own(np.searchsorted(design.kept, support))
+    return problem.positions(np.searchsorted(design.kept, support))
 
 
 def changes(before: NDArray[np.intp], now: NDArray[np.intp], names: Sequence[str]) -> list[str]:
@@ -199,7 +199,7 @@ def forward_steps(problem: SparseRidgeProblem, design: Design, sizes: SizeModels
             orders[gamma] = UnitSteps(at).supports(sizes.tau.tolist(), limits=Limits(0.0))
         taken, best = orders[gamma][int(tau)], own_columns(problem, design, model.support)
         values.append((at.objective(taken), at.objective(best)))
-        columns.append(design.kept[problem.given(taken, np.zeros(p))[0]])
+        columns.append(design.kept[problem.given_columns(taken)])
         missed.append(np.setdiff1d(model.support, columns[-1]))
     objective, known = np.array(values).T
     # A forward support that ties with the best up to rounding has missed nothing.

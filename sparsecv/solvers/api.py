@@ -19,7 +19,6 @@ from .branching.single import WORST_GAP, branch_and_bound
 from .branching.size_sweep import HANDOVER, solve_sizes
 from .core.limits import Limits, StopFlag
 from .core.problem import SparseRidgeProblem, checked_support
-from .core.reduction import reduced
 from .core.result import Proof, Solution, Status, Work, nothing_left
 from .core.threads import on_one_thread
 from .leaps.all_sizes import active_columns, best_subsets, only_support
@@ -140,14 +139,14 @@ def solve(
     >>> found.support, str(found.status)
     (array([1, 2]), 'optimal')
     """
-    start = None if warm_start is None else problem.own(warm_start)
+    start = None if warm_start is None else problem.positions(warm_start)
     limited: dict[str, Any] = {"time_limit": time_limit, "node_limit": node_limit, "stop": stop}
     proof = best_support(
         problem, backend=backend, tol=tol, warm_start=start, n_jobs=n_jobs, **limited
     )
     coef = np.zeros(problem.p)
     coef[proof.support] = problem.fit(proof.support).coef
-    support, coef = problem.given(proof.support, coef)
+    support, coef = problem.given_columns(proof.support), problem.given_coefficients(coef)
     known = support, proof.objective, proof.lower_bound, proof.status, proof.work
     return Solution(*known, coef)
 
@@ -188,14 +187,18 @@ def _native(
     **limited: Any,
 ) -> Proof:
     limits, problem = Limits(**limited), problem.at_unit_length()
-    free, asked = reduced(problem), problem.constraints
+    free, asked = problem.reduced(), problem.constraints
     if int(asked.include.sum()) == problem.tau:  # Nothing is left to choose.
         only = asked.columns_of(np.flatnonzero(asked.include))
         return only_support(problem, only, limits.elapsed())
     if free is not None:
-        starts = [free.inside(start) for start in warm_starts]
+        starts = [free.positions(start) for start in warm_starts]
         options: dict[str, Any] = {"tol": tol, "n_jobs": n_jobs, **limited}
-        return free.proof(problem, _native(free.problem, warm_starts=starts, **options))
+        proof = _native(free, warm_starts=starts, **options)
+        support = free.given_columns(proof.support)
+        value = problem.objective(support)
+        bound = min(proof.lower_bound, value)
+        return replace(proof, support=support, objective=value, lower_bound=bound)
     plain = problem.constraints.plain
     count = active_columns(problem).size if plain else asked.n_units
     if count > MAX_COLUMNS_BY_TREE or not (plain or fits_memory(problem)):

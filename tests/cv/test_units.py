@@ -24,7 +24,7 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.solvers.backends.optional_dependencies import quiet_stderr
-from sparsecv.solvers.core import factored_rows
+from sparsecv.solvers.core import rows as table
 from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.core.threads import one_blas_thread
 
@@ -131,14 +131,14 @@ def test_the_last_thread_to_leave_lets_standard_error_speak(capfd: Any) -> None:
 
 def test_threads_do_not_wait_for_values_of_other_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two folds decompose their rows at once, in two threads."""
-    real, both = factored_rows.sla.svd, threading.Barrier(2, timeout=10.0)
+    real, both = table.sla.svd, threading.Barrier(2, timeout=10.0)
 
     def svd(*args: Any, **options: Any) -> Any:
         both.wait()
         return real(*args, **options)
 
-    monkeypatch.setattr(factored_rows.sla, "svd", svd)
-    folds = [factored_rows.Rows(np.eye(4)[:, : 3 + j]) for j in range(2)]
+    monkeypatch.setattr(table.sla, "svd", svd)
+    folds = [table.Rows(np.eye(4)[:, : 3 + j]) for j in range(2)]
     with ThreadPoolExecutor(2) as pool:
         sizes = [s.size for _, s, _ in pool.map(lambda fold: fold.singular, folds)]
     assert sizes == [2, 3]

@@ -158,7 +158,7 @@ def test_many_units_have_a_proof_or_an_interval(limit: float | None) -> None:
         assert 0.0 < found.lower_bound <= found.objective
         if limit is None:
             assert found.status == "optimal"
-            own = problem.own(found.support)
+            own = problem.positions(found.support)
             for _ in range(100):  # one unit of the support, or two, are exchanged
                 new = rng.permutation(80)[:2].tolist()
                 units = asked_units(problem.constraints, [*rng.permutation(own)[:4], *new])

@@ -23,9 +23,9 @@ from sparsecv.solvers import (
 from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.branching.nearly_dependent import nearly_dependent, solve_nearly_dependent
 from sparsecv.solvers.budget import solve_budget
-from sparsecv.solvers.core.independence import independence
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.result import Status
+from sparsecv.solvers.core.rows import independence
 
 LEAST_PIVOT = 1e-22  # squared share of its length below which a column is not clearly independent
 

@@ -349,7 +349,7 @@ def constrained(rng: np.random.Generator, number: int) -> Iterator[str]:
                 yield f"{called}: {branched.support} is not allowed"
             coef = np.zeros(at.p)
             coef[branched.support] = at.fit(branched.support).coef
-            own = attained_at(data, rules.factors, at.given(branched.support, coef)[1])
+            own = attained_at(data, rules.factors, at.given_coefficients(coef))
             yield from worse(branched, own, values[size], called, lost)
 
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.independence import DEPENDENT_SHARE
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.result import Proof, Status, Work, nothing_left
+from ..core.rows import DEPENDENT_SHARE
 from ..kernels.every_support import advance, new_enumeration
 from ..kernels.linalg import EPS
 from ..leaps.all_sizes import active_columns, prefer

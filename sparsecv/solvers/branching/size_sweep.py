@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, checked_sizes
-from ..core.reduction import Reduced, reduced
 from ..core.result import Status, worst
 from ..core.threads import on_one_thread
 from ..leaps.all_sizes import TREE_ONLY, BestSubsets, best_subsets, certain, only_support
@@ -78,7 +77,7 @@ def solve_sizes(
     few = asked.n_units <= TREE_ONLY
     if not asked.plain:
         wanted = checked_sizes(problem, sizes)
-        free = reduced(problem.replace(tau=asked.max_size))
+        free = problem.replace(tau=asked.max_size).reduced()
         if free is not None:
             return _reduced_sizes(problem, free, wanted, starts, limits)
         if not few:
@@ -134,17 +133,21 @@ def _few_supports_enumerated(
 
 def _reduced_sizes(
     problem: SparseRidgeProblem,
-    free: Reduced,
+    free: SparseRidgeProblem,
     wanted: NDArray[np.intp],
     warm_starts: list[NDArray[np.intp]],
     limits: Limits,
 ) -> BestSubsets:
-    """Every size of a problem in which single columns must be in or out."""
-    inner = wanted - free.included.size
+    """Every size of a problem in which single columns must be in or out.
+
+    free: What :meth:`SparseRidgeProblem.reduced` makes of the problem.
+    """
+    included = np.flatnonzero(problem.constraints.include[problem.constraints.unit])
+    inner = wanted - included.size
     found = solve_sizes(
-        free.problem,
+        free,
         sizes=np.maximum(inner, 1),
-        warm_starts=[free.inside(start) for start in warm_starts],
+        warm_starts=[free.positions(start) for start in warm_starts],
         limits=limits,
     )
     at = np.searchsorted(found.sizes, np.maximum(inner, 1))
@@ -152,11 +155,11 @@ def _reduced_sizes(
         found.supports[i] if size > 0 else found.supports[i][:0]
         for i, size in zip(at, inner, strict=True)
     ]
-    supports = [free.support(support) for support in chosen]
+    supports = [free.given_columns(support) for support in chosen]
     objective = np.array([problem.objective(support) for support in supports])
     lower, proved = np.minimum(found.lower_bound[at], objective), found.proved[at]
     if inner[0] == 0:  # The included columns are the only support of their size.
-        lower[0] = only_support(problem, free.included, 0.0).lower_bound
+        lower[0] = only_support(problem, included, 0.0).lower_bound
         proved[0] = True
     # Projecting included columns out takes digits of the others.
     proved &= certain(objective, objective - lower, problem.yy)

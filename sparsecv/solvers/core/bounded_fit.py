@@ -21,7 +21,7 @@ from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
 from ..kernels.linalg import EPS, add, dot, zeros
 from ..kernels.worth import most_worth
-from .independence import DEPENDENT_SHARE
+from .rows import DEPENDENT_SHARE
 
 Array = NDArray[np.float64]
 # Share of the curvature of the objective that makes up for slopes that a fit has left, which are of
@@ -66,22 +66,6 @@ def new_bounded_fit(R: Array, lower: Array, upper: Array) -> BoundedFit:
         **zeros("coef fitted", p),
         **zeros("triangle work", p + 1, p + 1),
     )
-
-
-def fit_bounded(
-    R: Array, start: Array, bounds: tuple[Array, Array], ridge: float, curvature: float
-) -> tuple[Array, float, float]:
-    """The fit within bounds on all columns of a factor R (p + 1, p + 1).
-
-    start, shape (p,): Coefficients to start from, once they are brought within the bounds.
-    ridge, curvature: As :func:`fit_inside` takes them.
-    Returns: The coefficients, ‖z − Rβ‖² with z the last column of R but for its last entry, and a
-        bound on what that lacks to the optimum.
-    """
-    fit = new_bounded_fit(R, *bounds)
-    fit.coef[:] = np.clip(start, *bounds)
-    loss, lacking = fit_inside(fit, fit.coef.size, ridge, curvature)
-    return fit.coef, loss, lacking
 
 
 @kernel(inner=True)

@@ -13,14 +13,7 @@ from ...errors import InputError
 from ..kernels.linalg import EPS
 from .column_rules import ColumnRules
 from .constraints import Constraints
-from .factored_rows import (
-    ZERO_SHARE_OF_DEPENDENT,
-    Rows,
-    gram_root,
-    triangle_of,
-    triangle_of_blocks,
-)
-from .penalty import PenaltyStep
+from .rows import ZERO_SHARE_OF_DEPENDENT, PenaltyStep, Rows
 from .subset_fit import SubsetFit, augmented_triangle, fit_within, ridge_fit
 
 Array = NDArray[np.float64]
@@ -68,6 +61,8 @@ class SparseRidgeProblem:
         Largest support size, among the columns that are penalised.
     constraints : Constraints
         What is asked of the columns that are penalised, which are the p columns of this problem.
+    data : Rows
+        The rows of [X y], or a factor of them, which problems at another γ or τ share.
 
     Raises
     ------
@@ -115,24 +110,40 @@ class SparseRidgeProblem:
             raise ValueError(f"X needs at least one row and one column; got {X.shape}")
         if not (np.isfinite(X).all() and np.isfinite(y).all()):
             raise ValueError("X and y must be finite: remove or impute NaN and infinite values")
-        rules = ColumnRules(
+        asked = ColumnRules(
             include, exclude, column_groups, heredity, positive, bounds, penalty_factors
-        )
-        rows, constraints = np.column_stack([X, y]), Constraints.none(X.shape[1])
-        self.step: PenaltyStep | None = None
-        if rules.asked:
-            named = [str(name) for name in names] if names is not None else None
-            found = rules.resolve(X.shape[1], named)
-            constraints, factors = found.constraints, found.factors
-            if (factors != 1.0).any():
-                low, high = constraints.lower, constraints.upper
-                self.step = PenaltyStep.of(rows, factors)._replace(low=low, high=high)
-                rows, constraints = self.step.apply(rows), constraints.scaled(self.step.roots)
-        self.data = Rows(rows)
-        if self.step is not None and self.step.free.size:
-            self.data.before = self.step.lengths
-        self._init(rows.shape[1] - 1, gamma, tau, constraints)
-        self.n: int | None = X.shape[0]
+        ).resolve(X.shape[1], None if names is None else [str(name) for name in names])
+        rows, constraints, step = np.column_stack([X, y]), asked.constraints, None
+        if (asked.factors != 1.0).any():
+            step = PenaltyStep.of(rows, asked.factors)
+            step = step._replace(low=constraints.lower, high=constraints.upper)
+            rows, constraints = step.apply(rows), constraints.scaled(step.roots)
+        self._hold(Rows(rows, step), gamma, tau, constraints)
+
+    def _hold(self, data: Rows, gamma: float, tau: int, constraints: Constraints | None) -> None:
+        """Take data, and γ, τ and constraints once they are checked."""
+        self.data, self.n = data, data.n
+        self.p: int = data.rows.shape[1] - 1
+        self.constraints = Constraints.none(self.p) if constraints is None else constraints
+        self.given_gamma = float(gamma)
+        if not (self.given_gamma >= 0.0 and math.isfinite(self.given_gamma)):
+            raise ValueError(f"gamma must be a finite number >= 0; got {gamma}")
+        self.gamma = max(self.given_gamma, 2.0 * (data.zero_share * data.longest) ** 2)
+        whole = isinstance(tau, (int, np.integer)) and not isinstance(tau, bool)
+        if not whole or not 1 <= tau <= self.p:
+            raise ValueError(f"tau must be a whole number between 1 and p = {self.p}; got {tau!r}")
+        self.tau = int(tau)
+        if not self.constraints.plain:
+            self.constraints.checked_size(self.tau)
+        self._last_fit: tuple[bytes, SubsetFit] | None = None
+
+    @classmethod
+    def _of(
+        cls, data: Rows, gamma: float = 1.0, tau: int = 1, constraints: Constraints | None = None
+    ) -> SparseRidgeProblem:
+        self = cls.__new__(cls)
+        self._hold(data, gamma, tau, constraints)
+        return self
 
     @classmethod
     def from_rows(
@@ -161,12 +172,9 @@ class SparseRidgeProblem:
         -------
         SparseRidgeProblem
         """
-        self = cls.__new__(cls)
-        self.data, self.step = Rows(rows), step
-        least = 1 if constraints is None else max(1, constraints.min_size)
-        self._init(rows.shape[1] - 1, gamma, least if tau is None else tau, constraints)
-        self.n = rows.shape[0]
-        return self
+        if tau is None:
+            tau = 1 if constraints is None else max(1, constraints.min_size)
+        return cls._of(Rows(rows, step), gamma, tau, constraints)
 
     @classmethod
     def from_blocks(cls, blocks: Iterable[NDArray[np.float64]]) -> SparseRidgeProblem:
@@ -181,10 +189,7 @@ class SparseRidgeProblem:
         -------
         SparseRidgeProblem
         """
-        factor, n, factored = triangle_of_blocks(blocks)
-        self = cls.from_rows(factor)
-        self.n, self.data.lost = n, 2.0 * factored * EPS  # A column is moved by every factoring.
-        return self
+        return cls._of(Rows.of_blocks(blocks))
 
     @classmethod
     def from_gram(
@@ -231,29 +236,7 @@ class SparseRidgeProblem:
         joint[p, p] = yy
         if not np.isfinite(joint).all():
             raise ValueError("G, b and yy must be finite")
-        self = cls.__new__(cls)
-        root, given = gram_root(joint)
-        if row is not None:
-            root, joint = np.vstack([row, root]), np.vstack([row, joint])
-        first: dict[bytes, int] = {}  # Eigenvectors and QR do not keep equal columns equal.
-        same = [first.setdefault(column.tobytes(), j) for j, column in enumerate(joint.T)]
-        self.data = Rows(triangle_of(root[:, same])[:, same], given)
-        self._init(p, gamma, tau, constraints)
-        self.n = None
-        return self
-
-    # What the penalty factors have made of the columns; None where all are 1.
-    step: PenaltyStep | None = None
-
-    def _init(self, p: int, gamma: float, tau: int, constraints: Constraints | None = None) -> None:
-        self.p = p
-        self.constraints = Constraints.none(p) if constraints is None else constraints
-        self.given_gamma = _checked_gamma(gamma)
-        self.gamma = max(self.given_gamma, 2.0 * (self.data.zero_share * self.data.longest) ** 2)
-        self.tau = _checked_tau(tau, p)
-        if not self.constraints.plain:
-            self.constraints.checked_size(self.tau)
-        self._last_fit: tuple[bytes, SubsetFit] | None = None
+        return cls._of(Rows.of_gram(joint, row), gamma, tau, constraints)
 
     def replace(self, *, gamma: float | None = None, tau: int | None = None) -> SparseRidgeProblem:
         """Return the same data at another γ or τ, which are shared.
@@ -267,16 +250,12 @@ class SparseRidgeProblem:
         -------
         SparseRidgeProblem
         """
-        other: SparseRidgeProblem = self.__class__.__new__(self.__class__)
-        other.data = self.data
-        other._init(
-            self.p,
+        return self._of(
+            self.data,
             self.given_gamma if gamma is None else gamma,
             self.tau if tau is None else tau,
             self.constraints,
         )
-        other.n, other.step = self.n, self.step
-        return other
 
     def unconstrained(self) -> SparseRidgeProblem:
         """A relaxation: the same data without constraints, with τ the most columns of a model.
@@ -288,9 +267,7 @@ class SparseRidgeProblem:
         """
         if self.constraints.plain:
             return self
-        other = self.replace()
-        other._init(self.p, self.given_gamma, self.constraints.most_columns(self.tau))
-        return other
+        return self._of(self.data, self.given_gamma, self.constraints.most_columns(self.tau))
 
     def at_unit_length(self) -> SparseRidgeProblem:
         """At γ = 0 the problem with columns of length 1, which has the same optima; else itself.
@@ -310,16 +287,41 @@ class SparseRidgeProblem:
             lengths[:] = 1.0
         elif self.given_gamma > 0.0:
             return self
-        found = self.data.at_unit_length
-        if found is None or (found[0] != lengths).any():
-            found = self.data.at_unit_length = lengths, self.data.scaled(lengths)
-        if found[1] is self.data:
+        scaled = self.data.scaled(lengths)
+        if scaled is self.data:
             return self
-        other = self.replace()
-        other.data = found[1]
-        other._init(self.p, self.given_gamma, self.tau, self.constraints.scaled(lengths))
-        other.step = None
-        return other
+        return self._of(scaled, self.given_gamma, self.tau, self.constraints.scaled(lengths))
+
+    def reduced(self) -> SparseRidgeProblem | None:
+        """The problem without constraints, where only single columns must be in or out; else None.
+
+        An included column x_j with its penalty is the column (x_j, √(γ/2) e_j) of a longer table.
+        Projecting such columns out of the others and of y leaves the objective as a function of the
+        other coefficients, each with its own penalty. None as well where included columns take all
+        of τ or no other column is left.
+
+        Returns
+        -------
+        SparseRidgeProblem or None
+            On the columns that are free to be in or out; its τ is what the included columns leave.
+            Its :meth:`given_columns` are columns of this problem.
+        """
+        asked = self.constraints
+        if asked.plain or asked.grouped or asked.bounded or asked.parents.size:
+            return None
+        inside, out = asked.include[asked.unit], asked.exclude[asked.unit]
+        included, k = np.flatnonzero(inside), int(inside.sum())
+        if (inside | out).all() or self.tau <= k:
+            return None
+        table = np.vstack([self.triangle, np.zeros((k, self.p + 1))])
+        table[self.triangle.shape[0] + np.arange(k), included] = math.sqrt(self.given_gamma / 2.0)
+        factors = np.where(inside, 0.0, np.where(out, np.inf, 1.0))
+        step = PenaltyStep.of(table, factors, self.data.before)
+        step = step._replace(zero=np.zeros(0, dtype=np.intp))  # Other columns have a penalty.
+        data = Rows(step.apply(table), step)
+        data.n = None if self.n is None else self.n + k
+        data.lost = max(data.lost, self.data.lost)
+        return self._of(data, self.given_gamma, self.tau - k)
 
     def predicting(self, coef: ArrayLike) -> SparseRidgeProblem:
         """The same columns, with the predictions Xβ of a model in place of y.
@@ -334,29 +336,12 @@ class SparseRidgeProblem:
         """
         X = self.rows[:, : self.p]
         rows = np.column_stack([X, X @ np.asarray(coef)])
-        same: dict[str, Any] = {"constraints": self.constraints, "step": self.step}
-        return SparseRidgeProblem.from_rows(rows, gamma=self.gamma, tau=self.tau, **same)
+        return self._of(Rows(rows, self.data.step), self.gamma, self.tau, self.constraints)
 
-    def given(self, support: NDArray[np.intp], coef: Array) -> tuple[NDArray[np.intp], Array]:
-        """A support and coefficients (p,) in terms of the columns that the problem was made from.
+    def given_columns(self, support: ArrayLike) -> NDArray[np.intp]:
+        """The columns, among those that the problem was made from, that a support stands for.
 
-        The columns differ where penalty factors were given; unpenalised columns join the support.
-
-        Parameters
-        ----------
-        support : array of int
-        coef : array, shape (p,)
-
-        Returns
-        -------
-        tuple of array
-            The support, and the coefficients of all columns that were given.
-        """
-        step = self.step
-        return (support, coef) if step is None else (step.support(support), step.coefficients(coef))
-
-    def own(self, support: ArrayLike) -> NDArray[np.intp]:
-        """Return a support of columns that the problem was made from in its own columns.
+        They differ where penalty factors were given: all unpenalised columns are among them.
 
         Parameters
         ----------
@@ -366,9 +351,39 @@ class SparseRidgeProblem:
         -------
         ndarray of int
         """
-        if self.step is None:
-            return checked_support(self.p, support)
-        return self.step.own(checked_support(self.step.p, support))
+        step, columns = self.data.step, np.asarray(support, dtype=np.intp)
+        return columns if step is None else np.sort(np.append(step.counted[columns], step.free))
+
+    def given_coefficients(self, coef: Array) -> Array:
+        """The coefficients of all columns that the problem was made from.
+
+        Parameters
+        ----------
+        coef : array, shape (p,)
+
+        Returns
+        -------
+        ndarray
+        """
+        return coef if self.data.step is None else self.data.step.coefficients(coef)
+
+    def positions(self, columns: ArrayLike) -> NDArray[np.intp]:
+        """The numbers, in this problem, of columns among those that the problem was made from.
+
+        Columns that this problem lacks are passed over.
+
+        Parameters
+        ----------
+        columns : array of int
+
+        Returns
+        -------
+        ndarray of int
+        """
+        step = self.data.step
+        if step is None:
+            return checked_support(self.p, columns)
+        return np.flatnonzero(np.isin(step.counted, checked_support(step.p, columns)))
 
     def refuse_constraints(self, what: str) -> None:
         """Refuse a problem with constraints for a function that serves none.
@@ -431,17 +446,14 @@ class SparseRidgeProblem:
         added = self._projection_loss(upper)
         if not given_gamma:
             added += self.zero_loss(upper)
-        if self.data.given is None or not upper < math.inf:
+        if self.data.gram is None or not upper < math.inf:
             return added
-        off, least, squares = self.data.given
+        off, least, squares = self.data.gram
         k = self.tau if size is None else size
         if self.constraints.grouped:  # A size counts groups, of any number of columns.
             k = self.p
-        length = float(np.sort(squares[: self.p])[self.p - k :].sum())
-        square = math.inf  # at γ = 0 the objective does not bound the coefficients
-        if self.given_gamma > 0.0:
-            spread = math.sqrt(length * 2.0 * upper / (0.5 * self.given_gamma))
-            square = (math.sqrt(squares[self.p]) + spread) ** 2
+        lengths = np.sqrt(np.sort(squares[: self.p])[self.p - k :])
+        square = (math.sqrt(squares[self.p]) + self._summed(lengths, upper)) ** 2
         if least > 0.0:
             square = min(square, (k + 1) * 2.0 * upper / least)
         return added + float(1.01 * off * square)
@@ -460,10 +472,14 @@ class SparseRidgeProblem:
         -------
         ndarray, shape (m,)
         """
-        if self.data.given is None and self.data.before is None and self.gamma == self.given_gamma:
-            return np.zeros(len(uppers))
         pairs = zip(uppers.tolist(), sizes, strict=True)
         return np.array([self.data_loss(upper, int(size), given_gamma) for upper, size in pairs])
+
+    def _summed(self, lengths: Array, upper: float) -> float:
+        """A bound on Σ ℓ_i|β_i| over some columns, of which (γ/2)|β|² ≤ 2 upper; ∞ at γ = 0."""
+        if self.given_gamma == 0.0:
+            return math.inf
+        return float(np.linalg.norm(lengths)) * math.sqrt(4.0 * upper) / math.sqrt(self.given_gamma)
 
     def _reach(self) -> float:
         """A bound on the length of coefficients of optimal fits, at γ = 0 and columns of length 1.
@@ -471,10 +487,10 @@ class SparseRidgeProblem:
         Fits with bounds on their coefficients explain at most ‖Xβ‖ ≤ 2|y|, others at most |y|.
         Dependent columns may be left out of a fit only where coefficients have no bounds.
         """
-        found, length = self.data.independence, math.sqrt(self.yy)
+        least, _, full = self.data.unit.independence
         if self.constraints.bounded:
-            found, length = found._replace(least=found.least * found.full), 2.0 * length
-        return length / found.least if found.least > 0.0 else math.inf
+            least = 0.5 * least * full
+        return math.sqrt(self.yy) / least if least > 0.0 else math.inf
 
     def zero_loss(self, upper: float) -> float:
         """What the working γ may add to the least objective of any columns, at most ``upper``.
@@ -498,7 +514,7 @@ class SparseRidgeProblem:
         if reach == math.inf or not upper < math.inf:
             return math.inf
         shortest = float(lengths[lengths > 0.0].min(initial=self.data.longest**2))
-        off = self.data.independence.moved * reach
+        off = self.data.unit.independence.moved * reach
         added = 0.5 * (self.gamma - self.given_gamma) * reach * reach / shortest
         return 1.01 * (added + 2.0 * math.sqrt(upper) * off + off * off)
 
@@ -509,22 +525,19 @@ class SparseRidgeProblem:
         residual is off by δ = 64 EPS (ℓ_y + Σ ℓ_i|β_i|) and the objective f by 2√f δ + δ². The sum
         is bounded by (γ/2)|β|² ≤ f, and by ‖Xβ‖ ≤ 2|y| with the least singular value of X.
         """
-        before = self.data.before
-        if before is None or not upper < math.inf:
+        if self.data.before is None or not upper < math.inf:
             return 0.0
-        lengths, spread = np.sqrt(self.squared_lengths), math.inf
+        lengths = np.sqrt(self.squared_lengths)
         left = lengths > 0.0
-        if not left.any():
-            spread = 0.0
-        elif self.data.independence.least > 0.0:
-            ratio = float(np.linalg.norm(before[: self.p][left] / lengths[left]))
-            spread = ratio * self._reach()
-        if self.given_gamma > 0.0:
-            length = float(np.linalg.norm(before[: self.p][left]))
-            spread = min(spread, length * math.sqrt(2.0 * upper / (0.5 * self.given_gamma)))
+        before, spread = self.data.before[: self.p][left], 0.0
+        if left.any():
+            spread = self._summed(before, upper)
+            if self.data.unit.independence.least > 0.0:
+                ratio = float(np.linalg.norm(before / lengths[left]))
+                spread = min(spread, ratio * self._reach())
         if spread == math.inf:
             return math.inf
-        delta = 64.0 * EPS * (float(before[self.p]) + spread)
+        delta = 64.0 * EPS * (float(self.data.before[self.p]) + spread)
         return 2.0 * math.sqrt(upper) * delta + delta * delta
 
     @property
@@ -551,7 +564,7 @@ class SparseRidgeProblem:
     @property
     def pivots(self) -> tuple[Array, Array]:
         """Squared lengths (p,) of the columns, before and after projecting out earlier columns."""
-        return self.data.pivots
+        return self.squared_lengths, self.squared_lengths * self.data.unit.left
 
     @property
     def rank_bound(self) -> int:
@@ -638,32 +651,18 @@ def response_problems(
     if columns == p + 1:
         return [SparseRidgeProblem.from_rows(rows, constraints=constraints)]
     problems: list[SparseRidgeProblem] = []
-    whole = Rows(rows)
+    whole, tau = Rows(rows), 1 if constraints is None else max(1, constraints.min_size)
     for t in range(p, columns):
         own = whole.triangle[:, [*range(p), t]]
         if n > columns:
             own = own[: p + 1]
             own[p, p] = np.linalg.norm(whole.triangle[p:, t])
-        own = np.ascontiguousarray(own)
-        problem = SparseRidgeProblem.from_rows(own, constraints=constraints)
-        problem.n, problem.data.lost = n, max(whole.lost, problem.data.lost)
-        problem.data.other = problems[0].data if problems else None
-        problems.append(problem)
+        data = Rows(np.ascontiguousarray(own))
+        data.n, data.lost = n, max(whole.lost, data.lost)
+        if problems:
+            data.unit = problems[0].data.unit
+        problems.append(SparseRidgeProblem._of(data, tau=tau, constraints=constraints))
     return problems
-
-
-def _checked_gamma(gamma: Any) -> float:
-    value = float(gamma)
-    if not (value >= 0.0 and math.isfinite(value)):
-        raise ValueError(f"gamma must be a finite number >= 0; got {gamma}")
-    return value
-
-
-def _checked_tau(tau: Any, p: int) -> int:
-    whole = isinstance(tau, (int, np.integer)) and not isinstance(tau, bool)
-    if not whole or not 1 <= tau <= p:
-        raise ValueError(f"tau must be a whole number between 1 and p = {p}; got {tau!r}")
-    return int(tau)
 
 
 def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArray[np.intp]:
@@ -673,8 +672,7 @@ def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArr
     """
     least = max(1, problem.constraints.min_size)
     given = np.arange(least, problem.tau + 1) if sizes is None else np.asarray(sizes)
-    whole = given.size > 0 and np.issubdtype(given.dtype, np.integer)
-    if not whole or given.min() < 1 or given.max() > problem.p:
+    if given.size == 0 or not _whole_numbers(given, 1, problem.p):
         raise ValueError(
             f"sizes must be whole numbers between 1 and p = {problem.p}; got {given.tolist()}"
         )
@@ -690,7 +688,12 @@ def checked_support(p: int, support: ArrayLike) -> NDArray[np.intp]:
     Raises ValueError: Columns that are not whole numbers, or a column outside 0..p−1.
     """
     given = np.asarray(support).ravel()
-    whole = given.size == 0 or np.issubdtype(given.dtype, np.integer)
-    if not whole or (given.size and (given.min() < 0 or given.max() >= p)):
+    if given.size and not _whole_numbers(given, 0, p - 1):
         raise ValueError(f"a warm start must list columns in 0..{p - 1}; got {given.tolist()}")
     return np.unique(given).astype(np.intp)
+
+
+def _whole_numbers(given: NDArray[Any], low: int, high: int) -> bool:
+    """Whether all of at least one number are whole and between two others."""
+    whole = np.issubdtype(given.dtype, np.integer)
+    return bool(whole and low <= given.min() and given.max() <= high)

@@ -7,14 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
-from numpy.typing import NDArray
 
 from ..kernels.fits import independent
-from .bounded_fit import fit_bounded
-from .factored_rows import Array, Rows, triangle_of
-from .independence import DEPENDENT_SHARE
-
-Columns = NDArray[np.intp]
+from .bounded_fit import fit_inside, new_bounded_fit
+from .rows import DEPENDENT_SHARE, Array, Index, Rows, triangle_of
 
 
 class SubsetFit(NamedTuple):
@@ -32,7 +28,7 @@ class SubsetFit(NamedTuple):
     lacking: float = 0.0
 
 
-def ridge_fit(data: Rows, columns: Columns, ridge: float) -> SubsetFit:
+def ridge_fit(data: Rows, columns: Index, ridge: float) -> SubsetFit:
     """The fit of least ‖y − X_Sβ‖² + ridge ‖β‖² on some columns S, of least norm if there are more.
 
     The fit comes from QR of [X_S; √ridge I], and from singular values where columns may depend on
@@ -45,7 +41,7 @@ def ridge_fit(data: Rows, columns: Columns, ridge: float) -> SubsetFit:
     s, share = columns.size, data.dependent_share if ridge == 0.0 else DEPENDENT_SHARE
     R = augmented_triangle(data, columns, ridge)
     if not independent(R, s, s * share):  # The largest singular value is at most √s.
-        return least_norm_fit(*stacked(data, columns, ridge), share)
+        return least_norm_fit(R[:, :s], R[:, s], share)
     coef, _ = sla.lapack.dtrtrs(R[:s, :s], R[:s, s])
     return SubsetFit(coef, float(R[s, s] ** 2), float(R[:s, s] @ R[:s, s]))
 
@@ -63,14 +59,14 @@ def least_norm_fit(X: Array, y: Array, share: float) -> SubsetFit:
     along = U[:, :rank].T @ y
     coef = (V[:rank].T @ (along / values[:rank])) / lengths
     if rank < lengths.size:  # Any combination of these columns of ``null`` leaves Xβ as it is.
-        null = sla.svd(X / lengths)[2][rank:].T / lengths[:, None]
+        null = V[rank:].T / lengths[:, None]
         coef -= null @ np.linalg.lstsq(null, coef, rcond=None)[0]
     residual = y - X @ coef
     return SubsetFit(coef, float(residual @ residual), float(along @ along))
 
 
 def fit_within(
-    data: Rows, columns: Columns, ridge: float, fit: SubsetFit, bounds: tuple[Array, Array]
+    data: Rows, columns: Index, ridge: float, fit: SubsetFit, bounds: tuple[Array, Array]
 ) -> SubsetFit:
     """The fit within bounds on the coefficients; ``fit``, the ridge fit, where it is within them.
 
@@ -83,9 +79,11 @@ def fit_within(
     # The least eigenvalue of the Gram matrix at unit length is at least 1 over the sum; half of it
     # is taken.
     curvature = 0.5 / float(inflation_factors(R[:s, :s]).sum())
-    coef, loss, lacking = fit_bounded(R, fit.coef, bounds, ridge, curvature)
+    inside = new_bounded_fit(R, low, high)
+    inside.coef[:] = np.clip(fit.coef, low, high)
+    loss, lacking = fit_inside(inside, s, ridge, curvature)
     gain = max(float(R[:s, s] @ R[:s, s]) - loss, 0.0)
-    return SubsetFit(coef, float(R[s, s] ** 2) + loss, gain, lacking)
+    return SubsetFit(inside.coef, float(R[s, s] ** 2) + loss, gain, lacking)
 
 
 def inflation_factors(R: Array) -> Array:
@@ -96,28 +94,24 @@ def inflation_factors(R: Array) -> Array:
     return np.asarray(np.square(inverse).sum(axis=1) * np.square(R).sum(axis=0))
 
 
-def factor_for(data: Rows, columns: Columns) -> Array:
-    """The factor of [X y] from which some columns are factored fastest."""
-    # If many columns are fitted, factoring a long table once saves time.
-    return data.rows if 4 * columns.size < data.rows.shape[1] - 1 else data.triangle
+def augmented_triangle(data: Rows, columns: Index, ridge: float) -> Array:
+    """R, shape (s + 1, s + 1), of the QR factorisation of [X_S y] on [√ridge I, 0].
 
-
-def stacked(data: Rows, columns: Columns, ridge: float) -> tuple[Array, Array]:
-    """[X_S; √ridge I] and [y; 0], whose least squares are the ridge fits on the columns S."""
-    table = factor_for(data, columns)
-    X = np.vstack([table[:, columns], math.sqrt(ridge) * np.eye(columns.size)])
-    return X, np.append(table[:, -1], np.zeros(columns.size))
-
-
-def augmented_triangle(data: Rows, columns: Columns, ridge: float) -> Array:
-    """R of the QR factorisation of [X_S y] on [√ridge I, 0], for some columns S."""
-    s, table = columns.size, factor_for(data, columns)
-    rows, X = table.shape[0], table[:, columns]
+    columns: The s columns S of X.
+    """
+    # If many columns are fitted, factoring a table of more rows once saves time.
+    table = data.rows if 4 * columns.size < data.rows.shape[1] - 1 else data.triangle
+    s, rows, X, y = columns.size, table.shape[0], table[:, columns], table[:, -1]
     if ridge > 0.0 and ridge >= np.einsum("ij,ij->", X, X):
-        return _ridge_triangle(data.rows[:, columns], data.rows[:, -1], ridge)
+        # Beside so large a ridge, QR would lose the digits of X.
+        R = np.zeros((s + 1, s + 1))
+        R[:s, :s] = sla.cholesky(X.T @ X + ridge * np.eye(s), check_finite=False)
+        R[:s, s] = sla.solve_triangular(R[:s, :s], X.T @ y, trans="T", check_finite=False)
+        R[s, s] = math.sqrt(max(float(y @ y - R[:s, s] @ R[:s, s]), 0.0))
+        return R
     whole = np.zeros((rows + s, s + 1))
     whole[:rows, :s] = X
-    whole[:rows, s] = table[:, -1]
+    whole[:rows, s] = y
     whole[rows + np.arange(s), np.arange(s)] = math.sqrt(ridge)
     R = triangle_of(whole)
     if R.shape[0] < s + 1:  # The data have one row, and zeros complete R to s + 1 rows.
@@ -125,17 +119,4 @@ def augmented_triangle(data: Rows, columns: Columns, ridge: float) -> Array:
     # In exact arithmetic no pivot is smaller than √ridge.
     at, pivot = np.arange(s), R.diagonal()[:s].copy()
     R[at, at] = np.copysign(np.maximum(np.abs(pivot), math.sqrt(ridge)), pivot)
-    return R
-
-
-def _ridge_triangle(X: Array, y: Array, ridge: float) -> Array:
-    """R as in :func:`augmented_triangle` for a ridge above XᵀX, by Cholesky of XᵀX + ridge I.
-
-    QR of X stacked on √ridge I would lose the digits of X beside the penalty.
-    """
-    s = X.shape[1]
-    R = np.zeros((s + 1, s + 1))
-    R[:s, :s] = sla.cholesky(X.T @ X + ridge * np.eye(s), check_finite=False)
-    R[:s, s] = sla.solve_triangular(R[:s, :s], X.T @ y, trans="T", check_finite=False)
-    R[s, s] = math.sqrt(max(float(y @ y - R[:s, s] @ R[:s, s]), 0.0))
     return R

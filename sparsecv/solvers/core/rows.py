@@ -1,0 +1,386 @@
+"""The table [X y] of a problem: its rows or a factor of them, and what only the table decides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import combinations
+from math import comb
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+
+from ..kernels.linalg import EPS
+from .threads import cached
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+# A table of [X y] with more rows per column of X than this is held as the triangle of its QR
+# factorisation; for shorter tables the triangle costs more than it saves (measured).
+MAX_ROWS_PER_COLUMN = 4
+# Searches replace γ if √(γ/2) is below this share of the longest column's length: QR factorisation
+# loses 1e-15 of the length, so that three digits of the share are left.
+ZERO_SHARE = 1e-12
+# The same share where columns are dependent up to rounding, times σ^(2/3), σ the number
+# :attr:`Independence.least`. The working γ adds up to γ/σ² of yᵀy to the objective f, some 1e-13,
+# and rounding of dependent columns takes up to 1e-14/√γ of f, some 1e-7.
+ZERO_SHARE_OF_DEPENDENT = 3e-7
+# A column that, with the other columns of a support projected out, keeps at most this share of its
+# length counts as dependent on the other columns: 64-bit numbers keep a column's digits to 1e-16 of
+# its length, and factorisations lose two or three digits more. Fits of least norm drop singular
+# values below this share of the largest, which decides the rank of every support that is fitted.
+# Enumeration of every support (``branching.enumeration``) and the projection on unpenalised columns
+# use the share too. The value is a choice.
+DEPENDENT_SHARE = 1e-13
+# With more columns than this, dependent columns are not looked into: the projection on the null
+# space is a p × p matrix. The value is a choice.
+MAX_DEPENDENT_COLUMNS = 200
+
+
+class PenaltyStep(NamedTuple):
+    """What penalty factors f make of rows of [X y]; the penalty of what is left is (γ/2)|β|².
+
+    Column j becomes x_j/√f_j where f_j > 0. Columns with f_j = 0 are projected out of the others
+    and of y, as the intercept is: for any β the best coefficients of those columns follow. Columns
+    with an infinite f_j are left out.
+
+    p: Number of given columns.
+    counted, free: Columns with a positive finite f_j, and with f_j = 0.
+    roots, shape (counted,): √f_j.
+    fitted, shape (free, counted + 1): Coefficients of the fit on the free columns of each column of
+        the [X y] that is left, before it was divided by √f_j.
+    before, shape (counted + 1,): Lengths of the columns x_j/√f_j and of y before the projection,
+        over the least singular value of the free columns at unit length: the projection is off by
+        rounding of these numbers. None where nothing is projected out.
+    zero, shape (counted,): Columns of which the free columns leave at most ``DEPENDENT_SHARE`` of
+        the length: they count as combinations of the free columns, and become 0.
+    low, high, shape (counted,): Bounds on the given coefficients; None where there are none.
+    """
+
+    p: int
+    counted: Index
+    free: Index
+    roots: Array
+    fitted: Array
+    before: Array | None
+    zero: Index
+    low: Array | None = None
+    high: Array | None = None
+
+    @classmethod
+    def of(cls, rows: Array, factors: Array, before: Array | None = None) -> PenaltyStep:
+        """The step of training rows [X y], shape (n, p + 1), with factors (p,).
+
+        before, shape (p + 1,): For rows that columns were projected out of already, the number of
+            that name of the earlier step.
+        """
+        p, free = factors.size, np.flatnonzero(factors == 0.0)
+        counted = np.flatnonzero((factors > 0.0) & (factors < np.inf))
+        left, roots = np.append(counted, p), np.sqrt(factors[counted])
+        none = np.zeros(0, dtype=np.intp)
+        if free.size == 0:
+            before = None if before is None else before[left] / np.append(roots, 1.0)
+            return cls(p, counted, free, roots, np.zeros((0, left.size)), before, none)
+        long = np.linalg.norm(rows, axis=0)
+        before = long if before is None else np.maximum(long, before)
+        lengths = np.where(long[free] > 0.0, long[free], 1.0)
+        U, values, V = sla.svd(rows[:, free] / lengths, full_matrices=False)
+        kept = values > DEPENDENT_SHARE * values[0]
+        basis, others = U[:, kept], rows[:, left]
+        along = basis.T @ others
+        rest = others - basis @ along
+        along += basis.T @ rest  # once more for the digits that the first step has lost
+        rest = others - basis @ along
+        fitted = (V[kept].T @ (along / values[kept, None])) / lengths[:, None]
+        short = np.linalg.norm(rest, axis=0) <= DEPENDENT_SHARE * long[left]
+        # What the free columns are off by spreads to the others.
+        spread = float((before[free] / lengths).max()) / float(values[kept].min(initial=1.0))
+        before = before[left] / np.append(roots, 1.0) * max(spread, 1.0)
+        return cls(p, counted, free, roots, fitted, before, np.flatnonzero(short[:-1]))
+
+    def apply(self, rows: Array) -> Array:
+        """What the step makes of rows [X y], shape (m, p + 1), be they training rows or others."""
+        left = rows[:, np.append(self.counted, self.p)]
+        if self.free.size:
+            left = left - rows[:, self.free] @ self.fitted
+            left[:, self.zero] = 0.0
+        left[:, :-1] /= self.roots
+        return np.ascontiguousarray(left)
+
+    def coefficients(self, beta: Array) -> Array:
+        """Coefficients of the p given columns, from those of the columns that are left."""
+        coef = np.zeros(self.p)
+        # Rounding of the roots may not take a coefficient out of its bounds.
+        coef[self.counted] = np.clip(beta / self.roots, self.low, self.high)
+        coef[self.free] = self.fitted[:, -1] - self.fitted[:, :-1] @ coef[self.counted]
+        return coef
+
+
+class GramError(NamedTuple):
+    """What the square root of a Gram matrix J = [X y]ᵀ[X y] is off by, its columns at length 1.
+
+    off: The largest error of an entry of rootᵀroot.
+    least: A lower bound on the least eigenvalue of J.
+    squares, shape (p + 1,): The squared lengths of the columns before they were scaled.
+    """
+
+    off: float
+    least: float
+    squares: Array
+
+
+class Independence(NamedTuple):
+    """A bound on coefficients that fit any y: some fit of any columns has |β| ≤ |y|/least.
+
+    least: In the span of every set of columns there is a basis of columns of the set with no
+        singular value below this one; 0 where nothing is known.
+    moved: The columns are off by at most this, in the spectral norm, from a table of which that
+        holds and in which columns that are dependent up to rounding are dependent.
+    full: Whether all columns are independent.
+    """
+
+    least: float
+    moved: float
+    full: bool
+
+
+class UnitColumns:
+    """The columns of X at length 1, which all responses, all γ and all units of a table share.
+
+    X, shape (m, p): The columns of a factor of X, of any lengths; zero columns stay zero.
+    gram: For a factor that is the root of a Gram matrix, what the root is off by.
+    """
+
+    def __init__(self, X: Array, gram: GramError | None) -> None:
+        lengths = np.linalg.norm(X, axis=0)
+        self.used, self.gram = lengths > 0.0, gram
+        self.X = X / np.where(self.used, lengths, 1.0)
+
+    @cached
+    def independence(self) -> Independence:
+        """How independent the columns are that are not 0."""
+        found = independence(self.X[:, self.used])
+        if self.gram is None:
+            return found
+        # Of a singular matrix, whose root is off, nothing is known.
+        least = math.sqrt(max(found.least**2 - self.used.size * self.gram.off, 0.0))
+        return found._replace(least=least if found.full else 0.0)
+
+    @cached
+    def left(self) -> Array:
+        """What projecting out all earlier columns leaves of the squared lengths, shape (p,)."""
+        left, diagonal = np.zeros(self.used.size), triangle_of(self.X).diagonal()
+        left[: diagonal.size] = diagonal**2
+        return left
+
+
+class Rows:
+    """The rows of [X y], or of a long table a triangular factor; nobody may change them.
+
+    rows, shape (m, p + 1): Of more than ``MAX_ROWS_PER_COLUMN`` p rows the triangle is held.
+    n: The number of rows of the table; None where only matrices are known.
+    step: What penalty factors have made of the columns that were given; None where all are 1.
+    before, shape (p + 1,): For columns that others were projected out of, the lengths that the
+        projection's rounding is relative to; None where nothing was projected out.
+    gram: For a problem that was made from a Gram matrix, what its root is off by; else None.
+    lost: Bounds the error of a product of two columns of the factor, relative to the product of
+        their lengths. Householder's QR of m rows moves each column by at most m·u of its length, u
+        the rounding unit (Higham 2002, Theorem 19.4, with a constant of 1).
+    zero_share: Searches replace γ where √(γ/2) is below this share of the longest length.
+    """
+
+    def __init__(self, rows: Array, step: PenaltyStep | None = None) -> None:
+        m, width = rows.shape
+        self.rows = triangle_of(rows) if m > max(MAX_ROWS_PER_COLUMN * (width - 1), width) else rows
+        self.n: int | None = m
+        self.step, self.before = step, None if step is None else step.before
+        self.gram: GramError | None = None
+        self.lost = 2.0 * m * EPS if m > width else 0.0
+        self.zero_share = ZERO_SHARE
+
+    @classmethod
+    def of_blocks(cls, blocks: Iterable[Array]) -> Rows:
+        """The triangle of rows that come in blocks, each of shape (m, p + 1)."""
+        factor, n, factored = triangle_of_blocks(blocks)
+        made = cls(factor)
+        made.n, made.lost = n, 2.0 * factored * EPS  # A column is moved by every factoring.
+        return made
+
+    @classmethod
+    def of_gram(cls, joint: Array, row: Array | None) -> Rows:
+        """A factor of a symmetric matrix [X y]ᵀ[X y] of more rows, and of one row besides.
+
+        Raises ValueError: The matrix is clearly not positive semidefinite.
+        """
+        root, gram = gram_root(joint)
+        if row is not None:
+            root, joint = np.vstack([row, root]), np.vstack([row, joint])
+        first: dict[bytes, int] = {}  # Eigenvectors and QR do not keep equal columns equal.
+        same = [first.setdefault(column.tobytes(), j) for j, column in enumerate(joint.T)]
+        made = cls(triangle_of(root[:, same])[:, same])
+        made.n, made.gram = None, gram
+        return made
+
+    @cached
+    def triangle(self) -> Array:
+        """A factor with at most as many rows as columns."""
+        return self.rows if self.rows.shape[0] <= self.rows.shape[1] else triangle_of(self.rows)
+
+    @cached
+    def active(self) -> NDArray[np.intp]:
+        """The columns of X that are not zero; column 0 where every column or y is zero."""
+        used: NDArray[np.bool_] = np.asarray(self.rows.any(axis=0))
+        found = np.flatnonzero(used[:-1])
+        return found if found.size and used[-1] else np.zeros(1, dtype=np.intp)
+
+    @cached
+    def columns(self) -> tuple[Array, bool]:
+        """The columns of ``triangle``, one per row, and whether all below the diagonal is 0."""
+        return np.ascontiguousarray(self.triangle.T), not np.tril(self.triangle, -1).any()
+
+    @cached
+    def singular(self) -> tuple[Array, Array, Array]:
+        """The thin singular value decomposition of X, which every γ shares.
+
+        Singular values keep the digits of a small γ that XXᵀ + γ/2 I would bury.
+        """
+        U, s, Vt = sla.svd(self.triangle[:, :-1], full_matrices=False)
+        return U, s, Vt
+
+    @cached
+    def squares(self) -> Array:
+        """Squared lengths of the columns of X, shape (p,)."""
+        return np.asarray(np.einsum("ij,ij->j", self.rows, self.rows)[:-1])
+
+    @cached
+    def longest(self) -> float:
+        """Length of the longest column of X; 1 where every column is zero."""
+        return float(np.sqrt(self.squares.max(initial=0.0))) or 1.0
+
+    @cached
+    def unit(self) -> UnitColumns:
+        """The columns of X at length 1."""
+        return UnitColumns(self.triangle[:, :-1], self.gram)
+
+    @property
+    def dependent_share(self) -> float:
+        """The share of the largest singular value, columns at length 1, up to which values are 0.
+
+        A singular value of a matrix root is the root of an eigenvalue, which is off by at most p
+        times the error of a product.
+        """
+        if self.gram is None:
+            return DEPENDENT_SHARE
+        return max(DEPENDENT_SHARE, math.sqrt(self.rows.shape[1] * self.gram.off))
+
+    def scaled(self, lengths: Array) -> Rows:
+        """The rows with columns divided by ``lengths`` (p,), for searches at a tiny γ.
+
+        Where columns are dependent, the working γ is the one that leaves bounds the most digits.
+        """
+        share = ZERO_SHARE
+        if lengths.size <= MAX_DEPENDENT_COLUMNS:
+            least, _, full = self.unit.independence
+            if least > 0.0 and not full:
+                share = ZERO_SHARE_OF_DEPENDENT * least ** (2.0 / 3.0)
+        if (lengths == 1.0).all() and share == self.zero_share:
+            return self
+        whole = np.append(lengths, 1.0)
+        scaled = Rows(self.triangle / whole)
+        scaled.n, scaled.lost, scaled.zero_share = self.n, self.lost, share
+        scaled.unit = self.unit
+        if self.gram is not None:
+            scaled.gram = self.gram._replace(squares=self.gram.squares / whole**2)
+        if self.before is not None:
+            scaled.before = self.before / whole
+        return scaled
+
+
+def independence(X: Array) -> Independence:
+    """The :class:`Independence` of columns of length 1, an array of shape (m, p).
+
+    Where all columns are independent, the least singular value σ of all is also a bound for some
+    of them. Else let Z (p, d) be an orthonormal basis of the null space. A basis of columns is what
+    is left without d columns J for which the rows Z_J are a regular matrix, and its least singular
+    value is at least σ σ_min(Z_J), where σ is the least singular value above 0: for coefficients v
+    that are 0 in J, |v − ZZᵀv| ≥ σ_min(Z_J)|v|. Columns that no dependence connects are looked at
+    apart.
+    """
+    m, p = X.shape
+    if p == 0:
+        return Independence(1.0, 0.0, True)
+    rounding = 8.0 * p * EPS
+    if p > m and p > MAX_DEPENDENT_COLUMNS:
+        return Independence(0.0, 0.0, False)
+    values = np.zeros(p)
+    values[: min(m, p)] = np.linalg.svd(X, compute_uv=False)
+    rank = int((values > DEPENDENT_SHARE / np.sqrt(p)).sum())
+    if rank == p:
+        return Independence(max(float(values[-1]) - rounding, 0.0), 0.0, True)
+    if p > MAX_DEPENDENT_COLUMNS:
+        return Independence(0.0, 0.0, False)
+    null = np.linalg.svd(X)[2][rank:]
+    least = _least_regular(null.T @ null)
+    moved = float(values[rank]) + rounding
+    return Independence(max(least * float(values[rank - 1]) - rounding, 0.0), moved, False)
+
+
+def _least_regular(P: Array) -> float:
+    """The least σ_min(Z_J) over sets J of rows for which Z_J is regular; P = ZZᵀ.
+
+    Returns: The number, or 0 where more than 20,000 sets would have to be looked at, which takes
+        some 20 ms.
+    """
+    p, least = P.shape[0], 1.0
+    from scipy.sparse.csgraph import connected_components  # Few problems need the import.
+
+    _, part = connected_components(np.abs(P) > DEPENDENT_SHARE, directed=False)
+    for number in range(int(part.max()) + 1):
+        members = np.flatnonzero(part == number)
+        d = round(float(P[members, members].sum()))
+        if d == 0:
+            continue
+        if comb(members.size, d) > 20_000:
+            return 0.0
+        Z = np.linalg.eigh(P[np.ix_(members, members)])[1][:, -d:]
+        chosen = np.array(list(combinations(range(members.size), d)))
+        values = np.linalg.svd(Z[chosen], compute_uv=False)[:, -1]
+        regular = values[values > DEPENDENT_SHARE / p]
+        least = min(least, float(regular.min(initial=1.0)))
+    return least
+
+
+def gram_root(joint: Array) -> tuple[Array, GramError]:
+    """A square matrix with rootᵀ·root = ``joint``, a symmetric matrix, and what it is off by.
+
+    Raises ValueError: ``joint`` is clearly not positive semidefinite.
+    """
+    # Columns are scaled to length 1, so that short columns keep their digits beside long columns.
+    squares = np.maximum(np.diag(joint), 0.0)
+    scale = np.sqrt(np.where(squares == 0.0, 1.0, squares))
+    values, vectors = np.linalg.eigh(joint / scale / scale[:, None])
+    m = joint.shape[0]
+    if values[0] < -1e-8 * m:
+        raise ValueError("[[G, b], [bᵀ, yy]] is not positive semidefinite")
+    unit = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    unit[:, squares == 0.0] = 0.0  # Rounding has left small numbers here.
+    off = float(np.abs(unit.T @ unit - joint / scale / scale[:, None]).max()) + 8.0 * m * EPS
+    return unit * scale, GramError(off, float(values[0]) - 8.0 * m * m * EPS, squares)
+
+
+def triangle_of_blocks(blocks: Iterable[Array]) -> tuple[Array, int, int]:
+    """The triangle of rows that come in blocks; the number of rows, and of rows factored in all."""
+    factor: Array | None = None
+    n = factored = 0
+    for block in blocks:
+        rows = block if factor is None else np.vstack([factor, block])
+        factor, n, factored = triangle_of(rows), n + len(block), factored + len(rows)
+    assert factor is not None
+    return factor, n, factored
+
+
+def triangle_of(M: Array) -> Array:
+    """R of the QR factorisation, at most square."""
+    return np.asarray(np.linalg.qr(M, mode="r"))

@@ -30,14 +30,16 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 from support.clusters import local_cluster  # noqa: E402
+from support.fresh import PLAIN_RUN_EXAMPLES  # noqa: E402
 
 COMMON = settings(
     deadline=None,
-    max_examples=60,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    suppress_health_check=list(HealthCheck),
 )
-settings.register_profile("repeatable", COMMON, derandomize=True, database=None)
-settings.register_profile("fresh", COMMON, print_blob=True)
+settings.register_profile(
+    "repeatable", COMMON, derandomize=True, database=None, max_examples=PLAIN_RUN_EXAMPLES
+)
+settings.register_profile("fresh", COMMON, max_examples=60, print_blob=True)
 settings.load_profile("repeatable")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

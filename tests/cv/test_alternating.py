@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.fresh import examples
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.alternating import alternate, visit_default_grid
@@ -29,7 +30,7 @@ def folds_of(seed: int, cv: str | int = "loo", n: int = 40, p: int = 8) -> RowFo
     return RowFolds(made.X, made.y, make_folds(cv, n, seed=seed), bool(seed % 2))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 1000), st.sampled_from(["loo", 4, 7]), st.floats(-8, 8))
 def test_fixed_supports_are_ridge_fits(seed: int, cv: str | int, exponent: float) -> None:
     """h with the supports fixed equals refits, and its slope the difference quotient."""
@@ -52,7 +53,7 @@ def test_fixed_supports_are_ridge_fits(seed: int, cv: str | int, exponent: float
     assert fixed.slope(gamma) == pytest.approx(quotient, rel=1e-3, abs=1e-6 * scale)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(0, 1000), st.floats(-6, 6))
 def test_the_gamma_step_finds_the_best_of_a_fine_grid(seed: int, exponent: float) -> None:
     data = folds_of(seed)

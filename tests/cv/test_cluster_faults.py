@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.clusters import local_cluster
+from support.fresh import rounds
 
 from sparsecv.cv.checkpoint import Checkpoint
 from sparsecv.cv.engine import cross_validate
@@ -84,7 +85,7 @@ def kill_one(victims: list[int], after: float) -> threading.Thread:
 
 
 @pytest.mark.slow
-def test_a_worker_is_killed_at_ten_random_moments(expected: CVResult) -> None:
+def test_a_worker_is_killed_at_random_moments(expected: CVResult) -> None:
     rng = np.random.default_rng(7)
     with local_cluster(2) as client:
         for _ in range(2):  # kernels are loaded the first time
@@ -92,7 +93,7 @@ def test_a_worker_is_killed_at_ten_random_moments(expected: CVResult) -> None:
             with on_client(client):
                 assert_same(cross_validate(*problem(P)), expected)
             seconds = time.monotonic() - started
-        for _ in range(10):
+        for _ in range(rounds(10)):
             two_workers(client)
             killer = kill_one(list(rng.permutation(pids(client))), seconds * rng.random())
             with on_client(client):
@@ -212,15 +213,16 @@ def finished(folder: Path, p: int) -> int:
 
 
 @pytest.mark.slow
-def test_the_client_is_killed_ten_times(tmp_path: Path, client: Any) -> None:
+def test_the_client_is_killed_again_and_again(tmp_path: Path, client: Any) -> None:
     """Every run begins with the folds that no run before has finished, and counts them."""
     folder, rng, told = tmp_path / "kept", np.random.default_rng(3), 0
-    for number in range(11):
+    kills = rounds(10)
+    for number in range(kills + 1):
         before = finished(folder, LONG) if number else 0
         assert before >= told  # what was said to be done is kept
         process = child(folder, LONG, client.scheduler.address)
         assert process.stdout is not None
-        most = int(rng.integers(1, 3)) if number < 10 else K
+        most = int(rng.integers(1, 3)) if number < kills else K
         for line in process.stdout:
             if line.startswith("folds"):
                 done, of = line.split()[-2:]

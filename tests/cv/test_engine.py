@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from support.cross_validations import PROTOCOLS, Array, Case, deterministic, draw_case, least_of
+from support.cross_validations import PROTOCOLS, Array, Case, draw_case, least_of
 from support.folds import assert_within, fold_errors
 
 from sparsecv.cv import estimate
@@ -27,7 +27,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnW
 
 
 @given(st.data())
-@deterministic
 def test_exact_and_grid_equal_enumeration(data: st.DataObject) -> None:
     case = draw_case(data.draw, -8.0, 8.0)
     truth = case.truth()
@@ -43,7 +42,6 @@ def test_exact_and_grid_equal_enumeration(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(deterministic, max_examples=40)
 def test_reported_supports_reproduce_the_errors(data: st.DataObject) -> None:
     case = draw_case(data.draw, -3.0, 8.0)
     for method in ("exact", "grid"):

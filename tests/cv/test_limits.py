@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from support.cross_validations import Case, deterministic, draw_case, least_of
+from support.cross_validations import Case, draw_case, least_of
 from support.folds import Bracket, assert_within, brute_force, inside
 
 from sparsecv.cv import alternating, estimate, grid, prove
@@ -70,7 +70,6 @@ def check_bounds(case: Case, result: CVResult, truth: Bracket, what: str) -> Non
 
 
 @given(st.data(), st.integers(0, 12), st.booleans())
-@settings(deterministic, max_examples=60)
 def test_intervals_under_node_limits(data: st.DataObject, nodes: int, only_shared: bool) -> None:
     case = draw_case(data.draw, -6.0, 6.0)
     truth = case.truth()

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 from support.brute_force import Data, enumerate_all, rounding
 from support.commands import complaint, run_json
+from support.fresh import examples
 from support.problems import ugly
 from support.tables import write_csv
 
@@ -168,7 +169,7 @@ def test_projected_supports_are_the_best_of_their_size(seed: int) -> None:
 
 
 @given(data=ugly(), seed=st.integers(0, 2**16))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_ugly_columns(data: Data, seed: int) -> None:
     """Duplicate, dependent, constant and badly scaled columns; predictions of any model."""
     rng = np.random.default_rng(seed)

@@ -340,7 +340,7 @@ def test_history_of_the_gap() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 5]))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_never_below_the_relaxation_alone(seed: int, nodes: int) -> None:
     """Stopped at the root or near it, small γ and wide data: what residuals keep, Gram loses."""
     rng = np.random.default_rng(seed)

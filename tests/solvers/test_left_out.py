@@ -114,7 +114,7 @@ def test_every_support_lies_below_a_leaf(seed: int, most_nodes: int, raised: flo
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 2**31), st.integers(1, 6))
 def test_a_tree_cut_short_hands_everything_over(seed: int, most_nodes: int) -> None:
     problem, left_out, folds = folds_of(seed)

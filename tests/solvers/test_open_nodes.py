@@ -191,7 +191,7 @@ def check_ranges(data: Data, stops: list[BestSubsets], rows: Array) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=ugly(max_columns=5, max_rows=7, mild=True, zero=False), seed=st.integers(0, 2**32 - 1))
 def test_ranges_hold_the_optimum_wherever_the_search_stops(data: Data, seed: int) -> None:
     rows = np.random.default_rng(seed).standard_normal((3, data.X.shape[1]))

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.brute_force import Data, enumerate_size, exact_moments, exact_objective, optimum
-from support.fresh import draws
+from support.fresh import draws, examples
 from support.problems import hard, plain, problem_of, ugly, ugly_problem
 
 from sparsecv.solvers import (
@@ -99,7 +99,7 @@ def test_every_backend_gives_the_native_optimum(
                     assert early.objective == pytest.approx(best.objective, rel=1e-5)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=ugly(mild=True), tau=st.integers(1, 5), tol=st.sampled_from([0.0, 1e-6, 1e-2]))
 def test_outer_approximation_equals_enumeration(data: Data, tau: int, tol: float) -> None:
     tau = min(tau, data.X.shape[1])

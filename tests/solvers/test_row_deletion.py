@@ -230,7 +230,7 @@ def check_ranges(data: Data, stops: list[DeletedRowSubsets], exact: Exact) -> No
                     assert found.low[a, i] - slack <= r <= found.high[a, i] + slack
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(data=ugly(max_columns=4, max_rows=5, mild=True, zero=False), draw=st.data())
 def test_bounds_and_ranges_hold_wherever_the_search_stops(data: Data, draw: st.DataObject) -> None:
     p = data.X.shape[1]
@@ -248,7 +248,7 @@ def test_bounds_and_ranges_hold_wherever_the_search_stops(data: Data, draw: st.D
         check_ranges(data, stops, exact)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(data=ugly(max_columns=4, max_rows=5))
 def test_bounds_hold_wherever_the_search_stops_in_ugly_data(data: Data) -> None:
     exact = exact_of(data)

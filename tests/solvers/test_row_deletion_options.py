@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.brute_force import Array, Data, Support, ridge, value
 from support.deleted_rows import check, chosen, exact_of, residual_of, solve, without
+from support.fresh import examples
 from support.problems import plain, problem_of, ugly
 from support.trees import key
 
@@ -17,7 +18,7 @@ from sparsecv.solvers.leaps.all_sizes import MAX_COLUMNS
 from sparsecv.solvers.leaps.deleted_rows import deleted_fits
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(data=ugly(max_columns=4, max_rows=5), draw=st.data())
 def test_sizes_and_warm_starts_change_nothing(data: Data, draw: st.DataObject) -> None:
     p = data.X.shape[1]
@@ -29,7 +30,7 @@ def test_sizes_and_warm_starts_change_nothing(data: Data, draw: st.DataObject) -
     check(data, found, exact_of(data))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=ugly())
 def test_runs_are_repeatable(data: Data) -> None:
     a, b = solve(data), solve(data)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.brute_force import Data, exact_objectives, fit_rounding, ridge, rounding, value
+from support.fresh import examples
 from support.problems import plain, problem_of, ugly
 
 from sparsecv.solvers import SparseRidgeProblem
@@ -246,7 +247,7 @@ def test_impossible_moments_are_refused(G: Any, b: Any, yy: float, words: str) -
         SparseRidgeProblem.from_gram(G, b, yy, gamma=1.0, tau=1)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(data=ugly(max_rows=1))
 def test_one_row(data: Data) -> None:
     X, y, gamma = data

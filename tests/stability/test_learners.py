@@ -17,6 +17,7 @@ from sklearn.model_selection import KFold, cross_val_score
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.fresh import examples
 from support.learners import Array, label_of, made
 
 from sparsecv import SparseRidge, SparseRidgeCV, StabilityCV
@@ -146,7 +147,7 @@ def test_largest_tau(n: int, p: int, tau: int) -> None:
     assert found == p or (found + 1) * np.log(found + 1) > n
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(seed=st.integers(0, 10_000), n=st.integers(6, 20), k=st.integers(3, 5))
 def test_fast_and_plain_sparse_ridge_agree(seed: int, n: int, k: int) -> None:
     """The paths and clones of the estimator, one fit each, choose alike."""

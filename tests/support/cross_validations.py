@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, assume, settings
+from hypothesis import assume
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -27,9 +27,6 @@ PROTOCOLS = [
     for scale in ("unit-variance", "unit-norm", "none")
     for name, intercept in (("honest", True), ("honest", False), ("paper", True))
 ]
-deterministic = settings(
-    deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), max_examples=60
-)
 
 
 def columns(kind: str, n: int, p: int, rng: np.random.Generator) -> Array:

@@ -1,5 +1,7 @@
 """Seeds that differ from run to run, and how many examples are drawn.
 
+A plain run draws few examples of every family, so that it ends within minutes. The profile
+``fresh`` of hypothesis (``pytest --hypothesis-profile fresh``) draws many, in every family.
 SPARSECV_SEED repeats a run; SPARSECV_DRAWS multiplies the number of problems of every family.
 """
 
@@ -16,13 +18,25 @@ SEED = int(os.environ.get("SPARSECV_SEED", "0")) or secrets.randbits(48) | 1
 DRAWS = float(os.environ.get("SPARSECV_DRAWS", "1"))
 
 
+# A plain run draws one in so many of the problems that the profile ``fresh`` draws, and at most so
+# many examples of hypothesis. Both are choices that keep a plain run within minutes.
+PLAIN_RUN_DIVIDES_BY = 4
+PLAIN_RUN_EXAMPLES = 20
+
+
 def draws(count: int, family: int) -> Iterator[tuple[str, np.random.Generator]]:
     """A generator for each of ``count`` problems, and the note that a failing test prints."""
-    for i in range(max(1, round(DRAWS * count))):
+    share = DRAWS / PLAIN_RUN_DIVIDES_BY if settings.default.derandomize else DRAWS
+    for i in range(max(1, round(share * count))):
         note = f"SPARSECV_SEED={SEED}, family {family}, problem {i}"
         yield note, np.random.default_rng([SEED, family, i])
 
 
 def examples(count: int) -> int:
-    """How many examples hypothesis draws: at most 60 except in the profile ``fresh``."""
-    return min(count, 60) if settings.default.derandomize else count
+    """How many examples hypothesis draws."""
+    return min(count, PLAIN_RUN_EXAMPLES) if settings.default.derandomize else count
+
+
+def rounds(count: int) -> int:
+    """How often a test repeats what a process survives, such as being killed."""
+    return max(2, count // PLAIN_RUN_DIVIDES_BY) if settings.default.derandomize else count

@@ -1,11 +1,18 @@
-"""Many problems that differ by the rows deleted from one Gram matrix, and what they share.
+"""Many problems that each lack some rows of the same data: their Gram matrices and their bounds.
 
-With rows D and responses T deleted, problem j has G − DᵀD, Xᵀy − DᵀT and yᵀy − |T|².
+With rows D and responses T deleted, problem j has G − DᵀD, Xᵀy − DᵀT and yᵀy − |T|². At fixed
+coefficients β, with e = T − Dβ, the gradient Xᵀ(y − Xβ) of all rows loses Dᵀe: a node of a search
+on all rows is bounded for a problem in as many operations as D has entries. Where the bound at β is
+not enough, β moves to the relaxation's optimum without the rows. With K the curvature of the
+relaxation on the columns A that have a coefficient, one row d after the other is deleted by
+
+    β_A − K⁻¹d_A (t − dᵀβ) / (1 − d_AᵀK⁻¹d_A),    K − d_A d_Aᵀ in place of K.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
@@ -14,15 +21,221 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.threads import cached
+from ..kernels.compiled import kernel
 from ..kernels.completion import elimination_loss
-from ..kernels.linalg import Array, record, zeros
-from ..relaxation.dual_bound import EXTRA, relative_rounding
+from ..kernels.linalg import EPS, Array, add, dot, factor_row, invert_factor, zeros
+from ..relaxation.dual_bound import (
+    EXTRA,
+    FREE,
+    IN,
+    BoundTerms,
+    bound_of_parts,
+    gram_gradient,
+    list_allowed,
+    products,
+    relative_rounding,
+    sum_largest,
+)
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.perspective import Relaxation
-from . import row_deletion_kernels as kernels
-from .node import IN
 from .search import Nodes
-from .search_settings import ROW_DELETION
+
+
+class Deleted(NamedTuple):
+    """The problems as kernels take them, and work space for p columns and m rows."""
+
+    G: Array  # (p, p) of all rows
+    whole: BoundTerms  # of all rows; γ/2 in place of every weight
+    unit: BoundTerms  # of all rows; 1 in place of every weight
+    D: Array  # (R, p) the rows deleted, problem after problem
+    T: Array  # (R,) their responses
+    start: NDArray[np.int64]  # (k + 1,) problem j lacks rows start[j] to start[j + 1] − 1
+    yy: Array  # (k,) yᵀy of every problem
+    w: Array  # (k,) every weight of a problem: γ/2 − shift, rounded down
+    shift: Array  # (k,) multiple of I that is added to a problem's Gram matrix
+    scaled: NDArray[np.bool_]  # (k,) whether multiples of the residual may give a bound
+    extracted: float  # d of the nodes' relaxations, whose quadratic part is G − dI
+    columns: NDArray[np.int64]  # (p,) the node's columns that are not excluded come first
+    active: NDArray[np.int64]  # (p,) columns with a coefficient, and included ones
+    inverse: Array  # (p, p) L⁻¹ of K = LLᵀ on the active columns
+    Z: Array  # (m, p) K⁻¹d of every deleted row d, K without the rows before
+    left: Array  # (m,) 1 − dᵀK⁻¹d of every deleted row
+    e: Array  # (m,) t − dᵀβ of every deleted row
+    inside: Array  # (p,) 1 for included columns of the node
+    free: Array  # (p,) 1 for free columns of the node
+    c: Array  # (p,) b − Gβ on all rows
+    moved: Array  # (p,) coefficients of one problem
+    moved_c: Array  # (p,) b − Gβ on all rows at these
+    g: Array  # (p,) gradient of one problem
+    top: Array  # (p + 3,)
+
+
+@kernel(inner=True, reorder=True)
+def sum_from_above(g, length, raise_by, inside, free, k, level):
+    """Σ v over included columns plus an upper bound on the sum of the k largest v of free columns.
+
+    Here v_i = (|g_i| + raise_by·length_i)². For any level ≥ 0 the k largest v add up to at most
+    k·level + Σ max(v − level, 0).
+    """
+    total, over = 0.0, 0.0
+    for i in range(g.shape[0]):
+        size = abs(g[i]) + raise_by * length[i]
+        v = size * size
+        total += inside[i] * v
+        over += free[i] * max(v - level, 0.0)
+    return total + k * level + over
+
+
+@kernel(inner=True, reorder=True)
+def deleted_gradient(g, c, shift, beta, D, e, first, m):
+    """Write g = c − shift·β − Σ e_r·d over the m deleted rows d from ``first`` on."""
+    p = g.shape[0]
+    for i in range(p):
+        g[i] = c[i] - shift * beta[i]
+    for r in range(m):
+        error = e[r]
+        for i in range(p):
+            g[i] -= error * D[first + r, i]
+
+
+@kernel(inline=True)
+def problem_bound(dp, j, state, beta, c, sums, here):
+    """The dual bound of a node on problem j, at any β that is 0 on excluded columns.
+
+    On entry ``dp`` holds the node's columns. The kernel writes ``dp.e``, ``dp.g`` and ``dp.top``.
+
+    c, sums: b − Gβ on all rows, computed from β in one go, and of all rows bᵀβ, βᵀGβ, reach, |β|².
+    here: √λ of the node's relaxation, free columns still to choose, and the bound to reach. The
+        largest g² are selected only where a cheaper bound does not reach it.
+    """
+    whole, g, e, first, shift = dp.whole, dp.g, dp.e, dp.start[j], dp.shift[j]
+    m, eps, length = dp.start[j + 1] - first, whole.eps, whole.length
+    linear, quadratic, reach, square = sums
+    lam, k, target = here
+    quadratic += shift * square
+    for r in range(m):
+        fitted = dot(dp.D[first + r], beta, beta.shape[0])
+        e[r] = dp.T[first + r] - fitted
+        quadratic -= fitted * fitted
+        linear -= dp.T[first + r] * fitted
+    deleted_gradient(g, c, shift, beta, dp.D, e, first, m)
+    weight, raise_by, level = dp.w[j], eps * reach, lam * lam * (whole.w[0] + dp.extracted)
+    total = sum_from_above(g, length, raise_by, dp.inside, dp.free, k, level)
+    total *= (1.0 + eps) / weight
+    lost = raise_by * reach
+    bound, _ = bound_of_parts(dp.yy[j], linear, quadratic, total, lost, dp.scaled[j])
+    if bound < target:
+        columns = (state, dp.columns, list_allowed(state, dp.columns))
+        total = sum_largest(dp.unit, *columns, k, g, raise_by, dp.top) * (1.0 + eps) / weight
+        bound, _ = bound_of_parts(dp.yy[j], linear, quadratic, total, lost, dp.scaled[j])
+    return bound
+
+
+@kernel(inner=True)
+def factor_active(dp, beta, lam):
+    """Form L⁻¹ of K = LLᵀ, the curvature of a node's relaxation on its active columns.
+
+    K is G + γ/2 I on columns of z = 1 and G − dI on the other active columns, d the multiple of I
+    that the relaxation extracts. A share of 1e-9 of the mean diagonal entry is added, and pivots
+    are at least as large: K only says at which coefficients bounds are tried. On entry
+    ``dp.inside`` holds the node's columns. The kernel writes ``dp.active`` and ``dp.inverse``.
+
+    Returns: The number of active columns.
+    """
+    n, mean, K, ridge = 0, 0.0, dp.inverse, dp.whole.w[0]
+    for i in range(beta.shape[0]):
+        if beta[i] != 0.0 or dp.inside[i] > 0.0:
+            dp.active[n] = i
+            mean += dp.G[i, i]
+            n += 1
+    least = 1e-9 * mean / max(n, 1)
+    root_weight = np.sqrt(ridge + dp.extracted)
+    for a in range(n):
+        i = dp.active[a]
+        whole = dp.inside[i] > 0.0 or abs(beta[i]) * root_weight >= lam
+        for c in range(a):
+            K[a, c] = dp.G[i, dp.active[c]]
+        K[a, a] = dp.G[i, i] + (ridge if whole else -dp.extracted) + least
+        factor_row(K, a, least)
+    invert_factor(K, n, dp.top)
+    return n
+
+
+@kernel(inner=True)
+def move(dp, j, beta, n):
+    """Write to ``dp.moved`` the relaxation's optimum without problem j's rows.
+
+    The optimum is that of the n active columns of :func:`factor_active`, if the same columns have
+    z = 1. The kernel writes ``dp.Z``, ``dp.left`` and ``dp.g``, too.
+
+    Returns: Whether the down-dates have kept more than ten of sixteen digits.
+    """
+    p, moved, u, first = beta.shape[0], dp.moved, dp.g, dp.start[j]
+    for i in range(p):
+        moved[i] = beta[i]
+    for r in range(dp.start[j + 1] - first):
+        d, z = dp.D[first + r], dp.Z[r]
+        for a in range(n):
+            u[a], z[a] = d[dp.active[a]], 0.0
+        for a in range(n):
+            add(z, dp.inverse[a], dot(dp.inverse[a], u, a + 1), a + 1)
+        for s in range(r):
+            add(z, dp.Z[s], dot(dp.Z[s], u, n) / dp.left[s], n)
+        dp.left[r] = 1.0 - dot(z, u, n)
+        if not dp.left[r] >= 1e-6:
+            return False
+        step = (dp.T[first + r] - dot(d, moved, p)) / dp.left[r]
+        for a in range(n):
+            moved[dp.active[a]] -= step * z[a]
+    return True
+
+
+@kernel(inner=True)
+def moved_bound(dp, j, state, here):
+    """The dual bound of a node on problem j at ``dp.moved``; writes ``dp.moved_c`` besides."""
+    beta, c = dp.moved, dp.moved_c
+    gram_gradient(dp.G, dp.whole.b, beta, c)
+    sums = (*products(dp.whole, beta, c), dot(beta, beta, beta.shape[0]))
+    return problem_bound(dp, j, state, beta, c, sums, here)
+
+
+@kernel
+def bound_nodes(dp, nodes, target, most, left, bounds, betas):
+    """Bound nodes of a search on all rows for every problem, until a problem has too many open.
+
+    A bound at a node's own coefficients comes first, and a bound at moved coefficients where the
+    first is below the target.
+
+    nodes: Decisions, shape (m, p), coefficients, (m, p), √λ, (m,), and columns to choose, (m,).
+    target, shape (k,): The bound that closes a node for a problem.
+    most: A problem with more open nodes than this is bounded no more.
+    left, shape (k,): Increased by the number of nodes that stay open for a problem.
+    bounds, shape (m, k): Gets the better bound, ∞ where the problem is bounded no more.
+    betas, shape (k, p) or (0, p): Gets the coefficients of the bounds at the last node.
+    """
+    states, own, lams, to_choose = nodes
+    for a in range(own.shape[0]):
+        state, beta, n = states[a], own[a], -1
+        for i in range(beta.shape[0]):
+            dp.inside[i], dp.free[i] = state[i] == IN, state[i] == FREE
+        gram_gradient(dp.G, dp.whole.b, beta, dp.c)
+        sums = (*products(dp.whole, beta, dp.c), dot(beta, beta, beta.shape[0]))
+        for j in range(target.shape[0]):
+            best, here = np.inf, (lams[a], to_choose[a], target[j])
+            moved = False
+            if left[j] <= most:
+                best = problem_bound(dp, j, state, beta, dp.c, sums, here)
+                if not best >= target[j]:  # NaN closes no node.
+                    n = factor_active(dp, beta, lams[a]) if n < 0 else n
+                    if move(dp, j, beta, n):
+                        value = moved_bound(dp, j, state, here)
+                        moved = value > best
+                        best = value if moved else best
+                    left[j] += not best >= target[j]
+            bounds[a, j] = best
+            if betas.shape[0] > 0:
+                for i in range(beta.shape[0]):
+                    betas[j, i] = dp.moved[i] if moved else beta[i]
 
 
 @dataclass(frozen=True)
@@ -47,16 +260,6 @@ class LeftOut:
         """Number of problems."""
         return int(self.start.size - 1)
 
-    def of(self, j: int) -> slice:
-        """The places of problem j's rows in ``rows``."""
-        return slice(int(self.start[j]), int(self.start[j + 1]))
-
-    @cached
-    def yy(self) -> Array:
-        """Squared length of y in every problem, shape (k,)."""
-        squares = np.concatenate([[0.0], np.cumsum(self.targets**2)])
-        return np.asarray(self.gram.yy - (squares[self.start[1:]] - squares[self.start[:-1]]))
-
     @cached
     def squares(self) -> Array:
         """Squared lengths of the columns on all rows, shape (p,)."""
@@ -77,34 +280,26 @@ class LeftOut:
     def _eps(self) -> float:
         return 2.0 * max(self.gram.eps, relative_rounding(self.n, self.gram.b.size))
 
-    @property
-    def _full_rank(self) -> bool:
-        """Whether G is known to be positive definite."""
-        return self.n > self.gram.b.size and bool(self.eigen[0][0] > 0.0)
-
     @cached
     def least(self) -> Array:
         """Lower bounds ≥ 0 on the least eigenvalue of every problem's Gram matrix, shape (k,).
 
         For one row d, G − ddᵀ ⪰ μI as long as dᵀ(G − μI)⁻¹d ≤ 1: bisection finds the largest μ.
         """
-        k = self.count
-        if not self._full_rank:
+        k, values = self.count, self.eigen[0]
+        if self.n <= self.gram.b.size or not values[0] > 0.0:
             return np.zeros(k)
-        values, largest = self.eigen[0], float(self.eigen[0][-1])
-        single = np.diff(self.start) == 1
+        largest, single = float(values[-1]), np.diff(self.start) == 1
         squares = self._turned[self.start[:-1][single]] ** 2
-        low = np.zeros(k)
-        below = np.zeros(squares.shape[0])
+        low, below = np.zeros(k), np.zeros(squares.shape[0])
         above = np.full(squares.shape[0], values[0] * (1.0 - 1e-9))
-        for _ in range(ROW_DELETION.bisections):
+        for _ in range(50):
             middle = 0.5 * (below + above)
             fits = np.sum(squares / (values - middle[:, None]), axis=1) <= 1.0 - 1e-9
             below, above = np.where(fits, middle, below), np.where(fits, above, middle)
         low[single] = below
-        for j in np.flatnonzero(~single):
-            D = self.rows[self.of(int(j))]
-            fold = sla.eigvalsh(self.gram.G - D.T @ D, check_finite=False)
+        for j in np.flatnonzero(~single).tolist():
+            fold = sla.eigvalsh(self.form(j, False).G, check_finite=False)
             low[j] = max(0.0, float(fold[0]) - 1e-9 * largest)
         return np.asarray(np.maximum(low - self._eps * largest, 0.0))
 
@@ -117,44 +312,48 @@ class LeftOut:
         squares, yy, w = self.squares + ridge, self.gram.yy, ridge + self.least[:, None]
         return elimination_loss(squares, w, ridge, yy, self._eps, tau, np.minimum(upper, yy))
 
-    def form(self, j: int) -> GramForm:
+    def form(self, j: int, extract: bool = True) -> GramForm:
         """Gram matrices of problem j, with the multiple of I that :attr:`least` allows."""
-        D, t, gram = self.rows[self.of(j)], self.targets[self.of(j)], self.gram
+        gram, at = self.gram, slice(int(self.start[j]), int(self.start[j + 1]))
+        D, t = self.rows[at], self.targets[at]
         return GramForm(
             gram.G - D.T @ D,
             gram.b - D.T @ t,
-            max(float(self.yy[j]), 0.0),
-            np.full(gram.b.size, self.least[j]),
+            max(float(gram.yy - t @ t), 0.0),
+            np.full(gram.b.size, self.least[j] if extract else 0.0),
             self._eps,
             (self.squares, gram.yy),
         )
 
-    def problems(self, ridge: float, shift: Array) -> kernels.DeletedProblems:
+    def problems(self, ridge: float, shift: Array, extracted: float, multiples: bool) -> Deleted:
         """The record that compiled bounds of these problems work on.
 
         ridge: γ/2.
         shift, shape (k,): Multiple of I added to every problem's G and taken off γ/2.
+        extracted: d of the relaxation's Q = G − dI at the nodes to come.
+        multiples: Whether multiples of the residual may give bounds where the shift is 0.
         """
         gram, p = self.gram, self.gram.b.size
-        widest = max(int(np.diff(self.start).max(initial=1)), 1)
-        return kernels.DeletedProblems(
+        most, whole = max(int(np.diff(self.start).max(initial=1)), 1), gram.terms(ridge)
+        squares = np.append(0.0, np.cumsum(self.targets**2))
+        return Deleted(
             G=np.ascontiguousarray(gram.G),
-            all_rows=gram.terms(ridge)._replace(eps=self._eps, w=np.ones(p)),
+            whole=whole._replace(eps=self._eps, w=np.full(p, ridge)),
+            unit=whole._replace(eps=self._eps, w=np.ones(p)),
             D=self.rows,
             T=self.targets,
             start=self.start,
-            yy=self.yy,
-            shift=np.ascontiguousarray(shift, dtype=np.float64),
-            ridge=ridge,
-            now=record(kernels.NODE),
-            state=np.zeros(p, dtype=np.int8),
+            yy=gram.yy - np.diff(squares[self.start]),
+            w=np.where(shift == 0.0, ridge, (ridge - shift) * (1.0 - 2.0 * EPS)),
+            shift=shift,
+            scaled=(shift == 0.0) & multiples,
+            extracted=extracted,
             **zeros("columns active", p, of=np.int64),
             inverse=np.zeros((p, p)),
+            Z=np.zeros((most, p)),
+            **zeros("left e", most),
             top=np.zeros(p + EXTRA),
-            U=np.zeros((widest, p)),
-            S=np.zeros((widest, widest)),
-            **zeros("beta c inside free moved moved_c g", p),
-            **zeros("error e", widest),
+            **zeros("inside free c moved moved_c g", p),
         )
 
     def open_leaves(
@@ -176,25 +375,25 @@ class LeftOut:
             problem whether all its open leaves are among these.
         """
         state, beta, lam, bound, _ = leaves
-        ridge, target = problem.gamma / 2.0, upper * (1.0 - TOLERANCE)
-        dp = self.problems(ridge, -self.least)
+        target = upper * (1.0 - TOLERANCE)
         extracted = float(np.median(self.gram.D))
+        dp = self.problems(problem.gamma / 2.0, -self.least, extracted, True)
         to_choose = problem.tau - np.count_nonzero(state == IN, axis=1)
-        left = np.where(asked, 0, most + 1)
-        order, found = np.argsort(bound, kind="stable"), [np.zeros(0, dtype=np.intp)]
-        block = max(1, ROW_DELETION.block_entries // (self.count * problem.p))
+        left, found = np.where(asked, 0, most + 1), [np.zeros(0, dtype=np.intp)]
+        order, none = np.argsort(bound, kind="stable"), np.empty((0, problem.p))
+        block = max(1, 4_000_000 // (self.count * problem.p))  # some milliseconds
         for first in range(0, order.size, block):
             if limits.reached(0) is not None:
                 left[:] = most + 1
                 break
             at = order[first : first + block]
-            is_open = np.zeros((at.size, self.count), dtype=np.int8)
-            here = (state[at], beta[at], lam[at], to_choose[at])
-            kernels.rebound(dp, here, extracted, target, most, left, is_open)
-            which, problems = np.nonzero(is_open)
+            bounds = np.empty((at.size, self.count))
+            nodes = (state[at], beta[at], lam[at], to_choose[at])
+            bound_nodes(dp, nodes, target, most, left, bounds, none)
+            which, problems = np.nonzero(~(bounds >= target))
             found.append(order.size * problems + at[which])
         pairs, known = np.sort(np.concatenate(found)), left <= most
-        return pairs[known[pairs // order.size]], known
+        return pairs[known[pairs // bound.size]], known
 
     def centres(
         self, relaxation: Relaxation, ridge: float, tau: int, shift: Array
@@ -208,13 +407,13 @@ class LeftOut:
         Returns: β, shape (k, p), and bounds, shape (k,), with objective(β') ≥ bound +
             (β' − β)ᵀ(G_j + shift_j I)(β' − β) for every β' of at most τ non-zeros.
         """
-        dp, p = self.problems(ridge, shift), self.gram.b.size
-        root_lam, extracted = float(np.sqrt(relaxation.multiplier)), -float(np.median(shift))
-        free = np.zeros(p, dtype=np.int8)
-        kernels.load_node(dp, free, relaxation.beta, tau, root_lam, extracted)
-        beta, bound = np.empty((self.count, p)), np.empty(self.count)
-        kernels.centres(dp, beta, bound)
-        return beta, bound
+        p, k = self.gram.b.size, self.count
+        dp = self.problems(ridge, shift, -float(np.median(shift)), False)
+        free, lam = np.zeros((1, p), dtype=np.int8), np.array([np.sqrt(relaxation.multiplier)])
+        nodes = (free, relaxation.beta[None], lam, np.array([tau]))
+        beta, bound, never = np.empty((k, p)), np.empty((1, k)), np.full(k, np.inf)
+        bound_nodes(dp, nodes, never, 1, np.zeros(k, dtype=np.intp), bound, beta)
+        return beta, bound[0]
 
     def spreads(self, H: Array, shift: float, of: NDArray[np.intp]) -> Array:
         """Upper bounds on xᵀ(G_j + shift·I)⁻¹x for row x = H[i] and problem j = of[i].
@@ -238,7 +437,7 @@ class LeftOut:
         hd = np.sum(inner * row / scale, axis=1)
         left = 1.0 - np.sum(row * row / scale, axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            sure = left > ROW_DELETION.min_leverage_left
-            grown = np.where(sure, hh + hd * hd / left, np.inf)
+            # A row with less leverage left than this nearly alone determines some direction.
+            grown = np.where(left > 1e-6, hh + hd * hd / left, np.inf)
         lost = 1e-13 * np.sum(H * H, axis=1) / float(scale.min())
         return np.asarray(grown * (1.0 + 1e-7) + lost)

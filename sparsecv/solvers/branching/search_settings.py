@@ -166,28 +166,5 @@ class FamilySettings(NamedTuple):
     max_leaves: int = 2000
 
 
-class RowDeletionSettings(NamedTuple):
-    """Down-dates of a factorisation by deleted rows D."""
-
-    # Least pivot of I − D(G + γ/2 I)⁻¹Dᵀ, which is 1 less a leverage where one row is deleted.
-    # Below this pivot a down-date has lost six of its sixteen digits: the bound at down-dated
-    # coefficients is then not tried for the problem, whose leaf may stay open.
-    min_pivot: float = 1e-6
-    # A factor of the active columns gets a ridge of this share of the mean diagonal entry of G, and
-    # its pivots are at least as large. The factor only says at which coefficients bounds are tried,
-    # so that its errors cannot make a bound wrong.
-    relative_ridge: float = 1e-9
-    # The least eigenvalue of G without one row is bracketed by this many halvings, from 0 to the
-    # least eigenvalue of G.
-    bisections: int = 50
-    # If 1 less the leverage of a deleted row is at most this number, the spread of predictions
-    # without the row counts as infinite, because the row nearly alone determines some direction.
-    min_leverage_left: float = 1e-6
-    # The clock is looked at after leaves whose number, times the problems, times the columns, is at
-    # most this, and after every leaf where one leaf has more. The number is a choice.
-    block_entries: int = 4_000_000
-
-
 SETTINGS = SearchSettings()
 FAMILY = FamilySettings()
-ROW_DELETION = RowDeletionSettings()

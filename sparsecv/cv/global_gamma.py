@@ -25,15 +25,13 @@ from ..solvers.executor import run_units
 from ..solvers.kernels.envelope import SETTINGS as DIVISION
 from ..solvers.kernels.envelope import Fits
 from ..solvers.leaps.all_sizes import TREE_ONLY
-from ..solvers.leaps.gamma_range import SETTINGS as RANGE
 from ..solvers.leaps.gamma_range import (
+    LEAST_GAMMA_SHARE,
     Decomposed,
     GammaRange,
     Pieces,
     check_range,
     lengths_of,
-    search_deleted_rows,
-    search_each,
     split_gamma,
     stacked_rows,
 )
@@ -148,12 +146,12 @@ def supports_unit(
     if taus.tolist() == [data.p]:
         found, n_trees, status = [_all_columns(problems, low, high)], 0, Status.OPTIMAL
     else:
-        search = search_each(problems, taus)
+        shared = None
         if isinstance(data, RowFolds) and shares_a_tree(data):
             Z, t, _ = data.deleted_rows
             at = data.row_of[folds]
-            search = search_deleted_rows(data.full(), Z[at], t[at], problems, taus)
-        along = GammaRange(problems, taus, search, limits)
+            shared = data.full(), Z[at], t[at]
+        along = GammaRange(problems, taus, limits, shared)
         found = along.run(low, high)
         n_trees, status = along.n_trees, along.status
     return [fold_pieces(pieces, rows, folds) for pieces in found], n_trees, status
@@ -314,7 +312,7 @@ class _Search:
     ) -> GlobalMinimum:
         """Divide cells until the gap is at most the tolerance or a limit is reached."""
         ends = self._spaced(*gammas, SEARCH.first_cells + 1) / 2.0
-        self._least = RANGE.least_gamma_share**2 * ends[-1]
+        self._least = LEAST_GAMMA_SHARE**2 * ends[-1]
         heap: list[Cell] = []
         final: list[Cell] = []
         best, at = np.inf, (0, float(gammas[1]) / 2.0)
@@ -385,7 +383,7 @@ class _Search:
     @staticmethod
     def _spaced(low: float, high: float, count: int) -> Array:
         """Values of γ spaced evenly in the logarithm, and 0 where the range begins there."""
-        first = low or RANGE.least_gamma_share * high
+        first = low or LEAST_GAMMA_SHARE * high
         gammas = np.geomspace(first, high, count)
         gammas[[0, -1]] = first, high
         return gammas if low > 0.0 else np.append(0.0, gammas)

@@ -19,9 +19,8 @@ from ..design.design import Array, Design
 from ..design.fold_data import FoldData
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.leaps.all_sizes import MAX_COLUMNS
-from ..solvers.leaps.n_best import RankedSupports, n_best_subsets
-from ..solvers.leaps.unit_sizes import fits_memory
+from ..solvers.leaps.all_sizes import MAX_COLUMNS, RankedSupports, n_best_subsets
+from ..solvers.leaps.unit_tree import fits_memory
 from ..solvers.ridge_fits import known_path
 from ..solvers.supports.rounding import stacked
 from .sizes import SizeModels, own_columns

@@ -21,8 +21,9 @@ from .core.limits import Limits, StopFlag
 from .core.problem import SparseRidgeProblem, checked_support
 from .core.result import Proof, Solution, Status, Work, nothing_left
 from .core.threads import on_one_thread
-from .leaps.all_sizes import active_columns, best_subsets, only_support
-from .leaps.unit_sizes import fits_memory
+from .leaps.all_sizes import best_subsets, only_support
+from .leaps.tree import active_columns
+from .leaps.unit_tree import fits_memory
 
 Backend = Callable[..., Proof]  # takes a problem and the keywords of :func:`register_backend`
 _BACKENDS: dict[str, Backend] = {}
@@ -208,7 +209,7 @@ def _native(
     else:
         wanted: dict[str, Any] = {"sizes": [problem.tau], "warm_starts": warm_starts}
         first = limits if limits.node_limit is not None else limits.within(nodes=HANDOVER)
-        tree = best_subsets(problem, **wanted, tol=tol, limits=first)
+        tree = best_subsets(problem, **wanted, limits=first)
         if tree.status is Status.NODE_LIMIT and limits.node_limit is None:
             wanted["warm_starts"] = tree.supports
             tree = solve_sizes(problem, **wanted, limits=limits)

@@ -19,20 +19,18 @@ from .core.problem import SparseRidgeProblem, checked_sizes
 from .core.result import Status, worst
 from .core.threads import on_one_thread
 from .kernels.linalg import Array
-from .leaps import tree_kernels as kernels
+from .leaps import tree as kernels
 from .leaps.all_sizes import (
     MAX_CERTAIN_SPREAD,
     MAX_COLUMNS,
     TREE_ONLY,
     BestSubsets,
-    active_columns,
-    best_of_tied,
     best_subsets,
     coefficient_spread,
+    ranking,
     rounding_margin,
 )
-from .leaps.along_gamma import RunnersUp
-from .leaps.leaps_node import wanted_from
+from .leaps.near_best import RunnersUp
 from .relaxation.perspective import Relaxation, perspective_relaxation
 from .ridge_fits import Support, SupportPath, fit_supports
 from .supports.path import SupportGrower
@@ -143,14 +141,12 @@ class _Answers:
 
     def by_tree(self, solver: str) -> None:
         """Up to 45 columns: one set of arrays for the trees of all γ."""
-        problem, active = self.problem, active_columns(self.problem)
+        search, problem = kernels.Leaps(self.problem, self.sizes), self.problem
+        active, state, tree = search.active, search.state, search.tree
         p, (columns, triangular) = active.size, problem.data.columns
         if p < problem.p:
             columns, triangular = columns[np.append(active, problem.p)], False
-        at_size = np.minimum(self.sizes, p)
-        inner, at_size = np.unique(at_size, return_inverse=True)
-        state = kernels.new_state(p, inner)
-        tree = state.tree
+        inner, at_size = np.unique(search.inner, return_inverse=True)
         counts, options = tree.counts.view(np.ndarray), tree.options.view(np.ndarray)
         work, rank = np.empty_like(columns), np.empty(p, dtype=np.int64)
         found = np.full((inner.size, p), -1, dtype=np.int64)
@@ -172,11 +168,10 @@ class _Answers:
             todo = runners.to_search(gamma, tie, found)
             ended = not todo.any()
             if not ended:
-                tree.next_wanted[:] = wanted_from(inner[todo], p)
-                options["margin"] = runners.margin
+                runners.ask(tree, todo)
                 kernels.enter_incumbents(state, found, inner, known, rank)
-            while not ended and counts["nodes"][0] < HANDOVER and self.limits.reached(0) is None:
-                ended = kernels.advance(state, kernels.TREE.nodes_per_look, kernels.SEARCH)
+                few = self.limits.within(nodes=HANDOVER)
+                ended = search.run(few) is Status.OPTIMAL
             if todo.any():
                 runners.note(state, gamma, todo)
                 kernels.best_supports(state, inner, found, near, todo)
@@ -196,7 +191,9 @@ class _Answers:
                 runners.forget()
                 continue
             for i in np.flatnonzero(todo & (near > 1)).tolist():
-                found[i, : inner[i]] = best_of_tied(state, int(inner[i]), self.at[g], active)
+                tied = search.listed(int(inner[i]))
+                fits = [self.at[g].fit(active[s]) for s in tied]
+                found[i, : inner[i]] = tied[ranking(fits, tied)[0]]
             chosen = found[at_size, :most]
             self.supports[g, :, :most] = np.where(chosen < 0, -1, active[chosen])
             for t in np.flatnonzero(self.sizes > p).tolist():  # Columns of zeros fill supports up.

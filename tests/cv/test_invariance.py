@@ -25,7 +25,6 @@ from sparsecv.design.folds import Folds, make_folds
 from sparsecv.solvers import paths
 from sparsecv.solvers.branching import size_sweep
 from sparsecv.solvers.core.constraints import Constraints
-from sparsecv.solvers.leaps import tree_kernels
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -323,7 +322,6 @@ def test_an_open_fold_of_few_columns_does_not_see_its_held_out_rows(
     """Trees end after some nodes, and folds are estimated from their own rows."""
     monkeypatch.setattr(paths, "HANDOVER", 20)
     monkeypatch.setattr(size_sweep, "MAX_FAILED_TRIALS", 0)
-    monkeypatch.setattr(tree_kernels, "TREE", tree_kernels.TREE._replace(nodes_per_look=10))
     proofs = prove.PROOFS._replace(first_tree_nodes=30, most_nodes_by_default=30)
     monkeypatch.setattr(prove, "PROOFS", proofs)
     monkeypatch.setattr(estimate, "MAX_NODES_OF_SHARED_TREE", 30)

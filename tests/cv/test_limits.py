@@ -21,7 +21,6 @@ from sparsecv.solvers import paths
 from sparsecv.solvers.branching import size_sweep as sizes
 from sparsecv.solvers.core import limits as clocks
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.leaps import tree_kernels
 from sparsecv.solvers.supports import path
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")
@@ -44,8 +43,6 @@ def limit_nodes(monkeypatch: pytest.MonkeyPatch, nodes: int, only_shared: bool =
         searches.append((sizes, "best_subsets"))
         monkeypatch.setattr(prove, "PROOFS", prove.PROOFS._replace(most_nodes_by_default=0))
         monkeypatch.setattr(paths, "HANDOVER", nodes)
-        often = tree_kernels.TREE._replace(nodes_per_look=max(nodes, 1))
-        monkeypatch.setattr(tree_kernels, "TREE", often)
     for module, name in searches:
         monkeypatch.setattr(module, name, limited(getattr(module, name)))
 

@@ -264,15 +264,14 @@ def test_nothing_to_explain(what: str, gamma: float) -> None:
     assert np.all(found.lower_bound >= 0.999 * (y @ y))
 
 
-# --- tolerance ----------------------------------------------------------------------------------
+# --- gaps ---------------------------------------------------------------------------------------
 
 
 @settings(max_examples=examples(150))
-@given(data=ugly(mild=True), exponent=st.floats(-8.0, 0.0), draw=st.data())
-def test_tolerance_bounds_the_gap(data: Data, exponent: float, draw: st.DataObject) -> None:
-    tol = 10.0**exponent
+@given(data=ugly(mild=True), draw=st.data())
+def test_a_finished_search_leaves_the_gap_of_rounding(data: Data, draw: st.DataObject) -> None:
     sizes = draw.draw(st.none() | st.sets(st.integers(1, data.X.shape[1]), min_size=1).map(list))
-    found = best_subsets(problem_of(data), tol=tol, sizes=sizes)
+    found = best_subsets(problem_of(data), sizes=sizes)
     yy = float(data.y @ data.y)
     check_bounds(data, found, exact_of(data))
     assert not keeps_digits(data) or found.status is Status.OPTIMAL
@@ -280,14 +279,8 @@ def test_tolerance_bounds_the_gap(data: Data, exponent: float, draw: st.DataObje
     if data.gamma == 0.0:
         return  # what dependent columns take off a bound is not limited
     inflation = 1.0 + 2.0 * np.square(data.X).sum() / data.gamma
-    allowed = (tol + 1e-9 + 1e-14 * inflation) * found.objective
+    allowed = (1e-9 + 1e-14 * inflation) * found.objective
     assert np.all(gap <= allowed + 1e-12 * np.sqrt(found.objective * yy) + 1e-26 * yy)
-
-
-def test_tolerance_saves_nodes() -> None:
-    data = plain(5, 60, 18, noise=3.0)
-    nodes = [best_subsets(problem_of(data), tol=tol).n_nodes for tol in (0.0, 0.01, 0.5)]
-    assert nodes[0] > nodes[1] > nodes[2]
 
 
 # --- limits -------------------------------------------------------------------------------------
@@ -298,18 +291,17 @@ def test_tolerance_saves_nodes() -> None:
 @given(data=ugly(), draw=st.data())
 def test_bounds_hold_wherever_the_search_stops(data: Data, draw: st.DataObject) -> None:
     options: dict[str, Any] = {}
-    if draw.draw(st.booleans(), label="some sizes, warm starts and a tolerance"):
+    if draw.draw(st.booleans(), label="some sizes and warm starts"):
         p = data.X.shape[1]
         options["sizes"] = draw.draw(st.sets(st.integers(1, p), min_size=1).map(list))
         options["warm_starts"] = [draw.draw(st.sets(st.integers(0, p - 1)).map(list))]
-        options["tol"] = draw.draw(st.sampled_from([0.0, 1e-3, 0.3]))
     exact = exact_of(data)
     stops = every_stop(data, **options)
     for k, found in enumerate(stops):
         check_bounds(data, found, exact)
         assert found.n_nodes <= max(k, 1)
         for i, s in enumerate(found.sizes):
-            if found.proved[i] and not options.get("tol"):
+            if found.proved[i]:
                 check_best(data, found.supports[i], exact[s])
         if found is not stops[-1]:
             assert found.status is Status.NODE_LIMIT

@@ -166,7 +166,7 @@ def test_an_index_that_holds_something_else_is_compiled_anew(modules: Path) -> N
 
 
 def test_a_kernel_is_found_behind_a_module_and_behind_a_kernel() -> None:
-    restart = importlib.import_module("sparsecv.solvers.leaps.tree_kernels").restart
+    restart = importlib.import_module("sparsecv.solvers.leaps.tree").restart
     if config.DISABLE_JIT:
         pytest.skip("nothing is compiled")
     names = {f.__name__ for f in kernels_of(restart.py_func)}

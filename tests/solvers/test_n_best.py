@@ -10,9 +10,10 @@ from support.brute_force import Data, enumerate_all
 from support.constrained import TOGETHER, bounded_ridge, random_rules, value
 
 from sparsecv.solvers import SparseRidgeProblem
+from sparsecv.solvers.core.constraints import Constraints
 from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.leaps.all_sizes import n_best_subsets
 from sparsecv.solvers.leaps.leaps_node import pruned_up_to
-from sparsecv.solvers.leaps.n_best import n_best_subsets
 
 
 def hostile(seed: int) -> tuple[Data, int]:
@@ -54,6 +55,23 @@ def test_tied_supports_come_in_lexicographic_order() -> None:
     for size, found in enumerate(n_best_subsets(problem, [1, 2, 3], 4), start=1):
         expected = list(combinations(range(6), size))[:4]
         assert [tuple(s.tolist()) for s in found.supports] == expected
+
+
+@pytest.mark.parametrize("constrained", [False, True])
+def test_ties_with_the_worst_displace_no_better_support(constrained: bool) -> None:
+    """Of 120 supports 36 tie as the best, and contain the last column; the others tie, too."""
+    rng = np.random.default_rng(0)
+    x, z = rng.standard_normal((2, 30))
+    X = np.column_stack([np.repeat(x[:, None], 9, axis=1), z])
+    y = 3.0 * z + 0.5 * x + 0.1 * rng.standard_normal(30)
+    rules = Constraints.of(10, bounds=(-9.0, 9.0)) if constrained else None
+    problem = SparseRidgeProblem.from_rows(np.column_stack([X, y]), constraints=rules)
+    problem = problem.replace(gamma=1.0)
+    truth = sorted(problem.objective(np.array(s)) for s in combinations(range(10), 3))
+    for n in (10, 40, 110):
+        found = n_best_subsets(problem, [3], n)[0]
+        np.testing.assert_allclose(found.objective, truth[:n], rtol=1e-8)
+        assert len({tuple(s) for s in found.supports}) == n
 
 
 @pytest.mark.parametrize("gamma", [0.0, 1e-6, 1.0, 1e5])

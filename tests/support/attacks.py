@@ -30,8 +30,7 @@ from sparsecv.solvers.branching.single import branch_and_bound
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.result import Proof, Status, Work
 from sparsecv.solvers.kernels.completion import complete, completion_work
-from sparsecv.solvers.leaps.all_sizes import BestSubsets
-from sparsecv.solvers.leaps.n_best import n_best_subsets
+from sparsecv.solvers.leaps.all_sizes import BestSubsets, n_best_subsets
 from sparsecv.solvers.relaxation.ellipsoid import Spectrum, centre_bound
 from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.screening import screen
@@ -150,7 +149,7 @@ def ugly(rng: np.random.Generator, number: int) -> Iterator[str]:
     for limit in (None, 0, 1, 3):
         cut = branch_and_bound(fresh, tol=0.0, limits=Limits(None, limit))
         yield from above(cut.lower_bound, value, f"node limit {limit}")
-    every = best_subsets(problem, tol=0.0, limits=Limits(node_limit=int(rng.integers(0, 30))))
+    every = best_subsets(problem, limits=Limits(node_limit=int(rng.integers(0, 30))))
     for size, bound in zip(every.sizes, every.lower_bound, strict=True):
         least = min(f for S, f in exact.items() if len(S) == size)
         yield from above(float(bound), least, f"all sizes, size {size}")
@@ -185,7 +184,7 @@ def all_sizes(rng: np.random.Generator, number: int) -> Iterator[str]:
     problem = SparseRidgeProblem(data.X, data.y, gamma=data.gamma, tau=data.X.shape[1])
     limit = int(rng.integers(0, 60)) if rng.random() < 0.5 else None
     try:
-        found = best_subsets(problem, tol=0.0, limits=Limits(node_limit=limit))
+        found = best_subsets(problem, limits=Limits(node_limit=limit))
     except ValueError:  # γ is lost beside dependent columns
         return
     joint = exact_moments(data.X, data.y)
@@ -269,7 +268,7 @@ def two_trees(rng: np.random.Generator, number: int) -> Iterator[str]:
     tau = int(rng.integers(1, 5))
     problem = SparseRidgeProblem(X, y, gamma=10.0 ** rng.uniform(-1, 2), tau=tau)
     found = solve(problem, tol=0.0)
-    other = best_subsets(problem, sizes=[tau], tol=0.0, limits=Limits(time_limit=20.0))
+    other = best_subsets(problem, sizes=[tau], limits=Limits(time_limit=20.0))
     if other.proved[0] and found.objective > other.objective[0] * (1.0 + 1e-8):
         yield f"{found.objective!r}, the other tree has {other.objective[0]!r}"
     for limit in (0, 2, 10):
@@ -375,7 +374,7 @@ def every_size(whole: SparseRidgeProblem) -> Iterator[Proof]:
     """Every size by enumeration, by one tree, and by branch and bound."""
     sizes = np.arange(1, whole.p + 1)
     yield from enumerate_supports(whole, sizes, [])
-    yield from tree_proofs(best_subsets(whole, tol=0.0))
+    yield from tree_proofs(best_subsets(whole))
     for size in sizes.tolist():
         yield branch_and_bound(whole.replace(tau=size), tol=0.0)
 

@@ -90,7 +90,7 @@ def leave_one_out(rng: np.random.Generator, number: int) -> Iterator[str]:
     h = np.zeros(taus.size)
     for j in range(n):
         training = data.training(j).replace(gamma=gamma)
-        best = best_subsets(training, sizes=taus, tol=0.0)
+        best = best_subsets(training, sizes=taus)
         assert best.proved.all()
         H, t = data.held_out(j)
         for i, support in enumerate(best.supports):

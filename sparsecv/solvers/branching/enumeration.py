@@ -15,7 +15,8 @@ from ..core.result import Proof, Status, Work, nothing_left
 from ..core.rows import DEPENDENT_SHARE
 from ..kernels.every_support import advance, new_enumeration
 from ..kernels.linalg import EPS
-from ..leaps.all_sizes import active_columns, prefer
+from ..leaps.all_sizes import ranking
+from ..leaps.tree import active_columns
 from ..supports.rounding import pad_support
 
 
@@ -73,7 +74,7 @@ class _Enumerator:
         work = new_enumeration(self.columns, self.y, k, self.off, DEPENDENT_SHARE)
         fits = [self.problem.fit(start) for start in starts]
         if fits:
-            best = fits[prefer(fits, starts)]
+            best = fits[ranking(fits, starts)[0]]
             work.now["objective"] = best.objective * (1.0 + 1e-12)
             work.now["gain"] = best.gain * (1.0 - 1e-12)
         while not advance(work, k, SETTINGS.chunk_supports):
@@ -112,7 +113,7 @@ def enumerated(
         found, least = search.best(min(size, search.active.size), given)
         options = [pad_support(s, size, problem.p) for s in found] or [np.arange(size)]
         fits = [problem.fit(s) for s in options]
-        chosen = prefer(fits, options)
+        chosen = ranking(fits, options)[0]
         objective, status = fits[chosen].objective, search.status
         bound = min(least, objective) * (1.0 - 64.0 * EPS) - problem.data_loss(
             objective, size, True

@@ -111,7 +111,6 @@ def solve_nearly_dependent(
             problem,
             sizes=tau,
             warm_starts=[best.support],
-            tol=tol,
             limits=limits.within(None if left is None else 0.5 * left, SETTINGS.tree_nodes),
         )
         best = _better(best, tree.proof(0, Work(tree.n_nodes, tree.seconds)), limits)

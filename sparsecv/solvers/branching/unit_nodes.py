@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
-from ..leaps.unit_node import fix, lacks_parent, put_out
+from ..leaps.unit_tree import fix, lacks_parent, put_out
 from ..relaxation.dual_bound import FREE, IN, OUT, BoundTerms, gram_gradient
 from ..relaxation.unit_relaxation import list_units, relax_units, share_units, unit_bound
 

@@ -26,7 +26,7 @@ class EnvelopeSettings(NamedTuple):
 
     # Two objectives whose functions of γ differ by at most this share of the smaller of the
     # objective and yᵀy − objective tie: the lexicographically first support is then the answer, as
-    # in ``all_sizes.prefer``.
+    # in ``all_sizes.ranking``.
     tied: float = 1e-12
     # An interval whose ends differ by at most this share of the upper end is not divided: every
     # support that may be best there is listed.

@@ -1,10 +1,11 @@
-"""The all-sizes tree: the best support of every size of one problem, in one search."""
+"""The best support of every size, or the n best supports, of one problem in one search."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,14 +15,12 @@ from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.result import Proof, Status, Work, nothing_left
 from ..core.subset_fit import SubsetFit, inflation_factors
 from ..core.threads import on_one_thread
-from ..kernels.linalg import EPS, Array, field, from_mask
+from ..kernels.linalg import EPS, Array
 from ..supports.greedy import forward_order
-from ..supports.rounding import pad_support, stacked
 from ..supports.unit_steps import UnitSteps
-from . import tree_kernels as kernels
-from .open_nodes import RELATIVE_ROUNDING, OpenNode, expand, open_nodes
-from .tree_kernels import TREE
-from .unit_sizes import fits_memory, search_units
+from .open_nodes import RELATIVE_ROUNDING, OpenNode, expand
+from .tree import Leaps, active_columns
+from .unit_tree import UnitLeaps, fits_memory
 
 # Columns of the largest tree, counted by :func:`active_columns`. A tree keeps p matrices of p × p
 # numbers, 38 MB at this limit. With more columns :func:`best_subsets` returns greedy supports, and
@@ -91,7 +90,6 @@ def best_subsets(
     *,
     sizes: ArrayLike | None = None,
     warm_starts: Iterable[ArrayLike] = (),
-    tol: float = 0.0,
     limits: Limits | None = None,
 ) -> BestSubsets:
     """Solve eq. (1), first paper, for every size in ``sizes`` in one leaps-and-bounds tree.
@@ -104,8 +102,6 @@ def best_subsets(
         Support sizes wanted.
     warm_starts : iterable of supports, optional
         Incumbents of any size; greedy steps from each also serve the other sizes.
-    tol : float
-        Relative gap at which a size counts as solved; 0 proves it exactly up to rounding.
     limits : Limits, optional
         Seconds, nodes, and a flag that another thread may raise; none by default. Bounds stay
         valid where a limit ends the search.
@@ -133,199 +129,169 @@ def best_subsets(
     problem = problem.at_unit_length()
     wanted = checked_sizes(problem, sizes)
     starts = [checked_support(problem.p, s) for s in warm_starts]
-    active, asked = active_columns(problem), problem.constraints
-    if _all_zero(problem, active) or (not asked.plain and fits_memory(problem)):
-        supports, bound, reach, status, count = _by_units(problem, wanted, starts, limits)
-        nodes = [] if status is Status.OPTIMAL else [_whole(problem)]
-    elif active.size <= MAX_COLUMNS and asked.plain:
-        inner = np.minimum(wanted, active.size)
-        state = root_state(problem, active, np.unique(inner), tolerance=tol)
-        tree, reach = state.tree, float(field(state.tree.options, "reach"))
-        seed(state, active, starts, int(inner.max()))
-        status = run(state, limits, TREE.nodes_per_look)
-        supports = [
-            pad_support(active[best_of_tied(state, int(size), problem, active)], int(s), problem.p)
-            for s, size in zip(wanted, inner, strict=True)
-        ]
-        nodes, count = open_nodes(tree, active), int(field(tree.counts, "nodes"))
-        bound = np.minimum(state.pruned_bound[inner], open_loss(state, inner))
-        bound += tree.columns_of[-1, -1] ** 2
-    else:  # With so many columns no tree is searched.
-        supports = _greedy_supports(problem, wanted, starts)
-        nodes, count, reach = [_whole(problem)], 0, 1.0
-        bound = expand(problem, nodes[0], np.zeros((0, problem.p))).loss.repeat(wanted.size)
+    found = _search(problem, wanted, starts, limits)
+    if found is None:  # There are too many columns for a tree.
+        whole = OpenNode(np.empty(0, dtype=np.intp), np.arange(problem.p, dtype=np.intp), -1)
+        least = expand(problem, whole, np.zeros((0, problem.p))).loss
+        greedy = [[s] for s in _greedy_supports(problem, wanted, starts)]
         status = limits.reached(0) or Status.NODE_LIMIT
-    objective, lower, proved = _proofs(problem, supports, bound, reach, status)
+        found = _Found(greedy, least.repeat(wanted.size), 1.0, status, 0, [whole])
+    supports = [
+        tied[0] if len(tied) == 1 else tied[ranking([problem.fit(t) for t in tied], tied)[0]]
+        for tied in found.candidates
+    ]
+    objective = np.array([problem.objective(s) for s in supports])
+    margin = _margin(problem, objective, found.reach)
+    lost = problem.data_losses(objective, (s.size for s in supports), True)
+    lower = np.maximum(np.minimum(objective, found.bound) - margin - lost, 0.0)
+    proved = found.closed(objective) & certain(objective, margin, problem.yy)
+    status = found.status
     if proved.all():
         status = Status.OPTIMAL
     elif status is Status.OPTIMAL:
         status = Status.PRECISION
-    known = wanted, supports, objective, lower, proved, status, count
-    return BestSubsets(*known, limits.elapsed(), nodes)
+    known = wanted, supports, objective, lower, proved, status, found.n_nodes
+    return BestSubsets(*known, limits.elapsed(), found.open_nodes)
 
 
-def _proofs(
-    problem: SparseRidgeProblem,
-    supports: list[NDArray[np.intp]],
-    bound: Array,
-    reach: float,
-    status: Status,
-) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Objectives of the best supports, bounds that hold in spite of rounding, and what is proved.
+class RankedSupports(NamedTuple):
+    """The best supports of one size, the best first.
 
-    bound: Bounds of the tree, ∞ where no node is left. reach: As :func:`rounding_margin` takes it.
-    status: How the tree ended.
+    supports: Increasing columns of each.
+    objective, shape (m,): Their objectives, increasing.
+    n_proved: So many of them are proved to be the best: no other support has a smaller objective,
+        up to rounding.
     """
-    objective = np.array([problem.objective(s) for s in supports])
-    margin = rounding_margin(objective, problem.yy, reach, coefficient_spread(problem))
-    margin += [problem.zero_loss(f) for f in objective.tolist()]
-    lost = problem.data_losses(objective, (s.size for s in supports), True)
-    lower = np.maximum(np.minimum(objective, bound) - margin - lost, 0.0)
-    # A size is proved if no open node's bound is below the incumbent, or if no node is open.
-    closed = (bound > objective * (1.0 + RELATIVE_ROUNDING)) | (status is Status.OPTIMAL)
-    return objective, lower, closed & certain(objective, margin, problem.yy)
+
+    supports: list[NDArray[np.intp]]
+    objective: Array
+    n_proved: int
 
 
-def _all_zero(problem: SparseRidgeProblem, active: NDArray[np.intp]) -> bool:
-    """Whether all columns are zero; ``active`` are the :func:`active_columns`."""
-    return active.size == 1 and not problem.rows[:, : problem.p].any()
+@on_one_thread
+def n_best_subsets(
+    problem: SparseRidgeProblem,
+    sizes: Sequence[int] | NDArray[np.intp],
+    n: int,
+    *,
+    known: Sequence[NDArray[np.intp]] = (),
+    limits: Limits | None = None,
+) -> list[RankedSupports]:
+    """The n best supports of every size, or all where there are fewer, from one tree.
+
+    Up to 168 columns (with constraints, as long as a tree's matrices fit into memory) the tree
+    prunes by the n-th best support of a size. Where a limit ends the search, a support is proved to
+    be among the best if no open node can hold a better one. With more columns nothing is searched,
+    and the known supports are ranked.
+
+    problem: Its τ is not used. Columns that are zero in every row never enter, but with constraints
+        or to fill a support up to its size. Under constraints a size is a number of units, columns
+        or groups of columns, and only supports that obey the constraints count.
+    known: Good supports of any size.
+    Returns: For every size, in the order of :func:`checked_sizes`; of supports whose objectives are
+        equal the lexicographically first comes first.
+    """
+    limits = (limits or Limits()).within()
+    problem = problem.at_unit_length()
+    wanted, rules = checked_sizes(problem, sizes), problem.constraints
+    known = [s for s in known if rules.allowed(s)]
+    found = _search(problem, wanted, known, limits, max(n, 2))
+    if found is None:
+        unknown: list[list[NDArray[np.intp]]] = [[] for _ in wanted]
+        found = _Found(unknown, np.zeros(wanted.size), 1.0, Status.NODE_LIMIT, 0, [])
+    ranked = []
+    for i, (size, candidates) in enumerate(zip(wanted, found.candidates, strict=True)):
+        more = (s for s in known if rules.units(s).size == size)
+        every = [np.array(s, dtype=np.intp) for s in {tuple(s) for s in (*candidates, *more)}]
+        fits = [problem.fit(s) for s in every]
+        order = ranking(fits, every)[:n]
+        objective = np.array([fits[j].objective for j in order])
+        proved = found.closed(objective, i)
+        proved &= certain(objective, _margin(problem, objective, found.reach), problem.yy)
+        count = int(np.logical_and.accumulate(proved).sum())
+        best = [every[j] for j in order]
+        ranked.append(RankedSupports(best, np.maximum.accumulate(objective), count))
+    return ranked
 
 
-def _whole(problem: SparseRidgeProblem) -> OpenNode:
-    """The node of all supports."""
-    return OpenNode(np.empty(0, dtype=np.intp), np.arange(problem.p, dtype=np.intp), -1)
+class _Found(NamedTuple):
+    """What a search has found.
+
+    candidates: For every size supports, the best among them.
+    bound, shape (sizes,): A lower bound on the objective of supports that were not searched;
+        rounding is not taken off.
+    reach: As :func:`rounding_margin` takes it.
+    status: How the search ended.
+    """
+
+    candidates: list[list[NDArray[np.intp]]]
+    bound: Array
+    reach: float
+    status: Status
+    n_nodes: int
+    open_nodes: list[OpenNode]
+
+    def closed(self, objective: Array, i: Any = slice(None)) -> NDArray[np.bool_]:
+        """Whether no support of the i-th size that was not searched is below these objectives."""
+        above = self.bound[i] > objective * (1.0 + RELATIVE_ROUNDING)
+        return np.asarray(above | (self.status is Status.OPTIMAL))
 
 
-def _by_units(
+def _search(
     problem: SparseRidgeProblem,
     wanted: NDArray[np.intp],
-    starts: list[NDArray[np.intp]],
-    limits: Limits,
-) -> tuple[list[NDArray[np.intp]], Array, float, Status, int]:
-    """Supports and bounds of the wanted sizes by the tree over units, or where X is 0 any supports.
-
-    Returns: The supports, bounds, the reach of :func:`rounding_margin`, the status and the nodes.
-    """
-    asked = problem.constraints
-    if not problem.rows[:, : problem.p].any():
-        least = asked.columns_of(np.flatnonzero(asked.least))
-        supports = [asked.padded(least, int(s)) for s in wanted]
-        return supports, np.full(wanted.size, problem.yy), 1.0, Status.OPTIMAL, 1
-    found = search_units(problem, wanted, starts, limits)
-    supports = []
-    for s, tied in zip(wanted, found.candidates, strict=True):
-        best = tied[prefer([problem.fit(t) for t in tied], tied)]
-        supports.append(asked.padded(best, int(s)))
-    return supports, found.bound, found.reach, found.status, found.n_nodes
-
-
-def root_state(
-    problem: SparseRidgeProblem,
-    active: NDArray[np.intp],
-    sizes: NDArray[np.intp],
-    rows: Array | None = None,
-    targets: Array | None = None,
-    tolerance: float = 0.0,
-    n_best: int = 1,
-) -> kernels.State:
-    """A tree over the active columns, at its root; the arguments are those of :func:`new_state`."""
-    R = problem.factor(active)
-    state = kernels.new_state(active.size, sizes, rows, targets, tolerance, n_best)
-    state.tree.columns_of[:] = R.T
-    kernels.begin(state, problem.gamma / 2.0)
-    return state
-
-
-def run(state: kernels.State, limits: Limits, chunk: int) -> Status:
-    """Search a tree until no node is open or a limit is reached.
-
-    chunk: Nodes between two looks at the clock.
-    Returns: OPTIMAL, or the limit that was reached.
-    """
-    while True:
-        nodes = int(field(state.tree.counts, "nodes"))
-        reached = limits.reached(nodes)
-        if reached is not None:
-            return reached
-        if kernels.advance(state, limits.nodes_left(nodes, chunk), kernels.SEARCH):
-            return Status.OPTIMAL
-
-
-def seed(
-    state: kernels.State,
-    active: NDArray[np.intp],
     starts: Sequence[NDArray[np.intp]],
-    steps: int | None = None,
-) -> None:
-    """Enter incumbents by backward elimination, and from given supports or forward selection.
+    limits: Limits,
+    n: int = 1,
+) -> _Found | None:
+    """Search one tree for the n best supports of every wanted size; None where it has no room.
 
-    active: The problem's column that each column of the tree stands for.
-    starts: Good supports, as columns of the problem; without any, columns are selected forward.
-    steps: How many columns are selected forward; all columns by default.
+    n: With constraints the best support of a size may have fewer units if n is 1; with more, the n
+        best supports have exactly so many.
     """
-    p = active.size
-    local = [np.searchsorted(active, np.intersect1d(s, active)) for s in starts]
-    sizes = np.array([s.size for s in local], dtype=np.int64)
-    rank = np.empty(p, dtype=np.int64)
-    kernels.enter_incumbents(state, stacked(local, p), sizes, len(local), rank)
-    if not starts:
-        R = state.tree.columns_of.T
-        order = forward_order(R[:, :p], R[:, p], p if steps is None else steps)
-        rank[:] = p
-        rank[order] = np.arange(order.size)
-        kernels.advance(state, 1, rank)
+    rules, active = problem.constraints, active_columns(problem)
+    if n == 1 and active.size == 1 and not problem.rows[:, : problem.p].any():
+        least = rules.columns_of(np.flatnonzero(rules.least))
+        only = [[rules.padded(least, int(s))] for s in wanted]
+        return _Found(only, np.full(wanted.size, problem.yy), 1.0, Status.OPTIMAL, 1, [])
+    tree: Leaps | UnitLeaps
+    if rules.plain and active.size <= MAX_COLUMNS:
+        tree = Leaps(problem, wanted, n_best=n)
+    elif not rules.plain and fits_memory(problem):
+        tree = UnitLeaps(problem, wanted, n)
+    else:
+        return None
+    tree.seed(starts)
+    status = tree.run(limits)
+    found = tree.candidates(n), tree.open_bound(), tree.reach
+    return _Found(*found, status, tree.n_nodes, tree.open_nodes())
 
 
-def active_columns(problem: SparseRidgeProblem) -> NDArray[np.intp]:
-    """Columns that are not identically zero, increasing; other columns never enter a fit.
-
-    Where y or every column is zero, all supports are equally good and column 0 alone is returned.
-    """
-    return problem.data.active
+def _margin(problem: SparseRidgeProblem, objective: Array, reach: float) -> Array:
+    """What rounding and a working γ may add to these objectives; reach: see the margin."""
+    margin = rounding_margin(objective, problem.yy, reach, coefficient_spread(problem))
+    return margin + [problem.zero_loss(f) for f in objective.tolist()]
 
 
-def prefer(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> int:
-    """Index of the best fit; of fits tied within rounding, that of lexicographically first support.
+def ranking(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> list[int]:
+    """The order of some fits, the best first; those tied within rounding in that of their columns.
 
-    Where the gain yᵀy − f is smaller than the objective f, gains are compared, as they keep more
-    digits. Fits tie if they differ by at most 1e-12 of the best, the error of a QR factorisation.
+    Where the gain yᵀy − f of the best fit is smaller than its objective f, gains are compared, as
+    they keep more digits. Fits tie if they follow each other within 1e-12, the error of a QR
+    factorisation.
 
     supports: One per fit, increasing columns.
     """
-    by_gain = fits[0].gain < fits[0].objective
-    values = np.array([-f.gain if by_gain else f.objective for f in fits])
-    least = values.min()
-    tied = np.flatnonzero(values <= least + 1e-12 * abs(least)).tolist()
-    return int(min(tied, key=lambda t: tuple(supports[t])))
-
-
-def best_of_tied(
-    state: kernels.State, size: int, problem: SparseRidgeProblem, active: NDArray[np.intp]
-) -> NDArray[np.intp]:
-    """The best support of a size, chosen by fresh fits where supports tie up to rounding.
-
-    active: The problem's column that each column of the tree stands for.
-    Returns: Columns of the tree.
-    """
-    tree = state.tree
-    n, window = int(tree.found_n[size, 0]), 1.0 + 2.0 * float(field(tree.options, "tie"))
-    tied = np.flatnonzero(tree.found_loss[size, 0, :n] <= state.best[size, 0] * window)
-    supports = [from_mask(tree.found[size, 0, t]) for t in tied]
-    if len(supports) == 1:
-        return supports[0]
-    return supports[prefer([problem.fit(active[s]) for s in supports], supports)]
-
-
-def open_loss(state: kernels.State, sizes: NDArray[np.intp]) -> Array:
-    """Least loss of an open child for every size; ∞ where no open child has supports of a size."""
-    bound = np.full(sizes.size, np.inf)
-    tree, p = state.tree, state.tree.A.shape[0]
-    for level in range(int(field(tree.counts, "level")) + 1):
-        for j in range(int(tree.cursor[level]) + 1):
-            below = (max(tree.fixed[level] + j, 1) <= sizes) & (sizes <= p - level - 1)
-            loss = state.loss[level, 0] + tree.added_loss[level, j]
-            bound[below] = np.minimum(bound[below], loss)
-    return bound
+    if not fits:
+        return []
+    best = min(fits, key=lambda fit: fit.objective)
+    by_gain = best.gain < best.objective
+    columns = sorted(range(len(fits)), key=lambda i: tuple(supports[i]))
+    values = np.array([-fits[i].gain if by_gain else fits[i].objective for i in columns])
+    order = np.argsort(values, kind="stable")
+    steps = np.diff(values[order], prepend=values[order[:1]])
+    group = np.cumsum(steps > 1e-12 * np.abs(values[order]))
+    return [columns[i] for i in order[np.lexsort((order, group))]]
 
 
 def rounding_margin(
@@ -341,7 +307,7 @@ def rounding_margin(
 
     value: Objectives f; the result has the same shape.
     yy: yᵀy.
-    reach: The option of a tree, see ``leaps_node.begin_tree``.
+    reach: The number ``reach`` of a tree, see ``leaps_node.begin_tree``.
     spread: The number :func:`coefficient_spread` of the problem.
     """
     length = np.sqrt(yy)
@@ -415,5 +381,5 @@ def _greedy_supports(
     found = []
     for s in wanted:
         options = [np.sort(order[:s]), *(t for t in starts if t.size == s)]
-        found.append(options[prefer([problem.fit(t) for t in options], options)])
+        found.append(options[ranking([problem.fit(t) for t in options], options)[0]])
     return found

@@ -22,15 +22,11 @@ from .all_sizes import (
     CERTAIN_SHARE,
     MAX_CERTAIN_SPREAD,
     MAX_COLUMNS,
-    active_columns,
     coefficient_spread,
-    root_state,
     rounding_margin,
-    run,
-    seed,
 )
-from .open_nodes import Children, OpenNode, open_nodes, prediction_ranges
-from .tree_kernels import TREE, State, exclude
+from .open_nodes import Children, OpenNode, prediction_ranges
+from .tree import Leaps, active_columns
 
 # The tree skips a row of leverage h_i in the fit on all columns if 1 − h_i is below this number, as
 # division by 1 − h_i would lose more than five of sixteen digits. A skipped row gets no result here
@@ -155,37 +151,33 @@ def best_subsets_rows_deleted(
     active = active_columns(problem)
     if active.size > MAX_COLUMNS:
         raise ValueError(f"the shared tree holds at most {MAX_COLUMNS} columns; got {active.size}")
-    inner = np.minimum(wanted, active.size)
-    state, skipped = shared_root(problem, active, np.unique(inner), Z, t)
-    seed(state, active, starts)
-    status = Status.OPTIMAL
-    if skipped.size < t.size:
-        status = run(state, limits, max(1, TREE.updates_per_look // (t.size * active.size)))
+    tree, skipped = shared_tree(problem, wanted, Z, t)
+    tree.seed(starts)
+    status = tree.run(limits) if skipped.size < t.size else Status.OPTIMAL
     supports: list[NDArray[np.intp]] = []
     choice = np.zeros((wanted.size, t.size), dtype=np.intp)
     objective, residual = np.empty(choice.shape), np.empty(choice.shape)
-    for s, (size, within) in enumerate(zip(wanted, inner, strict=True)):
-        found, index, objective[s], residual[s] = _chosen(problem, Z, t, state, int(within), active)
+    for s, (size, within) in enumerate(zip(wanted, tree.inner, strict=True)):
+        found, index, objective[s], residual[s] = _chosen(tree, Z, t, int(within))
         choice[s] = index + len(supports)
         supports += [pad_support(support, int(size), problem.p) for support in found]
     objective[:, skipped] = residual[:, skipped] = np.nan
-    nodes = open_nodes(state.tree, active)
-    bounds = _bounds(problem, Z, t, nodes, wanted, objective, residual, state)
-    work = status, int(state.tree.counts[0].nodes), limits.elapsed()
+    nodes = tree.open_nodes()
+    bounds = _bounds(tree, Z, t, nodes, objective, residual)
+    work = status, tree.n_nodes, limits.elapsed()
     return DeletedRowSubsets(
         wanted, supports, choice, objective, residual, *bounds, skipped, *work, nodes
     )
 
 
-def shared_root(
+def shared_tree(
     problem: SparseRidgeProblem,
-    active: NDArray[np.intp],
     sizes: NDArray[np.intp],
     rows: Array,
     targets: Array,
     unwanted: NDArray[np.bool_] | None = None,
     n_best: int = 1,
-) -> tuple[State, NDArray[np.intp]]:
+) -> tuple[Leaps, NDArray[np.intp]]:
     """The tree at its root, and the rows that the tree skips.
 
     Losses within a relative difference ``tie`` count as tied; deleting row i multiplies rounding by
@@ -197,44 +189,41 @@ def shared_root(
     unwanted, shape (n,): Rows that are skipped although the tree could delete them.
     n_best: How many of the best supports of each size are wanted, for each row.
     """
-    state = root_state(problem, active, sizes, rows[:, active], targets, n_best=n_best)
-    options, one_minus_leverage = state.tree.options[0], state.one_minus_leverage[0]
+    tree = Leaps(problem, sizes, rows, targets, n_best)
+    options, one_minus_leverage = tree.tree.options[0], tree.state.one_minus_leverage[0]
     skip = problem.yy - targets * targets < LEAST_SHARE_OF_YY * problem.yy
     skip |= one_minus_leverage < LEAST_ONE_MINUS_LEVERAGE
     if unwanted is not None:
         skip |= unwanted
-    exclude(state, np.flatnonzero(skip))
     if not skip.all():
         least = float(one_minus_leverage[~skip].min())
         options.tie = min(options.tie + 20.0 * EPS / least, 1e-5)
         options.reach /= math.sqrt(least)
-        if not _all_certain(state, problem, ~skip):
-            exclude(state, np.flatnonzero(~skip))
-            skip[:] = True
-    return state, np.flatnonzero(skip)
+        skip |= not _all_certain(tree, ~skip)
+    tree.exclude(np.flatnonzero(skip))
+    return tree, np.flatnonzero(skip)
 
 
-def _all_certain(state: State, problem: SparseRidgeProblem, rows: NDArray[np.bool_]) -> bool:
+def _all_certain(tree: Leaps, rows: NDArray[np.bool_]) -> bool:
     """Whether rounding and the working γ leave proofs of all sizes without each of these rows."""
+    problem, state = tree.problem, tree.state
     spread = coefficient_spread(problem)
     if problem.gamma == problem.given_gamma and spread <= MAX_CERTAIN_SPREAD:
         return True
     left, residual = state.one_minus_leverage[0][rows], state.deleted_residual[0][rows]
-    full = np.maximum(state.tree.columns_of[-1, -1] ** 2 - residual * residual * left, 0.0)
-    margin = rounding_margin(full, problem.yy, float(state.tree.options[0].reach), spread)
+    full = np.maximum(tree.full - residual * residual * left, 0.0)
+    margin = rounding_margin(full, problem.yy, tree.reach, spread)
     margin += problem.zero_loss(problem.yy) / left
     return bool((margin <= CERTAIN_SHARE * full).all())
 
 
 def _bounds(
-    problem: SparseRidgeProblem,
+    tree: Leaps,
     rows: Array,
     targets: Array,
     nodes: list[OpenNode],
-    sizes: NDArray[np.intp],
     objective: Array,
     residual: Array,
-    state: State,
 ) -> tuple[Array, Array, Array]:
     """Bounds, shape (sizes, n), on the objective of every optimal support and its deleted residual.
 
@@ -243,9 +232,9 @@ def _bounds(
     # f_S − r²/(1−h) loses digits of both of its terms, which are at most yᵀy and yᵀy + r²; the
     # factor is the larger of what fits lose, and 1e-11. The latter is far above the some p rounding
     # units of the sums in f_S and h. At γ = 0 an optimum has a larger objective at the working γ.
-    reach = float(state.tree.options[0].reach)
-    margin = max(1e-11, 64.0 * EPS * reach) * (problem.yy + residual * residual)
-    left = np.maximum(state.one_minus_leverage[0], LEAST_ONE_MINUS_LEVERAGE)
+    problem, sizes = tree.problem, tree.sizes
+    margin = max(1e-11, 64.0 * EPS * tree.reach) * (problem.yy + residual * residual)
+    left = np.maximum(tree.state.one_minus_leverage[0], LEAST_ONE_MINUS_LEVERAGE)
     margin += problem.zero_loss(problem.yy) / left
 
     def without_row(nodes: Children) -> Children:
@@ -259,7 +248,7 @@ def _bounds(
     low, high, lower = prediction_ranges(problem, nodes, rows, sizes, residual, upper, without_row)
     lower = np.minimum(lower, objective)
     yy = np.maximum(problem.yy - targets * targets, 0.0)
-    margin = margin + rounding_margin(lower, yy, reach, coefficient_spread(problem))
+    margin = margin + rounding_margin(lower, yy, tree.reach, coefficient_spread(problem))
     return np.maximum(lower - margin, 0.0), low, high
 
 
@@ -305,25 +294,19 @@ def deleted_fits(
 
 
 def _chosen(
-    problem: SparseRidgeProblem,
-    rows: Array,
-    targets: Array,
-    state: State,
-    size: int,
-    active: NDArray[np.intp],
+    search: Leaps, rows: Array, targets: Array, size: int
 ) -> tuple[list[NDArray[np.intp]], NDArray[np.intp], Array, Array]:
     """The best supports of a size, which of these supports each problem takes, and its fit.
 
     Supports tied up to rounding are compared by fresh fits, and supports whose fits tie too by
     their columns: the lexicographically first is taken.
 
-    active: The problem's column that each column of the tree stands for.
     Returns: Supports; then of every problem the position of its support, the objective and the
         deleted residual, shape (n,).
     """
-    tree = state.tree
+    problem, tree, active = search.problem, search.tree, search.active
     window = 1.0 + 2.0 * float(tree.options[0].tie)
-    tied = tree.found_loss[size] <= (state.best[size] * window)[:, None]
+    tied = tree.found_loss[size] <= tree.found_loss[size, :, :1] * window
     tied &= np.isfinite(tree.found_loss[size])
     tied[:, 0] |= ~tied.any(axis=1)  # The tree lists no supports for rows that it skips.
     masks, one_word = tree.found[size][:, :-1][tied], tree.found.shape[3] == 1

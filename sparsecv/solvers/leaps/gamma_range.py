@@ -9,9 +9,9 @@ cell among. A cell whose bound does not suffice is halved by another tree.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,30 +27,11 @@ from ..supports.rounding import pad_support
 from .all_sizes import TREE_ONLY
 from .near_best import LIST_LENGTH, Mask, NearBest, members, over_columns
 
-
-class GammaRangeSettings(NamedTuple):
-    """How finely a range of γ is searched."""
-
-    # Trees at this many γ are searched before any cell is looked at. Measured on tables of 11 to 25
-    # columns.
-    first_trees: int = 25
-    # Where a range begins at γ = 0, the first γ above 0 is this share of its upper end; a first
-    # cell that does not suffice is divided down to the square of the share.
-    least_gamma_share: float = 1e-12
-    # A cell whose ends differ by at most this share of the upper end is not halved: its supports
-    # stay unknown.
-    narrowest_cell: float = 1e-6
-    # A cell is not halved either where its ends differ by at most this share of the upper end and
-    # rounding leaves the best support open at both ends, as in fits that interpolate at a tiny γ.
-    # Its supports stay unknown.
-    narrowest_undecided_cell: float = 0.5
-    # The kernel has room for this many pieces for each problem of a cell; where the room does not
-    # suffice the cell is halved.
-    pieces_per_problem: int = 64
-
-
-SETTINGS = GammaRangeSettings()
-Search = Callable[[NearBest, NDArray[np.bool_], Limits], Status]
+# Where a range begins at γ = 0, the first γ above 0 is this share of its upper end. A first cell
+# that does not suffice is divided down to the square of the share. The value is a choice.
+LEAST_GAMMA_SHARE = 1e-12
+# Rows and targets of problems that each lack a row, and the problem with all rows.
+Shared = tuple[SparseRidgeProblem, Array, Array]
 
 
 class Decomposed:
@@ -65,17 +46,20 @@ class Decomposed:
 
     def __init__(self, rows: Array, size: int) -> None:
         self._rows, self.size, self._place = rows, size, dict[tuple[int, int], int]()
-        self.number = np.empty(0, dtype=np.intp)
-        self.columns = np.empty((0, size), dtype=np.intp)
-        nothing = np.empty((0, size))
-        self.fits = envelope.Fits(nothing, nothing, np.empty(0), np.empty((0, 2)))
-        self.turned, self.vectors = nothing, np.empty((0, size, size))
+        nothing, none = np.empty((0, size)), np.empty(0, dtype=np.intp)
+        columns = np.empty((0, size), dtype=np.intp)
+        fits = (nothing, nothing, np.empty(0), np.empty((0, 2)))
+        self._hold(none, columns, *fits, nothing, np.empty((0, size, size)))
+
+    def _hold(self, *parts: Any) -> None:
+        self._parts = parts
+        self.number, self.columns, *fits, self.turned, self.vectors = parts
+        self.fits = envelope.Fits(*fits)
 
     def of(self, numbers: NDArray[np.intp], masks: Mask) -> NDArray[np.int64]:
         """Rows of the decompositions of some problems on some supports, made where missing."""
         keys = list(zip(numbers.tolist(), masks.tolist(), strict=True))
-        new = [i for i, key in enumerate(keys) if key not in self._place]
-        fresh = list(dict.fromkeys(keys[i] for i in new))
+        fresh = list(dict.fromkeys(key for key in keys if key not in self._place))
         if fresh:
             self._place |= {key: len(self.number) + i for i, key in enumerate(fresh)}
             at = np.array([key[0] for key in fresh], dtype=np.intp)
@@ -89,7 +73,6 @@ class Decomposed:
         X = self._rows[numbers[:, None, None], rows[:, None], columns[:, None, :]]
         y = self._rows[numbers, :, p]
         U, s, V = np.linalg.svd(X, full_matrices=False)
-        lack = self.size - s.shape[1]  # Fewer rows than columns: the other values are 0.
         along = np.einsum("irk,ir->ik", U, y)
         rest = y - np.einsum("irk,ik->ir", U, along)
         # A direction in which the columns do not extend explains nothing at any γ.
@@ -97,26 +80,22 @@ class Decomposed:
         extent = np.where(none, 0.0, s)
         left = np.einsum("ir,ir->i", rest, rest) + np.where(none, along**2, 0.0).sum(axis=1)
         along[none] = 0.0
-        wide = ((0, 0), (0, lack))
         count = (columns >= 0).sum(axis=1)
-        least = np.where(none, 0.0, s)[np.arange(len(s)), np.minimum(count, s.shape[1]) - 1]
+        least = extent[np.arange(len(s)), np.minimum(count, s.shape[1]) - 1]
         least[count > s.shape[1]] = 0.0
-        V = np.pad(V, (*wide, (0, 0)))
-        fits = envelope.Fits(
+        # With fewer rows than columns the other values are 0.
+        wide = ((0, 0), (0, self.size - s.shape[1]))
+        made = (
+            numbers,
+            columns,
             np.pad(along**2, wide),
             np.pad(np.where(none, 1.0, extent**2), wide, constant_values=1.0),
             left,
             np.column_stack([np.sqrt(np.einsum("irk,irk->i", X, X)), least]),
+            np.pad(extent * along, wide),
+            np.pad(V, (*wide, (0, 0))),
         )
-        parts = zip(self.fits, fits, strict=True)
-        self.fits = envelope.Fits(*(np.concatenate(part) for part in parts))
-        for name, made in {
-            "number": numbers,
-            "columns": columns,
-            "turned": np.pad(extent * along, wide),
-            "vectors": V,
-        }.items():
-            setattr(self, name, np.concatenate([getattr(self, name), made]))
+        self._hold(*(np.concatenate(pair) for pair in zip(self._parts, made, strict=True)))
 
 
 class Pieces(NamedTuple):
@@ -142,43 +121,45 @@ class GammaRange:
 
     problems: Training problems of the same p columns, at most 64.
     sizes, shape (sizes,): Increasing.
-    search: Searches trees for the wanted (sizes, problems) and enters their lists.
+    shared: Where the problems each lack one row, that tells it; one tree then serves all of them.
     """
 
     def __init__(
         self,
         problems: Sequence[SparseRidgeProblem],
         sizes: NDArray[np.intp],
-        search: Search,
         limits: Limits,
+        shared: Shared | None = None,
     ) -> None:
-        self.sizes, self.search, self.limits = sizes, search, limits
+        self.problems, self.sizes, self.limits, self.shared = problems, sizes, limits, shared
         self.n_trees, self.status = 0, Status.OPTIMAL
         rows = stacked_rows(problems)
         self.lengths = lengths_of(rows)
         self.decomposed = [Decomposed(rows, int(size)) for size in sizes]
-        k, self.count = len(problems), len(problems)
         self._found: list[list[tuple[NDArray[np.intp], Array, Array, NDArray[np.int64]]]] = [
             [] for _ in sizes
         ]
-        most = 2 * LIST_LENGTH
-        self._work = (
-            np.empty((envelope.SETTINGS.max_waiting, 2)),
-            np.empty((envelope.SETTINGS.max_waiting, most), dtype=np.bool_),
-            np.empty((6, most)),
-        )
-        self._pieces = (
-            np.empty((SETTINGS.pieces_per_problem * k, 2)),
-            np.empty(SETTINGS.pieces_per_problem * k, dtype=np.int64),
-        )
+        most, waiting = 2 * LIST_LENGTH, envelope.SETTINGS.max_waiting
+        marks = np.empty((waiting, most), dtype=np.bool_)
+        self._work = np.empty((waiting, 2)), marks, np.empty((6, most))
+        # The kernel has room for 64 pieces of each problem in a cell. Where the room does not
+        # suffice the cell is halved.
+        room = 64 * len(problems)
+        self._pieces = np.empty((room, 2)), np.empty(room, dtype=np.int64)
 
     def run(self, low: float, high: float) -> list[Pieces]:
-        """Search the range from low to high; one record per size."""
-        gammas = np.geomspace(low or SETTINGS.least_gamma_share * high, high, SETTINGS.first_trees)
+        """Search the range from low to high; one record per size.
+
+        Trees at 25 values of γ are searched before any cell is looked at, which is measured on
+        tables of 11 to 25 columns. A cell is not halved, and its supports stay unknown, where its
+        ends differ by at most 1e-6 of the upper end; or by a half, where rounding leaves the best
+        support open at both ends, as in fits that interpolate at a tiny γ. Both are choices.
+        """
+        gammas = np.geomspace(low or LEAST_GAMMA_SHARE * high, high, 25)
         gammas[[0, -1]] = low or gammas[0], high
         if low == 0.0:
             gammas = np.append(0.0, gammas)
-        everything = np.ones((self.sizes.size, self.count), dtype=bool)
+        everything = np.ones((self.sizes.size, len(self.problems)), dtype=bool)
         lists = [self._lists(float(gamma), everything) for gamma in gammas]
         cells = [(a, b, everything) for a, b in itertools.pairwise(lists)][::-1]
         while cells:
@@ -187,31 +168,34 @@ class GammaRange:
             for s in np.flatnonzero(wanted.any(axis=1)).tolist():
                 numbers = np.flatnonzero(wanted[s])
                 failed[s, numbers], undecided[s, numbers] = self._divide(s, numbers, a, b)
-            if not failed.any():
-                continue
-            narrow = b.gamma - a.gamma <= SETTINGS.narrowest_cell * b.gamma
-            narrow |= b.gamma <= SETTINGS.least_gamma_share**2 * high
-            reached, close = self.limits.reached(0), SETTINGS.narrowest_undecided_cell * b.gamma
-            if narrow or reached is not None:
-                left = failed
-            else:
-                left = undecided & (b.gamma - a.gamma <= close)
-            if left.any():
-                self.status = reached or Status.UNPROVED
-            for s, numbers in ((s, np.flatnonzero(row)) for s, row in enumerate(left)):
+            width, reached = b.gamma - a.gamma, self.limits.reached(0)
+            narrow = width <= 1e-6 * b.gamma or b.gamma <= LEAST_GAMMA_SHARE**2 * high
+            left = failed
+            if not narrow and reached is None:
+                left = undecided & (width <= 0.5 * b.gamma)
+            for s in np.flatnonzero(left.any(axis=1)).tolist():
+                self.status, numbers = reached or Status.UNPROVED, np.flatnonzero(left[s])
                 ends = np.full(numbers.size, a.gamma), np.full(numbers.size, b.gamma)
                 self._found[s].append((numbers, *ends, np.full(numbers.size, -1)))
-            failed &= ~left
+            failed = failed & ~left
             if failed.any():
                 middle = self._lists(split_gamma(a.gamma, b.gamma), failed)
                 cells += [(middle, b, failed), (a, middle, failed)]
         return [self._joined(s) for s in range(self.sizes.size)]
 
     def _lists(self, gamma: float, wanted: NDArray[np.bool_]) -> NearBest:
-        near = NearBest.nothing(gamma, self.sizes.size, self.count)
-        if self.limits.reached(0) is None:
-            self.search(near, wanted, self.limits)
-            self.n_trees += 1
+        """What trees at one γ say of the wanted (sizes, problems)."""
+        near = NearBest.nothing(gamma, *wanted.shape)
+        if self.limits.reached(0) is not None:
+            return near
+        self.n_trees += 1
+        alone = np.flatnonzero(wanted.any(axis=0))
+        if self.shared is not None:
+            full, *deleted = self.shared
+            alone = near.search(full, self.sizes, wanted, self.limits, (deleted[0], deleted[1]))
+        for i in alone.tolist():
+            one = wanted & (np.arange(wanted.shape[1]) == i)
+            near.search(self.problems[i], self.sizes, one, self.limits)
         return near
 
     def _divide(
@@ -222,9 +206,8 @@ class GammaRange:
         Returns, shape (numbers,) each: Whether that failed, and whether it failed because the best
             support is open at both ends of the cell.
         """
-        failed, undecided = np.zeros((2, numbers.size), dtype=bool)
         known = (a.others[s, numbers] > -np.inf) & (b.others[s, numbers] > -np.inf)
-        failed[~known] = True
+        failed, undecided = ~known, np.zeros(numbers.size, dtype=bool)
         numbers = numbers[known]
         if not numbers.size:
             return failed, undecided
@@ -235,25 +218,27 @@ class GammaRange:
         ]
         best = np.column_stack([decomposed.of(numbers, x[0][:, 0]) for x in lists])
         keep = [np.empty(x[0].shape, dtype=np.bool_) for x in lists]
-        both = np.empty(2, dtype=np.bool_)
-        fits, room = decomposed.fits, self._work[2]
-        envelope.contenders(cell, tuple(lists), best, fits, lengths, room, both, tuple(keep))
+        both, room = np.empty(2, dtype=np.bool_), self._work[2]
+        envelope.contenders(
+            cell, tuple(lists), best, decomposed.fits, lengths, room, both, tuple(keep)
+        )
         at, slot = np.nonzero(np.column_stack(keep))
         masks = np.column_stack([x[0] for x in lists])[at, slot]
         # With bits reversed, the largest mask is that of the lexicographically first support.
         order = np.lexsort((~over_columns(masks, np.arange(63, -1, -1)), at))
         at, masks = at[order], masks[order]
-        listed = decomposed.of(numbers[at], masks)
         start = np.searchsorted(at, np.arange(numbers.size + 1)).astype(np.int64)
+        listing = decomposed.of(numbers[at], masks), start
         others = np.column_stack([x[2] for x in lists])
-        ends, rows = self._pieces
         count = np.empty(numbers.size, dtype=np.int64)
-        listing, fits = (listed, start), decomposed.fits
-        envelope.divide_cells(cell, others, lengths, listing, fits, self._work, self._pieces, count)
+        envelope.divide_cells(
+            cell, others, lengths, listing, decomposed.fits, self._work, self._pieces, count
+        )
         failed[known], undecided[known] = count < 0, count == -3
-        found = int(np.maximum(count, 0).sum())
-        of = np.repeat(numbers, np.maximum(count, 0))
+        count = np.maximum(count, 0)
+        (ends, rows), found = self._pieces, int(count.sum())
         pieces = 2.0 * ends[:found]
+        of = np.repeat(numbers, count)
         self._found[s].append((of, pieces[:, 0], pieces[:, 1], rows[:found].copy()))
         return failed, undecided
 
@@ -294,35 +279,6 @@ def lengths_of(rows: Array) -> Array:
     """The length of y and its square, shape (problems, 2), from what :func:`stacked_rows` gave."""
     squares = np.einsum("ir,ir->i", rows[:, :, -2], rows[:, :, -2])
     return np.column_stack([np.sqrt(squares), squares])
-
-
-def search_each(problems: Sequence[SparseRidgeProblem], sizes: NDArray[np.intp]) -> Search:
-    """A search of one tree for every problem."""
-
-    def search(near: NearBest, wanted: NDArray[np.bool_], limits: Limits) -> Status:
-        for i in np.flatnonzero(wanted.any(axis=0)).tolist():
-            near.search(problems[i], i, sizes, wanted[:, i], limits)
-        return Status.OPTIMAL
-
-    return search
-
-
-def search_deleted_rows(
-    full: SparseRidgeProblem,
-    rows: Array,
-    targets: Array,
-    problems: Sequence[SparseRidgeProblem],
-    sizes: NDArray[np.intp],
-) -> Search:
-    """A search of one tree for all problems that lack one row; trees of their own for a few."""
-
-    def search(near: NearBest, wanted: NDArray[np.bool_], limits: Limits) -> Status:
-        status, skipped = near.search_deleted_rows(full, rows, targets, sizes, wanted, limits)
-        for i in skipped.tolist():
-            near.search(problems[i], i, sizes, wanted[:, i], limits)
-        return status
-
-    return search
 
 
 class SupportInterval(NamedTuple):
@@ -438,19 +394,15 @@ def supports_along_gamma(
     if problem.p > TREE_ONLY:
         raise ValueError(f"at most {TREE_ONLY} columns can be searched; got {problem.p}")
     limits = (limits or Limits()).within()
-    search = GammaRange([problem], wanted, search_each([problem], wanted), limits)
+    search = GammaRange([problem], wanted, limits)
     intervals = []
     for size, found in zip(wanted, search.run(low, high), strict=True):
-        supports = [
-            None if row < 0 else pad_support(_columns(found.decomposed, row), int(size), problem.p)
-            for row in found.row
-        ]
-        ends = found.low.tolist(), found.high.tolist()
-        intervals.append([SupportInterval(*one) for one in zip(*ends, supports, strict=True)])
+        one_size = []
+        for start, end, row in zip(found.low.tolist(), found.high.tolist(), found.row, strict=True):
+            support = None
+            if row >= 0:
+                columns = found.decomposed.columns[row]
+                support = pad_support(columns[columns >= 0], int(size), problem.p)
+            one_size.append(SupportInterval(start, end, support))
+        intervals.append(one_size)
     return SupportsAlongGamma(wanted, intervals, search.status, search.n_trees, limits.elapsed())
-
-
-def _columns(decomposed: Decomposed, row: int) -> NDArray[np.intp]:
-    """The columns of one decomposition."""
-    columns = decomposed.columns[row]
-    return np.asarray(columns[columns >= 0])

@@ -31,31 +31,18 @@ from ..kernels.linalg import (
     zeros,
 )
 
-
-class NodeSettings(NamedTuple):
-    """Numbers that say when losses count as equal and when a node is factorised afresh."""
-
-    # Two losses count as equal if their relative difference is at most this number; the number is
-    # used only where a list of tied supports is full, and then the lexicographically first supports
-    # are kept. The value is a choice, far above the relative error of the updates of one path
-    # (about 1e-12 in tests).
-    equal_loss: float = 1e-10
-    # A node is factorised afresh, and not updated from its parent, if the update would shrink a
-    # diagonal entry of A below this share of its value at the last factorisation. At the limit the
-    # entry has lost four of its sixteen digits. The value is a choice.
-    least_diagonal_share: float = 1e-4
-
-
-NODE = NodeSettings()
+# A node is factorised afresh, and not updated from its parent, if the update would shrink a
+# diagonal entry of A below this share of its value at the last factorisation. At the limit the
+# entry has lost four of its sixteen digits. The value is a choice.
+LEAST_DIAGONAL_SHARE = 1e-4
 COUNTS = np.dtype([("level", np.int64), ("nodes", np.int64)], align=True)
 OPTIONS = np.dtype(
     [
         ("tie", np.float64),  # relative difference below which rounding may reverse an order
         ("reach", np.float64),  # Σ ℓ_j|β_j| + |y| is at most this number times |y| in any fit
-        ("margin", np.float64),  # supports whose loss is above the best by this share are kept
-        ("tolerance", np.float64),  # relative gap at which a size counts as solved
         ("least_pivot", np.float64),  # √(γ/2): no pivot is smaller in exact arithmetic
-        ("n_best", np.int64),  # how many of the best supports of each size are wanted
+        ("rank", np.int64),  # how many of the best supports of each size are wanted
+        ("margin", np.float64),  # of these, the ones whose loss is above the least by this share
         ("pruned_up_to", np.int64),  # nodes of more members are always searched
     ],
     align=True,
@@ -65,8 +52,9 @@ OPTIONS = np.dtype(
 class Tree(NamedTuple):
     """The path of a tree, where level ℓ holds a node with p − ℓ members, and the incumbents.
 
-    Supports are bit masks of 64 columns a word. ``found[s, i]`` lists the supports of size s whose
-    losses for problem i are the least or tied with the least; its last entry is scratch space.
+    Supports are bit masks of 64 columns a word. ``found[s, i]`` lists the wanted supports of size s
+    of problem i and those that tie with them, by increasing ``found_loss[s, i]``; beyond the list
+    losses are ∞. The last entry of ``found[s, i]`` is scratch space.
     """
 
     columns_of: Array  # (p+1, p+1): the triangular factor R, one column of R per row
@@ -114,24 +102,16 @@ def pruned_up_to(p: int, n_best: int) -> int:
     return p - r + 2
 
 
-def new_tree(
-    p: int,
-    sizes: NDArray[np.intp],
-    problems: int,
-    ties: int,
-    tolerance: float,
-    n_best: int = 1,
-) -> Tree:
+def new_tree(p: int, sizes: NDArray[np.intp], problems: int, ties: int, n_best: int) -> Tree:
     """Allocate a tree over p columns; :func:`begin_tree` makes the root from ``columns_of``.
 
     sizes: Support sizes wanted.
     problems: How many problems share the tree.
     ties: How many supports are kept for each size and problem.
-    tolerance: Relative gap at which a size counts as solved.
     n_best: How many of the best supports of each size are wanted.
     """
     words = mask_words(p)
-    wanted = {"n_best": n_best, "pruned_up_to": pruned_up_to(p, n_best)}
+    wanted = {"rank": n_best, "margin": np.inf, "pruned_up_to": pruned_up_to(p, n_best)}
     return Tree(
         A=np.empty((p, p, p)),
         mask=np.zeros((p, words), dtype=np.uint64),
@@ -140,7 +120,7 @@ def new_tree(
         found_loss=np.empty((p + 1, problems, ties)),
         found_n=np.zeros((p + 1, problems), dtype=np.int64),
         counts=record(COUNTS),
-        options=record(OPTIONS, tolerance=tolerance, **wanted),
+        options=record(OPTIONS, **wanted),
         child_added_loss=np.empty(p),
         support=np.zeros(words, dtype=np.uint64),
         **zeros("columns_of triangle work", p + 1, p + 1),
@@ -202,60 +182,78 @@ def mask_child(tree, level, j):
     tree.support[column >> 6] &= ~(np.uint64(1) << np.uint64(column & 63))
 
 
-@kernel(inline=True)
+@kernel(inner=True)
+def move_listed(tree, size, i, source, target):
+    """Copy entry ``source`` of a list of supports, with its loss, to entry ``target``."""
+    for w in range(tree.support.shape[0]):
+        tree.found[size, i, target, w] = tree.found[size, i, source, w]
+    tree.found_loss[size, i, target] = tree.found_loss[size, i, source]
+
+
+@kernel(inner=True)
+def place_in_full_list(tree, size, i, loss):
+    """The entry of a full list that makes way for ``tree.support``; −1 where none does.
+
+    That is the lexicographically last of the supports that tie with the worst. Supports tie here if
+    their losses differ by a share of at most 1e-10, a choice that is far above the rounding of
+    updates along one path, about 1e-12 in tests, or by ``tie`` where that is less.
+    """
+    found, losses, ties = tree.found, tree.found_loss[size, i], tree.found_loss.shape[2]
+    tied = 1.0 + min(tree.options[0].tie, 1e-10)
+    place = ties - 1
+    if losses[place] * tied < loss:
+        return -1
+    for t in range(ties - 1):
+        if losses[t] * tied >= losses[ties - 1] and later(found, size, i, t, place):
+            place = t
+    if loss * tied < losses[ties - 1]:
+        return place
+    for w in range(tree.support.shape[0]):
+        found[size, i, ties, w] = tree.support[w]
+    return place if later(found, size, i, place, ties) else -1
+
+
+@kernel(inner=True)
 def enter_support(tree, size, i, loss):
     """Enter ``tree.support``, of this size and loss, in the list of problem i's best supports.
 
-    Where the list is full, the support of largest loss makes way.
-    Returns: Whether the support is in the list afterwards.
+    Returns: Whether the support has entered the list.
     """
-    found, found_loss, found_n, support = tree.found, tree.found_loss, tree.found_n, tree.support
-    n, ties, words = found_n[size, i], found_loss.shape[2], support.shape[0]
-    slot = 0
+    found, losses, support = tree.found, tree.found_loss[size, i], tree.support
+    n = tree.found_n[size, i]
     for t in range(n):
         equal = True
-        for w in range(words):
+        for w in range(support.shape[0]):
             equal = equal and found[size, i, t, w] == support[w]
         if equal:
-            found_loss[size, i, t] = min(loss, found_loss[size, i, t])
-            return True
-        if found_loss[size, i, t] > found_loss[size, i, slot]:
-            slot = t
-    if n < ties:
-        slot = n
-        found_n[size, i] = n + 1
-    elif found_loss[size, i, slot] <= loss * (1.0 + min(tree.options[0].tie, NODE.equal_loss)):
-        # The list is full of tied supports: the lexicographically first supports are kept.
-        if found_loss[size, i, slot] * (1.0 + NODE.equal_loss) < loss:
             return False
-        for t in range(ties):
-            if later(found, size, i, t, slot):
-                slot = t
-        for w in range(words):
-            found[size, i, ties, w] = support[w]
-        if not later(found, size, i, slot, ties):
+    place = n
+    if n == losses.shape[0]:
+        place = place_in_full_list(tree, size, i, loss)
+        if place < 0:
             return False
-    for w in range(words):
-        found[size, i, slot, w] = support[w]
-    found_loss[size, i, slot] = loss
+    else:
+        tree.found_n[size, i] = n = n + 1
+    for t in range(place, n - 1):
+        move_listed(tree, size, i, t + 1, t)
+    place = n - 1
+    while place > 0 and losses[place - 1] > loss:
+        move_listed(tree, size, i, place - 1, place)
+        place -= 1
+    for w in range(support.shape[0]):
+        found[size, i, place, w] = support[w]
+    losses[place] = loss
     return True
 
 
 @kernel(inner=True)
-def loss_of_rank(tree, size, i, rank):
-    """The ``rank``-th least loss of problem i's list of a size; ∞ where the list is shorter."""
-    losses, n = tree.found_loss[size, i], tree.found_n[size, i]
-    if n < rank:
-        return np.inf
-    last = -1
-    for _ in range(rank):
-        best = -1
-        for t in range(n):
-            after = last < 0 or losses[t] > losses[last] or (losses[t] == losses[last] and t > last)
-            if after and (best < 0 or losses[t] < losses[best]):
-                best = t
-        last = best
-    return losses[last]
+def last_wanted(tree, size, i):
+    """The loss up to which supports of a size are wanted for problem i; ∞ until all are listed."""
+    losses, options = tree.found_loss[size, i], tree.options[0]
+    last = losses[options.rank - 1]
+    if options.margin < np.inf:
+        last = min(last, losses[0] * (1.0 + options.margin))
+    return last * (1.0 + options.tie)
 
 
 @kernel(inner=True)
@@ -316,12 +314,8 @@ def drop(tree, level, j, one_path):
     """
     if tree.drop_pending[level] >= 0:
         update_inverse(tree, level)
-    A, factorised_diagonal, beta, diagonal = (
-        tree.A,
-        tree.factorised_diagonal,
-        tree.beta,
-        tree.diagonal,
-    )
+    A, beta, diagonal = tree.A, tree.beta, tree.diagonal
+    factorised_diagonal = tree.factorised_diagonal
     source, order, added = tree.source, tree.order, tree.child_added_loss
     below = level + 1
     u = 0
@@ -341,7 +335,7 @@ def drop(tree, level, j, one_path):
         off = A[level, j, c]
         left = diagonal[level, c] - off * pivot * off
         shifted = beta[level, c] - off * ratio
-        if left > NODE.least_diagonal_share * factorised_diagonal[level, c]:
+        if left > LEAST_DIAGONAL_SHARE * factorised_diagonal[level, c]:
             added[a] = shifted * shifted / left
         else:
             added[a], fresh = tree.added_loss[level, c], False

@@ -1,4 +1,8 @@
-"""The few best supports of every size at one γ, of one problem or of all that lack one row."""
+"""What finished trees say about other γ: lists of the few best supports, and bounds on the others.
+
+:class:`NearBest` serves a whole range of γ, for one problem or all that lack one row;
+:class:`RunnersUp` saves the trees of larger γ where one problem is searched at some γ in turn.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +15,19 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status
-from ..kernels.linalg import EPS, Array
-from .all_sizes import (
-    active_columns,
-    coefficient_spread,
-    root_state,
-    rounding_margin,
-    run,
-    seed,
-)
-from .deleted_rows import shared_root
-from .tree_kernels import TREE, State
+from ..kernels import fits
+from ..kernels.linalg import EPS, Array, from_mask
+from .all_sizes import coefficient_spread, rounding_margin
+from .deleted_rows import shared_tree
+from .leaps_node import Tree, wanted_from
+from .tree import Leaps, State
 
 Mask = NDArray[np.uint64]
 # A tree lists this many supports of a size, for each problem, and more where supports tie. Measured
 # on tables of 11 to 25 columns.
 LISTED = 7
+# Runners-up of each size, the best support among them, that serve larger γ. Measured.
+N_RUNNERS_UP = 4
 # At most this many supports of a list are kept, and the others are bounded by the best of these.
 LIST_LENGTH = 16
 
@@ -58,121 +59,78 @@ class NearBest:
     def search(
         self,
         problem: SparseRidgeProblem,
-        number: int,
         sizes: NDArray[np.intp],
         wanted: NDArray[np.bool_],
         limits: Limits,
-    ) -> Status:
-        """Search one tree of one problem, and enter its lists if the tree was finished.
+        deleted: tuple[Array, Array] | None = None,
+    ) -> NDArray[np.intp]:
+        """Search one tree, and enter its lists if the tree was finished.
 
-        number: The problem's position in the arrays.
-        sizes, wanted, shape (sizes,): All sizes, and which of them are searched.
-        """
-        at = problem.replace(gamma=self.gamma).at_unit_length()
-        active = active_columns(at)
-        inner = np.minimum(sizes, active.size)
-        state = root_state(at, active, np.unique(inner[wanted]), n_best=LISTED)
-        seed(state, active, [], int(inner[wanted].max()))
-        status = run(state, limits, TREE.nodes_per_look)
-        if status is Status.OPTIMAL:
-            full = np.array([state.tree.columns_of[-1, -1] ** 2])
-            numbers = np.array([number])
-            # At γ = 0 a tree works with a tiny γ, which raises objectives.
-            lost = np.array([at.data_loss(float(full[0]), problem.p)])
-            values = full, lost, np.array([at.yy])
-            self._enter(state, active, numbers, inner, wanted, values, coefficient_spread(at))
-        return status
-
-    def search_deleted_rows(
-        self,
-        problem: SparseRidgeProblem,
-        rows: Array,
-        targets: Array,
-        sizes: NDArray[np.intp],
-        wanted: NDArray[np.bool_],
-        limits: Limits,
-    ) -> tuple[Status, NDArray[np.intp]]:
-        """Search one tree that the problems without one row share, and enter its lists.
-
-        problem, rows, targets: As :func:`best_subsets_rows_deleted` takes them.
-        wanted, shape (sizes, problems): Which sizes of which problems are searched.
-        Returns: The status, and the problems whose row the tree cannot delete without loss of
-            digits: their lists stay empty.
+        wanted, shape (sizes, problems): The sizes that are searched of the problems that are
+            searched: of one problem, or of problems that each lack a row.
+        deleted: These rows and their targets, as :func:`best_subsets_rows_deleted` takes them.
+        Returns: The problems whose row the tree cannot delete without loss of digits: their lists
+            stay empty.
         """
         at = problem.replace(gamma=self.gamma)
-        active = active_columns(at)
-        inner = np.minimum(sizes, active.size)
         some, asked = np.asarray(wanted.any(axis=1)), np.asarray(wanted.any(axis=0))
-        state, skipped = shared_root(
-            at, active, np.unique(inner[some]), rows, targets, ~asked, LISTED
-        )
-        numbers = np.setdiff1d(np.flatnonzero(asked), skipped)
-        status = Status.OPTIMAL
+        numbers, skipped = np.flatnonzero(asked), np.empty(0, dtype=np.intp)
+        if deleted is None:
+            at = at.at_unit_length()
+            tree = Leaps(at, sizes[some], n_best=LISTED)
+        else:
+            tree, skipped = shared_tree(at, sizes[some], *deleted, ~asked, LISTED)
+            numbers, skipped = np.setdiff1d(numbers, skipped), np.intersect1d(skipped, numbers)
         if numbers.size:
-            seed(state, active, [])
-            status = run(state, limits, max(1, TREE.updates_per_look // (asked.size * active.size)))
-        if status is Status.OPTIMAL and numbers.size:
-            residual, left = state.deleted_residual[0], state.one_minus_leverage[0]
-            square = state.tree.columns_of[-1, -1] ** 2
-            full = square - residual * residual * left
-            lost = (256.0 * EPS * (at.yy + residual * residual) + at.zero_loss(at.yy)) / left
-            yy = np.maximum(at.yy - targets * targets, 0.0)
-            values = full[numbers], lost[numbers], yy[numbers]
-            self._enter(state, active, numbers, inner, some, values, coefficient_spread(at))
-        return status, np.intersect1d(skipped, np.flatnonzero(asked))
+            tree.seed()
+            if tree.run(limits) is Status.OPTIMAL:
+                self._enter(tree, np.flatnonzero(some), numbers, deleted)
+        return skipped
 
     def _enter(
         self,
-        state: State,
-        active: NDArray[np.intp],
+        search: Leaps,
+        some: NDArray[np.intp],
         numbers: NDArray[np.intp],
-        inner: NDArray[np.intp],
-        some: NDArray[np.bool_],
-        values: tuple[Array, Array, Array],
-        spread: float,
+        deleted: tuple[Array, Array] | None,
     ) -> None:
-        """Enter the lists of a finished tree.
+        """Enter the lists of a finished tree of these sizes and problems, positions in the arrays.
 
-        numbers: The problems, as columns of the arrays here.
-        inner, some, shape (sizes,): Columns of the tree's supports, and which sizes were searched.
-        values: Of every problem the objective of the full fit, an error of that objective and yᵀy.
-        spread: As :func:`rounding_margin` takes it.
+        deleted: As :meth:`search` takes it.
         """
-        full, lost, yy = (v[:, None] for v in values)
-        tie, reach = float(state.tree.options[0].tie), float(state.tree.options[0].reach)
-        tree, of = state.tree, numbers if state.tree.found.shape[1] > 1 else np.zeros(1, np.intp)
-        for s in np.flatnonzero(some):
-            size = int(inner[s])
-            loss = tree.found_loss[size, of]
-            complete = tree.found_n[size, of] == comb(active.size, size)
+        problem, tree, state, of = search.problem, search.tree, search.state, numbers
+        full, yy = np.array([search.full]), np.array([problem.yy])
+        if deleted is None:
+            of = np.zeros(1, dtype=np.intp)
+            # At γ = 0 a tree works with a tiny γ, which raises objectives.
+            lost = np.array([problem.data_loss(search.full, problem.p)])
+        else:
+            residual, left = state.deleted_residual[0, of], state.one_minus_leverage[0, of]
+            full = full - residual * residual * left
+            lost = 256.0 * EPS * (problem.yy + residual * residual) + problem.zero_loss(problem.yy)
+            lost, yy = lost / left, np.maximum(yy - deleted[1][of] ** 2, 0.0)
+        tie, spread = float(tree.options[0].tie), coefficient_spread(problem)
+        for s, size in zip(some, search.inner.tolist(), strict=True):
+            losses, n, width = tree.found_loss[size, of], tree.found_n[size, of], LIST_LENGTH
             # Every support whose loss is smaller than both numbers is in the list.
-            others = np.where(
-                tree.found_n[size, of] == loss.shape[1],
-                np.minimum(loss.max(axis=1), state.max_loss_searched[size, of]),
-                state.max_loss_searched[size, of],
-            )
-            others[complete] = np.inf
-            keep = (loss < others[:, None]) & np.isfinite(loss)
-            keep[np.arange(of.size), loss.argmin(axis=1)] = True
-            order = np.argsort(np.where(keep, loss, np.inf), axis=1, kind="stable")
-            if order.shape[1] > LIST_LENGTH:
-                first = np.take_along_axis(np.where(keep, loss, np.inf), order, axis=1)
-                others = np.minimum(others, first[:, LIST_LENGTH])
-            order = order[:, :LIST_LENGTH]
-            keep = np.take_along_axis(keep, order, axis=1)
-            masks = over_columns(tree.found[size, of, :-1, 0], active)
-            masks = np.where(keep, np.take_along_axis(masks, order, axis=1), 0)
-            self.masks[s, numbers, : order.shape[1]] = masks
-            for at, found in (
-                (self.objective[s, :, : order.shape[1]], np.take_along_axis(loss, order, axis=1)),
-                (self.others[s, :, None], others[:, None]),
-            ):
-                with np.errstate(invalid="ignore"):
-                    value = full + found * (1.0 - 2.0 * tie)  # Losses are that precise.
-                    margin = rounding_margin(np.maximum(value, 0.0), yy, reach, spread)
-                    value = value - margin - lost
-                value = np.where(np.isfinite(found), np.maximum(value, 0.0), np.inf)
-                at[numbers] = value
+            others = np.minimum(state.max_loss_searched[size, of], losses[:, -1])
+            others[n == comb(search.active.size, size)] = np.inf
+            if losses.shape[1] > width:
+                others = np.minimum(others, losses[:, width])
+            keep = losses[:, :width] < others[:, None]
+            keep[:, 0] = True
+            losses = np.where(keep, losses[:, :width], np.inf)
+            masks = over_columns(tree.found[size, of, : losses.shape[1], 0], search.active)
+            self.masks[s, numbers, : losses.shape[1]] = np.where(keep, masks, 0)
+            losses = np.column_stack([losses, others])
+            with np.errstate(invalid="ignore"):
+                value = full[:, None] + losses * (1.0 - 3.0 * tie)  # Losses are that precise.
+                value -= lost[:, None] + rounding_margin(
+                    np.maximum(value, 0.0), yy[:, None], search.reach, spread
+                )
+            value = np.where(np.isfinite(losses), np.maximum(value, 0.0), np.inf)
+            self.objective[s, numbers, : value.shape[1] - 1] = value[:, :-1]
+            self.others[s, numbers] = value[:, -1]
 
 
 def over_columns(masks: Mask, columns: NDArray[np.intp]) -> Mask:
@@ -195,3 +153,81 @@ def members(masks: Mask, width: int) -> NDArray[np.intp]:
     columns = np.argsort(bits == 0, axis=1, kind="stable")[:, :width]
     inside = np.arange(width) < bits.sum(axis=1, dtype=np.intp)[:, None]
     return np.where(inside, columns, -1)
+
+
+class RunnersUp:
+    """The few best supports of every size at one γ, and a lower bound for all other supports.
+
+    The objective f_S(γ) grows with γ, so that a support that is not listed stays above the bound
+    that the tree proved. If a listed support is below the bound at a larger γ, the best of the
+    listed supports is optimal there and no tree is searched.
+
+    columns, shape (p + 1, r): A factor of [X y], one column of the factor per row.
+    triangular: Whether the factor is upper triangular.
+    sizes, shape (τ,).
+    """
+
+    def __init__(self, columns: Array, triangular: bool, sizes: NDArray[np.intp]) -> None:
+        self.columns, self.triangular, self.sizes = columns, triangular, sizes
+        p = columns.shape[0] - 1
+        self.supports = np.full((sizes.size, N_RUNNERS_UP, p), -1, dtype=np.int64)
+        self.bound = np.full(sizes.size, -np.inf)  # −∞: the size has no bound yet
+        self.gamma = np.zeros(sizes.size)  # γ at which the bound was proved
+        # A tree keeps supports whose loss exceeds the least loss of their size by at most 5 %. With
+        # at most 16 columns it keeps none, because searching such a tree again is faster. Both
+        # numbers are measured.
+        self.margin = 0.05 if p > 16 else 0.0
+        self._coef = np.empty((sizes.size * N_RUNNERS_UP, p))
+        order = np.empty((3, p), dtype=np.int64)
+        self._work = np.empty((p + 1, p + 1)), np.empty((p + 1, columns.shape[1])), order
+
+    def forget(self) -> None:
+        """Drop the bounds of all sizes, so that every size is searched at the next γ."""
+        self.bound[:] = -np.inf
+
+    def to_search(self, gamma: float, tie: float, found: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Sizes that a tree has to search at γ; other sizes' best supports are put in ``found``.
+
+        tie: Relative difference of objectives that rounding may make.
+        found, shape (τ, p): Columns of the supports; changed in place.
+        Returns, shape (τ,).
+        """
+        proved: NDArray[np.bool_] = np.isfinite(self.bound) & (self.gamma <= gamma)
+        if not proved.any():
+            return np.logical_not(proved)
+        supports = self.supports.reshape(-1, self.supports.shape[2])
+        values = np.empty(supports.shape[0])  # A row without a support gets yᵀy, the largest value.
+        work = (self._coef, values, self._work, 0.0)
+        if fits.ridge_fits(self.columns, gamma / 2.0, self.triangular, supports, *work) > 0:
+            return np.ones(self.sizes.size, dtype=bool)
+        objective = values.reshape(-1, N_RUNNERS_UP)
+        best = objective.min(axis=1)
+        n_tied = (objective <= best[:, None] * (1.0 + 2.0 * tie)).sum(axis=1)
+        proved &= (best * (1.0 + tie) < self.bound * (1.0 - tie)) & (n_tied == 1)
+        found[proved] = self.supports[proved, objective[proved].argmin(axis=1)]
+        if 2 * np.count_nonzero(proved) < proved.size:  # Larger γ will change yet more supports.
+            self.margin = 0.0
+        return np.logical_not(proved)
+
+    def ask(self, tree: Tree, searched: NDArray[np.bool_]) -> None:
+        """Let a tree that has been set up search some sizes, shape (τ,), and keep runners-up."""
+        tree.next_wanted[:] = wanted_from(self.sizes[searched], tree.A.shape[0])
+        options = tree.options.view(np.ndarray)
+        options["rank"], options["margin"] = N_RUNNERS_UP + 1, self.margin
+
+    def note(self, state: State, gamma: float, searched: NDArray[np.bool_]) -> None:
+        """Store the best supports and the bounds of the sizes that a finished tree has searched.
+
+        searched, shape (τ,).
+        """
+        if self.margin == 0.0:
+            self.bound[searched] = -np.inf
+            return
+        tree, full = state.tree, float(state.tree.columns_of[-1, -1] ** 2)
+        self.gamma[searched], self.supports[searched] = gamma, -1
+        for i, size in zip(np.flatnonzero(searched), self.sizes[searched].tolist(), strict=True):
+            # Every support of smaller loss than ``max_loss_searched`` is in the tree's list.
+            others = state.max_loss_searched[size, 0]
+            self.bound[i] = full + min(float(tree.found_loss[size, 0, N_RUNNERS_UP]), float(others))
+            for c in range(min(N_RUNNERS_UP, int(tree.found_n[size, 0]))):
+                self.supports[i, c, :size] = from_mask(tree.found[size, 0, c])

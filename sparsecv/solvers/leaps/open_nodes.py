@@ -18,8 +18,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from ..core.problem import SparseRidgeProblem
-from ..kernels.linalg import Array, field, from_mask
-from .leaps_node import Tree
+from ..kernels.linalg import Array
 
 # Every range is widened by this share of its numbers: of the incumbent's objective, of the radius
 # and of the centre. In ``all_sizes`` a bound has to exceed an incumbent by this share of the
@@ -59,27 +58,6 @@ class Children(NamedTuple):
     loss: Array
     centre: Array
     spread: Array
-
-
-def open_nodes(tree: Tree, active: NDArray[np.intp]) -> list[OpenNode]:
-    """List the nodes with children not yet searched, in the problem's own columns.
-
-    Only nodes on the tree's current path can have any. Of ``tree``, at every level of the path up
-    to ``counts[0].level``, ``mask`` holds the node's columns, ``free`` the free members among them,
-    ``fixed`` the number of fixed members, and ``cursor`` the free member whose child comes next;
-    children are searched from the last free member to the first, and −1 means that none is left.
-
-    active: The problem's column that each column of the tree stands for.
-    """
-    nodes = []
-    p = tree.A.shape[0]
-    for level in range(int(field(tree.counts, "level")) + 1):
-        pending = int(tree.cursor[level]) + 1
-        if pending > 0:
-            free = tree.free[level, : p - level - tree.fixed[level]]
-            fixed = np.setdiff1d(from_mask(tree.mask[level]), free)
-            nodes.append(OpenNode(active[fixed], active[free], pending))
-    return nodes
 
 
 def expand(problem: SparseRidgeProblem, node: OpenNode, rows: Array) -> Children:

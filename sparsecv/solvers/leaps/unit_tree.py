@@ -1,4 +1,4 @@
-"""Compiled leaps and bounds over units of columns, with heredity and bounds on coefficients.
+"""Leaps and bounds over units of columns, with heredity and bounds on coefficients.
 
 A unit is a group of columns that enter together and count once. A node is a set of units, some of
 which may not be dropped any more. A child drops one free unit, and with it the units that need that
@@ -9,63 +9,346 @@ that every allowed subset is below exactly one child. With A = (G_S + γ/2 I)⁻
 
 Bounds on coefficients only raise objectives, so that the ridge fit of a node bounds all supports
 below it. Where the ridge fit is outside the bounds on coefficients, the fit within them, less what
-it lacks to the optimum, is a tighter bound. As in ``tree_kernels`` losses are objectives less the
-objective of the ridge fit on all columns.
+it lacks to the optimum, is a tighter bound. As in ``tree`` losses are objectives less the objective
+of the ridge fit on all columns.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from ..core.bounded_fit import LACKING_SHARE, fit_inside, outside
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.bounded_fit import LACKING_SHARE, BoundedFit, fit_inside, new_bounded_fit, outside
+from ..core.problem import SparseRidgeProblem
 from ..kernels.compiled import kernel
-from ..kernels.linalg import EPS, order_steps
-from .leaps_node import enter_support, loss_of_rank
-from .unit_node import (
-    FIXED,
-    FREE,
-    OUT,
-    added_loss,
-    drop_columns,
-    factorise_units,
-    fix,
-    lacks_parent,
-    list_columns,
-    put_out,
+from ..kernels.fits import ridge_triangle
+from ..kernels.linalg import (
+    EPS,
+    Array,
+    mask_words,
+    order_steps,
+    record,
+    trailing_inverse,
+    zeros,
+)
+from .leaps_node import (
+    COUNTS,
+    LEAST_DIAGONAL_SHARE,
+    OPTIONS,
+    enter_support,
+    last_wanted,
+    wanted_from,
+)
+from .open_nodes import OpenNode
+from .tree import Search
+
+# Bytes of the matrices of a tree, one of p × p numbers for each unit of p columns. With more no
+# tree is made. The value is a choice.
+MAX_BYTES = 5e8
+FREE, FIXED, OUT = 0, 1, 2  # states of a unit at a node
+RULES = np.dtype(
+    [
+        ("strong", "i8"),  # 1 where a unit needs all its parents, 0 where it needs one of them
+        ("bounded", "i8"),  # 1 where coefficients have bounds
+        ("ridge", "f8"),  # γ/2
+        ("full", "f8"),  # objective of the ridge fit on all columns
+    ],
+    align=True,
 )
 
-# With a sum of variance inflation factors above this number, the inverse of the Gram matrix has at
-# best three digits, and bounds of fits within bounds on coefficients use γ/2 alone.
-MAX_INFLATION = 1e13
-# Where coefficients have bounds, a node is searched only for supports that are better than the best
-# by more than this share of the objective: many supports tie there, as coefficients at bounds of 0
-# may be left out.
-TIED_SHARE = 1e-9
+
+class UnitTree(NamedTuple):
+    """The path of a tree over m units of p columns, and the incumbents of every size.
+
+    Columns are ordered by unit. Level 0 is the root; each level drops at least one unit. Supports
+    are bit masks of units; their lists are those of ``leaps_node.Tree``, of one problem.
+    """
+
+    first: NDArray[np.int64]  # (m+1,) columns of unit u are first[u] … first[u+1] − 1
+    parent_at: NDArray[np.int64]  # (m+1,) parents of unit u are parents[parent_at[u]:…]
+    parents: NDArray[np.int64]
+    fit: BoundedFit  # fits within the bounds, whose arrays are work space of other steps too
+    rules: Any  # of RULES
+    columns_of: Array  # (p+1, p+1) the triangular factor R, one column per row; its last entry is 0
+    state: NDArray[np.int8]  # (levels, m) FREE, FIXED or OUT
+    order: NDArray[np.int64]  # (levels, m) free units, the one of largest added loss first
+    cursor: NDArray[np.int64]  # (levels,) place of the unit whose child comes next
+    n_units: NDArray[np.int64]  # (levels,) units that are not out
+    n_fixed: NDArray[np.int64]  # (levels,) units that may not be dropped
+    A: Array  # (levels, p, p) in the places of the node's columns
+    beta: Array  # (levels, p)
+    factorised_diagonal: Array  # (levels, p) diagonal of A at the last factorisation
+    added: Array  # (levels, m) loss added by dropping a unit with what needs it
+    child_bound: Array  # (levels, m) a bound on the losses of supports without a unit
+    loss: Array  # (levels,) of the ridge fit
+    bound: Array  # (levels,) the largest bound of the node and of those above
+    inside: Array  # (levels, p) coefficients within the bounds on coefficients
+    max_kept: Array  # (m+2,) a support of larger loss is not entered
+    max_searched: Array  # (m+2,) a node of larger bound is not searched for this size
+    least_bound: Array  # (m+2,) least bound of a support within bounds on coefficients
+    next_wanted: NDArray[np.int64]  # (m+2,)
+    found: NDArray[np.uint64]  # (m+1, 1, ties + 1, words)
+    found_loss: Array  # (m+1, 1, ties)
+    found_n: NDArray[np.int64]  # (m+1, 1)
+    support: NDArray[np.uint64]  # (words,)
+    counts: Any  # of COUNTS
+    options: Any  # of OPTIONS
+    dropped: NDArray[np.int64]  # (p,) columns that the child at hand lacks
+    units: NDArray[np.int64]  # (m,) work space
+    steps: Array  # (m,)
+    block: Array  # (1, p, p)
+
+
+def fits_memory(problem: SparseRidgeProblem) -> bool:
+    """Whether a tree over the units of a problem has room for its matrices."""
+    return 8.0 * (problem.constraints.n_units + 1.0) * problem.p**2 <= MAX_BYTES
+
+
+def new_unit_tree(problem: SparseRidgeProblem, sizes: NDArray[np.intp], n_best: int) -> UnitTree:
+    """Allocate a tree over the units of a problem that are not excluded.
+
+    At most 16 supports of a size are kept whose losses are equal up to rounding: a choice.
+
+    sizes: Numbers of units wanted.
+    n_best: How many of the best supports of each size are wanted.
+    """
+    asked, ridge, left = problem.constraints, problem.gamma / 2.0, problem.constraints.left
+    R = problem.factor(left.columns)
+    p, m, words = left.columns.size, left.units.size, mask_words(left.units.size)
+    columns_of = np.ascontiguousarray(R.T)
+    columns_of[p, p] = 0.0
+    fit = new_bounded_fit(R, asked.lower[left.columns], asked.upper[left.columns])
+    bounded = bool(np.isfinite([fit.lower, fit.upper]).any())
+    levels, ties, unknown = m + 1, 15 + n_best, np.full((3, m + 2), np.inf)
+    return UnitTree(
+        first=left.first,
+        parent_at=left.parent_at,
+        parents=left.parents,
+        fit=fit,
+        rules=record(RULES, strong=asked.strong, bounded=bounded, ridge=ridge, full=R[p, p] ** 2),
+        columns_of=columns_of,
+        max_kept=unknown[0],
+        max_searched=unknown[1],
+        least_bound=unknown[2],
+        next_wanted=wanted_from(sizes, m),
+        found=np.zeros((m + 1, 1, ties + 1, words), dtype=np.uint64),
+        found_loss=np.full((m + 1, 1, ties), np.inf),
+        found_n=np.zeros((m + 1, 1), dtype=np.int64),
+        support=np.zeros(words, dtype=np.uint64),
+        counts=record(COUNTS),
+        options=record(OPTIONS, least_pivot=np.sqrt(ridge), rank=n_best, margin=np.inf),
+        state=np.zeros((levels, m), dtype=np.int8),
+        A=np.empty((levels, p, p)),
+        block=np.empty((1, p, p)),
+        steps=np.zeros(m),
+        **zeros("order", levels, m, of=np.int64),
+        **zeros("cursor n_units n_fixed", levels, of=np.int64),
+        **zeros("units", m, of=np.int64),
+        **zeros("dropped", p, of=np.int64),
+        **zeros("beta factorised_diagonal inside", levels, p),
+        **zeros("added child_bound", levels, m),
+        **zeros("loss bound", levels),
+    )
 
 
 @kernel(inner=True)
-def order_units(tree, level):
-    """List the free units of a level by the loss that dropping them adds, the largest first.
+def lacks_parent(tree, state, unit):
+    """Whether a unit needs a parent that is out; ``state`` (m,) says which units are out."""
+    begin, end = tree.parent_at[unit], tree.parent_at[unit + 1]
+    if begin == end:
+        return False
+    out = 0
+    for e in range(begin, end):
+        out += state[tree.parents[e]] == OUT
+    return out > 0 if tree.rules[0].strong > 0 else out == end - begin
+
+
+@kernel(inner=True)
+def put_out(tree, state, unit):
+    """Put a unit out, and the units that need it; False where one of these units is fixed."""
+    if state[unit] == FIXED:
+        return False
+    state[unit] = OUT
+    changed = True
+    while changed:
+        changed = False
+        for u in range(state.shape[0]):
+            if state[u] != OUT and lacks_parent(tree, state, u):
+                if state[u] == FIXED:
+                    return False
+                state[u] = OUT
+                changed = True
+    return True
+
+
+@kernel(inner=True)
+def fix(tree, state, unit):
+    """Fix a unit, and under strong heredity all units that it needs."""
+    if state[unit] != FREE:
+        return
+    state[unit] = FIXED
+    changed = tree.rules[0].strong > 0
+    while changed:
+        changed = False
+        for u in range(state.shape[0]):
+            if state[u] != FIXED:
+                continue
+            for e in range(tree.parent_at[u], tree.parent_at[u + 1]):
+                if state[tree.parents[e]] == FREE:
+                    state[tree.parents[e]] = FIXED
+                    changed = True
+
+
+@kernel(inner=True)
+def copy_to_child(tree, level):
+    """Write the states of a level's units one level below."""
+    for u in range(tree.state.shape[1]):
+        tree.state[level + 1, u] = tree.state[level, u]
+
+
+@kernel(inner=True)
+def make_child(tree, level, j, fixing):
+    """Write the states of the child without the j-th unit of ``order`` one level below.
+
+    fixing: Whether the units before the j-th become fixed.
+    Returns: The number of its units; 0 where a fixed unit needs the unit that is dropped.
+    """
+    copy_to_child(tree, level)
+    child, size = tree.state[level + 1], 0
+    for a in range(j if fixing else 0):
+        fix(tree, child, tree.order[level, a])
+    if put_out(tree, child, tree.order[level, j]):
+        for u in range(child.shape[0]):
+            size += child[u] != OUT
+    return size
+
+
+@kernel(inner=True)
+def list_columns(tree, state, columns):
+    """Write the columns of the units that are not out to ``columns``, increasing; their number."""
+    count = 0
+    for u in range(state.shape[0]):
+        if state[u] != OUT:
+            for c in range(tree.first[u], tree.first[u + 1]):
+                columns[count] = c
+                count += 1
+    return count
+
+
+@kernel(inner=True)
+def list_dropped(tree, level):
+    """Write the columns that the child below a level lacks to ``tree.dropped``; their number."""
+    count = 0
+    for u in range(tree.state.shape[1]):
+        if tree.state[level, u] != OUT and tree.state[level + 1, u] == OUT:
+            for c in range(tree.first[u], tree.first[u + 1]):
+                tree.dropped[count] = c
+                count += 1
+    return count
+
+
+@kernel(inner=True)
+def factorise_units(tree, level, m):
+    """Compute A and β of a level, whose columns are ``tree.fit.columns[:m]``, from the factor."""
+    T, work, columns = tree.fit.triangle, tree.fit.work, tree.fit.columns
+    least = tree.options[0].least_pivot
+    ridge_triangle(T, tree.columns_of, columns, m, 0.0, True, work, 0.0)
+    for c in range(m):  # In exact arithmetic no pivot is smaller than √(γ/2).
+        T[c, c] = min(T[c, c], -least)
+    trailing_inverse(T, 0, m, tree.block, work, 0)
+    for a in range(m):
+        tree.beta[level, columns[a]] = work[0, a]
+        tree.factorised_diagonal[level, columns[a]] = tree.block[0, a, a]
+        for c in range(m):
+            tree.A[level, columns[a], columns[c]] = tree.block[0, a, c]
+
+
+@kernel(inner=True)
+def drop_columns(tree, level, m, n):
+    """Compute A and β one level below by dropping one column after the other.
+
+    The level's columns are ``tree.fit.columns[:m + n]``, of which the child keeps the first m.
+    Returns: False where too many digits cancel; then :func:`factorise_units` has to compute them.
+    """
+    A, beta, columns, below = tree.A, tree.beta, tree.fit.columns, level + 1
+    for a in range(m + n):
+        i = columns[a]
+        beta[below, i] = beta[level, i]
+        tree.factorised_diagonal[below, i] = tree.factorised_diagonal[level, i]
+        for c in range(m + n):
+            A[below, i, columns[c]] = A[level, i, columns[c]]
+    for left in range(m + n - 1, m - 1, -1):
+        j = columns[left]
+        if not A[below, j, j] > LEAST_DIAGONAL_SHARE * A[level, j, j]:
+            return False
+        pivot = 1.0 / A[below, j, j]
+        for a in range(left):
+            i = columns[a]
+            weight = A[below, i, j] * pivot
+            beta[below, i] -= weight * beta[below, j]
+            for c in range(left):
+                A[below, i, columns[c]] -= weight * A[below, j, columns[c]]
+    fresh = True
+    for a in range(m):
+        i = columns[a]
+        least = LEAST_DIAGONAL_SHARE * tree.factorised_diagonal[below, i]
+        fresh = fresh and A[below, i, i] > least
+    return fresh
+
+
+@kernel(inner=True)
+def added_loss(tree, level, n, beta):
+    """β_Dᵀ(A_DD)⁻¹β_D for the n columns D = ``tree.dropped`` of the level, by elimination.
+
+    A column of which elimination leaves too few digits stays: the sum without it is not larger.
+    """
+    D, coef, total = tree.block[0], tree.fit.coef, 0.0
+    for d in range(n):
+        j = tree.dropped[d]
+        coef[d] = beta[j]
+        for e in range(n):
+            D[d, e] = tree.A[level, j, tree.dropped[e]]
+    for d in range(n):
+        pivot = D[d, d]
+        j = tree.dropped[d]
+        if not pivot > LEAST_DIAGONAL_SHARE * tree.A[level, j, j]:
+            continue
+        total += coef[d] * coef[d] / pivot
+        for e in range(d + 1, n):
+            weight = D[d, e] / pivot
+            coef[e] -= weight * coef[d]
+            for f in range(d + 1, n):
+                D[e, f] -= weight * D[d, f]
+    return total
+
+
+@kernel(inner=True)
+def order_units(tree, level, own):
+    """List the free units of a level by what dropping them adds, the largest first, with bounds.
 
     A unit that cannot be dropped, because a fixed unit needs it, becomes fixed.
+
+    own: A bound on the losses of the level's supports within the bounds on coefficients.
     """
-    state, child, m = tree.state[level], tree.state[level + 1], tree.state.shape[1]
     n = 0
-    for u in range(m):
-        if state[u] != FREE:
+    for u in range(tree.state.shape[1]):
+        if tree.state[level, u] != FREE:
             continue
-        for v in range(m):
-            child[v] = state[v]
-        if not put_out(tree, child, u):
-            state[u] = FIXED
+        copy_to_child(tree, level)
+        if not put_out(tree, tree.state[level + 1], u):
+            tree.state[level, u] = FIXED
             continue
-        count = list_columns(tree, child, state, tree.dropped)
-        tree.units[n], tree.added[level, u] = u, added_loss(tree, level, count, tree.beta[level])
-        tree.rise[level, u] = tree.added[level, u]
+        count = list_dropped(tree, level)
+        rise = added = added_loss(tree, level, count, tree.beta[level])
         if tree.rules[0].bounded > 0:
             rise = added_loss(tree, level, count, tree.inside[level])
-            tree.rise[level, u] = (1.0 - 2.0 * LACKING_SHARE) * rise
-        tree.steps[n] = tree.rise[level, u]
+            rise *= 1.0 - 2.0 * LACKING_SHARE
+        tree.units[n], tree.steps[n], tree.added[level, u] = u, rise, added
+        least = max(tree.loss[level] + added, own + rise, tree.bound[level])
+        tree.child_bound[level, u] = least
         n += 1
     order_steps(tree.steps, n, tree.order[level])
     for a in range(n):
@@ -85,18 +368,15 @@ def enter_units(tree, state, size, loss):
             tree.support[u >> 6] |= np.uint64(1) << np.uint64(u & 63)
     if not enter_support(tree, size, 0, loss):
         return
-    tree.best[size] = min(tree.best[size], loss)
-    last = tree.best[size]
-    if tree.options[0].n_best > 1:
-        last = loss_of_rank(tree, size, 0, tree.options[0].n_best)
-    most = last * (1.0 + tree.options[0].tie)
-    tree.max_kept[size] = most
-    if tree.rules[0].bounded > 0 and last < np.inf:
-        most = last - TIED_SHARE * (tree.rules[0].full + last)
-    if tree.options[0].n_best > 1:  # The n-th best of a larger size may be worse.
+    tree.max_kept[size] = most = last_wanted(tree, size, 0)
+    if tree.rules[0].bounded > 0 and most < np.inf:
+        # Many supports tie within bounds, as coefficients at bounds of 0 may be left out. A node is
+        # searched for supports that are better by more than 1e-9 of the objective: a choice.
+        most -= 1e-9 * (tree.rules[0].full + most)
+    if tree.options[0].rank > 1:  # The n-th best of a larger size may be worse.
         tree.max_searched[size] = most
         return
-    for s in range(size, tree.best.shape[0]):  # A larger size is at least as good.
+    for s in range(size, tree.max_searched.shape[0]):  # A larger size is at least as good.
         tree.max_searched[s] = min(tree.max_searched[s], most)
 
 
@@ -104,120 +384,85 @@ def enter_units(tree, state, size, loss):
 def may_hold_better(tree, bound, low, high):
     """Whether supports of this bound with a wanted size from ``low`` to ``high`` may be wanted."""
     s = tree.next_wanted[low]
-    while tree.options[0].n_best > 1 and s < high and bound > tree.max_searched[s]:
+    while tree.options[0].rank > 1 and s < high and bound > tree.max_searched[s]:
         s = tree.next_wanted[s + 1]
     return s <= high and bound <= tree.max_searched[s]
-
-
-@kernel(inner=True)
-def enter_nonzero(tree, level, loss):
-    """Enter the support of the fit of a level that lacks the units whose coefficients are all 0."""
-    child, size = tree.state[level + 1], 0
-    for u in range(child.shape[0]):
-        child[u] = tree.state[level, u]
-    for u in range(child.shape[0]):
-        zero = child[u] == FREE
-        for i in range(tree.first[u], tree.first[u + 1]):
-            zero = zero and tree.inside[level, i] == 0.0
-        if zero:
-            child[u] = OUT
-    # A unit stays where a unit with coefficients, or a fixed unit, needs it.
-    changed = True
-    while changed:
-        changed = False
-        for u in range(child.shape[0]):
-            if child[u] != OUT and lacks_parent(tree, child, u):
-                for e in range(tree.parent_at[u], tree.parent_at[u + 1]):
-                    parent = tree.parents[e]
-                    if child[parent] == OUT and tree.state[level, parent] != OUT:
-                        child[parent], changed = FREE, True
-    for u in range(child.shape[0]):
-        size += child[u] != OUT
-    if size < tree.n_units[level]:
-        enter_units(tree, child, size, loss)
 
 
 @kernel(inner=True)
 def begin_level(tree, level, m, above):
     """Complete a level whose A, β, state and loss are known: its bound, incumbent and children.
 
-    m: Number of its columns ``tree.fit.columns``.
+    m: Number of its columns ``tree.fit.columns``. With bounds on coefficients ``tree.inside`` holds
+        coefficients of these columns within the bounds.
     above: The bound of its parent.
     """
-    loss, fit = tree.loss[level], tree.fit
-    tree.own_bound[level] = loss
-    if tree.rules[0].bounded == 0:
-        enter_units(tree, tree.state[level], tree.n_units[level], loss)
-    else:
-        if outside(fit, tree.beta[level], m):
-            inflation = 0.0
-            for a in range(m):
-                i = fit.columns[a]
-                fit.coef[i] = tree.inside[level, i]
-                inflation += tree.A[level, i, i] * fit.lengths[i] ** 2
-            # The least eigenvalue of the Gram matrix at unit length is at least 1/inflation; half
-            # of that is taken, and nothing where rounding has left few digits of A.
-            curvature = 0.5 / inflation if inflation < MAX_INFLATION else 0.0
-            value, lacking = fit_inside(fit, m, tree.rules[0].ridge, curvature)
-            bound = max(value - lacking, 0.0)
-            tree.own_bound[level] = bound
-            for a in range(m):
-                i = fit.columns[a]
-                tree.inside[level, i] = fit.coef[i]
-        else:
-            value, bound = loss, loss
-            for a in range(m):
-                i = fit.columns[a]
-                tree.inside[level, i] = tree.beta[level, i]
-        size = tree.n_units[level]
-        tree.least_bound[size] = min(tree.least_bound[size], bound)
-        enter_units(tree, tree.state[level], size, value)
-        enter_nonzero(tree, level, value)
-    tree.bound[level] = max(tree.own_bound[level], loss, above)
-    order_units(tree, level)
+    loss, fit, size = tree.loss[level], tree.fit, tree.n_units[level]
+    own, value, bounded = loss, loss, tree.rules[0].bounded > 0
+    if bounded and outside(fit, tree.beta[level], m):
+        inflation = 0.0
+        for a in range(m):
+            i = fit.columns[a]
+            fit.coef[i] = tree.inside[level, i]
+            inflation += tree.A[level, i, i] * fit.lengths[i] ** 2
+        # The least eigenvalue of the Gram matrix at unit length is at least 1/inflation; half of
+        # that is taken. From 1e13 on A has at best three digits, and γ/2 alone bounds it.
+        curvature = 0.5 / inflation if inflation < 1e13 else 0.0
+        value, lacking = fit_inside(fit, m, tree.rules[0].ridge, curvature)
+        own = max(value - lacking, 0.0)
+        for a in range(m):
+            tree.inside[level, fit.columns[a]] = fit.coef[fit.columns[a]]
+    elif bounded:
+        for a in range(m):
+            tree.inside[level, fit.columns[a]] = tree.beta[level, fit.columns[a]]
+    tree.bound[level] = max(own, loss, above)
+    enter_units(tree, tree.state[level], size, value)
+    if bounded:
+        tree.least_bound[size] = min(tree.least_bound[size], own)
+    order_units(tree, level, own)
 
 
 @kernel
 def begin_units(tree, included):
     """Make all units the root, of which those with ``included`` (m,) = 1 are fixed."""
-    p, m = tree.fit.coef.shape[0], tree.state.shape[1]
+    p, m, options = tree.fit.coef.shape[0], tree.state.shape[1], tree.options[0]
     tree.counts[0].level, tree.counts[0].nodes = 0, 1
-    for u in range(m):
-        tree.state[0, u] = FREE
     for u in range(m):
         if included[u] == 1:
             fix(tree, tree.state[0], u)
-    for i in range(p):
-        tree.fit.columns[i] = i
-        tree.inside[0, i] = 0.0
+    list_columns(tree, tree.state[0], tree.fit.columns)
     factorise_units(tree, 0, p)
-    inflation, tree.options[0].reach = 0.0, 1.0
+    inflation, options.reach = 0.0, 1.0
     for i in range(p):
         factor = tree.A[0, i, i] * tree.fit.lengths[i] ** 2
         inflation = max(inflation, factor)
         # Within bounds on coefficients a fit explains at most ‖Xβ‖ ≤ 2|y|.
-        tree.options[0].reach += (2.0 if tree.rules[0].bounded > 0 else 1.0) * np.sqrt(factor)
-    tree.options[0].tie = min(1e-11 + 20.0 * EPS * inflation, 1e-5)
-    tree.n_units[0], tree.loss[0] = m, 0.0
+        options.reach += (2.0 if tree.rules[0].bounded > 0 else 1.0) * np.sqrt(factor)
+    options.tie = min(1e-11 + 20.0 * EPS * inflation, 1e-5)
+    tree.n_units[0] = m
     begin_level(tree, 0, p, 0.0)
 
 
 @kernel(inner=True)
-def descend(tree, level, unit, loss):
-    """Complete the child one level below, whose state is set, and which lacks ``unit``."""
-    below, m_units = level + 1, tree.state.shape[1]
-    n = list_columns(tree, tree.state[below], tree.state[level], tree.dropped)
-    m = list_columns(tree, tree.state[below], tree.state[below], tree.fit.columns)
+def descend(tree, level, j):
+    """Complete the child one level below, whose state is set and lacks the j-th unit of ``order``.
+
+    A, β, loss, bound, incumbents and the order of children are written for that level.
+    """
+    below, unit, columns = level + 1, tree.order[level, j], tree.fit.columns
+    m, count = list_columns(tree, tree.state[below], columns), 0
+    n = list_dropped(tree, level)
+    for a in range(n):
+        columns[m + a] = tree.dropped[a]
+    tree.loss[below] = tree.loss[level] + tree.added[level, unit]
     if not drop_columns(tree, level, m, n):
         factorise_units(tree, below, m)
-        loss = tree.fit.triangle[m, m] ** 2
-    count = 0
-    for u in range(m_units):
+        tree.loss[below] = tree.fit.triangle[m, m] ** 2
+    for u in range(tree.state.shape[1]):
         count += tree.state[below, u] != OUT
-    tree.n_units[below], tree.loss[below] = count, loss
+    tree.n_units[below] = count
     for a in range(m):
-        i = tree.fit.columns[a]
-        tree.inside[below, i] = tree.inside[level, i]
+        tree.inside[below, columns[a]] = tree.inside[level, columns[a]]
     begin_level(tree, below, m, tree.bound[level])
 
 
@@ -225,26 +470,19 @@ def descend(tree, level, unit, loss):
 def drop_one_by_one(tree, keep):
     """Enter the supports on a path from the root that drops the unit that adds the least loss.
 
+    Only incumbents and the levels below the root are written.
+
     keep: (m,), units with 1 are dropped after all others.
     """
     level = 0
     while True:
-        chosen, rank = -1, 2
-        for a in range(tree.cursor[level], -1, -1):
-            u = tree.order[level, a]
-            if keep[u] < rank:
-                chosen, rank = u, keep[u]
-        if chosen < 0:
+        chosen = tree.cursor[level]
+        for a in range(chosen - 1, -1, -1):
+            if keep[tree.order[level, a]] < keep[tree.order[level, chosen]]:
+                chosen = a
+        if chosen < 0 or make_child(tree, level, chosen, False) < 1:
             return
-        for v in range(tree.state.shape[1]):
-            tree.state[level + 1, v] = tree.state[level, v]
-        put_out(tree, tree.state[level + 1], chosen)
-        count = 0
-        for v in range(tree.state.shape[1]):
-            count += tree.state[level + 1, v] != OUT
-        if count < 1:
-            return
-        descend(tree, level, chosen, tree.loss[level] + tree.added[level, chosen])
+        descend(tree, level, chosen)
         level += 1
 
 
@@ -259,30 +497,92 @@ def advance_units(tree, max_nodes):
             continue
         tree.cursor[level] = j - 1
         done += 1
-        unit, below = tree.order[level, j], level + 1
-        state, child = tree.state[level], tree.state[below]
-        loss = tree.loss[level] + tree.added[level, unit]
-        bound = max(loss, tree.bound[level], tree.own_bound[level] + tree.rise[level, unit])
+        bound = tree.child_bound[level, tree.order[level, j]]
         if not may_hold_better(tree, bound, max(tree.n_fixed[level] + j, 1), m):
             continue
+        size, fixed = make_child(tree, level, j, True), 0
         for u in range(m):
-            child[u] = state[u]
-        for a in range(j):
-            fix(tree, child, tree.order[level, a])
-        if not put_out(tree, child, unit):
-            continue
-        size, fixed = 0, 0
-        for u in range(m):
-            size += child[u] != OUT
-            fixed += child[u] == FIXED
-        if size < 1:
-            continue
+            fixed += tree.state[level + 1, u] == FIXED
         low = max(fixed, 1)
-        if not may_hold_better(tree, bound, low, size):
+        if size < 1 or not may_hold_better(tree, bound, low, size):
             continue
-        descend(tree, level, unit, loss)
-        if fixed < size and may_hold_better(tree, tree.bound[below], low, size - 1):
-            level = below
+        descend(tree, level, j)
+        if fixed < size and may_hold_better(tree, tree.bound[level + 1], low, size - 1):
+            level += 1
     tree.counts[0].level = level
     tree.counts[0].nodes += done
     return level < 0
+
+
+class UnitLeaps(Search):
+    """One tree for the best allowed supports of some sizes, numbers of units, of a problem.
+
+    n_best: With 1 the best support of at most every size is wanted. With more, so many of the best
+        supports that have exactly every size.
+    """
+
+    def __init__(self, problem: SparseRidgeProblem, sizes: NDArray[np.intp], n_best: int) -> None:
+        self.problem, self.sizes, self.n_best = problem, sizes, n_best
+        self.rules = problem.constraints
+        self.tree = new_unit_tree(problem, sizes, n_best)
+        begin_units(self.tree, self.rules.left.include)
+        # Some tens of milliseconds pass between two looks.
+        self.chunk = max(int(2e7 / (self.rules.left.columns.size + 10.0) ** 2), 1)
+
+    def seed(self, starts: Sequence[NDArray[np.intp]]) -> None:
+        """Enter incumbents by backward elimination, of any units and of those outside a start.
+
+        starts: Good supports, as columns of the problem.
+        """
+        for start in [np.empty(0, dtype=np.intp), *starts]:
+            keep = np.zeros(self.rules.left.units.size, dtype=np.int8)
+            keep[self.rules.left.place[self.rules.units(start)]] = 1
+            drop_one_by_one(self.tree, keep)
+
+    def advance(self, most: int) -> bool:
+        """Search at most so many nodes more; whether no node is open then."""
+        return bool(advance_units(self.tree, most))
+
+    def candidates(self, n: int) -> list[list[NDArray[np.intp]]]:
+        """For every size the n best supports, and supports that tie with the last up to rounding.
+
+        With n = 1 supports of fewer units are filled up to the size.
+        """
+        least, tree = self.rules.columns_of(np.flatnonzero(self.rules.least)), self.tree
+        found = []
+        for size in self.sizes.tolist():
+            of_size = size
+            if n == 1:
+                of_size = min(range(size, 0, -1), key=lambda s: float(tree.found_loss[s, 0, 0]))
+            units = [self.rules.left.units[some] for some in self.listed(of_size, n)]
+            supports = [self.rules.columns_of(some) for some in units]
+            if n == 1:
+                supports = [self.rules.padded(s, size) for s in supports or [least]]
+            found.append(supports)
+        return found
+
+    def open_nodes(self) -> list[OpenNode]:
+        """The node of all supports where a node is open; intervals are not made of single nodes."""
+        if int(self.tree.counts[0].level) < 0:
+            return []
+        p = self.problem.p
+        return [OpenNode(np.empty(0, dtype=np.intp), np.arange(p, dtype=np.intp), -1)]
+
+    def open_bound(self) -> Array:
+        """For every size a lower bound on the objective of supports that were not searched.
+
+        With ``n_best`` = 1 and bounds on coefficients that bounds the supports that were searched,
+        too. Rounding is not taken off.
+        """
+        tree, sizes = self.tree, self.sizes
+        bound = np.full(sizes.size, np.inf)
+        for level in range(int(tree.counts[0].level) + 1):
+            for j in range(int(tree.cursor[level]) + 1):
+                low = max(tree.n_fixed[level] + j, 1)
+                below = (low <= sizes) & (sizes < tree.n_units[level])
+                loss = tree.child_bound[level, tree.order[level, j]]
+                bound[below] = np.minimum(bound[below], loss)
+        if tree.rules[0].bounded > 0 and self.n_best == 1:
+            for limit in (tree.least_bound, tree.max_searched):
+                bound = np.minimum(bound, np.minimum.accumulate(limit)[sizes])
+        return bound + float(tree.rules[0].full)

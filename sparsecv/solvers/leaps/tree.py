@@ -1,4 +1,4 @@
-"""Compiled depth-first search of a leaps-and-bounds tree (Furnival & Wilson 1974), on XᵀX + γ/2 I.
+"""Depth-first search of a leaps-and-bounds tree (Furnival & Wilson 1974), on XᵀX + γ/2 I.
 
 The objective f_S of the ridge fit on a node S is a lower bound for every support below the node.
 Objectives are kept as the loss above the full ridge fit: f_S − f_full is a sum of positive terms
@@ -13,14 +13,20 @@ A child is pruned only if no support below the child can improve a problem's inc
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
+from ..core.result import Status
 from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
-from ..kernels.linalg import Array, zeros
+from ..kernels.linalg import Array, field, from_mask, has_bit, zeros
+from ..supports.greedy import forward_order
+from ..supports.rounding import pad_support, stacked
 from .leaps_node import (
     Tree,
     begin_tree,
@@ -29,43 +35,12 @@ from .leaps_node import (
     factorise,
     highest_rank,
     interrupt,
-    loss_of_rank,
+    last_wanted,
     mask_child,
     new_tree,
 )
+from .open_nodes import OpenNode
 
-
-class TreeSettings(NamedTuple):
-    """Numbers that tune the search of a tree; none of these changes which supports are optimal."""
-
-    # A tree of one problem keeps at most this many supports of a size whose losses are equal up to
-    # rounding; of more tied supports the lexicographically first are kept. The value is a choice.
-    ties: int = 64
-    # A tree of problems that each lack a row keeps at most this many tied supports of a size for
-    # each problem. The value is a choice.
-    ties_per_deleted_row: int = 4
-    # A finished tree keeps at most this many supports of each size for the searches at larger γ.
-    # Measured.
-    runners_up: int = 4
-    # A tree keeps a support for the searches at larger γ if its loss exceeds the least loss of its
-    # size by at most this share. Measured.
-    runner_up_margin: float = 0.05
-    # With at most this many columns a tree keeps no supports for larger γ, because searching such a
-    # tree again is faster. Measured.
-    columns_without_runners_up: int = 16
-    # A child keeps all problems of its parent if the child can improve at least this share of the
-    # problems; otherwise the arrays of the problems that the child can improve are copied together.
-    # Measured for leave-one-out.
-    least_share_kept: float = 0.75
-    # A tree of one problem searches at most this many nodes, a few milliseconds, between two looks
-    # at the clock and the stop flag.
-    nodes_per_look: int = 20_000
-    # A tree of n problems over p columns searches at most this number over n·p nodes, some tens of
-    # milliseconds, between two looks.
-    updates_per_look: int = 20_000_000
-
-
-TREE = TreeSettings()
 SEARCH = np.empty(0, dtype=np.int64)  # ranks with which :func:`advance` searches the whole tree
 
 
@@ -79,10 +54,8 @@ class State(NamedTuple):
     """
 
     tree: Tree
-    best: Array  # (p+2, problems): the least loss known of every size and problem
     max_loss_kept: Array  # (p+2, problems): a support of larger loss is not entered
     max_loss_searched: Array  # (p+2, problems): a node of larger loss is not searched for this size
-    pruned_bound: Array  # (p+2,): the least loss of a node pruned only because of the tolerance
     loss: Array  # (levels, problems): losses of the nodes on the path
     child_loss: Array  # (problems,): losses of the child that is evaluated
     n_open: NDArray[np.int64]  # (levels,): number of problems that the node is open for
@@ -102,24 +75,23 @@ def new_state(
     sizes: NDArray[np.intp],
     rows: Array | None = None,
     targets: Array | None = None,
-    tolerance: float = 0.0,
     n_best: int = 1,
 ) -> State:
     """Allocate the search for the wanted ``sizes`` among p columns.
 
+    At most 64 supports of a size are kept whose losses are equal up to rounding, and 4 for each of
+    several problems: a choice.
+
     rows, targets, shape (n, p) and (n,): Rows to delete in turn; none by default.
-    tolerance: Relative gap at which a size counts as solved.
     n_best: How many of the best supports of each size are wanted, for each problem.
     """
     Z = np.empty((p, 0)) if rows is None else np.ascontiguousarray(rows.T)
     t = np.empty(0) if targets is None else targets
     n, problems = t.size, max(t.size, 1)
-    ties = (TREE.ties_per_deleted_row if n else TREE.ties) + n_best - 1
     levels, problem_of = np.arange(p), np.empty((p, problems), dtype=np.int64)
     problem_of[:] = np.arange(problems)
     return State(
-        tree=new_tree(p, sizes, problems, ties, tolerance, n_best),
-        pruned_bound=np.empty(p + 2),
+        tree=new_tree(p, sizes, problems, (4 if n else 64) + n_best - 1, n_best),
         loss=np.zeros((p, problems)),
         child_loss=np.empty(problems),
         n_open=np.full(p, problems, dtype=np.int64),
@@ -130,15 +102,9 @@ def new_state(
         V=np.empty((p, n)),
         W=np.empty((p * (p + 1) // 2, n)),
         offset=levels * (2 * p + 1 - levels) // 2,
-        **zeros("best max_loss_kept max_loss_searched", p + 2, problems),
+        **zeros("max_loss_kept max_loss_searched", p + 2, problems),
         **zeros("one_minus_leverage deleted_residual", p, n),
     )
-
-
-def exclude(state: State, problems: NDArray[np.intp]) -> None:
-    """Leave problems out of the search: no support is entered and no node is open for them."""
-    state.max_loss_kept[:, problems] = -1.0
-    state.max_loss_searched[:, problems] = -1.0
 
 
 @kernel
@@ -146,11 +112,8 @@ def begin(st, ridge):
     """Forget all incumbents and make the root from ``tree.columns_of``; ridge: γ/2."""
     begin_tree(st.tree, ridge)
     p = st.tree.A.shape[0]
-    for s in range(p + 2):
-        st.pruned_bound[s] = np.inf
-        for i in range(st.child_loss.shape[0]):
-            least = np.inf if s < p else 0.0
-            st.best[s, i] = st.max_loss_kept[s, i] = st.max_loss_searched[s, i] = least
+    st.max_loss_kept[:p] = st.max_loss_searched[:p] = np.inf
+    st.max_loss_kept[p:] = st.max_loss_searched[p:] = 0.0
     if st.t.shape[0] > 0:
         fit_rows(st, 0)
 
@@ -179,48 +142,18 @@ def restart(st, columns, ridge, triangular, work):
 
 
 @kernel(inner=True)
-def loss_of_runner_up(st, size):
-    """The least loss of this size above the ``runners_up`` least; ∞ without so many supports."""
-    tree = st.tree
-    loss = -np.inf
-    for _ in range(TREE.runners_up + 1):
-        least = np.inf
-        for t in range(tree.found_n[size, 0]):
-            if loss < tree.found_loss[size, 0, t] < least:
-                least = tree.found_loss[size, 0, t]
-        loss = least
-    return loss
-
-
-@kernel(inner=True)
 def enter_child(st, level, j, size):
     """Enter the child without free member j for every open problem whose incumbents it improves.
 
     size: Columns of the child, whose losses are in ``st.child_loss``.
     """
-    tree, best, max_loss_kept = st.tree, st.best, st.max_loss_kept
-    options = tree.options[0]
-    tie, margin, tolerance = options.tie, options.margin, options.tolerance
-    alone = margin == 0.0 and options.n_best <= 1
+    tree, max_loss_kept = st.tree, st.max_loss_kept
     mask_child(tree, level, j)
     for position in range(st.n_open[level]):
         i, loss = st.problem_of[level, position], st.child_loss[position]
-        if loss > max_loss_kept[size, i]:
+        if loss > max_loss_kept[size, i] or not enter_support(tree, size, i, loss):
             continue
-        entered = enter_support(tree, size, i, loss)
-        if not entered or (loss >= best[size, i] and alone):
-            continue
-        best[size, i] = least = min(best[size, i], loss)
-        most = least * (1.0 + tie)
-        if margin > 0.0:
-            within = min(least * (1.0 + margin), loss_of_runner_up(st, size) * (1.0 + tie))
-            most = max(most, within)
-        if options.n_best > 1:
-            most = loss_of_rank(tree, size, i, options.n_best) * (1.0 + tie)
-        max_loss_kept[size, i] = most
-        if tolerance > 0.0:
-            full = tree.columns_of[st.V.shape[0], st.V.shape[0]] ** 2
-            most = min(most, max(0.0, least - tolerance * (full + least)))
+        max_loss_kept[size, i] = most = last_wanted(tree, size, i)
         for s in range(size, st.max_loss_searched.shape[0]):
             # The best support of a larger size has no larger loss than this support. Nor has the
             # n-th best of a larger size, up to ``options.pruned_up_to`` (see `leaps_node`).
@@ -275,12 +208,15 @@ def fit_rows(st, level):
 def list_open_problems(st, level, low, improved):
     """List the problems that the child is open for; whether some of its parent's are left out.
 
+    A child that can improve three quarters of its parent's problems keeps all of them; otherwise
+    the problems that it can improve are copied together. The share is measured for leave-one-out.
+
     low: Least wanted size that the child reaches.
     improved: How many problems the child can improve at that size.
     """
     count, below = st.n_open[level], level + 1
     problem_of, losses, most = st.problem_of, st.child_loss, st.max_loss_searched
-    every = improved >= TREE.least_share_kept * count
+    every = improved >= 0.75 * count
     n_open = 0
     for i in range(count):
         if every or losses[i] <= most[low, problem_of[level, i]]:
@@ -368,7 +304,7 @@ def advance(st, max_nodes, rank):
     one_path = rank.shape[0] > 0
     cursor, fixed, added_loss, wanted = tree.cursor, tree.fixed, tree.added_loss, tree.next_wanted
     loss, max_kept, max_searched = st.loss, st.max_loss_kept, st.max_loss_searched
-    tolerance, pruned_up_to = tree.options[0].tolerance, tree.options[0].pruned_up_to
+    pruned_up_to = tree.options[0].pruned_up_to
     level = 0 if one_path else tree.counts[0].level
     done = 0
     while level >= 0 and done < max_nodes:
@@ -383,7 +319,7 @@ def advance(st, max_nodes, rank):
             continue
         else:
             # Children that are pruned are skipped.
-            if n == 0 and tolerance == 0.0 and size <= pruned_up_to:
+            if n == 0 and size <= pruned_up_to:
                 last = max(j - max_nodes + done + 1, 0)
                 base, k, high = loss[level, 0], fixed[level], max_kept[size, 0]
                 while j > last and base + added_loss[level, j] > max(
@@ -414,9 +350,6 @@ def advance(st, max_nodes, rank):
         if one_path:
             promising = st.n_open[level]
         elif not deeper or promising == 0:
-            if deeper and tolerance > 0.0:
-                for s in range(low, size):
-                    st.pruned_bound[s] = min(st.pruned_bound[s], value)
             continue
         some = False
         if n == 0:
@@ -481,20 +414,169 @@ def best_supports(st, sizes, supports, n_tied, wanted):
     n_tied, int64 (τ,): Receives how many supports are equally good up to rounding.
     """
     tree = st.tree
-    p = tree.A.shape[0]
     for i in range(sizes.shape[0]):
-        size = sizes[i]
         if not wanted[i]:
             continue
-        best, n_tied[i] = 0, 0
-        for t in range(tree.found_n[size, 0]):
-            if tree.found_loss[size, 0, t] < tree.found_loss[size, 0, best]:
-                best = t
-            if tree.found_loss[size, 0, t] <= st.best[size, 0] * (1.0 + 2.0 * tree.options[0].tie):
-                n_tied[i] += 1
+        losses = tree.found_loss[sizes[i], 0]
+        n_tied[i] = 0
+        for t in range(tree.found_n[sizes[i], 0]):
+            n_tied[i] += losses[t] <= losses[0] * (1.0 + 2.0 * tree.options[0].tie)
         position = 0
-        for column in range(p):
-            word = tree.found[size, 0, best, column >> 6]
-            if (word >> np.uint64(column & 63)) & np.uint64(1) != 0:
+        for column in range(tree.A.shape[0]):
+            if has_bit(tree.found[sizes[i], 0], 0, column):
                 supports[i, position] = column
                 position += 1
+
+
+class Search:
+    """What trees over columns and trees over units of columns have in common.
+
+    The search may stop after any node. :meth:`run` goes on from there.
+    """
+
+    tree: Any  # lists of supports, counts and options as in ``leaps_node.Tree``
+    chunk: int  # nodes between two looks at the clock
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes searched so far."""
+        return int(field(self.tree.counts, "nodes"))
+
+    @property
+    def reach(self) -> float:
+        """Σ ℓ_j|β_j| + |y| is at most this number times |y| in the fits of all nodes."""
+        return float(field(self.tree.options, "reach"))
+
+    def advance(self, most: int) -> bool:
+        """Search at most so many nodes more; whether no node is open then."""
+        raise NotImplementedError
+
+    def run(self, limits: Limits) -> Status:
+        """Search until no node is open, which is OPTIMAL, or return the limit that was reached."""
+        while True:
+            reached = limits.reached(self.n_nodes)
+            if reached is not None:
+                return reached
+            if self.advance(limits.nodes_left(self.n_nodes, self.chunk)):
+                return Status.OPTIMAL
+
+    def listed(self, size: int, n: int = 1) -> list[NDArray[np.intp]]:
+        """The n best supports of a size, and those that tie with the last up to rounding.
+
+        They are those of the tree's first problem, as columns, or units, of the tree.
+        """
+        losses = self.tree.found_loss[size, 0, : int(self.tree.found_n[size, 0])]
+        most = losses[:n].max(initial=0.0) * (1.0 + 2.0 * float(field(self.tree.options, "tie")))
+        return [from_mask(mask) for mask in self.tree.found[size, 0, : losses.size][losses <= most]]
+
+
+class Leaps(Search):
+    """One tree for the best supports of some sizes of a problem, or of problems that lack a row.
+
+    problem: The problem, with all rows. Columns that are zero never enter a fit and are left out.
+    sizes, shape (τ,): Support sizes wanted.
+    rows, targets, shape (n, p) and (n,): Rows to delete in turn; none by default.
+    n_best: How many of the best supports of each size are wanted, for each problem.
+    """
+
+    def __init__(
+        self,
+        problem: SparseRidgeProblem,
+        sizes: NDArray[np.intp],
+        rows: Array | None = None,
+        targets: Array | None = None,
+        n_best: int = 1,
+    ) -> None:
+        self.problem, self.sizes, self.active = problem, sizes, active_columns(problem)
+        p = self.active.size
+        # Zero columns fill supports up to their size.
+        self.inner = np.minimum(sizes, p)
+        R = problem.factor(self.active)
+        inside = None if rows is None else rows[:, self.active]
+        self.state = new_state(p, np.unique(self.inner), inside, targets, n_best)
+        self.tree = self.state.tree
+        # Looks are a few milliseconds apart, or with deleted rows some tens.
+        n = self.state.t.size
+        self.chunk = max(20_000_000 // (n * p), 1) if n else 20_000
+        self.tree.columns_of[:] = R.T
+        begin(self.state, problem.gamma / 2.0)
+
+    @property
+    def full(self) -> float:
+        """The objective of the ridge fit on all columns and all rows."""
+        return float(self.tree.columns_of[-1, -1] ** 2)
+
+    def seed(self, starts: Sequence[NDArray[np.intp]] = ()) -> None:
+        """Enter incumbents by backward elimination, and from given supports or forward selection.
+
+        starts: Good supports, as columns of the problem; without any, columns are selected forward.
+        """
+        p = self.active.size
+        local = [np.searchsorted(self.active, np.intersect1d(s, self.active)) for s in starts]
+        sizes = np.array([s.size for s in local], dtype=np.int64)
+        rank = np.empty(p, dtype=np.int64)
+        enter_incumbents(self.state, stacked(local, p), sizes, len(local), rank)
+        if not starts:
+            R = self.tree.columns_of.T
+            order = forward_order(R[:, :p], R[:, p], int(self.inner.max()))
+            rank[:] = p
+            rank[order] = np.arange(order.size)
+            advance(self.state, 1, rank)
+
+    def exclude(self, problems: NDArray[np.intp]) -> None:
+        """Leave problems out: no support is entered and no node is open for them."""
+        self.state.max_loss_kept[:, problems] = -1.0
+        self.state.max_loss_searched[:, problems] = -1.0
+
+    def advance(self, most: int) -> bool:
+        """Search at most so many nodes more; whether no node is open then."""
+        return bool(advance(self.state, most, SEARCH))
+
+    def candidates(self, n: int = 1) -> list[list[NDArray[np.intp]]]:
+        """For every size the n best supports, and supports that tie with the last up to rounding.
+
+        The supports are those of the first problem, filled up to the size.
+        """
+        return [
+            [pad_support(self.active[s], int(size), self.problem.p) for s in found]
+            for size, found in zip(
+                self.sizes, (self.listed(int(s), n) for s in self.inner), strict=True
+            )
+        ]
+
+    def open_nodes(self) -> list[OpenNode]:
+        """The nodes with children that are not searched yet, in the problem's own columns.
+
+        Only nodes on the tree's current path can have any.
+        """
+        nodes, tree, p = [], self.tree, self.active.size
+        for level in range(int(field(tree.counts, "level")) + 1):
+            pending = int(tree.cursor[level]) + 1
+            if pending > 0:
+                free = tree.free[level, : p - level - tree.fixed[level]]
+                fixed = np.setdiff1d(from_mask(tree.mask[level]), free)
+                nodes.append(OpenNode(self.active[fixed], self.active[free], pending))
+        return nodes
+
+    def open_bound(self) -> Array:
+        """For every size the least objective of an open child; ∞ where no such child is open.
+
+        Rounding is not taken off.
+        """
+        bound = np.full(self.sizes.size, np.inf)
+        tree, p = self.tree, self.active.size
+        for level in range(int(field(tree.counts, "level")) + 1):
+            for j in range(int(tree.cursor[level]) + 1):
+                low = max(tree.fixed[level] + j, 1)
+                below = (low <= self.inner) & (self.inner <= p - level - 1)
+                loss = self.state.loss[level, 0] + tree.added_loss[level, j]
+                bound[below] = np.minimum(bound[below], self.full + loss)
+        return bound
+
+
+def active_columns(problem: SparseRidgeProblem) -> NDArray[np.intp]:
+    """Columns that are not identically zero, increasing; other columns never enter a fit.
+
+    Where y or every column is zero, all supports are equally good and column 0 alone is returned.
+    """
+    return problem.data.active

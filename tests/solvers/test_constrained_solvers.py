@@ -134,7 +134,7 @@ def asked_units(constraints: Constraints, columns: list[int]) -> Array:
     units = constraints.units(columns)
     if constraints.exclude[units].any():
         return np.empty(0, dtype=np.intp)
-    return constraints.columns_of(constraints.closed(units))
+    return constraints.columns_of(constraints.closed(units, np.zeros(constraints.n_units)))
 
 
 @pytest.mark.parametrize("limit", [0.0, None])

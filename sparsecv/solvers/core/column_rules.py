@@ -10,12 +10,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import InputError
-from .constraints import Array, Constraints, Index
-
-HEREDITIES = ("strong", "weak")
+from .constraints import Array, Constraints, Index, Mask
 
 
 class ResolvedRules(NamedTuple):
@@ -47,27 +44,23 @@ class ResolvedRules(NamedTuple):
 
         Columns that follow by heredity are among ``include`` and ``exclude``.
         """
-        found: dict[str, Any] = {}
         own, at = self.constraints, self.counted
-        first = [int(at[columns[0]]) for columns in own.columns]
-        for name, units in (("include", own.include), ("exclude", own.exclude)):
-            if units.any():
-                found[name] = at[own.columns_of(np.flatnonzero(units))].tolist()
-        if own.grouped:
-            labels: list[str | None] = [None] * self.factors.size
-            for u, columns in enumerate(own.columns):
-                for j in at[columns].tolist() if columns.size > 1 else ():
-                    labels[j] = f"group {u}"
-            found["column_groups"] = labels
-        if own.parents.size:
-            pairs = {first[c]: [first[a] for a in above] for c, above in own.parents_of.items()}
-            found["heredity"] = ("strong" if own.strong else "weak"), pairs
-        if own.bounded:
-            ends = zip(at.tolist(), own.lower.tolist(), own.upper.tolist(), strict=True)
-            found["bounds"] = {j: (a, b) for j, a, b in ends if min(-a, b) < math.inf}
-        if (self.factors != 1.0).any():
-            found["penalty_factors"] = self.factors.tolist()
-        return found
+        columns = [at[some].tolist() for some in own.columns]
+        labels: list[str | None] = [None] * self.factors.size
+        for u, some in enumerate(columns):
+            for j in some if len(some) > 1 else ():
+                labels[j] = f"group {u}"
+        parents = {columns[c][0]: [columns[a][0] for a in some] for c, some in own.parents.items()}
+        bounds = zip(at.tolist(), own.lower.tolist(), own.upper.tolist(), strict=True)
+        found = {
+            "include": at[own.columns_of(np.flatnonzero(own.include))].tolist(),
+            "exclude": at[own.columns_of(np.flatnonzero(own.exclude))].tolist(),
+            "column_groups": labels if own.grouped else None,
+            "heredity": ("strong" if own.strong else "weak", parents) if parents else None,
+            "bounds": {j: (a, b) for j, a, b in bounds if min(-a, b) < math.inf},
+            "penalty_factors": self.factors.tolist() if (self.factors != 1.0).any() else None,
+        }
+        return {name: value for name, value in found.items() if value}
 
 
 @dataclass(frozen=True)
@@ -116,7 +109,7 @@ class _Resolver:
 
     def __init__(self, p: int, names: Sequence[str] | None) -> None:
         self.p, self.named = p, names is not None
-        self.names = list(names) if names is not None else [str(j) for j in range(p)]
+        self.names = [str(j) for j in range(p)] if names is None else list(names)
         self.place: dict[str, int] = {}
         for j, name in enumerate(self.names if self.named else ()):
             self.place.setdefault(name, j)
@@ -126,26 +119,44 @@ class _Resolver:
         unit = self.units(rules.column_groups)
         include = self.columns(rules.include, "include")
         exclude = self.columns(rules.exclude, "exclude")
-        pairs, strong = self.parents(rules.heredity)
+        parents, strong = self.parents(rules.heredity)
         lower, upper = self.intervals(rules)
         factors = self.factors(rules.penalty_factors)
         free = factors == 0.0
-        counted = np.flatnonzero(~free)
-        self._check_unpenalised(free, unit, exclude, lower, upper)
-        include += [a for c, a in pairs if free[c] and not free[a]]
-        always = {c for c, a in pairs if free[a]} if not strong else set()
-        self._check_unpenalised_children(free, pairs, strong)
-        at = np.cumsum(~free) - 1
+        self.refuse(
+            free & np.isin(np.arange(self.p), exclude),
+            "is excluded, and its penalty factor 0 puts it in every model: ask for one of them",
+        )
+        self.refuse(
+            free & (np.isfinite(lower) | np.isfinite(upper)),
+            "has penalty factor 0 and a bound or sign, which cannot be held together: include it "
+            "with a small factor instead",
+        )
+        self.refuse(
+            free & np.isin(unit, unit[~free]),
+            "has penalty factor 0, and another column of the same group has not: give all columns "
+            "of a group a factor of 0, or none",
+        )
+        for child, above in parents.items():
+            if free[child] and (strong or len(above) == 1):
+                include = include + above
+            elif free[child] and not free[above].any():
+                raise InputError(
+                    f"{self.called(child)} has penalty factor 0, so it is in every model, and weak "
+                    "heredity leaves open which parent is in: include one of them, or give one "
+                    "factor 0"
+                )
+        counted, at = np.flatnonzero(~free), np.cumsum(~free) - 1
         made = Constraints.of(
             counted.size,
             unit=unit[counted],
             include=[int(at[j]) for j in include if not free[j]],
             exclude=[int(at[j]) for j in exclude],
-            parents=[
-                (int(at[c]), int(at[a]))
-                for c, a in pairs
-                if not (free[c] or free[a] or c in always)
-            ],
+            parents={
+                int(at[child]): [int(at[a]) for a in above if not free[a]]
+                for child, above in parents.items()
+                if not free[child] and (strong or not free[above].any())
+            },
             strong=strong,
             bounds=(lower[counted], upper[counted]),
             called=lambda j: self.called(int(counted[j])),
@@ -155,6 +166,11 @@ class _Resolver:
     def called(self, column: int) -> str:
         """What messages call a column."""
         return f"column {self.names[column]!r}" if self.named else f"column {column}"
+
+    def refuse(self, which: Mask, words: str) -> None:
+        """Refuse the first of some columns, a mask, in words that go on after its name."""
+        for j in np.flatnonzero(which).tolist():
+            raise InputError(f"{self.called(j)} {words}")
 
     def one(self, given: Any, what: str) -> list[int]:
         """The columns that one name or position stands for."""
@@ -187,27 +203,30 @@ class _Resolver:
             raise InputError(f"{what} must list columns by name or position; got {given!r}")
         return [j for one in given for j in self.one(one, what)]
 
+    def listed(self, given: Any, what: str, of: str) -> list[Any]:
+        """The p values of a parameter that gives one for every column.
+
+        of: What messages call the values.
+        """
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise InputError(f"{what} must be {of} for all columns or a mapping; got {given!r}")
+        values = list(given)
+        if len(values) != self.p:
+            raise InputError(f"{what} has {len(values)} {of} for {self.p} columns: give one each")
+        return values
+
     def units(self, given: Any) -> Index:
         """The number of the unit of every column."""
-        unit = np.arange(self.p)
+        unit, taken = np.arange(self.p), dict[int, str]()
         if given is None:
             return unit
         if isinstance(given, Mapping):
-            found = {str(name): self.columns(cols, "column_groups") for name, cols in given.items()}
-        elif isinstance(given, str) or not isinstance(given, Iterable):
-            raise InputError(f"column_groups must be labels or a mapping; got {given!r}")
+            self.groups = {str(n): self.columns(some, "column_groups") for n, some in given.items()}
         else:
-            labels = list(given)
-            if len(labels) != self.p:
-                raise InputError(
-                    f"column_groups has {len(labels)} labels for {self.p} columns: give one each"
-                )
-            found = {}
-            for j, label in enumerate(labels):
+            for j, label in enumerate(self.listed(given, "column_groups", "labels")):
                 if label is not None and label == label:  # NaN is no label, too
-                    found.setdefault(str(label), []).append(j)
-        taken: dict[int, str] = {}
-        for name, columns in found.items():
+                    self.groups.setdefault(str(label), []).append(j)
+        for name, columns in self.groups.items():
             for j in columns:
                 if taken.setdefault(j, name) != name:
                     raise InputError(
@@ -215,48 +234,40 @@ class _Resolver:
                         f"{name!r}"
                     )
             unit[columns] = min(columns, default=0)
-        self.groups = found
         return unit
 
-    def parents(self, given: Any) -> tuple[list[tuple[int, int]], bool]:
-        """Pairs (child, parent) of columns, and whether all parents are needed."""
+    def parents(self, given: Any) -> tuple[dict[int, list[int]], bool]:
+        """The parents of every column that has some, and whether all of them are needed."""
         if given is None or given is False:
-            return [], True
+            return {}, True
         kind, mapping = given, None
         if isinstance(given, Mapping):
             kind, mapping = "strong", given
         elif isinstance(given, (tuple, list)) and len(given) == 2:
             kind, mapping = given
-        if not (isinstance(kind, str) and kind in HEREDITIES) or not (
-            mapping is None or isinstance(mapping, Mapping)
-        ):
+        known = isinstance(kind, str) and kind in ("strong", "weak")
+        if not (known and (mapping is None or isinstance(mapping, Mapping))):
             raise InputError(
                 "heredity must be 'strong', 'weak', a mapping from children to parents, or a pair "
                 f"of both; got {given!r}"
             )
-        if mapping is None:
-            pairs = self._named_parents()
-        else:
-            pairs = [
-                (c, a)
-                for child, parents in mapping.items()
-                for c in self.one(child, "heredity")
-                for a in self.columns(parents, "heredity")
-            ]
-        return pairs, kind == "strong"
+        found: dict[int, list[int]] = {}
+        for child, parents in (self.named_parents() if mapping is None else mapping).items():
+            above = self.columns(parents, "heredity")
+            for c in self.one(child, "heredity"):
+                found[c] = list(dict.fromkeys(found.get(c, []) + above))
+        return found, kind == "strong"
 
-    def _named_parents(self) -> list[tuple[int, int]]:
+    def named_parents(self) -> dict[int, list[int | str]]:
         """Parents from names like ``a:b`` or ``a:b:c``, whose factors may stand in any order."""
         if not self.named:
             raise InputError("heredity: the columns have no names a:b here: give a mapping")
         products = {frozenset(name.split(":")): j for name, j in self.place.items()}
-        pairs: list[tuple[int, int]] = []
+        found: dict[int, list[int | str]] = {}
         for name, child in self.place.items():
             parts = name.split(":")
-            if len(parts) < 2 or "" in parts:
-                continue
             known = [part for part in parts if part in self.place or part in self.groups]
-            if not known:
+            if len(parts) < 2 or "" in parts or not known:
                 continue  # a colon in a name that is no product of columns
             if len(known) < len(parts):
                 lost = next(part for part in parts if part not in known)
@@ -266,15 +277,14 @@ class _Resolver:
                 )
             fewer = {frozenset(some) for some in combinations(parts, len(parts) - 1)}
             above = [some for some in fewer if len(some) > 1 and some in products]
-            left = set(parts).difference(*above)
-            pairs += [(child, products[some]) for some in above]
-            pairs += [(child, a) for part in sorted(left) for a in self.one(part, "heredity")]
-        if not pairs:
+            found[child] = [products[some] for some in above if products[some] != child]
+            found[child] += sorted(set(parts).difference(*above))
+        if not found:
             raise InputError(
                 "heredity: no column is named like a:b after two others: give heredity as a "
                 "mapping from children to parents"
             )
-        return [(c, a) for c, a in pairs if c != a]
+        return found
 
     def intervals(self, rules: ColumnRules) -> tuple[Array, Array]:
         """Lower and upper bounds of all coefficients."""
@@ -304,62 +314,26 @@ class _Resolver:
         factors = np.ones(self.p)
         if given is None:
             return factors
-        if isinstance(given, Mapping):
-            for column, value in given.items():
-                factors[self.one(column, "penalty_factors")] = _number(value, column)
-        elif isinstance(given, str) or not isinstance(given, Iterable):
-            raise InputError(f"penalty_factors must be {self.p} numbers; got {given!r}")
-        else:
-            values = list(given)
-            if len(values) != self.p:
+        named, values = isinstance(given, Mapping), given
+        if not named:
+            values = dict(enumerate(self.listed(given, "penalty_factors", "numbers")))
+        for column, value in values.items():
+            try:
+                number = float(value)
+            except (TypeError, ValueError):
+                number = math.nan
+            if not 0.0 <= number < math.inf:
+                shown = column if named else self.names[column]
                 raise InputError(
-                    f"penalty_factors has {len(values)} numbers for {self.p} columns: give one each"
+                    f"penalty_factors: the factor of {shown!r} must be a finite number >= 0; got "
+                    f"{value!r}"
                 )
-            factors[:] = [_number(value, self.names[j]) for j, value in enumerate(values)]
+            factors[self.one(column, "penalty_factors")] = number
         if not factors.any():
             raise InputError(
                 "penalty_factors: every factor is 0, so that nothing is left to select"
             )
         return factors
-
-    def _check_unpenalised(
-        self, free: NDArray[np.bool_], unit: Index, exclude: list[int], lower: Array, upper: Array
-    ) -> None:
-        """Refuse what an unpenalised column cannot obey: it is in every model at any value."""
-        for j in exclude:
-            if free[j]:
-                raise InputError(
-                    f"{self.called(j)} is excluded, and its penalty factor 0 puts it in every "
-                    "model: ask for one of them"
-                )
-        bounded = np.isfinite(lower) | np.isfinite(upper)
-        for j in np.flatnonzero(free & bounded).tolist():
-            raise InputError(
-                f"{self.called(j)} has penalty factor 0 and a bound or sign, which cannot be held "
-                "together: include it with a small factor instead"
-            )
-        for j in np.flatnonzero(free).tolist():
-            mates = np.flatnonzero((unit == unit[j]) & ~free)
-            if mates.size:
-                raise InputError(
-                    f"{self.called(j)} has penalty factor 0 and {self.called(int(mates[0]))} of "
-                    "the same group has not: give all columns of a group a factor of 0, or none"
-                )
-
-    def _check_unpenalised_children(
-        self, free: NDArray[np.bool_], pairs: list[tuple[int, int]], strong: bool
-    ) -> None:
-        """Refuse an unpenalised child under weak heredity none of whose parents is in for sure."""
-        if strong:
-            return
-        for child in {c for c, _ in pairs if free[c]}:
-            parents = [a for c, a in pairs if c == child]
-            if len(parents) > 1 and not free[parents].any():
-                raise InputError(
-                    f"{self.called(child)} has penalty factor 0, so it is in every model, and weak "
-                    "heredity leaves open which parent is in: include one of them, or give one "
-                    "factor 0"
-                )
 
 
 def _asks(value: Any) -> bool:
@@ -367,18 +341,6 @@ def _asks(value: Any) -> bool:
     if value is None or value is False:
         return False
     return not (isinstance(value, (list, tuple, dict, str)) and len(value) == 0)
-
-
-def _number(value: Any, column: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not 0.0 <= number < math.inf:
-        raise InputError(
-            f"penalty_factors: the factor of {column!r} must be a finite number >= 0; got {value!r}"
-        )
-    return number
 
 
 def _near(given: str, names: Sequence[str]) -> str:

@@ -6,10 +6,12 @@ is a unit of its own. A size counts units, a support lists columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
 from hashlib import sha256
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -55,8 +57,8 @@ class Constraints:
     include, exclude : ndarray of bool, shape (m,)
         Units that must be in every model, and units that may be in none. What follows by heredity
         is marked too, except a parent that one of several units may serve as.
-    parents : ndarray of int, shape (e, 2)
-        Pairs (child unit, parent unit).
+    parents : dict from int to list of int
+        The parents of every unit that has some, in increasing order.
     strong : bool
         Whether a child needs all its parents; otherwise a child needs at least one.
     lower, upper : ndarray of float, shape (p,)
@@ -66,7 +68,7 @@ class Constraints:
     unit: Index
     include: Mask
     exclude: Mask
-    parents: Index
+    parents: Mapping[int, list[int]]
     strong: bool
     lower: Array
     upper: Array
@@ -75,9 +77,7 @@ class Constraints:
     @lru_cache(maxsize=64)
     def none(cls, p: int) -> Constraints:
         """The record of p columns on which nothing is asked."""
-        nothing, far = np.zeros(p, dtype=bool), np.full(p, np.inf)
-        pairs = np.zeros((0, 2), dtype=np.intp)
-        return cls(np.arange(p), nothing, nothing, pairs, True, -far, far)
+        return cls.of(p)
 
     @classmethod
     def of(
@@ -87,7 +87,7 @@ class Constraints:
         unit: ArrayLike | None = None,
         include: Iterable[int] = (),
         exclude: Iterable[int] = (),
-        parents: Iterable[tuple[int, int]] = (),
+        parents: Mapping[int, Iterable[int]] = MappingProxyType({}),
         strong: bool = True,
         bounds: tuple[ArrayLike, ArrayLike] = (-np.inf, np.inf),
         called: Callable[[int], str] = "column {}".format,
@@ -102,11 +102,12 @@ class Constraints:
             Columns with the same number are one unit; by default each column is one.
         include, exclude : iterables of int
             Columns whose units must be in every model, or in none.
-        parents : iterable of (int, int)
-            Pairs (child column, parent column). A child and a parent of one unit ask for nothing.
+        parents : mapping from int to iterable of int
+            From child columns to their parent columns. A parent in the unit of its child is always
+            there.
         strong : bool
         bounds : pair of arrays, shape (p,), or of numbers
-            Least and greatest coefficient of every column.
+            Least and greatest coefficient of every column, low ≤ 0 ≤ high.
         called : callable
             Takes a column and returns what messages call that column.
 
@@ -117,31 +118,58 @@ class Constraints:
         Raises
         ------
         InputError
-            A bound that leaves out 0, columns that must be both in and out, or a circle of parents.
+            Columns that must be both in and out, a circle of parents, or no column that may be in.
         """
         given = np.arange(p) if unit is None else np.asarray(unit)
         _, first, inverse = np.unique(given, return_index=True, return_inverse=True)
         units = np.argsort(np.argsort(first))[inverse].astype(np.intp)
-        m, at_first = first.size, np.sort(first)
+        above: dict[int, set[int]] = {}
+        for child, some in parents.items():
+            above.setdefault(int(units[child]), set()).update(units[list(some)].tolist())
+        if not strong:
+            above = {c: some for c, some in above.items() if c not in some}
+        kept = {c: sorted(some - {c}) for c, some in sorted(above.items()) if some - {c}}
         low, high = (np.full(p, ends, dtype=np.float64) for ends in bounds)
-        for j in np.flatnonzero(~((low <= 0.0) & (high >= 0.0))).tolist():
+        inside, out = np.zeros((2, first.size), dtype=bool)
+        inside[units[[*include]]] = True
+        out[units[[*exclude]]] = True
+        made = cls(units, inside, out, kept, strong, low, high)
+        made._mark_consequences(called)
+        return made
+
+    def _mark_consequences(self, called: Callable[[int], str]) -> None:
+        """Mark the units that heredity puts in or out.
+
+        Raises InputError: A unit would have to be in and out, no unit may be in, or parents run in
+            a circle.
+        """
+
+        def name(unit: int) -> str:
+            return called(int(self.columns[unit][0]))
+
+        for unit in np.flatnonzero(self.include & self.exclude).tolist():
+            raise InputError(f"{name(unit)} is both included and excluded: ask for one of them")
+        try:
+            parents_first = list(TopologicalSorter(self.parents).static_order())
+        except CycleError as error:
             raise InputError(
-                f"the bounds of {called(j)} must hold 0, the value of a column that is left out; "
-                f"got {low[j]:g} to {high[j]:g}"
-            )
-        pairs = [(int(units[c]), int(units[a])) for c, a in parents]
-        served = {c for c, a in pairs if c == a} if not strong else set()
-        kept = sorted({(c, a) for c, a in pairs if c != a and c not in served})
-        made = cls(
-            units,
-            _marked(m, units, include),
-            _marked(m, units, exclude),
-            np.array(kept, dtype=np.intp).reshape(len(kept), 2),
-            strong,
-            low,
-            high,
-        )
-        return made._with_consequences(lambda u: called(int(at_first[u])))
+                f"{name(error.args[1][0])} is an ancestor of itself: parents may not run in a "
+                "circle"
+            ) from None
+        for unit in parents_first:
+            self.exclude[unit] |= self.lacks_parent(unit, ~self.exclude)
+        for unit in reversed(parents_first):
+            left = [a for a in self.parents.get(unit, ()) if not self.exclude[a]]
+            if self.include[unit] and self.exclude[unit]:
+                lost = next(a for a in self.parents[unit] if self.exclude[a])
+                raise InputError(
+                    f"{name(unit)} cannot be in every model, because its parent {name(lost)} "
+                    "is excluded"
+                )
+            if self.include[unit] and (self.strong or len(left) == 1):
+                self.include[left] = True
+        if self.exclude.all():
+            raise InputError("every column is excluded: there is nothing to select from")
 
     @property
     def p(self) -> int:
@@ -164,22 +192,21 @@ class Constraints:
         return self.n_units < self.p
 
     @cached
-    def plain(self) -> bool:
-        """Whether nothing is asked, so that every subset of columns is allowed."""
-        asked = self.include.any() or self.exclude.any() or self.parents.size
-        return not (self.grouped or asked or self.bounded)
-
-    @property
     def kinds(self) -> list[str]:
         """What is asked, in words."""
         asked = {
             "included columns": self.include.any(),
             "excluded columns": self.exclude.any(),
             "groups of columns": self.grouped,
-            "heredity": self.parents.size > 0,
+            "heredity": bool(self.parents),
             "signs or bounds": self.bounded,
         }
         return [words for words, there in asked.items() if there]
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing is asked, so that every subset of columns is allowed."""
+        return not self.kinds
 
     @cached
     def columns(self) -> tuple[Index, ...]:
@@ -188,27 +215,19 @@ class Constraints:
         return tuple(np.split(order, np.searchsorted(self.unit[order], np.arange(1, self.n_units))))
 
     @cached
-    def parents_of(self) -> dict[int, list[int]]:
-        """The parents of every unit that has some."""
-        found: dict[int, list[int]] = {}
-        for child, parent in self.parents.tolist():
-            found.setdefault(child, []).append(parent)
-        return found
-
-    @cached
     def left(self) -> UnitsLeft:
         """The units that are not excluded."""
         units = np.flatnonzero(~self.exclude)
         place = np.full(self.n_units, -1)
         place[units] = np.arange(units.size)
-        above = [place[self.parents_of.get(u, [])] for u in units.tolist()]
+        above = [place[self.parents.get(u, [])] for u in units.tolist()]
         parents = [some[some >= 0] for some in above]
-        lengths = [self.columns[u].size for u in units]
+        columns = [self.columns[u] for u in units]
         return UnitsLeft(
             units,
             place,
-            np.concatenate([self.columns[u] for u in units]),
-            np.cumsum([0, *lengths]).astype(np.int64),
+            np.concatenate(columns),
+            np.cumsum([0, *(some.size for some in columns)]).astype(np.int64),
             np.cumsum([0, *(some.size for some in parents)]).astype(np.int64),
             np.concatenate(parents).astype(np.int64),
             self.include[units].astype(np.int8),
@@ -227,26 +246,30 @@ class Constraints:
     @cached
     def least(self) -> Mask:
         """A smallest model, shape (m,): all included units with the parents that they need."""
-        wanting = [
-            u for u in np.flatnonzero(self.include).tolist() if self.lacks_parent(u, self.include)
-        ]
-        if not wanting:  # Under strong heredity all parents are marked already.
-            return self.include
+        if not any(self.include[u] and self.lacks_parent(u, self.include) for u in self.parents):
+            return self.include  # Under strong heredity all parents are marked already.
         from scipy.optimize import LinearConstraint, milp  # Half a second that few need.
 
-        m, rows = self.n_units, np.zeros((len(self.parents_of), self.n_units))
-        for row, (child, parents) in zip(rows, self.parents_of.items(), strict=True):
+        rows = np.zeros((len(self.parents), self.n_units))
+        for row, (child, parents) in zip(rows, self.parents.items(), strict=True):
             row[child], row[parents] = 1.0, -1.0
-        between = np.column_stack([self.include, ~self.exclude]).astype(float)
         found = milp(
-            np.ones(m),
-            integrality=np.ones(m),
-            bounds=(between[:, 0], between[:, 1]),
+            np.ones(self.n_units),
+            integrality=np.ones(self.n_units),
+            bounds=(self.include.astype(float), 1.0 - self.exclude),
             constraints=LinearConstraint(rows, -np.inf, 0.0),
         )
         if found.x is None:
             raise RuntimeError(f"no smallest model was found: {found.message}")
         return np.asarray(found.x > 0.5)
+
+    def lacks_parent(self, unit: int, inside: Mask) -> bool:
+        """Whether a unit needs a parent that is not inside, a mask of units."""
+        parents = self.parents.get(unit)
+        if not parents:
+            return False
+        found = inside[parents]
+        return not (found.all() if self.strong else found.any())
 
     def units(self, support: ArrayLike) -> Index:
         """The units that the columns of a support belong to, in increasing order."""
@@ -254,39 +277,38 @@ class Constraints:
 
     def columns_of(self, units: ArrayLike) -> Index:
         """The columns of some units, in increasing order."""
+        return np.flatnonzero(self._mask(units)[self.unit])
+
+    def _mask(self, units: ArrayLike) -> Mask:
+        """Which units are among some, shape (m,)."""
         chosen = np.zeros(self.n_units, dtype=bool)
         chosen[np.asarray(units, dtype=np.intp)] = True
-        return np.flatnonzero(chosen[self.unit])
+        return chosen
 
     def allowed(self, support: ArrayLike) -> bool:
         """Whether the columns may be a support: whole units, and all that must be with them."""
         columns = np.unique(np.asarray(support, dtype=np.intp))
-        inside = np.zeros(self.n_units, dtype=bool)
-        inside[self.unit[columns]] = True
+        inside = self._mask(self.unit[columns])
         if int(np.sum(inside[self.unit])) != columns.size:
             return False
         if (inside & self.exclude).any() or (self.include & ~inside).any():
             return False
-        return not any(inside[u] and self.lacks_parent(u, inside) for u in self.parents_of)
+        return not any(inside[u] and self.lacks_parent(u, inside) for u in self.parents)
 
-    def closed(self, units: ArrayLike, worth: Array | None = None) -> Index:
+    def closed(self, units: ArrayLike, worth: Array) -> Index:
         """The units with all included units and all parents that heredity asks for.
 
         units: Units that are not excluded.
-        worth, shape (m,): Of several parents under weak heredity the one of most worth is taken, or
-            by default the first one.
+        worth, shape (m,): Of several parents under weak heredity the one of most worth is taken.
         """
-        inside = self.least.copy()
-        new = [int(u) for u in np.asarray(units, dtype=np.intp).ravel()]
-        inside[new] = True
+        inside = self.least | self._mask(units)
+        new = np.flatnonzero(inside).tolist()
         while new:
             unit = new.pop()
             inside[unit] = True
             if self.lacks_parent(unit, inside):
-                parents = [a for a in self.parents_of[unit] if not self.exclude[a]]
-                if not self.strong and worth is not None:
-                    parents.sort(key=lambda a: -worth[a])
-                new += [a for a in parents if not inside[a]] if self.strong else parents[:1]
+                left = [a for a in self.parents[unit] if not (self.exclude[a] or inside[a])]
+                new += left if self.strong else [max(left, key=worth.__getitem__)]
         return np.flatnonzero(inside)
 
     def padded(self, support: ArrayLike, size: int, worth: Array | None = None) -> Index:
@@ -295,17 +317,12 @@ class Constraints:
         support: Columns of a support that is allowed, of at most ``size`` units.
         worth, shape (m,): Units of most worth come first, or by default the first units.
         """
-        inside = np.zeros(self.n_units, dtype=bool)
-        inside[self.units(support)] = True
-        order = range(self.n_units) if worth is None else np.argsort(-worth, kind="stable").tolist()
-        wanted = min(size, self.max_size)
-        while int(inside.sum()) < wanted:
-            at = next(
-                u
-                for u in order
-                if not (inside[u] or self.exclude[u] or self.lacks_parent(u, inside))
-            )
-            inside[at] = True
+        inside = self._mask(self.units(support))
+        worth = np.zeros(self.n_units) if worth is None else worth
+        order = np.argsort(-worth, kind="stable").tolist()
+        for _ in range(int(inside.sum()), min(size, self.max_size)):
+            left = (u for u in order if not (inside[u] or self.exclude[u]))
+            inside[next(u for u in left if not self.lacks_parent(u, inside))] = True
         return np.flatnonzero(inside[self.unit])
 
     def restricted(
@@ -320,23 +337,26 @@ class Constraints:
         Raises InputError: An included unit needs a unit that is out, or nothing is left.
         """
         at = np.asarray(columns, dtype=np.intp)
-        here = np.zeros(self.n_units, dtype=bool)
-        here[self.unit[at]] = True
-        place = np.full(self.p, -1)
-        place[at[::-1]] = np.arange(at.size)[::-1]
-        first = [int(place[c][place[c] >= 0].min(initial=self.p)) for c in self.columns]
-        out = self.exclude | ~here
-        shut = out | self._shut(out)
-        for unit in np.flatnonzero(self.include & shut & here).tolist():
-            lost = next(a for a in self.parents_of[unit] if shut[a])
-            own, parent = (called(int(self.columns[u][0])) for u in (unit, lost))
-            raise InputError(f"{own} cannot be included: its parent {parent} cannot be in")
+        here, first = self._mask(self.unit[at]), np.zeros(self.n_units, dtype=np.intp)
+        first[self.unit[at][::-1]] = np.arange(at.size)[::-1]
+        out = self.exclude.copy()
+        for child in self.parents:
+            if here[child] and self.lacks_parent(child, here):
+                out[child] = True
+                lost = next(a for a in self.parents[child] if not here[a])
+                own, parent = (called(int(self.columns[u][0])) for u in (child, lost))
+                if self.include[child]:
+                    raise InputError(f"{own} cannot be included: its parent {parent} cannot be in")
         return Constraints.of(
             at.size,
             unit=self.unit[at],
-            include=[first[u] for u in np.flatnonzero(self.include & here)],
-            exclude=[first[u] for u in np.flatnonzero(shut & here)],
-            parents=[(first[c], first[a]) for c, a in self.parents.tolist() if here[c] and here[a]],
+            include=first[self.include & here],
+            exclude=first[out & here],
+            parents={
+                int(first[c]): first[[a for a in some if here[a]]]
+                for c, some in self.parents.items()
+                if here[c]
+            },
             strong=self.strong,
             bounds=(self.lower[at], self.upper[at]),
             called=lambda j: called(int(at[j])),
@@ -370,85 +390,8 @@ class Constraints:
             )
         return size
 
-    def lacks_parent(self, unit: int, inside: Mask) -> bool:
-        """Whether a unit needs a parent that is not inside."""
-        parents = self.parents_of.get(unit)
-        if not parents:
-            return False
-        found = inside[parents]
-        return not (found.all() if self.strong else found.any())
-
-    def _shut(self, out: Mask) -> Mask:
-        """Units that cannot be in because of parents that are out; shape (m,)."""
-        shut = out.copy()
-        new = True
-        while new:
-            more = [u for u in self.parents_of if not shut[u] and self.lacks_parent(u, ~shut)]
-            shut[more] = True
-            new = bool(more)
-        return shut
-
-    def _with_consequences(self, called: Callable[[int], str]) -> Constraints:
-        """The record with the units that heredity puts in or out.
-
-        Raises InputError: A unit would have to be in and out, no unit may be in, or parents run in
-            a circle.
-        """
-        for unit in np.flatnonzero(self.include & self.exclude).tolist():
-            raise InputError(f"{called(unit)} is both included and excluded: ask for one of them")
-        height = self._generations(called)
-        out = self._shut(self.exclude)
-        inside = self.include.copy()
-        for unit in np.argsort(-height, kind="stable").tolist():  # children before their parents
-            if inside[unit] and out[unit]:
-                lost = next(a for a in self.parents_of[unit] if out[a])
-                raise InputError(
-                    f"{called(unit)} cannot be in every model, because its parent {called(lost)} "
-                    "is excluded"
-                )
-            if inside[unit] and unit in self.parents_of:
-                parents = self.parents_of[unit]
-                left = [a for a in parents if not out[a]]
-                if self.strong or len(left) == 1:
-                    inside[parents if self.strong else left] = True
-        if out.all():
-            raise InputError("every column is excluded: there is nothing to select from")
-        return replace(self, include=inside, exclude=out)
-
-    def _generations(self, called: Callable[[int], str]) -> Index:
-        """The longest chain of parents above every unit, shape (m,).
-
-        Raises InputError: Parents run in a circle.
-        """
-        height = np.zeros(self.n_units, dtype=np.intp)
-        for _ in range(self.n_units + 1):
-            above = height.copy()
-            np.maximum.at(above, self.parents[:, 0], height[self.parents[:, 1]] + 1)
-            if (above == height).all():
-                return height
-            height = above
-        unit = int(height.argmax())
-        raise InputError(
-            f"{called(unit)} is an ancestor of itself: parents may not run in a circle"
-        )
-
     def digest(self) -> str:
         """A hash of the record that is the same in every process."""
-        return sha256(repr(self._key()).encode()).hexdigest()
-
-    def _key(self) -> tuple[object, ...]:
-        arrays = self.unit, self.include, self.exclude, self.parents, self.lower, self.upper
-        return (self.strong, *(values.tobytes() for values in arrays))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Constraints) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-
-def _marked(m: int, units: Index, columns: Iterable[int]) -> Mask:
-    """Which of m units hold one of the columns."""
-    found = np.zeros(m, dtype=bool)
-    found[units[np.fromiter(columns, dtype=np.intp)]] = True
-    return found
+        arrays = self.unit, self.include, self.exclude, self.lower, self.upper
+        held = (self.strong, sorted(self.parents.items()), *(values.tobytes() for values in arrays))
+        return sha256(repr(held).encode()).hexdigest()

@@ -307,7 +307,7 @@ class SparseRidgeProblem:
             Its :meth:`given_columns` are columns of this problem.
         """
         asked = self.constraints
-        if asked.plain or asked.grouped or asked.bounded or asked.parents.size:
+        if asked.plain or asked.grouped or asked.bounded or asked.parents:
             return None
         inside, out = asked.include[asked.unit], asked.exclude[asked.unit]
         included, k = np.flatnonzero(inside), int(inside.sum())

@@ -197,7 +197,7 @@ class UnitSteps:
         """
         gains = self.gains(inside) if gains is None else gains.copy()
         gains[inside | self.asked.exclude] = -1.0
-        gains[[u for u in self.asked.parents_of if self.asked.lacks_parent(u, inside)]] = -1.0
+        gains[[u for u in self.asked.parents if self.asked.lacks_parent(u, inside)]] = -1.0
         if barred >= 0:
             gains[barred] = -1.0
         best = int(np.argmax(gains))

@@ -15,11 +15,12 @@ from sparsecv.solvers import (
     solve_sizes,
     support_path,
 )
+from sparsecv.solvers.branching.unit_search import UnitTree
 from sparsecv.solvers.budget import solve_budget
 from sparsecv.solvers.core.constraints import Constraints
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.kernels.worth import unit_worths
-from sparsecv.solvers.relaxation.unit_form import UnitForm, UnitRelaxer
+from sparsecv.solvers.relaxation.unit_form import UnitForm
 
 Array = np.ndarray
 
@@ -101,17 +102,16 @@ def test_the_dual_bound_holds_at_any_coefficients(kinds: tuple[str, ...]) -> Non
         least = least_up_to(X, y, gamma, rules)
         whole, sizes = problem_of(X, y, gamma, rules, least)
         form = UnitForm.of_units(whole)
+        tight = form.tightened(whole.gamma / 2.0, whole.rank_bound)
         for size in sizes:
-            k = size - int(form.left.include.sum())
-            if k < 0:  # Weak heredity may ask for more units than are marked as included.
-                continue
-            now = UnitRelaxer(form, whole.gamma / 2.0, form.left.include, k)
-            for scale in (0.0, 0.1, 10.0):
-                now.beta[:] = scale * rng.normal(size=now.beta.size)
-                now.units.limits["rounds"] = 0
-                assert now.relax(np.inf) <= least[size] + 1e-13 * float(y @ y)
-            now.units.limits["rounds"] = 200
-            assert now.relax(np.inf) <= least[size] + 1e-13 * float(y @ y)
+            if size < form.left.include.sum():
+                continue  # Weak heredity may ask for more units than are marked as included.
+            for each in (form, tight):
+                now = UnitTree(each, whole.replace(tau=size), 0.0)
+                for scale in (0.0, 0.1, 10.0):
+                    now.st.beta[:] = scale * rng.normal(size=now.st.beta.size)
+                    assert now.relax_root(rounds=0) <= least[size] + 1e-13 * float(y @ y)
+                assert now.relax_root() <= least[size] + 1e-13 * float(y @ y)
 
 
 def test_the_worth_of_a_column_is_the_largest_gain_within_its_bounds() -> None:

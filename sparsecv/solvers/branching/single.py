@@ -27,7 +27,6 @@ from .nearly_dependent import (
 from .sdp_nodes import RefittedTree
 from .search import Search, Tree
 from .search_settings import SETTINGS
-from .unit_search import Found as FoundUnits
 from .unit_search import search_units
 
 # A finished search whose bounds leave a relative gap, a share of the incumbent's objective, above
@@ -81,7 +80,7 @@ def branch_and_bound(
     limits = limits or Limits()
     if not problem.constraints.plain:
         found = search_units(problem, warm_starts, tol, limits, n_jobs)
-        return _proof(problem, found, found.bound, found.status, found.work, tol)
+        return _proof(problem, found, found.lower_bound, found.status, found.work, tol)
     if nearly_dependent(problem):
         return solve_nearly_dependent(problem, warm_starts, tol, limits)
     first = before_enumeration(problem, limits)
@@ -255,7 +254,7 @@ class _BelowRoot:
 
 def _proof(
     problem: SparseRidgeProblem,
-    incumbent: Incumbent | FoundUnits,
+    incumbent: Incumbent | Proof,
     bound: float,
     status: Status,
     work: Work,

@@ -64,7 +64,7 @@ class DiagonalSettings(NamedTuple):
 SETTINGS = DiagonalSettings()
 
 
-def largest_diagonal(G: Array, ridge: float, eps: float) -> Array:
+def largest_diagonal(G: Array, ridge: float, eps: float, plain: Array | None = None) -> Array:
     """A diagonal D (p,) with G − D ⪰ 0 and Σ D_ii nearly as large as possible.
 
     Coordinate steps maximise Σ D_ii + μ·log det(G − D), μ → 0. Columns on which G is singular get
@@ -73,9 +73,11 @@ def largest_diagonal(G: Array, ridge: float, eps: float) -> Array:
 
     ridge: γ/2; rounding may make entries of D negative, by less than a thousandth of γ/2.
     eps: The exact G differs from the given G by at most this share of the trace.
+    plain: A diagonal that is returned where none of larger trace is found, by default that of the
+        least eigenvalue.
     """
     p = G.shape[0]
-    plain = extraction(G, p, eps)
+    plain = extraction(G, p, eps) if plain is None else plain
     if p > SETTINGS.max_columns:
         return plain
     shift = min(1e-8 * float(np.linalg.norm(G, 2)), 5e-4 * ridge)

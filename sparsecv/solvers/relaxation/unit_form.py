@@ -19,9 +19,10 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import EPS, Array, record, zeros
 from .descent import LIMITS
-from .dual_bound import EXTRA, OUT, BoundTerms, relative_rounding
+from .diagonal import largest_diagonal
+from .dual_bound import BoundTerms, relative_rounding
 from .gram import GramForm, extraction
-from .unit_relaxation import Units, relax_units
+from .unit_relaxation import Units
 
 # Principal components of a group that are shorter than this share of the group's length are left
 # out, and count as rounding of the data.
@@ -87,18 +88,30 @@ class UnitForm(GramForm):
         )
         if limits is not None and not limits.affords(2.0 * G.shape[0] ** 3):
             return own
-        return replace(own, D=own.extracted(problem.rank_bound))
+        return replace(own, D=own._extracted(problem.rank_bound)[0])
 
-    def extracted(self, rank: int) -> Array:
-        """A diagonal D with G − D ⪰ 0, in units of the columns' squared lengths.
+    def _extracted(self, rank: int) -> tuple[Array, float]:
+        """D of the least eigenvalue, and what G is off by as a share of its trace.
 
-        rank: Below the number of columns XᵀX is singular, and D is 0.
+        D is in units of the columns' squared lengths; it is 0 where XᵀX is singular, as it is if
+        ``rank`` is below the number of columns. What G is off by is a share of the groups' lengths
+        and not of the components' lengths.
         """
         squares, scale = np.diag(self.G), (self.before or (np.diag(self.G), 0.0))[0]
         if not (squares > 0.0).all():
-            return np.zeros(squares.size)
-        # What G is off by is a share of the groups' lengths and not of the components' lengths.
-        return extraction(self.G, rank, self.eps * float((scale / squares).mean()))
+            return np.zeros(squares.size), np.inf
+        least = extraction(self.G, rank, self.eps * float((scale / squares).mean()))
+        return least, self.eps * float(scale.sum() / squares.sum())
+
+    def tightened(self, ridge: float, rank: int) -> UnitForm:
+        """The form with a diagonal of nearly the largest trace, for ridge = γ/2.
+
+        As the components of a group are orthogonal, a diagonal takes off a block for every group.
+        """
+        least, eps = self._extracted(rank)
+        if rank < least.size or eps == np.inf:
+            return self
+        return replace(self, D=largest_diagonal(self.G, ridge, eps, least))
 
     def terms(self, ridge: float, half: float = 0.0) -> BoundTerms:
         """The terms of the dual bound; bounds on coefficients may forbid multiples."""
@@ -144,46 +157,3 @@ def _components(X: Array) -> tuple[Array, float]:
     kept[0] = True
     lost = ROTATION_UNITS * X.shape[1] * EPS + 2.0 * COMPONENT_SHARE * float(not kept.all())
     return X @ V[kept].T, lost
-
-
-class UnitRelaxer:
-    """Coefficients of the relaxation of a node, with the arrays that its kernels improve.
-
-    state: (m,), free (0), included (1) and excluded (2) units.
-    """
-
-    def __init__(
-        self,
-        form: UnitForm,
-        ridge: float,
-        state: NDArray[np.int8],
-        k: int,
-        gap: float = 1e-5,
-        rounds: int = 200,
-    ) -> None:
-        self.form, self.terms, self.state, self.k = form, form.terms(ridge), state, k
-        self.ridge, self.inside = (
-            ridge,
-            np.flatnonzero(np.repeat(state != OUT, np.diff(form.first))),
-        )
-        self.Q, self.units = form.quadratic(), form.arrays(gap, rounds, 0.0)
-        q = form.b.size
-        self.beta, self.g, self.lam = np.zeros(q), form.b.copy(), np.zeros(1)
-        self.top = np.zeros(k + EXTRA)
-
-    def start(self, other: UnitRelaxer) -> UnitRelaxer:
-        """Go on from the coefficients and √λ of another relaxation; returns itself."""
-        self.beta[:], self.lam[:] = other.beta, other.lam
-        return self
-
-    @property
-    def share(self) -> Array:
-        """The share z of every column's unit, shape (p,)."""
-        return np.repeat(self.units.share, np.diff(self.form.first))
-
-    def relax(self, target: float) -> float:
-        """The best bound found; the search ends where it reaches the target."""
-        self.units.limits["target"] = target
-        here = (self.state, self.k, self.beta, self.g, self.lam, self.top)
-        best, _ = relax_units(self.Q, self.terms, self.units, *here)
-        return float(best)

@@ -44,7 +44,6 @@ Run = Callable[[SparseRidgeProblem], Proof]
 def plain(problem: SparseRidgeProblem, seconds: float) -> Proof:
     """Solve a problem by lazy cuts in Gurobi's callback alone: the textbook form."""
     limits, incumbent = Limits(seconds), Incumbent(problem, [])
-    incumbent.select_forward()
     every, gram = np.arange(problem.p), GramForm.of(problem, extract=False)
     form = CutForm(problem, every, gram, extract=False)
     ready = Prepared(form, incumbent.support, incumbent.objective, 0.0, 1e-6, limits)

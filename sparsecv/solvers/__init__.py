@@ -15,8 +15,7 @@ from .leaps.deleted_rows import best_subsets_rows_deleted
 from .leaps.gamma_range import SupportsAlongGamma, supports_along_gamma
 from .paths import support_path
 from .relaxation.ellipsoid import ellipsoid
-from .relaxation.perspective import perspective_relaxation, relaxation_path
-from .relaxation.screening import screen
+from .relaxation.perspective import perspective_relaxation, relaxation_path, screen
 from .ridge_fits import SupportPath
 from .supports.local_search import heuristic_support
 

@@ -19,7 +19,7 @@ from sparsecv.solvers.branching.unit_search import UnitTree
 from sparsecv.solvers.budget import solve_budget
 from sparsecv.solvers.core.constraints import Constraints
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.kernels.worth import unit_worths
+from sparsecv.solvers.kernels.linalg import unit_worths
 from sparsecv.solvers.relaxation.unit_form import UnitForm
 
 Array = np.ndarray

@@ -34,7 +34,7 @@ from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.branching.family import PartialProof, search_alone, solve_jointly
 from sparsecv.solvers.branching.row_deletion import LeftOut
 from sparsecv.solvers.kernels import envelope
-from sparsecv.solvers.relaxation import descent, gram, relaxer
+from sparsecv.solvers.relaxation import descent, perspective, relaxer, root
 from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.newton import newton_work
 
@@ -250,11 +250,10 @@ def test_centres_of_many(kind: str, size: int) -> None:
 def test_coordinate_descent(kind: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relaxer, "newton_work", lambda p, _: newton_work(p, 1))
     if form == "residual":
-        never = gram.SETTINGS._replace(gram_columns=0, columns_per_row=0)
-        monkeypatch.setattr(gram, "SETTINGS", never)
+        for module in (perspective, root):
+            monkeypatch.setattr(module, "wants_gram", lambda problem: False)
     elif form == "in place":
-        small = descent.SETTINGS._replace(gathered_columns=1)
-        monkeypatch.setattr(descent, "SETTINGS", small)
+        monkeypatch.setattr(descent, "GATHERED_COLUMNS", 1)
     given = problem(kind, 0.5)
     best = least(given, 3)
     relaxed = perspective_relaxation(given)

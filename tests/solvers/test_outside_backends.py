@@ -294,7 +294,6 @@ def test_a_licence_that_is_too_small_is_named() -> None:
 def plain_claim(problem: SparseRidgeProblem, master: Master) -> Claim:
     """Outer approximation as it is usually written: no column screened, D = 0, one cut."""
     incumbent = Incumbent(problem, [])
-    incumbent.select_forward()
     every, gram = np.arange(problem.p), GramForm.of(problem, extract=False)
     form = CutForm(problem, every, gram, extract=False)
     ready = Prepared(form, incumbent.support, incumbent.objective, 0.0, 1e-6, Limits())

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from support.fresh import examples
 
 from sparsecv.solvers import SparseRidgeProblem
-from sparsecv.solvers.relaxation.perspective import perspective_relaxation
-from sparsecv.solvers.relaxation.screening import screen
+from sparsecv.solvers.relaxation.perspective import perspective_relaxation, screen
 
 
 @settings(max_examples=examples(200))

@@ -33,7 +33,7 @@ from sparsecv.solvers.kernels.completion import complete, completion_work
 from sparsecv.solvers.leaps.all_sizes import BestSubsets, n_best_subsets
 from sparsecv.solvers.relaxation.ellipsoid import Spectrum, centre_bound
 from sparsecv.solvers.relaxation.gram import GramForm
-from sparsecv.solvers.relaxation.screening import screen
+from sparsecv.solvers.relaxation.perspective import screen
 
 from .brute_force import (
     Data,

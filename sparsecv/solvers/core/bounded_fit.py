@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
-from ..kernels.linalg import EPS, add, dot, zeros
-from ..kernels.worth import most_worth
+from ..kernels.linalg import EPS, add, dot, most_worth, zeros
 from .rows import DEPENDENT_SHARE
 
 Array = NDArray[np.float64]

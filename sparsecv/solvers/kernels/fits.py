@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import kernel
-from .linalg import add, dot, factor_row
+from .linalg import add, dot
 
 # Where the columns of a support, brought to length 1, may have a singular value below this number,
 # the support is fitted by ``core.subset_fit.ridge_fit``, which alone decides which columns depend
@@ -40,8 +40,6 @@ def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, least_val
         total += square
     for a in range(rows):
         work[m, a] = columns_of[y, a]
-    if ridge >= total:  # beside so large a ridge, QR would lose the digits of X
-        return _cholesky(R, work, m, rows, ridge)
     fine = True
     for c in range(m):
         last = min(max(last, columns[c] + 1), rows) if triangular else rows
@@ -115,71 +113,50 @@ def independent(R, m, least_value):
 
 
 @kernel(inner=True)
-def _cholesky(R, work, m, rows, ridge):
-    """Write the R of :func:`ridge_triangle` from products of ``work``'s m + 1 rows, X_S and y.
+def bring_first(row, m, order, left):
+    """Reorder ``order[0, :left]`` so that the columns among the first m of ``row`` come first.
 
-    Returns: False where a pivot is not positive.
+    ``order[1]`` is overwritten. Returns: How many columns came first.
     """
-    for c in range(m + 1):
-        for a in range(c + 1):
-            R[c, a] = dot(work[a], work[c], rows)
-        if c < m:
-            R[c, c] += ridge
-        pivot = factor_row(R, c, 0.0)
-        if c < m and not pivot > 0.0:
-            return False
-    for c in range(m + 1):
-        for a in range(c):
-            R[a, c], R[c, a] = R[c, a], 0.0
-    return True
+    hits, others = 0, 0
+    for a in range(left):
+        column, wanted = order[0, a], False
+        for q in range(m):
+            wanted = wanted or row[q] == column
+        if wanted:
+            order[0, hits] = column
+            hits += 1
+        else:
+            order[1, others] = column
+            others += 1
+    for a in range(others):
+        order[0, hits + a] = order[1, a]
+    return hits
 
 
 @kernel(inner=True)
 def nested_order(supports, c, order):
-    """Order the columns of row c of ``supports`` so that rows above are beginnings of that order.
+    """Order the columns of support c so that supports c − 1, c − 2, … are beginnings of that order.
 
-    A factor of row c then serves every row above that is a subset of the row below. Columns of
-    a row must increase and be ended by −1.
+    A triangular factor of support c then has the factors of these supports as its leading parts.
 
-    order: (3, most): ``order[0]`` takes the columns in their new order, ``order[1]`` is work space,
-        and ``order[2, r]`` takes the number of columns of row c − r.
-    Returns: The number of columns of row c, and of the rows c, c − 1, … that are served.
+    supports: (c + 1, most) or longer, one support in each row, ended by −1.
+    order: (3, most): ``order[0]`` gets the ordered columns and ``order[2, r]`` the number of
+        columns of support c − r; ``order[1]`` is work space.
+    Returns: How many supports, c among them, have their factor in that of support c.
     """
-    size = 0
-    while size < supports.shape[1] and supports[c, size] >= 0:
-        order[0, size] = supports[c, size]
-        size += 1
-    order[2, 0], rows, left = size, 1, size
-    while rows <= c and rows < order.shape[1]:
-        m, a, above = 0, 0, c - rows
-        while m < left and supports[above, m] >= 0:  # look for the column among the first ``left``
-            while a < left and order[0, a] < supports[above, m]:
-                a += 1
-            if a == left or order[0, a] != supports[above, m]:
-                return size, rows
+    for r in range(min(c + 1, order.shape[1])):
+        row, m = supports[c - r], 0
+        while m < row.shape[0] and row[m] >= 0:
+            if r == 0:
+                order[0, m] = row[m]
             m += 1
-        if m == left or m == 0:
-            return size, rows
-        move_first(supports, above, m, left, order)
-        order[2, rows], left = m, m
-        rows += 1
-    return size, rows
-
-
-@kernel(inner=True)
-def move_first(supports, row, m, left, order):
-    """Reorder ``order[0, :left]`` so that the m columns of ``supports[row]`` come first."""
-    q, other = 0, m
-    for a in range(left):
-        if q < m and order[0, a] == supports[row, q]:
-            q += 1
-        else:
-            order[1, other] = order[0, a]
-            other += 1
-    for a in range(m):
-        order[0, a] = supports[row, a]
-    for a in range(m, left):
-        order[0, a] = order[1, a]
+        if r > 0 and (m == 0 or m >= order[2, r - 1]):
+            return r
+        if r > 0 and bring_first(row, m, order, order[2, r - 1]) < m:
+            return r
+        order[2, r] = m
+    return max(min(c + 1, order.shape[1]), 1)
 
 
 @kernel
@@ -195,7 +172,7 @@ def ridge_fits(columns_of, ridge, triangular, supports, coef, objective, workspa
     R, work, order = workspace
     c, failed = supports.shape[0] - 1, 0
     while c >= 0:
-        size, rows = nested_order(supports, c, order)
+        rows, size = nested_order(supports, c, order), order[2, 0]
         if not ridge_triangle(R, columns_of, order[0], size, ridge, triangular, work, least_value):
             objective[c] = np.nan
             failed += 1

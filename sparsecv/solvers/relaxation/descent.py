@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, dot, record
+from ..kernels.linalg import Array, dot, record, zeros
 from .dual_bound import (
     FREE,
     IN,
@@ -34,27 +34,10 @@ from .dual_bound import (
     residual_bound,
 )
 
-
-class DescentSettings(NamedTuple):
-    """Tuning numbers of coordinate descent: choices that affect its time, not whether bounds hold.
-
-    An active column is one that has a coefficient, or whose gradient asks for one.
-    """
-
-    # Q on the active columns is copied to a matrix of its own where they are at most this many; a
-    # step then costs as many operations as there are active columns, and otherwise p.
-    gathered_columns: int = 400
-    # A round is one dual bound and at most so many passes over the active columns:
-    # ``gathered_passes`` in that matrix, and ``passes`` in Q itself or in residual form.
-    gathered_passes: int = 5
-    passes: int = 8
-    # The passes of a round end early where no step lowers the objective by more than this share of
-    # the gap to reach, which is ``gap`` of ``LIMITS`` times the relaxation's value.
-    gap_share: float = 0.1
-
-
-SETTINGS = DescentSettings()
-
+# Q on the active columns, which have a coefficient or whose gradient asks for one, is copied to a
+# matrix of its own where they are at most this many: a step then costs as many operations as there
+# are active columns, and otherwise p. A choice.
+GATHERED_COLUMNS = 400
 LIMITS = np.dtype(
     [
         ("target", "f8"),  # the descent ends once a bound reaches this objective
@@ -66,31 +49,24 @@ LIMITS = np.dtype(
 )
 
 
-class Workspace(NamedTuple):
-    """Arrays that :func:`relax` works on; ``block`` holds up to m active columns."""
-
-    active: NDArray[np.int64]  # (p,) the active columns come first
-    columns: NDArray[np.int64]  # (p,) the columns that are not excluded come first
-    places: NDArray[np.int64]  # (m,) 0, 1, 2, …: the rows of ``block``
-    scratch: Array  # (p,) values that are sorted
-    block: Array  # (m, m) Q on the active columns
-    local: Array  # (2, m) β and g on the active columns
-
-
 class Sweeps(NamedTuple):
     """What :func:`relax` takes: the quadratic part Q, when to end, the best so far, and work space.
 
-    form: Six arrays: Q (p, p); X (p, n), one row for each column of the data; y (n,); the residual
-        y − Xᵀβ (n,); the e of Q = XXᵀ + eI; and the diagonal of Q (p,). In residual form, which has
-        no included columns, Q is (0, 0); in Gram form the others are empty.
-    limits: (1,), a record of type ``LIMITS``.
-    best: The best certified bound, which starts at what the caller sets, and the least value.
+    Up to m active columns are copied to ``block``.
     """
 
+    # Six arrays: Q (p, p); X (p, n), one row for each column of the data; y (n,); the residual
+    # y − Xᵀβ (n,); the e of Q = XXᵀ + eI; and the diagonal of Q (p,). In residual form, which has
+    # no included columns, Q is (0, 0); in Gram form the others are empty.
     form: Any
-    limits: Any
-    best: Array
-    work: Workspace
+    limits: Any  # (1,) of ``LIMITS``
+    best: Array  # (2,) the best certified bound, which starts at what the caller sets; least value
+    active: NDArray[np.int64]  # (p,) the active columns come first
+    columns: NDArray[np.int64]  # (p,) the columns that are not excluded come first
+    scratch: Array  # (p,) values that are sorted
+    places: NDArray[np.int64]  # (m,) 0, 1, 2, …: the rows of ``block``
+    block: Array  # (m, m) Q on the active columns
+    local: Array  # (2, m) β and g on the active columns
 
 
 def gram_arrays(Q: Array) -> tuple[Any, ...]:
@@ -99,25 +75,19 @@ def gram_arrays(Q: Array) -> tuple[Any, ...]:
     return Q, np.zeros((0, 0)), none, none, 0.0, none
 
 
-def new_sweeps(
-    form: tuple[Any, ...],
-    p: int,
-    gap: float,
-    rounds: int = 0,
-    shortfall_share: float = 0.0,
-) -> Sweeps:
+def new_sweeps(form: tuple[Any, ...], p: int, gap: float, rounds: int = 0) -> Sweeps:
     """What :func:`relax` takes for p columns, without a target; parameters as in ``LIMITS``."""
-    m = min(p, SETTINGS.gathered_columns)
-    work = Workspace(
-        active=np.zeros(p, dtype=np.int64),
-        columns=np.zeros(p, dtype=np.int64),
-        places=np.arange(m, dtype=np.int64),
+    m = min(p, GATHERED_COLUMNS)
+    return Sweeps(
+        form=form,
+        limits=record(LIMITS, target=np.inf, gap=gap, rounds=rounds),
+        best=np.array([-np.inf, np.inf]),
         scratch=np.zeros(p),
+        places=np.arange(m, dtype=np.int64),
         block=np.empty((m, m)),
         local=np.empty((2, m)),
+        **zeros("active columns", p, of=np.int64),
     )
-    stops = {"gap": gap, "rounds": rounds, "shortfall_share": shortfall_share}
-    return Sweeps(form, record(LIMITS, target=np.inf, **stops), np.array([-np.inf, np.inf]), work)
 
 
 @kernel(inner=True)
@@ -161,29 +131,20 @@ def sweep(Q, w, state, columns, places, root_lam, beta, g):
 
 
 @kernel(inner=True)
-def gather(Q, n, work):
-    """Copy Q on the n active columns to ``work.block``, so that a step of a column costs O(n)."""
-    for a in range(n):
-        for c in range(n):
-            work.block[a, c] = Q[work.active[a], work.active[c]]
-
-
-@kernel(inner=True)
 def sweep_gathered(w, state, n, root_lam, beta, g, tolerance, work):
-    """Passes over the n active columns in ``work.block``; updates β and leaves g as it is.
+    """At most five passes over the n active columns in ``work.block``; updates β and leaves g.
 
-    The passes end where no step lowers the objective by more than ``tolerance``.
+    The passes end where no step lowers the objective by more than ``tolerance``. Five are a choice.
     """
-    own_beta, own_g = work.local[0, :n], work.local[1, :n]
+    active, own_beta, own_g = work.active[:n], work.local[0, :n], work.local[1, :n]
     for a in range(n):
-        own_beta[a], own_g[a] = beta[work.active[a]], g[work.active[a]]
-    columns, places = work.active[:n], work.places[:n]
-    for _ in range(SETTINGS.gathered_passes):
-        most = sweep(work.block, w, state, columns, places, root_lam, own_beta, own_g)
+        own_beta[a], own_g[a] = beta[active[a]], g[active[a]]
+    for _ in range(5):
+        most = sweep(work.block, w, state, active, work.places, root_lam, own_beta, own_g)
         if most <= tolerance:
             break
     for a in range(n):
-        beta[work.active[a]] = own_beta[a]
+        beta[active[a]] = own_beta[a]
 
 
 @kernel(inner=True)
@@ -344,8 +305,8 @@ def relax(sweeps, terms, state, k, beta, g, lam, top):
     top: (k + 3,), as :func:`~.dual_bound.gram_bound` writes it.
     Returns: The number of rounds; negative where neither the target nor the gap was reached.
     """
-    form, limits, best, work = sweeps
-    Q, w, columns, stop = form[0], terms.w, work.columns, limits[0]
+    form, best, columns, stop = sweeps.form, sweeps.best, sweeps.columns, sweeps.limits[0]
+    Q, w, most_gathered, block = form[0], terms.w, sweeps.block.shape[0], sweeps.block
     count = list_allowed(state, columns)
     best[1] = np.inf
     root_lam = lam[0]
@@ -356,7 +317,7 @@ def relax(sweeps, terms, state, k, beta, g, lam, top):
         gradient(form, terms.b, beta, columns, count, g)
         bound = dual_bound(form, terms, state, columns, count, k, beta, g, top)
         best[0] = max(best[0], bound)
-        fitted, penalty = fit_multiplier(w, state, columns, count, k, beta, work.scratch)
+        fitted, penalty = fit_multiplier(w, state, columns, count, k, beta, sweeps.scratch)
         value = relaxed_value(terms, state, columns, count, penalty, beta, g)
         best[1] = min(best[1], value)
         lam[0] = root_lam
@@ -368,22 +329,23 @@ def relax(sweeps, terms, state, k, beta, g, lam, top):
         if rounds > 1:
             large = relaxed_size(w, state, columns, count, beta, root_lam) > k
             root_lam, low, high = bracketed_multiplier(root_lam, fitted, large, low, high)
-        n, same = list_active(w, state, beta, g, root_lam, count, gathered, work)
-        most_gathered = work.block.shape[0]
+        n, same = list_active(w, state, beta, g, root_lam, count, gathered, sweeps)
         if n > most_gathered:
             # where a column was just excluded most others ask to replace it, and few will: list
             # only those that ask for it most
             level = entering_level(w, state, columns, count, g, root_lam)
-            n, same = list_active(w, state, beta, g, level, count, -1, work)
-        tolerance = SETTINGS.gap_share * stop.gap * max(abs(value), 1e-300)
+            n, same = list_active(w, state, beta, g, level, count, -1, sweeps)
+        # passes end where no step lowers the objective by a tenth of the gap to reach
+        tolerance = 0.1 * stop.gap * max(abs(value), 1e-300)
         if Q.shape[0] > 0 and n <= most_gathered:
-            if not same:
-                gather(Q, n, work)
+            for a in range(0 if same else n):
+                for c in range(n):
+                    block[a, c] = Q[sweeps.active[a], sweeps.active[c]]
             gathered = n
-            sweep_gathered(w, state, n, root_lam, beta, g, tolerance, work)
+            sweep_gathered(w, state, n, root_lam, beta, g, tolerance, sweeps)
             continue
-        active, gathered = work.active[:n], -1
-        for _ in range(SETTINGS.passes):
+        active, gathered = sweeps.active[:n], -1
+        for _ in range(8):
             if Q.shape[0] > 0:
                 most = sweep(Q, w, state, active, active, root_lam, beta, g)
             else:

@@ -26,8 +26,7 @@ from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import EPS, Array
 from .dual_bound import FREE, IN, BoundTerms, bound_terms, relative_rounding
 from .gram import GramForm
-from .perspective import perspective_relaxation
-from .screening import checked_beta
+from .perspective import checked_beta, perspective_relaxation
 
 # A singular value of X, or an eigenvalue of XᵀX, of at most this share of the largest counts as 0,
 # and the ridge alone bounds β along its direction. Rounding may put (p + n)·2⁻⁵⁰ of the largest

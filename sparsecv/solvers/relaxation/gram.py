@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
@@ -15,24 +15,9 @@ from ..kernels.completion import elimination_loss
 from ..kernels.linalg import EPS, Array
 from .dual_bound import BoundTerms, relative_rounding, weights
 
-
-class GramSettings(NamedTuple):
-    """When a search starts from the p × p Gram matrix of all columns, and not in residual form."""
-
-    # A problem of at most this many columns starts from its Gram matrix, however few its rows are;
-    # with more columns ``columns_per_row`` decides.
-    gram_columns: int = 400
-    # A problem of at most this many columns for each row (more exactly, for each unit of the bound
-    # on its rank) starts from its Gram matrix as well. Both numbers are choices: bounds hold in
-    # either form.
-    columns_per_row: int = 2
-
-
-SETTINGS = GramSettings()
 # The least relative gap, a share of the incumbent's objective, at which a node is pruned and a
-# search ends; where a caller asks for a smaller gap this value is used, since the margins for
-# rounding are of that order. The root, the tree of one problem and the mixed-integer solvers take
-# it from here; bounds of the shared tree for deleted rows are lowered by the same share.
+# search ends. It replaces a smaller gap that a caller gives, as the margins for rounding are of
+# that order. The bounds of the shared tree for deleted rows are lowered by the same share.
 TOLERANCE = 1e-9
 
 Form = tuple[Any, ...]  # the quadratic part of a relaxation, as ``descent.Sweeps.form`` has it
@@ -120,9 +105,12 @@ def _affordable(p: int, limits: Limits | None) -> bool:
 
 
 def wants_gram(problem: SparseRidgeProblem) -> bool:
-    """Whether a search starts from the Gram matrix of all columns; see :class:`GramSettings`."""
-    p = problem.p
-    return p <= max(SETTINGS.gram_columns, SETTINGS.columns_per_row * problem.rank_bound)
+    """Whether a search starts from the Gram matrix of all columns, and not in residual form.
+
+    It does with at most 400 columns, or with at most two columns for each unit of the bound on the
+    rank of the rows. Both numbers are choices: bounds hold in either form.
+    """
+    return problem.p <= max(400, 2 * problem.rank_bound)
 
 
 def extraction(G: Array, rank: int, eps: float) -> Array:

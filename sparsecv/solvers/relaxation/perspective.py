@@ -1,4 +1,4 @@
-"""Solve the perspective relaxation (eq. 5, first paper), with a certified lower bound."""
+"""The perspective relaxation (eq. 5, first paper), its certified bound, and screening by it."""
 
 from __future__ import annotations
 
@@ -6,40 +6,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.threads import on_one_thread
 from ..kernels.linalg import Array
-from .dual_bound import BoundTerms
+from .dual_bound import IN, OUT, BoundTerms
 from .gram import Form, GramForm, residual_form, wants_gram
 from .newton import ACTIVE_COLUMNS
 from .relaxer import Relaxer
-
-# These numbers decide how soon a relaxation reaches its gap, not whether a bound holds. They are
-# choices; experiments/solvers/relaxation.py prints what they give.
-#
-# Coordinate descent runs so many rounds before Newton steps on the active columns. A round is one
-# dual bound and up to 8 passes over the active columns.
-ROUNDS = 12
-# Where neither method lowers the objective, the number of rounds is doubled, at most so many times.
-MOST_DOUBLED = 2
-# Newton steps factor a dense matrix of the active columns. The steps are first tried on at most
-# ``newton.ACTIVE_COLUMNS`` columns, and then on at most this many.
-LAST_ACTIVE_COLUMNS = 1000
-# The last descent, where both methods have missed the gap, ends after so many rounds.
-LAST_ROUNDS = 300
-# A call of the Newton steps ends after so many values of √λ.
-MULTIPLIERS = 40
-# The Newton steps end where Σz deviates from τ by at most this share of τ.
-CARDINALITY_SHARE = 1e-9
-# The set of active columns is formed at most so many times in a row, while further columns ask for
-# a coefficient.
-WORKING_SETS = 6
-# A column asks for a coefficient where |g_i|/√w_i exceeds √λ by this share.
-VIOLATION_SHARE = 1e-6
-# A fall of the relaxation's objective by less than this share counts as no progress.
-PROGRESS_SHARE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -199,6 +175,8 @@ class _Search:
     """The best coefficients and the best bound so far, which several solvers improve in turn.
 
     ``kept`` are the coefficients of least objective ``value``, ``dual`` those of best ``bound``.
+    The numbers of steps in its methods are choices, which decide how soon a relaxation reaches its
+    gap and not whether a bound holds; experiments/solvers/relaxation.py prints what they give.
     """
 
     def __init__(self, relaxer: Relaxer, gap: float, limits: Limits) -> None:
@@ -206,9 +184,12 @@ class _Search:
         self.kept, self.kept_root_lam, self.value = relaxer.beta.copy(), 0.0, np.inf
         self.dual, self.bound = relaxer.beta.copy(), -np.inf
 
-    def keep(self) -> None:
-        """Keep β where its bound or objective is the best so far; go on from the best objective."""
-        now = self.relaxer
+    def keep(self) -> bool:
+        """Keep β where its bound or objective is the best so far; go on from the best objective.
+
+        Returns: Whether the objective has fallen by more than 1e-10 of itself.
+        """
+        now, before = self.relaxer, self.value
         now.refresh()
         bound = now.bound()
         if bound > self.bound:
@@ -218,6 +199,7 @@ class _Search:
             self.kept, self.kept_root_lam, self.value = now.beta.copy(), root_lam, value
         elif value > self.value:
             now.start(self.kept, 0.0)
+        return self.value < before - 1e-10 * abs(before)
 
     @property
     def finished(self) -> bool:
@@ -226,49 +208,46 @@ class _Search:
         return bool(done) or self.limits.reached(0) is not None
 
     def run(self) -> None:
-        """Run Newton steps, and then descent and Newton steps in turn, until the gap is reached."""
+        """Run Newton steps, and then descent and Newton steps in turn, until the gap is reached.
+
+        A descent has 12 rounds, of one dual bound and up to 8 passes over the active columns. The
+        number doubles where a turn brings nothing, and the search ends after 384 rounds.
+        """
         self.keep()
         if not self.finished and self.relaxer.form[1].shape[0] == 0:
-            self.relaxer.newton(np.inf, MULTIPLIERS, CARDINALITY_SHARE)
+            self.newton(self.relaxer, ACTIVE_COLUMNS)
             self.keep()
-        for most_active in (ACTIVE_COLUMNS, LAST_ACTIVE_COLUMNS):
-            self._alternate(most_active)
-        if not self.finished:
-            self._descend(LAST_ROUNDS)
+        rounds = 12
+        while not self.finished and rounds <= 384:
+            self.bound = max(self.bound, self.relaxer.descend(np.inf, self.gap, rounds))
+            falls = self.keep()
+            if not (self.on_active() or falls):
+                rounds *= 2
 
-    def _alternate(self, most_active: int) -> None:
-        """Descent and Newton steps on up to ``most_active`` columns, in turn while either helps."""
-        doubled = 0
-        while not self.finished and doubled <= MOST_DOUBLED:
-            self._descend(ROUNDS * 2**doubled)
-            before = self.value
-            if not self.finished:
-                self._on_active(most_active)
-            if not self.value < before - PROGRESS_SHARE * abs(before):
-                doubled += 1
+    def newton(self, relaxer: Relaxer, most_active: int) -> None:
+        """Newton steps for at most 40 values of √λ, until Σz deviates from τ by 1e-9 of τ."""
+        relaxer.newton(np.inf, 40, 1e-9, most_active)
 
-    def _descend(self, rounds: int) -> None:
-        """Run at most so many rounds of coordinate descent."""
-        self.bound = max(self.bound, self.relaxer.descend(np.inf, self.gap, rounds))
-        self.keep()
+    def on_active(self) -> bool:
+        """Newton steps on the columns with a coefficient and those that ask for one.
 
-    def _on_active(self, most_active: int) -> None:
-        """Newton steps on the columns with a coefficient and those that ask for one."""
-        now = self.relaxer
-        for _ in range(WORKING_SETS):
-            level = now.root_lam[0] * np.sqrt(now.terms.w) * (1.0 + VIOLATION_SHARE)
+        These are at most 1,000, and are listed at most six times. Returns whether that helped.
+        """
+        now, helped = self.relaxer, False
+        for _ in range(6):
+            level = now.root_lam[0] * np.sqrt(now.terms.w) * (1.0 + 1e-6)
             active = (now.beta != 0.0) | (np.abs(now.g) > level)
             columns = now.columns[active[now.columns]]
-            if not 0 < columns.size <= most_active or self.finished:
-                return
-            before, part = self.value, now.on(columns)
-            stop = (MULTIPLIERS, CARDINALITY_SHARE)
-            part.newton(np.inf, *stop, most_active)
+            if not 0 < columns.size <= 1000 or self.finished:
+                break
+            part = now.on(columns)
+            self.newton(part, 1000)
             now.beta[:], now.root_lam[:] = 0.0, part.root_lam
             now.beta[columns] = part.beta
-            self.keep()
-            if not self.value < before - PROGRESS_SHARE * abs(before):
-                return
+            if not self.keep():
+                break
+            helped = True
+        return helped
 
     def bound_by(self, form: tuple[Form, BoundTerms]) -> None:
         """Compute the bound in residual form as well, at the best coefficients."""
@@ -288,3 +267,76 @@ class _Search:
         value = max(self.value, bound)
         gap = (value - bound) / value if value > 0.0 else 0.0
         return Relaxation(beta, z, bound, value, gap, gap <= self.gap, root_lam**2)
+
+
+@dataclass(frozen=True)
+class Screening:
+    """Columns fixed for one τ, and a certified lower bound on the optimal objective.
+
+    Attributes
+    ----------
+    included, excluded : ndarray of int
+        Columns that are in every optimal support of size τ, and columns that are in none.
+    bound : float
+        Proved lower bound on the optimal objective.
+    """
+
+    included: NDArray[np.intp]
+    excluded: NDArray[np.intp]
+    bound: float
+
+
+def checked_beta(problem: SparseRidgeProblem, beta: ArrayLike) -> Array:
+    """The coefficients as an array (p,); a ValueError where they are not p finite numbers."""
+    values = np.asarray(beta, dtype=np.float64)
+    if values.shape != (problem.p,) or not np.isfinite(values).all():
+        raise ValueError(f"beta must be {problem.p} finite numbers; got shape {values.shape}")
+    return values
+
+
+def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screening:
+    """Find columns of every optimal support, or of none, by a dual bound at any coefficients.
+
+    With r = y − Xβ, the best scale s and v_i = (2/γ)(s·x_iᵀr)², the bound is
+    2s·rᵀy − s²‖r‖² − (sum of the τ largest v). With column i included, v_i replaces the τ-th
+    largest v; with column i excluded, the (τ+1)-th replaces v_i. Where that bound is above
+    ``upper``, no optimum includes, or excludes, column i. The scaling is that of eq. (1); the rule
+    printed in the first paper has the scaling of another paper.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+        The result holds for this problem's τ.
+    beta : array, shape (p,)
+        Any coefficients; those that solve the perspective relaxation fix the most columns.
+    upper : float
+        Objective of any support of at most τ columns.
+
+    Returns
+    -------
+    Screening
+
+    Raises
+    ------
+    ValueError
+        ``beta`` is not p finite numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, perspective_relaxation, screen
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> found = screen(problem, perspective_relaxation(problem).beta, problem.objective([1, 3]))
+    >>> found.included, found.excluded
+    (array([1]), array([2]))
+    """
+    problem.refuse_constraints("screen")
+    relaxer = Relaxer.of(problem, None, np.arange(problem.p))
+    relaxer.start(checked_beta(problem, beta), 0.0)
+    bound = relaxer.bound()
+    # Strictly above ``upper``, as an optimum may have the objective ``upper``. The objective may be
+    # off by less than 1e-10 of yᵀy by rounding.
+    target = np.nextafter(upper + 1e-10 * problem.yy + problem.data_loss(upper), np.inf)
+    state, _ = relaxer.decided(bound, target)
+    return Screening(np.flatnonzero(state == IN), np.flatnonzero(state == OUT), bound)

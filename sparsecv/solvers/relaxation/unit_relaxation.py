@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, add
-from ..kernels.worth import most_worth
+from ..kernels.linalg import Array, add, most_worth
 from .descent import bracketed_multiplier, fit_multiplier
 from .dual_bound import FREE, IN, OUT, bound_of_sums, gram_gradient, insert, products
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
-from ..kernels.linalg import EPS, Array
-from ..kernels.worth import unit_worths
+from ..kernels.linalg import EPS, Array, unit_worths
 
 Support = NDArray[np.intp]
 

@@ -13,7 +13,7 @@ from ..errors import ConstantColumnWarning, InputError, warn_caller
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.constraints import Constraints
 from ..solvers.core.problem import SparseRidgeProblem, response_problems
-from ..solvers.core.rows import PenaltyStep
+from ..solvers.core.rows import PenaltyStep, Rows
 from ..solvers.core.threads import cached
 from ..tables.rows import joined
 
@@ -330,8 +330,8 @@ class Design:
             own = np.ascontiguousarray(rows[:, [*range(self.p), self.p + t]])
             step = rules.step(own)
             own = own if step is None else step.apply(own)
-            made = SparseRidgeProblem.from_rows(own, constraints=rules.constraints, step=step)
-            found.append(made)
+            data = Rows(own, step)
+            found.append(SparseRidgeProblem.from_rows(data, constraints=rules.constraints))
         return found
 
     def coefficients(self, beta: Array, scale: Array | None = None) -> tuple[Array, float]:

@@ -16,7 +16,7 @@ from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.constraints import Constraints
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.rows import MAX_ROWS_PER_COLUMN, PenaltyStep, gram_root, triangle_of_blocks
+from ..solvers.core.rows import MAX_ROWS_PER_COLUMN, PenaltyStep, Rows
 from ..solvers.core.threads import cached
 from ..solvers.relaxation.gram import GramForm
 from ..tables.rows import RowSubset, joined
@@ -365,7 +365,7 @@ class RowFolds(FoldData):
             origin = origin._replace(means=means)
         origin = origin._replace(scale=scale)
         blocks = (rows for rows, _ in self._blocks(numbers, origin))
-        return SparseRidgeProblem.from_blocks(blocks), origin
+        return SparseRidgeProblem.from_rows(Rows.of_blocks(blocks)), origin
 
     def _blocks(self, numbers: Index, origin: _Origin, weighted: bool = True) -> Iterator[Block]:
         """Yield rows as :meth:`_moved` returns them, in parts, and their weights.
@@ -428,7 +428,7 @@ class RowFolds(FoldData):
             rules = replace(self.design, scale=origin.scale).rules
             assert rules is not None
             constraints = rules.constraints
-        return SparseRidgeProblem.from_rows(rows, constraints=constraints, step=step)
+        return SparseRidgeProblem.from_rows(Rows(rows, step), constraints=constraints)
 
     def full(self) -> SparseRidgeProblem:
         """The problem of all rows, which are centred where an intercept is fitted."""
@@ -472,7 +472,7 @@ class RowFolds(FoldData):
         origin = self._origin(j)
         if self.is_large and test.size > MAX_ROWS_PER_COLUMN * self.p:
             blocks = (rows for rows, _ in self._blocks(test, origin))
-            return _split(triangle_of_blocks(blocks)[0])
+            return _split(Rows.of_blocks(blocks).rows)
         rows = self._weighted(self._moved(test, origin), test)
         found = _split(rows if origin.step is None else origin.step.apply(rows))
         if rows.nbytes * self.folds.k <= COPY_BYTES:
@@ -629,8 +629,7 @@ class MomentFolds(FoldData):
         """At most p + 2 rows and targets that give fold j's squared error for every β."""
         means = self._moments.without(j) if self._refit_intercept else None
         joint, row = self._moments.folds[j].about(means, self._design)
-        root, _ = gram_root(joint)
-        return _split(root if row is None else np.vstack([row, root]))
+        return _split(Rows.of_gram(joint, row).rows)
 
     def _content(self) -> Iterable[Array]:
         yield self._design.scale

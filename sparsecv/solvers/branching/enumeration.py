@@ -64,7 +64,7 @@ class _Enumerator:
         lengths[lengths == 0.0] = 1.0
         self.columns, self.y = R[:, :-1] / lengths, np.ascontiguousarray(R[:, -1])
         # QR loses up to u for each row of a column, elimination and projection 16u for each pick
-        self.off = 0.5 * problem.distortion + EPS * (problem.p + 8.0 * (most + 2.0))
+        self.off = 0.5 * problem.data.lost + EPS * (problem.p + 8.0 * (most + 2.0))
         self.status, self.visited = Status.OPTIMAL, 0
 
     def best(self, k: int, starts: list[NDArray[np.intp]]) -> tuple[list[NDArray[np.intp]], float]:

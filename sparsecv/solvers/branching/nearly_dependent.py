@@ -74,7 +74,8 @@ def nearly_dependent(problem: SparseRidgeProblem) -> bool:
         return True
     if problem.p > max(MAX_COLUMNS, problem.rank_bound):
         return False
-    squares, left = problem.pivots
+    squares = problem.squared_lengths
+    left = squares * problem.data.unit.left
     ridge = problem.gamma / 2.0
     lost = left + ridge < SETTINGS.lost_share**2 * (squares + ridge)
     return bool((lost & (squares > 0.0)).any())

@@ -9,33 +9,17 @@ from typing import Any
 from ..kernels.compiled import seconds_compiling
 from .result import Status
 
-# Operations of dense factorisations and eigenvalue problems that a busy machine does in a second
-# (measured). Only :meth:`Limits.affords` uses the number: a diagonal's eigenvalues or a converged
-# relaxation are left out where the seconds left would not suffice for them.
-FLOPS_PER_SECOND = 1e9
-
 
 def _now() -> float:
     """Seconds of a clock that stands still while kernels are compiled."""
     return time.perf_counter() - seconds_compiling()
 
 
-class StopFlag:
-    """A flag that any thread can raise; running trees look at the flag many times a second.
+class StopFlag(threading.Event):
+    """A flag that any thread can raise by ``set``; running trees look at it many times a second.
 
     A pickled flag becomes a fresh flag, so that work may be shipped to other processes.
     """
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-
-    def set(self) -> None:
-        """Ask every search that holds this flag to stop."""
-        self._event.set()
-
-    def is_set(self) -> bool:
-        """Whether the flag has been raised."""
-        return self._event.is_set()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StopFlag, ()
@@ -120,9 +104,12 @@ class Limits:
         return None
 
     def affords(self, flops: float) -> bool:
-        """Whether so many operations of dense linear algebra fit into what is left of the time."""
+        """Whether so many operations of dense linear algebra fit into what is left of the time.
+
+        A busy machine does 1e9 of them in a second (measured on factorisations and eigenvalues).
+        """
         left = self.remaining()
-        return left is None or flops <= FLOPS_PER_SECOND * left
+        return left is None or flops <= 1e9 * left
 
     def nodes_left(self, nodes: int, chunk: int) -> int:
         """How many nodes, at most ``chunk``, to search after ``nodes`` before the next look."""

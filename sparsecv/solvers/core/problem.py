@@ -133,40 +133,28 @@ class SparseRidgeProblem:
         if not whole or not 1 <= tau <= self.p:
             raise ValueError(f"tau must be a whole number between 1 and p = {self.p}; got {tau!r}")
         self.tau = int(tau)
-        if not self.constraints.plain:
-            self.constraints.checked_size(self.tau)
+        self.constraints.checked_size(self.tau)
         self._last_fit: tuple[bytes, SubsetFit] | None = None
-
-    @classmethod
-    def _of(
-        cls, data: Rows, gamma: float = 1.0, tau: int = 1, constraints: Constraints | None = None
-    ) -> SparseRidgeProblem:
-        self = cls.__new__(cls)
-        self._hold(data, gamma, tau, constraints)
-        return self
 
     @classmethod
     def from_rows(
         cls,
-        rows: NDArray[np.float64],
+        data: Rows,
         *,
         gamma: float = 1.0,
         tau: int | None = None,
         constraints: Constraints | None = None,
-        step: PenaltyStep | None = None,
     ) -> SparseRidgeProblem:
-        """Hold rows of [X y] without a copy and without a look at their values.
+        """The problem of rows of [X y], which are neither copied nor looked at.
 
         Parameters
         ----------
-        rows : array, shape (n, p + 1)
-            In C order, finite; nobody may change them.
+        data : Rows
+            Finite; nobody may change them.
         gamma : float
         tau : int, optional
             By default the least size that the constraints allow, which is 1 without constraints.
         constraints : Constraints, optional
-        step : PenaltyStep, optional
-            The step that made the rows from the columns that were given.
 
         Returns
         -------
@@ -174,22 +162,9 @@ class SparseRidgeProblem:
         """
         if tau is None:
             tau = 1 if constraints is None else max(1, constraints.min_size)
-        return cls._of(Rows(rows, step), gamma, tau, constraints)
-
-    @classmethod
-    def from_blocks(cls, blocks: Iterable[NDArray[np.float64]]) -> SparseRidgeProblem:
-        """Reduce rows of [X y] that come in blocks to a triangular factor, with γ = 1 and τ = 1.
-
-        Parameters
-        ----------
-        blocks : iterable of arrays, shape (m, p + 1)
-            Finite.
-
-        Returns
-        -------
-        SparseRidgeProblem
-        """
-        return cls._of(Rows.of_blocks(blocks))
+        self = cls.__new__(cls)
+        self._hold(data, gamma, tau, constraints)
+        return self
 
     @classmethod
     def from_gram(
@@ -236,7 +211,9 @@ class SparseRidgeProblem:
         joint[p, p] = yy
         if not np.isfinite(joint).all():
             raise ValueError("G, b and yy must be finite")
-        return cls._of(Rows.of_gram(joint, row), gamma, tau, constraints)
+        self = cls.__new__(cls)
+        self._hold(Rows.of_gram(joint, row), gamma, tau, constraints)
+        return self
 
     def replace(self, *, gamma: float | None = None, tau: int | None = None) -> SparseRidgeProblem:
         """Return the same data at another γ or τ, which are shared.
@@ -250,11 +227,11 @@ class SparseRidgeProblem:
         -------
         SparseRidgeProblem
         """
-        return self._of(
+        return self.from_rows(
             self.data,
-            self.given_gamma if gamma is None else gamma,
-            self.tau if tau is None else tau,
-            self.constraints,
+            gamma=self.given_gamma if gamma is None else gamma,
+            tau=self.tau if tau is None else tau,
+            constraints=self.constraints,
         )
 
     def unconstrained(self) -> SparseRidgeProblem:
@@ -267,7 +244,8 @@ class SparseRidgeProblem:
         """
         if self.constraints.plain:
             return self
-        return self._of(self.data, self.given_gamma, self.constraints.most_columns(self.tau))
+        most = self.constraints.most_columns(self.tau)
+        return self.from_rows(self.data, gamma=self.given_gamma, tau=most)
 
     def at_unit_length(self) -> SparseRidgeProblem:
         """At γ = 0 the problem with columns of length 1, which has the same optima; else itself.
@@ -290,7 +268,8 @@ class SparseRidgeProblem:
         scaled = self.data.scaled(lengths)
         if scaled is self.data:
             return self
-        return self._of(scaled, self.given_gamma, self.tau, self.constraints.scaled(lengths))
+        asked = self.constraints.scaled(lengths)
+        return self.from_rows(scaled, gamma=self.given_gamma, tau=self.tau, constraints=asked)
 
     def reduced(self) -> SparseRidgeProblem | None:
         """The problem without constraints, where only single columns must be in or out; else None.
@@ -321,7 +300,7 @@ class SparseRidgeProblem:
         data = Rows(step.apply(table), step)
         data.n = None if self.n is None else self.n + k
         data.lost = max(data.lost, self.data.lost)
-        return self._of(data, self.given_gamma, self.tau - k)
+        return self.from_rows(data, gamma=self.given_gamma, tau=self.tau - k)
 
     def predicting(self, coef: ArrayLike) -> SparseRidgeProblem:
         """The same columns, with the predictions Xβ of a model in place of y.
@@ -335,8 +314,9 @@ class SparseRidgeProblem:
         SparseRidgeProblem
         """
         X = self.rows[:, : self.p]
-        rows = np.column_stack([X, X @ np.asarray(coef)])
-        return self._of(Rows(rows, self.data.step), self.gamma, self.tau, self.constraints)
+        data = Rows(np.column_stack([X, X @ np.asarray(coef)]), self.data.step)
+        asked: dict[str, Any] = {"tau": self.tau, "constraints": self.constraints}
+        return self.from_rows(data, gamma=self.gamma, **asked)
 
     def given_columns(self, support: ArrayLike) -> NDArray[np.intp]:
         """The columns, among those that the problem was made from, that a support stands for.
@@ -414,11 +394,6 @@ class SparseRidgeProblem:
     def triangle(self) -> Array:
         """A factor of [X y] with at most p + 1 rows."""
         return self.data.triangle
-
-    @property
-    def distortion(self) -> float:
-        """Largest error of a product of two columns, relative to the product of their lengths."""
-        return self.data.lost
 
     def data_loss(self, upper: float, size: int | None = None, given_gamma: bool = False) -> float:
         """By how much the optimum of the given problem may lie below the optimum that is searched.
@@ -562,11 +537,6 @@ class SparseRidgeProblem:
         return float(self.rows[:, self.p] @ self.rows[:, self.p])
 
     @property
-    def pivots(self) -> tuple[Array, Array]:
-        """Squared lengths (p,) of the columns, before and after projecting out earlier columns."""
-        return self.squared_lengths, self.squared_lengths * self.data.unit.left
-
-    @property
     def rank_bound(self) -> int:
         """An upper bound on the rank of X: the number of rows, where it is known, and at most p."""
         return int(min(self.rows.shape[0] if self.n is None else self.n, self.p))
@@ -636,9 +606,7 @@ class SparseRidgeProblem:
         return f"SparseRidgeProblem(p={self.p}, gamma={self.gamma:g}, tau={self.tau})"
 
 
-def response_problems(
-    rows: Array, p: int, constraints: Constraints | None = None
-) -> list[SparseRidgeProblem]:
+def response_problems(rows: Array, p: int) -> list[SparseRidgeProblem]:
     """The problem of every response of rows of [X Y], with placeholders for γ and τ.
 
     Where several responses have more rows than [X Y] has columns, one QR factorisation serves all
@@ -649,9 +617,9 @@ def response_problems(
     """
     n, columns = rows.shape
     if columns == p + 1:
-        return [SparseRidgeProblem.from_rows(rows, constraints=constraints)]
+        return [SparseRidgeProblem.from_rows(Rows(rows))]
     problems: list[SparseRidgeProblem] = []
-    whole, tau = Rows(rows), 1 if constraints is None else max(1, constraints.min_size)
+    whole = Rows(rows)
     for t in range(p, columns):
         own = whole.triangle[:, [*range(p), t]]
         if n > columns:
@@ -661,7 +629,7 @@ def response_problems(
         data.n, data.lost = n, max(whole.lost, data.lost)
         if problems:
             data.unit = problems[0].data.unit
-        problems.append(SparseRidgeProblem._of(data, tau=tau, constraints=constraints))
+        problems.append(SparseRidgeProblem.from_rows(data))
     return problems
 
 
@@ -676,9 +644,8 @@ def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArr
         raise ValueError(
             f"sizes must be whole numbers between 1 and p = {problem.p}; got {given.tolist()}"
         )
-    if not problem.constraints.plain:
-        problem.constraints.checked_size(int(given.min()))
-        problem.constraints.checked_size(int(given.max()))
+    for size in (given.min(), given.max()):
+        problem.constraints.checked_size(int(size))
     return np.unique(given).astype(np.intp)
 
 

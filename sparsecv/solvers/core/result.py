@@ -27,14 +27,15 @@ class Status(str, Enum):
     - "solver failure": an outside solver contradicted what is known to hold.
     """
 
-    OPTIMAL = "optimal"
+    # Worst first: :func:`worst` reads the order.
+    FAILED = "solver failure"
+    INTERRUPTED = "interrupted"
     TIME_LIMIT = "time limit"
     NODE_LIMIT = "node limit"
     MIO_LIMIT = "MIO limit"
-    INTERRUPTED = "interrupted"
-    PRECISION = "precision limit"  # The search ended, but rounding errors leave a gap.
-    UNPROVED = "not proved"  # No limit was met: the caller has asked for no more proofs.
-    FAILED = "solver failure"  # An outside solver contradicted what is known to hold.
+    PRECISION = "precision limit"
+    UNPROVED = "not proved"
+    OPTIMAL = "optimal"
 
     def __str__(self) -> str:
         return self.value
@@ -128,25 +129,12 @@ class Solution(Proof):
     coef: NDArray[np.float64]
 
 
-# The worst status has the least number.
-_RANK = {
-    Status.FAILED: 0,
-    Status.INTERRUPTED: 1,
-    Status.TIME_LIMIT: 2,
-    Status.NODE_LIMIT: 3,
-    Status.MIO_LIMIT: 4,
-    Status.PRECISION: 5,
-    Status.UNPROVED: 6,
-    Status.OPTIMAL: 7,
-}
-
-
 def worst(statuses: Iterable[Status]) -> Status:
-    """How several searches ended taken together: the first of failed, interrupted, … that occurs.
+    """How several searches ended taken together: the first status of the enumeration that occurs.
 
     Returns: OPTIMAL where there are none.
     """
-    return min(statuses, key=_RANK.__getitem__, default=Status.OPTIMAL)
+    return min(statuses, key=list(Status).index, default=Status.OPTIMAL)
 
 
 def nothing_left(yy: float) -> float:

@@ -203,24 +203,38 @@ class Rows:
     @classmethod
     def of_blocks(cls, blocks: Iterable[Array]) -> Rows:
         """The triangle of rows that come in blocks, each of shape (m, p + 1)."""
-        factor, n, factored = triangle_of_blocks(blocks)
+        n = factored = 0
+        factor = np.zeros((0, 0))
+        for block in blocks:
+            rows = np.vstack([factor, block]) if n else block
+            factor, n, factored = triangle_of(rows), n + len(block), factored + len(rows)
         made = cls(factor)
         made.n, made.lost = n, 2.0 * factored * EPS  # A column is moved by every factoring.
         return made
 
     @classmethod
-    def of_gram(cls, joint: Array, row: Array | None) -> Rows:
-        """A factor of a symmetric matrix [X y]ᵀ[X y] of more rows, and of one row besides.
+    def of_gram(cls, joint: Array, row: Array | None = None) -> Rows:
+        """A factor of a symmetric matrix J = [X y]ᵀ[X y], and of one row besides.
 
-        Raises ValueError: The matrix is clearly not positive semidefinite.
+        Raises ValueError: J is clearly not positive semidefinite.
         """
-        root, gram = gram_root(joint)
+        # Columns are scaled to length 1, so that short columns keep their digits beside long ones.
+        m, squares = joint.shape[0], np.maximum(np.diag(joint), 0.0)
+        scale = np.sqrt(np.where(squares == 0.0, 1.0, squares))
+        scaled = joint / scale / scale[:, None]
+        values, vectors = np.linalg.eigh(scaled)
+        if values[0] < -1e-8 * m:
+            raise ValueError("[[G, b], [bᵀ, yy]] is not positive semidefinite")
+        unit = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        unit[:, squares == 0.0] = 0.0  # Rounding has left small numbers here.
+        off = float(np.abs(unit.T @ unit - scaled).max()) + 8.0 * m * EPS
+        root = unit * scale
         if row is not None:
             root, joint = np.vstack([row, root]), np.vstack([row, joint])
         first: dict[bytes, int] = {}  # Eigenvectors and QR do not keep equal columns equal.
         same = [first.setdefault(column.tobytes(), j) for j, column in enumerate(joint.T)]
         made = cls(triangle_of(root[:, same])[:, same])
-        made.n, made.gram = None, gram
+        made.n, made.gram = None, GramError(off, float(values[0]) - 8.0 * m * m * EPS, squares)
         return made
 
     @cached
@@ -350,35 +364,6 @@ def _least_regular(P: Array) -> float:
         regular = values[values > DEPENDENT_SHARE / p]
         least = min(least, float(regular.min(initial=1.0)))
     return least
-
-
-def gram_root(joint: Array) -> tuple[Array, GramError]:
-    """A square matrix with rootᵀ·root = ``joint``, a symmetric matrix, and what it is off by.
-
-    Raises ValueError: ``joint`` is clearly not positive semidefinite.
-    """
-    # Columns are scaled to length 1, so that short columns keep their digits beside long columns.
-    squares = np.maximum(np.diag(joint), 0.0)
-    scale = np.sqrt(np.where(squares == 0.0, 1.0, squares))
-    values, vectors = np.linalg.eigh(joint / scale / scale[:, None])
-    m = joint.shape[0]
-    if values[0] < -1e-8 * m:
-        raise ValueError("[[G, b], [bᵀ, yy]] is not positive semidefinite")
-    unit = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    unit[:, squares == 0.0] = 0.0  # Rounding has left small numbers here.
-    off = float(np.abs(unit.T @ unit - joint / scale / scale[:, None]).max()) + 8.0 * m * EPS
-    return unit * scale, GramError(off, float(values[0]) - 8.0 * m * m * EPS, squares)
-
-
-def triangle_of_blocks(blocks: Iterable[Array]) -> tuple[Array, int, int]:
-    """The triangle of rows that come in blocks; the number of rows, and of rows factored in all."""
-    factor: Array | None = None
-    n = factored = 0
-    for block in blocks:
-        rows = block if factor is None else np.vstack([factor, block])
-        factor, n, factored = triangle_of(rows), n + len(block), factored + len(rows)
-    assert factor is not None
-    return factor, n, factored
 
 
 def triangle_of(M: Array) -> Array:

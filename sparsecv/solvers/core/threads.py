@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache, wraps
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
-
-# A search keeps the linear algebra library to one thread if [X y] has at most this many numbers,
-# because threads would wait for each other longer than they save (measured).
-MAX_NUMBERS_ON_ONE_THREAD = 5_000_000
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,13 +29,9 @@ class cached(Generic[T]):
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    @overload
-    def __get__(self, one: None, owner: type) -> cached[T]: ...
-    @overload
-    def __get__(self, one: object, owner: type) -> T: ...
-    def __get__(self, one: object | None, owner: type) -> cached[T] | T:
+    def __get__(self, one: object | None, owner: type) -> T:
         if one is None:
-            return self
+            return self  # type: ignore[return-value]
         found: T = vars(one).setdefault(self.name, self.compute(one))
         return found
 
@@ -122,10 +114,9 @@ def on_one_thread(entry: Callable[P, R]) -> Callable[P, R]:
     @wraps(entry)
     def inner(*args: P.args, **kwargs: P.kwargs) -> R:
         problem: Any = args[0] if args else kwargs["problem"]
-        large = problem.rows.size > MAX_NUMBERS_ON_ONE_THREAD
-        if large or getattr(_here, "limited", False):
-            return entry(*args, **kwargs)
-        with one_blas_thread():
+        # With more numbers in [X y] threads save more than they lose by waiting (measured).
+        large = problem.rows.size > 5_000_000
+        with nullcontext() if large else one_blas_thread():
             return entry(*args, **kwargs)
 
     return inner

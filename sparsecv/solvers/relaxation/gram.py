@@ -56,7 +56,7 @@ class GramForm:
         if columns is not None:
             head = head[:, columns]
         G = np.asarray(head.T @ head)
-        eps = relative_rounding(problem.rows.shape[0], problem.p, problem.distortion)
+        eps = relative_rounding(problem.rows.shape[0], problem.p, problem.data.lost)
         extract = extract and _affordable(G.shape[0], limits)
         D = extraction(G, problem.rank_bound, eps) if extract else np.zeros(G.shape[0])
         return cls(G, head.T @ y, problem.yy, D, eps)
@@ -144,7 +144,7 @@ def residual_form(
     X, y = np.ascontiguousarray(rows[:, columns].T), rows[:, problem.p].copy()
     squares, yy = np.einsum("ij,ij->i", X, X), float(y @ y)
     form = (np.zeros((0, 0)), X, y, y.copy(), half, squares + half)
-    eps = relative_rounding(y.size, 0, problem.distortion)
+    eps = relative_rounding(y.size, 0, problem.data.lost)
     w = np.full(columns.size, ridge - half)
     lengths = np.sqrt(squares + ridge)
     return form, BoundTerms(w, lengths, X @ y, yy, float(np.sqrt(yy)), eps, True)

@@ -78,7 +78,7 @@ class UnitForm(GramForm):
             X.T @ rows[:, problem.p],
             problem.yy,
             np.zeros(G.shape[0]),
-            relative_rounding(rows.shape[0], G.shape[0], problem.distortion + off),
+            relative_rounding(rows.shape[0], G.shape[0], problem.data.lost + off),
             (np.concatenate(squares), problem.yy),
             left=asked.left,
             first=np.array(first, dtype=np.int64),

@@ -24,7 +24,6 @@ SOLVERS = [
     ["api", "paths"],
     ["executor"],
     ["cluster"],
-    ["remote"],
     ["backends"],
     ["branching"],
     ["ridge_fits"],

@@ -1,70 +1,111 @@
-"""Units of work on a Dask cluster: sent as workers are free, sent again when one is lost."""
+"""Units of work in other processes: what a process does with one, and the loop over a cluster.
+
+Dask's own client sends the units, because joblib's backend for Dask cannot keep what
+docs/clusters.md promises: it loses what units share with the worker that holds it, gives up where
+the cluster restarts, and cannot stop a unit that runs.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
+import socket
+import threading
 import time
 import uuid
 import warnings
 import weakref
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
 
 from .. import __version__
-from ..errors import ClusterError, InputError, first_line, not_installed
-from .core.limits import Limits
-from .remote import Compiling, held, stop_run, unit_there
+from ..errors import ClusterError, first_line
+from .core.limits import Limits, StopFlag
+from .core.threads import one_blas_thread
+from .kernels.compiled import compiled_elsewhere, seconds_compiling
 
-Late = (TimeoutError, asyncio.TimeoutError)  # the same class from Python 3.11 on
+# What Dask raises where nobody answers. The last two are one class from Python 3.11 on.
+NO_ANSWER = (OSError, TimeoutError, asyncio.TimeoutError)
+# A cluster that has no worker for so many seconds ends the run. The number is a choice.
+SECONDS_WITHOUT_WORKER = 60.0
+# The loop looks at the number of workers, and for units that were lost, once in so many seconds.
+# New workers wait so long for work. The number is a choice.
+SECONDS_BETWEEN_LOOKS = 2.0
 
-
-class ClusterSettings(NamedTuple):
-    """Numbers that tune how units of work are sent to a cluster."""
-
-    # The run is given up once a restart of the cluster or the loss of the data that a unit needs
-    # has ended the same unit this many times; before that it is sent again. Dask itself sends units
-    # again whose worker is lost.
-    attempts: int = 5
-    # Seconds to wait for a first worker of a cluster that has none, before an error says so.
-    seconds_without_worker: float = 60.0
-    # Bytes of an argument from which it is sent once, apart from its units.
-    large_argument_bytes: int = 100_000
-    # Seconds between two looks at how many workers there are, and at units that were lost; new
-    # workers wait so long for work.
-    seconds_between_looks: float = 2.0
+_KILLED = (
+    "several workers were lost at the same unit of work: their memory may be too small "
+    "(dask worker --memory-limit); what had finished is kept where a checkpoint was asked for"
+)
+_lock = threading.Lock()
+_futures: dict[tuple[str, int], Any] = {}  # (client, id of a value) -> the future of the value
 
 
-CLUSTER = ClusterSettings()
-_HELD = ("pending", "finished")  # status of a value that the cluster holds, or will
-_values: Any = weakref.WeakKeyDictionary()  # what units share -> the cluster's name, its future
+@lru_cache(maxsize=64)
+def _run_here(run: str) -> tuple[StopFlag, float]:
+    """The stop flag of a run in this process, and the seconds of compiling before its first unit.
 
-
-def connect(client: Any) -> Any:
-    """A Dask client, or one that is connected to a scheduler's address.
-
-    Raises InputError: Dask is not installed, nothing answers at the address, or this is neither of
-        the two.
+    The process forgets all but the 64 runs used last; units of the others can no longer be stopped.
+    The caller holds the lock, as otherwise two threads might get two flags.
     """
-    try:
-        from distributed import Client
-    except ImportError:
-        raise InputError(f"no cluster, as {not_installed('Dask', 'distributed')}") from None
-    if isinstance(client, str):
-        try:
-            return Client(client, timeout=5, set_as_default=False)
-        except (OSError, *Late, ValueError) as error:
-            said = f"no Dask scheduler answers at {client}: {first_line(error)}"
-            raise InputError(said) from None
-    if not isinstance(client, Client) or client.asynchronous:
-        raise InputError(
-            f"client must be a distributed.Client (not asynchronous) or the address of a "
-            f"scheduler; got {client!r}"
+    return StopFlag(), seconds_compiling()
+
+
+def unit_there(
+    unit: Callable[..., Any],
+    shared: Any,
+    task: tuple[Any, ...],
+    seconds: float | None,
+    run: str,
+    version: str = __version__,
+) -> tuple[Any, float]:
+    """Do one unit of work in this process, with one thread of linear algebra.
+
+    unit: Called with what is shared, the arguments of the task, and limits.
+    seconds: The unit's time from now on; compiling is not counted.
+    run: The run whose flag ends the unit: see :func:`stop_run`.
+    version: The version of sparsecv where the unit comes from.
+    Returns: What the unit returns, and how many seconds this process has compiled during the run.
+    Raises ClusterError: This process has another version of sparsecv.
+    """
+    if version != __version__:
+        raise ClusterError(
+            f"a worker on {socket.gethostname()} has sparsecv {__version__}, this is {version}: "
+            "install the same version everywhere"
         )
-    return client
+    with _lock:
+        flag, before = _run_here(run)
+    with one_blas_thread():
+        found = unit(shared, *task, Limits(seconds, None, flag))
+    return found, seconds_compiling() - before
+
+
+def stop_run(run: str) -> None:
+    """End the units of a run that are at work in this process, and those still to come."""
+    with _lock:
+        _run_here(run)[0].set()
+
+
+class Run:
+    """A loop over units of work in other processes: its name, and what these have compiled.
+
+    The clock of this process stands still for as long as the process that compiled most did.
+    """
+
+    def __init__(self) -> None:
+        self.name, self._compiling = uuid.uuid4().hex, 0.0
+
+    def take(self, sent: tuple[Any, float]) -> Any:
+        """What a unit has returned, from the result of :func:`unit_there`."""
+        found, seconds = sent
+        compiled_elsewhere(max(seconds - self._compiling, 0.0))
+        self._compiling = max(seconds, self._compiling)
+        return found
 
 
 def on_cluster(
@@ -76,149 +117,128 @@ def on_cluster(
 ) -> Iterator[tuple[int, Any]]:
     """Do units of work on a cluster; yield each as it ends.
 
-    What units share is sent to every worker once, and kept there as long as it is alive here. A
-    unit whose worker is lost is sent again. Leaving the loop early cancels what waits and stops
-    what runs.
+    What units share is sent to every worker once, and stays there as long as it is alive here. A
+    unit whose worker is lost is sent again. Leaving the loop early cancels the units that wait and
+    stops those that run.
 
+    client: A ``distributed.Client``. The other arguments are those of
+        :func:`.executor.run_units`.
     Raises ClusterError: No workers, a unit that ends every worker it meets, or a lost scheduler.
     """
-    from distributed import as_completed
+    from distributed import wait
 
-    name, compiling = uuid.uuid4().hex, Compiling()
-    waiting, running = deque(range(len(tasks))), dict[Any, int]()
-    attempts, large = Counter[int](), dict[int, Any]()
+    run, waiting, running = Run(), deque(range(len(tasks))), dict[Any, int]()
     threads, looked = 0, -math.inf
-    # results come with the notice that a unit has ended
-    ended = as_completed(loop=client.loop, with_results=True, raise_errors=False)
     try:
         while waiting or running:
             with _scheduler_there():
-                if not threads or time.monotonic() - looked > CLUSTER.seconds_between_looks:
+                if time.monotonic() - looked > SECONDS_BETWEEN_LOOKS:
                     threads, looked = _threads(client), time.monotonic()
-                share = allot((len(waiting) + len(running)) / threads)
-                # a unit's share of the time is known when it starts, not earlier
-                most = threads if share.remaining() is not None else 2 * threads
+                seconds = allot((len(waiting) + len(running)) / threads).remaining()
+                # With a time limit no unit waits on a worker, since its time is known at its start.
+                most = threads if seconds is not None else 2 * threads
                 while waiting and len(running) < most:
                     index = waiting.popleft()
-                    task = tuple(_sent_once(client, part, large) for part in tasks[index])
-                    given = unit, _shared(client, shared), task, share.remaining()
-                    future = client.submit(unit_there, *given, name, __version__, pure=False)
-                    running[future] = index
-                    ended.add(future)
-                future, found = _next(ended, running)
-            index = running.pop(future)
-            if future.status == "finished":
-                yield index, compiling.take(found)
-            elif future.status == "error":
-                _fail(future)
-            else:  # cancelled or lost, as where the cluster was restarted
-                attempts[index] += 1
-                if attempts[index] >= CLUSTER.attempts:
-                    raise ClusterError(_LOST.format(CLUSTER.attempts))
-                waiting.appendleft(index)
+                    task = tuple(_argument(client, part) for part in tasks[index])
+                    given = unit, _sent_once(client, shared), task, seconds, run.name, __version__
+                    running[client.submit(unit_there, *given, pure=False)] = index
+                # The wait ends with an error where a restart of the cluster has cancelled a unit.
+                with client.as_current(), suppress(*NO_ANSWER, CancelledError):
+                    wait(list(running), SECONDS_BETWEEN_LOOKS, "FIRST_COMPLETED")
+            for future in [one for one in running if one.status != "pending"]:
+                index, sent = running.pop(future), _sent_back(future)
+                if sent is None:
+                    waiting.appendleft(index)
+                else:
+                    yield index, run.take(sent)
     finally:
         if running:
-            with suppress(Exception):  # the scheduler may be what was lost
-                client.run(stop_run, name, on_error="ignore")
+            with suppress(Exception):  # The scheduler may be what was lost.
+                client.run(stop_run, run.name, on_error="ignore")
                 client.cancel(list(running))
 
 
-def _next(ended: Any, running: dict[Any, int]) -> tuple[Any, Any]:
-    """The next future that ended, and what it gave; None for a future that a restart lost."""
-    while True:
-        with ended.thread_condition:
-            if not ended.has_ready():
-                ended.thread_condition.wait(CLUSTER.seconds_between_looks)
-        while ended.has_ready():
-            future, found = next(ended)
-            if future in running:
-                return future, found
-        for future in running:
-            if future.status in ("cancelled", "lost"):
-                return future, None
-
-
 def _threads(client: Any) -> int:
-    """Threads of all workers; waits for a first worker."""
+    """The number of threads of all workers; waits for a first worker."""
     if client.status != "running":
         raise ConnectionError(f"the client is {client.status}")
     while not (threads := int(sum(client.ncores().values()))):
         try:
-            client.wait_for_workers(1, timeout=CLUSTER.seconds_without_worker)
-        except Late:
+            client.wait_for_workers(1, timeout=SECONDS_WITHOUT_WORKER)
+        except (TimeoutError, asyncio.TimeoutError):
             raise ClusterError(
-                f"the Dask cluster has had no worker for {CLUSTER.seconds_without_worker:.0f} s: "
+                f"the Dask cluster has had no worker for {SECONDS_WITHOUT_WORKER:.0f} s: "
                 "start one with `dask worker ADDRESS`"
             ) from None
     return threads
 
 
-def _fail(future: Any) -> None:
-    """Raise what a unit raised, or say that it ended its workers."""
+def _sent_back(future: Any) -> tuple[Any, float] | None:
+    """The result of a unit that has ended; None where a restart of the cluster has lost the unit.
+
+    Raises ClusterError: The unit has ended its workers, a worker lacks sparsecv, or the scheduler
+        is lost. Other errors of the unit are raised as they are.
+    """
     from distributed import KilledWorker
 
-    error = future.exception()
-    if isinstance(error, KilledWorker):
-        raise ClusterError(_LOST.format("several")) from error
-    if isinstance(error, ModuleNotFoundError):
-        raise ClusterError(
-            f"a worker cannot run this ({error}): install sparsecv on every machine"
-        ) from error
-    raise error
+    if future.status == "error":
+        error = future.exception()
+        if isinstance(error, KilledWorker):
+            raise ClusterError(_KILLED) from error
+        if isinstance(error, ModuleNotFoundError):
+            raise ClusterError(f"a worker cannot run this ({error}): install sparsecv everywhere")
+        raise error
+    if future.status == "finished":
+        with _scheduler_there(), suppress(CancelledError):
+            sent: tuple[Any, float] = future.result()
+            return sent
+    return None
 
 
 @contextmanager
 def _scheduler_there() -> Iterator[None]:
-    """Say so where the scheduler does not answer."""
+    """Raise a ClusterError where the scheduler does not answer."""
     from distributed import client
 
-    closed = getattr(client, "ClosedClientError", OSError)  # older versions have no such class
+    closed = getattr(client, "ClosedClientError", OSError)  # Older versions have no such class.
     try:
         yield
-    except (OSError, *Late, CancelledError, closed) as error:
+    except (*NO_ANSWER, closed) as error:
         raise ClusterError(
             f"the Dask scheduler is lost ({first_line(error)}): start it again; what had finished "
             "is kept where a checkpoint was asked for"
         ) from error
 
 
-_LOST = (
-    "{} workers were lost at the same unit of work: their memory may be too small "
-    "(dask worker --memory-limit); what had finished is kept where a checkpoint was asked for"
-)
-
-
-def _held(client: Any, value: Any) -> Any:
-    """The future of a value sent to the cluster once, and fetched once by every worker.
-
-    The future is that of a task, not of scattered data: the scheduler makes the value again where
-    the worker that held the value is lost, and sending it waits for no worker.
-    """
-    with warnings.catch_warnings():  # Dask warns of tasks that hold much, as is meant here
-        warnings.simplefilter("ignore", UserWarning)
-        return client.submit(held, value, pure=False)
-
-
-def _sent_once(client: Any, part: Any, large: dict[int, Any]) -> Any:
-    """An argument as its unit gets it: a large one is sent once, a lazy one is computed there."""
-    from dask.sizeof import sizeof
-
+def _argument(client: Any, part: Any) -> Any:
+    """An argument of a unit as it is sent: large arrays go once, Dask computes its collections."""
     if hasattr(part, "__dask_graph__"):
         return client.compute(part)
-    known = large.get(id(part))
-    if known is None and sizeof(part) <= CLUSTER.large_argument_bytes:
-        return part
-    if known is None or known.status not in _HELD:
-        large[id(part)] = _held(client, part)
-    return large[id(part)]
+    large = isinstance(part, np.ndarray) and part.nbytes > 100_000  # The size is a choice.
+    return _sent_once(client, part) if large else part
 
 
-def _shared(client: Any, shared: Any) -> Any:
-    """The future of what units share; where it has been sent already, that."""
+def _sent_once(client: Any, value: Any) -> Any:
+    """The future of a value that every worker fetches once, for as long as the value lives here.
+
+    The future is that of a task, not of scattered data: the scheduler makes the value again where
+    the worker that held the value is lost, and sending it waits for no worker. A value that knows
+    no weak references, such as None or a tuple, is returned as it is.
+    """
+    key = client.id, id(value)
+    known = _futures.get(key)
+    if known is not None and known.status in ("pending", "finished"):
+        return known
     try:
-        known = _values.get(shared)
-    except TypeError:  # neither hashable nor weakly referable: sent with every unit
-        return shared
-    if known is None or known[0] != client.id or known[1].status not in _HELD:
-        _values[shared] = client.id, _held(client, shared)
-    return _values[shared][1]
+        weakref.finalize(value, _futures.pop, key, None)
+    except TypeError:
+        return value
+    with warnings.catch_warnings():  # Dask warns of tasks that hold much, as is meant here.
+        warnings.simplefilter("ignore", UserWarning)
+        _futures[key] = client.submit(_same, value, pure=False)
+    return _futures[key]
+
+
+def _same(value: Any) -> Any:
+    """Return the value: a task that keeps a value on the cluster."""
+    return value

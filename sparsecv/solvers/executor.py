@@ -1,32 +1,30 @@
-"""One loop over units of work: threads here, joblib's processes, or a Dask cluster.
+"""One loop over units of work: in threads here, in joblib's processes, or on a Dask cluster.
 
-Threads are the rule, as kernels run without Python's lock. ``with joblib.parallel_config("loky")``
-runs the same units in processes, ``with joblib.parallel_config("dask")`` on the workers of a
-cluster, and :func:`on_client` is that for a client by name. A unit is a pure function, so that the
-answer is the same bit for bit.
+Units run in threads unless the caller says otherwise, because kernels run without Python's lock.
+``with joblib.parallel_config("loky")`` runs the same units in processes, and ``with
+joblib.parallel_config("dask")`` runs them on the workers of a cluster; :func:`on_client` does the
+latter for one client. A unit is a pure function, so that every way gives the same bits.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
-import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from joblib.parallel import get_active_backend
 
-from .. import __version__
-from .cluster import connect, on_cluster
+from ..errors import InputError, first_line, not_installed
+from .cluster import NO_ANSWER, Run, on_cluster, unit_there
 from .core.limits import Limits
-from .remote import Compiling, Sent, unit_there
 
 try:
     import cloudpickle
-except ImportError:  # older joblib brings a copy of its own
+except ImportError:  # Older versions of joblib bring a copy of cloudpickle.
     from joblib.externals import cloudpickle
 
 
@@ -41,34 +39,59 @@ def run_units(
     """Do units of work; yield each as it ends.
 
     unit: ``unit(shared, *task, limits)``: a function of a module, which changes nothing but caches.
-    shared: What all units need: sent once to every process that is not this one.
+    shared: What all units need. Every process other than this one gets it once.
     tasks: The other arguments, one tuple per unit.
     n_jobs: As in joblib; a cluster is used whole.
-    allot: Limits of the next unit, given how many rounds of units are still to come.
-    Yields index: Of the task.
-    Yields found: What the unit gave for it.
+    allot: Gives the limits of the next unit, from how many rounds of units are still to come.
+    Yields: The number of a task, and what the unit has returned for it.
     """
     backend, _ = get_active_backend(prefer="threads")
     client = getattr(backend, "client", None)
     if client is not None:
         yield from on_cluster(client, unit, shared, tasks, allot)
         return
-    jobs, left = min(workers(n_jobs), max(len(tasks), 1)), len(tasks)
+    left, run = len(tasks), Run()
+    jobs = min(workers(n_jobs), max(left, 1))
+    here = jobs == 1 or getattr(backend, "supports_sharedmem", False)
+    with nullcontext() if here else TemporaryDirectory(prefix="sparsecv-") as folder:
+        if folder is not None:
+            path = Path(folder, "shared.pkl")
+            path.write_bytes(cloudpickle.dumps(shared, protocol=5))
 
-    def here(index: int) -> tuple[int, Any]:
-        return index, unit(shared, *tasks[index], allot(left / jobs))
+        def call(index: int, task: tuple[Any, ...]) -> Any:
+            limits = allot(left / jobs)
+            if here:
+                return delayed(_numbered)(index, unit, shared, *task, limits)
+            seconds = limits.remaining()
+            return delayed(_numbered)(index, _in_process, path, unit, task, seconds, run.name)
 
-    found: Iterator[tuple[int, Any]]
-    if jobs == 1 or len(tasks) == 1:
-        found = map(here, range(len(tasks)))
-    elif getattr(backend, "supports_sharedmem", False):
-        every = (delayed(here)(index) for index in range(len(tasks)))
-        found = Parallel(n_jobs=jobs, require="sharedmem", return_as=UNORDERED)(every)
-    else:
-        found = _in_processes(unit, shared, tasks, jobs, lambda: allot(left / jobs))
-    for index, one in found:
-        left -= 1
-        yield index, one
+        # joblib takes the next call when a unit ends, so that a unit gets its time when it starts.
+        calls = (call(index, task) for index, task in enumerate(tasks))
+        options: dict[str, Any] = {"pre_dispatch": jobs, "batch_size": 1, "max_nbytes": None}
+        found = Parallel(jobs, prefer="threads", return_as="generator_unordered", **options)(calls)
+        for index, one in found:
+            left -= 1
+            yield index, one if here else run.take(one)
+
+
+def _numbered(index: int, unit: Callable[..., Any], *arguments: Any) -> tuple[int, Any]:
+    """The number of a task, and what its unit returns."""
+    return index, unit(*arguments)
+
+
+def _in_process(path: Path, unit: Any, task: Any, seconds: float | None, run: str) -> Any:
+    """Do a unit of work in one of joblib's processes.
+
+    path: The file of what all units share.
+    The other arguments are those of :func:`.cluster.unit_there`.
+    """
+    return unit_there(unit, _loaded(path), task, seconds, run)
+
+
+@lru_cache(maxsize=1)
+def _loaded(path: Path) -> Any:
+    """What a file holds; a process reads the file once for all units of a run."""
+    return cloudpickle.loads(path.read_bytes())
 
 
 def workers(n_jobs: int | None = None) -> int:
@@ -79,54 +102,6 @@ def workers(n_jobs: int | None = None) -> int:
     backend, _ = get_active_backend(prefer="threads")
     cluster = getattr(backend, "client", None) is not None
     return int(effective_n_jobs(-1 if cluster else n_jobs))
-
-
-UNORDERED = "generator_unordered"
-
-
-def _in_processes(
-    unit: Callable[..., Any],
-    shared: Any,
-    tasks: Sequence[tuple[Any, ...]],
-    jobs: int,
-    allot: Callable[[], Limits],
-) -> Iterator[tuple[int, Any]]:
-    """The units in processes of joblib, which read what is shared from a file, once each."""
-    compiling, run = Compiling(), uuid.uuid4().hex
-    number, name = tempfile.mkstemp(prefix="sparsecv-", suffix=".pkl")
-    path = Path(name)
-    try:
-        with os.fdopen(number, "wb") as file:
-            cloudpickle.dump(shared, file, protocol=5)
-        every = (
-            delayed(_from_file)(unit, path, task, allot().remaining(), run, index)
-            for index, task in enumerate(tasks)
-        )
-        # a unit's share of the time is known when it starts, not earlier
-        for index, sent in Parallel(
-            n_jobs=jobs, return_as=UNORDERED, pre_dispatch=jobs, batch_size=1, max_nbytes=None
-        )(every):
-            yield index, compiling.take(sent)
-    finally:
-        path.unlink(missing_ok=True)
-
-
-_held: dict[Path, Any] = {}  # in a process of joblib: what the units at work share
-
-
-def _from_file(
-    unit: Callable[..., Any],
-    path: Path,
-    task: tuple[Any, ...],
-    seconds: float | None,
-    run: str,
-    index: int,
-) -> tuple[int, Sent]:
-    if path not in _held:
-        _held.clear()
-        with path.open("rb") as file:
-            _held[path] = cloudpickle.load(file)
-    return index, unit_there(unit, _held[path], task, seconds, run, __version__)
 
 
 @contextmanager
@@ -156,9 +131,21 @@ def on_client(client: Any) -> Iterator[None]:
     if client is None:
         yield
         return
-    connected = connect(client)
     try:
-        # current: what the cluster holds of a Dask collection is computed there
+        from distributed import Client
+    except ImportError:
+        raise InputError(f"no cluster, as {not_installed('Dask', 'distributed')}") from None
+    connected = client
+    if not isinstance(client, Client) or client.asynchronous:
+        try:
+            connected = Client(client, timeout=5, set_as_default=False)
+        except (*NO_ANSWER, TypeError, ValueError) as error:
+            raise InputError(
+                f"no Dask scheduler answers at {client} ({first_line(error)}): client must be a "
+                "distributed.Client, not asynchronous, or the address of a scheduler"
+            ) from None
+    try:
+        # A Dask collection that the cluster holds is computed by the current client.
         with connected.as_current(), parallel_config("dask", client=connected, n_jobs=-1):
             yield
     finally:

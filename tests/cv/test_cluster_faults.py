@@ -139,8 +139,7 @@ def test_a_cluster_that_restarts_is_sent_the_rest() -> None:
 
 
 def test_a_cluster_without_workers_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    soon = cluster_module.CLUSTER._replace(seconds_without_worker=1.0)
-    monkeypatch.setattr(cluster_module, "CLUSTER", soon)
+    monkeypatch.setattr(cluster_module, "SECONDS_WITHOUT_WORKER", 1.0)
     nobody = pytest.raises(ClusterError, match="has had no worker for 1 s")
     with local_cluster(0) as client, on_client(client), nobody:
         next(run_units(slow, None, [(0,)], allot=lambda _: Limits()))

@@ -122,7 +122,8 @@ def test_the_command_line(client: Any, tmp_path: Path) -> None:
     found = []
     for more in ([], ["--dask", client.scheduler.address]):
         out = tmp_path / "out.json"
-        assert main(["cv", str(table), "--quiet", "--json", str(out), *more]) == 0
+        command = ["cv", str(table), "--nested", "--quiet", "--json", str(out)]
+        assert main([*command, *more]) == 0
         text = [line for line in out.read_text().splitlines() if "seconds" not in line]
         found.append(text)
     assert found[0] == found[1]

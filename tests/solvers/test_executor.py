@@ -19,11 +19,10 @@ from joblib import parallel_config
 
 from sparsecv.errors import ClusterError, InputError
 from sparsecv.solvers import Status, on_client
-from sparsecv.solvers import remote as there
+from sparsecv.solvers.cluster import Run, stop_run, unit_there
 from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.executor import run_units
 from sparsecv.solvers.kernels.compiled import seconds_compiling
-from sparsecv.solvers.remote import Compiling, Sent, stop_run, unit_there
 
 distributed = pytest.importorskip("distributed")
 
@@ -169,11 +168,8 @@ def executing(dask_worker: Any) -> int:
 
 def test_a_flag_ends_the_units_of_its_run() -> None:
     stop_run("a")
-    assert unit_there(until_stopped, None, (), 60.0, "a", there.__version__).found is (
-        Status.INTERRUPTED
-    )
-    sent = unit_there(until_stopped, None, (), 0.05, "b", there.__version__)
-    assert sent.found is Status.TIME_LIMIT
+    assert unit_there(until_stopped, None, (), 60.0, "a")[0] is Status.INTERRUPTED
+    assert unit_there(until_stopped, None, (), 0.05, "b")[0] is Status.TIME_LIMIT
 
 
 def test_another_version_is_refused() -> None:
@@ -182,10 +178,10 @@ def test_another_version_is_refused() -> None:
 
 
 def test_compiling_elsewhere_is_no_time_here() -> None:
-    compiling, before = Compiling(), seconds_compiling()
+    run, before = Run(), seconds_compiling()
     limits = Limits(5.0)
-    for process, start, end in (("a", 10.0, 13.0), ("b", 0.0, 4.0), ("a", 13.0, 13.5)):
-        assert compiling.take(Sent("x", process, start, end)) == "x"
+    for compiled in (3.0, 4.0, 3.5):  # what one process, another one and the first one had compiled
+        assert run.take(("x", compiled)) == "x"
     assert seconds_compiling() - before == pytest.approx(4.0)  # side by side: the longest
     left = limits.remaining()
     assert left is not None

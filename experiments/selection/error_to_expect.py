@@ -38,7 +38,7 @@ from sparsecv.design.folds import make_folds
 from sparsecv.selection.choice import choose, chosen_model
 from sparsecv.selection.nested import NESTED, nested_error
 from sparsecv.selection.study import Study
-from sparsecv.solvers.leaps.all_sizes import TREE_ONLY
+from sparsecv.solvers.core.plan import TREE_ONLY
 
 # Each made table is (n, p, ρ, ratio of signal to noise, number of true columns, draws).
 MADE = {

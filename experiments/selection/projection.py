@@ -67,7 +67,7 @@ from sparsecv.design.model import FittedModel
 from sparsecv.selection.choice import choose, chosen_model
 from sparsecv.selection.projection import PROJECTION, choose_size, project_average
 from sparsecv.selection.study import Study
-from sparsecv.solvers.leaps.all_sizes import TREE_ONLY
+from sparsecv.solvers.core.plan import TREE_ONLY
 
 NAMES = (
     *("toxicity", "steam", "alcohol2", "prostate", "servo", "hitters", "housing", "autompg"),

@@ -15,7 +15,7 @@ from ..selection.choice import Choice
 from ..selection.projection import Projection
 from ..selection.rules import RULES
 from ..selection.sizes import changes
-from ..solvers.leaps.all_sizes import MAX_COLUMNS
+from ..solvers.core.plan import MAX_COLUMNS
 from .report import MAX_TABLE_ROWS, Run, make_table, number, print_table, rows_shown
 
 # In the table of sizes, the bar of the largest CV error takes at most this many characters. Bars of

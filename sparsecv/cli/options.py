@@ -243,7 +243,7 @@ def announce_limit(p: int, limit: float | str | None) -> None:
     limit: The value of --time-limit, as :func:`as_limit` returns the value.
     """
     from ..cv.settings import PROVING_SECONDS
-    from ..solvers.leaps.all_sizes import TREE_ONLY
+    from ..solvers.core.plan import TREE_ONLY
 
     if p > TREE_ONLY and limit == "auto":
         note(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
 from ..errors import InputError
-from ..solvers.leaps.all_sizes import TREE_ONLY
+from ..solvers.core.plan import TREE_ONLY
 from .checkpoint import Checkpoint
 from .engine import Surface
 from .gamma_step import STEP, FixedSupports, gamma_step

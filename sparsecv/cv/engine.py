@@ -15,10 +15,10 @@ from ..design.fold_data import FoldData
 from ..errors import InputError
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.core.limits import Limits, StopFlag
+from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.result import Status
 from ..solvers.core.threads import cached, one_blas_thread
 from ..solvers.executor import run_units
-from ..solvers.leaps.all_sizes import TREE_ONLY
 from .batch import Batch, Strategy
 from .checkpoint import Checkpoint
 from .estimate import MANY_FOLDS, estimate_folds, estimate_models

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from ..design.design import Array
 from ..design.fold_data import FoldData, RowFolds
 from ..solvers.core.limits import Limits
+from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.result import Status
 from ..solvers.executor import workers
-from ..solvers.leaps.all_sizes import TREE_ONLY
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted
 from ..solvers.paths import support_path
 from ..solvers.ridge_fits import SupportPath

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from ..design.fold_data import FoldData, RowFolds
 from ..errors import InputError
 from ..solvers.core.limits import Limits
+from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, worst
 from ..solvers.executor import run_units
 from ..solvers.kernels.envelope import SETTINGS as DIVISION
 from ..solvers.kernels.envelope import Fits
-from ..solvers.leaps.all_sizes import TREE_ONLY
 from ..solvers.leaps.gamma_range import (
     LEAST_GAMMA_SHARE,
     Decomposed,

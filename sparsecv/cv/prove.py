@@ -27,9 +27,10 @@ from ..solvers.api import best_support
 from ..solvers.branching.single import branch_and_bound
 from ..solvers.branching.size_sweep import solve_sizes
 from ..solvers.core.limits import Limits
+from ..solvers.core.plan import MAX_COLUMNS, TREE_ONLY
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status
-from ..solvers.leaps.all_sizes import MAX_COLUMNS, TREE_ONLY, BestSubsets, best_subsets
+from ..solvers.leaps.all_sizes import BestSubsets, best_subsets
 from ..solvers.paths import SHARE_OF_NODES_OF_UNITS
 from ..solvers.relaxation.diagonal import shared_diagonal
 from ..solvers.relaxation.ellipsoid import Spectrum

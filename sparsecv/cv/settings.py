@@ -13,7 +13,7 @@ from ..design.design import Array
 from ..errors import InputError
 from ..solvers.api import checked_backend
 from ..solvers.core.constraints import Constraints
-from ..solvers.leaps.all_sizes import MAX_COLUMNS
+from ..solvers.core.plan import MAX_COLUMNS
 
 METHODS = ("auto", "exact", "grid", "search", "bounds")
 BOUNDS = ("best", "paper", "paper-exact")

@@ -18,9 +18,9 @@ from ..cv.settings import PROVING_SECONDS
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData
 from ..solvers.core.limits import Limits
+from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.leaps.all_sizes import MAX_COLUMNS, RankedSupports, n_best_subsets
-from ..solvers.leaps.unit_tree import fits_memory
+from ..solvers.leaps.all_sizes import RankedSupports, n_best_subsets
 from ..solvers.ridge_fits import known_path
 from ..solvers.supports.rounding import stacked
 from .sizes import SizeModels, own_columns
@@ -46,7 +46,7 @@ def ranked_by_size(
         are too many columns for a tree.
     """
     known = [own_columns(problem, design, model.support) for model in sizes.models]
-    searched = problem.p <= MAX_COLUMNS if problem.constraints.plain else fits_memory(problem)
+    searched = holds_tree(problem)
     known += () if searched else others
     limits = Limits(PROVING_SECONDS if seconds is None else seconds)
     found: dict[int, RankedSupports] = {}

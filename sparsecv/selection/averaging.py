@@ -28,8 +28,8 @@ from ..design.fold_data import FoldData
 from ..design.folds import Folds, Index, make_folds
 from ..design.model import FittedModel
 from ..solvers.core.limits import Limits
+from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.leaps.all_sizes import TREE_ONLY
 from ..solvers.paths import support_path
 from ..solvers.ridge_fits import known_path
 

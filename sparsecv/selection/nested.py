@@ -23,7 +23,7 @@ from ..design.folds import Folds, TimeOrdered, make_folds
 from ..design.missing import fill, filled
 from ..design.model import FittedModel
 from ..errors import InputError
-from ..solvers.leaps.all_sizes import TREE_ONLY
+from ..solvers.core.plan import TREE_ONLY
 from ..tables.rows import RowSubset, joined
 from .choice import choose, chosen_model
 from .learner import quiet_design

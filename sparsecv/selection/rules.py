@@ -12,7 +12,7 @@ from ..cv.settings import Settings
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds
 from ..errors import InputError
-from ..solvers.leaps.all_sizes import TREE_ONLY
+from ..solvers.core.plan import TREE_ONLY
 from .partial_errors import checked_partition
 
 # The rule stability refuses more rows than this, summed over all pairs of folds, which is n k (k −

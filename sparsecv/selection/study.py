@@ -28,10 +28,10 @@ from ..design.folds import Folds
 from ..design.model import FittedModel
 from ..errors import InputError
 from ..solvers.core.limits import Limits, StopFlag
+from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.result import Status, worst
 from ..solvers.core.threads import one_blas_thread
 from ..solvers.executor import run_units
-from ..solvers.leaps.all_sizes import TREE_ONLY
 from ..solvers.ridge_fits import known_path
 from .averaging import Tasks, Unit, averaged_coefficients, inner_weights, model_weights, soft_least
 from .learner import SparseRidgeLearner

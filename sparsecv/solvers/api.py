@@ -13,23 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 from .backends.optional_dependencies import SolverUnavailable
 from .backends.presolve import prove
 from .backends.registry import RUNS, lacking
-from .branching.enumeration import enumerated, few_supports
-from .branching.nearly_dependent import SETTINGS as DEPENDENCE
-from .branching.single import WORST_GAP, branch_and_bound
-from .branching.size_sweep import HANDOVER, solve_sizes
+from .branching.single import WORST_GAP
+from .branching.size_sweep import prove_sizes
 from .core.limits import Limits, StopFlag
 from .core.problem import SparseRidgeProblem, checked_support
-from .core.result import Proof, Solution, Status, Work, nothing_left
+from .core.result import Proof, Solution, Status, nothing_left
 from .core.threads import on_one_thread
-from .leaps.all_sizes import best_subsets, only_support
-from .leaps.tree import active_columns
-from .leaps.unit_tree import fits_memory
 
 Backend = Callable[..., Proof]  # takes a problem and the keywords of :func:`register_backend`
 _BACKENDS: dict[str, Backend] = {}
-# Columns (or groups of columns) up to which the tree of all sizes answers one size, too: it is the
-# faster way there.
-MAX_COLUMNS_BY_TREE = 35
 
 
 def register_backend(name: str, backend: Backend) -> None:
@@ -187,44 +179,15 @@ def _native(
     n_jobs: int | None,
     **limited: Any,
 ) -> Proof:
-    limits, problem = Limits(**limited), problem.at_unit_length()
-    free, asked = problem.reduced(), problem.constraints
-    if int(asked.include.sum()) == problem.tau:  # Nothing is left to choose.
-        only = asked.columns_of(np.flatnonzero(asked.include))
-        return only_support(problem, only, limits.elapsed())
-    if free is not None:
-        starts = [free.positions(start) for start in warm_starts]
-        options: dict[str, Any] = {"tol": tol, "n_jobs": n_jobs, **limited}
-        proof = _native(free, warm_starts=starts, **options)
-        support = free.given_columns(proof.support)
-        value = problem.objective(support)
-        bound = min(proof.lower_bound, value)
-        return replace(proof, support=support, objective=value, lower_bound=bound)
-    plain = problem.constraints.plain
-    count = active_columns(problem).size if plain else asked.n_units
-    if count > MAX_COLUMNS_BY_TREE or not (plain or fits_memory(problem)):
-        proof = branch_and_bound(
-            problem, warm_starts=warm_starts, tol=tol, limits=limits, n_jobs=n_jobs
-        )
-    else:
-        wanted: dict[str, Any] = {"sizes": [problem.tau], "warm_starts": warm_starts}
-        first = limits if limits.node_limit is not None else limits.within(nodes=HANDOVER)
-        tree = best_subsets(problem, **wanted, limits=first)
-        if tree.status is Status.NODE_LIMIT and limits.node_limit is None:
-            wanted["warm_starts"] = tree.supports
-            tree = solve_sizes(problem, **wanted, limits=limits)
-        proof = tree.proof(0, Work(tree.n_nodes, limits.elapsed()))
-        ended = tree.status in (Status.OPTIMAL, Status.PRECISION)
-        if ended and proof.gap > max(tol, WORST_GAP):
-            # nearly dependent columns have taken digits of the tree's bound
-            proof = replace(proof, status=Status.PRECISION)
-            if plain and few_supports(problem, [problem.tau], DEPENDENCE.first_supports):
-                proof = enumerated(problem, np.array([problem.tau]), [proof.support], limits)[0]
+    limits, size = Limits(**limited), np.array([problem.tau])
+    how: dict[str, Any] = {"tol": tol, "worst_gap": WORST_GAP, "n_jobs": n_jobs}
+    found = prove_sizes(problem, size, warm_starts, limits, **how)
+    proof = found.proofs[0]
     closed = proof.objective <= nothing_left(problem.yy) or proof.gap <= max(tol, 1e-9)
     return replace(
         proof,
-        lower_bound=min(proof.lower_bound, proof.objective),
         status=Status.OPTIMAL if closed else proof.status,
+        work=proof.work._replace(n_nodes=found.n_nodes, seconds=limits.elapsed()),
     )
 
 

@@ -1,9 +1,4 @@
-"""Supports, coefficients and proofs of one problem at every γ and size: the unit of work above.
-
-Where thousands of problems of a few columns are solved one after the other, setting a tree up and
-fitting its answers costs far more than searching it. Here a tree's arrays are kept, its factor,
-seeds, answers and fits are compiled, and every γ starts from the supports at the γ before.
-"""
+"""Supports, coefficients and proofs of one problem at every γ and size: the unit of work above."""
 
 from __future__ import annotations
 
@@ -12,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .branching.enumeration import enumerated, few_supports
-from .branching.size_sweep import FIRST_NODES, HANDOVER, solve_sizes
+from .branching.size_sweep import prove_sizes
 from .core.limits import Limits
+from .core.plan import FIRST_NODES, LEAPS, TREE_ONLY, few_supports, holds_tree, ways
 from .core.problem import SparseRidgeProblem, checked_sizes
 from .core.result import Status, worst
 from .core.threads import on_one_thread
@@ -22,9 +17,8 @@ from .kernels.linalg import Array
 from .leaps import tree as kernels
 from .leaps.all_sizes import (
     MAX_CERTAIN_SPREAD,
-    MAX_COLUMNS,
-    TREE_ONLY,
     BestSubsets,
+    SizesTree,
     best_subsets,
     coefficient_spread,
     ranking,
@@ -41,11 +35,9 @@ SOLVERS = ("auto", "estimate", "exact", "heuristic", "rounding")
 # Seconds for swaps at the first γ where the time is up before it: every γ after takes its supports,
 # so that a moment spent there pays.
 LEAST_SECONDS_AT_FIRST_GAMMA = 0.05
-
 # Under constraints a tree gets this share of the nodes that it gets without, as its nodes take so
 # much longer: a choice.
 SHARE_OF_NODES_OF_UNITS = 0.03
-LIMITS_REACHED = (Status.NODE_LIMIT, Status.TIME_LIMIT, Status.INTERRUPTED)
 
 
 @on_one_thread
@@ -99,19 +91,78 @@ def support_path(
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
     wanted = checked_sizes(problem, np.asarray(sizes))
-    found = _Answers(problem, gammas, wanted, limits or Limits())
-    plain, few = problem.constraints.plain, problem.constraints.n_units <= TREE_ONLY
-    if solver in ("auto", "estimate", "exact") and problem.p <= TREE_ONLY and plain:
-        found.by_tree(solver)
-    for g in range(found.gammas.size):
-        if not found.done[g]:
-            found.alone(g, solver)
-    if solver == "auto" and few:
-        found.prove_open()
-    return found.result()
+    path = _Path(problem, gammas, wanted, solver, limits or Limits())
+    for g in range(path.gammas.size):
+        path.answer(g)
+    if solver == "auto":
+        path.prove_open()
+    return path.result()
 
 
-class _Answers:
+class _Trees:
+    """Trees of all sizes at one γ after the other, in the same arrays, up to 45 columns.
+
+    Where thousands of small problems are solved in turn, setting up a tree and fitting its answers
+    takes far longer than the search. Every γ starts from the supports at the γ before.
+
+    problem: Gives the data.
+    sizes, shape (τ,): Those of the path. The tree has each of them once, at most the number of
+        columns that are not zero.
+    """
+
+    def __init__(self, problem: SparseRidgeProblem, sizes: NDArray[np.intp]) -> None:
+        self.tree = kernels.Leaps(problem, sizes)
+        self.active, (columns, triangular) = self.tree.active, problem.data.columns
+        p = self.active.size
+        if p < problem.p:
+            columns, triangular = columns[np.append(self.active, problem.p)], False
+        self.columns, self.triangular = columns, triangular
+        self.sizes, self.at_size = np.unique(self.tree.inner, return_inverse=True)
+        self.runners = RunnersUp(columns, triangular, self.sizes)
+        self.found = np.full((self.sizes.size, p), -1, dtype=np.int64)
+        self.known = 0  # How many rows of ``found`` hold a support.
+        self.n_tied = np.empty(self.sizes.size, dtype=np.int64)
+        self.work, self.rank = np.empty_like(columns), np.empty(p, dtype=np.int64)
+
+    def search(self, at: SparseRidgeProblem, limits: Limits) -> Status | None:
+        """Search the tree at a γ; None where columns depend too nearly for it.
+
+        Afterwards ``todo`` says which sizes the tree has searched. Of the others the supports at
+        smaller γ have told the best one.
+        """
+        gamma, state, sizes = at.gamma, self.tree.state, self.sizes
+        if not kernels.restart(state, self.columns, gamma / 2.0, self.triangular, self.work):
+            return None
+        tie = float(state.tree.options.view(np.ndarray)["tie"][0])
+        self.todo = self.runners.to_search(gamma, tie, self.found)
+        if not self.todo.any():
+            return Status.OPTIMAL
+        self.runners.ask(state.tree, self.todo)
+        kernels.enter_incumbents(state, self.found, sizes, self.known, self.rank)
+        status = self.tree.run(limits.within(nodes=FIRST_NODES))
+        kernels.best_supports(state, sizes, self.found, self.n_tied, self.todo)
+        self.known = int(sizes.size)
+        self.runners.note(state, gamma, self.todo)
+        if status is not Status.OPTIMAL:
+            self.runners.forget()
+            return status
+        for i in np.flatnonzero(self.todo & (self.n_tied > 1)).tolist():
+            tied = self.tree.listed(int(sizes[i]))
+            fits = [at.fit(self.active[support]) for support in tied]
+            self.found[i, : sizes[i]] = tied[ranking(fits, tied)[0]]
+        return status
+
+    def stopped(self, at: SparseRidgeProblem, where: NDArray[np.bool_]) -> SizesTree:
+        """The tree at a γ, to go on for some sizes of the path.
+
+        The next γ has a tree of its own.
+        """
+        tree, self.tree = self.tree, kernels.Leaps(self.tree.problem, self.tree.sizes)
+        tree.problem, tree.sizes, tree.inner = at, tree.sizes[where], tree.inner[where]
+        return SizesTree(at, tree.sizes, tree=tree)
+
+
+class _Path:
     """The answers gathered γ by γ; ``at`` holds the problem at every γ."""
 
     def __init__(
@@ -119,120 +170,112 @@ class _Answers:
         problem: SparseRidgeProblem,
         gammas: Sequence[float] | Array,
         sizes: NDArray[np.intp],
+        solver: str,
         limits: Limits,
     ) -> None:
-        self.problem, self.sizes, self.limits = problem, sizes, limits
+        self.problem, self.sizes, self.solver, self.limits = problem, sizes, solver, limits
         self.at = [problem.replace(gamma=float(gamma)) for gamma in gammas]
-        self.known: list[Support] = []  # at the γ before
         self.gammas = np.array([at.given_gamma for at in self.at])
-        self.working = np.array([at.gamma for at in self.at])
-        shape = (len(self.at), sizes.size)
-        most = problem.p if problem.constraints.grouped else int(sizes[-1])
+        shape, constraints = (len(self.at), sizes.size), problem.constraints
+        self.plain, self.few = constraints.plain, constraints.n_units <= TREE_ONLY
+        most = problem.p if constraints.grouped else int(sizes[-1])
         self.supports = np.full((*shape, most), -1, dtype=np.int64)
         self.lower, self.proved = np.zeros(shape), np.zeros(shape, dtype=bool)
         self.searched = np.zeros(shape, dtype=bool)
         self.n_nodes, self.n_trees = np.zeros((2, shape[0]), dtype=np.int64)
         self.done = np.zeros(shape[0], dtype=bool)
-        self.reach = np.full(shape[0], np.nan)  # where proved by a tree whose bound is exact
+        self.reach = np.full(shape, np.nan)  # where proved by a tree whose bound is exact
         self.statuses: list[Status] = []
         self.unfinished: dict[int, BestSubsets] = {}
-        self.open: list[int] = []  # Up to 45 columns: positions of the γ that a tree left open.
+        # By position of γ what a tree has left open: the tree, and whether it searches a size.
+        self.open: dict[int, tuple[SizesTree | None, NDArray[np.bool_]]] = {}
         self.grower: SupportGrower | None = None
+        searches = solver in ("auto", "estimate", "exact")
+        self.trees = _Trees(problem, sizes) if searches and self.plain and self.few else None
 
-    def by_tree(self, solver: str) -> None:
-        """Up to 45 columns: one set of arrays for the trees of all γ."""
-        search, problem = kernels.Leaps(self.problem, self.sizes), self.problem
-        active, state, tree = search.active, search.state, search.tree
-        p, (columns, triangular) = active.size, problem.data.columns
-        if p < problem.p:
-            columns, triangular = columns[np.append(active, problem.p)], False
-        inner, at_size = np.unique(search.inner, return_inverse=True)
-        counts, options = tree.counts.view(np.ndarray), tree.options.view(np.ndarray)
-        work, rank = np.empty_like(columns), np.empty(p, dtype=np.int64)
-        found = np.full((inner.size, p), -1, dtype=np.int64)
-        near = np.empty(inner.size, dtype=np.int64)
-        runners = RunnersUp(columns, triangular, inner)
-        known, most = 0, min(p, self.supports.shape[2])
-        least_certain = problem.squared_lengths.sum() * (2.0 / MAX_CERTAIN_SPREAD) ** 2
-        for g, gamma in enumerate(self.working):
-            if self.limits.reached(0) is not None:
-                return
-            ridge = gamma / 2.0
-            # At a tiny γ a single tree may know better, or enumeration where columns are dependent.
-            if gamma < least_certain or not kernels.restart(
-                state, columns, ridge, triangular, work
-            ):
-                self.single(g, solver)
-                continue
-            tie, reach = float(options["tie"][0]), float(options["reach"][0])
-            todo = runners.to_search(gamma, tie, found)
-            ended = not todo.any()
-            if not ended:
-                runners.ask(tree, todo)
-                kernels.enter_incumbents(state, found, inner, known, rank)
-                few = self.limits.within(nodes=HANDOVER)
-                ended = search.run(few) is Status.OPTIMAL
-            if todo.any():
-                runners.note(state, gamma, todo)
-                kernels.best_supports(state, inner, found, near, todo)
-            known = int(inner.size)
-            if not ended:
-                self.known = [
-                    np.sort(active[found[i, :s]]).astype(np.intp) for i, s in enumerate(inner)
-                ]
-                if solver == "exact":
-                    self.single(g, solver)
-                else:
-                    self.estimate(g)
-                self.n_nodes[g] += counts["nodes"][0]
-                for support in self.known:
-                    local = np.searchsorted(active, np.intersect1d(support, active))
-                    found[inner == local.size, : local.size] = local
-                runners.forget()
-                continue
-            for i in np.flatnonzero(todo & (near > 1)).tolist():
-                tied = search.listed(int(inner[i]))
-                fits = [self.at[g].fit(active[s]) for s in tied]
-                found[i, : inner[i]] = tied[ranking(fits, tied)[0]]
-            chosen = found[at_size, :most]
-            self.supports[g, :, :most] = np.where(chosen < 0, -1, active[chosen])
-            for t in np.flatnonzero(self.sizes > p).tolist():  # Columns of zeros fill supports up.
-                size = int(self.sizes[t])
-                self.supports[g, t, :size] = pad_support(active, size, problem.p)
-            self.proved[g], self.searched[g], self.done[g] = True, todo[at_size], True
-            self.n_nodes[g], self.n_trees[g] = counts["nodes"][0], todo.any()
-            self.reach[g] = reach
+    def answer(self, g: int) -> None:
+        """Answer every size at the g-th γ by the solver asked for."""
+        problem, reached = self.at[g], self.limits.reached(0)
+        if reached is not None:
+            self.statuses.append(reached)
+            if self.done.any():
+                working = np.array([at.gamma for at in self.at])
+                away = np.abs(np.log(working / working[g]))
+                self.supports[g] = self.supports[int(np.argmin(np.where(self.done, away, np.inf)))]
+            else:
+                self.without_proof(g)
+            self.done[g] = True
+        elif self.solver == "rounding" and self.plain:
+            self.enter(g, rounded_supports(problem, self.sizes))
+        elif self.solver in ("heuristic", "rounding"):
+            self.without_proof(g)
+        elif self.trees is not None and self.by_tree(self.trees, g):
+            pass
+        elif (
+            self.solver == "exact" or self.few or (self.plain and few_supports(problem, self.sizes))
+        ):
+            self.prove(g, np.ones(self.sizes.size, dtype=bool))
+        else:
+            self.without_proof(g)
+            if self.plain and holds_tree(problem):
+                self.short_tree(g)
 
-    def single(self, g: int, solver: str) -> None:
-        """The tree of one γ, and branch-and-bound where it grows large.
+    def by_tree(self, trees: _Trees, g: int) -> bool:
+        """Answer the g-th γ by the tree of all sizes; whether columns are independent enough."""
+        at, p, most = self.at[g], trees.active.size, self.supports.shape[2]
+        # At a tiny γ a tree of unit length may know better, or enumeration of dependent columns.
+        if at.gamma < self.problem.squared_lengths.sum() * (2.0 / MAX_CERTAIN_SPREAD) ** 2:
+            return False
+        status = trees.search(at, self.limits)
+        if status is None:
+            return False
+        here = trees.todo[trees.at_size]
+        proved = ~here | (status is Status.OPTIMAL)
+        if not proved.all() and self.solver != "exact":
+            self.estimate(g, None, here)
+        chosen = trees.found[trees.at_size[proved], :most]
+        self.supports[g, proved, : chosen.shape[1]] = np.where(chosen < 0, -1, trees.active[chosen])
+        for t in np.flatnonzero(proved & (self.sizes > p)).tolist():
+            size = int(self.sizes[t])
+            self.supports[g, t, :size] = pad_support(trees.active, size, self.problem.p)
+        self.proved[g, proved], self.searched[g], self.done[g] = True, here, True
+        self.reach[g, proved] = trees.tree.reach
+        self.n_nodes[g], self.n_trees[g] = trees.tree.n_nodes, trees.todo.any()
+        if not proved.all() and self.solver == "exact":
+            self.prove(g, here, trees.stopped(at, here))
+        elif not proved.all():
+            self.open[g] = trees.stopped(at, here), here
+        return True
+
+    def prove(self, g: int, where: NDArray[np.bool_], tree: SizesTree | None = None) -> None:
+        """Prove some sizes at the g-th γ by the searches of the plan.
 
         With another solver than "exact" the search is short, and sizes that it leaves open have the
         supports of a search without a proof, which do not depend on where the tree has stopped.
         """
-        nodes = None
-        if solver != "exact":
-            share = 1.0 if self.problem.constraints.plain else SHARE_OF_NODES_OF_UNITS
-            nodes = int(share * HANDOVER)
-        found = solve_sizes(
-            self.at[g],
-            sizes=self.sizes,
-            warm_starts=self.known,
-            limits=self.limits.within(nodes=nodes),
-        )
-        self.n_trees[g] = found.n_trees
-        if solver != "exact" and found.status in LIMITS_REACHED:
-            self.estimate(g)
-            self.take_proved(g, found)
+        limits, sizes = self.limits, self.sizes[where]
+        if self.solver != "exact":
+            share = 1.0 if self.plain else SHARE_OF_NODES_OF_UNITS
+            limits = limits.within(nodes=int(share * FIRST_NODES))
+        before = self.supports[g - 1] if g > 0 and self.done[g - 1] else self.supports[:0, 0]
+        starts = [row[row >= 0].astype(np.intp) for row in before]
+        searched = prove_sizes(self.at[g], sizes, starts, limits=limits, tree=tree)
+        found = searched.subsets(sizes, 0.0)
+        limited = found.status in (Status.NODE_LIMIT, Status.TIME_LIMIT, Status.INTERRUPTED)
+        if self.solver != "exact" and limited:
+            self.estimate(g, searched.tree, where)
+            self.take(g, found, where, found.proved)
         else:
-            self.take(g, found)
-            self.searched[g] = True
+            self.take(g, found, where, np.ones(sizes.size, dtype=bool))
             self.statuses.append(found.status)
 
-    def estimate(self, g: int) -> None:
-        """Supports of one γ without a proof, which the data and γ alone decide."""
-        self.known = []
+    def estimate(self, g: int, tree: SizesTree | None, where: NDArray[np.bool_]) -> None:
+        """Answer the g-th γ without a proof, by what the data and γ alone decide.
+
+        tree, where: A tree that has stopped, and the sizes that it searches.
+        """
         self.without_proof(g)
-        self.open.append(g)
+        self.open[g] = tree, where
         self.statuses.append(self.limits.reached(0) or Status.OPTIMAL)
 
     def prove_open(self) -> None:
@@ -243,80 +286,51 @@ class _Answers:
         for done, g in enumerate(sorted(self.open, key=lambda g: -self.gammas[g])):
             if self.limits.reached(0) is not None:
                 return
+            tree, where = self.open[g]
             starts = [row[row >= 0].astype(np.intp) for row in self.supports[g]]
             share = self.limits.share(float(len(self.open) - done))
-            found = solve_sizes(self.at[g], sizes=self.sizes, warm_starts=starts, limits=share)
-            self.take_proved(g, found)
+            searched = prove_sizes(self.at[g], self.sizes[where], starts, limits=share, tree=tree)
+            found = searched.subsets(self.sizes[where], 0.0)
+            self.take(g, found, where, found.proved)
             self.statuses.append(found.status)
 
-    def take_proved(self, g: int, found: BestSubsets) -> None:
-        """Enter the sizes that a search has proved, and the bounds of all sizes."""
-        better = found.proved & ~self.proved[g]
-        rows = stacked(found.supports, self.supports.shape[2])
-        self.supports[g, better] = rows[better]
-        self.proved[g] |= found.proved
-        self.lower[g] = np.maximum(self.lower[g], found.lower_bound)
-        self.n_nodes[g] += found.n_nodes
-        self.searched[g] = True
-        if self.proved[g].all():
-            self.unfinished.pop(g, None)
-        else:
-            self.unfinished[g] = found
+    def short_tree(self, g: int) -> None:
+        """Prove what a short tree of all sizes can prove, of more than 45 columns."""
+        first = next(way for way in ways(self.at[g], self.sizes) if way.search == LEAPS)
+        starts = [row[row >= 0].astype(np.intp) for row in self.supports[g]]
+        found = best_subsets(
+            self.at[g], sizes=self.sizes, warm_starts=starts, limits=first.within(self.limits)
+        )
+        every = np.ones(self.sizes.size, dtype=bool)
+        self.take(g, found, every, every)
 
-    def alone(self, g: int, solver: str) -> None:
-        """One γ by the solver asked for, heuristic where its limits are reached."""
-        problem = self.at[g]
-        reached = self.limits.reached(0)
-        if reached is not None:
-            self.statuses.append(reached)
-            if self.done.any():
-                away = np.abs(np.log(self.working / self.working[g]))
-                self.supports[g] = self.supports[int(np.argmin(np.where(self.done, away, np.inf)))]
-                self.done[g] = True
-                return
-        elif solver in ("auto", "estimate", "exact"):
-            plain, units = problem.constraints.plain, problem.constraints.n_units
-            if plain and few_supports(problem, self.sizes):
-                proofs = enumerated(problem, self.sizes, self.known, self.limits)
-                if all(proof.status is Status.OPTIMAL for proof in proofs):
-                    self.enter(g, [proof.support for proof in proofs])
-                    self.lower[g] = [proof.lower_bound for proof in proofs]
-                    self.proved[g] = True
-                else:
-                    self.single(g, solver)
-                return
-            if solver == "exact" or units <= TREE_ONLY:
-                self.single(g, solver)
-                return
-        if solver == "rounding" and problem.constraints.plain:
-            self.enter(g, rounded_supports(problem, self.sizes))
-            return
-        self.without_proof(g)
-        searched = solver in ("auto", "estimate") and problem.constraints.plain
-        if searched and reached is None and TREE_ONLY < problem.p <= MAX_COLUMNS:
-            within = self.limits.within(nodes=FIRST_NODES)
-            self.take(
-                g, best_subsets(problem, sizes=self.sizes, warm_starts=self.known, limits=within)
-            )
+    def take(
+        self, g: int, found: BestSubsets, where: NDArray[np.bool_], better: NDArray[np.bool_]
+    ) -> None:
+        """Enter what a search says of some sizes, and its supports of the ``better`` ones."""
+        rows = stacked(found.supports, self.supports.shape[2])
+        self.supports[g, np.flatnonzero(where)[better]] = rows[better]
+        self.lower[g, where] = np.maximum(self.lower[g, where], found.lower_bound)
+        self.proved[g, where] |= found.proved
+        self.searched[g, where] = self.done[g] = True
+        self.n_nodes[g], self.n_trees[g] = found.n_nodes, found.n_trees
+        self.unfinished.pop(g, None)
+        if not found.proved.all():
+            self.unfinished[g] = found
 
     def without_proof(self, g: int) -> None:
         """Enter good supports of one γ."""
-        problem = self.at[g]
-        if not problem.constraints.plain:
-            by_units = UnitSteps(problem).supports(
-                self.sizes.tolist(), [] if self.done.any() else self.known, self._for_swaps(g)
-            )
-            self.enter(g, [by_units[int(size)] for size in self.sizes])
-            return
-        if self.grower is None:
-            left = self.limits.share(2.0).remaining()
-            if left is not None:
-                left = max(left, LEAST_SECONDS_AT_FIRST_GAMMA)
-            sizes = self.sizes.tolist()
-            self.grower = SupportGrower(problem, sizes, self.known, Limits(left))
-        starts = [] if self.done.any() else self.known
-        by_size = self.grower.at(problem.gamma, starts, self._for_swaps(g))
-        self.enter(g, [by_size[int(size)] for size in self.sizes])
+        problem, sizes = self.at[g], self.sizes.tolist()
+        if not self.plain:
+            by_size = UnitSteps(problem).supports(sizes, [], self._for_swaps(g))
+        else:
+            if self.grower is None:
+                left = self.limits.share(2.0).remaining()
+                if left is not None:
+                    left = max(left, LEAST_SECONDS_AT_FIRST_GAMMA)
+                self.grower = SupportGrower(problem, sizes, [], Limits(left))
+            by_size = self.grower.at(problem.gamma, [], self._for_swaps(g))
+        self.enter(g, [by_size[size] for size in sizes])
 
     def _for_swaps(self, g: int) -> Limits:
         """This γ's share of the time, and a moment where nothing is left and nothing known."""
@@ -327,25 +341,19 @@ class _Answers:
         return Limits(max(left, LEAST_SECONDS_AT_FIRST_GAMMA), None, self.limits.stop)
 
     def enter(self, g: int, supports: Sequence[Support]) -> None:
+        """Answer the g-th γ by these supports."""
         self.supports[g] = stacked(supports, self.supports.shape[2])
-        self.known, self.done[g] = list(supports), True
-
-    def take(self, g: int, found: BestSubsets) -> None:
-        self.enter(g, found.supports)
-        self.lower[g], self.proved[g] = found.lower_bound, found.proved
-        self.n_nodes[g] = found.n_nodes
-        if not found.proved.all():
-            self.unfinished[g] = found
+        self.done[g] = True
 
     def result(self) -> SupportPath:
+        """Fit the supports of all γ, and state what is proved."""
         coef, objective = fit_supports(self.problem, self.gammas, self.supports)
-        for g in np.flatnonzero(np.isfinite(self.reach)).tolist():
-            best = objective[g]
-            margin = rounding_margin(
-                best, self.problem.yy, float(self.reach[g]), coefficient_spread(self.at[g])
-            )
-            lost = self.at[g].data_losses(best, self.sizes)
-            self.lower[g] = np.maximum(best - margin - lost, 0.0)
+        for g in np.flatnonzero(np.isfinite(self.reach).any(axis=1)).tolist():
+            best, spread = objective[g], coefficient_spread(self.at[g])
+            margin = rounding_margin(best, self.problem.yy, self.reach[g], spread)
+            bound = best - margin - self.at[g].data_losses(best, self.sizes)
+            by_tree = np.isfinite(self.reach[g])
+            self.lower[g, by_tree] = np.maximum(bound[by_tree], 0.0)
         if not self.proved.all():
             self.statuses.append(Status.UNPROVED)
         return SupportPath(

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from .core.plan import TREE_ONLY
 from .core.problem import SparseRidgeProblem
 from .core.result import Status
 from .kernels import fits
 from .kernels.linalg import Array
-from .leaps.all_sizes import TREE_ONLY, BestSubsets
+from .leaps.all_sizes import BestSubsets
 
 Support = NDArray[np.intp]
 

@@ -15,7 +15,7 @@ from support.tables import growing_columns, write_csv
 from sparsecv import SparseRidgeCV
 from sparsecv.cli import report
 from sparsecv.cli.main import main
-from sparsecv.solvers.leaps.all_sizes import MAX_COLUMNS
+from sparsecv.solvers.core.plan import MAX_COLUMNS
 
 MINIMUM = ["--folds", "3", "--gamma", "1", "--rule", "minimum"]
 

@@ -25,6 +25,7 @@ from sparsecv.design.folds import Folds, make_folds
 from sparsecv.solvers import paths
 from sparsecv.solvers.branching import size_sweep
 from sparsecv.solvers.core.constraints import Constraints
+from sparsecv.solvers.core.plan import LEAPS, Way
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -150,7 +151,7 @@ def test_a_constrained_fold_does_not_see_its_held_out_rows(
     units[1] = 0
     low = np.full(counted, -np.inf)
     low[::2] = 0.0
-    asked = Constraints.of(counted, unit=units, parents={2: [4], 3: [0]}, bounds=(low, np.inf))
+    asked = Constraints.of(counted, unit=units, parents=[(2, 4), (3, 0)], bounds=(low, np.inf))
     rules = SolvedRules(asked, free)
     folds = make_folds(FOLDS[kind], table.y.size, seed=0, X=table.X)
     for method in ("exact", "grid"):
@@ -320,8 +321,8 @@ def test_an_open_fold_of_few_columns_does_not_see_its_held_out_rows(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trees end after some nodes, and folds are estimated from their own rows."""
-    monkeypatch.setattr(paths, "HANDOVER", 20)
-    monkeypatch.setattr(size_sweep, "MAX_FAILED_TRIALS", 0)
+    monkeypatch.setattr(paths, "FIRST_NODES", 20)
+    monkeypatch.setattr(size_sweep, "ways", lambda *_: (Way(LEAPS),))
     proofs = prove.PROOFS._replace(first_tree_nodes=30, most_nodes_by_default=30)
     monkeypatch.setattr(prove, "PROOFS", proofs)
     monkeypatch.setattr(estimate, "MAX_NODES_OF_SHARED_TREE", 30)

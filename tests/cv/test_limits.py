@@ -18,8 +18,9 @@ from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol
 from sparsecv.solvers import paths
-from sparsecv.solvers.branching import size_sweep as sizes
+from sparsecv.solvers.branching import size_sweep
 from sparsecv.solvers.core import limits as clocks
+from sparsecv.solvers.core import plan
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.supports import path
 
@@ -40,9 +41,10 @@ def limit_nodes(monkeypatch: pytest.MonkeyPatch, nodes: int, only_shared: bool =
     )
     searches = [(estimate, "best_subsets_rows_deleted")]
     if not only_shared:
-        searches.append((sizes, "best_subsets"))
+        ways = (plan.Way(plan.LEAPS, nodes=nodes),)
+        monkeypatch.setattr(size_sweep, "ways", lambda *_: ways)
         monkeypatch.setattr(prove, "PROOFS", prove.PROOFS._replace(most_nodes_by_default=0))
-        monkeypatch.setattr(paths, "HANDOVER", nodes)
+        monkeypatch.setattr(paths, "FIRST_NODES", nodes)
     for module, name in searches:
         monkeypatch.setattr(module, name, limited(getattr(module, name)))
 
@@ -149,7 +151,7 @@ def test_no_search_begins_after_the_time_limit(
 
     for module, name in (
         (paths, "best_subsets"),
-        (paths, "solve_sizes"),
+        (paths, "prove_sizes"),
         (grid, "best_support"),
         (prove, "branch_and_bound"),
     ):

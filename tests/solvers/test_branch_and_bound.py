@@ -24,11 +24,11 @@ from sparsecv.solvers import (
     solve_sizes,
 )
 from sparsecv.solvers.branching import search as search_module
-from sparsecv.solvers.branching import single
-from sparsecv.solvers.branching import size_sweep as sizes_module
+from sparsecv.solvers.branching import single, size_sweep
 from sparsecv.solvers.branching.search import Search, Tree
 from sparsecv.solvers.branching.search_settings import SETTINGS
 from sparsecv.solvers.core.limits import Limits, StopFlag
+from sparsecv.solvers.core.plan import ALONE, LEAPS, Way
 from sparsecv.solvers.kernels.completion import complete, completion_work, order_by_share
 from sparsecv.solvers.relaxation import root as root_module
 from sparsecv.solvers.relaxation.root import reduced_root
@@ -112,8 +112,8 @@ def test_sizes_beyond_a_tree_equal_the_tree(monkeypatch: pytest.MonkeyPatch) -> 
     made = make_synthetic(60, 24, 6, 0.7, 1.0, seed=2)
     problem = SparseRidgeProblem(made.X, made.y, gamma=0.3, tau=24)
     tree = best_subsets(problem)
-    monkeypatch.setattr(sizes_module, "TREE_ONLY", 10)
-    monkeypatch.setattr(sizes_module, "FIRST_NODES", 30)
+    ways = Way(LEAPS, nodes=30), Way(ALONE)
+    monkeypatch.setattr(size_sweep, "ways", lambda *_: ways)
     found = solve_sizes(problem)
     assert found.proved.all()
     assert found.n_trees > 1

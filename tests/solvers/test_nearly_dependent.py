@@ -21,9 +21,8 @@ from sparsecv.solvers import (
     solve_sizes,
 )
 from sparsecv.solvers.branching.enumeration import enumerated
-from sparsecv.solvers.branching.nearly_dependent import nearly_dependent, solve_nearly_dependent
 from sparsecv.solvers.budget import solve_budget
-from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.core import plan
 from sparsecv.solvers.core.result import Status
 from sparsecv.solvers.core.rows import independence
 
@@ -142,7 +141,12 @@ def agree_at_gamma_zero(note: str, rng: np.random.Generator) -> None:
         at = problem.replace(tau=k)
         close = {"rel": 1e-8, "abs": 1e-12 * problem.yy}
         proofs = [solve(at), branch_and_bound(at), enumerated(at, np.array([k]), [])[0]]
-        for found in [*proofs, solve_nearly_dependent(at, [], 1e-6, Limits())]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                plan, "MOST_SUPPORTS", 0
+            )  # Leaps and bounds takes the place of enumeration.
+            proofs.append(branch_and_bound(at))
+        for found in proofs:
             assert found.objective == pytest.approx(least, **close), note
             assert found.lower_bound <= least + 1e-12 * problem.yy, note
         for tree in trees:
@@ -174,7 +178,7 @@ def test_polynomials_on_a_short_curve_are_proved() -> None:
     y = 3.0 * t + np.exp(2.0 * t) + 1e-3 * np.random.default_rng(0).standard_normal(t.size)
     for gamma in (1e-12, 0.0):
         problem = SparseRidgeProblem(X, y, gamma=gamma, tau=3)
-        assert nearly_dependent(problem)
+        assert plan.loses_digits(problem)
         found = solve(problem)
         assert found.status is Status.OPTIMAL
         every = [problem.fit(S).objective for S in combinations(range(X.shape[1]), 2)]

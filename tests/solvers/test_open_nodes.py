@@ -22,8 +22,9 @@ from support.trees import every_stop, exact_of, key, known_best, tied
 
 from sparsecv.solvers import SparseRidgeProblem, Status, best_subsets
 from sparsecv.solvers.core.limits import Limits, StopFlag
+from sparsecv.solvers.core.plan import MAX_COLUMNS
 from sparsecv.solvers.leaps import all_sizes
-from sparsecv.solvers.leaps.all_sizes import MAX_COLUMNS, BestSubsets
+from sparsecv.solvers.leaps.all_sizes import BestSubsets
 from sparsecv.solvers.leaps.open_nodes import OpenNode, expand, prediction_ranges
 
 
@@ -55,7 +56,7 @@ def prediction(data: Data, support: Support, rows: Array) -> Array:
 def without_tree(problem: SparseRidgeProblem) -> BestSubsets:
     """What is known of a problem that has too many columns for a tree."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(all_sizes, "MAX_COLUMNS", 0)
+        patch.setattr(all_sizes, "holds_tree", lambda _: False)
         return best_subsets(problem)
 
 

@@ -11,8 +11,9 @@ from support.fresh import examples
 from support.problems import keeps_digits, plain, ugly, ugly_problem
 
 from sparsecv.solvers import SparseRidgeProblem, best_subsets, solve_sizes, support_path
-from sparsecv.solvers.branching.enumeration import enumerated, few_supports
+from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.core.plan import few_supports
 from sparsecv.solvers.core.result import Status
 from sparsecv.solvers.ridge_fits import fit_supports, known_path
 

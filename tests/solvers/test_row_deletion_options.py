@@ -14,7 +14,7 @@ from support.trees import key
 
 from sparsecv.solvers import Status, best_subsets_rows_deleted
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.leaps.all_sizes import MAX_COLUMNS
+from sparsecv.solvers.core.plan import MAX_COLUMNS
 from sparsecv.solvers.leaps.deleted_rows import deleted_fits
 
 

@@ -13,8 +13,9 @@ from sparsecv.solvers import (
     solve_sizes,
     support_path,
 )
-from sparsecv.solvers.branching import size_sweep as sizes
+from sparsecv.solvers.branching import size_sweep
 from sparsecv.solvers.core.limits import Limits, StopFlag
+from sparsecv.solvers.core.plan import ALONE, FIRST_NODES, LEAPS, Way
 
 
 def alike(n: int = 40, p: int = 20) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -31,7 +32,7 @@ def test_sizes_alone_are_those_of_the_tree(gamma: float) -> None:
     X, y = alike()
     problem = SparseRidgeProblem(X, y, gamma=gamma, tau=20)
     tree = best_subsets(problem)
-    assert tree.n_nodes > 2 * sizes.HANDOVER
+    assert tree.n_nodes > 2 * FIRST_NODES
     found = solve_sizes(problem)
     assert found.status is Status.OPTIMAL
     assert found.proved.all()
@@ -50,8 +51,8 @@ def test_sizes_alone_are_those_of_the_tree(gamma: float) -> None:
 def test_sizes_that_branching_does_not_settle_go_back_to_the_tree(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sizes, "MAX_NODES_OF_TRIAL", 1)
-    monkeypatch.setattr(sizes, "HANDOVER", 500)
+    ways = (Way(LEAPS, nodes=500), Way(ALONE, nodes=1), Way(LEAPS))
+    monkeypatch.setattr(size_sweep, "ways", lambda *_: ways)
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((22, 18)), rng.standard_normal(22)
     problem = SparseRidgeProblem(X, y, gamma=1e-3, tau=18)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from math import comb
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,34 +22,14 @@ from ..supports.rounding import pad_support
 class EnumerationSettings(NamedTuple):
     """Tuning numbers of the enumeration of all supports."""
 
-    # Problems with more supports of the sizes asked for than this are not enumerated unless a
-    # caller gives another number: 5 million take some 50 ms.
-    quick_supports: int = 5_000_000
     # Supports visited between two looks at the clock: some 20 ms.
     chunk_supports: int = 2_000_000
-    # Nanoseconds that a support takes, and that a row of supports with all but the last column in
-    # common takes besides; measured. They tell how long enumeration takes.
-    support_nanoseconds: float = 0.4
-    row_nanoseconds: float = 70.0
     # A size counts as proved up to this gap, a share of the best objective; with every support
     # visited, only rounding leaves any.
     proved_relative_gap: float = 1e-6
 
 
 SETTINGS = EnumerationSettings()
-
-
-def few_supports(
-    problem: SparseRidgeProblem, sizes: Iterable[int], most: float = SETTINGS.quick_supports
-) -> bool:
-    """Whether there are at most ``most`` supports of these sizes; the problem's τ is not used."""
-    return sum(comb(problem.p, int(size)) for size in sizes) <= most
-
-
-def expected_seconds(p: int, size: int) -> float:
-    """How long the enumeration of every support of a size is expected to take."""
-    rows = comb(p, size) * size / p  # a row has p/size supports on average
-    return 1e-9 * (SETTINGS.support_nanoseconds * comb(p, size) + SETTINGS.row_nanoseconds * rows)
 
 
 class _Enumerator:

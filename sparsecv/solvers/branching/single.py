@@ -9,21 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.limits import Limits
+from ..core.plan import BRANCH, EVERY, ways_of_one_size
 from ..core.problem import SparseRidgeProblem
-from ..core.result import Proof, Status, Work, relative_gap
+from ..core.result import Proof, Status, Work, nothing_known, relative_gap
 from ..core.threads import on_one_thread
+from ..leaps.all_sizes import best_subsets
 from ..relaxation.diagonal import SETTINGS as DIAGONAL
 from ..relaxation.diagonal import Fitted, fit_diagonal, interior
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
-from ..supports.local_search import LocalSearch
-from .nearly_dependent import (
-    before_enumeration,
-    keeps_digits,
-    nearly_dependent,
-    solve_nearly_dependent,
-)
+from ..supports.local_search import LocalSearch, heuristic_support
+from .enumeration import enumerated
 from .sdp_nodes import RefittedTree
 from .search import Search, Tree
 from .search_settings import SETTINGS
@@ -77,18 +74,37 @@ def branch_and_bound(
     >>> found.support, round(found.objective, 3), found.lower_bound <= found.objective
     (array([1, 3]), 5.333, True)
     """
-    limits = limits or Limits()
-    if not problem.constraints.plain:
-        found = search_units(problem, warm_starts, tol, limits, n_jobs)
-        return _proof(problem, found, found.lower_bound, found.status, found.work, tol)
-    if nearly_dependent(problem):
-        return solve_nearly_dependent(problem, warm_starts, tol, limits)
-    first = before_enumeration(problem, limits)
-    proof = _branched(problem, warm_starts, tol, first, gram, n_jobs)
-    stopped = proof.status is Status.TIME_LIMIT and limits.reached(0) is None
-    if not stopped and (proof.status is not Status.PRECISION or not keeps_digits(problem)):
-        return proof
-    return solve_nearly_dependent(problem, [proof.support], tol, limits, proof)
+    limits, known, n_nodes = limits or Limits(), nothing_known(), 0
+    for way in ways_of_one_size(problem):
+        within = way.within(limits)
+        if way.search == BRANCH:
+            found = _branched(problem, warm_starts, tol, within, gram, n_jobs)
+        else:
+            starts = [known.support] if known.support.size else warm_starts
+            found = _on_triangle(problem, way.search, starts, within)
+        n_nodes += found.n_nodes
+        known = known.joined(found, found.work._replace(n_nodes=n_nodes, seconds=limits.elapsed()))
+        if known.status is Status.OPTIMAL or limits.reached(known.n_nodes) is not None:
+            return known
+    if known.status is Status.NODE_LIMIT:  # It is a limit of the plan, not of the caller.
+        known = replace(known, status=Status.PRECISION)
+    return known
+
+
+def _on_triangle(
+    problem: SparseRidgeProblem,
+    search: str,
+    warm_starts: Sequence[NDArray[np.intp]],
+    limits: Limits,
+) -> Proof:
+    """Search on a triangular factor of X, which keeps twice as many digits as the relaxation."""
+    left, tau = limits.remaining(), np.array([problem.tau])
+    seconds = 0.2 if left is None else min(0.2, 0.2 * left)
+    start = heuristic_support(problem, warm_starts=warm_starts, time_limit=seconds)
+    if search == EVERY:
+        return enumerated(problem, tau, [start], limits)[0]
+    tree = best_subsets(problem, sizes=tau, warm_starts=[start], limits=limits)
+    return tree.proof(0, Work(tree.n_nodes))
 
 
 def _branched(
@@ -100,6 +116,9 @@ def _branched(
     n_jobs: int | None,
 ) -> Proof:
     """Branch on the perspective relaxation; the arguments are those of `branch_and_bound`."""
+    if not problem.constraints.plain:
+        found = search_units(problem, warm_starts, tol, limits, n_jobs)
+        return _proof(problem, found, found.lower_bound, found.status, found.work, tol)
     incumbent, root, gram = reduced_root(problem, warm_starts, tol, gram, limits)
     target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
     bound, status = min(root.screened_bound, root.bound), Status.OPTIMAL

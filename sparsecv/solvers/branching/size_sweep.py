@@ -1,38 +1,26 @@
-"""Best supports of several sizes at any p: the all-sizes tree, then branch-and-bound per size."""
+"""Best supports of one or several sizes at one γ, whatever the number of columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.limits import Limits
+from ..core.plan import ALONE, EVERY, LEAPS, TREE_ONLY, Way, few_supports, ways
 from ..core.problem import SparseRidgeProblem, checked_sizes
-from ..core.result import Status, worst
+from ..core.result import Proof, Status, Work, nothing_known, worst
 from ..core.threads import on_one_thread
-from ..leaps.all_sizes import TREE_ONLY, BestSubsets, best_subsets, certain, only_support
+from ..leaps.all_sizes import BestSubsets, SizesTree, certain, only_support
+from ..leaps.open_nodes import OpenNode
 from ..relaxation.gram import GramForm, wants_gram
 from ..supports.rounding import pad_support
 from ..supports.unit_steps import UnitSteps
-from .enumeration import enumerated, few_supports
+from .enumeration import enumerated
 from .single import branch_and_bound
-
-# Beyond ``TREE_ONLY`` (45) columns the all-sizes tree gets this many nodes, some 2 ms, or a quarter
-# of the time left where that ends earlier, before the sizes that it has not proved are searched
-# alone. In ``solvers.paths`` a tree of so many nodes follows the supports found at each γ.
-FIRST_NODES = 20_000
-# Up to this many columns the all-sizes tree cannot be large, and has no limit of nodes but the
-# caller's.
-MAX_COLUMNS_OF_SMALL_TREES = 16
-# Up to ``TREE_ONLY`` columns the sizes left are tried alone after this many nodes of the all-sizes
-# tree, some 40 ms. ``solvers.api`` and ``solvers.paths`` stop the tree after as many nodes before
-# they try other searches.
-HANDOVER = 200_000
-# Nodes that branch and bound gets for each size tried alone there, and how many sizes in a row may
-# fail before the all-sizes tree goes on.
-MAX_NODES_OF_TRIAL, MAX_FAILED_TRIALS = 200, 3
 
 
 @on_one_thread
@@ -72,187 +60,200 @@ def solve_sizes(
     >>> [support.tolist() for support in solve_sizes(problem, sizes=[1, 2]).supports]
     [[1], [1, 3]]
     """
-    limits, problem = (limits or Limits()).within(), problem.at_unit_length()
-    asked, starts = problem.constraints, [np.asarray(s) for s in warm_starts]
-    few = asked.n_units <= TREE_ONLY
-    if not asked.plain:
-        wanted = checked_sizes(problem, sizes)
-        free = problem.replace(tau=asked.max_size).reduced()
-        if free is not None:
-            return _reduced_sizes(problem, free, wanted, starts, limits)
-        if not few:
-            starts += (
-                UnitSteps(problem).supports(wanted.tolist(), starts, limits.share(8.0)).values()
-            )
-    first: int | None = HANDOVER if few else FIRST_NODES
-    if asked.n_units <= MAX_COLUMNS_OF_SMALL_TREES:
-        first = None
-    share = (limits if few else limits.share(4.0)).within(nodes=first)
-    tree = best_subsets(problem, sizes=sizes, warm_starts=starts, limits=share)
-    if tree.status is Status.PRECISION:  # Another tree would lose the same digits.
-        return _few_supports_enumerated(problem, tree, limits) if asked.plain else tree
-    if tree.proved.all() or first is None or limits.reached(0) is not None:
-        return tree
-    tree = _each_alone(problem, tree, limits, MAX_NODES_OF_TRIAL if few else None)
-    left = np.flatnonzero(~tree.proved)
-    if not few or left.size == 0 or limits.reached(0) is not None:
-        return tree
-    rest = best_subsets(
-        problem,
-        sizes=tree.sizes[left],
-        warm_starts=[tree.supports[i] for i in left],
-        limits=limits,
-    )
-    for i, *found in zip(left, rest.supports, rest.objective, rest.lower_bound, strict=True):
-        _enter(tree, int(i), *found)
-    tree.proved[left] = rest.proved
-    return replace(
-        tree,
-        status=rest.status,
-        n_nodes=tree.n_nodes + rest.n_nodes,
-        seconds=limits.elapsed(),
-        open_nodes=rest.open_nodes,
-    )
+    limits, wanted = (limits or Limits()).within(), checked_sizes(problem, sizes)
+    starts = [np.asarray(start) for start in warm_starts]
+    return prove_sizes(problem, wanted, starts, limits).subsets(wanted, limits.elapsed())
 
 
-def _few_supports_enumerated(
-    problem: SparseRidgeProblem, tree: BestSubsets, limits: Limits
-) -> BestSubsets:
-    """Enumerate sizes of few supports where rounding has left a finished tree without proof.
+class Searched(NamedTuple):
+    """A proof for every size, and what the searches have cost.
 
-    tree: Its arrays are changed in place.
+    open_nodes: Those of the tree of all sizes, as in :class:`BestSubsets`.
+    tree: The tree of all sizes, which can go on for the sizes that are not proved.
     """
-    left = [i for i in np.flatnonzero(~tree.proved) if few_supports(problem, tree.sizes[[i]])]
-    for i in left:
-        proof = enumerated(problem, tree.sizes[[i]], [tree.supports[i]], limits)[0]
-        _enter(tree, int(i), proof.support, proof.objective, proof.lower_bound)
-        tree.proved[i] = proof.status is Status.OPTIMAL
-    status = Status.OPTIMAL if tree.proved.all() else limits.reached(0) or Status.PRECISION
-    return replace(tree, status=status, seconds=limits.elapsed())
+
+    proofs: list[Proof]
+    n_nodes: int
+    n_trees: int
+    open_nodes: list[OpenNode]
+    tree: SizesTree | None
+
+    def subsets(self, sizes: NDArray[np.intp], seconds: float) -> BestSubsets:
+        """The proofs as arrays."""
+        statuses = [proof.status for proof in self.proofs]
+        return BestSubsets(
+            sizes,
+            [proof.support for proof in self.proofs],
+            np.array([proof.objective for proof in self.proofs]),
+            np.array([proof.lower_bound for proof in self.proofs]),
+            np.array([status is Status.OPTIMAL for status in statuses]),
+            worst(statuses),
+            self.n_nodes,
+            seconds,
+            self.open_nodes,
+            self.n_trees,
+        )
 
 
-def _reduced_sizes(
+def prove_sizes(
     problem: SparseRidgeProblem,
-    free: SparseRidgeProblem,
-    wanted: NDArray[np.intp],
-    warm_starts: list[NDArray[np.intp]],
+    sizes: NDArray[np.intp],
+    starts: Sequence[NDArray[np.intp]],
     limits: Limits,
-) -> BestSubsets:
-    """Every size of a problem in which single columns must be in or out.
+    **how: Any,
+) -> Searched:
+    """Search for the best supports of some sizes by the searches of :func:`ways`, in turn.
 
-    free: What :meth:`SparseRidgeProblem.reduced` makes of the problem.
+    starts: Supports of any size.
+    how: ``tol``, ``worst_gap``, ``n_jobs`` and ``tree`` of :class:`_Sizes`.
     """
-    included = np.flatnonzero(problem.constraints.include[problem.constraints.unit])
-    inner = wanted - included.size
-    found = solve_sizes(
-        free,
-        sizes=np.maximum(inner, 1),
-        warm_starts=[free.positions(start) for start in warm_starts],
-        limits=limits,
-    )
-    at = np.searchsorted(found.sizes, np.maximum(inner, 1))
-    chosen = [
-        found.supports[i] if size > 0 else found.supports[i][:0]
-        for i, size in zip(at, inner, strict=True)
-    ]
-    supports = [free.given_columns(support) for support in chosen]
-    objective = np.array([problem.objective(support) for support in supports])
-    lower, proved = np.minimum(found.lower_bound[at], objective), found.proved[at]
-    if inner[0] == 0:  # The included columns are the only support of their size.
-        lower[0] = only_support(problem, included, 0.0).lower_bound
-        proved[0] = True
-    # Projecting included columns out takes digits of the others.
-    proved &= certain(objective, objective - lower, problem.yy)
-    status = found.status
-    if status is Status.OPTIMAL and not proved.all():
-        status = Status.PRECISION
-    return replace(
-        found,
-        sizes=wanted,
-        supports=supports,
-        objective=objective,
-        lower_bound=lower,
-        proved=proved,
-        status=status,
-        open_nodes=[],
-    )
+    problem = problem.at_unit_length()
+    asked = problem.constraints
+    least = int(asked.include.sum())
+    if least == sizes[0]:  # Nothing is left to choose for the first size.
+        only = only_support(problem, asked.columns_of(np.flatnonzero(asked.include)), 0.0)
+        if sizes.size == 1:
+            return Searched([only], 0, 0, [], None)
+        more = prove_sizes(problem, sizes[1:], starts, limits, **how)
+        return more._replace(proofs=[only, *more.proofs])
+    free = problem.replace(tau=int(sizes[-1])).reduced()
+    if free is None:
+        return _Sizes(problem, sizes, starts, **how).run(limits)
+    inside = [free.positions(start) for start in starts]
+    inner = prove_sizes(free, sizes - least, inside, limits, **how)
+    proofs = []
+    for found in inner.proofs:
+        support = free.given_columns(found.support)
+        value = problem.objective(support)
+        bound, status = min(found.lower_bound, value), found.status
+        # Projecting included columns out takes digits of the others.
+        sure = certain(np.array(value), np.array(value - bound), problem.yy)
+        if status is Status.OPTIMAL and not sure:
+            status = Status.PRECISION
+        proofs.append(Proof(support, value, bound, status, found.work))
+    return inner._replace(proofs=proofs, open_nodes=[])
 
 
-def _enter(
-    tree: BestSubsets, i: int, support: NDArray[np.intp], objective: float, bound: float
-) -> None:
-    """Take over a support of size i if it is as good, and a lower bound."""
-    if objective <= tree.objective[i]:
-        tree.supports[i], tree.objective[i] = support, objective
-    tree.lower_bound[i] = min(max(tree.lower_bound[i], bound), tree.objective[i])
+class _Sizes:
+    """The proofs of some sizes while one search follows the other.
 
-
-def _by_units(problem: SparseRidgeProblem, tree: BestSubsets, i: int, limits: Limits) -> bool:
-    """Whether leaps and bounds over units proves size i within some nodes; enters what it finds.
-
-    It is the faster search of sizes near the number of units.
+    worst_gap: With a larger relative gap a size whose search has ended is not proved.
+    n_jobs: Threads that share a tree of branch and bound.
+    tree: A tree of the sizes that was begun elsewhere.
     """
-    found = best_subsets(
-        problem,
-        sizes=[int(tree.sizes[i])],
-        warm_starts=tree.supports[max(i - 1, 0) : i + 2],
-        limits=limits.share(4.0).within(nodes=HANDOVER),
-    )
-    _enter(tree, i, found.supports[0], float(found.objective[0]), float(found.lower_bound[0]))
-    tree.proved[i] = found.proved[0]
-    return bool(found.proved[0])
 
+    def __init__(
+        self,
+        problem: SparseRidgeProblem,
+        sizes: NDArray[np.intp],
+        starts: Sequence[NDArray[np.intp]],
+        tol: float = 0.0,
+        worst_gap: float = np.inf,
+        n_jobs: int | None = None,
+        tree: SizesTree | None = None,
+    ) -> None:
+        self.problem, self.sizes, self.starts = problem, sizes, list(starts)
+        self.tol, self.worst_gap, self.n_jobs = tol, max(tol, worst_gap), n_jobs
+        self.proofs = [nothing_known()] * sizes.size
+        self.tree, self.open_nodes = tree, list[OpenNode]()
+        self.n_trees = self.nodes_alone = 0  # nodes of all searches but the tree of all sizes
 
-def _each_alone(
-    problem: SparseRidgeProblem, tree: BestSubsets, limits: Limits, most: int | None
-) -> BestSubsets:
-    """Solve every size that is not proved alone, by branch and bound.
+    @property
+    def open(self) -> list[int]:
+        """Positions of the sizes that are not proved."""
+        return [i for i, proof in enumerate(self.proofs) if proof.status is not Status.OPTIMAL]
 
-    tree: Its arrays are changed in place.
-    most: Nodes for each size; then sizes are given up after some failures in a row.
-    """
-    todo = np.flatnonzero(~tree.proved).tolist()
-    plain = problem.constraints.plain
-    gram = GramForm.of(problem, limits=limits) if plain and wants_gram(problem) else None
-    n_left, nodes, failures = len(todo), tree.n_nodes, 0
-    statuses: dict[int, Status] = {}
-    while todo:
-        for done, i in enumerate(todo):
-            reached = limits.reached(0)
-            if most is not None and failures == MAX_FAILED_TRIALS:
-                reached = reached or Status.NODE_LIMIT
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of all searches so far."""
+        return self.nodes_alone + (0 if self.tree is None else self.tree.n_nodes)
+
+    def run(self, limits: Limits) -> Searched:
+        """Search until every size is proved, a limit is reached, or nothing is left to try."""
+        ended = False
+        for way in ways(self.problem, self.sizes.tolist()):
+            if way.search == LEAPS and not ended:
+                ended = self.by_tree(way.within(limits))
+            elif way.search == ALONE and not ended:
+                self.alone(way, limits)
+            elif way.search == EVERY:
+                self.every(way, limits)
+            reached = limits.reached(self.n_nodes)
             if reached is not None:
-                statuses[-1] = reached
+                for i in self.open:
+                    self.proofs[i] = replace(self.proofs[i], status=reached)
+            if not self.open or reached is not None:
                 break
-            size, share = int(tree.sizes[i]), limits.share(float(len(todo) - done)).remaining()
-            within = Limits(share, most, limits.stop)
-            if not plain and most is None and _by_units(problem, tree, i, within):
-                statuses[i] = Status.OPTIMAL
-                continue
-            found = branch_and_bound(
-                problem.replace(tau=size),
-                warm_starts=tree.supports[max(i - 1, 0) : i + 1][::-1],
-                tol=0.0,
-                limits=within,
-                gram=gram,
-            )
-            nodes += found.n_nodes
-            support = found.support
-            if plain:
-                support = pad_support(support, size, problem.p)
-            _enter(tree, i, support, found.objective, found.lower_bound)
-            statuses[i] = found.status
-            tree.proved[i] = found.status is Status.OPTIMAL
-            failures = 0 if tree.proved[i] else failures + 1
-        # The time that easy sizes have left goes to sizes whose own time was up.
-        todo = [i for i in todo if statuses.get(i) is Status.TIME_LIMIT]
-        if most is not None or limits.reached(0) is not None:
-            break
-    return replace(
-        tree,
-        status=worst(statuses.values()),
-        n_nodes=nodes,
-        seconds=limits.elapsed(),
-        # The all-sizes tree counts as a tree where it proved something.
-        n_trees=n_left + int(n_left < tree.sizes.size),
-    )
+        return Searched(self.proofs, self.n_nodes, self.n_trees, self.open_nodes, self.tree)
+
+    def enter(self, i: int, found: Proof) -> None:
+        """Take over the support of a later search if it is as good, its bound and its status."""
+        if found.status is Status.OPTIMAL and found.gap > self.worst_gap:
+            found = replace(found, status=Status.PRECISION)
+        self.proofs[i] = self.proofs[i].joined(found, found.work)
+
+    def by_tree(self, limits: Limits) -> bool:
+        """Search the tree of all sizes, or go on with it; whether it has ended."""
+        problem, left = self.problem, np.zeros(self.sizes.size, dtype=bool)
+        if self.tree is None:
+            if not problem.constraints.plain and problem.constraints.n_units > TREE_ONLY:
+                steps = UnitSteps(problem).supports(
+                    self.sizes.tolist(), self.starts, limits.share(2.0)
+                )
+                self.starts += steps.values()
+            self.tree = SizesTree(problem, self.sizes, self.starts)
+        self.n_trees = max(self.n_trees, 1)
+        left[self.open] = True
+        found = self.tree.run(limits, left)
+        self.open_nodes = found.open_nodes
+        for i in self.open:
+            status = Status.OPTIMAL if found.proved[i] else found.status
+            self.enter(i, replace(found.proof(i, Work(found.n_nodes)), status=status))
+        return found.status in (Status.OPTIMAL, Status.PRECISION)
+
+    def alone(self, way: Way, limits: Limits) -> None:
+        """Prove one open size after the other, from its support and that of the size below.
+
+        Where the way limits nodes, it ends after three failures in a row: a choice.
+        """
+        problem, todo, failures, gram = self.problem, self.open, 0, None
+        if len(todo) > 1 and problem.constraints.plain and wants_gram(problem):
+            gram = GramForm.of(problem, limits=limits)
+        self.n_trees += len(todo)
+        while todo:
+            for done, i in enumerate(todo):
+                ended = failures == 3 or limits.reached(self.n_nodes) is not None
+                if ended and np.isfinite(self.proofs[i].objective):
+                    return
+                share, size = limits.share(float(len(todo) - done)), int(self.sizes[i])
+                near = [proof.support for proof in self.proofs[max(i - 1, 0) : i + 1][::-1]]
+                found = branch_and_bound(
+                    problem.replace(tau=size),
+                    warm_starts=[support for support in near if support.size] or self.starts,
+                    tol=self.tol,
+                    limits=limits.within(share.remaining(), way.nodes),
+                    gram=gram,
+                    n_jobs=self.n_jobs,
+                )
+                self.nodes_alone += found.n_nodes
+                if problem.constraints.plain:
+                    support = pad_support(found.support, size, problem.p)
+                    found = replace(found, support=support)
+                self.enter(i, found)
+                if way.nodes is not None:
+                    failures = 0 if self.proofs[i].status is Status.OPTIMAL else failures + 1
+            if way.nodes is not None:
+                return
+            # The time that easy sizes have left goes to sizes whose own time was up.
+            todo = [i for i in todo if self.proofs[i].status is Status.TIME_LIMIT]
+
+    def every(self, way: Way, limits: Limits) -> None:
+        """Visit every support of the open sizes that have few."""
+        problem = self.problem
+        few = [i for i in self.open if few_supports(problem, [self.sizes[i]], way.supports)]
+        if few and problem.constraints.plain:
+            starts = [*self.starts, *(self.proofs[i].support for i in few)]
+            for i, found in zip(
+                few, enumerated(problem, self.sizes[few], starts, limits), strict=True
+            ):
+                self.enter(i, found)

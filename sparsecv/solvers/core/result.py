@@ -129,6 +129,11 @@ class Solution(Proof):
     coef: NDArray[np.float64]
 
 
+def nothing_known() -> Proof:
+    """The proof before any search: no support, and a lower bound of 0."""
+    return Proof(np.empty(0, dtype=np.intp), np.inf, 0.0, Status.UNPROVED, Work())
+
+
 def worst(statuses: Iterable[Status]) -> Status:
     """How several searches ended taken together: the first status of the enumeration that occurs.
 

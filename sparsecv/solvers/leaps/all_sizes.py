@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.limits import Limits
+from ..core.plan import holds_tree
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.result import Proof, Status, Work, nothing_left
 from ..core.subset_fit import SubsetFit, inflation_factors
@@ -20,17 +21,8 @@ from ..supports.greedy import forward_order
 from ..supports.unit_steps import UnitSteps
 from .open_nodes import RELATIVE_ROUNDING, OpenNode, expand
 from .tree import Leaps, active_columns
-from .unit_tree import UnitLeaps, fits_memory
+from .unit_tree import UnitLeaps
 
-# Columns of the largest tree, counted by :func:`active_columns`. A tree keeps p matrices of p × p
-# numbers, 38 MB at this limit. With more columns :func:`best_subsets` returns greedy supports, and
-# the objective of the full ridge fit as the bound; the tree for deleted rows refuses them; and
-# other modules, in ``cv`` and ``cli`` too, choose by the number what to try.
-MAX_COLUMNS = 168
-# With at most this many columns every size is proved by trees unless a limit is named. With more
-# columns a tree may take hours, and proofs are made in the order in which they matter for the
-# choice of γ and τ. Measured; doubled, a cross-validation of 90 columns may not end within days.
-TREE_ONLY = 45
 # A support counts as proved optimal where rounding leaves no other support more than this share of
 # the objective below it, besides the second share, of yᵀy, for fits that leave only rounding errors
 # of y.
@@ -125,33 +117,64 @@ def best_subsets(
     >>> [support.tolist() for support in best_subsets(problem).supports]
     [[1], [1, 2]]
     """
-    limits = (limits or Limits()).within()
-    problem = problem.at_unit_length()
-    wanted = checked_sizes(problem, sizes)
-    starts = [checked_support(problem.p, s) for s in warm_starts]
-    found = _search(problem, wanted, starts, limits)
-    if found is None:  # There are too many columns for a tree.
-        whole = OpenNode(np.empty(0, dtype=np.intp), np.arange(problem.p, dtype=np.intp), -1)
-        least = expand(problem, whole, np.zeros((0, problem.p))).loss
-        greedy = [[s] for s in _greedy_supports(problem, wanted, starts)]
-        status = limits.reached(0) or Status.NODE_LIMIT
-        found = _Found(greedy, least.repeat(wanted.size), 1.0, status, 0, [whole])
-    supports = [
-        tied[0] if len(tied) == 1 else tied[ranking([problem.fit(t) for t in tied], tied)[0]]
-        for tied in found.candidates
-    ]
-    objective = np.array([problem.objective(s) for s in supports])
-    margin = _margin(problem, objective, found.reach)
-    lost = problem.data_losses(objective, (s.size for s in supports), True)
-    lower = np.maximum(np.minimum(objective, found.bound) - margin - lost, 0.0)
-    proved = found.closed(objective) & certain(objective, margin, problem.yy)
-    status = found.status
-    if proved.all():
-        status = Status.OPTIMAL
-    elif status is Status.OPTIMAL:
-        status = Status.PRECISION
-    known = wanted, supports, objective, lower, proved, status, found.n_nodes
-    return BestSubsets(*known, limits.elapsed(), found.open_nodes)
+    return SizesTree(problem, sizes, warm_starts).run(limits or Limits())
+
+
+class SizesTree:
+    """A search for the best supports of some sizes, which stops at a limit and goes on from there.
+
+    problem, sizes, warm_starts: As in :func:`best_subsets`.
+    tree: A tree of the problem for these sizes that was begun elsewhere.
+    """
+
+    def __init__(
+        self,
+        problem: SparseRidgeProblem,
+        sizes: ArrayLike | None = None,
+        warm_starts: Iterable[ArrayLike] = (),
+        tree: Leaps | None = None,
+    ) -> None:
+        self.problem = problem.at_unit_length() if tree is None else problem
+        self.sizes = checked_sizes(problem, sizes)
+        self.starts = [checked_support(problem.p, s) for s in warm_starts]
+        self.tree = _begun(self.problem, self.sizes, self.starts) if tree is None else tree
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes searched so far."""
+        return 0 if self.tree is None else self.tree.n_nodes
+
+    def run(self, limits: Limits, wanted: NDArray[np.bool_] | None = None) -> BestSubsets:
+        """Search until a limit is reached; a limit of nodes counts those of earlier calls, too.
+
+        wanted: As in :meth:`Leaps.narrow`; all sizes by default.
+        """
+        limits, problem = limits.within(), self.problem
+        if wanted is not None and isinstance(self.tree, Leaps):
+            self.tree.narrow(wanted)
+        found = _search(problem, self.sizes, self.tree, limits)
+        if found is None:  # There are too many columns for a tree.
+            whole = OpenNode(np.empty(0, dtype=np.intp), np.arange(problem.p, dtype=np.intp), -1)
+            least = expand(problem, whole, np.zeros((0, problem.p))).loss
+            greedy = [[s] for s in _greedy_supports(problem, self.sizes, self.starts)]
+            status = limits.reached(0) or Status.NODE_LIMIT
+            found = _Found(greedy, least.repeat(self.sizes.size), 1.0, status, 0, [whole])
+        supports = [
+            tied[0] if len(tied) == 1 else tied[ranking([problem.fit(t) for t in tied], tied)[0]]
+            for tied in found.candidates
+        ]
+        objective = np.array([problem.objective(s) for s in supports])
+        margin = _margin(problem, objective, found.reach)
+        lost = problem.data_losses(objective, (s.size for s in supports), True)
+        lower = np.maximum(np.minimum(objective, found.bound) - margin - lost, 0.0)
+        proved = found.closed(objective) & certain(objective, margin, problem.yy)
+        status = found.status
+        if proved.all():
+            status = Status.OPTIMAL
+        elif status is Status.OPTIMAL:
+            status = Status.PRECISION
+        known = self.sizes, supports, objective, lower, proved, status, found.n_nodes
+        return BestSubsets(*known, limits.elapsed(), found.open_nodes)
 
 
 class RankedSupports(NamedTuple):
@@ -195,7 +218,9 @@ def n_best_subsets(
     problem = problem.at_unit_length()
     wanted, rules = checked_sizes(problem, sizes), problem.constraints
     known = [s for s in known if rules.allowed(s)]
-    found = _search(problem, wanted, known, limits, max(n, 2))
+    n_tied = max(n, 2)
+    tree = _begun(problem, wanted, known, n_tied)
+    found = _search(problem, wanted, tree, limits, n_tied)
     if found is None:
         unknown: list[list[NDArray[np.intp]]] = [[] for _ in wanted]
         found = _Found(unknown, np.zeros(wanted.size), 1.0, Status.NODE_LIMIT, 0, [])
@@ -237,31 +262,40 @@ class _Found(NamedTuple):
         return np.asarray(above | (self.status is Status.OPTIMAL))
 
 
-def _search(
+def _begun(
     problem: SparseRidgeProblem,
     wanted: NDArray[np.intp],
     starts: Sequence[NDArray[np.intp]],
-    limits: Limits,
     n: int = 1,
-) -> _Found | None:
-    """Search one tree for the n best supports of every wanted size; None where it has no room.
+) -> Leaps | UnitLeaps | None:
+    """A tree for the n best supports of every wanted size at its root; None where it has no room.
 
     n: With constraints the best support of a size may have fewer units if n is 1; with more, the n
         best supports have exactly so many.
     """
-    rules, active = problem.constraints, active_columns(problem)
-    if n == 1 and active.size == 1 and not problem.rows[:, : problem.p].any():
+    if not holds_tree(problem):
+        return None
+    plain = problem.constraints.plain
+    tree = Leaps(problem, wanted, n_best=n) if plain else UnitLeaps(problem, wanted, n)
+    tree.seed(starts)
+    return tree
+
+
+def _search(
+    problem: SparseRidgeProblem,
+    wanted: NDArray[np.intp],
+    tree: Leaps | UnitLeaps | None,
+    limits: Limits,
+    n: int = 1,
+) -> _Found | None:
+    """What a tree of :func:`_begun` has found at a limit; None without a tree."""
+    rules = problem.constraints
+    if n == 1 and active_columns(problem).size == 1 and not problem.rows[:, : problem.p].any():
         least = rules.columns_of(np.flatnonzero(rules.least))
         only = [[rules.padded(least, int(s))] for s in wanted]
         return _Found(only, np.full(wanted.size, problem.yy), 1.0, Status.OPTIMAL, 1, [])
-    tree: Leaps | UnitLeaps
-    if rules.plain and active.size <= MAX_COLUMNS:
-        tree = Leaps(problem, wanted, n_best=n)
-    elif not rules.plain and fits_memory(problem):
-        tree = UnitLeaps(problem, wanted, n)
-    else:
+    if tree is None:
         return None
-    tree.seed(starts)
     status = tree.run(limits)
     found = tree.candidates(n), tree.open_bound(), tree.reach
     return _Found(*found, status, tree.n_nodes, tree.open_nodes())

@@ -12,6 +12,7 @@ import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.limits import Limits
+from ..core.plan import MAX_COLUMNS
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.result import Status
 from ..core.threads import on_one_thread
@@ -21,7 +22,6 @@ from ..supports.rounding import pad_support
 from .all_sizes import (
     CERTAIN_SHARE,
     MAX_CERTAIN_SPREAD,
-    MAX_COLUMNS,
     coefficient_spread,
     rounding_margin,
 )

@@ -18,13 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import InputError
 from ..core.limits import Limits
+from ..core.plan import TREE_ONLY
 from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.result import Status
 from ..core.threads import on_one_thread
 from ..kernels import envelope
 from ..kernels.linalg import Array
 from ..supports.rounding import pad_support
-from .all_sizes import TREE_ONLY
 from .near_best import LIST_LENGTH, Mask, NearBest, members, over_columns
 
 # Where a range begins at γ = 0, the first γ above 0 is this share of its upper end. A first cell

@@ -38,6 +38,7 @@ from .leaps_node import (
     last_wanted,
     mask_child,
     new_tree,
+    wanted_from,
 )
 from .open_nodes import OpenNode
 
@@ -531,6 +532,14 @@ class Leaps(Search):
     def advance(self, most: int) -> bool:
         """Search at most so many nodes more; whether no node is open then."""
         return bool(advance(self.state, most, SEARCH))
+
+    def narrow(self, wanted: NDArray[np.bool_]) -> None:
+        """Search on for some of the sizes alone; what the tree says of the others is no proof.
+
+        wanted, shape (τ,): A size that is left out once stays out.
+        """
+        inner = np.unique(self.inner[wanted])
+        self.tree.next_wanted[:] = wanted_from(inner, self.active.size)
 
     def candidates(self, n: int = 1) -> list[list[NDArray[np.intp]]]:
         """For every size the n best supports, and supports that tie with the last up to rounding.

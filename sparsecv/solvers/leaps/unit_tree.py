@@ -45,9 +45,6 @@ from .leaps_node import (
 from .open_nodes import OpenNode
 from .tree import Search
 
-# Bytes of the matrices of a tree, one of p × p numbers for each unit of p columns. With more no
-# tree is made. The value is a choice.
-MAX_BYTES = 5e8
 FREE, FIXED, OUT = 0, 1, 2  # states of a unit at a node
 RULES = np.dtype(
     [
@@ -100,11 +97,6 @@ class UnitTree(NamedTuple):
     units: NDArray[np.int64]  # (m,) work space
     steps: Array  # (m,)
     block: Array  # (1, p, p)
-
-
-def fits_memory(problem: SparseRidgeProblem) -> bool:
-    """Whether a tree over the units of a problem has room for its matrices."""
-    return 8.0 * (problem.constraints.n_units + 1.0) * problem.p**2 <= MAX_BYTES
 
 
 def new_unit_tree(problem: SparseRidgeProblem, sizes: NDArray[np.intp], n_best: int) -> UnitTree:

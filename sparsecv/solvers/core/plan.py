@@ -1,0 +1,147 @@
+"""How a problem is proved: its searches in order, when each applies, and the limits of each.
+
+A search is chosen by the size of the problem, and by whether its columns nearly depend on each
+other. The modules that choose read it here. The tables of docs/limits.md are compared with what
+:func:`ways` returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from math import comb
+from typing import NamedTuple
+
+from .limits import Limits
+from .problem import SparseRidgeProblem
+
+# Columns of the largest tree of all sizes, counted without columns of zeros. Such a tree keeps a
+# matrix for each column, 38 MB at this limit, which is a choice.
+MAX_COLUMNS = 168
+# With at most this many columns, or groups of columns, all sizes are proved by one tree, which ends
+# within seconds on most tables (measured). With more columns a tree may take hours, and proofs are
+# made one by one in the order in which they matter for the choice of γ and τ.
+TREE_ONLY = 45
+# Supports that are visited one by one where nothing else keeps enough digits: up to half a minute.
+MOST_SUPPORTS = 5e9
+# Supports that take some 50 ms, so that they are visited before anything else is tried.
+QUICK_SUPPORTS = 5e6
+# Nodes of a tree of all sizes, some 40 ms, after which other searches are tried.
+FIRST_NODES = 200_000
+
+LEAPS = "leaps and bounds"
+BRANCH = "branch and bound"
+EVERY = "every support"
+ALONE = "each size alone"
+
+
+class Way(NamedTuple):
+    """A search that may prove sizes of a problem, and where it ends for the next one to begin.
+
+    search: ``LEAPS`` searches one tree for all sizes, and goes on where that tree has stopped.
+        ``ALONE`` proves one size after the other as :func:`ways_of_one_size` says.
+    nodes: It ends after this many nodes of the tree; for ``ALONE`` of each size.
+    seconds: It ends after this many seconds, unless the caller limits nodes.
+    share: It ends after this share of the time left.
+    supports: ``EVERY`` leaves out sizes with more supports than this.
+    """
+
+    search: str
+    nodes: int | None = None
+    seconds: float | None = None
+    share: float = 1.0
+    supports: float = MOST_SUPPORTS
+
+    def within(self, limits: Limits) -> Limits:
+        """What is left of a caller's limits, and the limits of this search."""
+        times = [] if self.seconds is None or limits.node_limit is not None else [self.seconds]
+        left = limits.remaining()
+        if left is not None:
+            times.append(self.share * left)
+        return limits.within(min(times, default=None), self.nodes)
+
+
+def ways(problem: SparseRidgeProblem, sizes: Collection[int]) -> tuple[Way, ...]:
+    """The searches that prove sizes of a problem at its γ, in order.
+
+    A search has the supports and bounds of those before it. Where a tree of all sizes has ended,
+    and rounding leaves sizes without a proof, only ``EVERY`` follows.
+    """
+    units, one, plain = problem.constraints.n_units, len(sizes) == 1, problem.constraints.plain
+    # One size alone takes branch and bound less time from 36 columns on (measured).
+    if one and (units > 35 or not holds_tree(problem)):
+        return (Way(ALONE),)
+    every = Way(EVERY, supports=MOST_SUPPORTS if one else QUICK_SUPPORTS)
+    if units <= 16:  # No tree of so few columns is large.
+        return Way(LEAPS), every
+    if units <= TREE_ONLY:
+        # Where many columns are worth nearly the same the tree is large, and 200 nodes of branch
+        # and bound prove a size (tests/solvers/test_sizes.py).
+        return Way(LEAPS, nodes=FIRST_NODES), Way(ALONE, nodes=200), Way(LEAPS), every
+    # A short tree proves the sizes near p, and finds every other size a support: some 2 ms.
+    found = Way(LEAPS, nodes=20_000, share=0.25), Way(ALONE), every
+    quick = plain and few_supports(problem, sizes, QUICK_SUPPORTS)
+    return (every, *found) if quick else found
+
+
+def ways_of_one_size(problem: SparseRidgeProblem) -> tuple[Way, ...]:
+    """The searches that prove the problem's τ without a tree of all sizes, in order.
+
+    Those after branch and bound follow where it ends without a proof. They work on a triangular
+    factor of X, which keeps twice as many digits as XᵀX.
+    """
+    if not problem.constraints.plain:
+        return (Way(BRANCH),)
+    p, tau = problem.p, problem.tau
+    # A path of enumeration takes matrices of 64 MB at 2,000 columns.
+    few = p <= 2000 and few_supports(problem, [tau], MOST_SUPPORTS)
+    if few:
+        digits = (Way(EVERY),)
+    elif p <= MAX_COLUMNS:  # Nodes of about two seconds: a choice.
+        digits = (Way(LEAPS, nodes=20_000_000),)
+    else:
+        return (Way(BRANCH),)
+    if loses_digits(problem):
+        return digits
+    # Branch and bound gets twice the time of enumeration, and at least two seconds.
+    seconds = max(2.0, 2.0 * seconds_of_every_support(p, tau)) if few else None
+    return (Way(BRANCH, seconds=seconds), *digits)
+
+
+def holds_tree(problem: SparseRidgeProblem) -> bool:
+    """Whether the matrices of a tree of all sizes have room."""
+    if problem.constraints.plain:
+        return problem.data.active.size <= MAX_COLUMNS
+    # One matrix of p × p numbers for each unit: 500 MB at most.
+    return 8.0 * (problem.constraints.n_units + 1.0) * problem.p**2 <= 5e8
+
+
+def few_supports(
+    problem: SparseRidgeProblem, sizes: Iterable[int], most: float = QUICK_SUPPORTS
+) -> bool:
+    """Whether there are at most ``most`` supports of these sizes; the problem's τ is not used."""
+    return sum(comb(problem.p, int(size)) for size in sizes) <= most
+
+
+def seconds_of_every_support(p: int, size: int) -> float:
+    """How long visiting every support of a size takes: measured, on one core."""
+    rows = (
+        comb(p, size) * size / p
+    )  # A row has the supports with all but the last column in common.
+    return 0.4e-9 * comb(p, size) + 70e-9 * rows
+
+
+def loses_digits(problem: SparseRidgeProblem) -> bool:
+    """Whether XᵀX has lost the digits that a proof by the relaxation needs."""
+    # With fewer rows than columns the relaxation works on the rows, which keep their digits. But at
+    # γ = 0 its bound is 0.
+    if problem.p > problem.rank_bound and problem.gamma > problem.given_gamma:
+        return True
+    if problem.p > max(MAX_COLUMNS, problem.rank_bound):
+        return False
+    # With the columns before it projected out, a column keeps less than 1e-5 of its length, the
+    # ridge γ/2 counted with both squared lengths. Its square leaves XᵀX six digits.
+    squares = problem.squared_lengths
+    left = squares * problem.data.unit.left
+    ridge = problem.gamma / 2.0
+    lost = left + ridge < 1e-10 * (squares + ridge)
+    return bool((lost & (squares > 0.0)).any())

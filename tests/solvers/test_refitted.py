@@ -115,11 +115,11 @@ def test_reaches_the_semidefinite_relaxation() -> None:
     assert best - found.bound < 1.1 * gap < 0.6 * (best - alone)
 
 
-@pytest.mark.parametrize("kept", [SETTINGS.max_open_bytes, 2000.0])
-def test_the_tree_is_right_wherever_it_stops(kept: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kept", [10_000, 1])
+def test_the_tree_is_right_wherever_it_stops(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where hardly a node may be kept."""
-    changed = SETTINGS._replace(min_nodes_per_refit=1, max_open_bytes=kept)
-    monkeypatch.setattr(refitted, "SETTINGS", changed)
+    monkeypatch.setattr(refitted, "SETTINGS", SETTINGS._replace(min_nodes_per_refit=1))
+    monkeypatch.setattr(RefittedTree, "_most", lambda tree: kept)
     for note, rng in draws(60, 72):
         problem, gram = with_diagonal(rng)
         best = optimum(problem)

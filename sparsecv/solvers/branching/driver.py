@@ -24,7 +24,10 @@ from ..relaxation.descent import relax
 from ..relaxation.dual_bound import gram_gradient
 from ..relaxation.newton import newton
 from .node import (
+    CLOSED,
     IN,
+    KEPT,
+    OPEN,
     OUT,
     bound_here,
     choose_all,
@@ -35,6 +38,7 @@ from .node import (
     screen,
     small_enough,
     try_rounding,
+    write_shares,
 )
 from .search_settings import SETTINGS
 from .unit_nodes import close_units, relax_child
@@ -43,27 +47,30 @@ from .unit_nodes import close_units, relax_child
 # free rows.
 DONE, PAUSED, FULL = 0, 1, 2
 
+# When children are taken up before all other nodes: never; once few rows are free; always.
+NEVER, WHEN_FULL, ALWAYS = 0, 1, 2
+
 COUNTS = np.dtype(
     [
-        ("in_heap", "i8"),  # nodes in the heap
-        ("on_stack", "i8"),  # nodes on the stack
+        ("waiting", "i8"),  # nodes in the heap
         ("spare", "i8"),  # rows of the table that hold no node
         ("kept", "i8"),  # nodes that are kept and not branched on
-        ("depth_first", "i8"),  # 1: the table may not grow, so that children go on the stack
+        ("depth_first", "i8"),  # NEVER, WHEN_FULL or ALWAYS
+        ("deep", "i8"),  # nodes so far that were to be taken up before all others
     ]
 )
 
 
 class OpenNodes(NamedTuple):
-    """Nodes in rows of a table; a row is in the heap, on the stack, kept, or holds no node."""
+    """Nodes in rows of a table; a row is in the heap, kept, or holds no node."""
 
     state: NDArray[np.int8]  # (rows, p)
     beta: Array  # (rows, p)
     lam: Array  # (rows,) √λ, λ the multiplier of the cardinality constraint
     bound: Array  # (rows,)
     unsolved: NDArray[np.int8]  # (rows,) 1 where the node's relaxation has not been solved
-    heap: NDArray[np.int64]  # (rows,) rows whose nodes wait, the row of least bound first
-    stack: NDArray[np.int64]  # (rows,) rows whose nodes wait, the row to take next last
+    key: Array  # (rows,) the node of least key is taken up first
+    heap: NDArray[np.int64]  # (rows,) rows whose nodes wait, the row of least key first
     spare: NDArray[np.int64]  # (rows,) rows that hold no node
     kept: NDArray[np.int64]  # (rows,) rows whose nodes stay there and are not branched on
     counts: NDArray[np.void]  # (1,) of COUNTS
@@ -83,38 +90,42 @@ class Children(NamedTuple):
     sweeps: Any  # ``Sweeps`` for coordinate descent; None under constraints
 
 
-@kernel
+@kernel(inner=True)
 def push(open_nodes, row):
-    """Put a row in the heap, which gives open nodes back by their bounds, the least first."""
-    heap, bound, counts = open_nodes.heap, open_nodes.bound, open_nodes.counts[0]
-    at = counts.in_heap
-    counts.in_heap += 1
+    """Put a row, whose key is written, in the heap, which gives rows back by their keys."""
+    heap, key, counts = open_nodes.heap, open_nodes.key, open_nodes.counts[0]
+    at = counts.waiting
+    counts.waiting += 1
     while at > 0:
         parent = (at - 1) // 2
-        if bound[heap[parent]] <= bound[row]:
+        if key[heap[parent]] <= key[row]:
             break
         heap[at] = heap[parent]
         at = parent
     heap[at] = row
 
 
-@kernel(inner=True)
+@kernel
+def push_all(open_nodes, rows):
+    """Put rows in the heap, whose keys are written."""
+    for row in rows:
+        push(open_nodes, row)
+
+
+@kernel
 def pop(open_nodes):
-    """Take the top row of the stack or, where the stack is empty, the heap's row of least bound."""
-    heap, bound, counts = open_nodes.heap, open_nodes.bound, open_nodes.counts[0]
-    if counts.on_stack > 0:
-        counts.on_stack -= 1
-        return open_nodes.stack[counts.on_stack]
+    """Take the row of least key out of the heap."""
+    heap, key, counts = open_nodes.heap, open_nodes.key, open_nodes.counts[0]
     first = heap[0]
-    counts.in_heap -= 1
-    n = counts.in_heap
+    counts.waiting -= 1
+    n = counts.waiting
     row = heap[n]
     at = 0
     while 2 * at + 1 < n:
         child = 2 * at + 1
-        if child + 1 < n and bound[heap[child + 1]] < bound[heap[child]]:
+        if child + 1 < n and key[heap[child + 1]] < key[heap[child]]:
             child += 1
-        if bound[row] <= bound[heap[child]]:
+        if key[row] <= key[heap[child]]:
             break
         heap[at] = heap[child]
         at = child
@@ -224,21 +235,20 @@ def load_child(st, ch, at, i, value):
         exclude(st.Q, ch.beta[at], ch.g, i)
 
 
-@kernel(inner=True)
-def indicator(st, nt, units, i):
-    """z_i = min(1, |β_i|√(w_i/λ)) of the current node's relaxation, or the share of unit i."""
-    z = 0.0
+@kernel
+def relaxed_child(st, nt, ch, units, at, i, value, k, target):
+    """Put the current node with i decided as ``value`` in buffer ``at``; return its bound."""
+    bound = -np.inf
     if units is not None:
-        z = st.share[i]
+        bound = relax_child(st, ch, units, at, i, value, target)
     if nt is not None:
-        size, s = st.root_w[i] * abs(st.beta[i]), st.lam[0]
-        if size > 0.0:
-            z = 1.0 if size >= s else size / s
-    return z
+        load_child(st, ch, at, i, value)
+        bound = solve(st, nt, ch, at, k, target)
+    return bound
 
 
 @kernel(inner=True)
-def most_expected(st, nt, ch, units, n, mean):
+def most_expected(st, ch, n, mean):
     """The largest raise of the bound expected of excluding a free column, and that column.
 
     Columns tried at this node do not count. n: Number of free columns. mean: Raise for each unit of
@@ -250,7 +260,7 @@ def most_expected(st, nt, ch, units, n, mean):
         if ch.tried[i] == 1:
             continue
         each = ch.gain[i] / ch.trials[i] if ch.trials[i] > 0 else mean
-        value = each * indicator(st, nt, units, i)
+        value = each * st.share[i]
         if value > most:
             most, which = value, i
     return most, which
@@ -272,23 +282,17 @@ def choose(st, nt, ch, units, n, k, bound, target):
     mean = total / trials if total > 0.0 else 1.0
     best, chosen, raised = -1.0, -1, bound
     for _ in range(SETTINGS.max_columns_tried):
-        expected, i = most_expected(st, nt, ch, units, n, mean)
+        expected, i = most_expected(st, ch, n, mean)
         if i < 0 or (chosen >= 0 and expected < SETTINGS.min_expected_share * best):
             break
         ch.tried[i] = 1
         known = ch.trials[i] >= SETTINGS.trials_until_known
         if known and expected <= best:
             continue
-        z = indicator(st, nt, units, i)
-        value = bound
-        if units is not None:
-            value = max(bound, relax_child(st, ch, units, 0, i, OUT, target))
-        if nt is not None:
-            load_child(st, ch, 0, i, OUT)
-            value = max(bound, solve(st, nt, ch, 0, k, target))
+        value = max(bound, relaxed_child(st, nt, ch, units, 0, i, OUT, k, target))
         gain = min(value, target) - bound
-        if z > 1e-3:  # Raises divided by a smaller z would outweigh all others.
-            ch.gain[i] += gain / z
+        if st.share[i] > 1e-3:  # Raises divided by a smaller z would outweigh all others.
+            ch.gain[i] += gain / st.share[i]
             ch.trials[i] += 1
         if gain > best:
             best, chosen, raised = gain, i, value
@@ -318,11 +322,14 @@ def add(st, open_nodes, ch, at, bound, unsolved):
     open_nodes.unsolved[row] = unsolved
     if prune:
         release(open_nodes, row, True)
-    elif counts.depth_first > 0 or counts.on_stack > 0:
-        open_nodes.stack[counts.on_stack] = row
-        counts.on_stack += 1
-    else:
-        push(open_nodes, row)
+        return
+    # Below a node at most one row is taken for each column until a row is free again.
+    few = counts.depth_first == WHEN_FULL and counts.spare < 2 * ch.g.shape[0] + 16
+    open_nodes.key[row] = max(bound, 0.0)
+    if few or counts.depth_first == ALWAYS:
+        counts.deep += 1
+        open_nodes.key[row] = -counts.deep
+    push(open_nodes, row)
 
 
 @kernel(inner=True)
@@ -337,86 +344,79 @@ def relax_here(st, nt, ch, k, target):
 
 
 @kernel(inner=True)
-def close(st, nt, ch, k, bound, target, unsolved):
+def close(st, nt, ch, target, unsolved):
     """Try to close the current node by its bound, screening and enumeration.
 
-    k: Columns still to choose.
+    On entry ``now.bound`` is a bound of the node. The kernel raises that bound, and writes the
+    numbers of included and free columns and of columns still to choose. A node that stays open has
+    its shares z in ``st.share``.
+
     target: Bound that closes a node.
     unsolved: Whether the node's relaxation has not been solved yet.
-    Returns: Whether the node is closed; numbers of included columns, of free columns, and of
-        columns still to choose; the node's bound.
+    Returns: CLOSED or OPEN.
     """
-    now, tau = st.now[0], st.support.shape[0]
+    now = st.now[0]
     gram_gradient(st.Q, st.terms.b, st.beta, st.g)
-    m, n = count_node(st)
-    while True:
-        k = tau - m
+    count_node(st)
+    fixed = 1
+    while fixed > 0:
+        m, k, n = now.n_included, now.to_choose, now.n_free
         if k < 0:
-            return True, m, n, k, bound  # More columns are included than a support may have.
+            return CLOSED  # More columns are included than a support may have.
         if k == 0 or k >= n:  # One support is the best of the node.
             if now.keep_closed == 0:
                 finish(st, nt.columns, choose_all(st.chosen, m, k, st.columns, n), 0, 0)
-            return True, m, n, k, bound
+            return CLOSED
         most = SETTINGS.enumerated_unsolved_nodes if unsolved else SETTINGS.enumerated_nodes
         decides = now.only_relax == 0 and now.keep_closed == 0
         if decides and small_enough(st, n, k, most):
             finish(st, nt.columns, m, k, n)
-            return True, m, n, k, bound
+            return CLOSED
         if unsolved:
-            bound = max(bound, relax_here(st, nt, ch, k, target))
-            if bound >= target:
-                now.pruned = min(now.pruned, bound)
-                return True, m, n, k, bound
+            now.bound = max(now.bound, relax_here(st, nt, ch, k, target))
+            if now.bound >= target:
+                now.pruned = min(now.pruned, now.bound)
+                return CLOSED
             unsolved = False
-            m, n = count_node(st)
+            count_node(st)
             continue
         here = bound_here(st, nt.columns, k)
         if here >= target:
             now.pruned = min(now.pruned, here)
-            return True, m, n, k, bound
-        bound = max(bound, here)
+            return CLOSED
+        now.bound = max(now.bound, here)
         fixed = 0 if now.keep_closed > 0 else screen(st, here, target, k)
-        m, n = count_node(st)
-        if fixed == 0:
-            return False, m, n, k, bound
+        count_node(st)
         # The relaxation is solved again where at least an eighth of the columns was decided.
-        unsolved = fixed * 8 >= n and tau > m and tau - m < n
+        unsolved = fixed * 8 >= now.n_free and 0 < now.to_choose < now.n_free
+    write_shares(st)
+    return OPEN
 
 
 @kernel
-def branch(st, nt, ch, open_nodes, n, k, bound):
-    """Let both children of the current node wait: one includes a column, the other excludes it.
+def branch(st, nt, ch, open_nodes, units):
+    """Let both children of the current node wait: one includes a column or unit, one excludes it.
 
-    The first nodes of a tree (rough nodes) branch on the column of largest z and leave the
-    children's relaxations until the children are taken up.
-
-    n, k: Numbers of free columns and of columns still to choose.
+    The first nodes of a tree of columns (rough nodes) branch on the column of largest z and leave
+    the children's relaxations until the children are taken up.
     """
     now = st.now[0]
-    rough, target = now.rough_left > 0, now.upper * (1.0 - now.tolerance)
-    if rough:
+    bound, n, k, rough = now.bound, now.n_free, now.to_choose, now.rough_left > 0
+    target = now.upper * (1.0 - now.tolerance)
+    i, raised, later = 0, bound, rough
+    if not rough:
+        i, raised = choose(st, nt, ch, units, n, k, bound, target)
+    elif nt is not None:
         i = largest_share(st.columns, n, st.beta, st.root_w, st.chosen, 0, 0)
         load_child(st, ch, 1, i, OUT)
-        raised = bound
-    else:
-        i, raised = choose(st, nt, ch, None, n, k, bound, target)
     add(st, open_nodes, ch, 1, raised, rough)
-    load_child(st, ch, 0, i, IN)
-    most = SETTINGS.enumerated_unsolved_nodes
-    raised, unsolved = bound, rough or small_enough(st, n - 1, k - 1, most)
-    if not unsolved:
-        raised = max(bound, solve(st, nt, ch, 0, k - 1, target))
-    add(st, open_nodes, ch, 0, raised, unsolved)
-
-
-@kernel
-def branch_on_unit(st, ch, open_nodes, units, n, k, bound):
-    """Let both children of the current node wait, as :func:`branch`; n free units, k to choose."""
-    target = st.now[0].upper * (1.0 - st.now[0].tolerance)
-    i, raised = choose(st, None, ch, units, n, k, bound, target)
-    add(st, open_nodes, ch, 1, raised, False)
-    raised = max(bound, relax_child(st, ch, units, 0, i, IN, target))
-    add(st, open_nodes, ch, 0, raised, False)
+    raised = bound
+    if nt is not None:
+        later = later or small_enough(st, n - 1, k - 1, SETTINGS.enumerated_unsolved_nodes)
+        load_child(st, ch, 0, i, IN)
+    if not later:
+        raised = max(bound, relaxed_child(st, nt, ch, units, 0, i, IN, k - 1, target))
+    add(st, open_nodes, ch, 0, raised, later)
 
 
 @kernel
@@ -428,9 +428,9 @@ def explore(st, nt, ch, open_nodes, units, most_nodes):
 
     Returns: DONE, PAUSED or FULL.
     """
-    now, counts, tau = st.now[0], open_nodes.counts[0], st.support.shape[0]
+    now, counts = st.now[0], open_nodes.counts[0]
     first = now.nodes
-    while counts.in_heap + counts.on_stack > 0:
+    while counts.waiting > 0:
         if now.nodes - first >= most_nodes:
             return PAUSED
         if counts.spare < 3:
@@ -443,25 +443,21 @@ def explore(st, nt, ch, open_nodes, units, most_nodes):
             release(open_nodes, row, now.keep_closed > 0)
             continue
         copy_node(open_nodes.state[row], open_nodes.beta[row], st.state, st.beta)
-        st.lam[0] = open_nodes.lam[row]
-        unsolved = open_nodes.unsolved[row] > 0
-        closed, keep, n, k = True, False, 0, 0
+        st.lam[0], now.bound = open_nodes.lam[row], bound
+        unsolved, found = open_nodes.unsolved[row] > 0, CLOSED
         if units is not None:
-            closed, keep, n, k, bound = close_units(st, units, bound, target, unsolved)
+            found = close_units(st, units, target, unsolved)
         if nt is not None:
-            closed, m, n, k, bound = close(st, nt, ch, tau, bound, target, unsolved)
-            keep = now.keep_closed > 0 if closed else now.only_relax > 0
-            if not closed:
-                try_rounding(st, m, k, n)
+            found = close(st, nt, ch, target, unsolved)
+            if found == OPEN:
+                try_rounding(st, now.n_included, now.to_choose, now.n_free)
+                found = KEPT if now.only_relax > 0 else OPEN
+        keep = found == KEPT or (found == CLOSED and now.keep_closed > 0)
         if keep:  # The row gets the coefficients that the node's last bound came from.
             copy_node(st.state, st.beta, open_nodes.state[row], open_nodes.beta[row])
-            open_nodes.lam[row], open_nodes.bound[row] = st.lam[0], bound
+            open_nodes.lam[row], open_nodes.bound[row] = st.lam[0], now.bound
         release(open_nodes, row, keep)
-        if closed or keep:
-            continue
-        now.branched += 1
-        if units is not None:
-            branch_on_unit(st, ch, open_nodes, units, n, k, bound)
-        if nt is not None:
-            branch(st, nt, ch, open_nodes, n, k, bound)
+        if found == OPEN:
+            now.branched += 1
+            branch(st, nt, ch, open_nodes, units)
     return DONE

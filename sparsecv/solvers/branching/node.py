@@ -27,6 +27,9 @@ from ..supports.swaps import Swaps, swap_search
 from .search_settings import SETTINGS
 
 FREE, IN, OUT = 0, 1, 2
+# What the steps at a node say of the node: it holds nothing better than the incumbent; it is to be
+# branched on; it is handed to the caller as it is.
+CLOSED, OPEN, KEPT = 0, 1, 2
 NOW = np.dtype(
     [
         ("upper", "f8"),  # objective of the incumbent
@@ -36,6 +39,12 @@ NOW = np.dtype(
         ("ridge", "f8"),  # γ/2
         ("work", "f8"),  # supports that could have been enumerated in the time of all relaxations
         ("spent", "f8"),  # supports of large nodes that were enumerated
+        # Of the current node a lower bound, and the numbers of included columns, of free columns,
+        # and of columns still to choose; of units in place of columns under constraints.
+        ("bound", "f8"),
+        ("n_included", "i8"),
+        ("n_free", "i8"),
+        ("to_choose", "i8"),
         ("nodes", "i8"),  # nodes whose bound was computed
         ("branched", "i8"),  # nodes that were branched on
         # Coordinate descent ends where the relaxation's value exceeds the bound by at most this
@@ -67,6 +76,7 @@ class SearchState(NamedTuple):
     g: Array  # (p,) b − Qβ
     lam: Array  # (1,) √λ, λ the multiplier of the cardinality constraint
     top: Array  # (τ + 3,) what gram_bound leaves there
+    share: Array  # (p,) z of the free columns of a node that is branched on
     columns: NDArray[np.int64]  # (p,) free columns
     chosen: NDArray[np.int64]  # (τ,) included columns
     scratch: Array  # (p,)
@@ -295,7 +305,7 @@ def small_enough(st, n, k, nodes):
 
 @kernel(inner=True)
 def count_node(st):
-    """List the included and the free columns; return how many there are of each.
+    """List the included and the free columns, and write how many there are of each.
 
     The included columns go to ``st.chosen``, no more than fit there, and the free columns to
     ``st.columns``: what enumeration and rounding of the node choose from.
@@ -309,4 +319,16 @@ def count_node(st):
         elif st.state[i] == FREE:
             st.columns[n] = i
             n += 1
-    return m, n
+    now = st.now[0]
+    now.n_included, now.n_free, now.to_choose = m, n, st.support.shape[0] - m
+
+
+@kernel(inner=True)
+def write_shares(st):
+    """Write z_i = min(1, |β_i|√(w_i/λ)) of the node's relaxation for every free column."""
+    for f in range(st.now[0].n_free):
+        i, s = st.columns[f], st.lam[0]
+        size = st.root_w[i] * abs(st.beta[i])
+        st.share[i] = 0.0
+        if size > 0.0:
+            st.share[i] = 1.0 if size >= s else size / s

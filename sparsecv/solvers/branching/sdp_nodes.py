@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,8 +21,9 @@ class RefittedTree(Tree):
 
     The deeper a node, the larger the diagonal D of its free columns may be with XᵀX − D ⪰ 0:
     excluded columns do not count, and D may be 0 on included columns. Where columns are nearly
-    orthogonal, larger diagonals close most of the gap. The heap of this class holds open nodes with
-    the diagonals of the nodes above; the compiled search holds only the nodes below one node.
+    orthogonal, larger diagonals close most of the gap. The nodes below the node taken up last are
+    those of the tree ``below``; all other open nodes wait here, each with the diagonal of a node
+    above it, where its own fit begins.
 
     gram: With D > 0.
     tol: Relative gap at which a node is pruned.
@@ -32,18 +31,19 @@ class RefittedTree(Tree):
 
     def __init__(self, gram: GramForm, problem: SparseRidgeProblem, tol: float) -> None:
         super().__init__(gram, problem, tol)
-        self.heap: list[tuple[float, int, Array, NDArray[np.int8], Array, float]] = []
-        self.pushed, self.budget, self.D = 0, SETTINGS.min_nodes_per_refit, gram.D
+        self.below, self.budget = self.beside(), SETTINGS.min_nodes_per_refit
+        self.D = gram.D  # the diagonal of the tree below
+        self.diagonals: dict[int, Array] = {}  # by rows of the table of open nodes
 
     @property
     def n_open(self) -> int:
-        """How many nodes are open, here and in the compiled search."""
-        return len(self.heap) + super().n_open
+        """How many nodes wait, here and below the node taken up last."""
+        return super().n_open + self.below.n_open
 
     @property
     def bound(self) -> float:
         """Least bound of the nodes that were pruned or are still open."""
-        return min(super().bound, self.heap[0][0] if self.heap else np.inf)
+        return min(super().bound, self.below.bound)
 
     def add(
         self,
@@ -52,56 +52,52 @@ class RefittedTree(Tree):
         lam: Array,
         bound: Array | float = -np.inf,
         unsolved: NDArray[np.int8] | int = 1,
-    ) -> None:
-        """Put nodes in the heap with the root's diagonal, which is valid at every node."""
-        bounds = np.broadcast_to(np.asarray(bound, dtype=float), lam.shape)
-        self._wait(self.gram.D, (state, beta, lam, bounds, np.ones(lam.size, dtype=np.int8)))
+    ) -> NDArray[np.int64]:
+        """Put nodes in the heap, with the root's diagonal, which is valid at every node."""
+        rows = super().add(state, beta, lam, bound)
+        self.diagonals.update(dict.fromkeys(rows.tolist(), self.gram.D))
+        return rows
+
+    def _return(self) -> None:
+        """Let the nodes of the tree below wait here, with the diagonal of that tree."""
+        rows = super().add(*self.below.emptied()[:4])
+        self.diagonals.update(dict.fromkeys(rows.tolist(), self.D))
 
     def emptied(self) -> Nodes:
-        """Take every open node out, the least bound first, to deal the nodes out to other threads.
-
-        The nodes' own diagonals are dropped, as the lists that trees exchange have no place for
-        them: the tree that takes a node puts it in its heap with the root's diagonal, which holds
-        at every node, and may fit a diagonal anew when it takes the node up.
-        """
-        self._wait(self.D, super().emptied())
-        heap, self.heap = sorted(self.heap), []
-        p = self.gram.b.size
-        state = np.array([node[3] for node in heap], dtype=np.int8).reshape(-1, p)
-        beta = np.array([node[4] for node in heap]).reshape(-1, p)
-        lam, bound = (np.array([node[k] for node in heap], dtype=float) for k in (5, 0))
-        return state, beta, lam, bound, np.ones(len(heap), dtype=np.int8)
+        """Take every open node out, the least bound first, to deal the nodes out to threads."""
+        self._return()
+        return super().emptied()
 
     def advance(self, nodes: int) -> int:
         """Search on for about so many nodes; return ``driver.DONE`` or ``PAUSED``."""
-        now = self.now
-        last = int(now["nodes"][0]) + nodes
+        last = self.n_nodes + nodes
         while self.n_open > 0:
-            left = last - int(now["nodes"][0])
+            left = last - self.n_nodes
             if left <= 0:
                 return driver.PAUSED
-            if super().n_open == 0 and not self._take_up():
+            if self.below.n_open == 0 and not self._take_up():
                 continue
-            code = super().advance(min(left, self.budget))
+            code = self.below.advance(min(left, self.budget))
             # Where no more nodes may be kept, the node taken up is searched to its end.
-            memory = len(self.heap) * (9.0 * self.problem.p + SETTINGS.bytes_per_refitted_node)
-            if code != driver.FULL and memory <= SETTINGS.max_open_bytes:
-                self._wait(self.D, super().emptied())
+            if code != driver.FULL and self.n_open < self._most():
+                self._return()
         return driver.DONE
 
     def _take_up(self) -> bool:
-        """Fit the diagonal of the node of least bound, and give the node to the compiled search.
+        """Fit the diagonal of the node of least bound, and give the node to the tree below.
 
         Returns: False if the node's new bound prunes the node.
         """
-        now, tau, ridge = self.now, self.problem.tau, self.problem.gamma / 2.0
-        bound, _, D, state, beta, lam = heapq.heappop(self.heap)
+        now, ridge, row = self.now, self.problem.gamma / 2.0, int(driver.pop(self.open))
+        D = self.diagonals.pop(row)
+        (state,), (beta,), (lam,), (bound,), _ = self.take(np.array([row]))
+        self.free(row)
         target = float(now["upper"][0] * (1.0 - now["tolerance"][0]))
-        left, free = tau - int((state == IN).sum()), int((state == FREE).sum())
+        left, free = self.problem.tau - int((state == IN).sum()), int((state == FREE).sum())
         one_support = not 0 < left < free
         if bound < target and not one_support:
             now["nodes"] += 1
-            start = Fitted(D, beta, lam, bound)
+            start = Fitted(D, beta, float(lam), float(bound))
             D, beta, lam, fitted = fit_diagonal(
                 self.gram, ridge, state, left, start, target, SETTINGS.refit_steps
             )
@@ -112,15 +108,9 @@ class RefittedTree(Tree):
         if bound >= target:
             now["pruned"] = np.minimum(now["pruned"], bound)
             return False
-        st, self.D = self.st, D
-        st.Q.flat[:: D.size + 1] = np.diag(self.gram.G) - D
-        st.terms.w[:] = weights(ridge, D)
-        st.root_w[:] = np.sqrt(st.terms.w)
-        super().add(state[None], beta[None], np.array([lam]), bound, int(one_support))
+        self.D = D
+        self.st.Q.flat[:: D.size + 1] = np.diag(self.gram.G) - D
+        self.st.terms.w[:] = weights(ridge, D)
+        self.st.root_w[:] = np.sqrt(self.st.terms.w)
+        self.below.add(state[None], beta[None], np.array([lam]), bound, int(one_support))
         return True
-
-    def _wait(self, D: Array, nodes: Nodes) -> None:
-        """Put nodes in the heap with a diagonal D that is valid at all of these nodes."""
-        for state, beta, lam, bound, _ in zip(*nodes, strict=True):
-            self.pushed += 1
-            heapq.heappush(self.heap, (float(bound), self.pushed, D, state, beta, float(lam)))

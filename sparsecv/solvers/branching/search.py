@@ -57,15 +57,21 @@ class Tree:
         self.now = self.st.now.view(np.ndarray)
         self.counts = self.open.counts.view(np.ndarray)
 
+    def beside(self) -> Tree:
+        """A tree without nodes that has this tree's incumbent and work space for its own."""
+        other = Tree.__new__(Tree)
+        other.__dict__.update(self.__dict__)
+        other._open(self.gram.b.size, self.gram.b.size)
+        return other
+
     @property
     def waiting(self) -> NDArray[np.int64]:
-        """Rows of the nodes in the heap and on the stack."""
-        heap = self.open.heap[: self.counts["in_heap"][0]]
-        return np.concatenate([heap, self.open.stack[: self.counts["on_stack"][0]]])
+        """Rows of the nodes in the heap."""
+        return self.open.heap[: self.counts["waiting"][0]]
 
     @property
     def n_open(self) -> int:
-        """How many nodes are in the heap and on the stack."""
+        """How many nodes wait."""
         return self.waiting.size
 
     @property
@@ -91,8 +97,8 @@ class Tree:
         lam: Array,
         bound: Array | float = -np.inf,
         unsolved: NDArray[np.int8] | int = 1,
-    ) -> None:
-        """Put nodes in the heap.
+    ) -> NDArray[np.int64]:
+        """Put nodes in the heap; return their rows in the table.
 
         state, shape (m, p): Free (0), included (1) and excluded (2) columns.
         beta, shape (m, p).
@@ -109,8 +115,14 @@ class Tree:
         self.open.state[rows], self.open.beta[rows] = state, beta
         self.open.lam[rows], self.open.bound[rows] = lam, bound
         self.open.unsolved[rows] = unsolved
-        for row in rows:
-            driver.push(self.open, row)
+        self.open.key[rows] = np.maximum(bound, 0.0)
+        driver.push_all(self.open, rows)
+        return rows
+
+    def free(self, row: int) -> None:
+        """Let a row of the table hold no node; the row is not in the heap."""
+        self.open.spare[int(self.counts["spare"][0])] = row
+        self.counts["spare"] += 1
 
     def start(self, beta: Array, root_lam: float, bound: float) -> None:
         """Begin at the root, whose relaxation is solved by β (p,) and √λ."""
@@ -140,7 +152,7 @@ class Tree:
 
         Returns: The number of nodes after which the search has to end, as the table is then full.
         """
-        self.now["keep_closed"], self.counts["depth_first"] = 1, 1
+        self.now["keep_closed"], self.counts["depth_first"] = 1, driver.ALWAYS
         return self._most() // 2 - 2 * self.problem.p
 
     def go_on(self, raised: float) -> None:
@@ -178,7 +190,7 @@ class Tree:
     def clear(self) -> None:
         """Forget every node."""
         rows = self.open.state.shape[0]
-        self.counts[0] = (0, 0, rows, 0, 0)
+        self.counts["waiting"], self.counts["kept"], self.counts["spare"] = 0, 0, rows
         self.open.spare[:] = np.arange(rows)
 
     def emptied(self) -> Nodes:
@@ -194,17 +206,16 @@ class Tree:
         Returns: ``driver.DONE``, ``driver.PAUSED`` or ``driver.FULL``.
         """
         here = (self.st, self.nt, self.ch, self.open, self.units)
-        code = int(driver.explore(*here, nodes))
-        rows = self.open.state.shape[0]
+        code, rows = int(driver.explore(*here, nodes)), self.open.state.shape[0]
         if code == driver.FULL and rows < self._most():
             self.grow(min(2 * rows, self._most()))
-        if rows == self._most():
-            self.counts["depth_first"] = self.counts["spare"] < 2 * self.gram.b.size + 16
         return code
 
     def grow(self, rows: int) -> None:
         """Make the table of nodes larger."""
         self.open = _grown(self.open, rows)
+        if rows >= self._most() and self.counts["depth_first"][0] == driver.NEVER:
+            self.counts["depth_first"] = driver.WHEN_FULL
 
     def enter(self, support: NDArray[np.intp], swaps: int = 100) -> None:
         """Improve a support of at most τ columns by swaps; a better support becomes the incumbent.
@@ -383,7 +394,7 @@ def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.S
         found=np.zeros(tau + 1, dtype=np.int64),
         tried=np.full(tau, -1, dtype=np.int64),
         anywhere=np.ones(p, dtype=np.int8),
-        **zeros("beta g", p),
+        **zeros("beta g share", p),
     )
 
 
@@ -410,8 +421,8 @@ def open_rows(rows: int, m: int, p: int) -> driver.OpenNodes:
         unsolved=np.zeros(rows, dtype=np.int8),
         spare=np.arange(rows, dtype=np.int64),
         counts=record(driver.COUNTS, spare=rows),
-        **zeros("lam bound", rows),
-        **zeros("heap stack kept", rows, of=np.int64),
+        **zeros("lam bound key", rows),
+        **zeros("heap kept", rows, of=np.int64),
     )
 
 

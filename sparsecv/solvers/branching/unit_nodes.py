@@ -19,6 +19,7 @@ from ..kernels.linalg import Array
 from ..leaps.unit_tree import fix, lacks_parent, put_out
 from ..relaxation.dual_bound import FREE, IN, OUT, BoundTerms, gram_gradient
 from ..relaxation.unit_relaxation import list_units, relax_units, share_units, unit_bound
+from .node import CLOSED, KEPT, OPEN
 
 
 class UnitState(NamedTuple):
@@ -126,17 +127,20 @@ def fix_units(st, units, k, bound, target):
 
 
 @kernel
-def close_units(st, units, bound, target, unsolved):
+def close_units(st, units, target, unsolved):
     """Try to close the current node by its bound and by deciding units.
 
-    Returns: Whether the node is closed, whether it is one support that is to be fitted, the numbers
-        of free units (listed in ``st.columns``) and of units still to choose, and the bound.
+    On entry ``now.bound`` is a bound of the node. The kernel raises that bound, and writes the
+    numbers of free units (listed in ``st.columns``) and of units still to choose. A node that stays
+    open has the shares z of its units in ``st.share``.
+
+    Returns: CLOSED, OPEN, or KEPT for a node of one support, which is to be fitted.
     """
-    now, state = st.now[0], st.state
-    while True:
+    now, state, fixed = st.now[0], st.state, 1
+    while fixed > 0:
         k = decide(units, state, 0, FREE, st.tau[0])
         if k < 0:
-            return True, False, 0, 0, bound
+            return CLOSED
         clear_excluded(units, state, st.beta)
         if unsolved:
             now.nodes += 1
@@ -151,21 +155,19 @@ def close_units(st, units, bound, target, unsolved):
             best = last = unit_bound(st.terms, units, *at)
         if best >= target:
             now.pruned = min(now.pruned, best)
-            return True, False, 0, 0, bound
-        bound = max(bound, best)
+            return CLOSED
+        now.bound = max(now.bound, best)
         if k == 0:
-            return True, True, 0, 0, bound
+            return KEPT
         fixed = fix_units(st, units, k, last, target)
         if fixed < 0:
-            return True, False, 0, 0, bound
-        if fixed == 0:
-            break
+            return CLOSED
         unsolved = True
     share_units(st.terms, units, state, count, k, st.beta, st.g)
-    n = 0
+    now.n_free, now.to_choose = 0, k
     for u in range(state.shape[0]):
         st.share[u] = units.share[u] if state[u] != OUT else 0.0
         if state[u] == FREE:
-            st.columns[n] = u
-            n += 1
-    return False, False, n, k, bound
+            st.columns[now.n_free] = u
+            now.n_free += 1
+    return OPEN

@@ -107,8 +107,7 @@ class UnitTree(Tree):
             self.enter(support)
             bound = max(float(self.open.bound[row]), support_bound(self.problem, support))
             self.now["pruned"] = np.minimum(self.now["pruned"], bound)
-            self.open.spare[int(self.counts["spare"][0])] = row
-            self.counts["spare"] += 1
+            self.free(row)
         self.counts["kept"] = 0
         ended = time.perf_counter()
         self.searching += ended - began

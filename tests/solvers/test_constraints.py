@@ -191,6 +191,8 @@ def test_one_unpenalised_parent_serves_an_unpenalised_child() -> None:
     weak = ColumnRules(heredity=("weak", {2: [0, 1]}), penalty_factors={0: 0, 2: 0}).resolve(4)
     assert weak.counted.tolist() == [1, 3]
     assert not weak.constraints.include.any()
+    lone = ColumnRules(heredity=("weak", {2: []}), penalty_factors={2: 0}).resolve(4)
+    assert lone.constraints.plain
     strong = ColumnRules(heredity={2: [0, 1]}, penalty_factors={0: 0, 2: 0}).resolve(4)
     assert strong.constraints.include.tolist() == [True, False]
 

@@ -43,7 +43,7 @@ class BoundedFit(NamedTuple):
     places: NDArray[np.int64]  # (p,) the free columns among them
     triangle: Array  # (p+1, p+1)
     work: Array  # (p+1, p+1)
-    left: Array  # (2, p+1) what the free columns leave of y, and of another column
+    left: Array  # (p+1,) what the free columns leave of another column
 
 
 def new_bounded_fit(R: Array, lower: Array, upper: Array) -> BoundedFit:
@@ -61,7 +61,7 @@ def new_bounded_fit(R: Array, lower: Array, upper: Array) -> BoundedFit:
         free=np.zeros(p, dtype=np.int8),
         columns=np.arange(p),
         places=np.zeros(p, dtype=np.int64),
-        left=np.empty((2, p + 1)),
+        left=np.empty(p + 1),
         **zeros("coef fitted", p),
         **zeros("triangle work", p + 1, p + 1),
     )
@@ -136,57 +136,37 @@ def move_to_fit(fit, m):
 
 
 @kernel(inner=True)
-def reflect(fit, n, forward, vector):
-    """Apply the n reflections of ``fit_free`` to ``vector`` (p + 1,), or those in reverse order."""
-    for a in range(n):
-        c = a if forward else n - 1 - a
-        share = dot(fit.work[c], vector, vector.shape[0]) / fit.triangle[c, c] ** 2
-        add(vector, fit.work[c], -share, vector.shape[0])
-
-
-@kernel(inner=True)
 def steepest(fit, m, n, refused, ridge, curvature):
     """Find the fixed column whose coefficient gains most once it is free.
 
     The arrays are those that ``fit_free`` leaves, with ``fit.coef`` its fit on n free columns. A
     column gains g²/ℓ², where the free columns leave ℓ of its length, and g is its slope: the
-    product of what they leave of the column and of y. From the residual of y g is found first up to
-    ``DEPENDENT_SHARE`` of the lengths, which decides for most columns.
+    product of what they leave of the column and of y. ``fit.left`` is work space.
 
     refused: A column that is not freed, or −1.
     Returns: The column, −1 where none gains more than rounding; and what Σ w_id_i² − 2 g_id_i, with
         the weights of ``fit_inside``, takes off the loss at most.
     """
     rows, y, at, most, lacking = fit.y.shape[0], fit.work[n], -1, 0.0, 0.0
-    residual, column = fit.left[0], fit.left[1]
-    for a in range(rows):
-        residual[a] = y[a]
-    reflect(fit, n, False, residual)
-    length = np.sqrt(dot(y, y, rows))
+    length, size = np.sqrt(dot(y, y, rows)), np.sqrt(dot(fit.y, fit.y, rows))
     for a in range(m):
         i = fit.columns[a]
-        below, above = fit.lower[i] - fit.coef[i], fit.upper[i] - fit.coef[i]
+        size += abs(fit.coef[i]) * fit.lengths[i]
         if fit.free[i] == 1:
             continue
-        slope = dot(fit.columns_of[i], residual, i + 1)
-        off = DEPENDENT_SHARE * fit.lengths[i] * length
-        if (slope <= -off or above == 0.0) and (slope >= off or below == 0.0):
-            continue
-        for c in range(rows):
-            column[c] = fit.columns_of[i, c]
-        reflect(fit, n, True, column)
-        slope, left = dot(column, y, rows), np.sqrt(dot(column, column, rows))
+        for r in range(rows):
+            fit.left[r] = fit.columns_of[i, r]
+        for c in range(n):
+            share = dot(fit.work[c], fit.left, rows) / fit.triangle[c, c] ** 2
+            add(fit.left, fit.work[c], -share, rows)
+        slope, left = dot(fit.left, y, rows), np.sqrt(dot(fit.left, fit.left, rows))
         w = LACKING_SHARE * max(ridge, curvature * fit.lengths[i] ** 2)
+        below, above = fit.lower[i] - fit.coef[i], fit.upper[i] - fit.coef[i]
         lacking += most_worth(slope, (rows + 8.0) * EPS * left * length, w, below, above)
         room = above > 0.0 if slope > 0.0 else below < 0.0
         independent = left > DEPENDENT_SHARE * fit.lengths[i]
         if room and independent and i != refused and abs(slope) > most * left:
             at, most = i, abs(slope) / left
-    if at < 0:
-        return at, lacking
-    size = np.sqrt(dot(fit.y, fit.y, rows))
-    for a in range(m):
-        size += abs(fit.coef[fit.columns[a]]) * fit.lengths[fit.columns[a]]
     return at if most > 4.0 * EPS * size else -1, lacking
 
 

@@ -138,9 +138,11 @@ class _Resolver:
             "of a group a factor of 0, or none",
         )
         for child, above in parents.items():
-            if free[child] and (strong or len(above) == 1):
+            if not (free[child] and above):
+                continue
+            if strong or len(above) == 1:
                 include = include + above
-            elif free[child] and not free[above].any():
+            elif not free[above].any():
                 raise InputError(
                     f"{self.called(child)} has penalty factor 0, so it is in every model, and weak "
                     "heredity leaves open which parent is in: include one of them, or give one "

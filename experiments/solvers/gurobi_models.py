@@ -13,10 +13,14 @@ from typing import Any
 import numpy as np
 
 from sparsecv.solvers import Proof, SparseRidgeProblem, register_backend
-from sparsecv.solvers.backends import gurobi
-from sparsecv.solvers.backends.conic import FEASIBILITY_TOLERANCE, Scaled, claim_of, least_gap
-from sparsecv.solvers.backends.cuts import CutForm
-from sparsecv.solvers.backends.presolve import Claim, Prepared, prove
+from sparsecv.solvers.backends.conic import (
+    BOUND_LOSS_RATIO,
+    FEASIBILITY_TOLERANCE,
+    Scaled,
+    conic_claim,
+)
+from sparsecv.solvers.backends.gurobi import gurobi_model, searched
+from sparsecv.solvers.backends.oracle import Claim, Oracle, prove
 
 FORMS = ("perspective", "big-m", "indicator")
 
@@ -25,41 +29,33 @@ def solve_model(problem: SparseRidgeProblem, form: str, **options: Any) -> Proof
     """Solve eq. (1), main paper, by Gurobi's own branch-and-bound.
 
     form: "perspective": min βᵀQβ − 2bᵀβ + wᵀs, β_i² ≤ s_i z_i, with the diagonal D moved into w.
-        "big-m": |β_i| ≤ M_i z_i, M from the ridge ellipsoid. "indicator": z_i = 0 ⇒ β_i = 0.
+        "big-m": |β_i| ≤ M_i z_i, M from the ellipsoid of Theorem 1. "indicator": z_i = 0 ⇒ β_i = 0.
     The options are those of a back end; no relative gap below 1e-5 is proved.
     """
     return prove(partial(_claim, form), problem, **options)
 
 
-def _claim(form: str, ready: Prepared, n_jobs: int) -> Claim:
-    data, limits = ready.form, ready.limits
-    scaled = Scaled.of(data, ready.objective)
-    with gurobi.gurobi_model() as (gp, model):
-        z = _write(gp, model, form, data, scaled)
-        z.Start = np.isin(np.arange(data.p), ready.support).astype(float)
-        gurobi.set_limits(model, limits, n_jobs)
+def _claim(form: str, oracle: Oracle) -> Claim:
+    scaled = Scaled.of(oracle)
+    with gurobi_model() as (gp, model):
+        z = _write(gp, model, form, oracle.form.tau, scaled)
+        z.Start = oracle.start()
         # The objective leaves yᵀy out, which the gap must be relative to.
         model.Params.MIPGap = 0.0
-        model.Params.MIPGapAbs = least_gap(ready.tol)
+        model.Params.MIPGapAbs = oracle.gap(BOUND_LOSS_RATIO)
         for name in ("FeasibilityTol", "IntFeasTol"):
             model.setParam(name, FEASIBILITY_TOLERANCE)
-
-        def callback(model: Any, where: int) -> None:
-            if limits.reached(0) is not None:
-                model.terminate()
-
-        model.optimize(callback)
-        bound, nodes, status = gurobi.claims_of(gp, model, limits)
+        bound, nodes, status = searched(gp, model, oracle, lambda model: None)
         found = np.asarray(z.X) if model.SolCount > 0 else None
-    return claim_of(ready, (bound + scaled.constant) * scaled.scale, status, nodes, found)
+    return conic_claim(oracle, bound + scaled.constant, nodes, status, found)
 
 
-def _write(gp: Any, model: Any, form: str, data: CutForm, scaled: Scaled) -> Any:
+def _write(gp: Any, model: Any, form: str, tau: int, scaled: Scaled) -> Any:
     """Write variables, objective and constraints of one of ``FORMS``; return the binary z."""
-    p, bounds, w = data.p, scaled.bounds, scaled.w
+    p, bounds, w = scaled.w.size, scaled.bounds, scaled.w
     u = model.addMVar(p, lb=-bounds, ub=bounds)
     z = model.addMVar(p, vtype=gp.GRB.BINARY)
-    model.addConstr(z.sum() <= data.tau)
+    model.addConstr(z.sum() <= tau)
     linear = -2.0 * (scaled.b @ u)
     if form == "perspective":
         s = model.addMVar(p)

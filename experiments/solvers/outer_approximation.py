@@ -20,10 +20,9 @@ import numpy as np
 from experiments.common import fold_rows, machine
 from sparsecv.design.design import Protocol
 from sparsecv.solvers import Proof, SparseRidgeProblem, Status, solve
-from sparsecv.solvers.backends.benders import approximated
 from sparsecv.solvers.backends.cuts import CutForm
 from sparsecv.solvers.backends.gurobi import solve_gurobi
-from sparsecv.solvers.backends.presolve import Prepared
+from sparsecv.solvers.backends.oracle import Oracle, approximated
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.result import Work
 from sparsecv.solvers.relaxation.gram import GramForm
@@ -44,13 +43,11 @@ Run = Callable[[SparseRidgeProblem], Proof]
 def plain(problem: SparseRidgeProblem, seconds: float) -> Proof:
     """Solve a problem by lazy cuts in Gurobi's callback alone: the textbook form."""
     limits, incumbent = Limits(seconds), Incumbent(problem, [])
-    every, gram = np.arange(problem.p), GramForm.of(problem, extract=False)
-    form = CutForm(problem, every, gram, extract=False)
-    ready = Prepared(form, incumbent.support, incumbent.objective, 0.0, 1e-6, limits)
-    found = approximated(partial(solve_gurobi, fractional_nodes=0), ready, 1, root_cuts=1)
+    form = CutForm(problem, np.arange(problem.p), GramForm.of(problem, extract=False))
+    oracle = Oracle(form, incumbent.support, limits=limits)
+    found = approximated(solve_gurobi, oracle, root_cuts=1)
     work = Work(found.n_nodes, limits.elapsed())
-    objective = problem.objective(found.support)
-    return Proof(found.support, objective, found.bound, found.status, work)
+    return Proof(oracle.support, oracle.upper, found.bound, found.status, work)
 
 
 def least_time(run: Run, problem: SparseRidgeProblem) -> tuple[float, Proof]:

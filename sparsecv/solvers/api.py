@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .backends import RUNS, lacking
 from .backends.optional_dependencies import SolverUnavailable
-from .backends.presolve import prove
-from .backends.registry import RUNS, lacking
+from .backends.oracle import prove
 from .branching.single import WORST_GAP
 from .branching.size_sweep import prove_sizes
 from .core.limits import Limits, StopFlag

@@ -20,8 +20,8 @@ from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError
 from sparsecv.solvers import SolverUnavailable, available_backends
 from sparsecv.solvers import api as backends
+from sparsecv.solvers import backends as outside_backends
 from sparsecv.solvers.api import checked_backend
-from sparsecv.solvers.backends import registry as outside_backends
 from sparsecv.tables.synthetic import make_synthetic
 
 Array = NDArray[np.float64]

@@ -10,13 +10,10 @@ import pytest
 from support.problems import hard, plain, problem_of
 
 from sparsecv.solvers import SolverUnavailable, available_backends, solve
-from sparsecv.solvers.backends import (
-    conic,
-)
-from sparsecv.solvers.backends import (
-    registry as outside_backends,
-)
-from sparsecv.solvers.backends.presolve import prove
+from sparsecv.solvers import backends as outside_backends
+from sparsecv.solvers.backends import conic
+from sparsecv.solvers.backends.cuts import CutForm
+from sparsecv.solvers.backends.oracle import Oracle, prove
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation.gram import GramForm
 
@@ -49,8 +46,9 @@ def test_what_mosek_is_given_is_the_problem(tmp_path: Any) -> None:
     mosek = pytest.importorskip("mosek")
     problem = problem_of(plain(5, 20, 5, 1.0, noise=2.0), 2)
     path = tmp_path / "model.task.gz"
-    form = conic.CutForm(problem, np.arange(problem.p), GramForm.of(problem, extract=False))
-    written = conic.perspective_model(form, problem.yy)
+    form = CutForm(problem, np.arange(problem.p), GramForm.of(problem, extract=False))
+    oracle = Oracle(form, np.arange(problem.tau))
+    written, _, constant = conic.perspective_model(oracle)
     no_time = {"save_file": str(path), "mosek_params": {"MSK_DPAR_MIO_MAX_TIME": 0.0}}
     with contextlib.suppress(SolverUnavailable):  # the task is written before it is solved
         conic.solved(written, "MOSEK", no_time, Limits())
@@ -84,7 +82,7 @@ def test_what_mosek_is_given_is_the_problem(tmp_path: Any) -> None:
         value = model.ObjVal
     assert sum(integer) == problem.p
     best = solve(problem, tol=0.0)
-    assert (value + written.constant) * written.scale == pytest.approx(best.objective, rel=1e-5)
+    assert (value + constant) * oracle.scale == pytest.approx(best.objective, rel=1e-5)
 
 
 def test_mosek_without_a_licence_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,22 +26,15 @@ from sparsecv.solvers import (
     available_backends,
     solve,
 )
+from sparsecv.solvers import backends as outside_backends
 from sparsecv.solvers.api import checked_backend
 from sparsecv.solvers.backends import conic
-from sparsecv.solvers.backends import (
-    gurobi as gurobi_master,
-)
-from sparsecv.solvers.backends import (
-    highs as highs_master,
-)
 from sparsecv.solvers.backends import optional_dependencies as extras
-from sparsecv.solvers.backends import (
-    registry as outside_backends,
-)
-from sparsecv.solvers.backends.benders import Claim, Master, MasterResult, Oracle, approximated
 from sparsecv.solvers.backends.cuts import CutForm
-from sparsecv.solvers.backends.presolve import Prepared, prove
-from sparsecv.solvers.core.limits import Limits, StopFlag
+from sparsecv.solvers.backends.gurobi import solve_gurobi
+from sparsecv.solvers.backends.highs import solve_highs
+from sparsecv.solvers.backends.oracle import Claim, Oracle, Solver, approximated, prove
+from sparsecv.solvers.core.limits import StopFlag
 from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.root import Incumbent
 
@@ -176,8 +169,8 @@ def test_a_flag_raised_on_the_way_ends_the_search(name: str) -> None:
 def test_a_bound_above_a_known_objective_is_a_failure() -> None:
     problem, best = hard()
 
-    def liar(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
-        return MasterResult(1.001 * best.objective, 7, Status.OPTIMAL)
+    def liar(oracle: Oracle) -> Claim:
+        return Claim(1.001 * best.objective, Status.OPTIMAL, 7)
 
     found = prove(partial(approximated, liar), problem)
     assert found.status is Status.FAILED
@@ -288,24 +281,26 @@ def test_a_licence_that_is_too_small_is_named() -> None:
         if model.LicenseExpiration == 0:
             pytest.skip("a full licence is here")
     with pytest.raises(SolverUnavailable, match="licence"):
-        plain_claim(problem, gurobi_master.solve_gurobi)
+        plain_claim(problem, solve_gurobi)
 
 
-def plain_claim(problem: SparseRidgeProblem, master: Master) -> Claim:
-    """Outer approximation as it is usually written: no column screened, D = 0, one cut."""
+def plain_claim(problem: SparseRidgeProblem, master: Solver) -> tuple[Claim, float]:
+    """Outer approximation as it is usually written: no column screened, D = 0, one cut.
+
+    Returns: The claim, and the objective of the best support.
+    """
     incumbent = Incumbent(problem, [])
-    every, gram = np.arange(problem.p), GramForm.of(problem, extract=False)
-    form = CutForm(problem, every, gram, extract=False)
-    ready = Prepared(form, incumbent.support, incumbent.objective, 0.0, 1e-6, Limits())
-    return approximated(master, ready, 1, root_cuts=1)
+    form = CutForm(problem, np.arange(problem.p), GramForm.of(problem, extract=False))
+    oracle = Oracle(form, incumbent.support)
+    return approximated(master, oracle, root_cuts=1), oracle.upper
 
 
 def test_plain_outer_approximation_finds_the_same() -> None:
     problem, best = hard()
-    for master in (highs_master.solve_highs, gurobi_master.solve_gurobi):
-        found = plain_claim(problem, master)
+    for master in (solve_highs, solve_gurobi):
+        found, objective = plain_claim(problem, master)
         assert found.status is Status.OPTIMAL
-        assert problem.objective(found.support) == pytest.approx(best.objective, rel=1e-9)
+        assert objective == pytest.approx(best.objective, rel=1e-9)
         assert best.objective - found.bound <= found.precision * best.objective
         assert found.n_nodes > 0
 
@@ -313,7 +308,7 @@ def test_plain_outer_approximation_finds_the_same() -> None:
 def test_masters_count_their_nodes() -> None:
     """Few cuts to begin with: the master has to branch, and says so."""
     problem, best = hard()
-    found = prove(partial(approximated, highs_master.solve_highs, root_cuts=1), problem)
+    found = prove(partial(approximated, solve_highs, root_cuts=1), problem)
     assert found.n_nodes > 1
     assert found.objective == pytest.approx(best.objective, rel=1e-9)
 
@@ -321,10 +316,10 @@ def test_masters_count_their_nodes() -> None:
 def test_supports_with_too_many_columns_are_no_incumbents() -> None:
     problem, best = hard()
 
-    def curious(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
+    def curious(oracle: Oracle) -> Claim:
         for support in itertools.combinations(range(oracle.form.p), problem.tau + 1):
-            oracle.at(np.array(support, dtype=np.intp))
-        return MasterResult(oracle.bound, 1, Status.NODE_LIMIT)
+            oracle.at(np.isin(np.arange(oracle.form.p), support))
+        return Claim(oracle.bound, Status.NODE_LIMIT, 1)
 
     found = prove(partial(approximated, curious), problem)
     assert found.objective >= best.objective * (1.0 - 1e-12)
@@ -370,8 +365,7 @@ def test_many_columns_need_no_less_than_the_masters_tolerance() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 240))
     problem = SparseRidgeProblem(X, X[:, 0] + rng.standard_normal(60), gamma=2000.0, tau=2)
-    found = plain_claim(problem, solve_scip)
-    objective = problem.objective(found.support)
+    found, objective = plain_claim(problem, solve_scip)
     assert found.status is Status.OPTIMAL
     assert objective - found.bound <= found.precision * objective
 
@@ -379,8 +373,8 @@ def test_many_columns_need_no_less_than_the_masters_tolerance() -> None:
 def test_a_solver_that_says_it_failed_is_not_believed() -> None:
     problem, best = hard()
 
-    def broken(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
-        return MasterResult(best.objective * (1.0 - 1e-8), 3, Status.FAILED)
+    def broken(oracle: Oracle) -> Claim:
+        return Claim(best.objective * (1.0 - 1e-8), Status.FAILED, 3)
 
     found = prove(partial(approximated, broken), problem)
     assert found.status is Status.FAILED

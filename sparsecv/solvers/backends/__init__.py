@@ -1,1 +1,40 @@
-"""Other solvers as back ends, and what they are given."""
+"""Other solvers as back ends: how each is run, and the packages that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache, partial
+
+from .conic import claimed
+from .gurobi import solve_gurobi
+from .highs import solve_highs
+from .optional_dependencies import SCIP, SolverUnavailable, missing, mosek_guarded
+from .oracle import Solver, approximated
+from .scip import solve_scip
+
+RUNS: dict[str, tuple[Solver, Sequence[str]]] = {
+    "highs": (partial(approximated, solve_highs), ["highspy"]),
+    "gurobi": (partial(approximated, solve_gurobi), ["gurobipy"]),
+    "scip": (partial(approximated, solve_scip), [SCIP]),
+    "mosek": (claimed, ["cvxpy", "mosek"]),
+}
+
+
+@lru_cache
+def lacking(name: str) -> str | None:
+    """What an outside solver lacks here, in one line; None where it can run."""
+    if name not in RUNS:
+        return None
+    return missing(*RUNS[name][1]) or (_mosek_licence() if name == "mosek" else None)
+
+
+def _mosek_licence() -> str | None:
+    """What MOSEK says where it has no licence."""
+    import mosek
+
+    try:
+        with mosek_guarded(), mosek.Env() as env:
+            env.checkoutlicense(mosek.feature.pton)
+    except (SolverUnavailable, mosek.Error) as error:
+        return str(error)
+    return None

@@ -5,7 +5,7 @@ moved into the perspective, w = γ/2 + D and Q = XᵀX − D, every β̂ gives
 
     f(z) ≥ yᵀy − β̂ᵀQβ̂ − Σ z_i g_i²/w_i,  g = Xᵀy − Qβ̂
 
-at every 0–1 z; at β̂ = β(ẑ) the right-hand side is f(ẑ) + ∇f(ẑ)ᵀ(z − ẑ).
+at every 0–1 z. At the β̂ that attains f(ẑ) the right-hand side is f(ẑ) + ∇f(ẑ)ᵀ(z − ẑ).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import heapq
 import itertools
 import warnings
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +23,6 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
 from ..relaxation import descent as kernels
-from ..relaxation.diagonal import largest_diagonal
 from ..relaxation.dual_bound import EXTRA, FREE, IN, OUT, bound_terms, first_multiplier
 from ..relaxation.gram import GramForm
 
@@ -44,22 +42,14 @@ class CutForm:
     """A problem on some of its columns in the form that cuts are made from.
 
     columns: The columns that z has an entry for; all other columns are excluded.
-    gram: Gram matrix of the columns.
-    extract: Move a diagonal into the perspective; otherwise D = 0.
+    gram: Gram matrix of the columns, with the diagonal D that moves into the perspective.
     """
 
     def __init__(
-        self,
-        problem: SparseRidgeProblem,
-        columns: NDArray[np.intp],
-        gram: GramForm,
-        *,
-        extract: bool = True,
+        self, problem: SparseRidgeProblem, columns: NDArray[np.intp], gram: GramForm
     ) -> None:
         self.problem, self.columns, self.tau = problem, columns, problem.tau
         self.p, ridge = int(columns.size), problem.gamma / 2.0
-        D = largest_diagonal(gram.G, ridge, gram.eps) if extract else np.zeros(self.p)
-        gram = replace(gram, D=D)
         # Cuts take no multiple of the residual, and neither do the bounds of the leaves.
         self.Q, self.terms = gram.quadratic(), gram.terms(ridge)._replace(scaled=False)
         self.w, self.b, self.yy = self.terms.w, gram.b, gram.yy
@@ -71,32 +61,27 @@ class CutForm:
         return Cut(float(constant), slopes)
 
     def at_support(self, support: NDArray[np.intp]) -> Cut:
-        """The cut of the ridge fit on a support, at which the cut touches f."""
-        S, beta = support, np.zeros(self.p)
-        beta[S] = _solve(self.Q[np.ix_(S, S)] + np.diag(self.w[S]), self.b[S])
+        """The cut of the ridge fit on a support, at which the cut touches f.
+
+        Where the fit's matrix is singular to working precision the fit is off, but the cut holds.
+        """
+        beta, inside = np.zeros(self.p), np.ix_(support, support)
+        K, b = self.Q[inside] + np.diag(self.w[support]), self.b[support]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", sla.LinAlgWarning)
+            try:
+                found = sla.solve(K, b, assume_a="pos", check_finite=False)
+            except sla.LinAlgError:
+                found = np.linalg.lstsq(K, b, rcond=None)[0]
+        beta[support] = found if np.isfinite(found).all() else 0.0
         return self.cut(beta)
-
-    def at_point(self, z: Array) -> Cut:
-        """The cut at a z of shape (p,) in [0, 1]: f(z), and its gradient."""
-        # In the scaled variables √(w/z)·β nothing is divided by a z_i of 0.
-        root = np.sqrt(np.maximum(z, 0.0) / self.w)
-        K = np.eye(self.p) + root[:, None] * self.Q * root
-        return self.cut(root * _solve(K, root * self.b))
-
-
-def _solve(K: Array, b: Array) -> Array:
-    """K⁻¹b, or nearly where K is singular to working precision: any coefficients give a cut."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", sla.LinAlgWarning)
-        try:
-            found = sla.solve(K, b, assume_a="pos", check_finite=False)
-        except sla.LinAlgError:
-            found = np.linalg.lstsq(K, b, rcond=None)[0]
-    return np.asarray(found) if np.isfinite(found).all() else np.zeros_like(b)
 
 
 class _Leaf(NamedTuple):
-    """A leaf that may be branched on: its bound, its number, and the solution of its relaxation."""
+    """A leaf: its bound, its number, and the solution of its relaxation.
+
+    The bound of a leaf that has a single support is ∞, because it is not branched on.
+    """
 
     bound: float
     number: int
@@ -114,77 +99,63 @@ class FrontierCuts:
     proves.
     """
 
-    # Coordinate descent at a leaf ends after so many passes over the columns. The number is a
-    # choice: a cut is valid after any number of passes.
-    max_sweeps = 60
-
     def __init__(self, form: CutForm) -> None:
         self.form, p = form, form.p
-        self._top = np.zeros(form.tau + EXTRA)
-        gram = kernels.gram_arrays(form.Q)
-        self._sweeps = kernels.new_sweeps(gram, p, 1e-7, self.max_sweeps)
+        # Descent at a leaf ends after 60 rounds. The number is a choice: a cut is valid after any.
+        self._sweeps = kernels.new_sweeps(kernels.gram_arrays(form.Q), p, 1e-7, 60)
         self._number = itertools.count()
-        start = first_multiplier(form.b, form.w, form.tau)
-        self._open: list[_Leaf] = []
-        self._closed: list[Cut] = []
-        nothing = np.zeros(p)
-        self._push(np.zeros(p, dtype=np.int8), nothing, start, form.cut(nothing), np.inf)
+        self._leaves: list[_Leaf] = []  # A heap.
+        start, nothing = first_multiplier(form.b, form.w, form.tau), np.zeros(p)
+        root = _Leaf(-np.inf, 0, np.zeros(p, dtype=np.int8), nothing, start, form.cut(nothing))
+        self._push(root, root.state, np.inf)
 
     @property
     def size(self) -> int:
         """Number of leaves."""
-        return len(self._open) + len(self._closed)
+        return len(self._leaves)
 
     @property
     def bound(self) -> float:
         """Least bound of the leaves that may still be branched on."""
-        return self._open[0].bound if self._open else np.inf
+        return self._leaves[0].bound
 
     def cuts(self) -> list[Cut]:
         """A cut for every leaf."""
-        return [leaf.cut for leaf in self._open] + self._closed
+        return [leaf.cut for leaf in self._leaves]
 
-    def grow(self, target: float, most: int, limits: Limits) -> None:
-        """Branch on the leaf of least bound until all reach ``target`` or there are ``most``."""
-        form = self.form
+    def grow(self, target: float, limits: Limits, most: float = np.inf) -> None:
+        """Branch on the leaf of least bound until all reach ``target``, or there are ``most``."""
+        w = self.form.w
         while self.bound < target and self.size < most and limits.reached(0) is None:
-            leaf = heapq.heappop(self._open)
+            leaf = heapq.heappop(self._leaves)
             free = np.flatnonzero(leaf.state == FREE)
-            i = int(free[np.argmax(np.abs(leaf.beta[free]) * np.sqrt(form.w[free]))])
+            i = int(free[np.argmax(np.abs(leaf.beta[free]) * np.sqrt(w[free]))])
             for value in (IN, OUT):
                 state = leaf.state.copy()
                 state[i] = value
-                left = form.tau - int(np.count_nonzero(state == IN))
-                if 0 < left < int(np.count_nonzero(state == FREE)):
-                    self._push(state, leaf.beta, leaf.root_lam, leaf.cut, target)
-                else:  # a single support
-                    inside = np.flatnonzero(state == IN if left <= 0 else state != OUT)
-                    self._closed.append(form.at_support(inside))
+                self._push(leaf, state, target)
 
-    def _push(
-        self,
-        state: NDArray[np.int8],
-        beta: Array,
-        root_lam: float,
-        parent: Cut,
-        target: float,
-    ) -> None:
-        """Solve the relaxation of a new leaf until its bound passes ``target``."""
-        form = self.form
-        beta = np.where(state == OUT, 0.0, beta)
-        lam, left = np.array([root_lam]), form.tau - int(np.count_nonzero(state == IN))
-        self._sweeps.limits["target"], self._sweeps.best[0] = target, -np.inf
-        here = (state, left, beta, np.zeros(form.p), lam, self._top)
-        kernels.relax(self._sweeps, form.terms, *here)
-        # Sweeps that do not converge may end on coefficients worse than the parent's.
-        bound, cut = max(
-            ((self._bound(cut, state), cut) for cut in (parent, form.cut(beta))),
-            key=lambda pair: pair[0],
-        )
+    def _push(self, parent: _Leaf, state: NDArray[np.int8], target: float) -> None:
+        """Make a leaf; solve its relaxation, from its parent's, until its bound passes ``target``.
+
+        state: Free, included and excluded columns of the leaf.
+        """
+        form, bound = self.form, np.inf
+        beta, lam = np.where(state == OUT, 0.0, parent.beta), np.array([parent.root_lam])
+        left = form.tau - int(np.count_nonzero(state == IN))
+        if 0 < left < int(np.count_nonzero(state == FREE)):
+            self._sweeps.limits["target"], self._sweeps.best[0] = target, -np.inf
+            here = (state, left, beta, np.zeros(form.p), lam, np.zeros(form.tau + EXTRA))
+            kernels.relax(self._sweeps, form.terms, *here)
+            # Sweeps that do not converge may end on coefficients worse than the parent's.
+            cut = max((parent.cut, form.cut(beta)), key=lambda cut: self._least(cut, state))
+            bound = self._least(cut, state)
+        else:
+            cut = form.at_support(np.flatnonzero(state == IN if left <= 0 else state != OUT))
         leaf = _Leaf(bound, next(self._number), state, beta, float(lam[0]), cut)
-        heapq.heappush(self._open, leaf)
+        heapq.heappush(self._leaves, leaf)
 
-    def _bound(self, cut: Cut, state: NDArray[np.int8]) -> float:
+    def _least(self, cut: Cut, state: NDArray[np.int8]) -> float:
         """The least value of a cut over the supports of a leaf."""
         inside, free = cut.slopes[state == IN], cut.slopes[state == FREE]
         left = min(self.form.tau - inside.size, free.size)

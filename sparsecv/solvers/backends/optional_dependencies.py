@@ -6,11 +6,11 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TextIO
 
 from ...errors import not_installed
 from ..core.threads import SharedByThreads
@@ -29,22 +29,23 @@ class SolverUnavailable(ValueError):
     """An outside solver's package or licence is missing; the message is one line."""
 
 
-def _silence_stderr() -> Callable[[], object]:
-    """Silence the process's standard error; return the function that lets it speak again."""
-    sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
+def _silence(stream: TextIO, number: int) -> Callable[[], object]:
+    """Silence standard output or error, of this file number; return what lets it speak again."""
+    stream.flush()
+    before, nowhere = os.dup(number), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, number)
     os.close(nowhere)
 
     def restore() -> None:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(before, number)
+        os.close(before)
 
     return restore
 
 
 # For libraries that cannot be told to be silent: ``with quiet_stderr():``.
-quiet_stderr = SharedByThreads(_silence_stderr)
+quiet_stdout = SharedByThreads(lambda: _silence(sys.stdout, 1))
+quiet_stderr = SharedByThreads(lambda: _silence(sys.stderr, 2))
 
 
 @contextmanager
@@ -64,28 +65,24 @@ def mosek_guarded() -> Iterator[None]:
 def missing(*packages: str) -> str | None:
     """Which of the packages is not installed and how to get it; None where all are there.
 
-    *packages: Names, also with a least version: "cvxpy>=1.8".
+    *packages: Names, also with a least version of two numbers: "cvxpy>=1.8".
     """
-    for asked in packages:
-        package, _, least = asked.partition(">=")
+    for wanted in packages:
+        package, _, least = wanted.partition(">=")
         if find_spec(package) is None:
             extra = EXTRAS.get(package)
             if extra is None:
                 return f"{package} is not installed: pip install {package}"
             return not_installed(package, extra)
-        if least and _older(package, least):
-            return f"{package} is older than {least}: pip install -U {package}"
+        with suppress(PackageNotFoundError):  # The package may be installed under another name.
+            if least and _numbers(version(package)) < _numbers(least):
+                return f"{package} is older than {least}: pip install -U {package}"
     return None
 
 
-def _older(package: str, least: str) -> bool:
-    """Whether the installed version, by its first two numbers, is older than ``least``."""
-    try:
-        found = version(package)
-    except PackageNotFoundError:  # The package was installed under another name.
-        return False
-    here, there = (re.findall(r"\d+", text)[:2] for text in (found, least))
-    return list(map(int, here)) < list(map(int, there))
+def _numbers(release: str) -> list[int]:
+    """The first two numbers of a version."""
+    return [int(number) for number in re.findall(r"\d+", release)[:2]]
 
 
 def required(package: str) -> Any:

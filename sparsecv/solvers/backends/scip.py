@@ -2,89 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..core.limits import Limits
 from ..core.result import Status
-from .benders import MasterResult, Oracle
 from .cuts import Cut
 from .optional_dependencies import quiet_stderr, required
+from .oracle import Claim, Oracle
+
+# SCIP is asked for this feasibility of rows and duals, in units of the first incumbent's objective.
+# With smaller values SCIP has stalled.
+TOLERANCE = 1e-8
+# A cut is added if a point lies below the cut by more than this. The value must stay above the
+# tolerance of rows, or the same cut would be added for ever.
+LEAST_VIOLATION = 1e-7
 
 
-class ScipSettings(NamedTuple):
-    """Tolerances of SCIP's master, where the objective is in units of the incumbent's."""
-
-    # SCIP is asked for this feasibility of rows and duals. With smaller values SCIP has stalled.
-    tolerance: float = 1e-8
-    # A cut is added if a point lies below the cut by more than this. The value must stay above the
-    # tolerance of rows, or the same cut would be added for ever; twice the value makes the best
-    # supports that SCIP accepts worse by as much.
-    least_violation: float = 1e-7
-
-
-SETTINGS = ScipSettings()
-
-
-def solve_scip(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
+def solve_scip(oracle: Oracle) -> Claim:
     """Search the master once; every support that SCIP finds is cut at there and then.
 
-    limits: Nodes are SCIP's.
-    n_jobs: Not used: SCIP's tree has one thread.
     Raises SolverUnavailable: pyscipopt is missing.
     """
-    scip = required("pyscipopt")
-    form, scale = oracle.form, oracle.scale
+    scip, limits = required("pyscipopt"), oracle.limits
     model = scip.Model()
     model.hideOutput()
-    z = [model.addVar(vtype="B") for _ in range(form.p)]
+    z = [model.addVar(vtype="B") for _ in range(oracle.form.p)]
     eta = model.addVar(lb=0.0, obj=1.0)
-    model.addCons(scip.quicksum(z) == form.tau)
+    model.addCons(scip.quicksum(z) == oracle.form.tau)
 
-    def add(cut: Cut) -> None:
-        row = scip.quicksum(float(s) * v for s, v in zip(cut.slopes / scale, z, strict=True))
-        model.addCons(eta + row >= cut.constant / scale)
+    def add(constant: float, slopes: Any) -> None:
+        row = scip.quicksum(float(slope) * one for slope, one in zip(slopes, z, strict=True))
+        model.addCons(eta + row >= constant)
 
-    for cut in oracle.cuts():
-        add(cut)
-    handler = _handler(scip, oracle, z, eta, limits, add)
+    for slopes, constant in zip(*oracle.rows(), strict=True):
+        add(constant, slopes)
     late = {"enfopriority": -10, "chckpriority": -10}  # SCIP checks integrality before.
+    handler = _handler(scip, oracle, z, eta, add)
     model.includeConshdlr(handler, "cuts", "eta above f(z)", needscons=False, **late)
     start = model.createSol()
-    for variable, value in zip(z, np.isin(np.arange(form.p), oracle.support), strict=True):
-        model.setSolVal(start, variable, float(value))
-    model.setSolVal(start, eta, 1.0)
+    for variable, value in zip([*z, eta], [*oracle.start(), 1.0], strict=True):
+        model.setSolVal(start, variable, value)
     model.addSol(start)
     values = {"limits/time": limits.remaining(), "limits/nodes": limits.node_limit}
-    values |= {"limits/gap": oracle.tol, "misc/catchctrlc": False}
-    values |= dict.fromkeys(("numerics/feastol", "numerics/dualfeastol"), SETTINGS.tolerance)
+    values |= {"limits/gap": oracle.gap(oracle.lost()), "misc/catchctrlc": False}
+    values |= dict.fromkeys(("numerics/feastol", "numerics/dualfeastol"), TOLERANCE)
     model.setParams({name: value for name, value in values.items() if value is not None})
     try:
         with quiet_stderr():
             model.optimize()
     except Exception:  # PySCIPOpt raises anything where SCIP gives up.
-        return MasterResult(oracle.bound, 0, Status.FAILED)
-    bound, nodes, status = claims_of(model, limits)
-    return MasterResult(oracle.certified(bound * scale, SETTINGS.tolerance), nodes, status)
-
-
-def claims_of(model: Any, limits: Limits) -> tuple[float, int, Status]:
-    """Bound, nodes and end of a model's search; the bound is −∞ where SCIP had none yet."""
-    bound = float(model.getDualbound())
-    status = {
+        return Claim(oracle.bound, Status.FAILED)
+    ended = {
         "optimal": Status.OPTIMAL,
         "gaplimit": Status.OPTIMAL,
         "timelimit": Status.TIME_LIMIT,
         "nodelimit": Status.NODE_LIMIT,
         "totalnodelimit": Status.NODE_LIMIT,
-        "userinterrupt": limits.reached(0) or Status.INTERRUPTED,
-    }.get(model.getStatus(), Status.FAILED)
-    return (bound if abs(bound) < 1e19 else -np.inf), int(model.getNTotalNodes()), status
+    }
+    status = ended.get(model.getStatus()) or limits.reached(0) or Status.FAILED
+    # Without a bound so far SCIP gives −1e20, which is below any other bound.
+    bound, n_nodes = float(model.getDualbound()), int(model.getNTotalNodes())
+    return oracle.claim(bound, n_nodes, status, oracle.lost(TOLERANCE))
 
 
-def _handler(scip: Any, oracle: Oracle, z: list[Any], eta: Any, limits: Limits, add: Any) -> Any:
+def _handler(
+    scip: Any, oracle: Oracle, z: list[Any], eta: Any, add: Callable[[float, Any], None]
+) -> Any:
     """The constraint handler; its class is made here because the base class comes with SCIP.
 
     add: Adds a cut to the model.
@@ -94,13 +80,13 @@ def _handler(scip: Any, oracle: Oracle, z: list[Any], eta: Any, limits: Limits, 
     class Benders(scip.Conshdlr):  # type: ignore[misc]
         def _violated(self, solution: Any) -> Cut | None:
             """The cut that a solution lies below, if any."""
-            values = np.array([self.model.getSolVal(solution, v) for v in z])
-            cut = oracle.at_point(values)
-            above = self.model.getSolVal(solution, eta) - cut.at(np.round(values)) / oracle.scale
-            return cut if above < -SETTINGS.least_violation else None
+            values = np.array([self.model.getSolVal(solution, one) for one in z])
+            cut = oracle.at(values)
+            above = self.model.getSolVal(solution, eta) - cut.at(np.round(values))
+            return cut if above < -LEAST_VIOLATION else None
 
         def consenfolp(self, *_: Any) -> dict[str, Any]:
-            if limits.reached(0) is not None:
+            if oracle.limits.reached(0) is not None:
                 self.model.interruptSolve()
             cut = self._violated(None)
             if cut is None:
@@ -109,7 +95,7 @@ def _handler(scip: Any, oracle: Oracle, z: list[Any], eta: Any, limits: Limits, 
             if key in added:  # No row binds a pseudo solution: SCIP has to branch.
                 return {"result": results.INFEASIBLE}
             added.add(key)
-            add(cut)
+            add(*cut)
             return {"result": results.CONSADDED}
 
         consenfops = consenfolp

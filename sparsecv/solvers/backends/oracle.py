@@ -1,0 +1,239 @@
+"""What every outside solver is given, and the checks of its answer.
+
+A solver is given the columns left after screening, and the best support that rounding and swaps
+have found. HiGHS, Gurobi and SCIP are masters of generalised Benders decomposition (EC.1, first
+paper): they minimise η over 0–1 vectors z with Σz = τ, η above every cut of
+f(z) = min_β ‖y − Xβ‖² + (γ/2) Σ β_i²/z_i, and ask the oracle for the cut at every support that they
+find. A solver's answer is recomputed: the objective is that of a fresh fit of the support, and a
+lower bound above an objective that is known to be attained is a failure of the solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+from ..branching.single import WORST_GAP
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
+from ..core.result import Proof, Status, Work, relative_gap
+from ..kernels.linalg import Array
+from ..relaxation.diagonal import largest_diagonal
+from ..relaxation.gram import TOLERANCE, GramForm
+from ..relaxation.root import Root, reduced_root
+from .cuts import Cut, CutForm, FrontierCuts
+
+# Solvers are asked to close no smaller relative gap, because masters' tolerances times a hundred
+# columns are of this size.
+LEAST_GAP_RATIO = 1e-7
+# Masters are asked for this feasibility of rows, integrality and duals, in units of the first
+# incumbent's objective. Gurobi accepts no smaller value.
+MASTER_TOLERANCE = 1e-9
+
+
+class Claim(NamedTuple):
+    """What an outside solver says of the problem that it was given.
+
+    bound: Lower bound over the columns given, from which the solver's tolerances are taken off.
+    precision: Relative gap that counts as closed for this solver.
+    margin: What was taken off the bound for rounding.
+    """
+
+    bound: float
+    status: Status
+    n_nodes: int = 0
+    precision: float = WORST_GAP
+    margin: float = 0.0
+
+
+class Oracle:
+    """A problem as outside solvers are given it, the cuts made so far, and the best support.
+
+    form: The problem on the columns that a better support may hold.
+    support: The best support known, as increasing positions among these columns. Its objective is
+        ``upper``, from a fresh fit; the objective of the first support is ``scale``, which is the
+        unit of the cuts and of solvers' bounds.
+    bound: Lower bound on the objective of every support of these columns, by the relaxation.
+    tol: Relative gap to close.
+    """
+
+    def __init__(
+        self,
+        form: CutForm,
+        support: NDArray[np.intp],
+        *,
+        bound: float = 0.0,
+        tol: float = 1e-6,
+        limits: Limits | None = None,
+        n_jobs: int = 1,
+    ) -> None:
+        self.form, self.support, self.bound, self.tol = form, support, bound, tol
+        self.limits, self.n_jobs = limits or Limits(), n_jobs
+        self.upper = self.scale = form.problem.objective(form.columns[support])
+        self.frontier = FrontierCuts(form)
+        self._known: dict[bytes, Cut] = {}
+
+    def lost(self, tolerance: float = MASTER_TOLERANCE) -> float:
+        """By how many units a master's tolerances may raise its lower bound.
+
+        With z_i off by ``tolerance`` for each of the p columns, and rows, duals and objective off
+        by ``tolerance`` a few times, the bound is off by at most tolerance·(p + 10).
+        """
+        return tolerance * (self.form.p + 10.0)
+
+    @property
+    def target(self) -> float:
+        """A lower bound that closes a master's gap."""
+        return self.upper * (1.0 - self.gap(self.lost()))
+
+    def gap(self, lost: float) -> float:
+        """The relative gap to ask of a solver whose bound may be too high by ``lost`` units."""
+        return max(self.tol - 2.0 * lost, LEAST_GAP_RATIO)
+
+    def claim(
+        self,
+        bound: float,
+        n_nodes: int,
+        status: Status,
+        lost: float,
+        precision: float = WORST_GAP,
+        margin: float = 0.0,
+    ) -> Claim:
+        """What a solver says, without what its tolerances may have added.
+
+        bound: The solver's lower bound in units of ``scale``.
+        lost: By how many units the bound may be too high.
+        precision: Relative gap that counts as closed.
+        margin: What was taken off the bound for rounding, besides the margin of the cuts.
+        """
+        lower = max(self.bound, (bound - lost) * self.scale)
+        precision = max(precision, 2.0 * (lost * self.scale / self.upper + LEAST_GAP_RATIO))
+        return Claim(lower, status, n_nodes, precision, self.form.margin + margin)
+
+    def offer(self, support: NDArray[np.intp]) -> None:
+        """Make a support of τ columns the incumbent if it is better."""
+        objective = self.form.problem.objective(self.form.columns[support])
+        if objective < self.upper:
+            self.upper, self.support = objective, support
+
+    def at(self, z: Any) -> Cut:
+        """The cut, in units of ``scale``, at the support that a 0–1 point is up to tolerances.
+
+        Masters also ask about points of more than τ ones; such points are no incumbents.
+        """
+        support = np.flatnonzero(np.asarray(z) > 0.5).astype(np.intp)
+        key = support.tobytes()
+        if key not in self._known:
+            self._known[key] = self._in_units(self.form.at_support(support))
+            if support.size <= self.form.tau:
+                self.offer(support)
+        return self._known[key]
+
+    @property
+    def count(self) -> int:
+        """Number of cuts."""
+        return self.frontier.size + len(self._known)
+
+    def start(self) -> Array:
+        """The incumbent as a 0–1 point."""
+        return np.isin(np.arange(self.form.p), self.support).astype(float)
+
+    def rows(self) -> tuple[Array, Array]:
+        """All cuts as rows η + slopesᵀz ≥ constant in units of ``scale``: slopes, constants."""
+        cuts = [*self._known.values(), *map(self._in_units, self.frontier.cuts())]
+        return np.array([cut.slopes for cut in cuts]), np.array([cut.constant for cut in cuts])
+
+    def _in_units(self, cut: Cut) -> Cut:
+        """A cut in units of ``scale``, weakened until its values are at most 1e9.
+
+        Masters take larger numbers for infinite. With c ≤ constant in place of the constant and
+        min(slope, c) in place of every slope, the cut still holds: where any slope was reduced and
+        z_i = 1, the cut says no more than f ≥ 0.
+        """
+        most = min(cut.constant / self.scale, 1e9)
+        return Cut(most, np.minimum(cut.slopes / self.scale, max(most, 0.0)))
+
+
+Solver = Callable[[Oracle], Claim]
+
+
+def approximated(master: Solver, oracle: Oracle, root_cuts: int = 1000) -> Claim:
+    """Have a master prove the problem of an oracle, from cuts at the leaves of a tree.
+
+    root_cuts: The tree's most leaves. The default is a choice: the master proves from any cuts.
+    """
+    oracle.frontier.grow(oracle.target, oracle.limits, root_cuts)
+    oracle.at(oracle.start())
+    return master(oracle)
+
+
+def prove(
+    solver: Solver,
+    problem: SparseRidgeProblem,
+    *,
+    warm_starts: Sequence[NDArray[np.intp]] = (),
+    tol: float = 1e-6,
+    n_jobs: int | None = None,
+    **limited: Any,
+) -> Proof:
+    """Solve a problem by an outside solver, unless screening and rounding are enough.
+
+    warm_starts: Supports of at most τ columns.
+    limited: time_limit, node_limit and stop. With tol and n_jobs these are the keywords of
+        :func:`sparsecv.solvers.solve`; nodes are the solver's own.
+    """
+    limits = Limits(**limited)
+    incumbent, root, gram = reduced_root(problem, warm_starts, tol, None, limits)
+    if root.columns.size <= problem.tau:  # Every other support holds a column screened out.
+        incumbent.offer(root.columns)
+        root.bound = root.screened_bound
+    support, best = incumbent.support, incumbent.objective
+    root.bound = min(root.bound, best)
+    closed = min(root.bound, root.screened_bound) >= best * (1.0 - max(tol, TOLERANCE))
+    reached = Status.OPTIMAL if closed else limits.reached(0)
+    if reached is not None:
+        return _checked(problem, root, support, Claim(root.bound, reached), tol, limits)
+    columns = np.union1d(root.columns, support).astype(np.intp)
+    if gram is None or columns.size > root.columns.size:
+        gram = GramForm.of(problem, columns, extract=False)
+    gram = replace(gram, D=largest_diagonal(gram.G, problem.gamma / 2.0, gram.eps))
+    oracle = Oracle(
+        CutForm(problem, columns, gram),
+        np.searchsorted(columns, support).astype(np.intp),
+        bound=root.bound,
+        tol=tol,
+        limits=limits,
+        n_jobs=1 if n_jobs is None else effective_n_jobs(n_jobs),
+    )
+    claim = solver(oracle)
+    return _checked(problem, root, columns[oracle.support], claim, tol, limits)
+
+
+def _checked(
+    problem: SparseRidgeProblem,
+    root: Root,
+    support: NDArray[np.intp],
+    claim: Claim,
+    tol: float,
+    limits: Limits,
+) -> Proof:
+    """What a claim proves of a support, after its bound is compared with the fit of the support."""
+    best, status, bound = problem.objective(support), claim.status, claim.bound
+    if status is Status.FAILED or not bound <= best * (1.0 + 1e-9) + 1e-12 * problem.yy:
+        bound, status = root.bound, Status.FAILED  # No part of a wrong claim is used.
+    rounding = 1e-9 * best + 1e-12 * problem.yy + problem.data_loss(best)
+    lower = max(0.0, min(max(bound, root.bound), root.screened_bound, best) - rounding)
+    gap = relative_gap(best, lower)
+    closed = max(tol, claim.precision)
+    ended = status in (Status.OPTIMAL, Status.PRECISION, Status.FAILED)
+    if gap <= (closed if ended else max(tol, 1e-9)):
+        status = Status.OPTIMAL  # The gap is closed, whatever made the solver stop.
+    elif status is Status.OPTIMAL:  # The claim of optimality is not confirmed.
+        lost = 4.0 * (claim.margin + rounding) / best
+        status = Status.PRECISION if gap <= closed + lost else Status.FAILED
+    return Proof(support, best, lower, status, Work(claim.n_nodes, limits.elapsed()))

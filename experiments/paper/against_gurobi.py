@@ -19,7 +19,7 @@ import numpy as np
 from experiments.common import best_of, fold_rows, machine, run
 from sparsecv.design.design import Protocol
 from sparsecv.solvers import SparseRidgeProblem
-from sparsecv.solvers.supports.greedy import forward_order
+from sparsecv.solvers.supports.rounding import forward_order
 
 CASES = (
     ("diabetes", 0.1),

@@ -25,7 +25,7 @@ from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, worst
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.perspective import Relaxation, relaxation_path
-from ..solvers.supports.local_search import heuristic_support
+from ..solvers.supports.path import heuristic_support
 from ..solvers.supports.rounding import largest
 from .batch import Batch, Strategy
 from .bounds import compute_bounds, epsilons, fold_bounds

@@ -20,7 +20,7 @@ from ..errors import InputError
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.paths import support_path
-from ..solvers.supports.greedy import forward_order
+from ..solvers.supports.rounding import forward_order
 from ..solvers.supports.unit_steps import UnitSteps
 from .choice import CHOOSERS, Choice, criterion_of_pairs, of_projection
 from .study import Study

@@ -17,7 +17,7 @@ from .paths import support_path
 from .relaxation.ellipsoid import ellipsoid
 from .relaxation.perspective import perspective_relaxation, relaxation_path, screen
 from .ridge_fits import SupportPath
-from .supports.local_search import heuristic_support
+from .supports.path import heuristic_support
 
 __all__ = [
     "Proof",

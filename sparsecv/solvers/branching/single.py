@@ -19,7 +19,7 @@ from ..relaxation.diagonal import Fitted, fit_diagonal, interior
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
-from ..supports.local_search import LocalSearch, heuristic_support
+from ..supports.path import heuristic_support
 from .enumeration import enumerated
 from .sdp_nodes import RefittedTree
 from .search import Search, Tree
@@ -251,9 +251,8 @@ class _BelowRoot:
         root, left, seconds = self.root, self.limits.remaining(), SETTINGS.local_search_seconds
         if left is not None:
             seconds = min(seconds, SETTINGS.local_search_share * left)
-        local = LocalSearch(self.gram.G, self.gram.b, self.problem.gamma / 2.0, self.problem.tau)
-        local.improve([self.first.support], Limits(seconds))
-        self.tree.enter(local.best)
+        starts = [self.first.support]
+        self.tree.enter(heuristic_support(self.problem, warm_starts=starts, time_limit=seconds))
         closed = self.first.bound - root.bound
         if closed >= SETTINGS.max_share_closed * (self.upper - root.bound):
             return self.searching(self.tree)

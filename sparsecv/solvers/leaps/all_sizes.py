@@ -17,7 +17,7 @@ from ..core.result import Proof, Status, Work, nothing_left
 from ..core.subset_fit import SubsetFit, inflation_factors
 from ..core.threads import on_one_thread
 from ..kernels.linalg import EPS, Array
-from ..supports.greedy import forward_order
+from ..supports.rounding import forward_order
 from ..supports.unit_steps import UnitSteps
 from .open_nodes import RELATIVE_ROUNDING, OpenNode, expand
 from .tree import Leaps, active_columns

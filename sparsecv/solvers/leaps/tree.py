@@ -25,8 +25,7 @@ from ..core.result import Status
 from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
 from ..kernels.linalg import Array, field, from_mask, has_bit, zeros
-from ..supports.greedy import forward_order
-from ..supports.rounding import pad_support, stacked
+from ..supports.rounding import forward_order, pad_support, stacked
 from .leaps_node import (
     Tree,
     begin_tree,

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
-from ..supports.greedy import complete_support, forward_order
-from ..supports.local_search import LocalSearch
-from ..supports.rounding import largest, pad_support
+from ..supports.rounding import complete_support, forward_order, largest, pad_support
+from ..supports.swaps import swapped
 from .dual_bound import OUT
 from .gram import TOLERANCE, GramForm, wants_gram
 from .relaxer import Relaxer
@@ -158,7 +157,7 @@ def improve_incumbent(
     # the columns of largest |β|√w and, where fewer have a coefficient, of largest g²/w
     size = np.abs(relaxer.beta) * np.sqrt(w)
     size = np.where(size > 0.0, size, -1.0 / (1.0 + shares))
-    search = LocalSearch(G, b, problem.gamma / 2.0, problem.tau)
+    ridge = problem.gamma / 2.0
     for start in (incumbent.support, root.columns[largest(size, relaxer.to_choose)]):
-        search.enter(np.searchsorted(columns, start))
-    incumbent.offer(columns[search.best])
+        places = complete_support(G, b, ridge, np.searchsorted(columns, start), problem.tau)
+        incumbent.offer(columns[swapped(G, b, ridge, places)])

@@ -2,8 +2,11 @@
 
 Of every size the best few supports that no single swap improves are kept. Each support gives one of
 the next larger size, by the column that raises its gain most, and one of the next smaller size. A
-size whose objective is above the mean of its neighbours' has probably missed a better support, so a
-few members of its best support are exchanged.
+size whose objective is above the mean of its neighbours' has probably missed a better support, so
+some members of its supports are exchanged. Where one size alone is wanted, members are exchanged
+until that has failed many times in a row.
+
+A support that is found here is a start for a proof, so all numbers in this module are choices.
 """
 
 from __future__ import annotations
@@ -16,52 +19,66 @@ from numpy.typing import NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
+from ..core.threads import on_one_thread
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
-from .greedy import complete_support, forward_order
-from .local_search import MAX_PROMISING_COLUMNS, promising_columns
+from .rounding import complete_support, forward_order, largest
 from .swaps import Swaps, add_member, attained_gain, new_swaps, recompute, remove_member, swap_from
 
 Support = NDArray[np.intp]
 
-
-class GrowerSettings(NamedTuple):
-    """Tuning numbers of the supports of every size; supports are starts, which proofs improve."""
-
-    # Swaps from one start end after this many exchanges of one member, at a support that further
-    # swaps may improve.
-    swaps: int = 30
-    # The search uses the columns most correlated with y: ``columns_per_size`` for each size up to
-    # the largest size, no fewer than ``least_columns``, and no more than ``MAX_PROMISING_COLUMNS``.
-    columns_per_size: int = 100
-    least_columns: int = 600
-    # Two supports of a size whose gains differ by at most this share of the gain count as one
-    # support. It is well above rounding.
-    same_share: float = 1e-12
-    # A start is passed over where its objective is more than this many times the best objective of
-    # its size.
-    most_ratio: float = 2.0
-    # Passes from the largest size down end after this many, each after a pass up; one more pass up
-    # follows.
-    passes: int = 2
-    # Each row (work, kept, rounds) is for problems whose columns times largest size are at most
-    # ``work``; of every size so many supports are kept, and so many rounds of :func:`exchange`
-    # follow.
-    efforts: tuple[tuple[float, int, int], ...] = ((5e3, 3, 4), (3e4, 1, 1), (np.inf, 2, 0))
-    # Members of a size's best support are exchanged where its objective exceeds the mean of both
-    # neighbours' by more than this share of the mean.
-    excess_share: float = 1e-3
-    # At most this many members are exchanged at once, and at most half of the support.
-    exchanged_members: int = 3
-    # The arrays of a new support are updated from those of the current support where the columns to
-    # add or remove, times this number, are at most its size; else they are computed anew, which
-    # costs less.
-    updates_per_size: float = 2.5
-    # Columns times sizes that are worked on between two looks at the clock.
-    clock_work: int = 1_000_000
+# Swaps from one support end after this many exchanges of one member.
+MAX_SWAPS = 100
+# Two supports of a size whose gains differ by at most this share of the gain count as one support.
+# It is well above rounding.
+SAME_SHARE = 1e-12
+# Each row (work, width, rounds) is for problems whose columns times largest size are at most
+# ``work``; of every size ``width`` supports are kept, and ``rounds`` rounds of :func:`exchange`
+# follow.
+EFFORTS = ((5e3, 3, 4), (3e4, 1, 1), (np.inf, 2, 0))
+# Of one size three supports are kept, and exchanges end after this many failures in a row.
+SINGLE_SIZE_WIDTH = 3
+MAX_FAILED_EXCHANGES = 200
 
 
-SETTINGS = GrowerSettings()
+@on_one_thread
+def heuristic_support(
+    problem: SparseRidgeProblem,
+    *,
+    warm_starts: Sequence[Support] = (),
+    time_limit: float | None = None,
+) -> Support:
+    """Search for a good support of τ columns, the same in every run that no time limit ends.
+
+    Supports of every size up to τ + 2 are grown by adding, removing and swapping columns. Then some
+    columns of the best supports of τ columns are exchanged, over and over.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    warm_starts : sequence of integer arrays, optional
+        Supports of at most τ columns.
+    time_limit : float, optional
+        Seconds after which the best support so far is returned.
+
+    Returns
+    -------
+    ndarray of intp, shape (τ,)
+        The columns of the support, increasing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, heuristic_support
+    >>> problem = SparseRidgeProblem(np.eye(3), np.array([1.0, 3.0, 2.0]), gamma=1.0, tau=2)
+    >>> heuristic_support(problem)
+    array([1, 2])
+    """
+    problem.refuse_constraints("heuristic_support")
+    limits, tau = Limits(time_limit), problem.tau
+    starts = [np.unique(start) for start in warm_starts]
+    grower = SupportGrower(problem, [tau, min(tau + 2, problem.p)], starts, limits, True)
+    return grower.search(problem.gamma, tau, starts, limits)
 
 
 class SupportGrower:
@@ -73,6 +90,7 @@ class SupportGrower:
     sizes: In 1..p; other sizes raise a ValueError.
     starts: Supports whose columns the search is to use in any case.
     limits: Where the time left does not suffice for the Gram matrix, the search uses fewer columns.
+    single: Whether :meth:`search` follows, which needs several supports of a size.
     """
 
     def __init__(
@@ -81,6 +99,7 @@ class SupportGrower:
         sizes: Iterable[int],
         starts: Sequence[Support] = (),
         limits: Limits | None = None,
+        single: bool = False,
     ) -> None:
         self.wanted = sorted({int(size) for size in sizes})
         p = problem.p
@@ -88,27 +107,15 @@ class SupportGrower:
             raise ValueError(f"sizes must lie in 1..{p}; got {self.wanted}")
         # where rows are few, their Gram matrix costs less than a triangular factor of them
         factor = problem.rows
-        head, y = factor[:, :p], factor[:, p]
-        most = self.wanted[-1]
-        needed = np.concatenate([np.zeros(0, dtype=np.intp), *starts])
-        # with these columns the Gram matrix takes no longer than the search for supports
-        per_size = SETTINGS.columns_per_size * most
-        share = min(MAX_PROMISING_COLUMNS, max(SETTINGS.least_columns, per_size))
-        n, limits = head.shape[0], limits or Limits()
-        while share > most and not limits.affords(2.0 * n * min(share, p) ** 2):
-            share = max(share // 2, most)
-        columns = promising_columns(head, y, needed, share)
-        if columns.size < p and limits.affords(2.0 * n * p * most):
-            order = forward_order(head, y, min(most, problem.rank_bound), problem.gamma)
-            columns = np.union1d(columns, order)
-        if columns.size < most:
-            columns = np.arange(p, dtype=np.intp)
-        self.columns, m = columns, columns.size
-        self.G, self.b = _products(head if m == p else head[:, columns], y)
+        head, y, most = factor[:, :p], factor[:, p], self.wanted[-1]
+        self.columns = promising_columns(problem, most, starts, limits or Limits())
+        m = self.columns.size
+        self.G, self.b = _products(head if m == p else head[:, self.columns], y)
         self.yy = problem.yy
-        width, self.rounds = next(e[1:] for e in SETTINGS.efforts if m * most <= e[0])
-        self.chunk = max(1, SETTINGS.clock_work // (m * most))
-        of_size, capacity = (most + 1, width), most + 1
+        width, self.rounds = next(e[1:] for e in EFFORTS if m * most <= e[0])
+        # between two looks at the clock about a million columns times sizes are worked on
+        self.chunk = max(1, 1_000_000 // (m * most))
+        of_size, capacity = (most + 1, SINGLE_SIZE_WIDTH if single else width), most + 1
         self.sizes = Sizes(
             allowed=np.ones(m, dtype=np.int8),
             supports=np.full((*of_size, most), -1, dtype=np.int64),
@@ -126,16 +133,17 @@ class SupportGrower:
         """One support of each size at one γ, as a dictionary from size to increasing columns.
 
         starts: Supports to improve; those with a column that the search does not use are ignored.
-        limits: Once a limit is reached, sizes without a support get one by forward selection.
+        limits: Once a limit is reached, starts count as they are, and sizes without a support get
+            one by forward selection.
         """
         most, columns, known, ridge = self.wanted[-1], self.columns, self.sizes, gamma / 2.0
         known.gains[:], known.unused[:], known.size[:] = -np.inf, 0, 0
         enter_goal(known, ridge, 0, 0)
         for start in starts:
             k = start.size
-            if 1 <= k <= most and np.isin(start, columns).all() and limits.reached(0) is None:
+            if 1 <= k <= most and np.isin(start, columns).all():
                 known.goal[:k] = np.searchsorted(columns, np.sort(start))
-                enter_goal(known, ridge, k, SETTINGS.swaps)
+                enter_goal(known, ridge, k, MAX_SWAPS if limits.reached(0) is None else 0)
         self._extend(ridge, limits)
         for number in range(self.rounds):
             for first in range(2, most, self.chunk):
@@ -153,10 +161,27 @@ class SupportGrower:
         rows = np.sort(np.where(supports < 0, columns[-1] + 1, columns[supports]), axis=1)
         return {k: rows[k, :k].astype(np.intp) for k in self.wanted}
 
+    def search(self, gamma: float, size: int, starts: Sequence[Support], limits: Limits) -> Support:
+        """A support of one size at one γ, after exchanges until these fail.
+
+        starts, limits: Those of :meth:`at`.
+        """
+        self.at(gamma, starts, limits)
+        known, failed, number = self.sizes, 0, 0
+        gains = known.gains[size]
+        while failed < MAX_FAILED_EXCHANGES and limits.reached(0) is None:
+            before, number = float(gains[0]), number + 1
+            exchange(known, gamma / 2.0, np.inf, size, size + 1, number)
+            failed = 0 if gains[0] > before * (1.0 + SAME_SHARE) else failed + 1
+        return np.sort(self.columns[known.supports[size, 0, :size]])
+
     def _extend(self, ridge: float, limits: Limits) -> None:
-        """Pass up and down the sizes while supports are left that gave none of the next size."""
+        """Pass up and down the sizes while supports are left that gave none of the next size.
+
+        Passes down are two at most, each after a pass up, and one more pass up follows.
+        """
         most, known = self.wanted[-1], self.sizes
-        for number in range(2 * SETTINGS.passes + 1):
+        for number in range(2 * 2 + 1):
             if not known.unused.any():
                 return
             for first in range(1, most + 1, self.chunk):
@@ -167,6 +192,31 @@ class SupportGrower:
                     extend(known, ridge, self.yy, first, last, 1)
                 else:
                     extend(known, ridge, self.yy, most - first, most - last, -1)
+
+
+def promising_columns(
+    problem: SparseRidgeProblem, most: int, starts: Sequence[Support], limits: Limits
+) -> NDArray[np.intp]:
+    """The columns among which supports of up to ``most`` columns are searched, increasing.
+
+    They are the columns that are most correlated with y, the columns of ``starts``, and those that
+    forward selection takes. Where time is short they are fewer.
+    """
+    p, factor = problem.p, problem.rows
+    head, y, n = factor[:, :p], factor[:, p], factor.shape[0]
+    # With these columns the Gram matrix takes no longer than the search for supports, and no more
+    # than 200 MB.
+    share = min(5000, max(600, 100 * most))
+    while share > most and not limits.affords(2.0 * n * min(share, p) ** 2):
+        share = max(share // 2, most)
+    if p <= share:
+        return np.arange(p)
+    score = np.abs(head.T @ y) / np.maximum(np.sqrt(np.einsum("ij,ij->j", head, head)), 1e-300)
+    columns = np.union1d(largest(score, share), np.concatenate([np.arange(0), *starts]))
+    if limits.affords(2.0 * n * p * most):
+        order = forward_order(head, y, min(most, problem.rank_bound), problem.gamma)
+        columns = np.union1d(columns, order)
+    return columns if columns.size >= most else np.arange(p)
 
 
 def _products(within: Array, y: Array) -> tuple[Array, Array]:
@@ -196,43 +246,30 @@ class Sizes(NamedTuple):
 @kernel(inner=True)
 def move_to(s, ridge, k):
     """Make ``goal[:k]`` the current support, by few updates or anew; returns the support's gain."""
-    n, trial, mark, goal = s.size[0], s.current.support, s.mark, s.goal
+    n, current, mark, goal = s.size[0], s.current, s.mark, s.goal
+    trial, updates = current.support, k
     for a in range(k):
         mark[goal[a]] = 1
-    updates = k - n
     for a in range(n):
-        updates += 2 * (mark[trial[a]] == 0)
-        mark[trial[a]] += 2
+        updates += 1 - 2 * mark[trial[a]]
     s.size[0] = k
-    if n == 0 or SETTINGS.updates_per_size * updates > k:
-        for a in range(n):
-            mark[trial[a]] = 0
+    if n == 0 or 2.5 * updates > k:  # more updates cost more than to compute all arrays anew
         for a in range(k):
             mark[goal[a]], trial[a] = 0, goal[a]
-        return recompute(s.current, ridge, k)
-    place = 0
-    for e in range(k):
-        if mark[goal[e]] == 1:
-            while place < n and mark[trial[place]] != 2:
-                place += 1
-            if place < n:
-                remove_member(s.current, n, place)
-                mark[trial[place]] = 0
-            else:
-                n += 1
-            add_member(s.current, ridge, n, place, goal[e])
-            mark[goal[e]] = 3
-            place += 1
-    while n > k:
-        while mark[trial[place]] != 2:
-            place += 1
-        remove_member(s.current, n, place)
-        mark[trial[place]] = 0
-        n -= 1
-        move_last_member(s.current, n, place)
+        return recompute(current, ridge, k)
+    for a in range(n - 1, -1, -1):
+        if mark[trial[a]] == 0:
+            remove_member(current, n, a)
+            n -= 1
+            if a < n:
+                move_last_member(current, n, a)
+        mark[trial[a]] = 0
     for a in range(k):
-        mark[goal[a]] = 0
-    return attained_gain(s.current, ridge, k)
+        if mark[goal[a]] == 1:
+            mark[goal[a]] = 0
+            n += 1
+            add_member(current, ridge, n, n - 1, goal[a])
+    return attained_gain(current, ridge, k)
 
 
 @kernel(inner=True)
@@ -273,9 +310,9 @@ def improve_and_keep(s, ridge, k, gain, most):
     gain = swap_from(current, ridge, k, s.allowed, most, gain)
     gain = gain if gain >= 0.0 else 0.0  # NaN becomes 0 as well
     rank = width
-    while rank > 0 and not gains[k, rank - 1] * (1.0 + SETTINGS.same_share) >= gain:
+    while rank > 0 and not gains[k, rank - 1] * (1.0 + SAME_SHARE) >= gain:
         rank -= 1
-    if rank == width or (rank > 0 and gain >= gains[k, rank - 1] * (1.0 - SETTINGS.same_share)):
+    if rank == width or (rank > 0 and gain >= gains[k, rank - 1] * (1.0 - SAME_SHARE)):
         return
     for r in range(width - 1, rank, -1):
         gains[k, r] = gains[k, r - 1]
@@ -309,13 +346,12 @@ def enter_goal(s, ridge, k, most):
 def promising(s, yy, k, gain):
     """Whether a support of size k with this gain is new, and its objective near enough the best.
 
-    The objective is ``yy`` less the gain, and is compared by ``SETTINGS.most_ratio``.
+    Its objective, ``yy`` less the gain, may be twice the best objective of the size.
     """
     for rank in range(s.gains.shape[1]):
-        if abs(gain - s.gains[k, rank]) <= SETTINGS.same_share * gain:
+        if abs(gain - s.gains[k, rank]) <= SAME_SHARE * gain:
             return False
-    most = SETTINGS.most_ratio * (yy - s.gains[k, 0])
-    return s.gains[k, 0] == -np.inf or yy - gain <= most
+    return s.gains[k, 0] == -np.inf or yy - gain <= 2.0 * (yy - s.gains[k, 0])
 
 
 @kernel
@@ -340,35 +376,44 @@ def extend(s, ridge, yy, first, last, way):
                         m += 1
                 if way > 0:
                     s.goal[m] = column
-                improve_and_keep(s, ridge, k, move_to(s, ridge, k), SETTINGS.swaps)
+                improve_and_keep(s, ridge, k, move_to(s, ridge, k), MAX_SWAPS)
 
 
 @kernel
 def exchange(s, ridge, yy, first, last, number):
-    """Exchange members of the best supports of sizes whose objective is above the neighbours' mean.
+    """Exchange members of supports of sizes whose objective is above the mean of the neighbours'.
 
-    The members that leave may not come back until the exchange and one swap are done.
+    The members that leave may not come back until swaps of the other columns have ended.
 
+    yy: yᵀy, or infinity where every size counts, whatever its objective.
     first, last: The sizes are first..last − 1.
-    number: The round, which decides which members leave.
+    number: The round, which decides which members of which support leave.
     """
-    current = s.current
+    current, width = s.current, s.gains.shape[1]
     for k in range(first, last):
-        middle = 0.5 * (s.gains[k - 1, 0] + s.gains[k + 1, 0])
-        if not yy - s.gains[k, 0] > (1.0 + SETTINGS.excess_share) * (yy - middle):
-            continue
+        if yy < np.inf:
+            middle = yy - 0.5 * (s.gains[k - 1, 0] + s.gains[k + 1, 0])
+            if not yy - s.gains[k, 0] > 1.001 * middle:
+                continue
+        rank = number % (width + 1) - 1  # every other exchange or so is of the best support
+        if rank < 0 or s.gains[k, rank] == -np.inf:
+            rank = 0
         for a in range(k):
-            s.goal[a] = s.supports[k, 0, a]
+            s.goal[a] = s.supports[k, rank, a]
         move_to(s, ridge, k)
-        barred = min(SETTINGS.exchanged_members, k // 2, current.b.shape[0] - k)
-        for e in range(barred):
-            a = (7 * number + e * (k // barred)) % k
+        leaving, seed = min(1 + number % max(1, k // 2), current.b.shape[0] - k), number
+        for e in range(leaving):
+            for _ in range(3):  # numbers that look random, by a linear congruence
+                seed = (seed * 1103515245 + 12345) % 2147483648
+            a = (seed // 1024) % k
+            while s.allowed[current.support[a]] == 0:
+                a = (a + 1) % k
             s.goal[e] = current.support[a]
             s.allowed[s.goal[e]] = 0
             remove_member(current, k, a)
             which, _ = most_helpful(s, ridge, k)
             add_member(current, ridge, k, a, which)
-        gain = swap_from(current, ridge, k, s.allowed, 1, attained_gain(current, ridge, k))
-        for e in range(barred):
+        gain = swap_from(current, ridge, k, s.allowed, MAX_SWAPS, attained_gain(current, ridge, k))
+        for e in range(leaving):
             s.allowed[s.goal[e]] = 1
-        improve_and_keep(s, ridge, k, gain, SETTINGS.swaps)
+        improve_and_keep(s, ridge, k, gain, MAX_SWAPS)

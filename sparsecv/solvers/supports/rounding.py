@@ -1,8 +1,8 @@
-"""Supports of exactly τ columns, from a relaxation's coefficients or from a smaller support."""
+"""Supports of a given size: by rounding, by filling up, and by forward selection."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,3 +41,77 @@ def stacked(supports: Sequence[Support], most: int) -> NDArray[np.int64]:
     for row, support in zip(rows, supports, strict=True):
         row[: support.size] = support
     return rows
+
+
+def forward_order(X: Array, y: Array, steps: int, gamma: float = 0.0) -> NDArray[np.intp]:
+    """The first ``steps`` columns that forward selection takes from X (n, p), in their order.
+
+    With the taken columns projected out, c_i = x_iᵀr and d_i is the squared length of x_i that is
+    left, plus γ/2. A step takes the column of largest c_i²/d_i, which is by how much the column
+    lowers the objective ‖y − Xβ‖² + (γ/2)‖β‖², and costs O(np).
+
+    steps: At most p.
+    gamma: 0 where X holds the penalty already: where XᵀX is the Gram matrix plus (γ/2)I.
+    """
+    full = np.einsum("ij,ij->j", X, X) + gamma / 2.0
+    return _select(lambda j: X.T @ X[:, j], X.T @ y, full, np.empty(0, dtype=np.intp), steps)
+
+
+def complete_support(
+    G: NDArray[np.float64],
+    b: NDArray[np.float64],
+    ridge: float,
+    start: NDArray[np.intp],
+    tau: int,
+    barred: NDArray[np.intp] | None = None,
+) -> NDArray[np.intp]:
+    """The first τ columns of ``start``, filled up to τ ≤ p columns by forward selection.
+
+    G, b: XᵀX (p, p) and Xᵀy (p,).
+    ridge: γ/2.
+    start: Distinct columns, which come first in the result.
+    barred: Columns that are taken only when no other column is left.
+    """
+    start = start[:tau]
+    if start.size == tau:
+        return start.astype(np.intp)
+    return _select(lambda j: G[j], b, np.diag(G) + ridge, start, tau, barred)
+
+
+def _select(
+    products: Callable[[int], Array],
+    b: Array,
+    full: Array,
+    start: NDArray[np.intp],
+    steps: int,
+    barred: NDArray[np.intp] | None = None,
+) -> NDArray[np.intp]:
+    """The columns of ``start``, filled up to ``steps`` columns by forward selection.
+
+    products: Gives the row XᵀX_j of a column j.
+    b, full: Xᵀy (p,), and the diagonal of XᵀX + (γ/2)I (p,).
+    barred: Columns that are taken only when no other column is left.
+    """
+    support = np.empty(steps, dtype=np.intp)
+    support[: start.size] = start
+    least = np.maximum(1e-12 * full, 1e-300)
+    c, d = b.copy(), full.copy()
+    directions = np.empty((steps, b.size))
+    for level in range(steps):
+        if level >= start.size:
+            score = c * c / np.maximum(d, least)
+            if barred is not None:
+                score[barred] = -1.0
+            score[support[:level]] = -2.0
+            support[level] = np.argmax(score)
+        j = int(support[level])
+        if d[j] <= least[j]:  # The column depends on those before, and nothing is left of it.
+            directions[level] = 0.0
+            continue
+        length = np.sqrt(d[j])
+        # row j of the Schur complement: inner products with column j that are left
+        row = products(j) - directions[:level, j] @ directions[:level]
+        directions[level] = row / length
+        c = c - directions[level] * (c[j] / length)
+        d = d - directions[level] ** 2
+    return support

@@ -1,4 +1,4 @@
-"""Local search by exchanges of one or two members of a support, on Gram matrices G and b = Xᵀy.
+"""Local search by exchanges of one member of a support, on Gram matrices G and b = Xᵀy.
 
 For a support S of k columns the search stores A = (G_S + ridge·I)⁻¹, β = A b_S and, for all p
 columns, V = A G_{S,·}, c = b − G_{·,S}β and d = diag(G) + ridge − colsum(G_{S,·} ∘ V), the Schur
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.completion import complete
 from ..kernels.linalg import Array, add, dot, zeros
 
 # The normal equations (G_S + ridge·I)β = b_S may be off by this share of the largest |b_j| after
@@ -56,6 +55,17 @@ def new_swaps(G: Array, b: Array, capacity: int) -> Swaps:
         **zeros("beta spare", capacity),
         **zeros("c d", p),
     )
+
+
+def swapped(G: Array, b: Array, ridge: float, start: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The support ``start`` after single swaps until no swap helps, or 200 swaps; increasing.
+
+    G, b: XᵀX (p, p) and Xᵀy (p,). ridge: γ/2.
+    """
+    s = new_swaps(G, b, start.size)
+    s.support[:] = start
+    swap_search(s, ridge, start.size, np.ones(b.size, dtype=np.int8), 200)
+    return np.sort(s.support).astype(np.intp)
 
 
 @kernel(inner=True)
@@ -217,8 +227,6 @@ def best_swap(s, k, allowed, least):
         spare[a], d[support[a]] = d[support[a]], np.inf
     best, leaving, entering = least, -1, -1
     for a in range(k):
-        if allowed[support[a]] == 2:
-            continue
         inverse = 1.0 / A[a, a]
         ratio = beta[a] * inverse
         cost = beta[a] * ratio
@@ -262,48 +270,9 @@ def swap_from(s, ridge, k, allowed, most, gain):
 def swap_search(s, ridge, k, allowed, most):
     """Make the best single swap of the support's k columns, over and over; returns the gain.
 
-    allowed: (p,), 0 for columns that are never added, 2 for columns that are never removed, else 1.
+    allowed: (p,), 0 for columns that are never added, else 1.
     most: The search ends after this many swaps, or where no swap gains more than 1e-10 of the gain.
     """
     if most == 0:
         return invert_on(s, ridge, k)
     return swap_from(s, ridge, k, allowed, most, recompute(s, ridge, k))
-
-
-@kernel
-def pair_swap(G, b, ridge, support, gain, number, offered, work):
-    """Exchange one pair of members for the best other pair, if that raises the support's gain.
-
-    number: Which of the k(k − 1)/2 pairs of places leaves, in the order (0, 1), (0, 2), ….
-    offered: (p,), 0 for columns that are not added.
-    work: Work space: that of :func:`~..kernels.completion.complete`, and integers (k,) and (p,).
-    Returns: The gain of ``support``, which is overwritten where the gain is larger.
-    """
-    completion, chosen, columns = work
-    p, k = b.shape[0], support.shape[0]
-    first, second = 0, number + 1
-    while second >= k:  # go on to the next first place
-        second -= k - first - 2
-        first += 1
-    m = 0
-    for a in range(k):
-        if a != first and a != second:
-            chosen[m] = support[a]
-            m += 1
-    n = 0
-    for i in range(p):
-        member = offered[i] == 0
-        for a in range(m):
-            member = member or chosen[a] == i
-        if not member:
-            columns[n] = i
-            n += 1
-    least = gain * (1.0 + 1e-10)
-    new = complete(G, b, ridge, chosen, m, columns, n, 2, least, -np.inf, completion)
-    if new <= least:
-        return gain
-    for a in range(m):
-        support[a] = chosen[a]
-    support[m] = columns[completion.found[0]]
-    support[m + 1] = columns[completion.found[1]]
-    return new

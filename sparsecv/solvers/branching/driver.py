@@ -34,11 +34,10 @@ from .node import (
     count_node,
     exclude,
     finish,
-    largest_share,
+    order_columns,
     screen,
     small_enough,
     try_rounding,
-    write_shares,
 )
 from .search_settings import SETTINGS
 from .unit_nodes import close_units, relax_child
@@ -158,6 +157,10 @@ def release(open_nodes, row, keep):
 def sweep(st, ch, at, k, target, active, most):
     """Relax the child in buffer ``at`` by at most ``most`` rounds of coordinate descent.
 
+    A round is one dual bound and up to 8 passes over the active columns. The descent ends where the
+    relaxation's value exceeds the bound by at most the share ``now.open_share`` of what the bound
+    lacks; at a rough node, or with very many active columns, where the value is below the target.
+
     k: Free columns still to choose.
     target: Bound that closes the child.
     active: Number of non-zero coefficients at the start.
@@ -166,11 +169,8 @@ def sweep(st, ch, at, k, target, active, most):
     """
     now, limits, best = st.now[0], ch.sweeps.limits[0], ch.sweeps.best
     limits.target, best[0] = target, -np.inf
-    limits.shortfall_share = (
-        now.open_share_unfactored if active > SETTINGS.max_factored_columns else now.open_share
-    )
-    if now.rough_left > 0:
-        limits.shortfall_share = 1.0
+    rough = now.rough_left > 0 or active > SETTINGS.max_factored_columns
+    limits.shortfall_share = 1.0 if rough else now.open_share
     limits.rounds = most
     here = (ch.state[at], k, ch.beta[at], ch.g, ch.lam[at], ch.top)
     rounds = relax(ch.sweeps, st.terms, *here)
@@ -181,8 +181,8 @@ def sweep(st, ch, at, k, target, active, most):
 
 @kernel(inner=True)
 def work_of_step(operations):
-    """Supports that enumeration visits in the time of one step of a relaxation."""
-    return SETTINGS.supports_per_step + SETTINGS.supports_per_operation * operations
+    """Supports that enumeration visits in the time of one step of a relaxation, as measured."""
+    return 400.0 + 0.14 * operations
 
 
 @kernel
@@ -190,9 +190,9 @@ def solve(st, nt, ch, at, k, target):
     """Relax the child in buffer ``at``, whose b − Qβ is in ``ch.g``; return the child's bound.
 
     Newton steps factorise the matrix of active columns, those with a coefficient, and converge even
-    if Q is ill-conditioned. With many active columns coordinate descent comes first, as long as
-    coordinate descent has sufficed for at least half of the nodes; with very many, and at rough
-    nodes, no Newton steps follow.
+    if Q is ill-conditioned. With more than 25 active columns 8 rounds of coordinate descent come
+    first, as long as these have sufficed for about half of the nodes; with very many, and at rough
+    nodes, 20 rounds are all. The numbers were chosen by times of solver_benchmark.py.
 
     k: Free columns still to choose.
     target: Bound that closes the child.
@@ -202,24 +202,21 @@ def solve(st, nt, ch, at, k, target):
     for i in range(p):
         active += beta[i] != 0.0
     now.nodes += 1
-    only_sweeps = active > nt.active.shape[0] or now.rough_left > 0
-    sweeps_suffice = 2 * now.n_sufficed >= now.n_swept - SETTINGS.failed_sweeps_allowed
-    if only_sweeps or (active > SETTINGS.max_newton_only_columns and sweeps_suffice):
+    if active > nt.active.shape[0] or now.rough_left > 0:
         now.rough_left -= now.rough_left > 0
-        most = SETTINGS.rounds_alone if only_sweeps else SETTINGS.rounds_before_newton
-        bound, enough = sweep(st, ch, at, k, target, active, most)
-        if only_sweeps:
-            return bound
+        return sweep(st, ch, at, k, target, active, 20)[0]
+    if active > 25 and 2 * now.n_sufficed >= now.n_swept - 8:
+        bound, enough = sweep(st, ch, at, k, target, active, 8)
         now.n_swept += 1
         if enough:
             now.n_sufficed += 1
             return bound
+    # Two values of √λ are tried, until Σz is off by at most 0.003 of what it should be.
     here = (st.Q, st.terms, st.root_w, state, k, beta, ch.g, lam, target)
-    rounds, error = SETTINGS.newton_rounds, SETTINGS.newton_cardinality_error
-    bound, steps = newton(*here, rounds, error, ch.top, nt)
+    bound, steps = newton(*here, 2, 0.003, ch.top, nt)
     now.work += abs(steps) * work_of_step((active * active / 6.0 + 2.0 * p) * active + 15.0 * p)
     if steps < 0:  # More columns became active than there is room for.
-        bound = max(bound, sweep(st, ch, at, k, target, active, SETTINGS.rounds_alone)[0])
+        bound = max(bound, sweep(st, ch, at, k, target, active, 20)[0])
     return bound
 
 
@@ -257,18 +254,20 @@ def most_expected(st, ch, n, mean):
     most, which = -1.0, -1
     for f in range(n):
         i = st.columns[f]
-        if ch.tried[i] == 1:
-            continue
-        each = ch.gain[i] / ch.trials[i] if ch.trials[i] > 0 else mean
-        value = each * st.share[i]
-        if value > most:
-            most, which = value, i
+        if ch.tried[i] == 0:
+            each = ch.gain[i] / ch.trials[i] if ch.trials[i] > 0 else mean
+            if each * st.share[i] > most:
+                most, which = each * st.share[i], i
     return most, which
 
 
 @kernel(inner=True)
 def choose(st, nt, ch, units, n, k, bound, target):
     """The column to branch on, and the bound of its exclusion, whose node is left in buffer 1.
+
+    At most 8 columns are tried, those of largest expected raise, and none that is expected to raise
+    the bound by less than a fifth of the best trial. A column that has been tried twice before is
+    tried only if it is expected to be the best, and is then the last. The numbers are choices.
 
     n, k: Numbers of free columns (or units) and of columns still to choose.
     bound, target: The current node's bound, and the bound that closes a node.
@@ -281,12 +280,12 @@ def choose(st, nt, ch, units, n, k, bound, target):
         trials += ch.trials[i]
     mean = total / trials if total > 0.0 else 1.0
     best, chosen, raised = -1.0, -1, bound
-    for _ in range(SETTINGS.max_columns_tried):
+    for _ in range(8):
         expected, i = most_expected(st, ch, n, mean)
-        if i < 0 or (chosen >= 0 and expected < SETTINGS.min_expected_share * best):
+        if i < 0 or (chosen >= 0 and expected < 0.2 * best):
             break
         ch.tried[i] = 1
-        known = ch.trials[i] >= SETTINGS.trials_until_known
+        known = ch.trials[i] >= 2
         if known and expected <= best:
             continue
         value = max(bound, relaxed_child(st, nt, ch, units, 0, i, OUT, k, target))
@@ -367,9 +366,8 @@ def close(st, nt, ch, target, unsolved):
             if now.keep_closed == 0:
                 finish(st, nt.columns, choose_all(st.chosen, m, k, st.columns, n), 0, 0)
             return CLOSED
-        most = SETTINGS.enumerated_unsolved_nodes if unsolved else SETTINGS.enumerated_nodes
         decides = now.only_relax == 0 and now.keep_closed == 0
-        if decides and small_enough(st, n, k, most):
+        if decides and small_enough(st, n, k, not unsolved):
             finish(st, nt.columns, m, k, n)
             return CLOSED
         if unsolved:
@@ -389,7 +387,7 @@ def close(st, nt, ch, target, unsolved):
         count_node(st)
         # The relaxation is solved again where at least an eighth of the columns was decided.
         unsolved = fixed * 8 >= now.n_free and 0 < now.to_choose < now.n_free
-    write_shares(st)
+    order_columns(st)
     return OPEN
 
 
@@ -403,16 +401,15 @@ def branch(st, nt, ch, open_nodes, units):
     now = st.now[0]
     bound, n, k, rough = now.bound, now.n_free, now.to_choose, now.rough_left > 0
     target = now.upper * (1.0 - now.tolerance)
-    i, raised, later = 0, bound, rough
+    i, raised, later = st.columns[0], bound, rough
     if not rough:
         i, raised = choose(st, nt, ch, units, n, k, bound, target)
     elif nt is not None:
-        i = largest_share(st.columns, n, st.beta, st.root_w, st.chosen, 0, 0)
         load_child(st, ch, 1, i, OUT)
     add(st, open_nodes, ch, 1, raised, rough)
     raised = bound
     if nt is not None:
-        later = later or small_enough(st, n - 1, k - 1, SETTINGS.enumerated_unsolved_nodes)
+        later = later or small_enough(st, n - 1, k - 1, False)
         load_child(st, ch, 0, i, IN)
     if not later:
         raised = max(bound, relaxed_child(st, nt, ch, units, 0, i, IN, k - 1, target))
@@ -450,7 +447,7 @@ def explore(st, nt, ch, open_nodes, units, most_nodes):
         if nt is not None:
             found = close(st, nt, ch, target, unsolved)
             if found == OPEN:
-                try_rounding(st, now.n_included, now.to_choose, now.n_free)
+                try_rounding(st)
                 found = KEPT if now.only_relax > 0 else OPEN
         keep = found == KEPT or (found == CLOSED and now.keep_closed > 0)
         if keep:  # The row gets the coefficients that the node's last bound came from.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,19 +16,6 @@ from ..kernels.linalg import EPS
 from ..leaps.all_sizes import ranking
 from ..leaps.tree import active_columns
 from ..supports.rounding import pad_support
-
-
-class EnumerationSettings(NamedTuple):
-    """Tuning numbers of the enumeration of all supports."""
-
-    # Supports visited between two looks at the clock: some 20 ms.
-    chunk_supports: int = 2_000_000
-    # A size counts as proved up to this gap, a share of the best objective; with every support
-    # visited, only rounding leaves any.
-    proved_relative_gap: float = 1e-6
-
-
-SETTINGS = EnumerationSettings()
 
 
 class _Enumerator:
@@ -56,7 +42,7 @@ class _Enumerator:
             best = fits[ranking(fits, starts)[0]]
             work.now["objective"] = best.objective * (1.0 + 1e-12)
             work.now["gain"] = best.gain * (1.0 - 1e-12)
-        while not advance(work, k, SETTINGS.chunk_supports):
+        while not advance(work, k, 2_000_000):  # some 20 ms between two looks at the clock
             reached = self.limits.reached(0)
             if reached is not None:
                 self.status = reached
@@ -98,8 +84,9 @@ def enumerated(
             objective, size, True
         )
         bound = max(bound, 0.0)
-        allowed = SETTINGS.proved_relative_gap * objective
-        if status is Status.OPTIMAL and objective > max(nothing_left(problem.yy), bound + allowed):
+        # Once every support is visited only rounding leaves a gap; a millionth counts as none.
+        least_gap = max(nothing_left(problem.yy), bound + 1e-6 * objective)
+        if status is Status.OPTIMAL and objective > least_gap:
             status = Status.PRECISION
         work = Work(search.visited, limits.elapsed())
         proofs.append(Proof(options[chosen], objective, bound, status, work))

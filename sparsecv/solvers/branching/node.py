@@ -48,9 +48,8 @@ NOW = np.dtype(
         ("nodes", "i8"),  # nodes whose bound was computed
         ("branched", "i8"),  # nodes that were branched on
         # Coordinate descent ends where the relaxation's value exceeds the bound by at most this
-        # share of (target − bound): with few active columns, and with too many for Newton steps.
+        # share of (target − bound).
         ("open_share", "f8"),
-        ("open_share_unfactored", "f8"),
         ("rough_left", "i8"),  # nodes still to be relaxed roughly, before strong branching begins
         ("n_swept", "i8"),  # nodes relaxed by coordinate descent
         ("n_sufficed", "i8"),  # nodes for which coordinate descent was enough
@@ -153,41 +152,34 @@ def enter_node(st, m):
 
 
 @kernel(inner=True)
-def largest_share(columns, n, beta, root_w, chosen, first, last):
-    """The column of largest β√w, and so of largest z, that is not among ``chosen[first:last]``."""
-    most, which = -1.0, -1
+def order_columns(st):
+    """Write z_i = min(1, |β_i|√(w_i/λ)) of free columns, and sort ``st.columns`` by falling |β|√w.
+
+    On entry β and √λ are those of the node's relaxation, and ``st.columns`` lists the free columns.
+    """
+    n, s = st.now[0].n_free, st.lam[0]
     for f in range(n):
-        i = columns[f]
-        size = root_w[i] * abs(beta[i])
-        if size > most and not is_chosen(chosen, first, last, i):
-            most, which = size, i
-    return which
+        i = st.columns[f]
+        size = st.root_w[i] * abs(st.beta[i])
+        st.scratch[f], st.share[i] = size, 0.0
+        if size > 0.0:
+            st.share[i] = 1.0 if size >= s else size / s
+    order_by_share(st.columns, st.scratch, n)
 
 
 @kernel(inner=True)
-def round_node(st, m, k, n):
-    """Choose, besides the m included columns, the k of n free columns with the largest z.
+def try_rounding(st):
+    """Round the relaxation to the support of the included columns and the first free columns.
 
-    Returns: Whether the support differs from the support that was rounded last.
+    On entry the free columns are sorted by :func:`order_columns`. A support at most 1.02 times as
+    bad as the incumbent is improved by up to 20 swaps. Both numbers are choices.
     """
-    new, chosen, tried = False, st.chosen, st.tried
-    for a in range(m, m + k):
-        chosen[a] = largest_share(st.columns, n, st.beta, st.root_w, chosen, m, a)
-    for a in range(m + k):
-        new = new or tried[a] != chosen[a]
-        tried[a] = chosen[a]
-    return new
-
-
-@kernel(inner=True)
-def try_rounding(st, m, k, n):
-    """Round the relaxation to a support, and improve a support nearly as good as the incumbent.
-
-    m, k, n: Numbers of included columns, of columns still to choose, and of free columns.
-    """
-    if not round_node(st, m, k, n):
-        return
-    if enter_node(st, m + k) <= st.now[0].upper * SETTINGS.max_swapped_ratio:
+    m, tau, new = st.now[0].n_included, st.support.shape[0], False
+    for a in range(tau):
+        i = st.chosen[a] if a < m else st.columns[a - m]
+        new = new or st.tried[a] != i
+        st.chosen[a] = st.tried[a] = i
+    if new and enter_node(st, tau) <= st.now[0].upper * 1.02:
         enter(st, 20)
 
 
@@ -278,12 +270,13 @@ def exclude(Q, beta, g, i):
 
 
 @kernel(inner=True)
-def small_enough(st, n, k, nodes):
+def small_enough(st, n, k, solved):
     """Whether all choices of k of n columns are to be enumerated.
 
-    They are if enumeration takes the time of at most ``nodes`` nodes. A larger node is enumerated
-    as long as such nodes have taken no more work than all relaxations, because the tree below the
-    node might take longer still; with k = 2, enumeration takes about the time of one relaxation.
+    They are if enumeration takes the time of at most 4 nodes, or of 0.05 nodes where the node's
+    relaxation is not ``solved``. A larger node is enumerated as long as such nodes have taken no
+    more work than all relaxations, because the tree below the node might take longer still; with
+    k = 2, enumeration takes about the time of one relaxation. The numbers are choices.
     """
     if k <= 1:
         return True
@@ -291,11 +284,12 @@ def small_enough(st, n, k, nodes):
         return False
     now, budget = st.now[0], 0.0
     node = max(SETTINGS.min_supports_per_node, now.work / max(now.nodes, 1))
-    if nodes >= 1.0:
+    node *= 4.0 if solved else 0.05
+    if solved:
         p = st.state.shape[0]
         budget = now.work + min(SETTINGS.first_supports, 30.0 * p * p) - now.spent
-    count = combinations(n, k, max(nodes * node, budget))
-    if count <= nodes * node or (k == 2 and nodes >= 1.0):
+    count = combinations(n, k, max(node, budget))
+    if count <= node or (k == 2 and solved):
         return True
     if count > min(budget, SETTINGS.max_supports_at_once):
         return False
@@ -321,14 +315,3 @@ def count_node(st):
             n += 1
     now = st.now[0]
     now.n_included, now.n_free, now.to_choose = m, n, st.support.shape[0] - m
-
-
-@kernel(inner=True)
-def write_shares(st):
-    """Write z_i = min(1, |β_i|√(w_i/λ)) of the node's relaxation for every free column."""
-    for f in range(st.now[0].n_free):
-        i, s = st.columns[f], st.lam[0]
-        size = st.root_w[i] * abs(st.beta[i])
-        st.share[i] = 0.0
-        if size > 0.0:
-            st.share[i] = 1.0 if size >= s else size / s

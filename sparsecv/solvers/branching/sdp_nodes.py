@@ -98,9 +98,7 @@ class RefittedTree(Tree):
         if bound < target and not one_support:
             now["nodes"] += 1
             start = Fitted(D, beta, float(lam), float(bound))
-            D, beta, lam, fitted = fit_diagonal(
-                self.gram, ridge, state, left, start, target, SETTINGS.refit_steps
-            )
+            D, beta, lam, fitted = fit_diagonal(self.gram, ridge, state, left, start, target, 4)
             pays = fitted - bound > SETTINGS.refit_share * (target - bound)
             least = SETTINGS.min_nodes_per_refit
             self.budget = max(least, self.budget // 2) if pays else 2 * self.budget

@@ -133,7 +133,7 @@ class Tree:
         """Copy the incumbent and the gains of branching of a tree of the same problem."""
         self.take_incumbent(other)
         self.ch.gain[:], self.ch.trials[:] = other.ch.gain, other.ch.trials
-        for name in ("n_swept", "n_sufficed", "open_share", "open_share_unfactored"):
+        for name in ("n_swept", "n_sufficed", "open_share"):
             self.now[name] = other.now[name]
 
     def take_incumbent(self, other: Tree) -> None:
@@ -307,19 +307,17 @@ class Search:
                     return Status.OPTIMAL
                 seconds = time.perf_counter() - started
                 if codes[0] == driver.PAUSED and left == self.chunk:
-                    scale = SETTINGS.chunk_seconds / max(seconds, 1e-6)
+                    scale = 0.01 / max(seconds, 1e-6)  # seconds between two looks at the clock
                     self.chunk = max(1, int(self.chunk * min(2.0, max(0.5, scale))))
                 self._share()
 
     def _note(self, seconds: float) -> None:
-        """Add time, incumbent and bound to the history if the gap has shrunk enough."""
-        ratio = SETTINGS.history_seconds_ratio
-        if self.history and seconds < ratio * self.history[-1][0]:
+        """Add time, incumbent and bound to the history if the gap has shrunk by 2 percent."""
+        if self.history and seconds < 1.02 * self.history[-1][0]:
             return
         upper, bound = float(self.best.now["upper"][0]), self.bound
         gap = relative_gap(upper, min(bound, upper))
-        ratio = SETTINGS.history_gap_ratio
-        if not self.history or gap < ratio * relative_gap(*self.history[-1][1:]):
+        if not self.history or gap < 0.98 * relative_gap(*self.history[-1][1:]):
             self.history.append((seconds, upper, min(bound, upper)))
 
     def _split(self) -> None:
@@ -363,10 +361,9 @@ def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.S
     """The state of a search that knows no support and no node yet."""
     p, tau, ridge = gram.b.size, problem.tau, problem.gamma / 2.0
     terms = gram.terms(ridge)
-    levels = min(max(tau - 1, 1), SETTINGS.completion_levels)
-    shares = (SETTINGS.undecided_share, 1.0)
-    if gram.scaled:
-        shares = (SETTINGS.scaled_undecided_share, SETTINGS.scaled_undecided_share)
+    # Enumeration chooses at most 5 columns more, and 2 of more than 600 columns, as each further
+    # column takes a p × p matrix. Nodes that lack more columns are branched on.
+    levels = 1 if p > 600 else min(max(tau - 1, 1), 4)
     now = record(
         node.NOW,
         upper=np.inf,
@@ -374,8 +371,7 @@ def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.S
         pruned=np.inf,
         tolerance=max(tol, TOLERANCE),
         ridge=ridge,
-        open_share=shares[0],
-        open_share_unfactored=shares[1],
+        open_share=0.03 if gram.scaled else 0.1,
     )
     return node.SearchState(
         G=np.ascontiguousarray(gram.G),
@@ -390,7 +386,7 @@ def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.S
         columns=np.zeros(p, dtype=np.int64),
         chosen=np.zeros(max(tau, 1), dtype=np.int64),
         scratch=np.zeros(max(p, tau + 1)),
-        work=completion_work(tau, p, 1 if p > SETTINGS.max_completion_columns else levels),
+        work=completion_work(tau, p, levels),
         found=np.zeros(tau + 1, dtype=np.int64),
         tried=np.full(tau, -1, dtype=np.int64),
         anywhere=np.ones(p, dtype=np.int8),

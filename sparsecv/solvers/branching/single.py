@@ -14,8 +14,7 @@ from ..core.problem import SparseRidgeProblem
 from ..core.result import Proof, Status, Work, nothing_known, relative_gap
 from ..core.threads import on_one_thread
 from ..leaps.all_sizes import best_subsets
-from ..relaxation.diagonal import SETTINGS as DIAGONAL
-from ..relaxation.diagonal import Fitted, fit_diagonal, interior
+from ..relaxation.diagonal import MAX_COLUMNS, STEPS, Fitted, fit_diagonal, interior
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
@@ -158,7 +157,6 @@ class _BelowRoot:
         self.tree.start(root.beta, root.root_lam, root.bound)
         self.tree.now["rough_left"] = SETTINGS.rough_nodes
         self.tree.now["open_share"] = SETTINGS.rough_undecided_share
-        self.tree.now["open_share_unfactored"] = 1.0
         self.first = Search(self.tree)
         self.fitted: Fitted | None = None  # a diagonal fitted to (γ, τ), and its relaxation
 
@@ -175,7 +173,7 @@ class _BelowRoot:
         first, limits, p, relaxed = self.first, self.limits, self.root.columns.size, 0.0
         last, head_start = first, SETTINGS.head_start_supports
         ended = first.run(limits, min(SETTINGS.fitting_supports * p**3, head_start))
-        if ended is None and not self.gram.scaled and p <= DIAGONAL.max_columns:
+        if ended is None and not self.gram.scaled and p <= MAX_COLUMNS:
             root_lam, inside = self.root.root_lam, interior(self.gram)
             self.fitted = Fitted(inside, self.root.beta, root_lam, self.root.bound)
             self.fit(SETTINGS.trial_steps)
@@ -218,7 +216,7 @@ class _BelowRoot:
                 bound = max(bound, found.bound)
         return bound
 
-    def fit(self, steps: int = DIAGONAL.steps) -> None:
+    def fit(self, steps: int = STEPS) -> None:
         """Fit the diagonal of the root's relaxation to (γ, τ), from the diagonal fitted before."""
         if self.fitted is None:
             return

@@ -16,60 +16,21 @@ from .dual_bound import weights
 from .gram import GramForm, extraction
 from .relaxer import Relaxer
 
-
-class DiagonalSettings(NamedTuple):
-    """Tuning numbers of both searches for a diagonal D.
-
-    The numbers are choices that decide how tight a bound gets, and the time. That G − D ⪰ 0 holds
-    is checked whatever they are.
-    """
-
-    # Problems of more columns take the least eigenvalue of G as every entry of D, and the search
-    # below a root (``branching.single``) then fits no diagonal. Both searches for a diagonal take
-    # O(p³) operations a pass or step.
-    max_columns: int = 300
-    # A fit ends after this many Newton steps, unless the caller gives another number, and returns
-    # the best D so far.
-    steps: int = 30
-    # Weights μ of the barrier log det(G − D), used in turn, in units of the mean diagonal entry of
-    # G. The last weight is about what each column adds less to Σ D_ii than it could: twice the last
-    # weight leaves twice as much.
-    trace_barriers: tuple[float, ...] = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-    # Passes over all columns with each of these weights.
-    trace_sweeps: int = 3
-    # A diagonal for every γ and τ of a matrix has this share of one that is far inside, and else is
-    # of largest trace.
-    shared_interior_share: float = 0.1
-    # A fit starts from this share of the given D, as the barrier is infinite where G − D is
-    # singular. A share nearer to 1 starts with a better bound and takes shorter first steps.
-    interior_share: float = 0.98
-    # The barrier's weight is at most this share of the gap still to close, which is the bound that
-    # closes the node less the best bound so far, divided by the number of free columns.
-    max_barrier_share: float = 3.0
-    # The weight is multiplied by this factor after a step longer than ``shortening`` of the full
-    # step, and where no length helps.
-    barrier_factor: float = 0.25
-    # A fit ends where the barrier may keep the bound below its best by less than this share of the
-    # gap still to close.
-    remaining_share: float = 0.01
-    # A step is first tried at this many times the length that self-concordance proves to help.
-    length_ratio: float = 8.0
-    # A step that does not help is multiplied by this factor and tried again.
-    shortening: float = 0.5
-    # A step is given up once it is at most this share of the full step, and the barrier's weight
-    # falls.
-    min_step: float = 0.02
-
-
-SETTINGS = DiagonalSettings()
+# Problems of more columns take the least eigenvalue of G as every entry of D, as both searches for
+# a diagonal below take O(p³) operations a step. The number is a choice.
+MAX_COLUMNS = 300
+# A fit of a diagonal to a node ends after this many Newton steps unless the caller gives another
+# number. The number is a choice.
+STEPS = 30
 
 
 def largest_diagonal(G: Array, ridge: float, eps: float, plain: Array | None = None) -> Array:
     """A diagonal D (p,) with G − D ⪰ 0 and Σ D_ii nearly as large as possible.
 
-    Coordinate steps maximise Σ D_ii + μ·log det(G − D), μ → 0. Columns on which G is singular get
-    almost nothing, and other columns keep their share. Where, for instance, every level of a factor
-    is a column, the least eigenvalue of G would give nothing to any column.
+    Coordinate steps maximise Σ D_ii + μ·log det(G − D), for μ from a tenth of the mean diagonal
+    entry of G down to 1e-5 of it, with three passes over all columns for each μ. Columns on which G
+    is singular get almost nothing, and other columns keep their share. Where, for instance, every
+    level of a factor is a column, the least eigenvalue of G would give nothing to any column.
 
     ridge: γ/2; rounding may make entries of D negative, by less than a thousandth of γ/2.
     eps: The exact G differs from the given G by at most this share of the trace.
@@ -78,7 +39,7 @@ def largest_diagonal(G: Array, ridge: float, eps: float, plain: Array | None = N
     """
     p = G.shape[0]
     plain = extraction(G, p, eps) if plain is None else plain
-    if p > SETTINGS.max_columns:
+    if p > MAX_COLUMNS:
         return plain
     shift = min(1e-8 * float(np.linalg.norm(G, 2)), 5e-4 * ridge)
     D = np.zeros(p)
@@ -86,8 +47,7 @@ def largest_diagonal(G: Array, ridge: float, eps: float, plain: Array | None = N
         inverse = np.linalg.inv(G + shift * np.eye(p))
     except np.linalg.LinAlgError:
         return plain
-    barriers = float(np.trace(G)) / p * np.array(SETTINGS.trace_barriers)
-    ascend(inverse, D, barriers, SETTINGS.trace_sweeps)
+    ascend(inverse, D, float(np.trace(G)) / p * 10.0 ** -np.arange(1.0, 6.0), 3)
     if not np.isfinite(D).all():
         return plain
     D = allowed(G, D, eps)
@@ -138,13 +98,12 @@ def interior(gram: GramForm) -> Array:
 def shared_diagonal(gram: GramForm) -> Array:
     """A diagonal D (p,) > 0 with G − D ⪰ 0 that gives good bounds at every γ and τ.
 
-    A matrix of many problems is worth the time of :func:`largest_diagonal`. A part of
+    A matrix of many problems is worth the time of :func:`largest_diagonal`. A tenth of
     :func:`interior` keeps entries of D positive, as a search below a root needs.
     """
-    if gram.scaled or gram.b.size > SETTINGS.max_columns:
+    if gram.scaled or gram.b.size > MAX_COLUMNS:
         return gram.D
-    share = SETTINGS.shared_interior_share
-    D = (1.0 - share) * largest_diagonal(gram.G, gram.D.min(), gram.eps) + share * interior(gram)
+    D = 0.9 * largest_diagonal(gram.G, gram.D.min(), gram.eps) + 0.1 * interior(gram)
     return D if D.min() > 0.0 and D.sum() > gram.D.sum() else gram.D
 
 
@@ -155,7 +114,7 @@ def fit_diagonal(
     to_choose: int,
     start: Fitted,
     target: float,
-    steps: int = SETTINGS.steps,
+    steps: int = STEPS,
     limits: Limits | None = None,
 ) -> Fitted:
     """Find a diagonal D that gives a node's relaxation a larger bound.
@@ -175,7 +134,7 @@ def fit_diagonal(
     node = _Node(gram, ridge, state, to_choose)
     inside, free = node.columns, node.free
     best = node.solved(node.of(start.D), start.beta[inside], start.root_lam)
-    now = best._replace(D=SETTINGS.interior_share * best.D)
+    now = best._replace(D=0.98 * best.D)  # The barrier is infinite where G − D is singular.
     factor, mu = node.factor(now.D), np.inf
     if factor is not None and best.bound < target:
         now = node.solved(now.D, now.beta, now.root_lam)
@@ -183,18 +142,20 @@ def fit_diagonal(
         left = target - best.bound
         if factor is None or (limits is not None and limits.reached(0) is not None):
             break
-        if not left > 0.0 or 2.0 * mu * free.size < SETTINGS.remaining_share * left:
+        # The barrier keeps the bound about 2μ below its best for each free column.
+        if not left > 0.0 or 2.0 * mu * free.size < 0.01 * left:
             break
-        mu = min(mu, SETTINGS.max_barrier_share * left / free.size)
+        mu = min(mu, 3.0 * left / free.size)
         rise, curvature = node.derivatives(now, factor, mu)
         step = np.zeros(now.D.size)
         _, step[free], failed = sla.lapack.dposv(curvature, rise)
         if failed:
             break
         slope, value = float(rise @ step[free]), now.bound + mu * node.barrier(factor, now.D)
-        t = SETTINGS.length_ratio / (1.0 + np.sqrt(max(slope, 0.0) / mu))
+        # The first length tried is eight times what self-concordance proves to help.
+        t = 8.0 / (1.0 + np.sqrt(max(slope, 0.0) / mu))
         t = min(1.0, t, 0.95 / max(float((-step[free] / now.D[free]).max()), 1e-300))
-        while t > SETTINGS.min_step:
+        while t > 0.02:
             D = now.D + t * step
             trial = node.factor(D)
             if trial is not None:
@@ -203,9 +164,9 @@ def fit_diagonal(
                 if there.bound + mu * node.barrier(trial, D) >= value + 0.1 * t * slope:
                     now, factor = there, trial
                     break
-            t *= SETTINGS.shortening
-        if not SETTINGS.min_step < t <= SETTINGS.shortening:
-            mu *= SETTINGS.barrier_factor
+            t *= 0.5
+        if not 0.02 < t <= 0.5:  # No length helps, or nearly the whole step does.
+            mu *= 0.25
     D, beta = np.zeros(state.size), np.zeros(state.size)
     D[inside], beta[inside] = best.D, best.beta
     return Fitted(D, beta, best.root_lam, best.bound)

@@ -31,24 +31,6 @@ from .descent import bracketed_multiplier, fit_multiplier
 from .dual_bound import FREE, IN, OUT, bound_of_sums, gram_gradient, insert, products
 
 
-class UnitDescentSettings(NamedTuple):
-    """Tuning numbers of the descent over units: they affect its time, not whether bounds hold."""
-
-    # A round is one dual bound and at most this many passes over the active units, those with a
-    # coefficient or of which the gradient asks for one.
-    passes: int = 5
-    # The passes of a round end early where no step lowers the objective by more than this share of
-    # the gap to reach.
-    gap_share: float = 0.1
-    # The equation for the share of a unit of several columns is solved in at most so many steps.
-    share_steps: int = 12
-    # The equation counts as solved where its two sides differ by this share.
-    share_error: float = 1e-8
-
-
-SETTINGS = UnitDescentSettings()
-
-
 class Units(NamedTuple):
     """Columns sorted by unit, what is asked of them, and work space for m units of p columns."""
 
@@ -157,7 +139,8 @@ def best_share(w, units, rho, u, level):
     """The share z in [0, 1] at which a unit saves ``level`` = λ; ``units.theta`` gets β/z.
 
     The steps are Newton's for 1/√saving, which are exact for a unit of one column without bounds.
-    They stay between shares that are known to be too small and too large.
+    They stay between shares that are known to be too small and too large. At most 12 steps are
+    taken, until the saving is λ up to a share of 1e-8: a share of any size gives a valid bound.
     """
     low, high, z = 0.0, 1.0, 0.0
     saved, rate = share_slope(w, units, rho, u, 1.0)
@@ -166,13 +149,13 @@ def best_share(w, units, rho, u, level):
     saved, rate = share_slope(w, units, rho, u, 0.0)
     if saved <= level:
         return 0.0
-    for _ in range(SETTINGS.share_steps):
+    for _ in range(12):
         step = 2.0 * saved * (np.sqrt(saved / level) - 1.0) / rate if rate > 0.0 else np.inf
         z = z + step
         if not low < z < high:
             z = 0.5 * (low + high)
         saved, rate = share_slope(w, units, rho, u, z)
-        if abs(saved - level) <= SETTINGS.share_error * level:
+        if abs(saved - level) <= 1e-8 * level:
             break
         if saved > level:
             low = z
@@ -320,8 +303,9 @@ def relax_units(Q, terms, units, state, k, beta, g, lam, top):
             s = 0.5 * (low + high) if high < np.inf else 0.5 * np.sqrt(top[max(k - 1, 0)])
         s = max(s, 1e-150)
         n = list_active_units(units, state, count, beta, s * s)
-        tolerance = SETTINGS.gap_share * stop.gap * max(abs(value), 1e-300)
-        for _ in range(SETTINGS.passes):
+        # Up to five passes follow, while a step lowers the objective by a tenth of the gap wanted.
+        tolerance = 0.1 * stop.gap * max(abs(value), 1e-300)
+        for _ in range(5):
             if sweep_units(Q, w, units, state, n, s, beta, g) <= tolerance:
                 break
     lam[0] = s

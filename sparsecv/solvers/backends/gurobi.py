@@ -68,8 +68,9 @@ def searched(
         gp.GRB.OPTIMAL: Status.OPTIMAL,
         gp.GRB.NODE_LIMIT: Status.NODE_LIMIT,
         gp.GRB.SUBOPTIMAL: Status.PRECISION,
+        gp.GRB.INTERRUPTED: oracle.limits.reached(0) or Status.INTERRUPTED,
     }
-    status = ended.get(model.Status) or oracle.limits.reached(0) or Status.FAILED
+    status = ended.get(model.Status, Status.FAILED)
     try:
         return float(model.ObjBound), int(model.NodeCount), status
     except AttributeError:

@@ -101,18 +101,19 @@ class Oracle:
         n_nodes: int,
         status: Status,
         lost: float,
-        precision: float = WORST_GAP,
+        precision: float | None = None,
         margin: float = 0.0,
     ) -> Claim:
         """What a solver says, without what its tolerances may have added.
 
         bound: The solver's lower bound in units of ``scale``.
         lost: By how many units the bound may be too high.
-        precision: Relative gap that counts as closed.
+        precision: Relative gap that counts as closed; by default the tolerances decide.
         margin: What was taken off the bound for rounding, besides the margin of the cuts.
         """
         lower = max(self.bound, (bound - lost) * self.scale)
-        precision = max(precision, 2.0 * (lost * self.scale / self.upper + LEAST_GAP_RATIO))
+        if precision is None:
+            precision = max(WORST_GAP, 2.0 * (lost * self.scale / self.upper + LEAST_GAP_RATIO))
         return Claim(lower, status, n_nodes, precision, self.form.margin + margin)
 
     def offer(self, support: NDArray[np.intp]) -> None:

@@ -14,7 +14,7 @@ from .backends import RUNS, lacking
 from .backends.optional_dependencies import SolverUnavailable
 from .backends.oracle import prove
 from .branching.single import WORST_GAP
-from .branching.size_sweep import prove_sizes
+from .branching.size_sweep import SizeSearch
 from .core.limits import Limits, StopFlag
 from .core.problem import SparseRidgeProblem, checked_support
 from .core.result import Proof, Solution, Status, nothing_left
@@ -181,7 +181,7 @@ def _native(
 ) -> Proof:
     limits, size = Limits(**limited), np.array([problem.tau])
     how: dict[str, Any] = {"tol": tol, "worst_gap": WORST_GAP, "n_jobs": n_jobs}
-    found = prove_sizes(problem, size, warm_starts, limits, **how)
+    found = SizeSearch(problem, size, warm_starts, **how).run(limits)
     proof = found.proofs[0]
     closed = proof.objective <= nothing_left(problem.yy) or proof.gap <= max(tol, 1e-9)
     return replace(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .branching.size_sweep import prove_sizes
+from .branching.size_sweep import SizeSearch
 from .core.limits import Limits
 from .core.plan import FIRST_NODES, LEAPS, TREE_ONLY, few_supports, holds_tree, ways
 from .core.problem import SparseRidgeProblem, checked_sizes
@@ -38,6 +39,7 @@ LEAST_SECONDS_AT_FIRST_GAMMA = 0.05
 # Under constraints a tree gets this share of the nodes that it gets without, as its nodes take so
 # much longer: a choice.
 SHARE_OF_NODES_OF_UNITS = 0.03
+LIMITS_REACHED = (Status.NODE_LIMIT, Status.TIME_LIMIT, Status.INTERRUPTED)
 
 
 @on_one_thread
@@ -63,8 +65,8 @@ def support_path(
         "exact": every problem to optimality. "heuristic": see :class:`SupportGrower`; every γ for
         itself. "rounding": the relaxation's largest entries, as in the stability paper. "estimate":
         as "heuristic", except for what a short tree proves, and where supports are few enough to
-        look at each; up to 45 columns the tree has 200,000 nodes. "auto": as "estimate", and up to
-        45 columns the γ that are open are proved afterwards, from the largest to the smallest.
+        look at each; up to 45 columns the tree has 200,000 nodes. "auto": as "estimate", but up to
+        45 columns every γ is proved in its share of the time.
     limits : Limits, optional
         Where they are reached, a γ takes the supports of the nearest γ; the first goes on as
         heuristic, with forward steps and hardly a swap.
@@ -94,8 +96,6 @@ def support_path(
     path = _Path(problem, gammas, wanted, solver, limits or Limits())
     for g in range(path.gammas.size):
         path.answer(g)
-    if solver == "auto":
-        path.prove_open()
     return path.result()
 
 
@@ -152,12 +152,9 @@ class _Trees:
             self.found[i, : sizes[i]] = tied[ranking(fits, tied)[0]]
         return status
 
-    def stopped(self, at: SparseRidgeProblem, where: NDArray[np.bool_]) -> SizesTree:
-        """The tree at a γ, to go on for some sizes of the path.
-
-        The next γ has a tree of its own.
-        """
-        tree, self.tree = self.tree, kernels.Leaps(self.tree.problem, self.tree.sizes)
+    def going_on(self, at: SparseRidgeProblem, where: NDArray[np.bool_]) -> SizesTree:
+        """The tree that has stopped at a γ, for some sizes of the path; ends at the next γ."""
+        tree = copy(self.tree)
         tree.problem, tree.sizes, tree.inner = at, tree.sizes[where], tree.inner[where]
         return SizesTree(at, tree.sizes, tree=tree)
 
@@ -187,8 +184,6 @@ class _Path:
         self.reach = np.full(shape, np.nan)  # where proved by a tree whose bound is exact
         self.statuses: list[Status] = []
         self.unfinished: dict[int, BestSubsets] = {}
-        # By position of γ what a tree has left open: the tree, and whether it searches a size.
-        self.open: dict[int, tuple[SizesTree | None, NDArray[np.bool_]]] = {}
         self.grower: SupportGrower | None = None
         searches = solver in ("auto", "estimate", "exact")
         self.trees = _Trees(problem, sizes) if searches and self.plain and self.few else None
@@ -231,68 +226,42 @@ class _Path:
             return False
         here = trees.todo[trees.at_size]
         proved = ~here | (status is Status.OPTIMAL)
-        if not proved.all() and self.solver != "exact":
-            self.estimate(g, None, here)
+        self.n_nodes[g], self.n_trees[g], self.searched[g] = trees.tree.n_nodes, here.any(), here
+        if not proved.all():
+            self.prove(g, here, trees.going_on(at, here))
         chosen = trees.found[trees.at_size[proved], :most]
         self.supports[g, proved, : chosen.shape[1]] = np.where(chosen < 0, -1, trees.active[chosen])
         for t in np.flatnonzero(proved & (self.sizes > p)).tolist():
             size = int(self.sizes[t])
             self.supports[g, t, :size] = pad_support(trees.active, size, self.problem.p)
-        self.proved[g, proved], self.searched[g], self.done[g] = True, here, True
+        self.proved[g, proved], self.done[g] = True, True
         self.reach[g, proved] = trees.tree.reach
-        self.n_nodes[g], self.n_trees[g] = trees.tree.n_nodes, trees.todo.any()
-        if not proved.all() and self.solver == "exact":
-            self.prove(g, here, trees.stopped(at, here))
-        elif not proved.all():
-            self.open[g] = trees.stopped(at, here), here
         return True
 
     def prove(self, g: int, where: NDArray[np.bool_], tree: SizesTree | None = None) -> None:
         """Prove some sizes at the g-th γ by the searches of the plan.
 
-        With another solver than "exact" the search is short, and sizes that it leaves open have the
-        supports of a search without a proof, which do not depend on where the tree has stopped.
+        With another solver than "exact" sizes that are left open have the supports of a search
+        without a proof, which the data and γ alone decide, and not where the search has stopped.
         """
         limits, sizes = self.limits, self.sizes[where]
-        if self.solver != "exact":
+        if self.solver == "auto":
+            limits = limits.share(float(self.gammas.size - g))
+        elif self.solver == "estimate":
             share = 1.0 if self.plain else SHARE_OF_NODES_OF_UNITS
             limits = limits.within(nodes=int(share * FIRST_NODES))
         before = self.supports[g - 1] if g > 0 and self.done[g - 1] else self.supports[:0, 0]
         starts = [row[row >= 0].astype(np.intp) for row in before]
-        searched = prove_sizes(self.at[g], sizes, starts, limits=limits, tree=tree)
-        found = searched.subsets(sizes, 0.0)
-        limited = found.status in (Status.NODE_LIMIT, Status.TIME_LIMIT, Status.INTERRUPTED)
-        if self.solver != "exact" and limited:
-            self.estimate(g, searched.tree, where)
-            self.take(g, found, where, found.proved)
-        else:
-            self.take(g, found, where, np.ones(sizes.size, dtype=bool))
-            self.statuses.append(found.status)
-
-    def estimate(self, g: int, tree: SizesTree | None, where: NDArray[np.bool_]) -> None:
-        """Answer the g-th γ without a proof, by what the data and γ alone decide.
-
-        tree, where: A tree that has stopped, and the sizes that it searches.
-        """
-        self.without_proof(g)
-        self.open[g] = tree, where
-        self.statuses.append(self.limits.reached(0) or Status.OPTIMAL)
-
-    def prove_open(self) -> None:
-        """Search the γ that are open without a limit of nodes, the largest first.
-
-        The answers of sizes that stay open do not change.
-        """
-        for done, g in enumerate(sorted(self.open, key=lambda g: -self.gammas[g])):
-            if self.limits.reached(0) is not None:
-                return
-            tree, where = self.open[g]
-            starts = [row[row >= 0].astype(np.intp) for row in self.supports[g]]
-            share = self.limits.share(float(len(self.open) - done))
-            searched = prove_sizes(self.at[g], self.sizes[where], starts, limits=share, tree=tree)
-            found = searched.subsets(self.sizes[where], 0.0)
-            self.take(g, found, where, found.proved)
-            self.statuses.append(found.status)
+        found = SizeSearch(self.at[g], sizes, starts, tree=tree).run(limits).subsets(0.0)
+        better = np.ones(sizes.size, dtype=bool)
+        if self.solver != "exact" and found.status in LIMITS_REACHED:
+            better = found.proved
+            self.without_proof(g)
+        self.take(g, found, where, better)
+        if not better.all():
+            del self.unfinished[g]
+        reached = self.limits.reached(0)
+        self.statuses.append(found.status if better.all() else reached or Status.OPTIMAL)
 
     def short_tree(self, g: int) -> None:
         """Prove what a short tree of all sizes can prove, of more than 45 columns."""
@@ -314,7 +283,6 @@ class _Path:
         self.proved[g, where] |= found.proved
         self.searched[g, where] = self.done[g] = True
         self.n_nodes[g], self.n_trees[g] = found.n_nodes, found.n_trees
-        self.unfinished.pop(g, None)
         if not found.proved.all():
             self.unfinished[g] = found
 

@@ -151,7 +151,7 @@ def test_no_search_begins_after_the_time_limit(
 
     for module, name in (
         (paths, "best_subsets"),
-        (paths, "prove_sizes"),
+        (size_sweep, "branch_and_bound"),
         (grid, "best_support"),
         (prove, "branch_and_bound"),
     ):

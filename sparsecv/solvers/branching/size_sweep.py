@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,81 +62,16 @@ def solve_sizes(
     """
     limits, wanted = (limits or Limits()).within(), checked_sizes(problem, sizes)
     starts = [np.asarray(start) for start in warm_starts]
-    return prove_sizes(problem, wanted, starts, limits).subsets(wanted, limits.elapsed())
+    return SizeSearch(problem, wanted, starts).run(limits).subsets(limits.elapsed())
 
 
-class Searched(NamedTuple):
-    """A proof for every size, and what the searches have cost.
+class SizeSearch:
+    """Proofs of some sizes of a problem, by the searches of :func:`ways` in turn.
 
-    open_nodes: Those of the tree of all sizes, as in :class:`BestSubsets`.
-    tree: The tree of all sizes, which can go on for the sizes that are not proved.
-    """
-
-    proofs: list[Proof]
-    n_nodes: int
-    n_trees: int
-    open_nodes: list[OpenNode]
-    tree: SizesTree | None
-
-    def subsets(self, sizes: NDArray[np.intp], seconds: float) -> BestSubsets:
-        """The proofs as arrays."""
-        statuses = [proof.status for proof in self.proofs]
-        return BestSubsets(
-            sizes,
-            [proof.support for proof in self.proofs],
-            np.array([proof.objective for proof in self.proofs]),
-            np.array([proof.lower_bound for proof in self.proofs]),
-            np.array([status is Status.OPTIMAL for status in statuses]),
-            worst(statuses),
-            self.n_nodes,
-            seconds,
-            self.open_nodes,
-            self.n_trees,
-        )
-
-
-def prove_sizes(
-    problem: SparseRidgeProblem,
-    sizes: NDArray[np.intp],
-    starts: Sequence[NDArray[np.intp]],
-    limits: Limits,
-    **how: Any,
-) -> Searched:
-    """Search for the best supports of some sizes by the searches of :func:`ways`, in turn.
+    A search starts from the supports and bounds of those before it.
 
     starts: Supports of any size.
-    how: ``tol``, ``worst_gap``, ``n_jobs`` and ``tree`` of :class:`_Sizes`.
-    """
-    problem = problem.at_unit_length()
-    asked = problem.constraints
-    least = int(asked.include.sum())
-    if least == sizes[0]:  # Nothing is left to choose for the first size.
-        only = only_support(problem, asked.columns_of(np.flatnonzero(asked.include)), 0.0)
-        if sizes.size == 1:
-            return Searched([only], 0, 0, [], None)
-        more = prove_sizes(problem, sizes[1:], starts, limits, **how)
-        return more._replace(proofs=[only, *more.proofs])
-    free = problem.replace(tau=int(sizes[-1])).reduced()
-    if free is None:
-        return _Sizes(problem, sizes, starts, **how).run(limits)
-    inside = [free.positions(start) for start in starts]
-    inner = prove_sizes(free, sizes - least, inside, limits, **how)
-    proofs = []
-    for found in inner.proofs:
-        support = free.given_columns(found.support)
-        value = problem.objective(support)
-        bound, status = min(found.lower_bound, value), found.status
-        # Projecting included columns out takes digits of the others.
-        sure = certain(np.array(value), np.array(value - bound), problem.yy)
-        if status is Status.OPTIMAL and not sure:
-            status = Status.PRECISION
-        proofs.append(Proof(support, value, bound, status, found.work))
-    return inner._replace(proofs=proofs, open_nodes=[])
-
-
-class _Sizes:
-    """The proofs of some sizes while one search follows the other.
-
+    tol: Relative gap at which a size counts as solved.
     worst_gap: With a larger relative gap a size whose search has ended is not proved.
     n_jobs: Threads that share a tree of branch and bound.
     tree: A tree of the sizes that was begun elsewhere.
@@ -146,16 +81,18 @@ class _Sizes:
         self,
         problem: SparseRidgeProblem,
         sizes: NDArray[np.intp],
-        starts: Sequence[NDArray[np.intp]],
+        starts: Sequence[NDArray[np.intp]] = (),
+        *,
         tol: float = 0.0,
         worst_gap: float = np.inf,
         n_jobs: int | None = None,
         tree: SizesTree | None = None,
     ) -> None:
-        self.problem, self.sizes, self.starts = problem, sizes, list(starts)
-        self.tol, self.worst_gap, self.n_jobs = tol, max(tol, worst_gap), n_jobs
+        self.problem, self.sizes, self.starts = problem.at_unit_length(), sizes, list(starts)
+        self.how: dict[str, Any] = {"tol": tol, "n_jobs": n_jobs}
+        self.worst_gap, self.tree = max(tol, worst_gap), tree
         self.proofs = [nothing_known()] * sizes.size
-        self.tree, self.open_nodes = tree, list[OpenNode]()
+        self.open_nodes: list[OpenNode] = []
         self.n_trees = self.nodes_alone = 0  # nodes of all searches but the tree of all sizes
 
     @property
@@ -168,10 +105,17 @@ class _Sizes:
         """Nodes of all searches so far."""
         return self.nodes_alone + (0 if self.tree is None else self.tree.n_nodes)
 
-    def run(self, limits: Limits) -> Searched:
+    def run(self, limits: Limits) -> SizeSearch:
         """Search until every size is proved, a limit is reached, or nothing is left to try."""
-        ended = False
-        for way in ways(self.problem, self.sizes.tolist()):
+        problem, ended = self.problem, False
+        asked = problem.constraints
+        if asked.include.sum() == self.sizes[0]:  # Nothing is left to choose for the first size.
+            included = asked.columns_of(np.flatnonzero(asked.include))
+            self.proofs[0] = only_support(problem, included, 0.0)
+        free = problem.replace(tau=int(self.sizes[-1])).reduced()
+        if free is not None:
+            return self.among_free(free, limits)
+        for way in ways(problem, self.sizes.tolist()) if self.open else ():
             if way.search == LEAPS and not ended:
                 ended = self.by_tree(way.within(limits))
             elif way.search == ALONE and not ended:
@@ -184,7 +128,45 @@ class _Sizes:
                     self.proofs[i] = replace(self.proofs[i], status=reached)
             if not self.open or reached is not None:
                 break
-        return Searched(self.proofs, self.n_nodes, self.n_trees, self.open_nodes, self.tree)
+        return self
+
+    def among_free(self, free: SparseRidgeProblem, limits: Limits) -> SizeSearch:
+        """Search a problem without constraints, from which columns that must be in are taken out.
+
+        free: What :meth:`SparseRidgeProblem.reduced` makes of the problem.
+        """
+        problem, least = self.problem, int(self.problem.constraints.include.sum())
+        where = np.flatnonzero(self.sizes > least)
+        starts = [free.positions(start) for start in self.starts]
+        how = {**self.how, "worst_gap": self.worst_gap, "tree": self.tree}
+        inner = SizeSearch(free, self.sizes[where] - least, starts, **how).run(limits)
+        for i, found in zip(where, inner.proofs, strict=True):
+            support = free.given_columns(found.support)
+            value = problem.objective(support)
+            bound = min(found.lower_bound, value)
+            # Projecting included columns out takes digits of the others.
+            sure = certain(np.array(value), np.array(value - bound), problem.yy)
+            lost = found.status is Status.OPTIMAL and not sure
+            status = Status.PRECISION if lost else found.status
+            self.proofs[i] = Proof(support, value, bound, status, found.work)
+        self.n_trees, self.nodes_alone = inner.n_trees, inner.n_nodes
+        return self
+
+    def subsets(self, seconds: float) -> BestSubsets:
+        """The proofs as arrays; ``seconds`` is what the search has taken."""
+        statuses = [proof.status for proof in self.proofs]
+        return BestSubsets(
+            self.sizes,
+            [proof.support for proof in self.proofs],
+            np.array([proof.objective for proof in self.proofs]),
+            np.array([proof.lower_bound for proof in self.proofs]),
+            np.array([status is Status.OPTIMAL for status in statuses]),
+            worst(statuses),
+            self.n_nodes,
+            seconds,
+            self.open_nodes,
+            self.n_trees,
+        )
 
     def enter(self, i: int, found: Proof) -> None:
         """Take over the support of a later search if it is as good, its bound and its status."""
@@ -230,10 +212,9 @@ class _Sizes:
                 found = branch_and_bound(
                     problem.replace(tau=size),
                     warm_starts=[support for support in near if support.size] or self.starts,
-                    tol=self.tol,
                     limits=limits.within(share.remaining(), way.nodes),
                     gram=gram,
-                    n_jobs=self.n_jobs,
+                    **self.how,
                 )
                 self.nodes_alone += found.n_nodes
                 if problem.constraints.plain:

@@ -12,8 +12,12 @@ whose solution is linear in s. With k free columns still to choose, s follows fr
     Σz = #quadratic + Σ_linear √w_i|β_i|/s = k.
 
 Each step solves this system and moves to the exact minimum along the direction to its solution, so
-that the objective never rises. Where Q is ill-conditioned and coordinate descent takes very many
-passes, the number of steps stays small. Every step factors the matrix of the active columns.
+that the objective never rises. Every step factors the matrix of the active columns. The method
+stands beside coordinate descent for ill-conditioned Q, where descent takes very many passes: trees
+of housing2 at γ = 1 and 0.1, τ = 10 (experiments/solvers/frontier.py) end in 1.3 and 9 seconds with
+both methods, and not in 13 seconds with descent alone. Descent stands for many active columns:
+trees of 100 to 200 columns at τ = 20 (experiments/solvers/solver_benchmark.py) take 1.6 to 2.2
+times longer with Newton steps alone.
 """
 
 from __future__ import annotations
@@ -24,62 +28,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, add, zeros
+from ..kernels.linalg import Array, add, dot, zeros
 from .descent import relaxed_size
 from .dual_bound import FREE, IN, gram_bound, gram_gradient, list_allowed
 
-
-class NewtonSettings(NamedTuple):
-    """Tuning numbers of the active-set method: choices that affect time, not bounds' validity."""
-
-    # At most this many columns become active before one step, those that violate most.
-    entering_columns: int = 8
-    # A column becomes active where |g_i|/√w_i exceeds s = √λ by more than this share of s.
-    violation: float = 1e-3
-    # A call ends after this many steps, each of which factors the matrix of active columns once;
-    # the bound then holds and is weaker.
-    steps: int = 60
-    # From β = 0 the relaxation is solved at falling √λ: each is this factor times the one before.
-    # The square of the factor gives half as many values of √λ, each of which takes more steps.
-    path_factor: float = 0.6
-    # At most this many values of √λ are tried on the way down, until Σz ≥ k.
-    path_points: int = 60
-    # Then the method is called up to this many times, as long as a call ends for want of steps
-    # (``steps`` each).
-    path_repeats: int = 5
-    # Each of these calls tries at most this many values of √λ to meet Σz = k.
-    path_multipliers: int = 40
-    # A pivot of the factor is at least this share of its diagonal entry. The factor only gives a
-    # direction for a line search: doubled, steps on singular matrices are shorter.
-    pivot_share: float = 1e-11
-    # A coefficient is set to 0 where it is at most this share of its last step, as rounding has
-    # then left none of its digits.
-    zero_share: float = 1e-13
-
-
-SETTINGS = NewtonSettings()
 # At most this many columns may be active in the Newton steps of a root or of a relaxation by
 # itself, unless a caller gives another number, as trees do
 # (``SearchSettings.max_factored_columns``); with more, the steps end and callers use coordinate
-# descent. ``RelaxationSettings.active_columns`` is this number too.
+# descent. A choice.
 ACTIVE_COLUMNS = 200
+# A call ends after this many steps, each of which factors the matrix of active columns once. A
+# choice: nodes of trees start from their parents' solutions and take far fewer.
+MOST_STEPS = 60
 
 
 class NewtonWork(NamedTuple):
     """Work space of :func:`newton` for p columns, of which at most m are active."""
 
-    active: NDArray[np.int64]  # (m,) the active columns
-    entering: NDArray[np.int64]  # (entering_columns,) the inactive columns of largest excess
-    excess: Array  # (entering_columns,) |g_i|/√w_i − s of these columns
+    active: NDArray[np.int64]  # (m,) the active columns: first those with a coefficient
+    when: Array  # (3m,) the t at which the penalty of a coordinate changes its form at β + td
+    where: NDArray[np.int64]  # (3m,) 3·(place among the active columns) + (kind of change)
     columns: NDArray[np.int64]  # (p,) the columns that are not excluded come first
-    U: Array  # (m, m + 2) upper triangular factor, and two right sides
-    inverse: Array  # (m,) one over the factor's diagonal
+    U: Array  # (m, m + 2) upper Cholesky factor, and two right sides
+    inverse: Array  # (m,) one over the diagonal of the factor
     v: Array  # (m,) the v of the system
     move: Array  # (2, m) solutions of both right sides: the step is move[0] − s·move[1]
     d: Array  # (m,) the step of each active column
     h: Array  # (p,) Qd
-    when: Array  # (3m,) the t at which the penalty of a coordinate changes its form at β + td
-    where: NDArray[np.int64]  # (3m,) 3·(place among the active columns) + (kind of change)
 
 
 def newton_work(p: int, most_active: int = ACTIVE_COLUMNS) -> NewtonWork:
@@ -87,14 +62,12 @@ def newton_work(p: int, most_active: int = ACTIVE_COLUMNS) -> NewtonWork:
     m = min(p, most_active)
     return NewtonWork(
         active=np.zeros(m, dtype=np.int64),
-        entering=np.zeros(SETTINGS.entering_columns, dtype=np.int64),
-        excess=np.zeros(SETTINGS.entering_columns),
+        when=np.zeros(3 * m),
+        where=np.zeros(3 * m, dtype=np.int64),
         columns=np.zeros(p, dtype=np.int64),
         U=np.zeros((m, m + 2)),
         move=np.zeros((2, m)),
         h=np.zeros(p),
-        when=np.zeros(3 * m),
-        where=np.zeros(3 * m, dtype=np.int64),
         **zeros("inverse v d", m),
     )
 
@@ -103,79 +76,60 @@ def newton_work(p: int, most_active: int = ACTIVE_COLUMNS) -> NewtonWork:
 def list_with_entering(root_w, state, beta, g, s, count, nt):
     """Write to ``nt.active`` the columns with a coefficient, and then columns to become active.
 
-    The latter have |g_i| > (1 + violation)·s√w_i and come by falling excess |g_i|/√w_i − s.
+    The latter have an excess |g_i|/√w_i − s of at least half of the largest, and more than s/1000.
+    ``nt.columns`` lists the ``count`` columns that are not excluded.
     Returns: The number of columns with a coefficient, and of all active ones: −1 if they are more
         than ``nt`` holds.
     """
-    n, new, most_active, columns, most = 0, 0, nt.active.shape[0], nt.columns, nt.entering.shape[0]
-    least = SETTINGS.violation * s
+    n, room, most = 0, nt.active.shape[0], 1.001 * s
     for a in range(count):
-        i = columns[a]
-        if state[i] == IN or beta[i] != 0.0:
-            if n == most_active:
-                return n, -1
-            nt.active[n] = i
-            n += 1
+        i = nt.columns[a]
+        if state[i] != IN and beta[i] == 0.0:
+            if abs(g[i]) > most * root_w[i]:
+                most = abs(g[i]) / root_w[i]
             continue
-        excess = abs(g[i]) / root_w[i] - s
-        if excess <= least:
-            continue
-        c = min(new, most - 1)
-        while c > 0 and nt.excess[c - 1] < excess:
-            nt.excess[c], nt.entering[c] = nt.excess[c - 1], nt.entering[c - 1]
-            c -= 1
-        nt.excess[c], nt.entering[c] = excess, i
-        new = min(new + 1, most)
-        least = max(least, 0.5 * nt.excess[0])
-        if new == most:
-            least = max(least, nt.excess[most - 1])
-    m = n
-    for c in range(new):
-        if nt.excess[c] >= 0.5 * nt.excess[0]:
-            if m == most_active:
+        if n == room:
+            return n, -1
+        nt.active[n] = i
+        n += 1
+    m, least = n, max(0.5 * (s + most), 1.001 * s)
+    for a in range(count if most > 1.001 * s else 0):
+        i = nt.columns[a]
+        if abs(g[i]) >= least * root_w[i] and state[i] == FREE and beta[i] == 0.0:
+            if m == room:
                 return n, -1
-            nt.active[m] = nt.entering[c]
+            nt.active[m] = i
             m += 1
+            if m == n + 8:
+                break
     return n, m
 
 
 @kernel(inner=True)
-def load_active(w, root_w, state, beta, g, s, m, nt):
-    """Write W_quadratic to the diagonal of ``nt.U``, and two right sides to its last two columns.
+def factor_active(Q, w, root_w, state, beta, g, s, m, nt):
+    """Factor the system of the m active columns, and apply U⁻ᵀ to its two right sides.
 
-    The right sides g − W_quadratic β and v give the step from β to the solution, as that of the
-    first less s times that of the second. Returns the number of quadratic free columns.
+    The right sides g − W_quadratic β and v stand in the last two columns of ``nt.U``, and give the
+    step from β to the solution, as that of the first less s times that of the second. Writes ``U``,
+    ``inverse`` and ``v`` of ``nt``.
+    Returns: The number of quadratic free columns.
     """
-    U, v = nt.U, nt.v
-    saturated = 0
+    U, v, active, saturated = nt.U, nt.v, nt.active, 0
     for a in range(m):
-        i = nt.active[a]
-        U[a, a], U[a, m], v[a] = 0.0, g[i], 0.0
+        i = active[a]
+        for c in range(a, m):
+            U[a, c] = Q[i, active[c]]
+        U[a, m], v[a] = g[i], 0.0
         if state[i] == IN or root_w[i] * abs(beta[i]) >= s:
-            U[a, a] = w[i]
+            U[a, a] += w[i]
             U[a, m] -= w[i] * beta[i]
-            if state[i] == FREE:
-                saturated += 1
+            saturated += state[i] == FREE
         else:
             sign = beta[i] if beta[i] != 0.0 else g[i]
             v[a] = root_w[i] if sign > 0.0 else -root_w[i]
         U[a, m + 1] = v[a]
-    return saturated
-
-
-@kernel(inner=True)
-def factor_active(Q, m, nt):
-    """Write to ``nt.U`` the Cholesky factor of Q + W_quadratic on the m active columns.
-
-    The two right sides, in the last two columns, are multiplied by the inverse of Uᵀ on the way.
-    """
-    U, active = nt.U, nt.active
-    for a in range(m):
-        i = active[a]
-        U[a, a] += Q[i, i]
-        for c in range(a + 1, m):
-            U[a, c] = Q[i, active[c]]
-        least = SETTINGS.pivot_share * U[a, a] + 1e-300
+        # the factor only gives a direction for a line search: rounding may have taken the pivot
+        least = 1e-11 * U[a, a] + 1e-300
         for q in range(0, a - a % 4, 4):  # four rows at a time: fewer passes over row a
             first, second, third, fourth = U[q, a], U[q + 1, a], U[q + 2, a], U[q + 3, a]
             for c in range(a, m + 2):
@@ -186,10 +140,10 @@ def factor_active(Q, m, nt):
             first = U[q, a]
             for c in range(a, m + 2):
                 U[a, c] -= first * U[q, c]
-        inverse = 1.0 / np.sqrt(max(U[a, a], least))
+        nt.inverse[a] = 1.0 / np.sqrt(max(U[a, a], least))
         for c in range(a, m + 2):
-            U[a, c] *= inverse
-        nt.inverse[a] = inverse
+            U[a, c] *= nt.inverse[a]
+    return saturated
 
 
 @kernel(inner=True)
@@ -202,6 +156,27 @@ def solve_leading(n, m, nt):
             first -= U[a, c] * move[0, c]
             second -= U[a, c] * move[1, c]
         move[0, a], move[1, a] = first * nt.inverse[a], second * nt.inverse[a]
+
+
+@kernel(inner=True)
+def signs_fit(s, n, m, nt):
+    """Whether active columns n..m − 1, without a coefficient so far, step along their gradients."""
+    fit = True
+    for a in range(n, m):
+        fit = fit and (nt.move[0, a] - s * nt.move[1, a]) * nt.v[a] > 0.0
+    return fit
+
+
+@kernel(inner=True)
+def direction(Q, s, n, nt):
+    """Write the step d of the first n active columns to ``nt.d``, and Qd to ``nt.h``."""
+    h = nt.h
+    p = h.shape[0]
+    for j in range(p):
+        h[j] = 0.0
+    for a in range(n):
+        nt.d[a] = nt.move[0, a] - s * nt.move[1, a]
+        add(h, Q[nt.active[a]], nt.d[a], p)
 
 
 @kernel(inner=True)
@@ -283,34 +258,16 @@ def line_search(w, root_w, state, beta, g, s, n, nt):
 
 
 @kernel(inner=True)
-def direction(Q, s, n, nt):
-    """Write the step d of the first n active columns to ``nt.d``, and Qd to ``nt.h``."""
-    h = nt.h
-    p = h.shape[0]
-    for j in range(p):
-        h[j] = 0.0
-    for a in range(n):
-        d = nt.move[0, a] - s * nt.move[1, a]
-        nt.d[a] = d
-        add(h, Q[nt.active[a]], d, p)
-
-
-@kernel(inner=True)
-def signs_fit(s, n, m, nt):
-    """Whether active columns n..m − 1, without a coefficient so far, step along their gradients."""
-    fit = True
-    for a in range(n, m):
-        fit = fit and (nt.move[0, a] - s * nt.move[1, a]) * nt.v[a] > 0.0
-    return fit
-
-
-@kernel(inner=True)
 def take_step(state, beta, g, t, at, m, nt):
-    """Move β to β + td and update g; the coefficient in place ``at`` and tiny ones become 0."""
+    """Move β to β + td and update g; the coefficient in place ``at`` and tiny ones become 0.
+
+    A coefficient is tiny where it is at most 1e-13 of its step: rounding has left none of its
+    digits.
+    """
     for a in range(m):
         i = nt.active[a]
         value = beta[i] + t * nt.d[a]
-        if a == at or (state[i] == FREE and abs(value) <= SETTINGS.zero_share * abs(nt.d[a])):
+        if a == at or (state[i] == FREE and abs(value) <= 1e-13 * abs(nt.d[a])):
             value = 0.0
         beta[i] = value
     add(g, nt.h, -t, g.shape[0])
@@ -322,10 +279,9 @@ def fitting_multiplier(saturated, k, beta, n, nt):
 
     saturated: The number of quadratic free columns, which have z = 1.
     """
-    above, below = 0.0, float(k - saturated)
+    above, below = dot(nt.v, nt.move[0], n), k - saturated + dot(nt.v, nt.move[1], n)
     for a in range(n):
-        above += nt.v[a] * (beta[nt.active[a]] + nt.move[0, a])
-        below += nt.v[a] * nt.move[1, a]
+        above += nt.v[a] * beta[nt.active[a]]
     return above / below if above > 0.0 and below > 0.0 else 0.0
 
 
@@ -350,10 +306,13 @@ def next_multiplier(s, fitted, large, low, high):
 def newton(Q, terms, root_w, state, k, beta, g, lam, target, rounds, tolerance, top, nt):
     """Solve the relaxation at a node, or go on until its bound reaches ``target``.
 
+    Ends after ``MOST_STEPS`` steps at the latest; the bound then holds and is weaker.
+
     Q, terms, root_w: The relaxation in Gram form; ``terms`` is a BoundTerms, and root_w = √w.
     state: (p,), free (0), included (1) or excluded (2) columns; β must be 0 where excluded.
     k: Number of free columns still to choose.
-    beta, g, lam: Coefficients (p,) to start from, b − Qβ (p,), and √λ (1,); all are overwritten.
+    beta, g, lam: Coefficients (p,) to start from, b − Qβ (p,), and √λ (1,), or 0 to begin with few
+        active columns; all are overwritten.
     rounds, tolerance: At most this many √λ are tried, until Σz deviates from ``k`` by at
         most this share.
     top: (k + 3,), as :func:`~.dual_bound.gram_bound` writes it.
@@ -362,13 +321,13 @@ def newton(Q, terms, root_w, state, k, beta, g, lam, target, rounds, tolerance, 
     """
     w, columns, count = terms.w, nt.columns, list_allowed(state, nt.columns)
     s, low, high = lam[0], 0.0, np.inf
-    if not s > 0.0:
+    if not s > 0.0:  # far below the solution's √λ many columns would become active and leave again
+        s = 1e-300
         for a in range(count):
-            s = max(s, 0.1 * abs(g[columns[a]]) / root_w[columns[a]])
-        s = max(s, 1e-300)
+            s = max(s, 0.6 * abs(g[columns[a]]) / root_w[columns[a]])
     done, full, steps, fitted, stalled, out_of_room = 0, False, 0, 0.0, False, False
     bound = gram_bound(terms, state, columns, count, k, beta, g, top)
-    while steps < SETTINGS.steps and bound < target:
+    while steps < MOST_STEPS and bound < target:
         n, m = list_with_entering(root_w, state, beta, g, s, count, nt)
         if m < 0:
             out_of_room = True
@@ -382,15 +341,12 @@ def newton(Q, terms, root_w, state, k, beta, g, lam, target, rounds, tolerance, 
             full = stalled = False
             continue
         steps += 1
-        saturated = load_active(w, root_w, state, beta, g, s, m, nt)
-        factor_active(Q, m, nt)
-        solve_leading(m, m, nt)
-        if m > n and not signs_fit(s, n, m, nt):
-            m_all, m = m, n + 1
-            solve_leading(m, m_all, nt)
-            if not signs_fit(s, n, m, nt):
-                m = n
-                solve_leading(m, m_all, nt)
+        saturated = factor_active(Q, w, root_w, state, beta, g, s, m, nt)
+        every = m
+        solve_leading(m, every, nt)
+        while not signs_fit(s, n, m, nt):
+            m = n + 1 if m > n + 1 else n
+            solve_leading(m, every, nt)
         fitted = fitting_multiplier(saturated, k, beta, m, nt)
         if steps == 1 and 0.5 * s < fitted < 2.0 * s:
             s = fitted  # with the parent's linear and quadratic columns, this s suits the node
@@ -406,31 +362,3 @@ def newton(Q, terms, root_w, state, k, beta, g, lam, target, rounds, tolerance, 
     gram_gradient(Q, terms.b, beta, g)  # anew: rounding errors of updates have no bound
     bound = gram_bound(terms, state, columns, count, k, beta, g, top)
     return bound, -1 - steps if out_of_room else steps
-
-
-@kernel
-def newton_path(Q, terms, root_w, state, k, beta, g, lam, target, tolerance, top, nt):
-    """:func:`newton` from β = 0, g = b: at falling √λ until Σz ≥ k, then to the end.
-
-    Started at a √λ far from the solution's, many columns would become active and leave again.
-    """
-    here = (Q, terms, root_w, state, k, beta, g, lam, target)
-    columns, count, s, total = nt.columns, list_allowed(state, nt.columns), 0.0, 0
-    for a in range(count):
-        s = max(s, abs(g[columns[a]]) / root_w[columns[a]])
-    for _ in range(SETTINGS.path_points):
-        s *= SETTINGS.path_factor
-        lam[0] = s
-        bound, steps = newton(*here, 1, tolerance, top, nt)
-        total += abs(steps)
-        if steps < 0 or bound >= target:
-            return bound, min(steps, total)
-        if relaxed_size(terms.w, state, columns, count, beta, lam[0]) >= k:
-            break
-        s = lam[0]
-    for _ in range(SETTINGS.path_repeats):
-        bound, steps = newton(*here, SETTINGS.path_multipliers, tolerance, top, nt)
-        total += abs(steps)
-        if abs(steps) < SETTINGS.steps:
-            return bound, min(steps, total)
-    return bound, total

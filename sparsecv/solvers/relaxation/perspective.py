@@ -210,38 +210,44 @@ class _Search:
     def run(self) -> None:
         """Run Newton steps, and then descent and Newton steps in turn, until the gap is reached.
 
-        A descent has 12 rounds, of one dual bound and up to 8 passes over the active columns. The
-        number doubles where a turn brings nothing, and the search ends after 384 rounds.
+        A round of descent is one dual bound and up to 8 passes over the active columns. There are
+        more rounds where Newton steps bring nothing. Steps on many columns are slow, so that at
+        first most columns have to leave by descent.
         """
         self.keep()
         if not self.finished and self.relaxer.form[1].shape[0] == 0:
-            self.newton(self.relaxer, ACTIVE_COLUMNS)
+            # at most 40 values of √λ, until Σz deviates from τ by at most 1e-9 of τ
+            self.relaxer.newton(np.inf, 40, 1e-9)
             self.keep()
-        rounds = 12
-        while not self.finished and rounds <= 384:
-            self.bound = max(self.bound, self.relaxer.descend(np.inf, self.gap, rounds))
-            falls = self.keep()
-            if not (self.on_active() or falls):
-                rounds *= 2
+        for most_active in (ACTIVE_COLUMNS, 1000):
+            for rounds in (12, 24, 48):
+                helps = True
+                while helps and not self.finished:
+                    self.descend(rounds)
+                    helps = self.on_active(most_active)
+        if not self.finished:
+            self.descend(300)
 
-    def newton(self, relaxer: Relaxer, most_active: int) -> None:
-        """Newton steps for at most 40 values of √λ, until Σz deviates from τ by 1e-9 of τ."""
-        relaxer.newton(np.inf, 40, 1e-9, most_active)
+    def descend(self, rounds: int) -> None:
+        """Coordinate descent of at most so many rounds."""
+        self.bound = max(self.bound, self.relaxer.descend(np.inf, self.gap, rounds))
+        self.keep()
 
-    def on_active(self) -> bool:
+    def on_active(self, most_active: int) -> bool:
         """Newton steps on the columns with a coefficient and those that ask for one.
 
-        These are at most 1,000, and are listed at most six times. Returns whether that helped.
+        The columns, at most ``most_active``, are listed up to six times. Returns: Whether that
+        helped.
         """
         now, helped = self.relaxer, False
         for _ in range(6):
             level = now.root_lam[0] * np.sqrt(now.terms.w) * (1.0 + 1e-6)
             active = (now.beta != 0.0) | (np.abs(now.g) > level)
             columns = now.columns[active[now.columns]]
-            if not 0 < columns.size <= 1000 or self.finished:
+            if not 0 < columns.size <= most_active or self.finished:
                 break
             part = now.on(columns)
-            self.newton(part, 1000)
+            part.newton(np.inf, 40, 1e-9, most_active)
             now.beta[:], now.root_lam[:] = 0.0, part.root_lam
             now.beta[columns] = part.beta
             if not self.keep():

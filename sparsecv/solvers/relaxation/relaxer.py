@@ -12,7 +12,7 @@ from ..kernels.linalg import Array
 from . import descent as kernels
 from .dual_bound import EXTRA, FREE, OUT, BoundTerms, first_multiplier, fix_columns
 from .gram import GramForm, residual_form
-from .newton import ACTIVE_COLUMNS, newton, newton_path, newton_work
+from .newton import ACTIVE_COLUMNS, MOST_STEPS, newton, newton_work
 
 
 class Relaxer:
@@ -112,10 +112,10 @@ class Relaxer:
         problem = (Q, terms, np.sqrt(terms.w), self.state, self.to_choose)
         here = (self.beta, self.g, self.root_lam, target)
         work = newton_work(self.beta.size, most_active)
-        if self.beta.any():
+        for _ in range(10):
             bound, steps = newton(*problem, *here, rounds, tolerance, self.top, work)
-        else:
-            bound, steps = newton_path(*problem, *here, tolerance, self.top, work)
+            if abs(steps) < MOST_STEPS:
+                break
         return float(bound), bool(steps >= 0)
 
     def descend(

@@ -30,8 +30,6 @@ from .results import Array, CVResult
 from .settings import Settings, checked_gammas, checked_taus
 from .tau_search import Search
 
-# Smaller γ, 0 too, count as this γ where the nearest of two γ is looked for.
-MIN_GAMMA = 1e-12
 # The intervals of one fold at one γ, for all τ at once, count as min(n, p) p² floating-point
 # operations, with n rows and p columns. Where that is less than this number, which takes a
 # twentieth of a second, folds without an interval get one even after the time limit; else they stay
@@ -176,12 +174,14 @@ class Surface:
     def visit(self, gammas: Sequence[float] | Array) -> None:
         """Estimate h at some γ; up to 45 columns the estimates are exact where trees are small.
 
-        A γ that was visited before costs nothing. Where the visited γ that is nearest to a γ has
-        been left open by trees, no tree is tried before the estimates.
+        A γ that was visited before costs nothing. The γ of the first call stand for all others:
+        where a problem's tree was left open at the nearest of them, no tree is tried for that
+        problem before its estimate (``Ledger.is_hard``).
         """
         ledger, asked = self.ledger, checked_gammas(gammas).tolist()
         self.order += asked
         rows = ledger.add([gamma for gamma in dict.fromkeys(asked) if gamma not in self.rows])
+        ledger.first = ledger.first or rows
         for g in rows:
             known = None if self._models is None else self._models.rows.get(ledger.gammas[g])
             if self._models is not None and known is not None:
@@ -190,14 +190,12 @@ class Surface:
                 self.checkpoint.load(ledger, g)
         left = [g for g in rows if not ledger.complete(g)]
         limits = Limits(None, None, self._stop) if self._unlimited_estimates else self.limits
-        hard = left if self._only_estimates else [g for g in left if self._nearest_is_open(g)]
+        solver = "heuristic" if self._only_estimates else self.strategy.solver
+        how, report = (solver, limits), self._timed_report
         try:
-            easy = [g for g in left if g not in hard]
-            for some, solver in ((easy, self.strategy.solver), (hard, "heuristic")):
-                how, report = (solver, limits), self._timed_report
-                if some:
-                    small = estimate_models(ledger, some, *how, self.settings.n_jobs, report)
-                    self._run(estimate_folds(ledger, some, small, *how, report), some)
+            if left:
+                estimate_models(ledger, left, *how, self.settings.n_jobs, report)
+                self._run(estimate_folds(ledger, left, *how, report), left)
         except KeyboardInterrupt:  # A γ at which every fold has an answer is a result.
             self.rows |= {ledger.gammas[g]: g for g in rows if ledger.answered(g)}
             raise
@@ -210,14 +208,6 @@ class Surface:
                 limits = self.proofs.share(len(rows) - i)
                 self._run(self.strategy.solve_at(ledger, g, limits, self._timed_report), [g])
             self._save([g])
-
-    def _nearest_is_open(self, g: int) -> bool:
-        """Whether, up to 45 columns, the visited γ that is nearest to row g's is not proved."""
-        if not self.few or not self.rows:
-            return False
-        logs = np.log(np.maximum(list(self.rows), MIN_GAMMA))
-        away = np.abs(logs - np.log(max(self.ledger.gammas[g], MIN_GAMMA)))
-        return not self.ledger.proved(list(self.rows.values())[int(away.argmin())])
 
     def passes(self) -> Iterator[None]:
         """Passes over γ that depend on errors: the loop body visits γ, which are then proved.

@@ -18,7 +18,6 @@ from ..design.design import Array
 from ..design.fold_data import FoldData, RowFolds
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import TREE_ONLY
-from ..solvers.core.result import Status
 from ..solvers.executor import workers
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted
 from ..solvers.paths import support_path
@@ -87,77 +86,75 @@ def shares_a_tree(data: FoldData) -> bool:
 
 def estimate_models(
     ledger: Ledger, rows: list[int], solver: str, limits: Limits, n_jobs: int | None, report: Report
-) -> list[int]:
-    """Give the problem of all rows an answer at every γ and τ, unless the ledger has answers.
-
-    Returns: The rows of the ledger at whose γ a single tree of all rows was searched to its end.
-    """
+) -> None:
+    """Give the problem of all rows an answer at every γ and τ, unless the ledger has answers."""
     data, k, clock = ledger.data, ledger.k, Limits()
     missing = [g for g in rows if not np.isfinite(ledger.objective[g, :, k]).all()]
     if not missing:
-        return rows
+        return
     report("the models of all rows", 0, 1)
     deleted = solver != "heuristic" and shares_a_tree(data)
     share = limits.share(3.0 if deleted else k / workers(n_jobs) + 1.0)
-    at = [ledger.gammas[g] for g in missing]
-    whole = support_path(data.full(), at, ledger.taus, solver=solver, limits=share)
-    for i, g in enumerate(missing):
-        ledger.take_path(g, k, whole, i)
+    for some, how in _by_solver(ledger, missing, k, solver):
+        gammas = [ledger.gammas[g] for g in some]
+        whole = support_path(data.full(), gammas, ledger.taus, solver=how, limits=share)
+        for i, g in enumerate(some):
+            ledger.take_path(g, k, whole, i)
     ledger.seconds[missing] += clock.elapsed() / len(missing)
-    large = set()
-    for i, g in enumerate(missing):
-        stopped = i in whole.unfinished and whole.unfinished[i].status is not Status.PRECISION
-        estimated = i not in whole.unfinished and not whole.proved[i].all()
-        if whole.n_trees[i] > 1 or stopped or estimated:
-            large.add(g)
-    return [g for g in rows if g not in large]
 
 
 def estimate_folds(
-    ledger: Ledger, rows: list[int], small: list[int], solver: str, limits: Limits, report: Report
+    ledger: Ledger, rows: list[int], solver: str, limits: Limits, report: Report
 ) -> Iterator[Batch]:
     """Batches that give every fold an answer at every γ and τ.
 
+    Up to 45 columns the folds of leave-one-out share a tree where the problem of all rows is
+    proved, as their tree would not end elsewhere. A fold that no shared tree proves is answered
+    from its own training rows, in a way that depends on these rows alone.
+
     rows: Rows of the ledger; answers that are exact already are kept.
-    small: What :func:`estimate_models` returned: at other γ a tree for all folds would not end.
     solver: With "heuristic" answers are good supports and nothing is proved; else "estimate".
     """
     data, k = ledger.data, ledger.k
     shared = []
     if solver != "heuristic" and shares_a_tree(data):
-        shared = [g for g in small if ledger.exact[g, :, k].all()]
+        shared = [g for g in rows if ledger.exact[g, :, k].all()]
     for done, g in enumerate(shared):
         report(f"every row left out at γ = {ledger.gammas[g]:.4g}", done, len(shared))
         within = limits.share(float(len(rows) - done)).within(nodes=MAX_NODES_OF_SHARED_TREE)
         yield _deleted_rows(ledger, g, within)
     rest = [g for g in rows if not ledger.proved(g)]
-    if data.n_units > TREE_ONLY:
-        yield from _own_rows(
-            ledger, rest, "heuristic" if k >= MANY_FOLDS else solver, limits, report
-        )
-        return
-    hard = [g for g in rest if g not in small or ledger.status[g] is Status.NODE_LIMIT]
-    yield from _own_rows(ledger, [g for g in rest if g not in hard], solver, limits, report)
-    yield from _own_rows(ledger, hard, "heuristic", limits, report)
+    if data.n_units > TREE_ONLY and k >= MANY_FOLDS:
+        solver = "heuristic"
+    yield from _own_rows(ledger, rest, solver, limits, report)
+
+
+def _by_solver(ledger: Ledger, rows: list[int], j: int, solver: str) -> list[tuple[list[int], str]]:
+    """Some rows of the ledger, divided by the solver that answers problem j at their γ."""
+    hard = [g for g in rows if ledger.is_hard(g, j)]
+    easy = [g for g in rows if g not in hard]
+    return [(some, how) for some, how in ((easy, solver), (hard, "heuristic")) if some]
 
 
 def _own_rows(
     ledger: Ledger, rows: list[int], solver: str, limits: Limits, report: Report
 ) -> Iterator[Batch]:
     """The batch that gives the open folds, at the γ of some rows, answers from their own rows."""
-    data, taus = ledger.data, ledger.taus
+    data = ledger.data
     folds = np.flatnonzero(~ledger.exact[rows, :, : ledger.k].all(axis=(0, 1))).tolist()
+    units = [(j, *part) for j in folds for part in _by_solver(ledger, rows, j, solver)]
 
     def enter(index: int, found: tuple[SupportPath, Array]) -> None:
-        for i, g in enumerate(rows):
-            ledger.take_path(g, folds[index], found[0], i, found[1][i])
+        j, some, _ = units[index]
+        for i, g in enumerate(some):
+            ledger.take_path(g, j, found[0], i, found[1][i])
 
-    if folds:
-        gammas = np.array([ledger.gammas[g] for g in rows])
-        tasks = [(j, gammas, taus, solver) for j in folds]
+    if units:
+        gammas = np.array(ledger.gammas)
+        tasks = [(j, gammas[some], ledger.taus, how) for j, some, how in units]
 
         def report_done(done: int) -> None:
-            report("folds", done, len(folds))
+            report("folds", done, len(units))
 
         yield Batch(rows, fold_unit, data, tasks, enter, limits.share, report_done, keep=True)
 

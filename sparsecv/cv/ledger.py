@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData, RowFolds
 from ..solvers.core.limits import Limits
+from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status, worst
 from ..solvers.leaps.all_sizes import BestSubsets, attained_margin
@@ -41,6 +42,8 @@ MIN_RESIDUAL_SHARE = 1e-5
 # Operations of a fold's interval, whose cost is that of a singular value decomposition, over the
 # square of the smaller number of rows and columns times the larger number: a choice.
 FLOPS_OF_INTERVAL = 10.0
+# Smaller γ, 0 too, count as this γ where the nearest of two γ is looked for.
+MIN_GAMMA = 1e-12
 _ANSWER = ("objective", "error", "choice")
 # The values that a cell (γ, τ, problem), or a row (γ), has before anything is known.
 _CELL: dict[str, Any] = {
@@ -55,6 +58,7 @@ _CELL: dict[str, Any] = {
     "bound": 0.0,
     "exact": False,
     "searched": False,
+    "left_open": False,
 }
 _COUNT: dict[str, Any] = {"n_mio": 0, "n_nodes": 0, "seconds": 0.0}
 _STORED = ("choice", "exact", "searched", "lower", "upper", "bound")
@@ -72,6 +76,9 @@ class Ledger:
     lower, upper: Bounds on the fold's error h_j; 0 and ∞ until something is known.
     exact: Whether the answer is proved optimal.
     searched: Whether a tree was searched for this problem, γ and τ alone.
+    left_open: Whether the search of the problem's own rows, which gave its first answer, has proved
+        nothing. A later proof leaves this unchanged.
+    first: The rows of the γ that were visited first.
     trees: Number of trees that all problems share, shape (γ, τ).
     n_mio, n_nodes, seconds: Mixed-integer problems, nodes and seconds so far, shape (γ,).
     status, history: For every γ the worst limit that was reached, and the steps of Algorithm 1.
@@ -91,6 +98,7 @@ class Ledger:
     upper: Array
     exact: NDArray[np.bool_]
     searched: NDArray[np.bool_]
+    left_open: NDArray[np.bool_]
     n_mio: NDArray[np.intp]
     n_nodes: NDArray[np.intp]
     seconds: Array
@@ -102,6 +110,7 @@ class Ledger:
         # The largest number of columns of a support; a group of columns counts once in a size.
         self.most = data.constraints.most_columns(int(taus[-1]))
         self.gammas: list[float] = []
+        self.first: list[int] = []
         self.status: list[Status] = []
         self.history: list[list[list[float]]] = []
         self.supports: list[Support] = []
@@ -127,6 +136,19 @@ class Ledger:
         self.status += [Status.OPTIMAL] * len(gammas)
         self.history += [[] for _ in gammas]
         return list(range(first, needed))
+
+    def is_hard(self, g: int, j: int) -> bool:
+        """Whether a tree of problem j at the γ of row g would hardly end, up to 45 columns.
+
+        The trees of problem j at the γ that were visited first decide: the tree at the nearest of
+        these γ was left open. Nothing else may decide, other folds and proofs included, because
+        a fold's answer depends on its training rows alone.
+        """
+        if g in self.first or self.data.n_units > TREE_ONLY:
+            return False
+        logs = np.log(np.maximum(self.gammas, MIN_GAMMA))
+        nearest = min(self.first, key=lambda i: float(abs(logs[i] - logs[g])))
+        return bool(self.left_open[nearest, :, j].any())
 
     def answered(self, g: int) -> bool:
         """Whether every problem has an answer at every τ."""
@@ -175,6 +197,7 @@ class Ledger:
         number = np.array([self.number(support) for support in path.at(i)])
         error = np.broadcast_to(error, number.shape)
         unproved, tree = ~self.exact[g, :, j], path.unfinished.get(i)
+        self.left_open[g, :, j] = ~path.proved[i]
         if tree is not None and tree.status is Status.PRECISION:
             self.imprecise.add((g, j))
         for name, values in zip(_ANSWER, (path.objective[i], error, number), strict=True):

@@ -332,3 +332,66 @@ def test_an_open_fold_of_few_columns_does_not_see_its_held_out_rows(
     folds = make_folds(FOLDS[kind], 26, seed=0, X=X)
     assert not ledger_of(table, folds, "exact", "auto").exact.all()
     check_folds(table, folds, (0, folds.k - 1), "exact", "auto")
+
+
+def estimates_of(table: Table, folds: Folds, rules: SolvedRules | None = None) -> Ledger:
+    """What visits alone find: three γ at once, then one near each end and one in the middle."""
+    data = RowFolds(table.X, table.y, folds, True, rules=rules)
+    with Surface(data, np.arange(1, 9)) as surface:
+        for gammas in ([1.0, 0.03, 30.0], [3.0], [0.3], [90.0], [0.001]):
+            surface.visit(gammas)
+    return surface.ledger
+
+
+def assert_same_estimates(ours: Ledger, theirs: Ledger, j: int) -> None:
+    """What is proved of fold j, its supports and its coefficients agree to the last bit."""
+    rows = range(len(ours.gammas))
+    np.testing.assert_array_equal(ours.exact[rows, :, j], theirs.exact[rows, :, j])
+    for g, t in itertools.product(rows, range(ours.taus.size)):
+        mine, yours = ours.support(g, t, j), theirs.support(g, t, j)
+        np.testing.assert_array_equal(mine, yours)
+        fits = [known.problem(g, j).fit(mine) for known in (ours, theirs)]
+        np.testing.assert_array_equal(fits[0].coef, fits[1].coef)
+
+
+@pytest.mark.parametrize(("n", "p", "seed"), [(200, 30, 1), (24, 30, 0), (16, 28, 1)])
+def test_an_estimate_does_not_depend_on_the_tree_of_all_rows(n: int, p: int, seed: int) -> None:
+    """The held-out rows decide whether the tree of all rows ends, and not how a fold is answered.
+
+    With 200 rows the tree of all rows ends in one of the two tables alone.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, p))
+    table = Table(X, X[:, :3].sum(axis=1) + 0.3 * rng.standard_normal(n), None)
+    folds = make_folds(4, n, seed=0)
+    ours = estimates_of(table, folds)
+    for j in (0, 3):
+        theirs = estimates_of(replaced(table, folds.split(j)[1]), folds)
+        assert_same_estimates(ours, theirs, j)
+        if n == 200:
+            assert ours.exact[0, :, ours.k].all()
+            assert not theirs.exact[0, :, ours.k].all()
+
+
+@pytest.mark.parametrize("constrained", [False, True])
+@pytest.mark.parametrize("kind", FOLDS)
+def test_estimates_of_short_trees(
+    kind: str, constrained: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With trees of so few nodes some folds are proved, at some γ, and others are not."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((20, 18)) + rng.standard_normal((20, 1))
+    table = Table(X, X[:, :3].sum(axis=1) + 2.0 * rng.standard_normal(20), None)
+    low = np.where(np.arange(18) < 6, 0.0, -np.inf)
+    asked = Constraints.of(18, bounds=(low, np.inf))
+    rules = SolvedRules(asked, np.empty(0, dtype=np.intp)) if constrained else None
+    folds = make_folds(FOLDS[kind], 20, seed=0, X=X)
+    nodes = estimates_of(table, folds, rules).n_nodes[0] / folds.k
+    monkeypatch.setattr(paths, "FIRST_NODES", nodes / (0.03 if constrained else 1.0))
+    monkeypatch.setattr(size_sweep, "ways", lambda *_: (Way(LEAPS),))
+    ours = estimates_of(table, folds, rules)
+    for j in (0, folds.k - 1):
+        theirs = estimates_of(replaced(table, folds.split(j)[1]), folds, rules)
+        assert_same_estimates(ours, theirs, j)
+    proved = ours.exact[: len(ours.gammas), :, : folds.k].all(axis=1)
+    assert 0 < proved.sum() < proved.size

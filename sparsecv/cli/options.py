@@ -72,8 +72,9 @@ ProtocolName = Annotated[
     Literal["honest", "paper"],
     typer.Option(
         "--protocol",
-        help="honest: folds refit the intercept, columns are scaled once by all rows; paper: "
-        "y and columns are centred and scaled once.",
+        help="honest: folds refit the intercept, columns are scaled by all rows, or by each fold's "
+        "training rows where folds leave rows aside; paper: y and columns are centred and scaled "
+        "once by all rows.",
     ),
 ]
 Scale = Annotated[

@@ -28,14 +28,21 @@ class Checkpoint:
     folder: The folder, which is created where it does not exist.
     data, bytes: A digest of the data and the order of their rows.
     settings: Everything else a result depends on (folds, τ, protocol, method, version).
+    warned: Folders that could not be written, which all checkpoints of a run share, so that a full
+        disk is one warning.
     Raises InputError: The folder cannot be made.
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], data: bytes, settings: dict[str, Any]
+        self,
+        folder: str | os.PathLike[str],
+        data: bytes,
+        settings: dict[str, Any],
+        warned: set[Path] | None = None,
     ) -> None:
         self.folder = made_folder(folder)
         self.reused: list[float] = []
+        self._warned = set() if warned is None else warned
         # For every γ that was loaded, what the files hold, and which files hold it.
         self._kept: dict[float, Any] = {}
         self._files: dict[float, list[Path]] = {}
@@ -71,7 +78,7 @@ class Checkpoint:
         whole = ledger.complete(g) or len(files) > ledger.k
         content = ledger.stored(g, np.flatnonzero(new | whole))
         path = self.folder / self._name(gamma, content_hash(content)[:16])
-        if not write_checkpoint(path, self._key, content):
+        if not write_checkpoint(path, self._key, content, self._warned):
             return
         self._kept[gamma] = known
         for old in {*files} - {path} if whole else ():

@@ -70,13 +70,15 @@ def read_checkpoint(
         return None
 
 
-def write_checkpoint(path: Path, key: str, content: Any) -> bool:
+def write_checkpoint(path: Path, key: str, content: Any, warned: set[Path]) -> bool:
     """Write ``content``, plain JSON values, so that the file appears whole or not at all.
 
     The file is first written under a name that no other writer uses. A file that stood at the path
-    before is replaced. Where the file cannot be written (a full disk), there is a warning.
+    before is replaced. Where the file cannot be written (a full disk), there is a warning, one for
+    a folder in a run.
 
     key: A text that identifies the run.
+    warned: The folders that a warning of this run has named, to which this one is added.
     Returns: Whether the file was written.
     """
     document = {"format": FORMAT, "key": key, "hash": content_hash(content), "content": content}
@@ -86,7 +88,9 @@ def write_checkpoint(path: Path, key: str, content: Any) -> bool:
         os.replace(partial, path)
     except OSError as error:
         text = f"--checkpoint {path.parent}: {error.strerror or error}; the run goes on, and what "
-        warn_caller(text + "could not be kept would be computed again", CheckpointWarning)
+        if path.parent not in warned:
+            warned.add(path.parent)
+            warn_caller(text + "could not be kept would be computed again", CheckpointWarning)
         return False
     finally:
         with suppress(OSError):

@@ -347,9 +347,11 @@ class Surface:
     def _bracket(self, rows: Sequence[int]) -> None:
         """Give an interval to every fold without one, if that is cheap or the time is not up.
 
-        Without one, the upper bound on h at that γ and τ is ∞.
+        Without one, the upper bound on h at that γ and τ is ∞. Where coefficients have bounds an
+        interval needs a bounded fit of every size, which is never cheap.
         """
-        untimed = self._unlimited_estimates or self._cheap_intervals
+        cheap = self._cheap_intervals and not self.data.constraints.bounded
+        untimed = self._unlimited_estimates or cheap
         for g in rows:
             self.ledger.bracket_the_rest(g, None if untimed else self.limits)
 

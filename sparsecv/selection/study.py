@@ -113,11 +113,13 @@ class Study:
             asked = checked_taus(self.sizes, data.p, data.constraints)
             self.taus = np.union1d(default, asked)
         self.repeats, self.seed = checked_repeats(repeats), seed
-        # The number of other partitions that the rule asks for, and the work after them, inner
-        # folds and projections, in surfaces that take about as long.
+        # The number of other partitions that the rule asks for, and the work after them, in
+        # surfaces that take about as long: inner folds and projections, or models without pairs
+        # of folds.
         self._n_others = self.repeats - 1 if "partitions" in needs and self.redraws else 0
-        self._n_after = 2.0 if self.averages else 0.0
+        self._n_after = 2.0 if self.averages else float("stability" in needs)
         self.folder = checkpoint
+        self._unwritable: set[Path] = set()  # Folders that a warning has named.
         self._report: Report = progress or (lambda *_: None)
         self.limits = Limits(settings.seconds[0])
         # Seconds of proofs that are left to all surfaces where the time limit is "auto".
@@ -438,7 +440,8 @@ class Study:
         """
         store = None
         if self.folder is not None:
-            store = Checkpoint(self.folder, data.digest(), self._identity(data.folds, taus))
+            identity = self._identity(data.folds, taus)
+            store = Checkpoint(self.folder, data.digest(), identity, self._unwritable)
         settings, estimates, report = self.settings, self.estimating, self.progress_of(name)
         everything, left = settings.seconds[0], self.limits.share(1.0 + after).remaining()
         if everything is not None and left is not None:

@@ -25,6 +25,7 @@ class KeptLosses:
 
     def __init__(self, folder: Any, n: int, problem: Any) -> None:
         self.folder, self.n, self.key = made_folder(folder), n, joblib.hash(problem)
+        self.warned: set[Path] = set()
 
     def find(self, task: Task) -> Array | None:
         """The losses (c, n) of a task that the folder has, or None."""
@@ -37,7 +38,7 @@ class KeptLosses:
 
     def keep(self, task: Task, losses: Array) -> None:
         """Write the losses (c, n) of a task to the folder; a full disk is a warning."""
-        write_checkpoint(*self._place(task), losses.tolist())
+        write_checkpoint(*self._place(task), losses.tolist(), self.warned)
 
     def _place(self, task: Task) -> tuple[Path, str]:
         key = str(joblib.hash((self.key, task)))

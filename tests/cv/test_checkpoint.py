@@ -540,3 +540,21 @@ def test_other_penalty_factors_have_their_own_files(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[2], found[3])
     assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_a_full_disk_is_one_warning_for_all_partitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    X, y = table()
+    source = ArraySource(X, y, [f"x{j}" for j in range(X.shape[1])])
+    prepared = prepare(source, "4", Protocol(), seed=0)
+    options: dict[str, Any] = {"rule": "repeated", "repeats": 3, "checkpoint": tmp_path}
+    study = Study(prepared.data, prepared.design, GAMMAS, [1, 2], Settings(), **options)
+    monkeypatch.setattr(os, "replace", no_room)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", CheckpointWarning)
+        assert len([study.surface, *study.others]) == 3
+    assert len([one for one in caught if one.category is CheckpointWarning]) == 1

@@ -27,7 +27,7 @@ def test_what_was_stored_comes_back_exactly(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     assert read_checkpoint(path, "key", dict, "anew") is None  # and no warning: there is no file
     content = {"x": [0.1, 1e-300, 2.0**-1074, 1 / 3], "deep": [[[]]]}
-    write_checkpoint(path, "key", content)
+    write_checkpoint(path, "key", content, set())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert read_checkpoint(path, "key", dict, "anew") == content
@@ -52,7 +52,7 @@ def test_what_was_stored_comes_back_exactly(tmp_path: Path) -> None:
 )
 def test_nothing_else_is_believed(damage: Any, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    write_checkpoint(path, "key", CONTENT)
+    write_checkpoint(path, "key", CONTENT, set())
     damage(path)
     with pytest.warns(CheckpointWarning, match=rf"a\.json is passed over, made anew: .*{reason}"):
         assert read_checkpoint(path, "key", dict, "made anew") is None
@@ -60,7 +60,7 @@ def test_nothing_else_is_believed(damage: Any, reason: str, tmp_path: Path) -> N
 
 def test_content_of_another_shape_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    write_checkpoint(path, "key", CONTENT)
+    write_checkpoint(path, "key", CONTENT, set())
 
     def take(content: Any) -> Any:
         raise ValueError("its shape is wrong")

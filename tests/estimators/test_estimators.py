@@ -407,6 +407,15 @@ def test_intervals_of_a_wide_table_end_with_the_time() -> None:
     assert np.isinf(model.cv_results_["upper"]).any()
 
 
+def test_intervals_within_bounds_end_with_the_time() -> None:
+    """An interval needs a bounded fit of every size, which the time limit has to allow."""
+    X = np.random.default_rng(0).standard_normal((60, 50))
+    model = SparseRidgeCV(gammas=[1.0], taus=[1, 2], time_limit=1e-3, positive=True)
+    with pytest.warns(UnprovedWarning):
+        model.fit(X, X[:, :2].sum(axis=1))
+    assert np.isinf(model.cv_results_["upper"]).any()
+
+
 def test_unproved_final_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Folds proved, the model on all rows not."""
     X, y = hard()

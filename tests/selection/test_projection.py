@@ -318,13 +318,17 @@ def test_odd_tables(kind: str) -> None:
         np.testing.assert_allclose(model.sizes_["cv_error"], near.sizes_["cv_error"], rtol=1e-5)
 
 
-def test_more_columns_than_trees_reach_are_estimated() -> None:
+@pytest.mark.parametrize("limit", ["auto", None, 600.0])
+def test_more_columns_than_trees_reach_are_estimated(limit: Any) -> None:
+    """No warning says that proofs are missing, as the rule asks for none."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((50, 60))
     y = X[:, :3].sum(axis=1) + 0.3 * rng.standard_normal(50)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UnprovedWarning)
-        model = SparseRidgeCV(gammas=[1.0, 20.0], rule="projected", repeats=2).fit(X, y)
+        model = SparseRidgeCV(
+            gammas=[1.0, 20.0], rule="projected", repeats=2, time_limit=limit
+        ).fit(X, y)
     assert not model.certified_
     assert set(range(3)) <= set(model.support_.tolist())
     assert model.status_ == "not proved"  # nor was anything to be proved

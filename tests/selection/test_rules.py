@@ -245,3 +245,11 @@ def test_models_of_the_rule_stability_keep_the_time_limit(limit: Any, proved: bo
     study = study_of(X, y, cv=3, rule="stability", time_limit=limit)
     assert study.stability[2] == proved
     assert choose(study)["stability"].certified == proved
+
+
+def test_the_rule_stability_leaves_time_to_models_without_pairs_of_folds() -> None:
+    X, y = made(n=30, p=6)
+    study = study_of(X, y, cv=3, rule="stability", time_limit=100.0)
+    left = study._first.limits.remaining()
+    assert left is not None
+    assert left <= 50.0

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .branching.size_sweep import SizeSearch
 from .core.limits import Limits
-from .core.plan import FIRST_NODES, LEAPS, TREE_ONLY, few_supports, holds_tree, ways
+from .core.plan import FIRST_NODES, LEAPS, TREE_ONLY, Way, few_supports, holds_tree, ways
 from .core.problem import SparseRidgeProblem, checked_sizes
 from .core.result import Status, worst
 from .core.threads import on_one_thread
@@ -70,7 +70,8 @@ def support_path(
         itself. "rounding": the relaxation's largest entries, as in the stability paper. "estimate":
         as "heuristic", except for what a short tree proves, and where supports are few enough to
         look at each; up to 45 columns the tree has 200,000 nodes, and 20,000 where the tree of the
-        γ before was left open. "auto": as "estimate", but up to 45 columns every γ is proved in its share of the time.
+        γ before was left open. "auto": as "estimate", but up to 45 columns every γ is
+        proved in its share of the time.
     limits : Limits, optional
         Where they are reached, a γ takes the supports of the nearest γ; the first goes on as
         heuristic, with forward steps and hardly a swap.
@@ -278,9 +279,8 @@ class _Path:
     def short_tree(self, g: int) -> None:
         """Prove what a short tree of all sizes can prove, of more than 45 columns."""
         trees = [way for way in ways(self.at[g], self.sizes) if way.search == LEAPS]
-        if not trees:  # Branch and bound alone proves a single size.
-            return
-        first = trees[0]
+        # The plan has no tree for a single size, as branch and bound proves it sooner.
+        first = trees[0] if trees else Way(LEAPS, nodes=20_000, share=0.25)
         starts = [row[row >= 0].astype(np.intp) for row in self.supports[g]]
         found = best_subsets(
             self.at[g], sizes=self.sizes, warm_starts=starts, limits=first.within(self.limits)

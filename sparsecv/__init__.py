@@ -13,11 +13,20 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .cv import bounds
     from .estimators import SparseRidge, SparseRidgeCV
+    from .solvers.core.column_rules import Constraints
     from .stability.estimator import StabilityCV
 
-__all__ = ["SparseRidge", "SparseRidgeCV", "StabilityCV", "__version__", "bounds"]
+__all__ = [
+    "Constraints",
+    "SparseRidge",
+    "SparseRidgeCV",
+    "StabilityCV",
+    "__version__",
+    "bounds",
+]
 
 _HOMES = {
+    "Constraints": ("solvers.core.column_rules", "Constraints"),
     "SparseRidge": ("estimators", "SparseRidge"),
     "SparseRidgeCV": ("estimators", "SparseRidgeCV"),
     "StabilityCV": ("stability", "StabilityCV"),

@@ -2,11 +2,13 @@
 The same fit on a Dask cluster
 ==============================
 
-A unit of work is one fold, solved at every γ and every number of columns. With ``client=`` the
-workers of a Dask cluster do these units; the answer is the same bit for bit. The cluster here is
-two worker processes of this machine; an address such as ``tcp://head:8786`` names a real one.
+A unit of work is one fold, solved at every γ and every number of columns. Within
+``joblib.parallel_config("dask")`` the workers of a Dask cluster do these units; the answer is the
+same bit for bit. The cluster here is two worker processes of this machine; an address such as
+``tcp://head:8786`` names a real one.
 """
 
+import joblib
 import numpy as np
 from distributed import Client, LocalCluster
 from matplotlib import pyplot as plt
@@ -23,7 +25,8 @@ with (
     LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
     Client(cluster) as client,
 ):
-    there = SparseRidgeCV(cv=10, gammas=[0.1, 1.0, 10.0], client=client).fit(X, y)
+    with joblib.parallel_config("dask"):
+        there = SparseRidgeCV(cv=10, gammas=[0.1, 1.0, 10.0]).fit(X, y)
     print(f"{len(client.scheduler_info()['workers'])} workers")
 
 print("the same coefficients, bit for bit:", np.array_equal(here.coef_, there.coef_))

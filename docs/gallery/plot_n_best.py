@@ -2,9 +2,9 @@
 The n best models: is the best one clearly the best?
 ====================================================
 
-The best subset of six columns says nothing about the second best. ``n_best`` keeps the best
-subsets of every size, proved to be the n best, with their CV errors. Where their errors hardly
-differ, the data do not tell these models apart.
+The best subset of six columns says nothing about the second best. The method ``alternatives`` finds
+the best subsets of every size, proved to be the n best, with their CV errors. Where their errors
+hardly differ, the data do not tell these models apart.
 """
 
 import numpy as np
@@ -17,9 +17,9 @@ from sparsecv import SparseRidgeCV
 hitters = data("ISLR", "Hitters").set_index("rownames").dropna()
 y = hitters.pop("Salary")
 X = pd.get_dummies(hitters, drop_first=True, dtype=float)
-model = SparseRidgeCV(cv=10, gammas=[0.0], taus=range(1, 9), n_best=8, rule="minimum").fit(X, y)
+model = SparseRidgeCV(cv=10, gammas=[0.0], taus=range(1, 9), rule="minimum").fit(X, y)
 
-table = pd.DataFrame(model.alternatives_)
+table = pd.DataFrame(model.alternatives(8))
 six = table[table["tau"] == 6].reset_index(drop=True)
 print(f"the eight best of six columns are proved: {bool(six['proved'].all())}")
 least = six["objective"].min()

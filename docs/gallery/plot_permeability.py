@@ -34,12 +34,12 @@ def test_error(one):
     return np.mean((y_new - one.predict(X_new)) ** 2)
 
 
-sizes = model.sizes_["tau"]
+sizes = model.path_["tau"]
 errors = [test_error(model.at_size(size)) for size in sizes]
 print(f"new compounds: sparsecv {test_error(model):.2f}, lasso {test_error(lasso):.2f}")
 
 figure, axes = plt.subplots()
-axes.plot(sizes, model.sizes_["cv_error"], "o-", label="CV error")
+axes.plot(sizes, model.path_["cv_error"], "o-", label="CV error")
 axes.plot(sizes, errors, "s--", label="error on new compounds")
 axes.axhline(test_error(lasso), color="C2", label=f"lasso, {np.count_nonzero(lasso.coef_)} columns")
 axes.plot(model.tau_, model.cv_error_, "*", color="black", markersize=13, label="chosen")

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common import machine
+from sparsecv import Constraints
 from sparsecv.solvers import SparseRidgeProblem, solve_sizes
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.leaps.all_sizes import BestSubsets
@@ -79,7 +80,7 @@ def compare(name: str, gamma: float, seconds: float) -> None:
     m = len(set(names))
     labels = [column if names.count(column) > 1 else None for column in names]
     data = {"gamma": gamma, "tau": m}
-    grouped = SparseRidgeProblem(X, y, **data, column_groups=labels)
+    grouped = SparseRidgeProblem(X, y, **data, constraints=Constraints(groups=labels))
     found = solve_sizes(grouped, limits=Limits(seconds))
     plain = SparseRidgeProblem(X, y, **data)
     single = solve_sizes(plain, limits=Limits(seconds))

@@ -76,7 +76,7 @@ def asked_of(
     quiet: No remark is printed on groups that nobody has asked for.
     Raises InputError: An option cannot be read, names an unknown column, or contradicts another.
     """
-    from ..solvers.core.column_rules import ColumnRules
+    from ..solvers.core.column_rules import Constraints
 
     names, factors = source.feature_names, _factors(source)
     if split_factors and not factors:
@@ -96,17 +96,16 @@ def asked_of(
         if (several := [f for f, found in own.items() if len(found) > 1]) and not quiet:
             what = f"the 0/1 columns of {', '.join(several[:6])}" + ", …" * (len(several) > 6)
             note(f"{what} enter together and count once (--split-factors lets each enter alone)")
-    rules = ColumnRules(
+    rules = Constraints(
         include=columns(include),
         exclude=columns(exclude),
-        column_groups=groups,
+        groups=groups,
         heredity=heredity,
         positive=True if every else columns(positive),
         bounds=dict(limits),
-        penalty_factors=dict(weights),
     )
-    found = rules.resolve(len(names), names) if rules.asked else None
-    return None if found is None or found.plain else found
+    found = rules.resolve(len(names), names, dict(weights))
+    return None if found.plain else found
 
 
 def _factors(source: RowSource) -> dict[str, list[str]]:
@@ -194,19 +193,19 @@ def document(asked: ResolvedRules | None, names: Sequence[str]) -> dict[str, Any
     if asked is None:
         return None
     held = asked.by_position()
-    kind, parents = held.get("heredity", (None, {}))
+    kind, parents = held.heredity or (None, {})
     groups = {name: [names[j] for j in g] for name, g in asked.groups.items() if len(g) > 1}
 
     def end(value: float) -> float | None:
         return value if abs(value) < float("inf") else None
 
     return {
-        "include": [names[j] for j in held.get("include", ())],
-        "exclude": [names[j] for j in held.get("exclude", ())],
+        "include": [names[j] for j in held.include],
+        "exclude": [names[j] for j in held.exclude],
         "groups": groups,
         "heredity": kind,
         "parents": {names[c]: [names[a] for a in above] for c, above in parents.items()},
-        "bounds": {names[j]: [end(v) for v in b] for j, b in held.get("bounds", {}).items()},
+        "bounds": {names[j]: [end(v) for v in b] for j, b in held.bounds.items()},
         "penalty_factors": {
             names[j]: float(f) for j, f in enumerate(asked.factors.tolist()) if f != 1.0
         },

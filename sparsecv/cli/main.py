@@ -10,6 +10,7 @@ import gc
 import os
 import sys
 import warnings
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -97,10 +98,28 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _with_values(words: list[str]) -> list[str]:
-    """The words of a command, with "all" as the value of a --positive that has none."""
-    following = [*words[1:], "--"][: len(words)]
-    bare = [w == "--positive" and f.startswith("-") for w, f in zip(words, following, strict=True)]
-    return [w + "=all" * here for w, here in zip(words, bare, strict=True)]
+    """The words of a command, with "all" as the value of a --positive that has none.
+
+    The next word is a value unless it is an option, the standard input, a file or a data set.
+    """
+    found, following = list(words), [*words[1:], "-"]
+    for at, (word, after) in enumerate(zip(words, following, strict=False)):
+        if word == "--positive" and (after.startswith("-") or _is_table(after)):
+            found[at] = "--positive=all"
+    return found
+
+
+def _is_table(word: str) -> bool:
+    """Whether a word of a command names a file or a data set."""
+    from ..tables.datasets import list_datasets
+    from ..tables.sources import TABLE_SUFFIXES
+
+    path = Path(word)
+    return (
+        path.suffix.lower() in TABLE_SUFFIXES
+        or path.is_file()
+        or word in {data.name for data in list_datasets()}
+    )
 
 
 def _complaint(error: Any) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..design.design import Array
 from ..errors import InputError
 from ..solvers.api import checked_backend
-from ..solvers.core.constraints import Constraints
+from ..solvers.core.constraints import UnitConstraints
 from ..solvers.core.plan import MAX_COLUMNS
 
 METHODS = ("auto", "exact", "grid", "search", "bounds")
@@ -115,7 +115,7 @@ class Settings:
         everything, proving = self.seconds
         return everything if proving is None else proving
 
-    def check_constraints(self, constraints: Constraints) -> None:
+    def check_constraints(self, constraints: UnitConstraints) -> None:
         """Raise an InputError where the solver serves no constraints on columns."""
         if not constraints.plain and self.backend not in ("auto", "native"):
             raise InputError(
@@ -216,7 +216,7 @@ def asked_gammas(gammas: Any) -> Array | GammaSpan | None:
     return span
 
 
-def checked_taus(taus: Any, p: int, constraints: Constraints | None = None) -> NDArray[np.intp]:
+def checked_taus(taus: Any, p: int, constraints: UnitConstraints | None = None) -> NDArray[np.intp]:
     """Validate sparsities: whole numbers in 1..p, returned increasing and distinct.
 
     p: Number of columns to choose from.
@@ -235,7 +235,7 @@ def checked_taus(taus: Any, p: int, constraints: Constraints | None = None) -> N
     return np.unique(values).astype(np.intp)
 
 
-def default_taus(n: int, p: int, constraints: Constraints | None = None) -> NDArray[np.intp]:
+def default_taus(n: int, p: int, constraints: UnitConstraints | None = None) -> NDArray[np.intp]:
     """The sparsities of n rows and p columns where the user names none.
 
     They are 1..p where one tree can serve all sizes; with more columns they end at the largest τ
@@ -250,7 +250,7 @@ def default_taus(n: int, p: int, constraints: Constraints | None = None) -> NDAr
     return np.arange(least, max(least, top) + 1, dtype=np.intp)
 
 
-def _sizes(constraints: Constraints) -> tuple[int, int]:
+def _sizes(constraints: UnitConstraints) -> tuple[int, int]:
     """The least and the largest size that constraints allow."""
     return max(1, constraints.min_size), constraints.max_size
 

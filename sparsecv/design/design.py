@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import ConstantColumnWarning, InputError, warn_caller
 from ..solvers.core.column_rules import ResolvedRules
-from ..solvers.core.constraints import Constraints
+from ..solvers.core.constraints import UnitConstraints
 from ..solvers.core.problem import SparseRidgeProblem, response_problems
 from ..solvers.core.rows import PenaltyStep, Rows
 from ..solvers.core.threads import cached
@@ -192,7 +192,7 @@ class SolvedRules(NamedTuple):
         others and of the response, as the intercept is.
     """
 
-    constraints: Constraints
+    constraints: UnitConstraints
     free: NDArray[np.intp]
 
     def step(self, rows: Array, q: int = 1) -> PenaltyStep | None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.column_rules import ResolvedRules
-from ..solvers.core.constraints import Constraints
+from ..solvers.core.constraints import UnitConstraints
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.rows import MAX_ROWS_PER_COLUMN, PenaltyStep, Rows
 from ..solvers.core.threads import cached
@@ -54,7 +54,7 @@ class FoldData(ABC):
 
     folds: Folds
     p: int
-    constraints: Constraints
+    constraints: UnitConstraints
     plain: bool
     fold_weight: Array
     fold_of: Index | None
@@ -178,7 +178,7 @@ class RowFolds(FoldData):
         if not finite:
             raise ValueError("X and y must be finite: remove or impute NaN and infinite values")
         width = self._given.shape[1] - 1
-        self.rules = rules or SolvedRules(Constraints.none(width), np.empty(0, dtype=np.intp))
+        self.rules = rules or SolvedRules(UnitConstraints.none(width), np.empty(0, dtype=np.intp))
         self.constraints, self.p = self.rules.constraints, width - self.rules.free.size
         self.plain = self.constraints.plain and self.p == width
         self.refit_intercept, self.weights = refit_intercept, weights
@@ -649,9 +649,9 @@ def moment_problem(moments: Moments, means: Moments | None, design: Design) -> S
     return SparseRidgeProblem.from_gram(G, b, yy, gamma=1.0, tau=tau, row=row, constraints=own)
 
 
-def _constraints(design: Design) -> Constraints:
+def _constraints(design: Design) -> UnitConstraints:
     """The constraints of the solved columns of a design."""
-    return Constraints.none(design.p) if design.rules is None else design.rules.constraints
+    return UnitConstraints.none(design.p) if design.rules is None else design.rules.constraints
 
 
 def _split(rows: Array) -> tuple[Array, Array]:

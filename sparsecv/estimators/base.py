@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +21,7 @@ from ..design.model import FittedModel
 from ..design.saved import SavedModel
 from ..design.sql import sql_expression
 from ..errors import InputError
-from ..solvers.core.column_rules import ColumnRules, ResolvedRules
+from ..solvers.core.column_rules import Constraints, ResolvedRules
 from .pipeline import linear_pipeline
 from .validation import checked_weights, frame_names, refuse_bad_columns
 
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-# Parameters of both estimators that ask something of columns.
-RULES = [each.name for each in fields(ColumnRules)]
 # Attributes of a fit to several responses that are lists, one entry for each; others are arrays.
 LISTS = ("support_", "status_", "certified_")
 
@@ -72,6 +69,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     standardize: bool
     gamma: float
     tau_: Any
+    constraints: Constraints | None
+    penalty_factors: Any
     missing: str | None = None
     _saved_: SavedModel
     _fills_: Array  # What missing values of X are filled with, shape (p,).
@@ -312,8 +311,12 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
 
     def _asked(self, p: int, names: Sequence[str] | None) -> ResolvedRules | None:
         """What the parameters ask of p columns; None where they ask for nothing."""
-        rules = ColumnRules(**{name: getattr(self, name) for name in RULES})
-        return rules.resolve(p, names) if rules.asked else None
+        rules = Constraints() if self.constraints is None else self.constraints
+        if not isinstance(rules, Constraints):
+            what = "constraints must be None or sparsecv.Constraints(include=..., ...)"
+            raise InputError(f"{what}; got {rules!r}")
+        found = rules.resolve(p, names, self.penalty_factors)
+        return None if found.plain else found
 
     def _protocol(self) -> Protocol:
         scale = "unit-variance" if self.standardize else "none"

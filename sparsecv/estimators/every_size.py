@@ -42,7 +42,8 @@ class EverySize(SparseLinearModel):
     The fitted estimator keeps its rows for that. A pickle leaves them out.
     """
 
-    n_best: int | None
+    # What :meth:`alternatives` was asked for last, and what it has found.
+    _ranked_: tuple[int, dict[str, Any]] | None = None
 
     @abstractmethod
     def _all_rows(self) -> AllRows:
@@ -92,25 +93,50 @@ class EverySize(SparseLinearModel):
         problem, design, _ = self._rows()
         return forward_steps(problem, design, self._subsets())
 
-    @cached_property
-    def alternatives_(self) -> dict[str, Any]:
-        """The ``n_best`` best subsets of every size; see the class."""
-        n = self.n_best
-        if n is None:
-            raise AttributeError("alternatives_ needs n_best: how many subsets of each size")
-        self._needs_rows()
-        return self._alternatives(int(n))
+    def alternatives(self, n: int = 5) -> dict[str, Any]:
+        """Return the n best subsets of every size, by size and then in order of objective.
 
-    def _find_alternatives(self) -> None:
-        """Compute :attr:`alternatives_` at the end of a fit to one response that asks for it."""
-        if self.n_best is not None and self.coef_.ndim == 1:
-            _ = self.alternatives_
+        Parameters
+        ----------
+        n : int
+            How many subsets of each size.
 
-    def _check_n_best(self) -> None:
-        n = self.n_best
-        whole = isinstance(n, Integral) and not isinstance(n, bool)
-        if n is not None and not (whole and n >= 1):
-            raise InputError(f"n_best must be None or a whole number >= 1; got {n!r}")
+        Returns
+        -------
+        dict
+            An entry for every subset: "tau", "rank" (1 is the best), "gamma", "columns"
+            (positions), "objective", "proved" (every other subset of this size with a smaller
+            objective at this γ is listed before it), "cv_error" and "std_error". Where
+            ``time_limit`` (else 60 s) ends the search, good subsets stand there that are not
+            proved, and beyond 168 columns those known besides. The CV errors of
+            :class:`SparseRidgeCV` are those of the same columns fitted in every fold. The columns
+            were found with all rows, the held-out ones too, so that these errors are mostly below
+            those of ``path_``, whose folds search for columns of their own. :class:`SparseRidge`
+            holds nothing out, and has NaN.
+
+        Raises
+        ------
+        InputError
+            ``n`` is no whole number >= 1.
+        AttributeError
+            There are several responses, or the model has no rows any more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sparsecv import SparseRidge
+        >>> X = np.random.default_rng(0).standard_normal((40, 4))
+        >>> y = X @ [3.0, 2.0, 1.0, 0.0]
+        >>> found = SparseRidge(tau=2).fit(X, y).alternatives(2)
+        >>> [columns.tolist() for columns in found["columns"][2:]]
+        [[0, 1], [0, 2]]
+        """
+        if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
+            raise InputError(f"n must be a whole number >= 1; got {n!r}")
+        if self._ranked_ is None or self._ranked_[0] != n:
+            self._needs_rows()
+            self._ranked_ = int(n), self._alternatives(int(n))
+        return self._ranked_[1]
 
     def at_size(self, size: int) -> Any:
         """Return the model of another size; nothing is fitted again.
@@ -206,9 +232,9 @@ class EverySize(SparseLinearModel):
 
         The page says which columns the model has, with their coefficients, which error to expect,
         what is proved, what every size would be, how ridge and lasso do on the same folds, how
-        often folds select a column, and, with ``n_best``, which other subsets are close. Ridge and
-        lasso are fitted for the page. Nothing is searched for it: of :class:`SparseRidge` it has
-        the other sizes only once ``path_`` was asked for.
+        often folds select a column, and, once :meth:`alternatives` was called, which other subsets
+        are close. Ridge and lasso are fitted for the page. Nothing is searched for it: of
+        :class:`SparseRidge` it has the other sizes only once ``path_`` was asked for.
 
         Parameters
         ----------
@@ -254,7 +280,7 @@ class EverySize(SparseLinearModel):
             replace(self._fitted(), proved=self._proved_),
             self._own_gamma(),
             self._known_sizes(),
-            alternatives=self.alternatives_ if self.n_best is not None else None,
+            alternatives=None if self._ranked_ is None else self._ranked_[1],
         )
 
     def __dir__(self) -> list[str]:

@@ -18,10 +18,10 @@ from ..selection.sizes import SizeModels, models_at_gamma
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.budget import solve_budget
-from ..solvers.core.limits import Limits
+from ..solvers.core.column_rules import Constraints
 from ..solvers.core.result import Proof, Status, relative_gap, worst
 from .every_size import AllRows, EverySize
-from .validation import sizes_of_responses
+from .validation import sizes_of_responses, with_old_names
 
 
 class SparseRidge(EverySize):
@@ -48,33 +48,20 @@ class SparseRidge(EverySize):
     backend : str
         "auto" or a name from :func:`sparsecv.solvers.available_backends`.
     time_limit : float or None
-        Seconds for each response, with ``total`` for all; ``n_best`` gets what is left of them.
+        Seconds for each response, with ``total`` for all.
         When it is reached the best model so far is kept, ``lower_bound_`` still holds and
         ``status_`` says so.
     tol : float
         Relative gap at which the search may stop.
     n_jobs : int or None
         Threads that search beyond 35 columns, as in joblib; None means one.
-    include, exclude : list of str or int, or None
-        Columns that are in every model, and columns that are in none, by name or position; the name
-        of a group stands for its columns.
-    column_groups : list, dict or None
-        A label for each column, or from names of groups to columns. The columns of a group, such as
-        the 0/1 columns of a factor, enter together and count once.
-    heredity : "strong", "weak", dict, tuple or None
-        A product, named ``a:b``, needs both of its columns ("strong") or one of them ("weak").
-        Parents may also be given: a dict from children to parents (strong), or a pair of "strong"
-        or "weak" and a dict.
-    positive : bool or list of str or int
-        True, or the columns whose coefficients may not be negative.
-    bounds : dict or None
-        From columns to (low, high), low ≤ 0 ≤ high, in the units of ``coef_``.
+    constraints : Constraints or None
+        Which columns are in every model or in none, enter together, need others, or have bounds
+        on their coefficients; see :class:`sparsecv.Constraints`.
     penalty_factors : array, dict or None
         Of each column (or from columns to numbers, 1 for others): the penalty on the scaled columns
         is (γ/2) Σ f_j β_j². With f_j = 0 a column is in every model, is not penalised and does not
         count.
-    n_best : int or None
-        Keep so many of the best subsets of every size, in ``alternatives_``.
 
     Attributes
     ----------
@@ -109,12 +96,6 @@ class SparseRidge(EverySize):
         What stepwise selection misses: the "columns" that forward steps take at this γ, their
         "objective", the "best" objective known, "excess" = objective / best − 1, the columns
         "missed", and whether the best is "proved".
-    alternatives_ : dict, one entry per subset, by size and then in order of objective
-        With ``n_best`` alone, for one response: "tau", "rank" (1 is the best), "gamma", "columns",
-        "objective", "proved" (every other subset of this size with a smaller objective at this γ is
-        listed before it). Where ``time_limit`` (else 60 s) ends the search, good subsets
-        stand there that are not proved, and beyond 168 columns those known besides. "cv_error" and
-        "std_error" are NaN here.
     n_features_in_, feature_names_in_ : int, ndarray of str
         Number of columns of X, and their names where X had names.
 
@@ -132,8 +113,7 @@ class SparseRidge(EverySize):
     ((2, 2), [array([0, 1]), array([0])])
     """
 
-    _left: Limits | None = None  # While fit runs, the time that it has left.
-
+    @with_old_names
     def __init__(
         self,
         tau: int | Sequence[int] | None = None,
@@ -146,14 +126,8 @@ class SparseRidge(EverySize):
         time_limit: float | None = None,
         tol: float = 1e-6,
         n_jobs: int | None = None,
-        include: Any = None,
-        exclude: Any = None,
-        column_groups: Any = None,
-        heredity: Any = None,
-        positive: Any = False,
-        bounds: Any = None,
+        constraints: Constraints | None = None,
         penalty_factors: Any = None,
-        n_best: int | None = None,
     ) -> None:
         self.tau = tau
         self.gamma = gamma
@@ -164,14 +138,8 @@ class SparseRidge(EverySize):
         self.time_limit = time_limit
         self.tol = tol
         self.n_jobs = n_jobs
-        self.include = include
-        self.exclude = exclude
-        self.column_groups = column_groups
-        self.heredity = heredity
-        self.positive = positive
-        self.bounds = bounds
+        self.constraints = constraints
         self.penalty_factors = penalty_factors
-        self.n_best = n_best
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -197,8 +165,6 @@ class SparseRidge(EverySize):
             A ValueError with one line that names the column or parameter at fault.
         """
         self._forget()
-        self._check_n_best()
-        clock = Limits()
         table = self._checked_rows(X, y, sample_weight)
         gamma, limit = float(checked_gammas([self.gamma])[0]), self.time_limit
         checked: dict[str, Any] = {"time_limit": limit, "n_jobs": self.n_jobs, "tol": self.tol}
@@ -244,10 +210,6 @@ class SparseRidge(EverySize):
             gap = float(np.max(self.gap_)) if gap is None else gap
             text = f"{status} reached with a relative gap of {gap:.2g}"
             warn_caller(f"{text}: the support may not be the best one", UnprovedWarning)
-        if limit is not None:
-            self._left = Limits(max(float(limit) - clock.elapsed(), 0.0))
-        self._find_alternatives()
-        self._left = None
         return self
 
     def _all_rows(self) -> AllRows:
@@ -255,14 +217,12 @@ class SparseRidge(EverySize):
 
     def _models_by_size(self) -> SizeModels:
         problem, design, _ = self._run_
-        seconds = self.time_limit if self._left is None else self._left.share(2.0).remaining()
-        return models_at_gamma(problem, design, self.tau_, self._fitted(), seconds)
+        return models_at_gamma(problem, design, self.tau_, self._fitted(), self.time_limit)
 
     def _alternatives(self, n: int) -> dict[str, Any]:
         problem, design, _ = self._run_
         sizes = self._sizes_
-        seconds = self.time_limit if self._left is None else self._left.remaining()
-        ranked = ranked_by_size(problem, design, sizes, n, seconds)
+        ranked = ranked_by_size(problem, design, sizes, n, self.time_limit)
         return alternatives_table(problem, design, sizes, ranked, None)
 
     def _of_size(self, tau: int, gamma: float) -> SparseRidge:

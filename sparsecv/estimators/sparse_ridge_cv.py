@@ -22,21 +22,20 @@ from ..design.prepare import prepare
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..plots.findings import Findings
 from ..selection.alternatives import alternatives, column_table
-from ..selection.choice import choose, chosen_model
+from ..selection.choice import Choice, choose, chosen_model
 from ..selection.intervals import fold_models
 from ..selection.nested import NestedError, nested_error, refuse_nested
-from ..selection.projection import Projection
 from ..selection.rules import allowed_rule
 from ..selection.sizes import SizeModels, models_by_size, subsets_by_size
 from ..selection.study import REPEATS, Study
+from ..solvers.core.column_rules import Constraints
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
-from ..solvers.executor import on_client
 from ..tables.lazy import LazySource, is_lazy
 from .callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .every_size import AllRows, EverySize
 from .sparse_ridge import SparseRidge
-from .validation import frame_names
+from .validation import frame_names, with_old_names
 
 Tables = Iterator[tuple[Design, FoldData]]  # one for each response
 NESTED = ("nested_error_", "nested_std_error_")  # attributes of a fit with ``nested`` alone
@@ -107,37 +106,19 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
     repeats : int
         Partitions of the rules repeated, averaged and projected, the first among them; the time
         limit is shared.
-    compare : bool
-        Also find what every other rule would choose.
     nested : bool or int
         Also cross-validate the whole fit, its rule included, by outer folds, which gives the error
         to expect on new data: True for ten outer folds (five beyond 200 rows or groups, one for
         each up to 30; where ``cv`` is a splitter, the folds it draws), or their number. Each outer
         fold costs a fit; these fits share what the fit leaves of ``time_limit``. Pairs of row
         indices and PredefinedSplit cannot split fewer rows, and are refused.
-    n_best : int or None
-        Keep so many of the best subsets of every size, in ``alternatives_``.
-    client : distributed.Client, str or None
-        Dask cluster whose workers do the work, or the address of its scheduler; the answer is the
-        same. Where the estimator is cloned, as in a grid search, give the address.
     missing : {"mean", "median"} or None
         X may hold NaN. Each fold fills the NaN of a column with the mean or median of its training
         rows; what all rows decide, ``standardize`` says. ``predict`` fills with the values of all
         rows. With None NaN is an error.
-    include, exclude : list of str or int, or None
-        Columns that are in every model, and columns that are in none, by name or position; the name
-        of a group stands for its columns.
-    column_groups : list, dict or None
-        A label for each column, or from names of groups to columns. The columns of a group, such as
-        the 0/1 columns of a factor, enter together and count once.
-    heredity : "strong", "weak", dict, tuple or None
-        A product, named ``a:b``, needs both of its columns ("strong") or one of them ("weak").
-        Parents may also be given: a dict from children to parents (strong), or a pair of "strong"
-        or "weak" and a dict.
-    positive : bool or list of str or int
-        True, or the columns whose coefficients may not be negative.
-    bounds : dict or None
-        From columns to (low, high), low ≤ 0 ≤ high, in the units of ``coef_``.
+    constraints : Constraints or None
+        Which columns are in every model or in none, enter together, need others, or have bounds
+        on their coefficients; see :class:`sparsecv.Constraints`.
     penalty_factors : array, dict or None
         Of each column (or from columns to numbers, 1 for others): the penalty on the scaled columns
         is (γ/2) Σ f_j β_j². With f_j = 0 a column is in every model, is not penalised and does not
@@ -151,7 +132,8 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
     rule_ : str
         The rule, "auto" resolved.
     choices_ : dict of str to sparsecv.selection.choice.Choice
-        What rules choose: the one asked for, those that cost nothing more, all with ``compare``.
+        What rules choose: the rule of the fit, and those that cost nothing more.
+        :meth:`compare` finds the choices of all rules.
     cv_error_ : float
         Its h(γ, τ), in the units of y²; of an average or a projection the CV error of averaging
         (and projecting) every fold's own models, with weights from inner folds of its training
@@ -180,26 +162,22 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         Lower and upper bound of the least CV error over everything searched.
     folds_ : sparsecv.design.folds.Folds
         Which rows were held out together.
-    sizes_ : dict, one entry per size
-        Only with the rule projected: "tau", "columns" (positions), "gamma", "distance" (mean
-        squared distance to the average on held-out rows), "cv_error", "std_error", "proved" (the
-        columns are the best ones).
+    taus_ : ndarray of int
+        The sizes that were tried.
     path_ : dict, one entry per size
         "tau", "gamma", "columns" (positions), "coef" (original units), "intercept", "cv_error",
         "std_error", "proved" (the columns are the best ones). A size has the γ at which the rule's
         criterion is least among the pairs of that size: the CV error (minimum, one-se), CV error
         + λ·stability, the corrected error, or the mean over partitions (repeated, averaged); the
         chosen size has the chosen γ. With projected, the models are the projections, and γ is that
-        of least distance. With averaged, they are single models, not averages. This attribute
-        and the two below are computed when first asked for; :meth:`at_size` gives the models.
+        of least distance; a column "distance" has the mean squared distance to the average on
+        held-out rows. With averaged, they are single models, not averages. This attribute and the
+        two below are computed when first asked for; :meth:`at_size` gives the models, and
+        ``pandas.DataFrame`` takes the dict as it is.
     criteria_, forward_steps_ : dict, one entry per size
         AIC, BIC, EBIC and Cp of ``path_["columns"]``, and what forward steps would have missed, as
         in :class:`SparseRidge`. With projected, forward steps are compared with the subsets of
         least CV error, as projections do not minimise that objective.
-    alternatives_ : dict, one entry per subset, by size and then in order of objective
-        As in :class:`SparseRidge`, at the γ of the size, with "cv_error" and "std_error" of these
-        columns, fitted in every fold. They were found with all rows, the held-out ones too, so this
-        error is mostly below that of ``path_``, whose folds search for columns of their own.
     reference_error_ : float
         Only with the rule projected: the average's own CV error on the same folds.
     trace_ : list of sparsecv.cv.results.Step
@@ -243,64 +221,49 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
     rule_: str
     folds_: Folds
 
+    @with_old_names
     def __init__(
         self,
         *,
         cv: Any = 5,
         taus: ArrayLike | None = None,
         gammas: ArrayLike | str | None = None,
-        method: str = "auto",
-        backend: str = "auto",
+        rule: str = "auto",
+        constraints: Constraints | None = None,
+        penalty_factors: Any = None,
+        missing: str | None = None,
         fit_intercept: bool = True,
         standardize: bool = True,
+        method: str = "auto",
+        backend: str = "auto",
+        prove: str = "choice",
+        tol: float | None = None,
         time_limit: float | str | None = "auto",
+        nested: bool | int = False,
+        repeats: int = REPEATS,
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
-        tol: float | None = None,
-        rule: str = "auto",
-        repeats: int = REPEATS,
-        prove: str = "choice",
-        compare: bool = False,
-        nested: bool | int = False,
-        n_best: int | None = None,
-        client: Any = None,
-        missing: str | None = None,
-        include: Any = None,
-        exclude: Any = None,
-        column_groups: Any = None,
-        heredity: Any = None,
-        positive: Any = False,
-        bounds: Any = None,
-        penalty_factors: Any = None,
     ) -> None:
         self.cv = cv
         self.taus = taus
         self.gammas = gammas
-        self.method = method
-        self.backend = backend
+        self.rule = rule
+        self.constraints = constraints
+        self.penalty_factors = penalty_factors
+        self.missing = missing
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.method = method
+        self.backend = backend
+        self.prove = prove
+        self.tol = tol
         self.time_limit = time_limit
+        self.nested = nested
+        self.repeats = repeats
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-        self.tol = tol
-        self.rule = rule
-        self.repeats = repeats
-        self.prove = prove
-        self.compare = compare
-        self.nested = nested
-        self.n_best = n_best
-        self.client = client
-        self.missing = missing
-        self.include = include
-        self.exclude = exclude
-        self.column_groups = column_groups
-        self.heredity = heredity
-        self.positive = positive
-        self.bounds = bounds
-        self.penalty_factors = penalty_factors
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
@@ -337,24 +300,22 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
             The cluster has no workers, or loses every one that a unit of work is sent to.
         """
         self._forget()
-        self._check_n_best()
         told = Progress(self, bool(self.verbose), X, y)
         named = ("method", "backend", "time_limit", "n_jobs", "tol", "prove")
         settings, clock = Settings(**{name: getattr(self, name) for name in named}), Limits()
         gammas = asked_gammas(self.gammas)
         each: list[SparseRidgeCV] = []
-        with on_client(self.client):
-            tables = self._lazy_folds if is_lazy(X) else self._folds
-            q, responses = tables(X, y, sample_weight, groups)
-            for t, (design, data) in enumerate(responses):
-                one, name = self, ""
-                if q > 1:
-                    one, name = copy(self), f"response {t + 1} of {q}, "
-                    one.random_state = deepcopy(self.random_state)  # every response draws the same
-                left = settings.after(clock.elapsed())
-                one._fit_response(design, data, told.named(name), groups, left, gammas, name)
-                each.append(one)
-                clock = Limits()
+        tables = self._lazy_folds if is_lazy(X) else self._folds
+        q, responses = tables(X, y, sample_weight, groups)
+        for t, (design, data) in enumerate(responses):
+            one, name = self, ""
+            if q > 1:
+                one, name = copy(self), f"response {t + 1} of {q}, "
+                one.random_state = deepcopy(self.random_state)  # every response draws the same
+            left = settings.after(clock.elapsed())
+            one._fit_response(design, data, told.named(name), groups, left, gammas, name)
+            each.append(one)
+            clock = Limits()
         if q > 1:
             names = ["gamma_", "cv_error_", "cv_error_bounds_", "tau_1se_", "certified_"]
             self._join(each, *names, *(NESTED if self.nested else ()))
@@ -380,14 +341,13 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         refuse_nested(data, self.cv, self.nested)
         options = {"rule": self.rule, "repeats": self.repeats, "seed": self.random_state}
         study = Study(data, design, gammas, self.taus, settings, progress=told, **options)
-        self.rule_, self.choices_ = study.rule, choose(study, compare=self.compare)
+        self.rule_, self.choices_ = study.rule, choose(study)
         if gammas is None:
             self.trace_, self.gamma_edge_ = study.surface.trace, study.surface.edge
         if study.surface.minimum is not None:
             self.minimum_ = study.surface.minimum
         self._choose(study, name)
         self._run_ = study, self.choices_[self.rule_]
-        self._find_alternatives()
         if self.nested:
             found = nested_error(study, self.cv, self.nested, groups)
             self.nested_error_, self.nested_std_error_ = found.error, found.std_error
@@ -501,19 +461,47 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         rows = self._checked_columns(X)
         return self._fold_models_.interval(rows[:, self._fold_models_.columns], coverage)
 
-    def column_table(self, within: float = 0.02) -> dict[str, Any]:
+    def compare(self) -> dict[str, Choice]:
+        """Return what every rule chooses, from the same folds and the same grid.
+
+        Returns
+        -------
+        dict of str to sparsecv.selection.choice.Choice
+            By the names of the rules; rules that these folds or this method do not allow are left
+            out. What other rules need besides is computed now.
+
+        Raises
+        ------
+        AttributeError
+            There are several responses, or the model has no rows any more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sparsecv import SparseRidgeCV
+        >>> X = np.random.default_rng(0).standard_normal((40, 4))
+        >>> model = SparseRidgeCV(gammas=[0.1, 1.0]).fit(X, X[:, 0] + X[:, 1] ** 2)
+        >>> sorted(model.compare())[:2]
+        ['averaged', 'corrected']
+        """
+        self._needs_rows()
+        return choose(self._run_[0], compare=True)
+
+    def column_table(self, n: int = 5, within: float = 0.02) -> dict[str, Any]:
         """How often each column is in a good subset, and how often the folds select it.
 
         Both are descriptions of this table and of these folds. They are no probabilities: neither
         that a column matters, nor that its coefficient is not zero, nor what other data would
         select. Columns that stand in for each other share their counts. The good subsets share most
-        of their rows and often most of their columns, and how many there are depends on ``n_best``.
+        of their rows and often most of their columns, and how many there are depends on ``n``.
 
         Parameters
         ----------
+        n : int
+            How many subsets of each size :meth:`alternatives` finds.
         within : float
-            A subset of ``alternatives_`` is good if the CV error of its size exceeds the least of
-            all sizes by at most this share, and its own CV error that of the best subset of its
+            A subset of :meth:`alternatives` is good if the CV error of its size exceeds the least
+            of all sizes by at most this share, and its own CV error that of the best subset of its
             size. (Own CV errors of different sizes are not compared: they fall with the size.)
 
         Returns
@@ -528,9 +516,9 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         Raises
         ------
         InputError
-            ``within`` is negative.
+            ``within`` is negative, or ``n`` is no whole number >= 1.
         AttributeError
-            The estimator was fitted without ``n_best``, or has no rows any more.
+            There are several responses, or the model has no rows any more.
 
         Examples
         --------
@@ -538,13 +526,13 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         >>> from sparsecv import SparseRidgeCV
         >>> X = np.random.default_rng(0).standard_normal((40, 4))
         >>> y = X @ [3.0, 2.0, 0.0, 0.0] + X[:, 3] ** 2
-        >>> model = SparseRidgeCV(gammas=[0.1, 1.0], n_best=3).fit(X, y)
-        >>> model.column_table()["in_folds"][:2]
+        >>> model = SparseRidgeCV(gammas=[0.1, 1.0]).fit(X, y)
+        >>> model.column_table(3)["in_folds"][:2]
         array([1., 1.])
         """
         if not within >= 0.0:
             raise InputError(f"within must be >= 0; got {within!r}")
-        found = self.alternatives_
+        found = self.alternatives(n)
         self._needs_rows()
         return column_table(self._run_[0], self._subsets(), found, float(within))
 
@@ -567,30 +555,18 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
             _ = self._sizes_, self.criteria_  # Both cost little; a pickle has no rows for them.
         return super().__getstate__()
 
-    def _keep_sizes(self, found: Projection) -> None:
-        self.reference_error_ = found.reference
-        self.sizes_: dict[str, Any] = {
-            "tau": found.sizes,
-            "columns": [model.support for model in found.models],
-            "gamma": found.gammas[found.at],
-            "distance": found.of_size(found.distance),
-            "cv_error": found.of_size(found.cv_error),
-            "std_error": found.of_size(found.std_error),
-            "proved": np.array([model.proved for model in found.models]),
-        }
-
     def _choose(self, study: Study, name: str) -> None:
         choice = self.choices_[self.rule_]
         model = chosen_model(study, choice)
         result = study.surface
         best = result.best()
         if choice.projection is not None:
-            self._keep_sizes(choice.projection)
+            self.reference_error_ = choice.projection.reference
         self.tau_, self.gamma_, self.cv_error_ = choice.tau, choice.gamma, choice.cv_error
         self.tau_1se_ = best.one_se
         self.cv_error_bounds_ = (best.lower_bound, best.upper)
         self.certified_ = choice.certified
-        self.folds_ = result.folds
+        self.folds_, self.taus_ = result.folds, result.taus
         gammas, taus = result.gammas, result.taus
         names = ("cv_error", "std_error", "lower", "upper", "exact", "mio_by_tau")
         tables = {key: result.table(key) for key in (*names, "n_mio", "n_nodes", "seconds")}

@@ -66,7 +66,7 @@ def alternatives_table(
     ranked: Sequence[RankedSupports],
     errors: Errors | None,
 ) -> dict[str, Any]:
-    """What estimators show as ``alternatives_``: an entry for every subset, by size and rank.
+    """What ``alternatives`` of estimators returns: an entry for every subset, by size and rank.
 
     errors: CV errors and their standard errors, in this order; NaN is shown where there are none.
     """

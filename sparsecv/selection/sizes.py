@@ -33,6 +33,7 @@ class SizeModels(NamedTuple):
     gamma, shape (m,): The ridge weight of every size's model.
     models: One model for every size, in raw columns.
     cv_error, std_error, shape (m,): CV errors at these pairs (γ, τ), and their standard errors.
+    distance, shape (m,): Of projections, the mean squared distance to the average on held-out rows.
     """
 
     tau: NDArray[np.intp]
@@ -40,19 +41,21 @@ class SizeModels(NamedTuple):
     models: list[FittedModel]
     cv_error: Array
     std_error: Array
+    distance: Array | None = None
 
     def table(self) -> dict[str, Any]:
         """The values that estimators show as ``path_``."""
-        return {
+        found = {
             "tau": self.tau,
             "gamma": self.gamma,
             "columns": [model.support for model in self.models],
-            "coef": np.array([model.coef for model in self.models]),
+            "coef": [model.coef for model in self.models],
             "intercept": np.array([model.intercept for model in self.models]),
             "cv_error": self.cv_error,
             "std_error": self.std_error,
             "proved": np.array([model.proved for model in self.models]),
         }
+        return found if self.distance is None else found | {"distance": self.distance}
 
 
 def own_columns(
@@ -89,8 +92,8 @@ def models_by_size(study: Study, choice: Choice) -> SizeModels:
     """The model of every size that belongs to a choice, with what the study has proved of it."""
     found, result = choice.projection, study.surface
     if found is not None:
-        errors = found.of_size(found.cv_error), found.of_size(found.std_error)
-        return SizeModels(found.sizes, found.gammas[found.at], found.models, *errors)
+        kept = (found.of_size(v) for v in (found.cv_error, found.std_error, found.distance))
+        return SizeModels(found.sizes, found.gammas[found.at], found.models, *kept)
     at, full = gamma_positions(study, choice), study.data.full()
     models = [result.by_gamma[g].model(study.design, full, t) for t, g in enumerate(at)]
     sizes = np.arange(result.taus.size)

@@ -76,7 +76,9 @@ def recipe(
         return (cart if learner == "cart" else xgboost)(classification, seed)
     if classification:
         raise InputError(f"{learner} is a regression; try --learner cart, xgboost or svm")
-    held = {} if asked is None else asked.by_position()
+    held: dict[str, Any] = {}
+    if asked is not None:
+        held = {"constraints": asked.by_position(), "penalty_factors": asked.factors.tolist()}
     least, most = (1, p) if asked is None else asked.sizes
     top = max(least, largest_tau(n, most))
     sizes = list(range(least, top + 1)) if taus is None else list(taus)

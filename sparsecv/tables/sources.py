@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["open_table"]
 
 TEXT_SUFFIXES = {".csv", ".tsv", ".txt"}
+TABLE_SUFFIXES = {*TEXT_SUFFIXES, *PARQUET_SUFFIXES, *WORKBOOK_SUFFIXES, ".npy", ".gz"}
 
 
 class FileSource(RowSource):
@@ -280,5 +281,5 @@ def name_of(path: str | PathLike[str]) -> str:
     """The name of a table: the file's name without a known suffix, and without ``.gz``."""
     file = Path(path)
     stem = Path(file.stem) if file.suffix.lower() == ".gz" else file
-    known = TEXT_SUFFIXES | PARQUET_SUFFIXES | WORKBOOK_SUFFIXES | {".npy"}
-    return "data" if str(path) == "-" else stem.stem if stem.suffix.lower() in known else stem.name
+    known = stem.suffix.lower() in TABLE_SUFFIXES
+    return "data" if str(path) == "-" else stem.stem if known else stem.name

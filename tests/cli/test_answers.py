@@ -60,22 +60,22 @@ def test_tables_are_those_of_the_estimators(
     frame, path = table
     asked = ["--n-best", "2", "--criteria", "--stepwise"]
     found = told(["cv", path, "--gamma", "0.1,10", "--no-nested", *asked], tmp_path)
-    model = SparseRidgeCV(gammas=[0.1, 10.0], n_best=2).fit(frame[NAMES], frame["y"])
+    model = SparseRidgeCV(gammas=[0.1, 10.0]).fit(frame[NAMES], frame["y"])
     for name in ("aic", "bic", "ebic", "cp"):
         np.testing.assert_allclose(found["criteria"][name], model.criteria_[name], rtol=1e-9)
-    own = model.alternatives_
+    own = model.alternatives(2)
     np.testing.assert_allclose(found["alternatives"]["cv_error"], own["cv_error"], rtol=1e-9)
     columns = [[NAMES[c] for c in some] for some in own["columns"]]
     assert found["alternatives"]["columns"] == columns
-    shares = model.column_table()
+    shares = model.column_table(2)
     np.testing.assert_allclose(found["column_table"]["in_folds"], shares["in_folds"])
     assert found["forward_steps"]["missed"] == [
         [NAMES[c] for c in some] for some in model.forward_steps_["missed"]
     ]
     fitted = told(["fit", path, "--tau", "3", "--gamma", "0.1", *asked], tmp_path)
-    plain = SparseRidge(tau=3, gamma=0.1, n_best=2).fit(frame[NAMES], frame["y"])
+    plain = SparseRidge(tau=3, gamma=0.1).fit(frame[NAMES], frame["y"])
     np.testing.assert_allclose(
-        fitted["alternatives"]["objective"], plain.alternatives_["objective"], rtol=1e-9
+        fitted["alternatives"]["objective"], plain.alternatives(2)["objective"], rtol=1e-9
     )
     np.testing.assert_allclose(fitted["criteria"]["cp"], plain.criteria_["cp"], rtol=1e-9)
     capsys.readouterr()

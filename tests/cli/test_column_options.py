@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from support.commands import Capture, complaint, run_json
 
-from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
 
 QUICK = ("--gamma", "1", "--no-nested", "--rule", "minimum")
@@ -46,7 +46,9 @@ def test_factors_are_groups_by_themselves(frame: pd.DataFrame, capsys: Capture) 
     assert found["constraints"]["sizes"] == [1, 5]
     assert found["results"][0]["tau"] == [1, 2, 3, 4, 5]
     X = table(frame)
-    model = SparseRidgeCV(gammas=[1.0], rule="minimum", column_groups={"town": dummies})
+    model = SparseRidgeCV(
+        gammas=[1.0], rule="minimum", constraints=Constraints(groups={"town": dummies})
+    )
     model.fit(X, frame["y"])
     assert found["model"]["support"] == [X.columns[j] for j in model.support_]
     assert found["best"]["cv_error"] == pytest.approx(model.cv_error_, rel=1e-9)
@@ -67,7 +69,7 @@ CASES: list[tuple[list[str], dict[str, Any]]] = [
     (["--positive"], {"positive": True}),
     (["--positive", "c,town"], {"positive": ["c", "town"]}),
     (["--heredity", "strong"], {"heredity": "strong"}),
-    (["--heredity", "weak", "--exclude", "a"], {"heredity": "weak", "exclude": "a"}),
+    (["--heredity", "weak", "--exclude", "a"], {"heredity": "weak", "exclude": ["a"]}),
     (
         ["--bounds", "c:-0.5:2", "--bounds", "a:b:0:"],
         {"bounds": {"c": (-0.5, 2), "a:b": (0, np.inf)}},
@@ -86,8 +88,9 @@ def test_options_ask_what_parameters_ask(
 ) -> None:
     X = table(frame)
     groups = {"town": [name for name in X if "=" in name]} | asked.pop("more", {})
+    factors, rules = asked.pop("penalty_factors", None), Constraints(groups=groups, **asked)
     found = run_json("fit", "t.csv", "--one-hot", "--tau", "3", *words)
-    model = SparseRidge(3, column_groups=groups, **asked).fit(X, frame["y"])
+    model = SparseRidge(3, constraints=rules, penalty_factors=factors).fit(X, frame["y"])
     assert found["model"]["support"] == [X.columns[j] for j in model.support_]
     np.testing.assert_allclose(found["model"]["coef"], model.coef_[model.support_], rtol=1e-9)
     assert found["model"]["objective"] == pytest.approx(model.objective_, rel=1e-12)
@@ -188,3 +191,10 @@ def test_a_checkpoint_is_of_its_constraints(frame: pd.DataFrame, capsys: Capture
             assert ("taken over" in capsys.readouterr().err) == again
             assert kept["results"][0]["incumbent"] == plain["results"][0]["incumbent"]
             assert kept["model"] == plain["model"]
+
+
+def test_positive_takes_no_table_for_its_columns(frame: pd.DataFrame) -> None:
+    first = run_json("fit", "--positive", "t.csv", "--one-hot", "--tau", "3")
+    last = run_json("fit", "t.csv", "--one-hot", "--tau", "3", "--positive")
+    assert first["model"] == last["model"]
+    assert min(first["model"]["coef"]) >= 0.0

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.constrained import resolved
 from support.fresh import draws
 from support.tables import write_csv
 
@@ -31,7 +32,6 @@ from sparsecv.design.design import Protocol
 from sparsecv.design.prepare import prepare
 from sparsecv.errors import CheckpointWarning, InputError
 from sparsecv.selection.study import Study
-from sparsecv.solvers.core.column_rules import ColumnRules
 from sparsecv.tables.rows import ArraySource
 
 Array = NDArray[np.float64]
@@ -529,7 +529,7 @@ def test_other_penalty_factors_have_their_own_files(tmp_path: Path) -> None:
     X, y = table()
     found = []
     for factors in ([1.0, 1.0, 1.0, 3.0], [3.0, 2.0, 1.0, 1.0]):
-        asked = ColumnRules(penalty_factors=factors).resolve(4)
+        asked = resolved(4, penalty_factors=factors)
         source = ArraySource(X, y, [f"x{j}" for j in range(4)])
         prepared = prepare(source, "4", Protocol(), seed=0, asked=asked)
         for folder in (tmp_path, None):

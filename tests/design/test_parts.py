@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from numpy.typing import NDArray
 
 from sparsecv import SparseRidgeCV
@@ -257,7 +258,8 @@ def test_dask_collections(number: int, monkeypatch: pytest.MonkeyPatch, client: 
     assert small.rule_ == "minimum"
     monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 0)
     large = SparseRidgeCV(gammas=[0.1, 10.0], cv=4).fit(A, b)
-    there = SparseRidgeCV(gammas=[0.1, 10.0], cv=4, client=client).fit(A, b)
+    with parallel_config("dask", client=client):
+        there = SparseRidgeCV(gammas=[0.1, 10.0], cv=4).fit(A, b)
     label = hashed_folds(4, 600, 0).of_rows(0, 600)
     pairs = [(np.flatnonzero(label != j), np.flatnonzero(label == j)) for j in range(4)]
     rows = SparseRidgeCV(gammas=[0.1, 10.0], cv=pairs, rule="minimum").fit(X, y)
@@ -281,7 +283,8 @@ def test_collections_that_the_cluster_holds(
     monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", limit)
     expected = SparseRidgeCV(gammas=[1.0], cv=4).fit(A, b)
     held = client.persist([A, b])
-    found = SparseRidgeCV(gammas=[1.0], cv=4, client=client).fit(*held)
+    with parallel_config("dask", client=client):
+        found = SparseRidgeCV(gammas=[1.0], cv=4).fit(*held)
     np.testing.assert_array_equal(found.coef_, expected.coef_)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import time
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from support.problems import scaled, three_matter
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
-from sparsecv.selection import alternatives
 from sparsecv.tables.datasets import list_datasets, load_dataset
 
 
@@ -24,8 +22,8 @@ def test_they_equal_enumeration_with_errors_on_the_same_folds(rule: str) -> None
     X, y = three_matter()
     folds = KFold(4, shuffle=True, random_state=1)
     cv: Any = 4 if rule == "repeated" else folds
-    model = SparseRidgeCV(cv=cv, gammas=[0.5, 20.0], n_best=3, rule=rule, repeats=2).fit(X, y)
-    found = model.alternatives_
+    model = SparseRidgeCV(cv=cv, gammas=[0.5, 20.0], rule=rule, repeats=2).fit(X, y)
+    found = model.alternatives(3)
     np.testing.assert_array_equal(found["tau"], np.repeat(np.arange(1, 7), [3, 3, 3, 3, 3, 1]))
     assert found["proved"].all()
     spread = X.std(axis=0)
@@ -45,8 +43,8 @@ def test_they_equal_enumeration_with_errors_on_the_same_folds(rule: str) -> None
 
 def test_the_first_is_the_model_of_its_size() -> None:
     X, y = three_matter()
-    model = SparseRidge(tau=4, gamma=0.5, n_best=2).fit(X, y)
-    found = model.alternatives_
+    model = SparseRidge(tau=4, gamma=0.5).fit(X, y)
+    found = model.alternatives(2)
     first = found["rank"] == 1
     for t, columns in enumerate(c for c, one in zip(found["columns"], first, strict=True) if one):
         np.testing.assert_array_equal(columns, model.path_["columns"][t])
@@ -60,7 +58,7 @@ def test_they_equal_enumeration_on_real_tables(name: str) -> None:
         pytest.skip(f"{name} is not in SPARSECV_DATA")
     X, y = load_dataset(name).load()
     X = X[:, :10]
-    found = SparseRidge(tau=5, gamma=1.0, n_best=10).fit(X, y).alternatives_
+    found = SparseRidge(tau=5, gamma=1.0).fit(X, y).alternatives(10)
     every = enumerate_all(Data(*scaled(X, y), 1.0))
     for tau in range(1, 6):
         objective = found["objective"][found["tau"] == tau]
@@ -71,10 +69,10 @@ def test_they_equal_enumeration_on_real_tables(name: str) -> None:
 
 def test_columns_that_folds_always_select_have_share_one() -> None:
     X, y = three_matter(60, 5)
-    model = SparseRidgeCV(gammas=[0.5, 20.0], n_best=4, repeats=3).fit(X, y)
-    table = model.column_table(within=0.1)
+    model = SparseRidgeCV(gammas=[0.5, 20.0], repeats=3).fit(X, y)
+    table = model.column_table(4, within=0.1)
     np.testing.assert_array_equal(table["column"], np.arange(5))
-    found = model.alternatives_
+    found = model.alternatives(4)
     of_size = dict(zip(model.path_["tau"], model.path_["cv_error"], strict=True))
     own = dict(zip(found["tau"][::-1], found["cv_error"][::-1], strict=True))  # the first of a size
     least = min(of_size.values())
@@ -100,40 +98,33 @@ def test_a_constant_column_shifts_no_numbers() -> None:
     X, y = three_matter()
     wide = np.insert(X, 1, 3.0, axis=1)
     with pytest.warns(UserWarning, match="constant"):
-        found = SparseRidge(tau=2, n_best=2).fit(wide, y).alternatives_
-    plain = SparseRidge(tau=2, n_best=2).fit(X, y).alternatives_
+        found = SparseRidge(tau=2).fit(wide, y).alternatives(2)
+    plain = SparseRidge(tau=2).fit(X, y).alternatives(2)
     for columns, others in zip(found["columns"], plain["columns"], strict=True):
         np.testing.assert_array_equal(columns, np.where(others > 0, others + 1, others))
 
 
-def test_who_does_not_ask_gets_none() -> None:
+def test_what_is_refused_and_what_a_pickle_holds() -> None:
     X, y = three_matter()
     model = SparseRidgeCV(gammas=1.0).fit(X, y)
-    with pytest.raises(AttributeError, match="needs n_best"):
-        _ = model.alternatives_
     for n in (0, 1.5, True):
-        with pytest.raises(InputError, match="n_best must be"):
-            SparseRidge(n_best=n).fit(X, y)  # type: ignore[arg-type]
-    model = SparseRidgeCV(gammas=1.0, n_best=2).fit(X, y)
-    assert pickle.loads(pickle.dumps(model)).alternatives_["tau"].size == 11
-    assert not hasattr(model.set_params(n_best=None).fit(X, y), "alternatives_")
+        with pytest.raises(InputError, match="n must be"):
+            model.alternatives(n)  # type: ignore[arg-type]
+    assert model.alternatives(2)["tau"].size == 11
+    again = pickle.loads(pickle.dumps(model))
+    assert again.alternatives(2)["tau"].size == 11
+    with pytest.raises(AttributeError, match="needs the rows"):
+        again.alternatives(3)
+    assert model.fit(X, y).alternatives(1)["tau"].size == 6
 
 
-def test_other_subsets_get_what_is_left_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[float, float]] = []
-    real = alternatives.n_best_subsets
-
-    def watched(*args: Any, **options: Any) -> Any:
-        seen.append((time.perf_counter(), options["limits"].remaining()))
-        return real(*args, **options)
-
-    monkeypatch.setattr(alternatives, "n_best_subsets", watched)
-    X, y = three_matter()
-    models: list[Any] = [SparseRidge(n_best=2), SparseRidgeCV(gammas=[1.0], n_best=2)]
-    for model in models:
-        model.set_params(time_limit=1000.0).fit(X, y)  # It compiles, which does not count.
-        seen.clear()
-        started = time.perf_counter()
-        model.fit(X, y)
-        [(asked, left)] = seen
-        assert left <= 1000.0 - 0.5 * (asked - started)
+@pytest.mark.parametrize("kind", [SparseRidge, SparseRidgeCV])
+def test_old_names_say_the_new_ones(kind: Any) -> None:
+    for name, words in (
+        ("include", r"Constraints\(include="),
+        ("column_groups", r"Constraints\(groups="),
+        ("n_best", r"alternatives\(n\)"),
+        ("no_such", "no_such"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            kind(**{name: None})

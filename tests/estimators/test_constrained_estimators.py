@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,17 +17,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sparsecv import SparseRidge, SparseRidgeCV, StabilityCV
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV, StabilityCV
 from sparsecv.errors import InputError
 
 NAMES = ["a", "b", "c", "d", "a:b"]
 ASKED: dict[str, Any] = {
-    "include": ["d"],
-    "exclude": ("c",),
-    "column_groups": {"pair": ["b", "d"]},
-    "heredity": "weak",
-    "positive": ["a"],
-    "bounds": {"d": (-1, 0.5)},
+    "constraints": Constraints(
+        include=["d"],
+        exclude=("c",),
+        groups={"pair": ["b", "d"]},
+        heredity="weak",
+        positive=["a"],
+        bounds={"d": (-1, 0.5)},
+    ),
     "penalty_factors": [1, 2, 1, 0.5, 1],
 }
 
@@ -41,9 +44,15 @@ def frame() -> tuple[pd.DataFrame, pd.Series]:
 
 @parametrize_with_checks(
     [
-        SparseRidge(positive=True),
-        SparseRidge(column_groups={"none": []}, heredity=("strong", {}), bounds={}, include=[]),
-        SparseRidgeCV(cv=3, positive=True, gammas=[0.1, 1.0], rule="minimum"),
+        SparseRidge(constraints=Constraints(positive=True)),
+        SparseRidge(
+            constraints=Constraints(
+                groups={"none": []}, heredity=("strong", {}), bounds={}, include=[]
+            )
+        ),
+        SparseRidgeCV(
+            cv=3, gammas=[0.1, 1.0], rule="minimum", constraints=Constraints(positive=True)
+        ),
     ]
 )
 def test_estimators_with_constraints_pass_the_checks(estimator: Any, check: Any) -> None:
@@ -70,26 +79,30 @@ def test_parameters_are_kept_as_they_came(kind: Any, frame: Any) -> None:
     assert -1.0 <= model.coef_[3] <= 0.5
     with config_context(transform_output="pandas"):
         assert list(model.transform(frame[0]).columns) == list(model.get_feature_names_out())
-    assert model.set_params(include=None).fit(*frame).coef_ is not None
+    assert model.set_params(constraints=None).fit(*frame).coef_ is not None
 
 
 def test_names_or_positions(frame: Any) -> None:
     X, y = frame
     pairs: list[tuple[dict[str, Any], dict[str, Any]]] = [
-        ({"include": "d"}, {"include": 3}),
+        ({"include": ["d"]}, {"include": [3]}),
         ({"exclude": ["a", "b"]}, {"exclude": np.array([True, True, False, False, False])}),
         ({"heredity": "strong"}, {"heredity": {4: [0, 1]}}),
         ({"bounds": {"a": (0, 0.2)}}, {"bounds": {0: (0.0, 0.2)}}),
-        ({"column_groups": {"x": ["a", "c"]}}, {"column_groups": ["x", None, "x", "y", "z"]}),
-        ({"penalty_factors": {"d": 0}}, {"penalty_factors": [1, 1, 1, 0, 1]}),
+        ({"groups": {"x": ["a", "c"]}}, {"groups": ["x", None, "x", "y", "z"]}),
     ]
-    for named, placed in pairs:
+    options: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"constraints": Constraints(**one)}, {"constraints": Constraints(**other)})
+        for one, other in pairs
+    ]
+    options.append(({"penalty_factors": {"d": 0}}, {"penalty_factors": [1, 1, 1, 0, 1]}))
+    for named, placed in options:
         one = SparseRidge(2, **named).fit(X, y)
         other = SparseRidge(2, **placed).fit(X.to_numpy(), y)
         np.testing.assert_array_equal(one.coef_, other.coef_)
         assert one.status_ == "optimal"
     with pytest.raises(InputError, match="the columns have no names here"):
-        SparseRidge(2, include="d").fit(X.to_numpy(), y)
+        SparseRidge(2, constraints=Constraints(include=["d"])).fit(X.to_numpy(), y)
 
 
 def test_weights_count_copies_of_rows(frame: Any) -> None:
@@ -113,13 +126,16 @@ def test_weights_count_copies_of_rows(frame: Any) -> None:
 
 def test_pipelines_searches_and_routing(frame: Any) -> None:
     X, y = frame
-    pipe = make_pipeline(StandardScaler(), SparseRidge(2, include=[3], positive=[0]))
+    pipe = make_pipeline(
+        StandardScaler(), SparseRidge(2, constraints=Constraints(include=[3], positive=[0]))
+    )
     assert 3 in pipe.fit(X, y)[-1].support_
     assert cross_val_predict(pipe, X, y, cv=3).shape == y.shape
-    search = GridSearchCV(SparseRidge(2), {"heredity": [None, "strong", "weak"]}, cv=3).fit(X, y)
-    assert search.best_params_["heredity"] in (None, "strong", "weak")
+    kinds = [None, Constraints(heredity="strong"), Constraints(heredity="weak")]
+    search = GridSearchCV(SparseRidge(2), {"constraints": kinds}, cv=3).fit(X, y)
+    assert search.best_params_["constraints"] in kinds
     with config_context(enable_metadata_routing=True):
-        model = SparseRidge(2, column_groups={"pair": ["b", "d"]})
+        model = SparseRidge(2, constraints=Constraints(groups={"pair": ["b", "d"]}))
         model.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         routed = GridSearchCV(model, {"tau": [1, 2]}, cv=3)
         routed.fit(X, y, sample_weight=np.ones(len(y)))
@@ -129,7 +145,8 @@ def test_pipelines_searches_and_routing(frame: Any) -> None:
 def test_several_responses_obey_alike(frame: Any) -> None:
     X, y = frame
     Y = np.column_stack([y, 2.0 * y + X["c"], -y])
-    asked = {**ASKED, "penalty_factors": {"c": 0.0}, "exclude": None}
+    rules = replace(ASKED["constraints"], exclude=None)
+    asked: dict[str, Any] = {"constraints": rules, "penalty_factors": {"c": 0.0}}
     both = SparseRidge([2, 3, 2], **asked).fit(X, Y)
     for t, tau in enumerate((2, 3, 2)):
         alone = SparseRidge(tau, **asked).fit(X, Y[:, t])
@@ -144,7 +161,7 @@ def test_several_responses_obey_alike(frame: Any) -> None:
 def test_a_budget_of_several_responses_obeys(frame: Any) -> None:
     X, y = frame
     Y = np.column_stack([y, -y])
-    model = SparseRidge(total=5, include=["d"], positive=["a"]).fit(X, Y)
+    model = SparseRidge(total=5, constraints=Constraints(include=["d"], positive=["a"])).fit(X, Y)
     assert all(3 in support for support in model.support_)
     assert (model.coef_[:, 0] >= 0.0).all()
 
@@ -152,19 +169,21 @@ def test_a_budget_of_several_responses_obeys(frame: Any) -> None:
 def test_stability_fits_what_is_asked(frame: Any) -> None:
     X, y = frame
     grid = {"gamma": [0.1, 1.0], "tau": [1, 2, 3]}
-    model = SparseRidge(include=["d"], positive=["b"])
+    model = SparseRidge(constraints=Constraints(include=["d"], positive=["b"]))
     slow_model = clone(model).set_params(time_limit=100.0)
     fast = StabilityCV(model, grid, cv=4, random_state=0).fit(X, y)
     slow = StabilityCV(slow_model, grid, cv=4, random_state=0).fit(X, y)
     for name in ("cv_error", "stability"):
         np.testing.assert_allclose(fast.cv_results_[name], slow.cv_results_[name], rtol=1e-7)
     with pytest.raises(InputError, match="a size of 1 is too small"):
-        StabilityCV(SparseRidge(include=["a", "d"]), grid, cv=4).fit(X, y)
+        StabilityCV(SparseRidge(constraints=Constraints(include=["a", "d"])), grid, cv=4).fit(X, y)
 
 
 def test_files_keep_what_predictions_need(frame: Any, tmp_path: Any) -> None:
     X, y = frame
-    model = SparseRidge(2, penalty_factors={"c": 0, "d": 0.1}, positive=["a"]).fit(X, y)
+    model = SparseRidge(
+        2, penalty_factors={"c": 0, "d": 0.1}, constraints=Constraints(positive=["a"])
+    ).fit(X, y)
     model.save(tmp_path / "m.json")
     again = SparseRidge.load(tmp_path / "m.json")
     np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-12)
@@ -178,13 +197,13 @@ def test_a_dropped_column_takes_its_children_along() -> None:
     X["a:c"] = X["a"] * 2.0
     y = X["a"] + rng.normal(size=30)
     with pytest.warns(UserWarning, match="constant column dropped: 'c'"):
-        model = SparseRidge(2, heredity="strong").fit(X, y)
+        model = SparseRidge(2, constraints=Constraints(heredity="strong")).fit(X, y)
     assert 3 not in model.support_
     with (
         pytest.warns(UserWarning, match="constant column"),
         pytest.raises(InputError, match="'a:c' cannot be included: its parent column 'c'"),
     ):
-        SparseRidge(3, heredity="strong", include=["a:c"]).fit(X, y)
+        SparseRidge(3, constraints=Constraints(heredity="strong", include=["a:c"])).fit(X, y)
 
 
 @pytest.mark.parametrize("rule", ["minimum", "averaged", "projected"])
@@ -195,7 +214,9 @@ def test_coefficients_keep_their_bounds_to_the_last_digit(rule: str) -> None:
         y = X @ rng.normal(size=4) + rng.normal(size=30)
         low, high = -rng.uniform(0.01, 0.5, size=4), rng.uniform(0.01, 0.5, size=4)
         bounds = {j: (low[j], high[j]) for j in range(4)}
-        model = SparseRidgeCV(bounds=bounds, gammas=[0.1, 1.0], rule=rule, repeats=2).fit(X, y)
-        alone = SparseRidge(bounds=bounds, tau=4).fit(X, y)
+        model = SparseRidgeCV(
+            gammas=[0.1, 1.0], rule=rule, repeats=2, constraints=Constraints(bounds=bounds)
+        ).fit(X, y)
+        alone = SparseRidge(tau=4, constraints=Constraints(bounds=bounds)).fit(X, y)
         for coef in (model.coef_, model.path_["coef"], alone.coef_):
             np.testing.assert_array_equal(coef, np.clip(coef, low, high))

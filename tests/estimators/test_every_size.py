@@ -16,7 +16,7 @@ from sklearn.base import clone
 from support.brute_force import Data, enumerate_all
 from support.problems import scaled, three_matter
 
-from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
 from sparsecv.selection.rules import RULES
 
@@ -53,9 +53,9 @@ def test_every_rule_has_a_model_of_every_size(rule: str) -> None:
 def everything(model: Any, new: Array, folder: Path) -> list[Any]:
     """What a fitted model says, in an order that asks for each thing the first time."""
     found = [model.predict(new), model.path_, model.criteria_, model.forward_steps_]
-    found += [model.alternatives_, model.at_size(2).coef_]
+    found += [model.alternatives(2), model.at_size(2).coef_]
     if isinstance(model, SparseRidgeCV):
-        found += [model.column_table()]
+        found += [model.column_table(2)]
     if isinstance(model, SparseRidgeCV) and model._run_[0].data.weights is None:
         found += [model.predict_interval(new)]
     intervals = isinstance(model, SparseRidgeCV) and model._run_[0].data.weights is None
@@ -69,10 +69,10 @@ def everything(model: Any, new: Array, folder: Path) -> list[Any]:
 @pytest.mark.parametrize(
     "model",
     [
-        SparseRidge(tau=3, n_best=2),
-        SparseRidgeCV(gammas=[0.1, 1.0], n_best=2, repeats=2),
-        SparseRidgeCV(gammas=[0.1, 1.0], n_best=2, fit_intercept=False, standardize=False),
-        SparseRidgeCV(gammas=[0.1, 1.0], n_best=2, rule="projected", repeats=2),
+        SparseRidge(tau=3),
+        SparseRidgeCV(gammas=[0.1, 1.0], repeats=2),
+        SparseRidgeCV(gammas=[0.1, 1.0], fit_intercept=False, standardize=False),
+        SparseRidgeCV(gammas=[0.1, 1.0], rule="projected", repeats=2),
     ],
 )
 def test_arrays_that_change_after_the_fit_change_nothing(
@@ -218,42 +218,43 @@ def test_what_has_no_path_says_so(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"include": [4]}, {"positive": True}, {"column_groups": ["a", "a", "b", "c", "c", "d"]}],
+    [{"include": [4]}, {"positive": True}, {"groups": ["a", "a", "b", "c", "c", "d"]}],
 )
 def test_sizes_and_forward_steps_know_constraints(options: dict[str, Any]) -> None:
     X, y = three_matter()
-    model = SparseRidgeCV(gammas=GAMMAS, **options).fit(X, y)
+    rules = Constraints(**options)
+    model = SparseRidgeCV(gammas=GAMMAS, constraints=rules).fit(X, y)
     steps, path = model.forward_steps_, model.path_
     np.testing.assert_array_equal(steps["tau"], path["tau"])
     assert (steps["excess"] >= 0.0).all()
     for columns, taken in zip(path["columns"], steps["columns"], strict=True):
         for some in (columns, taken):
             assert 4 in some or "include" not in options
-            assert (0 in some) == (1 in some) or "column_groups" not in options
-    assert (path["coef"] >= 0.0).all() or "positive" not in options
+            assert (0 in some) == (1 in some) or "groups" not in options
+    assert (np.array(path["coef"]) >= 0.0).all() or "positive" not in options
     np.testing.assert_array_equal(model.at_size(model.tau_).coef_, model.coef_)
-    found = model.set_params(n_best=2).fit(X, y).alternatives_
+    found = model.alternatives(2)
     first = found["rank"] == 1
     assert first.sum() == path["tau"].size
     assert found["proved"].all()
     for columns in found["columns"]:
         assert 4 in columns or "include" not in options
-        assert (0 in columns) == (1 in columns) or "column_groups" not in options
-    alone = SparseRidge(tau=2, n_best=2, **options).fit(X, y).alternatives_
+        assert (0 in columns) == (1 in columns) or "groups" not in options
+    alone = SparseRidge(tau=2, constraints=rules).fit(X, y).alternatives(2)
     assert alone["proved"].all()
 
 
 def test_columns_without_a_penalty_are_in_every_subset() -> None:
     X, y = three_matter()
-    model = SparseRidgeCV(gammas=GAMMAS, penalty_factors=[0, 1, 2, 1, 1, 1], n_best=2).fit(X, y)
+    model = SparseRidgeCV(gammas=GAMMAS, penalty_factors=[0, 1, 2, 1, 1, 1]).fit(X, y)
     plain = SparseRidge(tau=6, gamma=1.0).fit(X, y).criteria_
-    assert all(0 in columns for columns in model.alternatives_["columns"])
+    assert all(0 in columns for columns in model.alternatives(2)["columns"])
     for t, columns in enumerate(model.criteria_["columns"]):
         rss = subset_criteria(X, y, columns, 1.0)["rss"]
         assert model.criteria_["rss"][t] == pytest.approx(rss)
     for name in ("rss", "aic", "bic", "cp"):
         assert model.criteria_[name][-1] == pytest.approx(plain[name][-1])
-    first = model.alternatives_["rank"] == 1
-    best = [c for c, one in zip(model.alternatives_["columns"], first, strict=True) if one]
+    first = model.alternatives(2)["rank"] == 1
+    best = [c for c, one in zip(model.alternatives(2)["columns"], first, strict=True) if one]
     for columns, others in zip(best, model.path_["columns"], strict=True):
         np.testing.assert_array_equal(columns, others)

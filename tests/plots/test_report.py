@@ -116,8 +116,9 @@ def test_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_figures_are_those_of_the_model(tmp_path: Path) -> None:
     X, y = five_columns()
     frame = pd.DataFrame(X, columns=list("abcde"))
-    model = SparseRidgeCV(gammas=[0.1, 1.0], n_best=3, nested=True, repeats=2, rule="repeated")
+    model = SparseRidgeCV(gammas=[0.1, 1.0], nested=True, repeats=2, rule="repeated")
     model.fit(frame, y)
+    model.alternatives(3)
     model.report(tmp_path / "r.html")
     words = read((tmp_path / "r.html").read_text(encoding="utf-8"))
     for value in (model.cv_error_, model.nested_error_, model.intercept_, *model.path_["cv_error"]):
@@ -149,7 +150,8 @@ def test_ridge_and_lasso_are_held_out_on_the_same_folds(tmp_path: Path) -> None:
 
 def test_reports_of_one_size_and_of_none(tmp_path: Path) -> None:
     X, y = five_columns()
-    model = SparseRidge(tau=2, n_best=2).fit(X, y)
+    model = SparseRidge(tau=2).fit(X, y)
+    model.alternatives(2)
     model.report(tmp_path / "r.html")
     assert "Alternatives" in read((tmp_path / "r.html").read_text(encoding="utf-8"))
     both = SparseRidge(tau=2).fit(X, np.column_stack([y, -y]))

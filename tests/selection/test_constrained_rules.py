@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.constrained import Rules, best_of_every_size, random_rules
+from support.constrained import Rules, best_of_every_size, random_rules, resolved
 
-from sparsecv import SparseRidgeCV
+from sparsecv import Constraints, SparseRidgeCV
 from sparsecv.cv.gamma_step import FixedSupports
 from sparsecv.design.design import SolvedRules
 from sparsecv.design.fold_data import RowFolds
@@ -16,8 +16,7 @@ from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError
 from sparsecv.selection.learner import SparseRidgeLearner
 from sparsecv.selection.rules import RULES
-from sparsecv.solvers.core.column_rules import ColumnRules
-from sparsecv.solvers.core.constraints import Constraints
+from sparsecv.solvers.core.constraints import UnitConstraints
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ALL = ("include", "groups", "strong", "positive", "bounds", "factors")
@@ -72,7 +71,7 @@ def test_the_step_of_gamma_knows_bounded_fits() -> None:
     for _ in range(20):
         p = X.shape[1]
         low, high = -rng.exponential(0.3, p), rng.exponential(0.3, p)
-        rules = SolvedRules(Constraints.of(p, bounds=(low, high)), np.empty(0, dtype=np.intp))
+        rules = SolvedRules(UnitConstraints.of(p, bounds=(low, high)), np.empty(0, dtype=np.intp))
         data = RowFolds(X, y, make_folds(4, y.size, seed=0), True, rules=rules)
         supports = [np.sort(rng.choice(p, size=4, replace=False)) for _ in range(4)]
         gamma = float(10.0 ** rng.uniform(-1, 2))
@@ -95,8 +94,8 @@ def test_projections_are_the_best_that_are_allowed() -> None:
         model = SparseRidgeCV(rule="projected", **options, **rules.keywords).fit(X, y)
         spread = X.std(axis=0)
         target = average.predict(X)
-        for t, size in enumerate(model.sizes_["tau"]):
-            gamma = float(model.sizes_["gamma"][t])
+        for t, size in enumerate(model.path_["tau"]):
+            gamma = float(model.path_["gamma"][t])
             best = best_of_every_size(X, target, gamma, rules, spread)
             least, optima = best[size]
             found = model.at_size(int(size))
@@ -111,7 +110,7 @@ def test_losses_of_the_rule_stability_equal_enumeration() -> None:
     for seed in range(4):
         X, y = table(seed, 20, 6)
         rules = random_rules(rng, 6, ALL)
-        asked = ColumnRules(**rules.keywords).resolve(6)
+        asked = resolved(6, **rules.keywords)
         least, most = asked.sizes
         learner = SparseRidgeLearner(X, y, range(least, most + 1), [0.3, 4.0], asked=asked)
         rows = np.sort(rng.choice(20, size=15, replace=False))
@@ -142,7 +141,7 @@ def test_nested_fits_obey_in_every_outer_fold() -> None:
 def test_outside_solvers_serve_no_constraints_and_say_so(method: str) -> None:
     X, y = table(0)
     with pytest.raises(InputError, match="backend highs serves no constraints"):
-        SparseRidgeCV(backend="highs", gammas=[1.0], include=[0]).fit(X, y)
+        SparseRidgeCV(backend="highs", gammas=[1.0], constraints=Constraints(include=[0])).fit(X, y)
     free = {"penalty_factors": {0: 0.0}, "gammas": [1.0], "rule": "minimum", "tol": 0.0}
     errors = [SparseRidgeCV(method=m, **free).fit(X, y).cv_error_ for m in (method, "exact")]
     if method == "search":

@@ -140,7 +140,7 @@ def test_the_chain_equals_the_one_written_plainly(cv: Any, seed: int) -> None:
     if cv in (3, "size:6"):
         partitions += [partition_again(partitions[0], 0, number) for number in (1, 2)]
     plain = plain_chain(X, y, gammas, partitions)
-    sizes = found.sizes_
+    sizes = found.path_
     np.testing.assert_allclose(sizes["distance"], plain.distance, rtol=1e-7, atol=1e-10)
     np.testing.assert_allclose(sizes["cv_error"], plain.error, rtol=1e-7)
     np.testing.assert_allclose(sizes["gamma"], plain.gamma)
@@ -160,9 +160,9 @@ def test_projected_supports_are_the_best_of_their_size(seed: int) -> None:
     average = SparseRidgeCV(gammas=gammas, rule="averaged", repeats=2).fit(X, y)
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
     fitted = average.predict(X) - y.mean()
-    for t, size in enumerate(found.sizes_["tau"]):
-        truth = enumerate_all(Data(scaled, fitted, float(found.sizes_["gamma"][t])))[int(size)]
-        least = truth.of(found.sizes_["columns"][t])[0]
+    for t, size in enumerate(found.path_["tau"]):
+        truth = enumerate_all(Data(scaled, fitted, float(found.path_["gamma"][t])))[int(size)]
+        least = truth.of(found.path_["columns"][t])[0]
         assert least <= truth.least * (1.0 + 1e-9) + 1e-12 * float(fitted @ fitted)
         model = found.at_size(int(size))
         assert model.objective_ == pytest.approx(truth.least, rel=1e-7, abs=1e-10)
@@ -196,11 +196,11 @@ def test_another_size_without_fitting_again() -> None:
     X, y = made(40, 6)
     whole = SparseRidgeCV(gammas=[1.0, 30.0], rule="projected", repeats=2).fit(X, y)
     before = whole.coef_.copy()
-    for t, size in enumerate(whole.sizes_["tau"]):
+    for t, size in enumerate(whole.path_["tau"]):
         model = whole.at_size(size)
         assert model.tau_ == size == np.count_nonzero(model.coef_) == model.support_.size
-        assert model.gamma_ == whole.sizes_["gamma"][t]
-        assert model.cv_error_ == whole.sizes_["cv_error"][t]
+        assert model.gamma_ == whole.path_["gamma"][t]
+        assert model.cv_error_ == whole.path_["cv_error"][t]
         one = SparseRidgeCV(gammas=[1.0, 30.0], rule="projected", repeats=2, taus=[int(size)])
         one.fit(X, y)  # the average is that of all sizes
         assert one.tau_ == size
@@ -219,7 +219,8 @@ def test_fitting_again_by_another_rule_forgets_the_sizes() -> None:
     X, y = made(20, 3)
     model = SparseRidgeCV(gammas=1.0, rule="projected", repeats=2).fit(X, y)
     model.set_params(rule="minimum").fit(X, y)
-    assert not hasattr(model, "sizes_")
+    assert not hasattr(model, "reference_error_")
+    assert "distance" not in model.path_
     assert model.at_size(1).gamma == 1.0
 
 
@@ -278,7 +279,7 @@ def test_nearly_dependent_columns_are_no_trap() -> None:
         model = SparseRidgeCV(repeats=2).fit(X, y)
     assert model.rule_ == "projected"
     assert model.surface_["gamma"].min() < 1e-5
-    assert model.sizes_["gamma"].min() < 1e-4 * 90
+    assert model.path_["gamma"].min() < 1e-4 * 90
     assert model.tau_ < 25
     least = model.choices_["minimum"]
     assert model.tau_ <= least.tau or model.cv_error_ <= least.cv_error
@@ -315,7 +316,7 @@ def test_odd_tables(kind: str) -> None:
     if kind == "offset":
         near = SparseRidgeCV(cv=cv, gammas=[0.01, 1.0], rule="projected", repeats=2)
         near.fit(X - 1e6, y + 1e6)
-        np.testing.assert_allclose(model.sizes_["cv_error"], near.sizes_["cv_error"], rtol=1e-5)
+        np.testing.assert_allclose(model.path_["cv_error"], near.path_["cv_error"], rtol=1e-5)
 
 
 @pytest.mark.parametrize("limit", ["auto", None, 600.0])
@@ -355,9 +356,9 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert document["chosen"]["cv_error"] == pytest.approx(same.cv_error_)
     assert document["reference_error"] == pytest.approx(same.reference_error_)
     for t, one in enumerate(document["sizes"]):
-        assert one["tau"] == same.sizes_["tau"][t]
-        assert one["distance"] == pytest.approx(same.sizes_["distance"][t], rel=1e-6, abs=1e-9)
-        assert one["support"] == [f"x{c}" for c in same.sizes_["columns"][t]]
+        assert one["tau"] == same.path_["tau"][t]
+        assert one["distance"] == pytest.approx(same.path_["distance"][t], rel=1e-6, abs=1e-9)
+        assert one["support"] == [f"x{c}" for c in same.path_["columns"][t]]
     loaded = SparseRidgeCV.load(tmp_path / "m.json")
     np.testing.assert_allclose(loaded.predict(X), same.predict(X))
     assert main([*arguments, "--tau", "2"]) == 0

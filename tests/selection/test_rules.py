@@ -235,8 +235,8 @@ def test_rules_that_cannot_be_used() -> None:
             SparseRidgeCV(rule="repeated", repeats=repeats, gammas=1.0).fit(X, y)
     with pytest.raises(InputError, match="can be drawn again"):
         partition_again(make_folds("loo", 5), 0, 1)
-    fine = SparseRidgeCV(cv=overlapping, gammas=1.0, compare=True).fit(X, y)
-    assert set(fine.choices_) == {"minimum", "one-se", "averaged", "projected"}
+    fine = SparseRidgeCV(cv=overlapping, gammas=1.0).fit(X, y)
+    assert set(fine.compare()) == {"minimum", "one-se", "averaged", "projected"}
 
 
 @pytest.mark.parametrize(("limit", "proved"), [("auto", True), (None, True), (1e-6, False)])

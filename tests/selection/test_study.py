@@ -52,13 +52,14 @@ def test_the_corrected_error_is_that_of_refitted_models(intercept: bool, cv: Any
 def test_rules_side_by_side() -> None:
     X, y = made(60, 8)
     found = {
-        rule: SparseRidgeCV(gammas=[1.0, 30.0], random_state=0, rule=rule, compare=True).fit(X, y)
+        rule: SparseRidgeCV(gammas=[1.0, 30.0], random_state=0, rule=rule).fit(X, y)
         for rule in RULES
     }
     plain = found["minimum"]
+    choices = plain.compare()
     for rule, model in found.items():
-        assert list(model.choices_) == list(RULES)
-        choice = plain.choices_[rule]
+        assert list(model.compare()) == list(RULES)
+        choice = choices[rule]
         assert model.tau_ == choice.tau
         np.testing.assert_equal(model.gamma_, choice.gamma)  # NaN for an average
         assert model.support_.size == model.tau_
@@ -82,14 +83,12 @@ def test_what_costs_more_is_found_where_it_is_asked_for() -> None:
         ({"cv": "loo"}, {"minimum", "one-se"}),
         ({"rule": "projected"}, {"minimum", "one-se", "repeated", "averaged", "projected"}),
         ({"method": "search"}, {"minimum"}),
-        ({"method": "search", "compare": True}, {"minimum"}),
-        (
-            {"cv": KFold(2), "compare": True},
-            {"minimum", "one-se", "corrected", "averaged", "projected"},
-        ),
     )
     for options, known in shown:
         assert set(SparseRidgeCV(gammas=1.0, **options).fit(X, y).choices_) == known, options
+    assert set(SparseRidgeCV(gammas=1.0, method="search").fit(X, y).compare()) == {"minimum"}
+    known = {"minimum", "one-se", "corrected", "averaged", "projected"}
+    assert set(SparseRidgeCV(gammas=1.0, cv=KFold(2)).fit(X, y).compare()) == known
 
 
 def test_a_rule_evaluates_what_it_needs_and_no_more() -> None:
@@ -155,9 +154,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     common = ["cv", table, "--gamma", "1,30", "--folds", "5", "--compare"]
     for rule in RULES:
         document = run_json(*common, "--rule", rule, quiet=False, folder=tmp_path)
-        same = SparseRidgeCV(cv=5, gammas=[1.0, 30.0], random_state=0, rule=rule, compare=True).fit(
-            X, y
-        )
+        same = SparseRidgeCV(cv=5, gammas=[1.0, 30.0], random_state=0, rule=rule).fit(X, y)
         assert document["rule"] == rule
         assert len(document["model"]["support"]) == same.tau_
         assert document["rules"][rule]["tau"] == same.tau_
@@ -165,7 +162,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert document["rules"][rule]["gamma"] == gamma
         assert document["rule_status"] == "optimal"
         assert document["rules"]["corrected"]["criterion"] == pytest.approx(
-            same.choices_["corrected"].criterion
+            same.compare()["corrected"].criterion
         )
         assert document["rules"][rule]["certified"] is True
         assert ("lambda" in document["rules"][rule]) == (rule == "stability")
@@ -293,13 +290,12 @@ def test_leave_one_out_is_not_shown_as_repeated() -> None:
 def test_comparisons_leave_the_choice_alone() -> None:
     X, y = made(30, 4)
     for rule in ("minimum", "corrected"):
-        alone, compared = (
-            SparseRidgeCV(gammas=[1.0, 30.0], rule=rule, compare=compare).fit(X, y)
-            for compare in (False, True)
-        )
-        assert set(compared.choices_) == set(RULES)
-        assert alone.choices_[rule] == compared.choices_[rule]
-        np.testing.assert_array_equal(alone.coef_, compared.coef_)
+        model = SparseRidgeCV(gammas=[1.0, 30.0], rule=rule).fit(X, y)
+        before, coef = model.choices_[rule], model.coef_.copy()
+        compared = model.compare()
+        assert set(compared) == set(RULES)
+        assert compared[rule] == before == model.choices_[rule]
+        np.testing.assert_array_equal(model.coef_, coef)
 
 
 def test_choices_go_by_estimates_and_say_what_is_not_proved() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.constrained import TOGETHER, Rules, best_of_every_size, random_rules, value
 
+from sparsecv import Constraints
 from sparsecv.errors import InputError
 from sparsecv.solvers import (
     SparseRidgeProblem,
@@ -17,7 +18,7 @@ from sparsecv.solvers import (
 )
 from sparsecv.solvers.branching.unit_search import UnitTree
 from sparsecv.solvers.budget import solve_budget
-from sparsecv.solvers.core.constraints import Constraints
+from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.kernels.linalg import unit_worths
 from sparsecv.solvers.relaxation.unit_form import UnitForm
@@ -129,7 +130,7 @@ def test_the_worth_of_a_column_is_the_largest_gain_within_its_bounds() -> None:
         assert worth[0] <= tried + 1e-6 * (1.0 + worth[0])
 
 
-def asked_units(constraints: Constraints, columns: list[int]) -> Array:
+def asked_units(constraints: UnitConstraints, columns: list[int]) -> Array:
     """The smallest allowed support with all units of some columns; none where one is excluded."""
     units = constraints.units(columns)
     if constraints.exclude[units].any():
@@ -147,13 +148,16 @@ def test_many_units_have_a_proof_or_an_interval(limit: float | None) -> None:
     asked = [
         {"positive": True},
         {"bounds": dict.fromkeys(range(80), (-0.5, 1.0))},
-        {"column_groups": [j // 2 if j < 40 else None for j in range(80)]},
+        {"groups": [j // 2 if j < 40 else None for j in range(80)]},
         {"heredity": ("strong", parents), "include": [50]},
         {"heredity": ("weak", parents), "exclude": [0]},
-        {"penalty_factors": np.where(np.arange(80) % 3 == 0, 4.0, 1.0), "positive": [0, 2, 9]},
+        {"positive": [0, 2, 9]},
     ]
-    for rules in asked:
-        problem = SparseRidgeProblem(X, y, gamma=2.0, tau=5, **rules)
+    factors = [None] * 5 + [np.where(np.arange(80) % 3 == 0, 4.0, 1.0)]
+    for rules, weights in zip(asked, factors, strict=True):
+        problem = SparseRidgeProblem(
+            X, y, gamma=2.0, tau=5, constraints=Constraints(**rules), penalty_factors=weights
+        )
         found = solve(problem, time_limit=limit)
         assert 0.0 < found.lower_bound <= found.objective
         if limit is None:
@@ -173,7 +177,7 @@ def test_threads_share_a_tree_over_units() -> None:
     X = rng.normal(size=(60, 90)) + rng.normal(size=(60, 1))
     y = X[:, :8] @ rng.normal(size=8) + 2.0 * rng.normal(size=60)
     labels = [j // 3 for j in range(90)]
-    problem = SparseRidgeProblem(X, y, gamma=20.0, tau=4, column_groups=labels)
+    problem = SparseRidgeProblem(X, y, gamma=20.0, tau=4, constraints=Constraints(groups=labels))
     alone, shared = (branch_and_bound(problem, tol=0.0, n_jobs=n) for n in (1, 2))
     assert alone.status == shared.status == "optimal"
     assert shared.objective == pytest.approx(alone.objective, rel=1e-10)
@@ -216,7 +220,9 @@ def test_a_search_that_is_cut_short_keeps_a_valid_bound() -> None:
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(40, 24)), rng.normal(size=40)
     groups = {f"g{u}": [2 * u, 2 * u + 1] for u in range(12)}
-    whole = SparseRidgeProblem(X, y, gamma=1.0, tau=12, column_groups=groups, positive=[0, 5, 9])
+    whole = SparseRidgeProblem(
+        X, y, gamma=1.0, tau=12, constraints=Constraints(groups=groups, positive=[0, 5, 9])
+    )
     proved = best_subsets(whole)
     for nodes in (0, 1, 10, 100):
         cut = best_subsets(whole, limits=Limits(node_limit=nodes))
@@ -231,7 +237,9 @@ def test_warm_starts_and_sizes_count_units() -> None:
     rng = np.random.default_rng(6)
     X, y = rng.normal(size=(30, 9)), rng.normal(size=30)
     labels = ["a", "a", "a", "b", "b", None, None, None, None]
-    whole = SparseRidgeProblem(X, y, gamma=1.0, tau=6, column_groups=labels, include=[0])
+    whole = SparseRidgeProblem(
+        X, y, gamma=1.0, tau=6, constraints=Constraints(groups=labels, include=[0])
+    )
     found = solve_sizes(whole, warm_starts=[np.array([0, 1, 2, 5])])
     assert [whole.constraints.units(s).size for s in found.supports] == [1, 2, 3, 4, 5, 6]
     assert found.supports[0].tolist() == [0, 1, 2]
@@ -244,7 +252,9 @@ def test_warm_starts_and_sizes_count_units() -> None:
 
 @pytest.mark.parametrize("backend", ["highs", "scip", "mosek", "gurobi"])
 def test_other_back_ends_say_that_they_serve_no_constraints(backend: str) -> None:
-    problem = SparseRidgeProblem(np.eye(3), np.ones(3), gamma=1.0, tau=2, positive=True)
+    problem = SparseRidgeProblem(
+        np.eye(3), np.ones(3), gamma=1.0, tau=2, constraints=Constraints(positive=True)
+    )
     with pytest.raises(ValueError, match=r"serves no constraints|backend"):
         solve(problem, backend=backend)
 
@@ -260,7 +270,11 @@ def test_a_fit_within_bounds_meets_the_optimality_conditions() -> None:
         low = np.where(rng.random(s) < 0.5, -rng.exponential(size=s), -np.inf)
         high = np.where(rng.random(s) < 0.5, 0.0, np.where(rng.random(s) < 0.5, 0.3, np.inf))
         bounds = {j: (low[j], high[j]) for j in range(s)}
-        coef = SparseRidgeProblem(X, y, gamma=0.0, tau=s, bounds=bounds).fit(range(s)).coef
+        coef = (
+            SparseRidgeProblem(X, y, gamma=0.0, tau=s, constraints=Constraints(bounds=bounds))
+            .fit(range(s))
+            .coef
+        )
         slope, size = X.T @ (y - X @ coef), 1e-10 * np.linalg.norm(y)
         assert ((low <= coef) & (coef <= high)).all()
         assert (slope[coef < high] <= size).all()
@@ -290,18 +304,24 @@ def test_many_columns_with_some_in_are_branched_on() -> None:
     rng = np.random.default_rng(9)
     X = rng.normal(size=(300, 150))
     y = X[:, :5] @ np.ones(5) + 0.5 * rng.normal(size=300)
-    found = solve(SparseRidgeProblem(X, y, gamma=1.0, tau=7, include=[100], exclude=[0]))
+    found = solve(
+        SparseRidgeProblem(
+            X, y, gamma=1.0, tau=7, constraints=Constraints(include=[100], exclude=[0])
+        )
+    )
     assert found.status == "optimal"
     assert {1, 2, 3, 4, 100} <= set(found.support.tolist())
     assert 0 not in found.support
-    only = solve(SparseRidgeProblem(X, y, gamma=1.0, tau=1, include=[100]))
+    only = solve(SparseRidgeProblem(X, y, gamma=1.0, tau=1, constraints=Constraints(include=[100])))
     assert only.support.tolist() == [100]
     assert only.status == "optimal"
 
 
 def test_columns_of_zeros_under_constraints() -> None:
     X = np.zeros((5, 3))
-    problem = SparseRidgeProblem(X, np.ones(5), gamma=0.0, tau=2, include=[2], positive=True)
+    problem = SparseRidgeProblem(
+        X, np.ones(5), gamma=0.0, tau=2, constraints=Constraints(include=[2], positive=True)
+    )
     found = solve(problem)
     assert found.objective == 5.0
     assert found.status == "optimal"

@@ -5,12 +5,12 @@ from itertools import chain, combinations
 
 import numpy as np
 import pytest
-from support.constrained import KINDS, best_of_every_size, random_rules
+from support.constrained import KINDS, best_of_every_size, random_rules, resolved
 
+from sparsecv import Constraints
 from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem, solve
-from sparsecv.solvers.core.column_rules import ColumnRules
-from sparsecv.solvers.core.constraints import Constraints
+from sparsecv.solvers.core.constraints import UnitConstraints
 
 
 def some_kinds(rng: np.random.Generator) -> tuple[str, ...]:
@@ -29,7 +29,7 @@ def test_the_record_allows_what_enumeration_allows() -> None:
     for _ in range(150):
         p = int(rng.integers(2, 8))
         rules = random_rules(rng, p, some_kinds(rng))
-        counted, made, *_ = ColumnRules(**rules.keywords).resolve(p)
+        counted, made, *_ = resolved(p, **rules.keywords)
         place = {int(j): at for at, j in enumerate(counted)}
         right = {
             tuple(sorted(place[j] for u in chosen for j in rules.units[u])): len(chosen)
@@ -59,7 +59,7 @@ def test_a_sub_problem_allows_what_the_whole_problem_allows() -> None:
     for _ in range(100):
         p = int(rng.integers(3, 8))
         rules = random_rules(rng, p, tuple(k for k in some_kinds(rng) if k != "include"))
-        _, made, *_ = ColumnRules(**rules.keywords).resolve(p)
+        _, made, *_ = resolved(p, **rules.keywords)
         units = np.flatnonzero(rng.random(made.n_units) < 0.7)
         columns = rng.permutation(made.columns_of(units))
         if columns.size == 0 or made.exclude[units].all():
@@ -75,16 +75,18 @@ def test_a_sub_problem_allows_what_the_whole_problem_allows() -> None:
 
 
 def test_records_are_compared_by_what_they_hold() -> None:
-    one = Constraints.of(4, unit=[7, 7, 3, 1], include=[3], parents={3: [0]}, bounds=(0.0, np.inf))
+    one = UnitConstraints.of(
+        4, unit=[7, 7, 3, 1], include=[3], parents={3: [0]}, bounds=(0.0, np.inf)
+    )
     again = pickle.loads(pickle.dumps(one))
     assert one.digest() == again.digest()
-    assert one.digest() != Constraints.none(4).digest()
+    assert one.digest() != UnitConstraints.none(4).digest()
     assert one.unit.tolist() == [0, 0, 1, 2]
     assert one.include.tolist() == [True, False, True]
-    assert Constraints.none(4).plain
+    assert UnitConstraints.none(4).plain
     assert not one.plain
-    assert Constraints.of(4, unit=[9, 2, 4, 3]).plain
-    half = Constraints.of(2, bounds=([-1.0, -np.inf], [2.0, 3.0])).scaled(np.array([2.0, 0.5]))
+    assert UnitConstraints.of(4, unit=[9, 2, 4, 3]).plain
+    half = UnitConstraints.of(2, bounds=([-1.0, -np.inf], [2.0, 3.0])).scaled(np.array([2.0, 0.5]))
     assert half.lower.tolist() == [-2.0, -np.inf]
     assert half.upper.tolist() == [4.0, 1.5]
 
@@ -95,19 +97,23 @@ NAMES = ["a", "b", "c", "a:b", "b:a:c", "time=1:30"]
 @pytest.mark.parametrize(
     ("rules", "words"),
     [
+        ({"include": "age"}, "include must be a list of columns, such as"),
         ({"include": ["d"]}, "include: there is no column 'd'"),
         ({"include": ["timE=1:30"]}, "did you mean 'time=1:30'?"),
         ({"exclude": [6]}, "no column 6; columns are 0 to 5"),
         ({"exclude": [1.5]}, "a column is a name or a position; got 1.5"),
-        ({"include": "a", "exclude": "a"}, "column 'a' is both included and excluded"),
+        ({"include": ["a"], "exclude": ["a"]}, "column 'a' is both included and excluded"),
         ({"exclude": NAMES}, "every column is excluded"),
-        ({"include": "a:b", "exclude": "a", "heredity": "strong"}, "its parent column 'a' is excl"),
-        ({"column_groups": ["x", "y"]}, "2 labels for 6 columns"),
-        ({"column_groups": {"x": ["a"], "y": ["a", "b"]}}, "is in the groups 'x' and 'y'"),
-        ({"column_groups": "x"}, "column_groups must be labels"),
+        (
+            {"include": ["a:b"], "exclude": ["a"], "heredity": "strong"},
+            "its parent column 'a' is excl",
+        ),
+        ({"groups": ["x", "y"]}, "2 labels for 6 columns"),
+        ({"groups": {"x": ["a"], "y": ["a", "b"]}}, "is in the groups 'x' and 'y'"),
+        ({"groups": "x"}, "groups must be labels"),
         ({"heredity": "both"}, "heredity must be 'strong', 'weak'"),
         ({"heredity": {"a": ["b"], "b": ["a"]}}, "is an ancestor of itself"),
-        ({"positive": "z"}, "positive: there is no column 'z'"),
+        ({"positive": ["z"]}, "positive: there is no column 'z'"),
         ({"bounds": {"a": (1, 2)}}, "bounds of 'a': give (low, high) with low <= 0 <= high"),
         ({"bounds": {"a": 3}}, "give (low, high)"),
         ({"bounds": [1]}, "bounds must map columns"),
@@ -115,36 +121,34 @@ NAMES = ["a", "b", "c", "a:b", "b:a:c", "time=1:30"]
         ({"penalty_factors": {"a": -1}}, "factor of 'a' must be a finite number >= 0"),
         ({"penalty_factors": np.zeros(6)}, "every factor is 0"),
         ({"penalty_factors": {"a": 0}, "positive": True}, "penalty factor 0 and a bound or sign"),
-        ({"penalty_factors": {"a": 0}, "exclude": "a"}, "is excluded, and its penalty factor 0"),
-        ({"penalty_factors": {"a": 0}, "column_groups": {"g": ["a", "b"]}}, "of the same group"),
+        ({"penalty_factors": {"a": 0}, "exclude": ["a"]}, "is excluded, and its penalty factor 0"),
+        ({"penalty_factors": {"a": 0}, "groups": {"g": ["a", "b"]}}, "of the same group"),
         ({"penalty_factors": {"a:b": 0}, "heredity": "weak"}, "leaves open which parent is in"),
     ],
 )
 def test_what_cannot_be_obeyed_is_one_clear_sentence(rules: dict, words: str) -> None:
     with pytest.raises(InputError) as caught:
-        ColumnRules(**rules).resolve(6, NAMES)
+        resolved(6, NAMES, **rules)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_heredity_reads_names() -> None:
-    _, strong, *_ = ColumnRules(heredity="strong", include=["a:b"]).resolve(6, NAMES)
+    _, strong, *_ = resolved(6, NAMES, heredity="strong", include=["a:b"])
     assert strong.parents == {3: [0, 1], 4: [2, 3]}
     assert strong.include.tolist() == [True, True, False, True, False, False]
     with pytest.raises(InputError, match="no column is named like a:b"):
-        ColumnRules(heredity="weak").resolve(2, ["a", "b"])
+        resolved(2, ["a", "b"], heredity="weak")
     with pytest.raises(InputError, match="parent 'b', which is no column"):
-        ColumnRules(heredity="weak").resolve(2, ["a", "a:b"])
+        resolved(2, ["a", "a:b"], heredity="weak")
     with pytest.raises(InputError, match="have no names a:b here"):
-        ColumnRules(heredity="weak").resolve(2)
+        resolved(2, heredity="weak")
 
 
 def test_a_group_is_named_like_a_column() -> None:
     names = ["x", "f=1", "f=2", "x:f"]
     groups = {"f": ["f=1", "f=2"]}
-    _, made, *_ = ColumnRules(heredity="strong", column_groups=groups, include=["f"]).resolve(
-        4, names
-    )
+    _, made, *_ = resolved(4, names, heredity="strong", groups=groups, include=["f"])
     assert made.unit.tolist() == [0, 1, 1, 2]
     assert made.include.tolist() == [False, True, False]
     assert made.parents == {2: [0, 1]}
@@ -152,7 +156,7 @@ def test_a_group_is_named_like_a_column() -> None:
 
 def test_included_children_need_the_fewest_parents() -> None:
     pairs = {3: [0, 1], 4: [1, 2], 5: [0, 1]}
-    _, made, *_ = ColumnRules(include=[3, 4, 5], heredity=("weak", pairs)).resolve(6)
+    _, made, *_ = resolved(6, include=[3, 4, 5], heredity=("weak", pairs))
     assert made.min_size == 4
     assert made.columns_of(np.flatnonzero(made.least)).tolist() == [
         1,
@@ -162,10 +166,16 @@ def test_included_children_need_the_fewest_parents() -> None:
     ]
     with pytest.raises(InputError, match=r"a size of 3 is too small: .* take 4"):
         SparseRidgeProblem(
-            np.eye(6), np.ones(6), gamma=1.0, tau=3, include=[3, 4, 5], heredity=("weak", pairs)
+            np.eye(6),
+            np.ones(6),
+            gamma=1.0,
+            tau=3,
+            constraints=Constraints(include=[3, 4, 5], heredity=("weak", pairs)),
         )
     with pytest.raises(InputError, match="a size of 5 is too large: 4 can be in"):
-        SparseRidgeProblem(np.eye(6), np.ones(6), gamma=1.0, tau=5, exclude=[0, 1])
+        SparseRidgeProblem(
+            np.eye(6), np.ones(6), gamma=1.0, tau=5, constraints=Constraints(exclude=[0, 1])
+        )
 
 
 def test_penalty_factors_equal_enumeration() -> None:
@@ -188,12 +198,12 @@ def test_penalty_factors_equal_enumeration() -> None:
 
 
 def test_one_unpenalised_parent_serves_an_unpenalised_child() -> None:
-    weak = ColumnRules(heredity=("weak", {2: [0, 1]}), penalty_factors={0: 0, 2: 0}).resolve(4)
+    weak = resolved(4, heredity=("weak", {2: [0, 1]}), penalty_factors={0: 0, 2: 0})
     assert weak.counted.tolist() == [1, 3]
     assert not weak.constraints.include.any()
-    lone = ColumnRules(heredity=("weak", {2: []}), penalty_factors={2: 0}).resolve(4)
+    lone = resolved(4, heredity=("weak", {2: []}), penalty_factors={2: 0})
     assert lone.constraints.plain
-    strong = ColumnRules(heredity={2: [0, 1]}, penalty_factors={0: 0, 2: 0}).resolve(4)
+    strong = resolved(4, heredity={2: [0, 1]}, penalty_factors={0: 0, 2: 0})
     assert strong.constraints.include.tolist() == [True, False]
 
 
@@ -208,6 +218,8 @@ def test_a_column_in_the_span_of_unpenalised_columns_becomes_zero() -> None:
 
 
 def test_what_serves_no_constraints_says_so() -> None:
-    problem = SparseRidgeProblem(np.eye(3), np.ones(3), gamma=1.0, tau=2, include=[1])
+    problem = SparseRidgeProblem(
+        np.eye(3), np.ones(3), gamma=1.0, tau=2, constraints=Constraints(include=[1])
+    )
     with pytest.raises(InputError, match="serves no constraints on columns"):
         solve(problem, backend="highs")

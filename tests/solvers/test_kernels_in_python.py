@@ -13,6 +13,7 @@ from numba import config
 from numpy.typing import NDArray
 from support.problems import grown
 
+from sparsecv import Constraints
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.global_gamma import global_minimum
 from sparsecv.design.fold_data import RowFolds
@@ -79,7 +80,7 @@ def least(given: SparseRidgeProblem, size: int) -> float:
 def test_fits_within_bounds(kind: str, gamma: float) -> None:
     X, y = rows(kind)
     bounds = {0: (-0.1, 0.3), 1: (0.0, 2.0), 2: (-1e7, 0.0), 3: (0.0, np.inf)}
-    given = SparseRidgeProblem(X, y, gamma=gamma, tau=4, bounds=bounds)
+    given = SparseRidgeProblem(X, y, gamma=gamma, tau=4, constraints=Constraints(bounds=bounds))
     coef, low, high = given.fit(range(6)).coef, given.constraints.lower, given.constraints.upper
     slope = X.T @ (y - X @ coef) - 0.5 * gamma * coef
     assert ((low <= coef) & (coef <= high)).all()

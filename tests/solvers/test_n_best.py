@@ -9,6 +9,7 @@ import pytest
 from support.brute_force import Data, enumerate_all
 from support.constrained import TOGETHER, bounded_ridge, random_rules, value
 
+from sparsecv import Constraints
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.core.constraints import Constraints
 from sparsecv.solvers.core.limits import Limits
@@ -165,7 +166,9 @@ def test_under_constraints_a_limit_leaves_only_what_is_right() -> None:
     X = rng.standard_normal((40, 20))
     y = X @ rng.standard_normal(20) + 3.0 * rng.standard_normal(40)
     labels = [j // 2 for j in range(20)]
-    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=3, column_groups=labels, positive=[0, 5])
+    problem = SparseRidgeProblem(
+        X, y, gamma=1.0, tau=3, constraints=Constraints(groups=labels, positive=[0, 5])
+    )
     (every,) = n_best_subsets(problem, [3], 6)
     assert every.n_proved == 6
     for nodes in (1, 5, 20, 60):

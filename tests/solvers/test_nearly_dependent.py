@@ -12,6 +12,7 @@ from support.brute_force import Matrix, exact_given, exact_moments, exact_object
 from support.constrained import Rules, exact_bounded
 from support.fresh import draws
 
+from sparsecv import Constraints
 from sparsecv.solvers import (
     SparseRidgeProblem,
     best_subsets,
@@ -269,7 +270,9 @@ def test_bounds_of_trees_hold_at_gamma_zero_for_twin_columns() -> None:
             least.append(best)
         problem = SparseRidgeProblem(X, y, gamma=0.0, tau=p)
         groups = ["a", "a", *(None for _ in range(p - 2))]
-        grouped = SparseRidgeProblem(X, y, gamma=0.0, tau=p - 1, column_groups=groups)
+        grouped = SparseRidgeProblem(
+            X, y, gamma=0.0, tau=p - 1, constraints=Constraints(groups=groups)
+        )
         for tree in (best_subsets(problem), solve_sizes(problem)):
             for size, bound in zip(tree.sizes, tree.lower_bound, strict=True):
                 assert bound <= float(least[size]) * (1.0 + 1e-12), note

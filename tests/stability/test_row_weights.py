@@ -17,14 +17,14 @@ from support.commands import run_json
 from support.learners import label_of, made
 from support.tables import Array, write_csv
 
-from sparsecv import SparseRidge, SparseRidgeCV, StabilityCV
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV, StabilityCV
 from sparsecv.errors import InputError
 
 SCALED_RIDGE = make_pipeline(StandardScaler(), Ridge())
 CASES: list[tuple[Any, dict[str, Any], dict[str, Any]]] = [
     (SparseRidge(), {"tau": [1, 2, 4], "gamma": [0.1, 5.0]}, {}),
     (SparseRidge(), {"gamma": [0.1, 5.0], "tau": [1, 3]}, {"solver": "heuristic"}),
-    (SparseRidge(include=[3]), {"tau": [1, 3], "gamma": [5.0]}, {}),
+    (SparseRidge(constraints=Constraints(include=[3])), {"tau": [1, 3], "gamma": [5.0]}, {}),
     (SparseRidge(), {"tau": [1, 4]}, {"loss": "absolute"}),
     (SCALED_RIDGE, {"ridge__alpha": [0.1, 50.0]}, {}),
     (Ridge(), {"alpha": [1.0, 50.0], "fit_intercept": [True]}, {"search": "coordinate"}),

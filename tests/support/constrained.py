@@ -1,6 +1,6 @@
 """Best subsets under constraints on columns, by enumeration of the units and bounded fits.
 
-Nothing of the package appears here; all supports are tried and all numbers are computed anew.
+All supports are tried, and all numbers are computed anew, without the package.
 """
 
 from __future__ import annotations
@@ -15,10 +15,25 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
+from sparsecv import Constraints
+from sparsecv.solvers.core.column_rules import ResolvedRules
+
 from .brute_force import Matrix, exact_moments
 
 Array = NDArray[np.float64]
 Support = tuple[int, ...]
+
+
+def resolved(
+    p: int,
+    names: list[str] | None = None,
+    *,
+    constraints: Constraints | None = None,
+    penalty_factors: Any = None,
+    **asked: Any,
+) -> ResolvedRules:
+    """What constraints, given whole or by their fields, ask of p columns."""
+    return (constraints or Constraints(**asked)).resolve(p, names, penalty_factors)
 
 
 class Rules(NamedTuple):
@@ -46,7 +61,7 @@ class Rules(NamedTuple):
             for j in columns:
                 labels[j] = f"unit {u}" if len(columns) > 1 else None
         if any(labels):
-            found["column_groups"] = labels
+            found["groups"] = labels
         for name, units in (("include", self.include), ("exclude", self.exclude)):
             if units:
                 found[name] = [self.units[u][0] for u in sorted(units)]
@@ -62,9 +77,8 @@ class Rules(NamedTuple):
         }
         if bounds:
             found["bounds"] = bounds
-        if (self.factors != 1.0).any():
-            found["penalty_factors"] = self.factors
-        return found
+        factors = self.factors if (self.factors != 1.0).any() else None
+        return {"constraints": Constraints(**found), "penalty_factors": factors}
 
     def allows(self, chosen: frozenset[int]) -> bool:
         """Whether units may be a model."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import InputError
-from .constraints import Array, Constraints, Index, Mask
+from .constraints import Array, Index, Mask, UnitConstraints
 
 
 class ResolvedRules(NamedTuple):
@@ -25,7 +25,7 @@ class ResolvedRules(NamedTuple):
     """
 
     counted: Index
-    constraints: Constraints
+    constraints: UnitConstraints
     factors: Array
     groups: Mapping[str, list[int]] = MappingProxyType({})
 
@@ -39,8 +39,8 @@ class ResolvedRules(NamedTuple):
         """The least and the largest size that a model may have."""
         return max(1, self.constraints.min_size), self.constraints.max_size
 
-    def by_position(self) -> dict[str, Any]:
-        """The parameters that ask for the same, with positions for names.
+    def by_position(self) -> Constraints:
+        """Constraints that ask for the same, with positions for names.
 
         Columns that follow by heredity are among ``include`` and ``exclude``.
         """
@@ -52,56 +52,74 @@ class ResolvedRules(NamedTuple):
                 labels[j] = f"group {u}"
         parents = {columns[c][0]: [columns[a][0] for a in some] for c, some in own.parents.items()}
         bounds = zip(at.tolist(), own.lower.tolist(), own.upper.tolist(), strict=True)
-        found = {
-            "include": at[own.columns_of(np.flatnonzero(own.include))].tolist(),
-            "exclude": at[own.columns_of(np.flatnonzero(own.exclude))].tolist(),
-            "column_groups": labels if own.grouped else None,
-            "heredity": ("strong" if own.strong else "weak", parents) if parents else None,
-            "bounds": {j: (a, b) for j, a, b in bounds if min(-a, b) < math.inf},
-            "penalty_factors": self.factors.tolist() if (self.factors != 1.0).any() else None,
-        }
-        return {name: value for name, value in found.items() if value}
+        return Constraints(
+            include=at[own.columns_of(np.flatnonzero(own.include))].tolist(),
+            exclude=at[own.columns_of(np.flatnonzero(own.exclude))].tolist(),
+            groups=labels if own.grouped else None,
+            heredity=("strong" if own.strong else "weak", parents) if parents else None,
+            bounds={j: (a, b) for j, a, b in bounds if min(-a, b) < math.inf},
+        )
 
 
-@dataclass(frozen=True)
-class ColumnRules:
-    """What is asked of the columns of a table.
+@dataclass(frozen=True, eq=False, repr=False)
+class Constraints:
+    """What a model must obey: which columns enter, which enter together, signs and bounds.
 
-    Columns are given by name or position; the name of a group stands for all its columns.
+    Parameters
+    ----------
+    include, exclude : list of str or int, or None
+        Columns that are in every model, and columns that are in none, by name or position; the name
+        of a group stands for its columns. A mask of p truths is taken, too.
+    groups : list, dict or None
+        A label for each column, or from names of groups to columns. The columns of a group, such as
+        the 0/1 columns of a factor, enter together and count once. A label of None leaves a column
+        by itself.
+    heredity : "strong", "weak", dict, tuple or None
+        A product, named ``a:b``, needs both of its columns ("strong") or one of them ("weak").
+        Parents may also be given: a dict from children to lists of parents (strong), or a pair of
+        "strong" or "weak" and a dict.
+    positive : bool or list of str or int
+        True, or the columns whose coefficients may not be negative.
+    bounds : dict or None
+        From columns to (low, high), low ≤ 0 ≤ high, in the units of the coefficients.
 
-    include, exclude: Columns that are in every model, and columns that are in none; or None.
-    column_groups: A label for every column, or a mapping from group names to columns. Columns of
-        one label enter together and count once. A label of None leaves a column by itself.
-    heredity: "strong" or "weak", where names like ``a:b`` say what the parents are; or a mapping
-        from children to their parents (strong); or a pair of "strong" or "weak" and a mapping.
-    positive: True, or the columns whose coefficients may not be negative.
-    bounds: A mapping from columns to (low, high), low ≤ 0 ≤ high.
-    penalty_factors: p numbers ≥ 0, or a mapping from columns to numbers, 1 for the others. A column
-        with factor 0 is in every model, is not penalised and does not count.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv import Constraints, SparseRidge
+    >>> rules = Constraints(include=[1], bounds={0: (0.0, 1.5)})
+    >>> rules
+    Constraints(include=[1], bounds={0: (0.0, 1.5)})
+    >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0]])
+    >>> model = SparseRidge(tau=2, gamma=0.1, constraints=rules).fit(X, 2.0 * X[:, 0])
+    >>> model.support_, float(model.coef_[0])
+    (array([0, 1]), 1.5)
     """
 
     include: Any = None
     exclude: Any = None
-    column_groups: Any = None
+    groups: Any = None
     heredity: Any = None
     positive: Any = False
     bounds: Any = None
-    penalty_factors: Any = None
 
-    @property
-    def asked(self) -> list[str]:
-        """Names of the parameters that ask for something, in the order above."""
-        return [name for name, value in vars(self).items() if _asks(value)]
+    def __repr__(self) -> str:
+        asked = (f"{name}={value!r}" for name, value in vars(self).items() if _asks(value))
+        return f"Constraints({', '.join(asked)})"
 
-    def resolve(self, p: int, names: Sequence[str] | None = None) -> ResolvedRules:
+    def resolve(
+        self, p: int, names: Sequence[str] | None = None, penalty_factors: Any = None
+    ) -> ResolvedRules:
         """The constraints of p columns.
 
         names: Names of the columns, if they have some.
+        penalty_factors: p numbers ≥ 0, or a mapping from columns to numbers, 1 for the others. A
+            column with factor 0 is in every model, is not penalised and does not count.
         Raises InputError: A column is unknown, or the rules cannot be obeyed together.
         """
-        if not self.asked:
-            return ResolvedRules(np.arange(p), Constraints.none(p), np.ones(p))
-        return _Resolver(p, names).resolve(self)
+        if not any(map(_asks, (*vars(self).values(), penalty_factors))):
+            return ResolvedRules(np.arange(p), UnitConstraints.none(p), np.ones(p))
+        return _Resolver(p, names).resolve(self, penalty_factors)
 
 
 class _Resolver:
@@ -115,13 +133,13 @@ class _Resolver:
             self.place.setdefault(name, j)
         self.groups: dict[str, list[int]] = {}
 
-    def resolve(self, rules: ColumnRules) -> ResolvedRules:
-        unit = self.units(rules.column_groups)
+    def resolve(self, rules: Constraints, penalty_factors: Any) -> ResolvedRules:
+        unit = self.units(rules.groups)
         include = self.columns(rules.include, "include")
         exclude = self.columns(rules.exclude, "exclude")
         parents, strong = self.parents(rules.heredity)
         lower, upper = self.intervals(rules)
-        factors = self.factors(rules.penalty_factors)
+        factors = self.factors(penalty_factors)
         free = factors == 0.0
         self.refuse(
             free & np.isin(np.arange(self.p), exclude),
@@ -149,7 +167,7 @@ class _Resolver:
                     "factor 0"
                 )
         counted, at = np.flatnonzero(~free), np.cumsum(~free) - 1
-        made = Constraints.of(
+        made = UnitConstraints.of(
             counted.size,
             unit=unit[counted],
             include=[int(at[j]) for j in include if not free[j]],
@@ -194,10 +212,14 @@ class _Resolver:
         raise InputError(f"{what}: a column is a name or a position; got {given!r}")
 
     def columns(self, given: Any, what: str) -> list[int]:
-        """The columns of a list of names and positions, a single one, or a mask of p truths."""
+        """The columns of a list of names and positions, one position, or a mask of p truths."""
         if given is None or given is False:
             return []
-        if isinstance(given, (str, int, np.integer)) and not isinstance(given, bool):
+        if isinstance(given, str):
+            raise InputError(
+                f"{what} must be a list of columns, such as [{given!r}]; got {given!r}"
+            )
+        if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
             return self.one(given, what)
         if isinstance(given, np.ndarray) and given.dtype == bool and given.shape == (self.p,):
             return [int(j) for j in np.flatnonzero(given)]
@@ -223,17 +245,16 @@ class _Resolver:
         if given is None:
             return unit
         if isinstance(given, Mapping):
-            self.groups = {str(n): self.columns(some, "column_groups") for n, some in given.items()}
+            self.groups = {str(n): self.columns(some, "groups") for n, some in given.items()}
         else:
-            for j, label in enumerate(self.listed(given, "column_groups", "labels")):
+            for j, label in enumerate(self.listed(given, "groups", "labels")):
                 if label is not None and label == label:  # NaN is no label, too
                     self.groups.setdefault(str(label), []).append(j)
         for name, columns in self.groups.items():
             for j in columns:
                 if taken.setdefault(j, name) != name:
                     raise InputError(
-                        f"column_groups: {self.called(j)} is in the groups {taken[j]!r} and "
-                        f"{name!r}"
+                        f"groups: {self.called(j)} is in the groups {taken[j]!r} and {name!r}"
                     )
             unit[columns] = min(columns, default=0)
         return unit
@@ -288,7 +309,7 @@ class _Resolver:
             )
         return found
 
-    def intervals(self, rules: ColumnRules) -> tuple[Array, Array]:
+    def intervals(self, rules: Constraints) -> tuple[Array, Array]:
         """Lower and upper bounds of all coefficients."""
         low, high = np.full(self.p, -np.inf), np.full(self.p, np.inf)
         if not (rules.bounds is None or isinstance(rules.bounds, Mapping)):

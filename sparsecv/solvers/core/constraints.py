@@ -47,7 +47,7 @@ class UnitsLeft(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Constraints:
+class UnitConstraints:
     """What a support and its coefficients must obey; :meth:`of` makes and checks it.
 
     Attributes
@@ -75,7 +75,7 @@ class Constraints:
 
     @classmethod
     @lru_cache(maxsize=64)
-    def none(cls, p: int) -> Constraints:
+    def none(cls, p: int) -> UnitConstraints:
         """The record of p columns on which nothing is asked."""
         return cls.of(p)
 
@@ -91,7 +91,7 @@ class Constraints:
         strong: bool = True,
         bounds: tuple[ArrayLike, ArrayLike] = (-np.inf, np.inf),
         called: Callable[[int], str] = "column {}".format,
-    ) -> Constraints:
+    ) -> UnitConstraints:
         """Make the record of p columns, with all that follows by heredity, and check it.
 
         Parameters
@@ -113,7 +113,7 @@ class Constraints:
 
         Returns
         -------
-        Constraints
+        UnitConstraints
 
         Raises
         ------
@@ -327,7 +327,7 @@ class Constraints:
 
     def restricted(
         self, columns: ArrayLike, called: Callable[[int], str] = "column {}".format
-    ) -> Constraints:
+    ) -> UnitConstraints:
         """The constraints of a sub-problem on some of the columns, in the order given.
 
         A unit without a column left is out: children that need it are excluded, and where it was
@@ -347,7 +347,7 @@ class Constraints:
                 own, parent = (called(int(self.columns[u][0])) for u in (child, lost))
                 if self.include[child]:
                     raise InputError(f"{own} cannot be included: its parent {parent} cannot be in")
-        return Constraints.of(
+        return UnitConstraints.of(
             at.size,
             unit=self.unit[at],
             include=first[self.include & here],
@@ -367,7 +367,7 @@ class Constraints:
         widths = np.sort(np.bincount(self.unit[~self.exclude[self.unit]], minlength=self.n_units))
         return int(widths[::-1][:size].sum())
 
-    def scaled(self, lengths: Array) -> Constraints:
+    def scaled(self, lengths: Array) -> UnitConstraints:
         """The constraints of columns divided by ``lengths``, shape (p,): bounds are multiplied."""
         if not self.bounded:
             return self

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import InputError
 from ..kernels.linalg import EPS
-from .column_rules import ColumnRules
-from .constraints import Constraints
+from .column_rules import Constraints
+from .constraints import UnitConstraints
 from .rows import ZERO_SHARE_OF_DEPENDENT, PenaltyStep, Rows
 from .subset_fit import SubsetFit, augmented_triangle, fit_within, ridge_fit
 
@@ -33,19 +33,9 @@ class SparseRidgeProblem:
         γ is lost beside the columns, dependent columns have the coefficients of least norm.
     tau : int
         Largest support size, 1 ≤ τ ≤ p. With groups a support of size τ has τ groups.
-    include, exclude : list of int or str, optional
-        Columns that must be in every support, and columns that may be in none, by position, or by
-        name where X is a data frame.
-    column_groups : list or dict, optional
-        A label for each column, or columns by name of the group: columns of a group enter together
-        and count once.
-    heredity : str, dict or tuple, optional
-        "strong" or "weak": a column named a:b needs both columns a and b, or one of them. Or a dict
-        from children to their parents (strong), or a pair of "strong" or "weak" and a dict.
-    positive : bool or list of int or str
-        True, or the columns whose coefficients may not be negative.
-    bounds : dict, optional
-        From columns to (low, high), low ≤ 0 ≤ high: the coefficient lies between the two.
+    constraints : sparsecv.Constraints, optional
+        Which columns are in every support or in none, enter together, need others, or have bounds
+        on their coefficients; by position, or by name where X is a data frame.
     penalty_factors : array or dict, optional
         Column j has the penalty (γ/2) f_j β_j². A column with f_j = 0 is in every support, is not
         penalised and does not count: X and y are projected onto what it leaves of them.
@@ -59,7 +49,7 @@ class SparseRidgeProblem:
         of 0, or one that is lost beside the columns, is replaced by a tiny one.
     tau : int
         Largest support size, among the columns that are penalised.
-    constraints : Constraints
+    constraints : UnitConstraints
         What is asked of the columns that are penalised, which are the p columns of this problem.
     data : Rows
         The rows of [X y], or a factor of them, which problems at another γ or τ share.
@@ -93,12 +83,7 @@ class SparseRidgeProblem:
         *,
         gamma: float,
         tau: int,
-        include: Any = None,
-        exclude: Any = None,
-        column_groups: Any = None,
-        heredity: Any = None,
-        positive: Any = False,
-        bounds: Any = None,
+        constraints: Constraints | None = None,
         penalty_factors: Any = None,
     ) -> None:
         names = getattr(X, "columns", None)
@@ -110,21 +95,22 @@ class SparseRidgeProblem:
             raise ValueError(f"X needs at least one row and one column; got {X.shape}")
         if not (np.isfinite(X).all() and np.isfinite(y).all()):
             raise ValueError("X and y must be finite: remove or impute NaN and infinite values")
-        asked = ColumnRules(
-            include, exclude, column_groups, heredity, positive, bounds, penalty_factors
-        ).resolve(X.shape[1], None if names is None else [str(name) for name in names])
-        rows, constraints, step = np.column_stack([X, y]), asked.constraints, None
+        labels = None if names is None else [str(name) for name in names]
+        asked = (constraints or Constraints()).resolve(X.shape[1], labels, penalty_factors)
+        rows, units, step = np.column_stack([X, y]), asked.constraints, None
         if (asked.factors != 1.0).any():
             step = PenaltyStep.of(rows, asked.factors)
-            step = step._replace(low=constraints.lower, high=constraints.upper)
-            rows, constraints = step.apply(rows), constraints.scaled(step.roots)
-        self._hold(Rows(rows, step), gamma, tau, constraints)
+            step = step._replace(low=units.lower, high=units.upper)
+            rows, units = step.apply(rows), units.scaled(step.roots)
+        self._hold(Rows(rows, step), gamma, tau, units)
 
-    def _hold(self, data: Rows, gamma: float, tau: int, constraints: Constraints | None) -> None:
+    def _hold(
+        self, data: Rows, gamma: float, tau: int, constraints: UnitConstraints | None
+    ) -> None:
         """Take data, and γ, τ and constraints once they are checked."""
         self.data, self.n = data, data.n
         self.p: int = data.rows.shape[1] - 1
-        self.constraints = Constraints.none(self.p) if constraints is None else constraints
+        self.constraints = UnitConstraints.none(self.p) if constraints is None else constraints
         self.given_gamma = float(gamma)
         if not (self.given_gamma >= 0.0 and math.isfinite(self.given_gamma)):
             raise ValueError(f"gamma must be a finite number >= 0; got {gamma}")
@@ -143,7 +129,7 @@ class SparseRidgeProblem:
         *,
         gamma: float = 1.0,
         tau: int | None = None,
-        constraints: Constraints | None = None,
+        constraints: UnitConstraints | None = None,
     ) -> SparseRidgeProblem:
         """The problem of rows of [X y], which are neither copied nor looked at.
 
@@ -154,7 +140,7 @@ class SparseRidgeProblem:
         gamma : float
         tau : int, optional
             By default the least size that the constraints allow, which is 1 without constraints.
-        constraints : Constraints, optional
+        constraints : UnitConstraints, optional
 
         Returns
         -------
@@ -176,7 +162,7 @@ class SparseRidgeProblem:
         gamma: float,
         tau: int,
         row: Any = None,
-        constraints: Constraints | None = None,
+        constraints: UnitConstraints | None = None,
     ) -> SparseRidgeProblem:
         """Build the problem from G = XᵀX (p, p), b = Xᵀy (p,) and yy = yᵀy.
 
@@ -188,7 +174,7 @@ class SparseRidgeProblem:
         row : array, shape (p + 1,), optional
             One more row of [X y]. Added to the matrices, a long row would take digits of the
             others.
-        constraints : Constraints, optional
+        constraints : UnitConstraints, optional
 
         Returns
         -------

@@ -24,7 +24,7 @@ from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
 from sparsecv.solvers import paths
 from sparsecv.solvers.branching import size_sweep
-from sparsecv.solvers.core.constraints import Constraints
+from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.solvers.core.plan import LEAPS, Way
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -151,7 +151,7 @@ def test_a_constrained_fold_does_not_see_its_held_out_rows(
     units[1] = 0
     low = np.full(counted, -np.inf)
     low[::2] = 0.0
-    asked = Constraints.of(counted, unit=units, parents={2: [4], 3: [0]}, bounds=(low, np.inf))
+    asked = UnitConstraints.of(counted, unit=units, parents={2: [4], 3: [0]}, bounds=(low, np.inf))
     rules = SolvedRules(asked, free)
     folds = make_folds(FOLDS[kind], table.y.size, seed=0, X=table.X)
     for method in ("exact", "grid"):

@@ -283,7 +283,7 @@ def test_collections_that_the_cluster_holds(
     monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", limit)
     expected = SparseRidgeCV(gammas=[1.0], cv=4).fit(A, b)
     held = client.persist([A, b])
-    with parallel_config("dask", client=client):
+    with client.as_current(), parallel_config("dask"):
         found = SparseRidgeCV(gammas=[1.0], cv=4).fit(*held)
     np.testing.assert_array_equal(found.coef_, expected.coef_)
 

@@ -190,7 +190,9 @@ def test_models_draw_on_axes() -> None:
     assert star.get_xydata().tolist() == [[model.tau_, model.cv_error_]]
     lines = {line.get_label(): line.get_ydata() for line in right.get_lines()}
     for c in range(X.shape[1]):
-        np.testing.assert_allclose(lines[f"x{c}"], model.path_["coef"][:, c] * X[:, c].std())
+        np.testing.assert_allclose(
+            lines[f"x{c}"], np.array(model.path_["coef"])[:, c] * X[:, c].std()
+        )
     axes = Figure().subplots()
     fit = SparseRidge(tau=3).fit(X, y)
     assert fit.plot(axes) is axes

@@ -51,7 +51,7 @@ def test_the_picture_shows_every_size(figures: list[Any], tmp_path: Path) -> Non
     used = {source.feature_names[c]: c for columns in model.path_["columns"] for c in columns}
     assert set(used) == set(right)
     for name, c in used.items():
-        effects = model.path_["coef"][:, c] * X[:, c].std()
+        effects = np.array(model.path_["coef"])[:, c] * X[:, c].std()
         np.testing.assert_allclose(right[name].get_ydata(), effects, atol=1e-9)
 
 

@@ -286,8 +286,8 @@ def test_columns_in_or_out_leave_a_problem_without_constraints() -> None:
     X = rng.normal(size=(120, 24)) + rng.normal(size=(120, 1))
     y = X[:, :6] @ rng.normal(size=6) + 2.0 * rng.normal(size=120)
     for gamma in (0.0, 1.0, 300.0):
-        asked = {"gamma": gamma, "include": [20, 7], "exclude": [0, 3]}
-        whole = SparseRidgeProblem(X, y, tau=22, **asked)
+        rules = Constraints(include=[20, 7], exclude=[0, 3])
+        whole = SparseRidgeProblem(X, y, gamma=gamma, tau=22, constraints=rules)
         every, by_units = solve_sizes(whole), best_subsets(whole)
         assert every.sizes.tolist() == list(range(2, 23))
         assert every.proved.all()

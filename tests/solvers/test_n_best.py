@@ -11,7 +11,7 @@ from support.constrained import TOGETHER, bounded_ridge, random_rules, value
 
 from sparsecv import Constraints
 from sparsecv.solvers import SparseRidgeProblem
-from sparsecv.solvers.core.constraints import Constraints
+from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.rows import Rows
 from sparsecv.solvers.leaps.all_sizes import n_best_subsets
@@ -66,7 +66,7 @@ def test_ties_with_the_worst_displace_no_better_support(constrained: bool) -> No
     x, z = rng.standard_normal((2, 30))
     X = np.column_stack([np.repeat(x[:, None], 9, axis=1), z])
     y = 3.0 * z + 0.5 * x + 0.1 * rng.standard_normal(30)
-    rules = Constraints.of(10, bounds=(-9.0, 9.0)) if constrained else None
+    rules = UnitConstraints.of(10, bounds=(-9.0, 9.0)) if constrained else None
     problem = SparseRidgeProblem.from_rows(Rows(np.column_stack([X, y])), constraints=rules)
     problem = problem.replace(gamma=1.0)
     truth = sorted(problem.objective(np.array(s)) for s in combinations(range(10), 3))

@@ -183,7 +183,7 @@ def _native(
     how: dict[str, Any] = {"tol": tol, "worst_gap": WORST_GAP, "n_jobs": n_jobs}
     found = SizeSearch(problem, size, warm_starts, **how).run(limits)
     proof = found.proofs[0]
-    closed = proof.objective <= nothing_left(problem.yy) or proof.gap <= max(tol, 1e-9)
+    closed = proof.objective <= nothing_left(problem.given_yy) or proof.gap <= max(tol, 1e-9)
     return replace(
         proof,
         status=Status.OPTIMAL if closed else proof.status,

@@ -502,6 +502,11 @@ class SparseRidgeProblem:
         return 2.0 * math.sqrt(upper) * delta + delta * delta
 
     @property
+    def given_yy(self) -> float:
+        """yᵀy before unpenalised columns were projected out, of which rounding is a share."""
+        return self.yy if self.data.before is None else float(self.data.before[self.p] ** 2)
+
+    @property
     def G(self) -> Array:
         """XᵀX, shape (p, p)."""
         head = self.rows[:, : self.p]

@@ -383,7 +383,7 @@ def test_estimates_of_short_trees(
     X = rng.standard_normal((20, 18)) + rng.standard_normal((20, 1))
     table = Table(X, X[:, :3].sum(axis=1) + 2.0 * rng.standard_normal(20), None)
     low = np.where(np.arange(18) < 6, 0.0, -np.inf)
-    asked = Constraints.of(18, bounds=(low, np.inf))
+    asked = UnitConstraints.of(18, bounds=(low, np.inf))
     rules = SolvedRules(asked, np.empty(0, dtype=np.intp)) if constrained else None
     folds = make_folds(FOLDS[kind], 20, seed=0, X=X)
     nodes = estimates_of(table, folds, rules).n_nodes[0] / folds.k

@@ -153,7 +153,7 @@ def release(open_nodes, row, keep):
         counts.spare += 1
 
 
-@kernel
+@kernel(inner=True)
 def sweep(st, ch, at, k, target, active, most):
     """Relax the child in buffer ``at`` by at most ``most`` rounds of coordinate descent.
 
@@ -185,7 +185,7 @@ def work_of_step(operations):
     return 400.0 + 0.14 * operations
 
 
-@kernel
+@kernel(inner=True)
 def solve(st, nt, ch, at, k, target):
     """Relax the child in buffer ``at``, whose b − Qβ is in ``ch.g``; return the child's bound.
 
@@ -220,7 +220,7 @@ def solve(st, nt, ch, at, k, target):
     return bound
 
 
-@kernel
+@kernel(inner=True)
 def load_child(st, ch, at, i, value):
     """Put the current node with column i decided as ``value``, IN or OUT, in buffer ``at``."""
     copy_node(st.state, st.beta, ch.state[at], ch.beta[at])
@@ -232,7 +232,7 @@ def load_child(st, ch, at, i, value):
         exclude(st.Q, ch.beta[at], ch.g, i)
 
 
-@kernel
+@kernel(inner=True)
 def relaxed_child(st, nt, ch, units, at, i, value, k, target):
     """Put the current node with i decided as ``value`` in buffer ``at``; return its bound."""
     bound = -np.inf
@@ -391,7 +391,7 @@ def close(st, nt, ch, target, unsolved):
     return OPEN
 
 
-@kernel
+@kernel(inner=True)
 def branch(st, nt, ch, open_nodes, units):
     """Let both children of the current node wait: one includes a column or unit, one excludes it.
 

@@ -78,7 +78,7 @@ def clear_excluded(units, state, beta):
                 beta[j] = 0.0
 
 
-@kernel
+@kernel(inner=True)
 def relax_child(st, ch, units, at, i, value, target):
     """Put the current node with unit i decided as ``value`` in buffer ``at``, and relax it.
 
@@ -126,7 +126,7 @@ def fix_units(st, units, k, bound, target):
     return fixed
 
 
-@kernel
+@kernel(inner=True)
 def close_units(st, units, target, unsolved):
     """Try to close the current node by its bound and by deciding units.
 

@@ -113,7 +113,7 @@ def list_allowed(state, columns):
     return count
 
 
-@kernel
+@kernel(inner=True)
 def gram_gradient(Q, b, beta, g):
     """Write b − Qβ to ``g``, computed from β in one go as :func:`gram_bound` requires."""
     p = b.shape[0]

@@ -92,7 +92,7 @@ def list_units(units, state):
     return count
 
 
-@kernel
+@kernel(inner=True)
 def unit_bound(terms, units, state, count, k, beta, g, top):
     """The dual bound of a node, less all that rounding can lose; −∞ where NaN occurs.
 
@@ -164,7 +164,7 @@ def best_share(w, units, rho, u, level):
     return z
 
 
-@kernel
+@kernel(inner=True)
 def sweep_units(Q, w, units, state, n, root_lam, beta, g):
     """One pass over the n active units at λ = root_lam²; updates β, g = b − Qβ and shares.
 
@@ -211,7 +211,7 @@ def measure_units(w, units, count, beta):
         units.size[u], units.least_share[u] = np.sqrt(square), min(least, 1.0)
 
 
-@kernel
+@kernel(inner=True)
 def share_units(terms, units, state, count, k, beta, g):
     """The √λ at which Σz = k at β, and about the relaxation's objective at β and these shares.
 

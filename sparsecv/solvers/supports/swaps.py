@@ -97,24 +97,6 @@ def invert_on(s, ridge, k):
     return gain
 
 
-@kernel(inner=True, reorder=True)
-def add_rows(target, G, rows, weights, k, sign):
-    """Add sign·Σ_e weights_e·G[rows_e], over the first k rows, to ``target``."""
-    e = 0
-    while e + 4 <= k:
-        g0, g1, g2, g3 = G[rows[e]], G[rows[e + 1]], G[rows[e + 2]], G[rows[e + 3]]
-        w0, w1 = sign * weights[e], sign * weights[e + 1]
-        w2, w3 = sign * weights[e + 2], sign * weights[e + 3]
-        for j in range(target.shape[0]):
-            target[j] += (w0 * g0[j] + w1 * g1[j]) + (w2 * g2[j] + w3 * g3[j])
-        e += 4
-    while e < k:
-        g0, w0 = G[rows[e]], sign * weights[e]
-        for j in range(target.shape[0]):
-            target[j] += w0 * g0[j]
-        e += 1
-
-
 @kernel
 def recompute(s, ridge, k):
     """Compute all arrays of the support's k columns anew; returns the support's gain."""
@@ -127,10 +109,11 @@ def recompute(s, ridge, k):
     for a in range(k):
         for j in range(p):
             V[a, j] = 0.0
-        add_rows(V[a], G, support, A[a], k, 1.0)
+        for e in range(k):
+            add(V[a], G[support[e]], A[a, e], p)
         for j in range(p):
             d[j] -= G[support[a], j] * V[a, j]
-    add_rows(c, G, support, beta, k, -1.0)
+        add(c, G[support[a]], -beta[a], p)
     return gain
 
 
@@ -163,7 +146,8 @@ def add_member(s, ridge, k, a, column):
         if e != a:
             A[a, e] = V[e, column]
     A[a, a] = 0.0
-    add_rows(V[a], G, support, A[a], k, -1.0)
+    for e in range(k):
+        add(V[a], G[support[e]], -A[a, e], p)
     length = max(V[a, column] + ridge, 1e-12 * (G[column, column] + ridge))
     inverse = 1.0 / length
     support[a], beta[a] = column, c[column] * inverse
@@ -206,7 +190,8 @@ def attained_gain(s, ridge, k):
             if number > 0:
                 for j in range(c.shape[0]):
                     c[j] = b[j]
-                add_rows(c, G, support, beta, k, -1.0)
+                for a in range(k):
+                    add(c, G[support[a]], -beta[a], c.shape[0])
             return gain
         for a in range(k):
             beta[a] += dot(A[a], spare, k)

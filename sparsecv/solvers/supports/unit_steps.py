@@ -6,7 +6,6 @@ Every support is a function of the problem's data, γ and the starts alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,102 +17,22 @@ from ..kernels.linalg import EPS, Array, unit_worths
 Support = NDArray[np.intp]
 
 
-class StepSettings(NamedTuple):
-    """Tuning numbers of forward steps and swaps of units: choices, as supports are only starts."""
+class UnitSteps:
+    """Forward steps and swaps of the units of one problem at its γ.
 
-    # Where coefficients have bounds, this many units that promise most are tried by a bounded fit.
-    tried: int = 4
-    # A support is left after this many swaps, though further swaps may improve it.
-    swaps: int = 30
-    # A swap drops one of this many units, those that add the least to the objective.
-    dropped: int = 12
-    # A swap is fitted unless what it is expected to leave is above the best known objective by this
-    # share of yᵀy, for what rounding takes from the expectation.
-    doubt: float = 1e-9
-
-
-SETTINGS = StepSettings()
-
-
-class Regressed(NamedTuple):
-    """What the regression on a support S leaves of the columns, which become swaps of S's units.
-
-    With H = XᵀX + γ/2 I, A is the inverse of H_SS up to rounding, P = A H_S and β = A b_S.
-
-    place, shape (p,): Places of the columns in S, −1 outside S.
-    columns: The columns of every unit.
-    of_length: For every number k of columns, the units that have k columns, shape (m,), and their
-        columns, shape (m, k).
-    A, P, beta, shape (|S|, |S|), (|S|, p) and (|S|,): The arrays that the equations above define.
-    c, shape (p,): b − HβS, which is what the columns have in common with the residual.
-    left: For every entry of ``of_length`` its units' blocks of H − H_S'P, shape (m, k, k).
+    H is XᵀX + γ/2 I, and a regression on S has the coefficients H_SS⁻¹b_S. For every
+    number k of columns, ``of_length`` has the units of k columns, shape (m,), and their columns,
+    shape (m, k).
     """
 
-    place: NDArray[np.intp]
-    columns: Sequence[Support]
-    of_length: Sequence[tuple[Support, Support]]
-    A: Array
-    P: Array
-    beta: Array
-    c: Array
-    left: Sequence[Array]
-
-    def rise(self, unit: int) -> float:
-        """By how much the objective rises when a unit of S is dropped."""
-        at = self.place[self.columns[unit]]
-        return float(self.beta[at] @ np.linalg.solve(self.A[np.ix_(at, at)], self.beta[at]))
-
-    def without(self, unit: int) -> Regressed:
-        """What is left, in ``c`` and ``left`` alone, when a unit of S is dropped."""
-        at = self.place[self.columns[unit]]
-        P, A = self.P[at], self.A[np.ix_(at, at)]
-        more, blocks = np.asarray(np.linalg.solve(A, P), dtype=np.float64), []
-        for (_, columns), left in zip(self.of_length, self.left, strict=True):
-            blocks.append(left + _products(P[:, columns], more[:, columns]))
-        return self._replace(c=self.c + more.T @ self.beta[at], left=blocks)
-
-
-def _products(first: Array, second: Array) -> Array:
-    """For matrices F_u and S_u of shape (k, r), given as (r, m, k), the m products F_uS_u'."""
-    if first.shape[2] == 1:
-        return np.asarray(np.einsum("rm,rm->m", first[:, :, 0], second[:, :, 0])[:, None, None])
-    return np.asarray(first.transpose(1, 2, 0) @ second.transpose(1, 0, 2))
-
-
-class UnitSteps:
-    """Forward steps and swaps of the units of one problem at its γ."""
-
     def __init__(self, problem: SparseRidgeProblem) -> None:
-        self.problem, self.asked = problem, problem.constraints
+        self.problem, self.rules = problem, problem.constraints
         self.H, self.b = problem.G + 0.5 * problem.gamma * np.eye(problem.p), problem.b
-        lengths = np.array([c.size for c in self.asked.columns])
+        lengths = np.array([c.size for c in self.rules.columns])
         each = [np.flatnonzero(lengths == k) for k in np.unique(lengths)]
         self.of_length = [
-            (units, np.stack([self.asked.columns[u] for u in units])) for units in each
+            (units, np.stack([self.rules.columns[u] for u in units])) for units in each
         ]
-
-    def regressed(self, support: Support) -> Regressed:
-        """What the regression on a support leaves of the columns."""
-        k, place = support.size, np.full(self.problem.p, -1)
-        place[support] = np.arange(k)
-        # The shift is what rounding may take from the least eigenvalue of columns of length 1.
-        H, shift = self.H[np.ix_(support, support)], 1e-13 + 4.0 * EPS * k * k
-        inverse = np.linalg.inv(np.linalg.cholesky(H + np.diag(shift * np.diag(H) + 1e-300)))
-        V, w = inverse @ self.H[support], inverse @ self.b[support]
-        left = [
-            self.H[at[:, :, None], at[:, None, :]] - _products(V[:, at], V[:, at])
-            for _, at in self.of_length
-        ]
-        return Regressed(
-            place,
-            self.asked.columns,
-            self.of_length,
-            inverse.T @ inverse,
-            inverse.T @ V,
-            inverse.T @ w,
-            self.b - V.T @ w,
-            left,
-        )
 
     def supports(
         self, sizes: Iterable[int], starts: Sequence[Support] = (), limits: Limits | None = None
@@ -126,19 +45,19 @@ class UnitSteps:
         """
         limits, wanted = limits or Limits(), sorted(set(sizes))
         found: dict[int, Support] = {}
-        inside, promised = self.asked.least.copy(), None
+        inside, promised = self.rules.least.copy(), None
         while wanted and int(inside.sum()) <= wanted[-1]:
             size = int(inside.sum())
             if size in wanted:
-                options = [self.asked.columns_of(np.flatnonzero(inside))]
-                options += [s for s in starts if self.asked.units(s).size == size]
+                options = [self.columns(inside)]
+                options += [s for s in starts if self.rules.units(s).size == size]
                 found[size] = options[0]
                 if promised is None:
                     values = [self.problem.objective(s) for s in options]
                     best = options[int(np.argmin(values))]
                     found[size] = self.swapped(best, min(values), limits)
                     better = np.zeros_like(inside)
-                    better[self.asked.units(found[size])] = True
+                    better[self.rules.units(found[size])] = True
                     inside = better
             if size == wanted[-1]:
                 break
@@ -148,27 +67,26 @@ class UnitSteps:
         return found
 
     def swapped(self, support: Support, value: float, limits: Limits) -> Support:
-        """The support after swaps of one unit, each of which lowers the objective."""
-        worse_by = SETTINGS.doubt * self.problem.yy
-        for _ in range(SETTINGS.swaps):
-            units, now = self.asked.units(support), self.regressed(support)
+        """The support after at most 30 swaps of one unit, each of which lowers the objective."""
+        for _ in range(30):
             best, improved = value, support
-            for u, rise in self.cheapest(now, units):
+            inside = np.zeros(self.rules.n_units, dtype=bool)
+            inside[self.rules.units(support)] = True
+            for u, rise in self.cheapest(support):
                 if limits.reached(0) is not None:
                     return improved
-                rest = np.zeros(self.asked.n_units, dtype=bool)
-                rest[units] = True
+                rest = inside.copy()
                 rest[u] = False
-                if not self.asked.allowed(self.asked.columns_of(np.flatnonzero(rest))):
+                if not self.rules.allowed(self.columns(rest)):
                     continue
-                gains = self.gains(rest) if self.asked.bounded else self.gains_of(now.without(u))
+                gains = self.gains(rest)
                 added = self.best_addition(rest, gains, barred=u)
-                if added < 0:
-                    continue
-                if not self.asked.bounded and value + rise - gains[added] > best + worse_by:
+                # without bounds a swap leaves what is expected of it, but for rounding
+                expected = -np.inf if self.rules.bounded else value + rise - gains[added]
+                if added < 0 or expected > best + 1e-9 * self.problem.yy:
                     continue
                 rest[added] = True
-                tried = self.asked.columns_of(np.flatnonzero(rest))
+                tried = self.columns(rest)
                 objective = self.problem.objective(tried)
                 if objective < best * (1.0 - 1e-10):
                     best, improved = objective, tried
@@ -177,10 +95,28 @@ class UnitSteps:
             support, value = improved, best
         return support
 
-    def cheapest(self, now: Regressed, units: Support) -> list[tuple[int, float]]:
-        """Units that may be dropped at the least rise of the objective, and the rises."""
-        rises = [(now.rise(u), u) for u in units.tolist() if not self.asked.include[u]]
-        return [(u, rise) for rise, u in sorted(rises)[: SETTINGS.dropped]]
+    def columns(self, inside: NDArray[np.bool_]) -> Support:
+        """The columns of the units that are marked in ``inside``."""
+        return self.rules.columns_of(np.flatnonzero(inside))
+
+    def inverse_factor(self, support: Support) -> Array:
+        """The inverse of the Cholesky factor of H_SS."""
+        k, H = support.size, self.H[np.ix_(support, support)]
+        # The shift is what rounding may take from the least eigenvalue of columns of length 1.
+        shift = 1e-13 + 4.0 * EPS * k * k
+        inverse = np.linalg.inv(np.linalg.cholesky(H + np.diag(shift * np.diag(H) + 1e-300)))
+        return np.asarray(inverse)
+
+    def cheapest(self, support: Support) -> list[tuple[int, float]]:
+        """The 12 units that may be dropped at the least rise of the objective, and the rises."""
+        inverse, place = self.inverse_factor(support), np.full(self.problem.p, -1)
+        A, beta = inverse.T @ inverse, inverse.T @ (inverse @ self.b[support])
+        place[support], rises = np.arange(support.size), []
+        for u in self.rules.units(support).tolist():
+            if not self.rules.include[u]:
+                at = place[self.rules.columns[u]]
+                rises.append((float(beta[at] @ np.linalg.solve(A[np.ix_(at, at)], beta[at])), u))
+        return [(u, rise) for rise, u in sorted(rises)[:12]]
 
     def best_addition(
         self,
@@ -195,19 +131,19 @@ class UnitSteps:
         compared: With bounds, whether the units of largest gains are compared by fits.
         """
         gains = self.gains(inside) if gains is None else gains.copy()
-        gains[inside | self.asked.exclude] = -1.0
-        gains[[u for u in self.asked.parents if self.asked.lacks_parent(u, inside)]] = -1.0
+        gains[inside | self.rules.exclude] = -1.0
+        gains[[u for u in self.rules.parents if self.rules.lacks_parent(u, inside)]] = -1.0
         if barred >= 0:
             gains[barred] = -1.0
         best = int(np.argmax(gains))
-        if gains[best] < 0.0 or not (self.asked.bounded and compared):
+        if gains[best] < 0.0 or not (self.rules.bounded and compared):
             return best if gains[best] >= 0.0 else -1
         values = {}
-        for u in np.argsort(-gains, kind="stable")[: SETTINGS.tried].tolist():
+        for u in np.argsort(-gains, kind="stable")[:4].tolist():
             if gains[u] >= 0.0:
                 with_u = inside.copy()
                 with_u[u] = True
-                values[u] = self.problem.objective(self.asked.columns_of(np.flatnonzero(with_u)))
+                values[u] = self.problem.objective(self.columns(with_u))
         return int(min(values, key=lambda u: values[u]))
 
     def gains(self, inside: NDArray[np.bool_]) -> Array:
@@ -215,28 +151,28 @@ class UnitSteps:
 
         With bounds the gain is what the unit's columns promise one by one within their bounds.
         """
-        support = self.asked.columns_of(np.flatnonzero(inside))
-        now = self.regressed(support)
-        if not self.asked.bounded:
-            return self.gains_of(now)
-        gains, coef = np.zeros(self.asked.n_units), np.zeros(self.problem.p)
-        coef[support] = self.problem.fit(support).coef
-        slope = self.b - self.H @ coef
-        d = np.empty(self.problem.p)
-        for (_, at), left in zip(self.of_length, now.left, strict=True):
-            d[at] = np.diagonal(left, axis1=1, axis2=2)
-        d = np.maximum(d, 1e-12 * np.diag(self.H) + 1e-300)
-        unit_worths(self.asked.unit, slope, d, self.asked.lower, self.asked.upper, gains)
-        return gains
-
-    def gains_of(self, now: Regressed) -> Array:
-        """The gains of :meth:`gains` without bounds, from what a regression leaves of the units."""
-        gains = np.zeros(self.asked.n_units)
-        for (units, at), left in zip(self.of_length, now.left, strict=True):
-            c, least = now.c[at], 1e-12 * self.H[at, at] + 1e-300
+        support, gains = self.columns(inside), np.zeros(self.rules.n_units)
+        inverse = self.inverse_factor(support)
+        V = inverse @ self.H[support]
+        slope, least = self.b - V.T @ (inverse @ self.b[support]), 1e-12 * np.diag(self.H) + 1e-300
+        if self.rules.bounded:
+            coef = np.zeros(self.problem.p)
+            coef[support] = self.problem.fit(support).coef
+            left = np.maximum(np.diag(self.H) - np.einsum("sj,sj->j", V, V), least)
+            lower, upper = self.rules.lower, self.rules.upper
+            unit_worths(self.rules.unit, self.b - self.H @ coef, left, lower, upper, gains)
+            return gains
+        for units, at in self.of_length:
+            c, within = slope[at], V[:, at]
             if at.shape[1] == 1:
-                gains[units] = c[:, 0] ** 2 / np.maximum(left[:, 0, 0], least[:, 0])
-            else:
-                more = left + least[:, :, None] * np.eye(at.shape[1])
-                gains[units] = (c * np.linalg.solve(more, c[:, :, None])[:, :, 0]).sum(axis=1)
+                d = np.diag(self.H)[at[:, 0]] - np.einsum(
+                    "sm,sm->m", within[:, :, 0], within[:, :, 0]
+                )
+                gains[units] = c[:, 0] ** 2 / np.maximum(d, least[at[:, 0]])
+            else:  # the block of every unit that regression on the support leaves
+                left = self.H[at[:, :, None], at[:, None, :]] + least[at][:, :, None] * np.eye(
+                    at.shape[1]
+                )
+                left -= within.transpose(1, 2, 0) @ within.transpose(1, 0, 2)
+                gains[units] = (c * np.linalg.solve(left, c[:, :, None])[:, :, 0]).sum(axis=1)
         return gains

@@ -23,8 +23,8 @@ from sparsecv.solvers import (
     solve,
     solve_sizes,
 )
+from sparsecv.solvers.branching import driver, single, size_sweep
 from sparsecv.solvers.branching import search as search_module
-from sparsecv.solvers.branching import single, size_sweep
 from sparsecv.solvers.branching.search import Search, Tree
 from sparsecv.solvers.branching.search_settings import SETTINGS
 from sparsecv.solvers.core.limits import Limits, StopFlag
@@ -290,6 +290,21 @@ def test_without_room_for_more_nodes_it_goes_deep(
     assert deep.status is Status.OPTIMAL
     cut = branch_and_bound(problem, limits=Limits(None, 30))
     assert cut.lower_bound <= alone.objective
+
+
+def test_a_long_run_of_nodes_does_not_fill_a_table_for_good(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A table that is full before the loop looks again would let the search go on nowhere."""
+    monkeypatch.setattr(search_module, "SETTINGS", SETTINGS._replace(first_rows=8))
+    monkeypatch.setattr(Tree, "_most", lambda tree: 2 * tree.gram.b.size + 24)
+    problem = hard(tau=8)
+    tree = root_tree(problem)
+    codes = [tree.advance(1_000_000) for _ in range(10)]
+    assert codes[-1] == driver.DONE
+    assert tree.open.state.shape[0] == tree._most()
+    best = branch_and_bound(problem)
+    assert float(tree.now["upper"][0]) == pytest.approx(best.objective, rel=2e-6)
 
 
 @pytest.mark.slow

@@ -213,7 +213,13 @@ class Tree:
 
     def grow(self, rows: int) -> None:
         """Make the table of nodes larger."""
-        self.open = _grown(self.open, rows)
+        table, old = self.open, self.open.state.shape[0]
+        more = open_rows(rows - old, table.state.shape[1], table.beta.shape[1])
+        pairs: Any = zip(table[:-1], more[:-1], strict=True)
+        self.open = driver.OpenNodes._make([*map(np.concatenate, pairs), table.counts])
+        spare = int(self.counts["spare"][0])
+        self.open.spare[spare : spare + rows - old] = np.arange(old, rows)
+        self.counts["spare"] += rows - old
         if rows >= self._most() and self.counts["depth_first"][0] == driver.NEVER:
             self.counts["depth_first"] = driver.WHEN_FULL
 
@@ -357,40 +363,42 @@ def _some(nodes: Nodes, first: int, step: int) -> Nodes:
     return state[at], beta[at], lam[at], bound[at], unsolved[at]
 
 
+def shared_state(gram: GramForm, problem: SparseRidgeProblem, tol: float, m: int) -> dict[str, Any]:
+    """The fields of a state that trees of columns and of units have, for m columns or units."""
+    p, ridge = gram.b.size, problem.gamma / 2.0
+    unknown = {"upper": np.inf, "least": np.inf, "pruned": np.inf}
+    share = 0.03 if gram.scaled else 0.1  # Both were chosen by times of solver_benchmark.py.
+    tolerance = max(tol, TOLERANCE)
+    return {
+        "Q": gram.quadratic(),
+        "terms": gram.terms(ridge),
+        "now": record(node.NOW, tolerance=tolerance, ridge=ridge, open_share=share, **unknown),
+        "state": np.zeros(m, dtype=np.int8),
+        "lam": np.zeros(1),
+        "top": np.zeros(problem.tau + EXTRA),
+        "columns": np.zeros(m, dtype=np.int64),
+        "share": np.zeros(m),
+        **zeros("beta g", p),
+    }
+
+
 def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.SearchState:
     """The state of a search that knows no support and no node yet."""
-    p, tau, ridge = gram.b.size, problem.tau, problem.gamma / 2.0
-    terms = gram.terms(ridge)
+    p, tau, shared = gram.b.size, problem.tau, shared_state(gram, problem, tol, gram.b.size)
     # Enumeration chooses at most 5 columns more, and 2 of more than 600 columns, as each further
     # column takes a p × p matrix. Nodes that lack more columns are branched on.
     levels = 1 if p > 600 else min(max(tau - 1, 1), 4)
-    now = record(
-        node.NOW,
-        upper=np.inf,
-        least=np.inf,
-        pruned=np.inf,
-        tolerance=max(tol, TOLERANCE),
-        ridge=ridge,
-        open_share=0.03 if gram.scaled else 0.1,
-    )
     return node.SearchState(
         G=np.ascontiguousarray(gram.G),
-        Q=gram.quadratic(),
-        terms=terms,
-        root_w=np.sqrt(terms.w),
+        root_w=np.sqrt(shared["terms"].w),
         support=np.arange(tau, dtype=np.int64),
-        now=now,
-        state=np.zeros(p, dtype=np.int8),
-        lam=np.zeros(1),
-        top=np.zeros(tau + EXTRA),
-        columns=np.zeros(p, dtype=np.int64),
         chosen=np.zeros(max(tau, 1), dtype=np.int64),
         scratch=np.zeros(max(p, tau + 1)),
         work=completion_work(tau, p, levels),
         found=np.zeros(tau + 1, dtype=np.int64),
         tried=np.full(tau, -1, dtype=np.int64),
         anywhere=np.ones(p, dtype=np.int8),
-        **zeros("beta g share", p),
+        **shared,
     )
 
 
@@ -420,17 +428,3 @@ def open_rows(rows: int, m: int, p: int) -> driver.OpenNodes:
         **zeros("lam bound key", rows),
         **zeros("heap kept", rows, of=np.int64),
     )
-
-
-def _grown(table: driver.OpenNodes, rows: int) -> driver.OpenNodes:
-    """The nodes of a table, in a table with more rows."""
-    old, m = table.state.shape
-    new = open_rows(rows, m, table.beta.shape[1])._replace(counts=table.counts)
-    for name, value in table._asdict().items():
-        if name not in ("counts", "spare"):
-            getattr(new, name)[:old] = value
-    spare = int(table.counts["spare"][0])
-    new.spare[:spare] = table.spare[:spare]
-    new.spare[spare : spare + rows - old] = np.arange(old, rows)
-    new.counts["spare"] = spare + rows - old
-    return new

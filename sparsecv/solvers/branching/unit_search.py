@@ -15,15 +15,13 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Proof, Status, Work
-from ..kernels.linalg import Array, record, zeros
+from ..kernels.linalg import Array
 from ..leaps.all_sizes import support_bound
-from ..relaxation.dual_bound import EXTRA
-from ..relaxation.gram import TOLERANCE
 from ..relaxation.unit_form import UnitForm
 from ..relaxation.unit_relaxation import relax_units
 from ..supports.unit_steps import UnitSteps
 from . import node
-from .search import Search, Tree, new_children
+from .search import Search, Tree, new_children, shared_state
 from .unit_nodes import UnitState
 
 Support = NDArray[np.intp]
@@ -40,20 +38,11 @@ class UnitTree(Tree):
 
     def __init__(self, form: UnitForm, problem: SparseRidgeProblem, tol: float) -> None:
         self.gram, self.form, self.problem, self.tol = form, form, problem, tol
-        m, p, tau, ridge = form.left.units.size, form.b.size, problem.tau, problem.gamma / 2.0
-        now = {"upper": np.inf, "least": np.inf, "pruned": np.inf, "ridge": ridge}
+        m, p, tau = form.left.units.size, form.b.size, problem.tau
         self.st = UnitState(
-            Q=form.quadratic(),
-            terms=form.terms(ridge),
             support=np.zeros(m, dtype=np.int64),
-            now=record(node.NOW, tolerance=max(tol, TOLERANCE), **now),
-            state=np.zeros(m, dtype=np.int8),
-            lam=np.zeros(1),
-            top=np.zeros(tau + EXTRA),
-            columns=np.zeros(m, dtype=np.int64),
             tau=np.array([tau]),
-            share=np.zeros(m),
-            **zeros("beta g", p),
+            **shared_state(form, problem, tol, m),
         )
         self.ch, self.nt, self.steps = new_children(m, p, tau), None, UnitSteps(problem)
         # A relaxation ends where its value exceeds the bound by 1e-5 of the value, or is below the

@@ -23,8 +23,7 @@ from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, worst
 from ..solvers.executor import run_units
-from ..solvers.kernels.envelope import SETTINGS as DIVISION
-from ..solvers.kernels.envelope import Fits
+from ..solvers.kernels.envelope import NARROW, Fits
 from ..solvers.leaps.gamma_range import (
     LEAST_GAMMA_SHARE,
     Decomposed,
@@ -275,7 +274,7 @@ class _Search:
         # Smaller cells have no better bounds, unless from γ = 0 on there is no bound at all.
         if not several and low > 0.0 and upper - lower <= 4.0 * lost:
             divide = 0.0
-        if high - low <= DIVISION.narrow * high or high <= self._least:
+        if high - low <= NARROW * high or high <= self._least:
             divide = 0.0
         return lower / self.total, upper / self.total, middle, divide
 

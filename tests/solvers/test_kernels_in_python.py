@@ -308,12 +308,12 @@ def test_a_cell_without_room_for_its_pieces_is_left_undivided() -> None:
         found = np.empty((room, 2)), np.empty(room, dtype=np.int64)
         return int(envelope.divide(cell, others, lengths, listed, fits, work, found, 0))
 
-    assert pieces(envelope.SETTINGS.max_waiting, 40) >= 2
-    assert pieces(envelope.SETTINGS.max_waiting, 1) == -2
+    assert pieces(envelope.MAX_WAITING, 40) >= 2
+    assert pieces(envelope.MAX_WAITING, 1) == -2
     assert pieces(1, 40) == -2
     # Other supports may be best at one end of the cell, or at both ends.
-    assert pieces(envelope.SETTINGS.max_waiting, 40, np.array([0.0, 1e9])) == -1
-    assert pieces(envelope.SETTINGS.max_waiting, 40, np.zeros(2)) == -3
+    assert pieces(envelope.MAX_WAITING, 40, np.array([0.0, 1e9])) == -1
+    assert pieces(envelope.MAX_WAITING, 40, np.zeros(2)) == -3
 
 
 @plain_python

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import kernel
-from .linalg import EPS, Array, add, cholesky, zeros
+from .linalg import EPS, Array, add, factor_row, zeros
 
 # Largest ratio ℓ_i²/w_i, ℓ_i² = G_ii + γ/2 and w_i = γ/2 + D_i, at which elimination has a bound on
 # what rounding loses; beyond, enumeration proves nothing. Elimination replaces pivots below
@@ -105,12 +105,16 @@ def project_out(G, b, ridge, chosen, m, columns, n, work):
     Returns: The gain of the support I, which is yᵀy less its objective.
     """
     V, c, d, L, gain = work.V, work.c, work.d, work.L, 0.0
-    cholesky(G, ridge, chosen, m, L)
     for f in range(n):
         c[f] = b[columns[f]]
         d[f] = G[columns[f], columns[f]] + ridge
     for a in range(m):
-        w = b[chosen[a]]
+        i = chosen[a]
+        for q in range(a):
+            L[a, q] = G[i, chosen[q]]
+        L[a, a] = G[i, i] + ridge
+        factor_row(L, a, 1e-12 * L[a, a])  # rounding leaves no digits of a smaller pivot
+        w = b[i]
         for q in range(a):
             w -= L[a, q] * L[q, m]
         w /= L[a, a]

@@ -84,42 +84,29 @@ def new_enumeration(X: Array, y: Array, k: int, off: float, dependent: float) ->
     off: What the columns and y are off by, relative to their lengths.
     dependent: A column whose length, after projection, is at most this counts as dependent.
     """
-    r, p = X.shape
-    levels = max(k - 1, 1)
-    C, d, c = np.zeros((levels, p, p)), np.zeros((levels, p)), np.zeros((levels, p))
-    C[0], c[0] = X.T @ X, X.T @ y
-    d[0] = C[0].diagonal()
-    left = np.zeros((levels + 2, r))
-    left[0] = y
-    det = np.ones(levels + 1)
-    picks = np.full(k + 1, -1, dtype=np.int64)
-    now = record(
-        STATE,
-        objective=float(y @ y),
-        yy=float(y @ y),
-        least_root=float(np.linalg.norm(y)),
-        off=off,
-        dependent=dependent * dependent,
-    )
-    return Enumeration(
+    (r, p), levels, yy = X.shape, max(k - 1, 1), float(y @ y)
+    work = Enumeration(
         X=np.ascontiguousarray(X.T),
         y=np.ascontiguousarray(y),
-        C=C,
-        d=d,
-        c=c,
+        C=np.zeros((levels, p, p)),
         Q=np.zeros((levels + 1, r)),
-        left=left,
-        objective=np.full(levels + 2, float(y @ y)),
+        left=np.zeros((levels + 2, r)),
+        objective=np.full(levels + 2, yy),
         gain=np.zeros(levels + 2),
-        det=det,
-        picks=picks,
+        det=np.ones(levels + 1),
+        picks=np.full(k + 1, -1, dtype=np.int64),
         found=np.full(k, -1, dtype=np.int64),
         P=np.zeros((p, r)),
         projected=np.zeros(1, dtype=np.int64),
-        **zeros("length row along_y", p),
         triangle=np.zeros((k, k + 1)),
-        now=now,
+        now=record(STATE, objective=yy, yy=yy, least_root=np.sqrt(yy), off=off),
+        **zeros("d c", levels, p),
+        **zeros("length row along_y", p),
     )
+    work.C[0], work.c[0], work.left[0] = X.T @ X, X.T @ y, y
+    work.d[0] = work.C[0].diagonal()
+    work.now["dependent"] = dependent * dependent
+    return work
 
 
 @kernel(inner=True)

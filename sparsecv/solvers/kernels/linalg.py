@@ -82,20 +82,6 @@ def factor_row(L, a, least):
 
 
 @kernel(inner=True)
-def cholesky(G, ridge, columns, m, L):
-    """Write to ``L`` the lower Cholesky factor of G + ridge·I on the first m of some columns.
-
-    No pivot falls below 1e-12 of its diagonal entry: rounding leaves no digits of a smaller pivot.
-    """
-    for a in range(m):
-        i = columns[a]
-        for c in range(a):
-            L[a, c] = G[i, columns[c]]
-        L[a, a] = G[i, i] + ridge
-        factor_row(L, a, 1e-12 * L[a, a])
-
-
-@kernel(inner=True)
 def invert_factor(L, n, row):
     """Replace a lower triangular n × n matrix L by its inverse; ``row`` (n,) is work space.
 

@@ -139,7 +139,7 @@ class GammaRange:
         self._found: list[list[tuple[NDArray[np.intp], Array, Array, NDArray[np.int64]]]] = [
             [] for _ in sizes
         ]
-        most, waiting = 2 * LIST_LENGTH, envelope.SETTINGS.max_waiting
+        most, waiting = 2 * LIST_LENGTH, envelope.MAX_WAITING
         marks = np.empty((waiting, most), dtype=np.bool_)
         self._work = np.empty((waiting, 2)), marks, np.empty((6, most))
         # The kernel has room for 64 pieces of each problem in a cell. Where the room does not

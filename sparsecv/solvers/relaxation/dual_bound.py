@@ -45,8 +45,7 @@ from ..kernels.linalg import EPS, Array, add
 
 FREE, IN, OUT = 0, 1, 2  # states of a column at a node: free, included, excluded
 # Entries of the array ``top`` of :func:`gram_bound` besides one for each column still to choose:
-# the next largest value, s², and by how much |g_i|/ℓ_i was raised. It counts these three and is no
-# choice; doubled, three entries would be unused.
+# the next largest value, s², and by how much |g_i|/ℓ_i was raised.
 EXTRA = 3
 
 

@@ -15,7 +15,6 @@ then much smaller where n > p.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -164,7 +163,7 @@ class Ellipsoid:
         along = U.T @ e
         rest = max(float(e @ e - along @ along), 0.0)
         k = s * s
-        least, most = least_square(along, k) + rest, greatest_square(along, k) + rest
+        least, most = (extreme_square(along, k, greatest) + rest for greatest in (False, True))
         widen = float(np.linalg.norm(besides)) + WIDENED_SHARE * (float(np.linalg.norm(s)))
         widen += float(2.0 * (H.shape[0] + H.shape[1] + 8) * EPS * size)  # the rounding of e
         scale = 1.0 + 1e-12 * (H.shape[0] + H.shape[1])
@@ -173,54 +172,34 @@ class Ellipsoid:
         return low * low, high * high
 
 
-def _root(slope: Callable[[float], float], low: float, high: float) -> float:
-    """The zero of a slope that changes its sign between low and high."""
-    from scipy.optimize import brentq  # the import is slow
+def extreme_square(e: Array, k: Array, greatest: bool) -> float:
+    """A bound on ‖e − w‖² over Σ w_i²/k_i ≤ 1, for e and k ≥ 0 (m,), which is nearly attained.
 
-    return float(brentq(slope, low, high, xtol=1e-14 * high, rtol=1e-14))
+    The dual value Σ e_i² μ/(μ + k_i) − μ is a lower bound on the least square for any μ ≥ 0, and an
+    upper bound on the greatest for any μ < −max k. At the best μ, Σ e_i²k_i/(μ + k_i)² = 1.
 
-
-def least_square(e: Array, k: Array) -> float:
-    """A lower bound on min ‖e − w‖² over Σ w_i²/k_i ≤ 1, nearly attained, for e and k ≥ 0 (m,).
-
-    For any μ ≥ 0 the dual value Σ e_i² μ/(μ + k_i) − μ is a lower bound; the best μ is sought.
+    greatest: Whether to bound the greatest square from above, and not the least from below.
     """
-    flat = k <= 0.0
-    fixed = float(e[flat] @ e[flat])
-    e, k = e[~flat], k[~flat]
-    if k.size == 0 or float(e * e @ (1.0 / k)) <= 1.0:
+    moves = k > 0.0
+    fixed, e, k = float(e[~moves] @ e[~moves]), e[moves], k[moves]
+    if k.size == 0:
         return fixed
-
-    def slope(mu: float) -> float:
-        return float((e * e * k) @ (1.0 / (mu + k) ** 2)) - 1.0
-
-    high = float(np.sqrt((e * e * k).sum()))
-    mu = high if slope(high) >= 0.0 else _root(slope, 0.0, high)
-    return fixed + max(float((e * e * mu) @ (1.0 / (mu + k))) - mu, 0.0)
-
-
-def greatest_square(e: Array, k: Array) -> float:
-    """An upper bound on max ‖e − w‖² over Σ w_i²/k_i ≤ 1, nearly attained, for e and k ≥ 0 (m,).
-
-    For any μ > max k the dual value μ + Σ e_i² μ/(μ − k_i) is an upper bound; a good μ is sought.
-    """
-    top = float(k.max(initial=0.0))
-    if top <= 0.0:
-        return float(e @ e)
+    sign, end, low = (-1.0, float(k.max()), 1e-9 * float(k.max())) if greatest else (1.0, 0.0, 0.0)
     c = e * e * k
 
-    def slope(step: float) -> float:  # at μ = top + step
-        with np.errstate(divide="ignore", invalid="ignore"):
-            terms = np.where(c > 0.0, c / (top - k + step) ** 2, 0.0)
-        return 1.0 - float(terms.sum())
+    def excess(step: float) -> float:  # at μ = sign·(end + step)
+        return float((c / (sign * (end + step) + k) ** 2).sum()) - 1.0
 
-    high = float(np.sqrt(c.sum()))
-    step = 1e-9 * top
-    if high > step and slope(step) < 0.0:
-        step = _root(slope, step, high) if slope(high) > 0 else high
-    mu = top + step
-    terms = (e * e) * (mu / (mu - k))
-    return mu + float(terms.sum())
+    step, high = low, float(np.sqrt(c.sum()))
+    if high > low and excess(low) > 0.0:
+        step = high
+        if excess(high) < 0.0:
+            from scipy.optimize import brentq  # the import is slow
+
+            step = float(brentq(excess, low, high, xtol=1e-14 * high, rtol=1e-14))
+    mu = sign * (end + step)
+    value = float((e * e * (mu / (mu + k))).sum()) - mu
+    return fixed + (value if greatest else max(value, 0.0))
 
 
 def centre_bound(problem: SparseRidgeProblem, beta: Array, epsilon: float = 0.0) -> float:

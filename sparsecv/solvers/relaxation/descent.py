@@ -282,17 +282,6 @@ def list_active(w, state, beta, g, root_lam, count, before, work):
     return n, same and n == before
 
 
-@kernel(inner=True)
-def entering_level(w, state, columns, count, g, root_lam):
-    """The mean of √λ and the largest |g_i|/√w_i of a free column, if that is larger than √λ."""
-    worst = root_lam * root_lam
-    for a in range(count):
-        i = columns[a]
-        if state[i] == FREE:
-            worst = max(worst, g[i] * g[i] / w[i])
-    return 0.5 * (root_lam + np.sqrt(worst))
-
-
 @kernel
 def relax(sweeps, terms, state, k, beta, g, lam, top):
     """Solve the relaxation at a node until one of ``sweeps.limits`` is reached.
@@ -330,11 +319,6 @@ def relax(sweeps, terms, state, k, beta, g, lam, top):
             large = relaxed_size(w, state, columns, count, beta, root_lam) > k
             root_lam, low, high = bracketed_multiplier(root_lam, fitted, large, low, high)
         n, same = list_active(w, state, beta, g, root_lam, count, gathered, sweeps)
-        if n > most_gathered:
-            # where a column was just excluded most others ask to replace it, and few will: list
-            # only those that ask for it most
-            level = entering_level(w, state, columns, count, g, root_lam)
-            n, same = list_active(w, state, beta, g, level, count, -1, sweeps)
         # passes end where no step lowers the objective by a tenth of the gap to reach
         tolerance = 0.1 * stop.gap * max(abs(value), 1e-300)
         if Q.shape[0] > 0 and n <= most_gathered:

@@ -135,19 +135,19 @@ class _Trees:
         Afterwards ``todo`` says which sizes the tree has searched. Of the others the supports at
         smaller γ have told the best one.
         """
-        gamma, state, sizes = at.gamma, self.tree.state, self.sizes
-        if not kernels.restart(state, self.columns, gamma / 2.0, self.triangular, self.work):
+        gamma, tree, sizes = at.gamma, self.tree.tree, self.sizes
+        if not kernels.restart(tree, self.columns, gamma / 2.0, self.triangular, self.work):
             return None
-        tie = float(state.tree.options.view(np.ndarray)["tie"][0])
+        tie = float(self.tree.now("tie"))
         self.todo = self.runners.to_search(gamma, tie, self.found)
         if not self.todo.any():
             return Status.OPTIMAL
-        self.runners.ask(state.tree, self.todo)
-        kernels.enter_incumbents(state, self.found, sizes, self.known, self.rank)
+        self.runners.ask(tree.lists, self.todo)
+        kernels.enter_incumbents(tree, self.found, sizes, self.known, self.rank)
         status = self.tree.run(limits)
-        kernels.best_supports(state, sizes, self.found, self.n_tied, self.todo)
+        kernels.best_supports(tree, sizes, self.found, self.n_tied, self.todo)
         self.known = int(sizes.size)
-        self.runners.note(state, gamma, self.todo)
+        self.runners.note(tree.lists, gamma, self.todo)
         if status is not Status.OPTIMAL:
             self.runners.forget()
             return status

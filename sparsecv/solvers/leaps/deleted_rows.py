@@ -190,15 +190,15 @@ def shared_tree(
     n_best: How many of the best supports of each size are wanted, for each row.
     """
     tree = Leaps(problem, sizes, rows, targets, n_best)
-    options, one_minus_leverage = tree.tree.options[0], tree.state.one_minus_leverage[0]
+    now, one_minus_leverage = tree.lists.now[0], tree.tree.one_minus_leverage[0]
     skip = problem.yy - targets * targets < LEAST_SHARE_OF_YY * problem.yy
     skip |= one_minus_leverage < LEAST_ONE_MINUS_LEVERAGE
     if unwanted is not None:
         skip |= unwanted
     if not skip.all():
         least = float(one_minus_leverage[~skip].min())
-        options.tie = min(options.tie + 20.0 * EPS / least, 1e-5)
-        options.reach /= math.sqrt(least)
+        now.tie = min(now.tie + 20.0 * EPS / least, 1e-5)
+        now.reach /= math.sqrt(least)
         skip |= not _all_certain(tree, ~skip)
     tree.exclude(np.flatnonzero(skip))
     return tree, np.flatnonzero(skip)
@@ -206,12 +206,12 @@ def shared_tree(
 
 def _all_certain(tree: Leaps, rows: NDArray[np.bool_]) -> bool:
     """Whether rounding and the working γ leave proofs of all sizes without each of these rows."""
-    problem, state = tree.problem, tree.state
+    problem, state = tree.problem, tree.tree
     spread = coefficient_spread(problem)
     if problem.gamma == problem.given_gamma and spread <= MAX_CERTAIN_SPREAD:
         return True
     left, residual = state.one_minus_leverage[0][rows], state.deleted_residual[0][rows]
-    full = np.maximum(tree.full - residual * residual * left, 0.0)
+    full = np.maximum(tree.now("full") - residual * residual * left, 0.0)
     margin = rounding_margin(full, problem.yy, tree.reach, spread)
     margin += problem.zero_loss(problem.yy) / left
     return bool((margin <= CERTAIN_SHARE * full).all())
@@ -234,7 +234,7 @@ def _bounds(
     # units of the sums in f_S and h. At γ = 0 an optimum has a larger objective at the working γ.
     problem, sizes = tree.problem, tree.sizes
     margin = max(1e-11, 64.0 * EPS * tree.reach) * (problem.yy + residual * residual)
-    left = np.maximum(tree.state.one_minus_leverage[0], LEAST_ONE_MINUS_LEVERAGE)
+    left = np.maximum(tree.tree.one_minus_leverage[0], LEAST_ONE_MINUS_LEVERAGE)
     margin += problem.zero_loss(problem.yy) / left
 
     def without_row(nodes: Children) -> Children:
@@ -304,14 +304,14 @@ def _chosen(
     Returns: Supports; then of every problem the position of its support, the objective and the
         deleted residual, shape (n,).
     """
-    problem, tree, active = search.problem, search.tree, search.active
-    window = 1.0 + 2.0 * float(tree.options[0].tie)
-    tied = tree.found_loss[size] <= tree.found_loss[size, :, :1] * window
-    tied &= np.isfinite(tree.found_loss[size])
+    problem, lists, active = search.problem, search.lists, search.active
+    window = 1.0 + 2.0 * float(search.now("tie"))
+    tied = lists.loss[size] <= lists.loss[size, :, :1] * window
+    tied &= np.isfinite(lists.loss[size])
     tied[:, 0] |= ~tied.any(axis=1)  # The tree lists no supports for rows that it skips.
-    masks, one_word = tree.found[size][:, :-1][tied], tree.found.shape[3] == 1
+    masks, one_word = lists.found[size][tied], lists.found.shape[3] == 1
     masks, inverse = np.unique(masks, axis=None if one_word else 0, return_inverse=True)
-    options = [active[from_mask(mask)] for mask in masks.reshape(-1, tree.found.shape[3])]
+    options = [active[from_mask(mask)] for mask in masks.reshape(-1, lists.found.shape[3])]
     order = sorted(range(len(options)), key=lambda m: tuple(options[m]))
     offered = np.zeros((len(options), targets.size), dtype=bool)
     offered[np.argsort(order)[inverse.ravel()], np.nonzero(tied)[0]] = True

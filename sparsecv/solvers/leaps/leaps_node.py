@@ -19,9 +19,7 @@ from numpy.typing import NDArray
 from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
 from ..kernels.linalg import (
-    EPS,
     Array,
-    dot,
     later,
     mask_words,
     member_columns,
@@ -35,28 +33,52 @@ from ..kernels.linalg import (
 # diagonal entry of A below this share of its value at the last factorisation. At the limit the
 # entry has lost four of its sixteen digits. The value is a choice.
 LEAST_DIAGONAL_SHARE = 1e-4
-COUNTS = np.dtype([("level", np.int64), ("nodes", np.int64)], align=True)
-OPTIONS = np.dtype(
+NOW = np.dtype(
     [
+        ("level", np.int64),  # of the node whose child comes next
+        ("nodes", np.int64),  # searched so far
         ("tie", np.float64),  # relative difference below which rounding may reverse an order
         ("reach", np.float64),  # Σ ℓ_j|β_j| + |y| is at most this number times |y| in any fit
         ("least_pivot", np.float64),  # √(γ/2): no pivot is smaller in exact arithmetic
+        ("full", np.float64),  # objective of the ridge fit on all columns
         ("rank", np.int64),  # how many of the best supports of each size are wanted
         ("margin", np.float64),  # of these, the ones whose loss is above the least by this share
-        ("pruned_up_to", np.int64),  # nodes of more members are always searched
+        ("improvement", np.float64),  # share of the objective that a support must be better by
+        ("each_size", np.int64),  # 1 where the rank-th best of a larger size may be worse
     ],
     align=True,
 )
 
 
-class Tree(NamedTuple):
-    """The path of a tree, where level ℓ holds a node with p − ℓ members, and the incumbents.
+class Lists(NamedTuple):
+    """The best supports known of every size, for one or several problems, and what is wanted.
 
-    Supports are bit masks of 64 columns a word. ``found[s, i]`` lists the wanted supports of size s
-    of problem i and those that tie with them, by increasing ``found_loss[s, i]``; beyond the list
-    losses are ∞. The last entry of ``found[s, i]`` is scratch space.
+    Supports are bit masks of 64 columns, or units, a word. ``found[s, i]`` lists the wanted
+    supports of size s of problem i and those that tie with them, by increasing ``loss[s, i]``;
+    beyond the list losses are ∞. The last entry of a list is always free.
     """
 
+    found: NDArray[np.uint64]  # (sizes, problems, ties + 1, words)
+    loss: Array  # (sizes, problems, ties + 1)
+    n: NDArray[np.int64]  # (sizes, problems): the length of every list
+    max_kept: Array  # (sizes, problems): a support of larger loss is not entered
+    max_searched: Array  # (sizes, problems): a node of larger loss is not searched for this size
+    next_wanted: NDArray[np.int64]  # (sizes,): the least wanted size ≥ s, for every s
+    support: NDArray[np.uint64]  # (words,): the support that is entered next
+    now: Any  # of NOW
+
+
+class Tree(NamedTuple):
+    """Everything a search among p columns needs to stop after any node and go on later.
+
+    Level ℓ holds a node with p − ℓ members. With n = 0 deleted rows there is one problem; otherwise
+    there are n problems. Losses are objectives less the objective of the full ridge fit. A node is
+    open for the problems whose incumbents it may still improve: level ℓ lists ``n_open[ℓ]``
+    problems in ``problem_of[ℓ]``, and entries of ``loss``, ``W``, ``one_minus_leverage`` and
+    ``deleted_residual`` are in this order.
+    """
+
+    lists: Lists
     columns_of: Array  # (p+1, p+1): the triangular factor R, one column of R per row
     A: Array  # (levels, p, p), free members only
     diagonal: Array  # (levels, p): diagonal of A
@@ -70,19 +92,25 @@ class Tree(NamedTuple):
     fixed: NDArray[np.int64]  # (levels,): number k of fixed members
     cursor: NDArray[np.int64]  # (levels,): free member whose child comes next
     mask: NDArray[np.uint64]  # (levels, words): the columns of the node
-    next_wanted: NDArray[np.int64]  # (p+2,): the least wanted size ≥ s, for every s
-    found: NDArray[np.uint64]  # (p+1, problems, ties + 1, words)
-    found_loss: Array  # (p+1, problems, ties)
-    found_n: NDArray[np.int64]  # (p+1, problems)
-    counts: Any  # of COUNTS
-    options: Any  # of OPTIONS
     triangle: Array  # (p+1, p+1): triangular factor of the node factorised last
     work: Array  # (p+1, p+1)
     columns: NDArray[np.int64]  # (p,): columns of the node factorised last, fixed columns first
     source: NDArray[np.int64]  # (p,): positions of a child's free members in its parent's arrays
     order: NDArray[np.int64]  # (p,): order of ``child_added_loss``, the largest first
     child_added_loss: Array  # (p,): ``added_loss`` of a child before the values are put in order
-    support: NDArray[np.uint64]  # (words,): columns of the child that is evaluated
+    pruned_up_to: int  # nodes of more members are always searched
+    loss: Array  # (levels, problems): losses of the nodes on the path
+    child_loss: Array  # (problems,): losses of the child that is evaluated
+    n_open: NDArray[np.int64]  # (levels,): number of problems that the node is open for
+    problem_of: NDArray[np.int64]  # (levels, problems): these problems' numbers
+    parent_place_of: NDArray[np.int64]  # (problems,): the child's problems in its parent's order
+    Z: Array  # (p, n): deleted rows, transposed
+    t: Array  # (n,): responses of the deleted rows
+    V: Array  # (p, n): T⁻ᵀZ_Sᵀ of the node factorised last, RᵀR = G_S + γ/2 I, T the leading R
+    W: Array  # (buffer rows, n): rows of A Z_Sᵀ of free members, level after level
+    offset: NDArray[np.int64]  # (levels,): first row of a level in W
+    one_minus_leverage: Array  # (levels, n): 1 − h_i
+    deleted_residual: Array  # (levels, n): r_i/(1−h_i)
 
 
 def pruned_up_to(p: int, n_best: int) -> int:
@@ -102,31 +130,64 @@ def pruned_up_to(p: int, n_best: int) -> int:
     return p - r + 2
 
 
-def new_tree(p: int, sizes: NDArray[np.intp], problems: int, ties: int, n_best: int) -> Tree:
-    """Allocate a tree over p columns; :func:`begin_tree` makes the root from ``columns_of``.
+def new_lists(
+    most: int, sizes: NDArray[np.intp], problems: int, ties: int, rank: int, each_size: bool = False
+) -> Lists:
+    """Allocate lists of supports of at most ``most`` columns or units.
 
     sizes: Support sizes wanted.
-    problems: How many problems share the tree.
-    ties: How many supports are kept for each size and problem.
-    n_best: How many of the best supports of each size are wanted.
+    ties: How many supports of a size and problem are kept beyond the rank-th.
+    rank: How many of the best supports of each size are wanted.
+    each_size: Whether the rank-th best support of a larger size may be worse.
     """
-    words = mask_words(p)
-    wanted = {"rank": n_best, "margin": np.inf, "pruned_up_to": pruned_up_to(p, n_best)}
-    return Tree(
-        A=np.empty((p, p, p)),
-        mask=np.zeros((p, words), dtype=np.uint64),
-        next_wanted=wanted_from(sizes, p),
-        found=np.zeros((p + 1, problems, ties + 1, words), dtype=np.uint64),
-        found_loss=np.empty((p + 1, problems, ties)),
-        found_n=np.zeros((p + 1, problems), dtype=np.int64),
-        counts=record(COUNTS),
-        options=record(OPTIONS, **wanted),
-        child_added_loss=np.empty(p),
+    words, length = mask_words(most), ties + rank
+    return Lists(
+        found=np.zeros((most + 2, problems, length, words), dtype=np.uint64),
+        loss=np.full((most + 2, problems, length), np.inf),
+        n=np.zeros((most + 2, problems), dtype=np.int64),
+        max_kept=np.full((most + 2, problems), np.inf),
+        max_searched=np.full((most + 2, problems), np.inf),
+        next_wanted=wanted_from(sizes, most),
         support=np.zeros(words, dtype=np.uint64),
+        now=record(NOW, rank=rank, margin=np.inf, each_size=each_size),
+    )
+
+
+def new_tree(
+    p: int, sizes: NDArray[np.intp], rows: Array | None, targets: Array | None, n_best: int
+) -> Tree:
+    """Allocate the search for the wanted ``sizes`` among p columns.
+
+    At most 64 supports of a size are kept whose losses are equal up to rounding, and 4 for each of
+    several problems: a choice.
+
+    rows, targets, shape (n, p) and (n,): Rows to delete in turn, or None.
+    n_best: How many of the best supports of each size are wanted, for each problem.
+    """
+    Z = np.empty((p, 0)) if rows is None else np.ascontiguousarray(rows.T)
+    t = np.empty(0) if targets is None else targets
+    n, problems, levels = t.size, max(t.size, 1), np.arange(p)
+    return Tree(
+        lists=new_lists(p, sizes, problems, 4 if n else 64, n_best),
+        A=np.empty((p, p, p)),
+        mask=np.zeros((p, mask_words(p)), dtype=np.uint64),
+        pruned_up_to=pruned_up_to(p, n_best),
+        n_open=np.full(p, problems, dtype=np.int64),
+        problem_of=np.tile(np.arange(problems, dtype=np.int64), (p, 1)),
+        Z=Z,
+        t=t,
+        V=np.empty((p, n)),
+        W=np.empty((p * (p + 1) // 2, n)),
+        offset=levels * (2 * p + 1 - levels) // 2,
         **zeros("columns_of triangle work", p + 1, p + 1),
         **zeros("diagonal factorised_diagonal beta added_loss", p, p),
         **zeros("parent_place free", p, p, of=np.int64),
         **zeros("drop_pending fixed cursor columns source order", p, of=np.int64),
+        **zeros("child_added_loss", p),
+        **zeros("loss", p, problems),
+        **zeros("child_loss", problems),
+        **zeros("parent_place_of", problems, of=np.int64),
+        **zeros("one_minus_leverage deleted_residual", p, n),
     )
 
 
@@ -141,119 +202,84 @@ def wanted_from(sizes: NDArray[np.intp], p: int) -> NDArray[np.int64]:
 
 
 @kernel(inner=True)
-def begin_tree(tree, ridge):
-    """Forget all supports and make the full set of columns the root, from ``tree.columns_of``.
+def move_listed(lists, size, i, source, target):
+    """Copy entry ``source`` of a list of supports, with its loss, to entry ``target``."""
+    for w in range(lists.support.shape[0]):
+        lists.found[size, i, target, w] = lists.found[size, i, source, w]
+    lists.loss[size, i, target] = lists.loss[size, i, source]
 
-    ridge: γ/2. With M = G + γ/2 I and A = M⁻¹, supports are compared by fresh fits where their
-    losses differ by a share of at most min(1e-11 + 40u·max_j A_jj M_jj, 1e-5), u the rounding unit;
-    what is proved does not depend on this window. As |β_j| ≤ √A_jj |y| on all columns, and A_jj
-    is smaller on fewer columns, Σ_j √(A_jj M_jj) bounds Σ ℓ_j|β_j|/|y| for the fits of all nodes.
+
+@kernel(inner=True)
+def put_in_list(lists, size, i, loss):
+    """Put ``lists.support``, of this size and loss, in the list of problem i's best supports.
+
+    Where the list is full, the lexicographically last of the supports that tie with the worst makes
+    way. Supports tie here if their losses differ by a share of at most 1e-10, a choice that is far
+    above the rounding of updates along one path, about 1e-12 in tests, or by ``tie`` where that is
+    less.
     """
-    p, words, options = tree.A.shape[0], tree.mask.shape[1], tree.options[0]
-    options.least_pivot = np.sqrt(ridge)
-    tree.counts[0].level, tree.counts[0].nodes, tree.fixed[0] = 0, 1, 0
-    for w in range(words):
-        tree.mask[0, w] = np.uint64(0)
-    for a in range(p):
-        tree.free[0, a] = a
-        tree.mask[0, a >> 6] |= np.uint64(1) << np.uint64(a & 63)
-    factorise(tree, 0)
-    inflation, options.reach = 0.0, 1.0
-    for a in range(p):
-        column = tree.columns_of[tree.free[0, a]]
-        factor = tree.A[0, a, a] * dot(column, column, p)
-        inflation = max(inflation, factor)
-        options.reach += np.sqrt(factor)
-    options.tie = min(1e-11 + 20.0 * EPS * inflation, 1e-5)
-    tree.found_n[:] = 0
-    tree.found_loss[:] = np.inf
-    for i in range(tree.found.shape[1]):  # the full set is the only support of its size
-        tree.found_n[p, i], tree.found_loss[p, i, 0] = 1, 0.0
-        for w in range(words):
-            tree.found[p, i, 0, w] = tree.mask[0, w]
+    found, losses, last = lists.found, lists.loss[size, i], lists.loss.shape[2] - 1
+    place = lists.n[size, i]
+    while place > 0 and losses[place - 1] > loss:
+        move_listed(lists, size, i, place - 1, place)
+        place -= 1
+    losses[place] = loss
+    for w in range(lists.support.shape[0]):
+        found[size, i, place, w] = lists.support[w]
+    lists.n[size, i] += 1
+    if lists.n[size, i] <= last:
+        return
+    place, tied = last, 1.0 + min(lists.now[0].tie, 1e-10)
+    for t in range(last):
+        if losses[t] * tied >= losses[last] and later(found, size, i, t, place):
+            place = t
+    for t in range(place, last):
+        move_listed(lists, size, i, t + 1, t)
+    losses[last], lists.n[size, i] = np.inf, last
+
+
+@kernel(inner=True)
+def is_listed(lists, size, i):
+    """Whether ``lists.support``, of this size, is in the list of problem i."""
+    for t in range(lists.n[size, i]):
+        equal = True
+        for w in range(lists.support.shape[0]):
+            equal = equal and lists.found[size, i, t, w] == lists.support[w]
+        if equal:
+            return True
+    return False
+
+
+@kernel(inner=True)
+def enter_support(lists, size, i, loss):
+    """Enter ``lists.support``, of this size and loss, for problem i if it is new and wanted.
+
+    The lists, ``max_kept`` and ``max_searched`` are written.
+    """
+    now, losses = lists.now[0], lists.loss[size, i]
+    if loss > lists.max_kept[size, i] or is_listed(lists, size, i):
+        return
+    put_in_list(lists, size, i, loss)
+    most = losses[now.rank - 1]  # ∞ until so many are listed
+    if now.margin < np.inf:
+        most = min(most, losses[0] * (1.0 + now.margin))
+    most *= 1.0 + now.tie
+    lists.max_kept[size, i] = most
+    if now.improvement > 0.0 and most < np.inf:
+        most -= now.improvement * (now.full + most)
+    # The best support of a larger size has no larger loss than this support. For columns that holds
+    # of the rank-th best, too, in the nodes that are pruned (see `pruned_up_to`).
+    for s in range(size, size + 1 if now.each_size == 1 else lists.n.shape[0]):
+        lists.max_searched[s, i] = min(lists.max_searched[s, i], most)
 
 
 @kernel(inner=True)
 def mask_child(tree, level, j):
-    """Write the columns of the level's node without free member j to ``tree.support``."""
-    for w in range(tree.support.shape[0]):
-        tree.support[w] = tree.mask[level, w]
+    """Write the columns of the level's node without free member j to ``tree.lists.support``."""
+    for w in range(tree.lists.support.shape[0]):
+        tree.lists.support[w] = tree.mask[level, w]
     column = tree.free[level, j]
-    tree.support[column >> 6] &= ~(np.uint64(1) << np.uint64(column & 63))
-
-
-@kernel(inner=True)
-def move_listed(tree, size, i, source, target):
-    """Copy entry ``source`` of a list of supports, with its loss, to entry ``target``."""
-    for w in range(tree.support.shape[0]):
-        tree.found[size, i, target, w] = tree.found[size, i, source, w]
-    tree.found_loss[size, i, target] = tree.found_loss[size, i, source]
-
-
-@kernel(inner=True)
-def place_in_full_list(tree, size, i, loss):
-    """The entry of a full list that makes way for ``tree.support``; −1 where none does.
-
-    That is the lexicographically last of the supports that tie with the worst. Supports tie here if
-    their losses differ by a share of at most 1e-10, a choice that is far above the rounding of
-    updates along one path, about 1e-12 in tests, or by ``tie`` where that is less.
-    """
-    found, losses, ties = tree.found, tree.found_loss[size, i], tree.found_loss.shape[2]
-    tied = 1.0 + min(tree.options[0].tie, 1e-10)
-    place = ties - 1
-    if losses[place] * tied < loss:
-        return -1
-    for t in range(ties - 1):
-        if losses[t] * tied >= losses[ties - 1] and later(found, size, i, t, place):
-            place = t
-    if loss * tied < losses[ties - 1]:
-        return place
-    for w in range(tree.support.shape[0]):
-        found[size, i, ties, w] = tree.support[w]
-    return place if later(found, size, i, place, ties) else -1
-
-
-@kernel(inner=True)
-def enter_support(tree, size, i, loss):
-    """Enter ``tree.support``, of this size and loss, in the list of problem i's best supports.
-
-    Returns: Whether the support has entered the list.
-    """
-    found, losses, support = tree.found, tree.found_loss[size, i], tree.support
-    n = tree.found_n[size, i]
-    for t in range(n):
-        equal = True
-        for w in range(support.shape[0]):
-            equal = equal and found[size, i, t, w] == support[w]
-        if equal:
-            return False
-    place = n
-    if n == losses.shape[0]:
-        place = place_in_full_list(tree, size, i, loss)
-        if place < 0:
-            return False
-    else:
-        tree.found_n[size, i] = n = n + 1
-    for t in range(place, n - 1):
-        move_listed(tree, size, i, t + 1, t)
-    place = n - 1
-    while place > 0 and losses[place - 1] > loss:
-        move_listed(tree, size, i, place - 1, place)
-        place -= 1
-    for w in range(support.shape[0]):
-        found[size, i, place, w] = support[w]
-    losses[place] = loss
-    return True
-
-
-@kernel(inner=True)
-def last_wanted(tree, size, i):
-    """The loss up to which supports of a size are wanted for problem i; ∞ until all are listed."""
-    losses, options = tree.found_loss[size, i], tree.options[0]
-    last = losses[options.rank - 1]
-    if options.margin < np.inf:
-        last = min(last, losses[0] * (1.0 + options.margin))
-    return last * (1.0 + options.tie)
+    tree.lists.support[column >> 6] &= ~(np.uint64(1) << np.uint64(column & 63))
 
 
 @kernel(inner=True)
@@ -265,7 +291,7 @@ def factorise(tree, level):
     k = tree.fixed[level]
     m = tree.A.shape[0] - level
     u = m - k
-    free, order, T, least = tree.free, tree.order, tree.triangle, tree.options[0].least_pivot
+    free, order, T, least = tree.free, tree.order, tree.triangle, tree.lists.now[0].least_pivot
     # The root is factorised twice: the first time shows in which order its members are to stand.
     for turn in range(2 if level == 0 else 1):
         if turn == 1:
@@ -304,7 +330,7 @@ def update_inverse(tree, level):
     tree.drop_pending[level] = -1
 
 
-@kernel(inner=True)
+@kernel(inline=True)
 def drop(tree, level, j, one_path):
     """Make the child without free member j of the level's node, one level below.
 
@@ -326,7 +352,7 @@ def drop(tree, level, j, one_path):
     tree.fixed[below] = A.shape[0] - below - u
     mask_child(tree, level, j)
     for w in range(tree.mask.shape[1]):
-        tree.mask[below, w] = tree.support[w]
+        tree.mask[below, w] = tree.lists.support[w]
     pivot = 1.0 / A[level, j, j]
     ratio = beta[level, j] * pivot
     fresh = True
@@ -369,13 +395,3 @@ def highest_rank(tree, level, rank):
         if rank_here > rank_best or (rank_here == rank_best and added[a] < added[best]):
             best = a
     return best
-
-
-@kernel(inner=True)
-def interrupt(tree, level, done):
-    """Note at which level the search stops after ``done`` more nodes; whether no node is open."""
-    while level >= 0 and tree.cursor[level] < 0:
-        level -= 1
-    tree.counts[0].level = level
-    tree.counts[0].nodes += done
-    return level < 0

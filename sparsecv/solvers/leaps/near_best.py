@@ -16,11 +16,11 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status
 from ..kernels import fits
-from ..kernels.linalg import EPS, Array, from_mask
+from ..kernels.linalg import EPS, Array, field, from_mask
 from .all_sizes import coefficient_spread, rounding_margin
 from .deleted_rows import shared_tree
-from .leaps_node import Tree, wanted_from
-from .tree import Leaps, State
+from .leaps_node import Lists, wanted_from
+from .tree import Leaps
 
 Mask = NDArray[np.uint64]
 # A tree lists this many supports of a size, for each problem, and more where supports tie. Measured
@@ -98,35 +98,35 @@ class NearBest:
 
         deleted: As :meth:`search` takes it.
         """
-        problem, tree, state, of = search.problem, search.tree, search.state, numbers
-        full, yy = np.array([search.full]), np.array([problem.yy])
+        problem, tree, lists, of = search.problem, search.tree, search.lists, numbers
+        full, yy = np.array([float(search.now("full"))]), np.array([problem.yy])
         if deleted is None:
             of = np.zeros(1, dtype=np.intp)
             # At γ = 0 a tree works with a tiny γ, which raises objectives.
-            lost = np.array([problem.data_loss(search.full, problem.p)])
+            lost = np.array([problem.data_loss(float(full[0]), problem.p)])
         else:
-            residual, left = state.deleted_residual[0, of], state.one_minus_leverage[0, of]
+            residual, left = tree.deleted_residual[0, of], tree.one_minus_leverage[0, of]
             full = full - residual * residual * left
             lost = 256.0 * EPS * (problem.yy + residual * residual) + problem.zero_loss(problem.yy)
             lost, yy = lost / left, np.maximum(yy - deleted[1][of] ** 2, 0.0)
-        tie, spread = float(tree.options[0].tie), coefficient_spread(problem)
+        tie, reach, spread = search.now("tie"), search.reach, coefficient_spread(problem)
         for s, size in zip(some, search.inner.tolist(), strict=True):
-            losses, n, width = tree.found_loss[size, of], tree.found_n[size, of], LIST_LENGTH
+            losses, width = lists.loss[size, of, :-1], LIST_LENGTH
             # Every support whose loss is smaller than both numbers is in the list.
-            others = np.minimum(state.max_loss_searched[size, of], losses[:, -1])
-            others[n == comb(search.active.size, size)] = np.inf
+            others = np.minimum(lists.max_searched[size, of], losses[:, -1])
+            others[lists.n[size, of] == comb(search.active.size, size)] = np.inf
             if losses.shape[1] > width:
                 others = np.minimum(others, losses[:, width])
             keep = losses[:, :width] < others[:, None]
             keep[:, 0] = True
             losses = np.where(keep, losses[:, :width], np.inf)
-            masks = over_columns(tree.found[size, of, : losses.shape[1], 0], search.active)
+            masks = over_columns(lists.found[size, of, : losses.shape[1], 0], search.active)
             self.masks[s, numbers, : losses.shape[1]] = np.where(keep, masks, 0)
             losses = np.column_stack([losses, others])
             with np.errstate(invalid="ignore"):
                 value = full[:, None] + losses * (1.0 - 3.0 * tie)  # Losses are that precise.
                 value -= lost[:, None] + rounding_margin(
-                    np.maximum(value, 0.0), yy[:, None], search.reach, spread
+                    np.maximum(value, 0.0), yy[:, None], reach, spread
                 )
             value = np.where(np.isfinite(losses), np.maximum(value, 0.0), np.inf)
             self.objective[s, numbers, : value.shape[1] - 1] = value[:, :-1]
@@ -209,13 +209,12 @@ class RunnersUp:
             self.margin = 0.0
         return np.logical_not(proved)
 
-    def ask(self, tree: Tree, searched: NDArray[np.bool_]) -> None:
+    def ask(self, lists: Lists, searched: NDArray[np.bool_]) -> None:
         """Let a tree that has been set up search some sizes, shape (τ,), and keep runners-up."""
-        tree.next_wanted[:] = wanted_from(self.sizes[searched], tree.A.shape[0])
-        options = tree.options.view(np.ndarray)
-        options["rank"], options["margin"] = N_RUNNERS_UP + 1, self.margin
+        lists.next_wanted[:] = wanted_from(self.sizes[searched], lists.next_wanted.size - 2)
+        lists.now["rank"], lists.now["margin"] = N_RUNNERS_UP + 1, self.margin
 
-    def note(self, state: State, gamma: float, searched: NDArray[np.bool_]) -> None:
+    def note(self, lists: Lists, gamma: float, searched: NDArray[np.bool_]) -> None:
         """Store the best supports and the bounds of the sizes that a finished tree has searched.
 
         searched, shape (τ,).
@@ -223,11 +222,10 @@ class RunnersUp:
         if self.margin == 0.0:
             self.bound[searched] = -np.inf
             return
-        tree, full = state.tree, float(state.tree.columns_of[-1, -1] ** 2)
         self.gamma[searched], self.supports[searched] = gamma, -1
         for i, size in zip(np.flatnonzero(searched), self.sizes[searched].tolist(), strict=True):
-            # Every support of smaller loss than ``max_loss_searched`` is in the tree's list.
-            others = state.max_loss_searched[size, 0]
-            self.bound[i] = full + min(float(tree.found_loss[size, 0, N_RUNNERS_UP]), float(others))
-            for c in range(min(N_RUNNERS_UP, int(tree.found_n[size, 0]))):
-                self.supports[i, c, :size] = from_mask(tree.found[size, 0, c])
+            # Every support of smaller loss than ``max_searched`` is in the tree's list.
+            others = min(lists.max_searched[size, 0], lists.loss[size, 0, N_RUNNERS_UP])
+            self.bound[i] = float(field(lists.now, "full") + others)
+            for c in range(min(N_RUNNERS_UP, int(lists.n[size, 0]))):
+                self.supports[i, c, :size] = from_mask(lists.found[size, 0, c])

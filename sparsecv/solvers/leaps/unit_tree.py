@@ -28,20 +28,12 @@ from ..kernels.fits import ridge_triangle
 from ..kernels.linalg import (
     EPS,
     Array,
-    mask_words,
     order_steps,
     record,
     trailing_inverse,
     zeros,
 )
-from .leaps_node import (
-    COUNTS,
-    LEAST_DIAGONAL_SHARE,
-    OPTIONS,
-    enter_support,
-    last_wanted,
-    wanted_from,
-)
+from .leaps_node import LEAST_DIAGONAL_SHARE, Lists, enter_support, new_lists
 from .open_nodes import OpenNode
 from .tree import Search
 
@@ -51,7 +43,6 @@ RULES = np.dtype(
         ("strong", "i8"),  # 1 where a unit needs all its parents, 0 where it needs one of them
         ("bounded", "i8"),  # 1 where coefficients have bounds
         ("ridge", "f8"),  # γ/2
-        ("full", "f8"),  # objective of the ridge fit on all columns
     ],
     align=True,
 )
@@ -60,10 +51,10 @@ RULES = np.dtype(
 class UnitTree(NamedTuple):
     """The path of a tree over m units of p columns, and the incumbents of every size.
 
-    Columns are ordered by unit. Level 0 is the root; each level drops at least one unit. Supports
-    are bit masks of units; their lists are those of ``leaps_node.Tree``, of one problem.
+    Columns are ordered by unit. Level 0 is the root; each level drops at least one unit.
     """
 
+    lists: Lists  # of supports as bit masks of units
     first: NDArray[np.int64]  # (m+1,) columns of unit u are first[u] … first[u+1] − 1
     parent_at: NDArray[np.int64]  # (m+1,) parents of unit u are parents[parent_at[u]:…]
     parents: NDArray[np.int64]
@@ -83,16 +74,7 @@ class UnitTree(NamedTuple):
     loss: Array  # (levels,) of the ridge fit
     bound: Array  # (levels,) the largest bound of the node and of those above
     inside: Array  # (levels, p) coefficients within the bounds on coefficients
-    max_kept: Array  # (m+2,) a support of larger loss is not entered
-    max_searched: Array  # (m+2,) a node of larger bound is not searched for this size
     least_bound: Array  # (m+2,) least bound of a support within bounds on coefficients
-    next_wanted: NDArray[np.int64]  # (m+2,)
-    found: NDArray[np.uint64]  # (m+1, 1, ties + 1, words)
-    found_loss: Array  # (m+1, 1, ties)
-    found_n: NDArray[np.int64]  # (m+1, 1)
-    support: NDArray[np.uint64]  # (words,)
-    counts: Any  # of COUNTS
-    options: Any  # of OPTIONS
     dropped: NDArray[np.int64]  # (p,) columns that the child at hand lacks
     units: NDArray[np.int64]  # (m,) work space
     steps: Array  # (m,)
@@ -108,41 +90,36 @@ def new_unit_tree(problem: SparseRidgeProblem, sizes: NDArray[np.intp], n_best: 
     n_best: How many of the best supports of each size are wanted.
     """
     asked, ridge, left = problem.constraints, problem.gamma / 2.0, problem.constraints.left
-    R = problem.factor(left.columns)
-    p, m, words = left.columns.size, left.units.size, mask_words(left.units.size)
+    R, p, m = problem.factor(left.columns), left.columns.size, left.units.size
     columns_of = np.ascontiguousarray(R.T)
     columns_of[p, p] = 0.0
     fit = new_bounded_fit(R, asked.lower[left.columns], asked.upper[left.columns])
     bounded = bool(np.isfinite([fit.lower, fit.upper]).any())
-    levels, ties, unknown = m + 1, 15 + n_best, np.full((3, m + 2), np.inf)
+    lists = new_lists(m, sizes, 1, 16, n_best, n_best > 1)
+    lists.now["least_pivot"], lists.now["full"] = np.sqrt(ridge), R[p, p] ** 2
+    # Many supports tie within bounds, as coefficients at bounds of 0 may be left out. A node is
+    # searched for supports that are better by more than 1e-9 of the objective: a choice.
+    lists.now["improvement"] = 1e-9 if bounded else 0.0
     return UnitTree(
+        lists=lists,
         first=left.first,
         parent_at=left.parent_at,
         parents=left.parents,
         fit=fit,
-        rules=record(RULES, strong=asked.strong, bounded=bounded, ridge=ridge, full=R[p, p] ** 2),
+        rules=record(RULES, strong=asked.strong, bounded=bounded, ridge=ridge),
         columns_of=columns_of,
-        max_kept=unknown[0],
-        max_searched=unknown[1],
-        least_bound=unknown[2],
-        next_wanted=wanted_from(sizes, m),
-        found=np.zeros((m + 1, 1, ties + 1, words), dtype=np.uint64),
-        found_loss=np.full((m + 1, 1, ties), np.inf),
-        found_n=np.zeros((m + 1, 1), dtype=np.int64),
-        support=np.zeros(words, dtype=np.uint64),
-        counts=record(COUNTS),
-        options=record(OPTIONS, least_pivot=np.sqrt(ridge), rank=n_best, margin=np.inf),
-        state=np.zeros((levels, m), dtype=np.int8),
-        A=np.empty((levels, p, p)),
+        least_bound=np.full(m + 2, np.inf),
+        state=np.zeros((m + 1, m), dtype=np.int8),
+        A=np.empty((m + 1, p, p)),
         block=np.empty((1, p, p)),
         steps=np.zeros(m),
-        **zeros("order", levels, m, of=np.int64),
-        **zeros("cursor n_units n_fixed", levels, of=np.int64),
+        **zeros("order", m + 1, m, of=np.int64),
+        **zeros("cursor n_units n_fixed", m + 1, of=np.int64),
         **zeros("units", m, of=np.int64),
         **zeros("dropped", p, of=np.int64),
-        **zeros("beta factorised_diagonal inside", levels, p),
-        **zeros("added child_bound", levels, m),
-        **zeros("loss bound", levels),
+        **zeros("beta factorised_diagonal inside", m + 1, p),
+        **zeros("added child_bound", m + 1, m),
+        **zeros("loss bound", m + 1),
     )
 
 
@@ -246,7 +223,7 @@ def list_dropped(tree, level):
 def factorise_units(tree, level, m):
     """Compute A and β of a level, whose columns are ``tree.fit.columns[:m]``, from the factor."""
     T, work, columns = tree.fit.triangle, tree.fit.work, tree.fit.columns
-    least = tree.options[0].least_pivot
+    least = tree.lists.now[0].least_pivot
     ridge_triangle(T, tree.columns_of, columns, m, 0.0, True, work, 0.0)
     for c in range(m):  # In exact arithmetic no pivot is smaller than √(γ/2).
         T[c, c] = min(T[c, c], -least)
@@ -349,36 +326,12 @@ def order_units(tree, level, own):
 
 
 @kernel(inner=True)
-def enter_units(tree, state, size, loss):
-    """Enter the units that are not out as a support of this size and loss."""
-    if size < 1 or loss > tree.max_kept[size]:
-        return
-    for w in range(tree.support.shape[0]):
-        tree.support[w] = np.uint64(0)
-    for u in range(state.shape[0]):
-        if state[u] != OUT:
-            tree.support[u >> 6] |= np.uint64(1) << np.uint64(u & 63)
-    if not enter_support(tree, size, 0, loss):
-        return
-    tree.max_kept[size] = most = last_wanted(tree, size, 0)
-    if tree.rules[0].bounded > 0 and most < np.inf:
-        # Many supports tie within bounds, as coefficients at bounds of 0 may be left out. A node is
-        # searched for supports that are better by more than 1e-9 of the objective: a choice.
-        most -= 1e-9 * (tree.rules[0].full + most)
-    if tree.options[0].rank > 1:  # The n-th best of a larger size may be worse.
-        tree.max_searched[size] = most
-        return
-    for s in range(size, tree.max_searched.shape[0]):  # A larger size is at least as good.
-        tree.max_searched[s] = min(tree.max_searched[s], most)
-
-
-@kernel(inner=True)
-def may_hold_better(tree, bound, low, high):
+def may_hold_better(lists, bound, low, high):
     """Whether supports of this bound with a wanted size from ``low`` to ``high`` may be wanted."""
-    s = tree.next_wanted[low]
-    while tree.options[0].rank > 1 and s < high and bound > tree.max_searched[s]:
-        s = tree.next_wanted[s + 1]
-    return s <= high and bound <= tree.max_searched[s]
+    s = lists.next_wanted[low]
+    while lists.now[0].each_size == 1 and s < high and bound > lists.max_searched[s, 0]:
+        s = lists.next_wanted[s + 1]
+    return s <= high and bound <= lists.max_searched[s, 0]
 
 
 @kernel(inner=True)
@@ -408,7 +361,12 @@ def begin_level(tree, level, m, above):
         for a in range(m):
             tree.inside[level, fit.columns[a]] = tree.beta[level, fit.columns[a]]
     tree.bound[level] = max(own, loss, above)
-    enter_units(tree, tree.state[level], size, value)
+    for w in range(tree.lists.support.shape[0]):
+        tree.lists.support[w] = np.uint64(0)
+    for u in range(tree.state.shape[1]):
+        if tree.state[level, u] != OUT:
+            tree.lists.support[u >> 6] |= np.uint64(1) << np.uint64(u & 63)
+    enter_support(tree.lists, size, 0, value)
     if bounded:
         tree.least_bound[size] = min(tree.least_bound[size], own)
     order_units(tree, level, own)
@@ -417,20 +375,20 @@ def begin_level(tree, level, m, above):
 @kernel
 def begin_units(tree, included):
     """Make all units the root, of which those with ``included`` (m,) = 1 are fixed."""
-    p, m, options = tree.fit.coef.shape[0], tree.state.shape[1], tree.options[0]
-    tree.counts[0].level, tree.counts[0].nodes = 0, 1
+    p, m, now = tree.fit.coef.shape[0], tree.state.shape[1], tree.lists.now[0]
+    now.level, now.nodes = 0, 1
     for u in range(m):
         if included[u] == 1:
             fix(tree, tree.state[0], u)
     list_columns(tree, tree.state[0], tree.fit.columns)
     factorise_units(tree, 0, p)
-    inflation, options.reach = 0.0, 1.0
+    inflation, now.reach = 0.0, 1.0
     for i in range(p):
         factor = tree.A[0, i, i] * tree.fit.lengths[i] ** 2
         inflation = max(inflation, factor)
         # Within bounds on coefficients a fit explains at most ‖Xβ‖ ≤ 2|y|.
-        options.reach += (2.0 if tree.rules[0].bounded > 0 else 1.0) * np.sqrt(factor)
-    options.tie = min(1e-11 + 20.0 * EPS * inflation, 1e-5)
+        now.reach += (2.0 if tree.rules[0].bounded > 0 else 1.0) * np.sqrt(factor)
+    now.tie = min(1e-11 + 20.0 * EPS * inflation, 1e-5)
     tree.n_units[0] = m
     begin_level(tree, 0, p, 0.0)
 
@@ -481,7 +439,8 @@ def drop_one_by_one(tree, keep):
 @kernel
 def advance_units(tree, max_nodes):
     """Search on, depth first, for at most ``max_nodes`` nodes; whether the tree is exhausted."""
-    level, done, m = tree.counts[0].level, 0, tree.state.shape[1]
+    now, m = tree.lists.now[0], tree.state.shape[1]
+    level, done = now.level, 0
     while level >= 0 and done < max_nodes:
         j = tree.cursor[level]
         if j < 0:
@@ -490,19 +449,18 @@ def advance_units(tree, max_nodes):
         tree.cursor[level] = j - 1
         done += 1
         bound = tree.child_bound[level, tree.order[level, j]]
-        if not may_hold_better(tree, bound, max(tree.n_fixed[level] + j, 1), m):
+        if not may_hold_better(tree.lists, bound, max(tree.n_fixed[level] + j, 1), m):
             continue
         size, fixed = make_child(tree, level, j, True), 0
         for u in range(m):
             fixed += tree.state[level + 1, u] == FIXED
         low = max(fixed, 1)
-        if size < 1 or not may_hold_better(tree, bound, low, size):
+        if size < 1 or not may_hold_better(tree.lists, bound, low, size):
             continue
         descend(tree, level, j)
-        if fixed < size and may_hold_better(tree, tree.bound[level + 1], low, size - 1):
+        if fixed < size and may_hold_better(tree.lists, tree.bound[level + 1], low, size - 1):
             level += 1
-    tree.counts[0].level = level
-    tree.counts[0].nodes += done
+    now.level, now.nodes = level, now.nodes + done
     return level < 0
 
 
@@ -517,6 +475,7 @@ class UnitLeaps(Search):
         self.problem, self.sizes, self.n_best = problem, sizes, n_best
         self.rules = problem.constraints
         self.tree = new_unit_tree(problem, sizes, n_best)
+        self.lists = self.tree.lists
         begin_units(self.tree, self.rules.left.include)
         # Some tens of milliseconds pass between two looks.
         self.chunk = max(int(2e7 / (self.rules.left.columns.size + 10.0) ** 2), 1)
@@ -540,12 +499,12 @@ class UnitLeaps(Search):
 
         With n = 1 supports of fewer units are filled up to the size.
         """
-        least, tree = self.rules.columns_of(np.flatnonzero(self.rules.least)), self.tree
+        least = self.rules.columns_of(np.flatnonzero(self.rules.least))
         found = []
         for size in self.sizes.tolist():
             of_size = size
             if n == 1:
-                of_size = min(range(size, 0, -1), key=lambda s: float(tree.found_loss[s, 0, 0]))
+                of_size = min(range(size, 0, -1), key=lambda s: float(self.lists.loss[s, 0, 0]))
             units = [self.rules.left.units[some] for some in self.listed(of_size, n)]
             supports = [self.rules.columns_of(some) for some in units]
             if n == 1:
@@ -555,7 +514,7 @@ class UnitLeaps(Search):
 
     def open_nodes(self) -> list[OpenNode]:
         """The node of all supports where a node is open; intervals are not made of single nodes."""
-        if int(self.tree.counts[0].level) < 0:
+        if int(self.now("level")) < 0:
             return []
         p = self.problem.p
         return [OpenNode(np.empty(0, dtype=np.intp), np.arange(p, dtype=np.intp), -1)]
@@ -568,13 +527,13 @@ class UnitLeaps(Search):
         """
         tree, sizes = self.tree, self.sizes
         bound = np.full(sizes.size, np.inf)
-        for level in range(int(tree.counts[0].level) + 1):
+        for level in range(int(self.now("level")) + 1):
             for j in range(int(tree.cursor[level]) + 1):
                 low = max(tree.n_fixed[level] + j, 1)
                 below = (low <= sizes) & (sizes < tree.n_units[level])
                 loss = tree.child_bound[level, tree.order[level, j]]
                 bound[below] = np.minimum(bound[below], loss)
         if tree.rules[0].bounded > 0 and self.n_best == 1:
-            for limit in (tree.least_bound, tree.max_searched):
+            for limit in (tree.least_bound, self.lists.max_searched[:, 0]):
                 bound = np.minimum(bound, np.minimum.accumulate(limit)[sizes])
-        return bound + float(tree.rules[0].full)
+        return bound + float(self.now("full"))

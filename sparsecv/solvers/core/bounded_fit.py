@@ -162,7 +162,11 @@ def steepest(fit, m, n, refused, ridge, curvature):
         slope, left = dot(fit.left, y, rows), np.sqrt(dot(fit.left, fit.left, rows))
         w = LACKING_SHARE * max(ridge, curvature * fit.lengths[i] ** 2)
         below, above = fit.lower[i] - fit.coef[i], fit.upper[i] - fit.coef[i]
-        lacking += most_worth(slope, (rows + 8.0) * EPS * left * length, w, below, above)
+        off = (rows + 8.0) * EPS * left * length
+        if w > 0.0:
+            lacking += most_worth(slope, off, w, below, above)
+        elif (above > 0.0 and slope >= -off) or (below < 0.0 and slope <= off):
+            lacking = np.inf  # Without curvature nothing bounds what the column may gain.
         room = above > 0.0 if slope > 0.0 else below < 0.0
         independent = left > DEPENDENT_SHARE * fit.lengths[i]
         if room and independent and i != refused and abs(slope) > most * left:

@@ -233,7 +233,7 @@ class UnitConstraints:
             self.include[units].astype(np.int8),
         )
 
-    @property
+    @cached
     def max_size(self) -> int:
         """The largest number of units of a model; every size between the two has a model."""
         return int(np.sum(~self.exclude))

@@ -413,8 +413,8 @@ class SparseRidgeProblem:
         k = self.tau if size is None else size
         if self.constraints.grouped:  # A size counts groups, of any number of columns.
             k = self.p
-        lengths = np.sqrt(np.sort(squares[: self.p])[self.p - k :])
-        square = (math.sqrt(squares[self.p]) + self._summed(lengths, upper)) ** 2
+        longest = math.sqrt(float(np.sort(squares[: self.p])[self.p - k :].sum()))
+        square = (math.sqrt(squares[self.p]) + self._summed(longest, upper)) ** 2
         if least > 0.0:
             square = min(square, (k + 1) * 2.0 * upper / least)
         return added + float(1.01 * off * square)
@@ -433,14 +433,17 @@ class SparseRidgeProblem:
         -------
         ndarray, shape (m,)
         """
+        exact = self.data.gram is None and self.data.before is None
+        if exact and self.gamma == self.given_gamma:
+            return np.zeros(len(uppers))
         pairs = zip(uppers.tolist(), sizes, strict=True)
         return np.array([self.data_loss(upper, int(size), given_gamma) for upper, size in pairs])
 
-    def _summed(self, lengths: Array, upper: float) -> float:
-        """A bound on Σ ℓ_i|β_i| over some columns, of which (γ/2)|β|² ≤ 2 upper; ∞ at γ = 0."""
+    def _summed(self, length: float, upper: float) -> float:
+        """A bound on Σ ℓ_i|β_i| where (γ/2)|β|² ≤ 2 upper and ``length`` is √(Σ ℓ_i²)."""
         if self.given_gamma == 0.0:
-            return math.inf
-        return float(np.linalg.norm(lengths)) * math.sqrt(4.0 * upper) / math.sqrt(self.given_gamma)
+            return math.inf if length > 0.0 else 0.0
+        return length * math.sqrt(4.0 * upper) / math.sqrt(self.given_gamma)
 
     def _reach(self) -> float:
         """A bound on the length of coefficients of optimal fits, at γ = 0 and columns of length 1.
@@ -488,14 +491,10 @@ class SparseRidgeProblem:
         """
         if self.data.before is None or not upper < math.inf:
             return 0.0
-        lengths = np.sqrt(self.squared_lengths)
-        left = lengths > 0.0
-        before, spread = self.data.before[: self.p][left], 0.0
-        if left.any():
-            spread = self._summed(before, upper)
-            if self.data.unit.independence.least > 0.0:
-                ratio = float(np.linalg.norm(before / lengths[left]))
-                spread = min(spread, ratio * self._reach())
+        length, relative = self.data.lengths_before
+        spread = self._summed(length, upper)
+        if relative > 0.0 and self.data.unit.independence.least > 0.0:
+            spread = min(spread, relative * self._reach())
         if spread == math.inf:
             return math.inf
         delta = 64.0 * EPS * (float(self.data.before[self.p]) + spread)
@@ -525,7 +524,7 @@ class SparseRidgeProblem:
     @property
     def yy(self) -> float:
         """Squared length of y."""
-        return float(self.rows[:, self.p] @ self.rows[:, self.p])
+        return self.data.yy
 
     @property
     def rank_bound(self) -> int:

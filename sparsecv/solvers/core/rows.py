@@ -269,6 +269,20 @@ class Rows:
         return np.asarray(np.einsum("ij,ij->j", self.rows, self.rows)[:-1])
 
     @cached
+    def yy(self) -> float:
+        """Squared length of y."""
+        return float(self.rows[:, -1] @ self.rows[:, -1])
+
+    @cached
+    def lengths_before(self) -> tuple[float, float]:
+        """√(Σ ℓ_i²) over columns that are not 0: of ``before``, and of it over the length now."""
+        assert self.before is not None
+        lengths = np.sqrt(self.squares)
+        before = self.before[:-1][lengths > 0.0]
+        relative = np.linalg.norm(before / lengths[lengths > 0.0])
+        return float(np.linalg.norm(before)), float(relative)
+
+    @cached
     def longest(self) -> float:
         """Length of the longest column of X; 1 where every column is zero."""
         return float(np.sqrt(self.squares.max(initial=0.0))) or 1.0

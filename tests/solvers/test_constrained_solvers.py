@@ -1,7 +1,6 @@
 """Best subsets under constraints against enumeration: every size, γ and function that searches."""
 
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pytest
@@ -336,7 +335,7 @@ def test_dependent_columns_with_signs_have_a_bound_without_a_penalty() -> None:
         rng = np.random.default_rng(seed)
         X, y = rng.normal(size=(2, 4)), rng.normal(size=2)
         X[:, 1] = X[:, 0]
-        rules: Any = {"include": [0, 1, 2], "positive": True}
-        found = solve(SparseRidgeProblem(X, y, gamma=0.0, tau=3, **rules))
+        rules = Constraints(include=[0, 1, 2], positive=True)
+        found = solve(SparseRidgeProblem(X, y, gamma=0.0, tau=3, constraints=rules))
         assert 0.0 <= found.lower_bound <= found.objective
         assert found.objective == pytest.approx(nnls(X[:, :3], y)[1] ** 2, rel=1e-9)

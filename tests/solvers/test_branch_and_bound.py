@@ -342,6 +342,30 @@ def test_a_bound_of_several_threads_is_that_of_all_their_nodes(
     assert found.n_nodes == 1 + seen[-1].n_nodes
 
 
+def test_a_better_start_is_one_of_the_columns_that_the_root_has_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A support of the problem has other column numbers than the tree."""
+    changed = SETTINGS._replace(head_start_supports=1e3, rough_nodes=5)
+    monkeypatch.setattr(single, "SETTINGS", changed)
+    entered: list[np.ndarray] = []
+    enter = Tree.enter
+
+    def watched(self: Tree, support: np.ndarray, swaps: int = 100) -> None:
+        assert support.max(initial=-1) < self.gram.b.size
+        entered.append(support)
+        enter(self, support, swaps)
+
+    monkeypatch.setattr(Tree, "enter", watched)
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(100, 150)) + 0.7 * rng.normal(size=(100, 1))
+    y = X[:, 140:] @ np.ones(10) + 6.0 * rng.normal(size=100)
+    problem = SparseRidgeProblem(X, y, gamma=60.0, tau=8)
+    found = branch_and_bound(problem)
+    assert len(entered) > 1
+    assert found.objective == pytest.approx(problem.objective(found.support), rel=1e-9)
+
+
 @pytest.mark.slow
 def test_history_of_the_gap() -> None:
     found = solve(hard(p=120, tau=10), node_limit=3000)

@@ -151,8 +151,7 @@ class _BelowRoot:
         self.problem, self.incumbent, self.root, self.gram = problem, incumbent, root, gram
         self.tol, self.limits, self.n_jobs = tol, limits, n_jobs
         self.tree = Tree(gram, problem, tol)
-        inside = np.isin(incumbent.support, root.columns)
-        self.tree.enter(np.searchsorted(root.columns, incumbent.support[inside]))
+        self.enter(incumbent.support)
         self.tree.now["upper"] = np.minimum(self.tree.now["upper"], incumbent.objective)
         self.tree.start(root.beta, root.root_lam, root.bound)
         self.tree.now["rough_left"] = SETTINGS.rough_nodes
@@ -229,6 +228,11 @@ class _BelowRoot:
         below = self.root.bound
         return self.fitted is not None and self.fitted.bound - below > share * (self.upper - below)
 
+    def enter(self, support: NDArray[np.intp]) -> None:
+        """Enter the columns of a support that the root has left in the first tree."""
+        columns = self.root.columns
+        self.tree.enter(np.searchsorted(columns, support[np.isin(support, columns)]))
+
     def searching(self, tree: Tree) -> Search:
         """A search of a tree that goes on with the history so far."""
         search = Search(tree, self.n_jobs)
@@ -249,8 +253,8 @@ class _BelowRoot:
         root, left, seconds = self.root, self.limits.remaining(), SETTINGS.local_search_seconds
         if left is not None:
             seconds = min(seconds, SETTINGS.local_search_share * left)
-        starts = [self.first.support]
-        self.tree.enter(heuristic_support(self.problem, warm_starts=starts, time_limit=seconds))
+        starts = [root.columns[self.first.support]]
+        self.enter(heuristic_support(self.problem, warm_starts=starts, time_limit=seconds))
         closed = self.first.bound - root.bound
         if closed >= SETTINGS.max_share_closed * (self.upper - root.bound):
             return self.searching(self.tree)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import itertools
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -355,6 +357,20 @@ def test_a_tolerance_is_relative_to_the_objective(name: str) -> None:
         assert found.status is Status.OPTIMAL
         assert found.gap <= tol
         assert found.lower_bound <= solve(problem, tol=0.0).objective
+
+
+def test_a_first_search_prints_nothing() -> None:
+    """HiGHS 1.16 prints its name at the first search of a process, whatever its options say."""
+    code = """
+import numpy as np
+from sparsecv.solvers import SparseRidgeProblem, solve
+rng = np.random.default_rng(0)
+X, y = rng.standard_normal((30, 12)), rng.standard_normal(30)
+found = solve(SparseRidgeProblem(X, y, gamma=0.1, tau=4), backend="highs", tol=0.0)
+assert found.n_nodes > 0
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == ""
 
 
 def test_many_columns_need_no_less_than_the_masters_tolerance() -> None:

@@ -25,7 +25,6 @@ from .leaps.all_sizes import (
     ranking,
     rounding_margin,
 )
-from .leaps.near_best import RunnersUp
 from .relaxation.perspective import Relaxation, perspective_relaxation
 from .ridge_fits import Support, SupportPath, fit_supports
 from .supports.path import SupportGrower
@@ -123,7 +122,7 @@ class _Trees:
             columns, triangular = columns[np.append(self.active, problem.p)], False
         self.columns, self.triangular = columns, triangular
         self.sizes, self.at_size = np.unique(self.tree.inner, return_inverse=True)
-        self.runners = RunnersUp(columns, triangular, self.sizes)
+        self.runners = kernels.RunnersUp(columns, triangular, self.sizes)
         self.found = np.full((self.sizes.size, p), -1, dtype=np.int64)
         self.known = 0  # How many rows of ``found`` hold a support.
         self.n_tied = np.empty(self.sizes.size, dtype=np.int64)

@@ -10,7 +10,7 @@ from support.problems import ugly_problem
 from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem, Status, supports_along_gamma
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.leaps.near_best import members
+from sparsecv.solvers.leaps.gamma_range import members
 
 LOW, HIGH = 1e-4, 1e4
 

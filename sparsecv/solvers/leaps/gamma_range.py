@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,15 +24,146 @@ from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.result import Status
 from ..core.threads import on_one_thread
 from ..kernels import envelope
-from ..kernels.linalg import Array
+from ..kernels.linalg import EPS, Array
 from ..supports.rounding import pad_support
-from .near_best import LIST_LENGTH, Mask, NearBest, members, over_columns
+from .all_sizes import coefficient_spread, rounding_margin
+from .deleted_rows import shared_tree
+from .tree import Leaps
 
+Mask = NDArray[np.uint64]
+# A tree lists this many supports of a size, for each problem, and more where supports tie. Measured
+# on tables of 11 to 25 columns.
+LISTED = 7
+# At most this many supports of a list are kept, and the others are bounded by the best of these.
+LIST_LENGTH = 16
 # Where a range begins at γ = 0, the first γ above 0 is this share of its upper end. A first cell
 # that does not suffice is divided down to the square of the share. The value is a choice.
 LEAST_GAMMA_SHARE = 1e-12
 # Rows and targets of problems that each lack a row, and the problem with all rows.
 Shared = tuple[SparseRidgeProblem, Array, Array]
+
+
+@dataclass(frozen=True)
+class NearBest:
+    """What finished trees say about the supports of some sizes at one γ.
+
+    gamma: The γ of the trees.
+    masks, shape (sizes, problems, m): Supports as bit masks over the problem's columns, 0 where
+        fewer than m supports are listed.
+    objective, shape (sizes, problems, m): A lower bound on the objective of every listed support.
+    others, shape (sizes, problems): A lower bound on the objective of every support that is not
+        listed; ∞ where all supports are listed, −∞ where nothing was searched.
+    """
+
+    gamma: float
+    masks: Mask
+    objective: Array
+    others: Array
+
+    @classmethod
+    def nothing(cls, gamma: float, sizes: int, problems: int) -> NearBest:
+        """Nothing is known of any size of any problem."""
+        shape = (sizes, problems, LIST_LENGTH)
+        unknown = np.full(shape[:2], -np.inf)
+        return cls(gamma, np.zeros(shape, np.uint64), np.full(shape, np.inf), unknown)
+
+    def search(
+        self,
+        problem: SparseRidgeProblem,
+        sizes: NDArray[np.intp],
+        wanted: NDArray[np.bool_],
+        limits: Limits,
+        deleted: tuple[Array, Array] | None = None,
+    ) -> NDArray[np.intp]:
+        """Search one tree, and enter its lists if the tree was finished.
+
+        wanted, shape (sizes, problems): The sizes that are searched of the problems that are
+            searched: of one problem, or of problems that each lack a row.
+        deleted: These rows and their targets, as :func:`best_subsets_rows_deleted` takes them.
+        Returns: The problems whose row the tree cannot delete without loss of digits: their lists
+            stay empty.
+        """
+        at = problem.replace(gamma=self.gamma)
+        some, asked = np.asarray(wanted.any(axis=1)), np.asarray(wanted.any(axis=0))
+        numbers, skipped = np.flatnonzero(asked), np.empty(0, dtype=np.intp)
+        if deleted is None:
+            at = at.at_unit_length()
+            tree = Leaps(at, sizes[some], n_best=LISTED)
+        else:
+            tree, skipped = shared_tree(at, sizes[some], *deleted, ~asked, LISTED)
+            numbers, skipped = np.setdiff1d(numbers, skipped), np.intersect1d(skipped, numbers)
+        if numbers.size:
+            tree.seed()
+            if tree.run(limits) is Status.OPTIMAL:
+                self._enter(tree, np.flatnonzero(some), numbers, deleted)
+        return skipped
+
+    def _enter(
+        self,
+        search: Leaps,
+        some: NDArray[np.intp],
+        numbers: NDArray[np.intp],
+        deleted: tuple[Array, Array] | None,
+    ) -> None:
+        """Enter the lists of a finished tree of these sizes and problems, positions in the arrays.
+
+        deleted: As :meth:`search` takes it.
+        """
+        problem, tree, lists, of = search.problem, search.tree, search.lists, numbers
+        full, yy = np.array([float(search.now("full"))]), np.array([problem.yy])
+        if deleted is None:
+            of = np.zeros(1, dtype=np.intp)
+            # At γ = 0 a tree works with a tiny γ, which raises objectives.
+            lost = np.array([problem.data_loss(float(full[0]), problem.p)])
+        else:
+            residual, left = tree.deleted_residual[0, of], tree.one_minus_leverage[0, of]
+            full = full - residual * residual * left
+            lost = 256.0 * EPS * (problem.yy + residual * residual) + problem.zero_loss(problem.yy)
+            lost, yy = lost / left, np.maximum(yy - deleted[1][of] ** 2, 0.0)
+        tie, reach, spread = search.now("tie"), search.reach, coefficient_spread(problem)
+        for s, size in zip(some, search.inner.tolist(), strict=True):
+            losses, width = lists.loss[size, of, :-1], LIST_LENGTH
+            # Every support whose loss is smaller than both numbers is in the list.
+            others = np.minimum(lists.max_searched[size, of], losses[:, -1])
+            others[lists.n[size, of] == comb(search.active.size, size)] = np.inf
+            if losses.shape[1] > width:
+                others = np.minimum(others, losses[:, width])
+            keep = losses[:, :width] < others[:, None]
+            keep[:, 0] = True
+            losses = np.where(keep, losses[:, :width], np.inf)
+            masks = over_columns(lists.found[size, of, : losses.shape[1], 0], search.active)
+            self.masks[s, numbers, : losses.shape[1]] = np.where(keep, masks, 0)
+            losses = np.column_stack([losses, others])
+            with np.errstate(invalid="ignore"):
+                value = full[:, None] + losses * (1.0 - 3.0 * tie)  # Losses are that precise.
+                value -= lost[:, None] + rounding_margin(
+                    np.maximum(value, 0.0), yy[:, None], reach, spread
+                )
+            value = np.where(np.isfinite(losses), np.maximum(value, 0.0), np.inf)
+            self.objective[s, numbers, : value.shape[1] - 1] = value[:, :-1]
+            self.others[s, numbers] = value[:, -1]
+
+
+def over_columns(masks: Mask, columns: NDArray[np.intp]) -> Mask:
+    """Masks in which bit i becomes bit ``columns[i]``; there are at most 64 columns."""
+    if (columns == np.arange(columns.size)).all():
+        return masks
+    found = np.zeros(masks.shape, dtype=np.uint64)
+    for place, column in enumerate(columns.tolist()):
+        found |= ((masks >> np.uint64(place)) & np.uint64(1)) << np.uint64(column)
+    return found
+
+
+def members(masks: Mask, width: int) -> NDArray[np.intp]:
+    """The columns of masks (m,), increasing, shape (m, width), ended by −1."""
+    bits = np.unpackbits(
+        np.ascontiguousarray(masks, dtype="<u8").view(np.uint8).reshape(masks.size, 8),
+        axis=1,
+        bitorder="little",
+    )
+    columns = np.argsort(bits == 0, axis=1, kind="stable")[:, :width]
+    inside = np.arange(width) < bits.sum(axis=1, dtype=np.intp)[:, None]
+    return np.where(inside, columns, -1)
 
 
 class Decomposed:

@@ -35,7 +35,7 @@ SAME_SHARE = 1e-12
 # Each row (work, width, rounds) is for problems whose columns times largest size are at most
 # ``work``; of every size ``width`` supports are kept, and ``rounds`` rounds of :func:`exchange`
 # follow.
-EFFORTS = ((5e3, 3, 4), (3e4, 1, 1), (np.inf, 2, 0))
+EFFORTS = ((5e3, 3, 3), (3e4, 1, 1), (np.inf, 2, 0))
 # Of one size three supports are kept, and exchanges end after this many failures in a row.
 SINGLE_SIZE_WIDTH = 3
 MAX_FAILED_EXCHANGES = 200

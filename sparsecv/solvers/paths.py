@@ -115,7 +115,7 @@ class _Trees:
     """
 
     def __init__(self, problem: SparseRidgeProblem, sizes: NDArray[np.intp]) -> None:
-        self.tree = kernels.Leaps(problem, sizes)
+        self.tree = kernels.Leaps(problem, sizes, begun=False)
         self.active, (columns, triangular) = self.tree.active, problem.data.columns
         p = self.active.size
         if p < problem.p:

@@ -135,6 +135,8 @@ def new_lists(
 ) -> Lists:
     """Allocate lists of supports of at most ``most`` columns or units.
 
+    :func:`forget_supports` has to set their losses.
+
     sizes: Support sizes wanted.
     ties: How many supports of a size and problem are kept beyond the rank-th.
     rank: How many of the best supports of each size are wanted.
@@ -143,10 +145,10 @@ def new_lists(
     words, length = mask_words(most), ties + rank
     return Lists(
         found=np.zeros((most + 2, problems, length, words), dtype=np.uint64),
-        loss=np.full((most + 2, problems, length), np.inf),
+        loss=np.empty((most + 2, problems, length)),
         n=np.zeros((most + 2, problems), dtype=np.int64),
-        max_kept=np.full((most + 2, problems), np.inf),
-        max_searched=np.full((most + 2, problems), np.inf),
+        max_kept=np.empty((most + 2, problems)),
+        max_searched=np.empty((most + 2, problems)),
         next_wanted=wanted_from(sizes, most),
         support=np.zeros(words, dtype=np.uint64),
         now=record(NOW, rank=rank, margin=np.inf, each_size=each_size),
@@ -167,13 +169,15 @@ def new_tree(
     Z = np.empty((p, 0)) if rows is None else np.ascontiguousarray(rows.T)
     t = np.empty(0) if targets is None else targets
     n, problems, levels = t.size, max(t.size, 1), np.arange(p)
+    problem_of = np.empty((p, problems), dtype=np.int64)
+    problem_of[:] = np.arange(problems)
     return Tree(
         lists=new_lists(p, sizes, problems, 4 if n else 64, n_best),
         A=np.empty((p, p, p)),
         mask=np.zeros((p, mask_words(p)), dtype=np.uint64),
         pruned_up_to=pruned_up_to(p, n_best),
         n_open=np.full(p, problems, dtype=np.int64),
-        problem_of=np.tile(np.arange(problems, dtype=np.int64), (p, 1)),
+        problem_of=problem_of,
         Z=Z,
         t=t,
         V=np.empty((p, n)),
@@ -199,6 +203,15 @@ def wanted_from(sizes: NDArray[np.intp], p: int) -> NDArray[np.int64]:
     next_wanted = np.full(p + 2, p + 1, dtype=np.int64)
     next_wanted[sizes] = sizes
     return np.minimum.accumulate(next_wanted[::-1])[::-1].copy()
+
+
+@kernel(inner=True)
+def forget_supports(lists):
+    """Empty all lists; supports of any loss are wanted again."""
+    lists.n[:] = 0
+    lists.loss[:] = np.inf
+    lists.max_kept[:] = np.inf
+    lists.max_searched[:] = np.inf
 
 
 @kernel(inner=True)

@@ -31,6 +31,7 @@ from .leaps_node import (
     drop,
     enter_support,
     factorise,
+    forget_supports,
     highest_rank,
     is_listed,
     mask_child,
@@ -69,9 +70,7 @@ def begin(tree, ridge):
         inflation = max(inflation, factor)
         now.reach += np.sqrt(factor)
     now.tie = min(1e-11 + 20.0 * EPS * inflation, 1e-5)
-    lists.n[:] = 0
-    lists.loss[:] = np.inf
-    lists.max_kept[:p] = lists.max_searched[:p] = np.inf
+    forget_supports(lists)
     lists.max_kept[p:] = lists.max_searched[p:] = 0.0
     for w in range(tree.mask.shape[1]):
         lists.support[w] = tree.mask[0, w]
@@ -429,6 +428,7 @@ class Leaps(Search):
     sizes, shape (τ,): Support sizes wanted.
     rows, targets, shape (n, p) and (n,): Rows to delete in turn; none by default.
     n_best: How many of the best supports of each size are wanted, for each problem.
+    begun: Whether the root is made at the problem's γ; otherwise :func:`restart` has to make it.
     """
 
     def __init__(
@@ -438,20 +438,21 @@ class Leaps(Search):
         rows: Array | None = None,
         targets: Array | None = None,
         n_best: int = 1,
+        begun: bool = True,
     ) -> None:
         self.problem, self.sizes, self.active = problem, sizes, active_columns(problem)
         p = self.active.size
         # Zero columns fill supports up to their size.
         self.inner = np.minimum(sizes, p)
-        R = problem.factor(self.active)
         inside = None if rows is None else rows[:, self.active]
         self.tree = new_tree(p, np.unique(self.inner), inside, targets, n_best)
         self.lists = self.tree.lists
         # Looks are a few milliseconds apart, or with deleted rows some tens.
         n = self.tree.t.size
         self.chunk = max(20_000_000 // (n * p), 1) if n else 20_000
-        self.tree.columns_of[:] = R.T
-        begin(self.tree, problem.gamma / 2.0)
+        if begun:
+            self.tree.columns_of[:] = problem.factor(self.active).T
+            begin(self.tree, problem.gamma / 2.0)
 
     def seed(self, starts: Sequence[NDArray[np.intp]] = ()) -> None:
         """Enter incumbents by backward elimination, and from given supports or forward selection.

@@ -33,7 +33,7 @@ from ..kernels.linalg import (
     trailing_inverse,
     zeros,
 )
-from .leaps_node import LEAST_DIAGONAL_SHARE, Lists, enter_support, new_lists
+from .leaps_node import LEAST_DIAGONAL_SHARE, Lists, enter_support, forget_supports, new_lists
 from .open_nodes import OpenNode
 from .tree import Search
 
@@ -377,6 +377,7 @@ def begin_units(tree, included):
     """Make all units the root, of which those with ``included`` (m,) = 1 are fixed."""
     p, m, now = tree.fit.coef.shape[0], tree.state.shape[1], tree.lists.now[0]
     now.level, now.nodes = 0, 1
+    forget_supports(tree.lists)
     for u in range(m):
         if included[u] == 1:
             fix(tree, tree.state[0], u)

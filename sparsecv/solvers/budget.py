@@ -17,13 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InputError
 from .api import best_support
 from .core.limits import Limits
+from .core.plan import FIRST_NODES
 from .core.problem import SparseRidgeProblem
-from .core.result import Proof, Status, Work, relative_gap, worst
+from .core.result import Proof, Status, Work, nothing_known, relative_gap, worst
 from .leaps.all_sizes import best_subsets
-
-# Nodes of the first tree of all sizes of a response, which gives every size a support and a bound:
-# about 20 ms.
-FIRST_NODES = 200_000
 
 
 class Allocation(NamedTuple):
@@ -48,35 +45,28 @@ class _Response:
     bound that holds in spite of rounding may not reach.
     """
 
-    def __init__(self, problem: SparseRidgeProblem, most: int, start: ArrayLike | None) -> None:
-        self.problem = problem
-        empty = np.empty(0, dtype=np.intp)
-        nothing = Proof(empty, problem.yy, 0.0, Status.UNPROVED, Work())
-        self.proofs = [nothing] * (most + 1)
-        least = problem.constraints.min_size
-        self.settled = [size < max(1, least) for size in range(most + 1)]
-        self.proofs[0] = Proof(empty, problem.yy, problem.yy, Status.OPTIMAL, Work())
-        for size in range(least):  # No support has so few columns, as some must be in.
-            self.proofs[size] = Proof(empty, np.inf, np.inf, Status.OPTIMAL, Work())
-        self.start = None if start is None else np.flatnonzero(start)
+    def __init__(self, problem: SparseRidgeProblem, most: int) -> None:
+        self.problem, least = problem, problem.constraints.min_size
+        empty = replace(nothing_known(), objective=problem.yy)
+        self.proofs = [empty] * (most + 1)
+        # No support has fewer columns than must be in.
+        alone = np.inf if least > 0 else problem.yy
+        for size in range(max(1, least)):
+            self.proofs[size] = Proof(empty.support, alone, alone, Status.OPTIMAL, Work())
+        self.settled = np.arange(most + 1) < max(1, least)
 
-    def first(self, limits: Limits) -> None:
-        """Give every size a support and a bound by one tree."""
-        sizes = np.flatnonzero(~np.array(self.settled))
+    def first(self, start: ArrayLike | None, limits: Limits) -> None:
+        """Give every size a support and a bound by one tree, about 20 ms."""
+        sizes = np.flatnonzero(~self.settled)
         if sizes.size == 0:
             return
-        found = best_subsets(
-            self.problem,
-            sizes=sizes,
-            warm_starts=[] if self.start is None or self.start.size == 0 else [self.start],
-            limits=limits.within(nodes=FIRST_NODES),
-        )
+        known = np.flatnonzero([] if start is None else start)
+        starts = [known] if known.size else []
+        within = limits.within(nodes=FIRST_NODES)
+        found = best_subsets(self.problem, sizes=sizes, warm_starts=starts, limits=within)
         for i, size in enumerate(sizes.tolist()):
-            self.settled[size] = bool(found.proved[i])
-            status = Status.OPTIMAL if found.proved[i] else found.status
-            proof = found.proof(i, Work(found.n_nodes if i == 0 else 0))
-            self._enter(size, replace(proof, status=status))
-        self._monotone()
+            self.enter(size, found.proof(i, Work(found.n_nodes if i == 0 else 0)), found.proved[i])
+        self.spread()
 
     def prove(self, size: int, tol: float, limits: Limits, n_jobs: int | None) -> None:
         """Solve one size until its relative gap is ``tol``."""
@@ -88,34 +78,31 @@ class _Response:
             stop=limits.stop,
             n_jobs=n_jobs,
         )
-        self.settled[size] = found.status is Status.OPTIMAL and found.gap > tol
-        self._enter(size, found)
-        self._monotone()
+        self.enter(size, found, found.status is Status.OPTIMAL and found.gap > tol)
+        self.spread()
 
-    @property
-    def bounds(self) -> list[float]:
-        """For every size the least objective where it is settled, else its lower bound."""
-        cells = zip(self.proofs, self.settled, strict=True)
-        return [proof.objective if known else proof.lower_bound for proof, known in cells]
+    def bound(self, size: int) -> float:
+        """The least objective of a size where that is settled, else its lower bound."""
+        proof = self.proofs[size]
+        return proof.objective if self.settled[size] else proof.lower_bound
 
-    def _enter(self, size: int, found: Proof) -> None:
+    def enter(self, size: int, found: Proof, settled: bool) -> None:
+        """Take over what a search says of a size."""
         known = self.proofs[size]
-        work = Work(known.n_nodes + found.n_nodes, known.seconds + found.seconds)
-        self.proofs[size] = known.joined(found, work)
+        proof = known.joined(found, Work(known.n_nodes + found.n_nodes))
+        self.proofs[size] = replace(proof, status=Status.OPTIMAL) if settled else proof
+        self.settled[size] = settled
 
-    def _monotone(self) -> None:
+    def spread(self) -> None:
         """More columns are never worse: supports go up the sizes, bounds down."""
-        for size in range(1, len(self.proofs)):
-            fewer, here = self.proofs[size - 1], self.proofs[size]
-            if fewer.objective < here.objective:
-                bound = min(here.lower_bound, fewer.objective)
-                self.proofs[size] = replace(
-                    here, support=fewer.support, objective=fewer.objective, lower_bound=bound
-                )
-        for size in range(len(self.proofs) - 2, -1, -1):
-            more, here = self.proofs[size + 1], self.proofs[size]
-            bound = min(max(here.lower_bound, more.lower_bound), here.objective)
-            self.proofs[size] = replace(here, lower_bound=bound)
+        proofs, bound = self.proofs, 0.0
+        for i in range(1, len(proofs)):
+            fewer = proofs[i - 1]
+            if fewer.objective < proofs[i].objective:
+                proofs[i] = replace(proofs[i], support=fewer.support, objective=fewer.objective)
+        for i, proof in reversed(list(enumerate(proofs))):
+            bound = min(max(bound, proof.lower_bound), proof.objective)
+            proofs[i] = replace(proof, lower_bound=bound)
 
 
 def solve_budget(
@@ -140,31 +127,29 @@ def solve_budget(
     if total < least:
         raise InputError(f"a budget of {total} is too small: the included columns take {least}")
     limits = Limits(time_limit)
-    starts = [None] * len(problems) if warm_starts is None else warm_starts
-    responses = [
-        _Response(problem, min(problem.tau, total), start)
-        for problem, start in zip(problems, starts, strict=True)
-    ]
+    responses = [_Response(problem, min(problem.tau, total)) for problem in problems]
     for t, response in enumerate(responses):
-        response.first(limits.share(2.0 * (len(responses) - t)))
+        start = None if warm_starts is None else warm_starts[t]
+        response.first(start, limits.share(2.0 * (len(responses) - t)))
     tried: dict[tuple[int, int], float] = {}
     while True:
-        lower, sizes = _allocate([response.bounds for response in responses], total)
+        bounds = [[r.bound(size) for size in range(len(r.proofs))] for r in responses]
+        lower, sizes = _allocate(bounds, total)
         upper, chosen = _allocate([[p.objective for p in r.proofs] for r in responses], total)
-        open_cells = []
+        if lower >= upper * (1.0 - tol) or limits.reached(0) is not None:
+            break
+        cells = []
         for t, size in enumerate(sizes):
             proof = responses[t].proofs[size]
-            # a bound this large on the cell rules the cheapest allocation out
-            enough = upper * (1.0 - tol) - (lower - responses[t].bounds[size])
-            needed = max(
-                0.5 * tol, 1.0 - enough / proof.objective if proof.objective > 0.0 else 0.0
-            )
-            known = responses[t].settled[size]
-            if not known and proof.gap > needed and tried.get((t, size), np.inf) > needed:
-                open_cells.append((proof.objective - proof.lower_bound, t, size, needed))
-        if lower >= upper * (1.0 - tol) or limits.reached(0) is not None or not open_cells:
+            # With a bound of ``enough`` on this cell another allocation would be the cheapest.
+            enough = upper * (1.0 - tol) - (lower - bounds[t][size])
+            needed = max(0.5 * tol, relative_gap(proof.objective, enough))
+            again = proof.gap > needed and tried.get((t, size), np.inf) > needed
+            if again and not responses[t].settled[size]:
+                cells.append((proof.objective - proof.lower_bound, t, size, needed))
+        if not cells:
             break
-        _, t, size, needed = max(open_cells)
+        _, t, size, needed = max(cells)
         tried[t, size] = needed
         responses[t].prove(size, needed, limits, n_jobs)
     proofs = [responses[t].proofs[size] for t, size in enumerate(chosen)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,19 +99,8 @@ def known_path(
     values = np.asarray(gammas, dtype=np.float64)
     coef, objective = fit_supports(problem, values, supports)
     nothing, none = np.zeros(objective.shape, dtype=bool), np.zeros(values.size, dtype=np.int64)
-    return SupportPath(
-        values,
-        sizes,
-        supports,
-        coef,
-        objective,
-        np.zeros(objective.shape),
-        nothing,
-        nothing,
-        none,
-        none,
-        Status.UNPROVED,
-    )
+    unproved = np.zeros(objective.shape), nothing, nothing, none, none, Status.UNPROVED
+    return SupportPath(values, sizes, supports, coef, objective, *unproved)
 
 
 def fit_supports(
@@ -124,57 +114,55 @@ def fit_supports(
     Returns coef, shape (γ, τ, most): In the order of the supports, 0 beyond them.
     Returns objective, shape (γ, τ).
     """
-    coef, objective = np.zeros(supports.shape), np.empty(supports.shape[:2])
-
-    def alone(g: int) -> None:
-        """Fit each support at the g-th γ whose objective is NaN, as it has no fit yet."""
+    coef, objective = np.zeros(supports.shape), np.full(supports.shape[:2], np.nan)
+    if not problem.constraints.bounded:
+        # Up to 45 columns all γ share the table. With more columns the supports of a γ have few of
+        # them, and the γ that follow each other with the same supports share a factor of these.
+        ends = [gammas.size]
+        if problem.p > TREE_ONLY:
+            changes = (supports[1:] != supports[:-1]).any(axis=(1, 2))
+            ends = [*(np.flatnonzero(changes) + 1).tolist(), gammas.size]
+        for a, b in pairwise([0, *ends]):
+            _quick_fits(problem, gammas[a:b], supports[a:b], coef[a:b], objective[a:b])
+    for g in np.flatnonzero(np.isnan(objective).any(axis=1)).tolist():
         at = problem.replace(gamma=float(gammas[g]))
-        for t in np.flatnonzero(np.isnan(objective[g])):
+        for t in np.flatnonzero(np.isnan(objective[g])).tolist():
             row = supports[g, t]
             fit = at.fit(row[row >= 0])
             coef[g, t, : fit.coef.size], objective[g, t] = fit.coef, fit.objective
-
-    if problem.constraints.bounded:
-        objective[:] = np.nan
-        for g in range(gammas.size):
-            alone(g)
-        return coef, objective
-    if problem.p <= TREE_ONLY:
-        columns, triangular = problem.data.columns
-        inside = supports
-    else:  # Each γ has few of the columns; those that share all of them share a factor.
-        same = [0, *(np.flatnonzero((supports[1:] != supports[:-1]).any(axis=(1, 2))) + 1)]
-        if len(same) > 1:
-            parts = [slice(a, b) for a, b in zip(same, [*same[1:], gammas.size], strict=True)]
-            apart = [fit_supports(problem, gammas[part], supports[part]) for part in parts]
-            return np.concatenate([c for c, _ in apart]), np.concatenate([f for _, f in apart])
-        columns, triangular, inside = _few_columns(problem, supports)
-    most, rows = supports.shape[2], columns.shape[1]
-    R, work = np.empty((most + 1, most + 1)), np.empty((most + 1, rows))
-    surely = fits.LEAST_SINGULAR_VALUE_OF_QUICK_FITS
-    without_ridge = max(surely, most * problem.data.dependent_share)
-    room = (R, work, np.empty((3, max(most, 1)), dtype=np.int64))
-    for g, gamma in enumerate(gammas):
-        found = coef[g], objective[g], room
-        least_value = surely if gamma > 0.0 else without_ridge
-        if fits.ridge_fits(columns, gamma / 2.0, triangular, inside[g], *found, least_value) > 0:
-            alone(g)
     return coef, objective
 
 
-def _few_columns(
-    problem: SparseRidgeProblem, supports: NDArray[np.int64]
-) -> tuple[Array, bool, NDArray[np.int64]]:
-    """The columns that supports use, one per row, then y; and the supports in terms of these rows.
+def _quick_fits(
+    problem: SparseRidgeProblem,
+    gammas: Array,
+    supports: NDArray[np.int64],
+    coef: Array,
+    objective: Array,
+) -> None:
+    """Fit supports by compiled code; where that is not precise enough the objective is left NaN.
 
-    Returns: The columns, whether these are those of an upper triangular matrix, and the supports.
+    coef, objective: Take the fits; the shapes are those of :func:`fit_supports`.
     """
-    holds = np.zeros(problem.p + 1, dtype=bool)
-    holds[supports] = True  # The number −1, which ends a support, is the last place.
-    used = np.flatnonzero(holds[:-1])
-    place = np.full(holds.size, -1, dtype=np.int64)
-    place[used] = np.arange(used.size)
-    base = problem.rows[:, np.append(used, problem.p)]
-    if base.shape[0] > 2 * base.shape[1]:  # Many fits on few columns pay for one factorisation.
-        base = np.asarray(np.linalg.qr(base, mode="r"))
-    return np.ascontiguousarray(base.T), not np.tril(base, -1).any(), place[supports]
+    if problem.p <= TREE_ONLY:
+        columns, triangular = problem.data.columns
+    else:
+        holds = np.zeros(problem.p + 1, dtype=bool)
+        holds[supports] = True  # The number −1, which ends a support, is the last place.
+        used = np.flatnonzero(holds[:-1])
+        place = np.full(holds.size, -1, dtype=np.int64)
+        place[used] = np.arange(used.size)
+        base = problem.rows[:, np.append(used, problem.p)]
+        if base.shape[0] > 2 * base.shape[1]:  # Many fits on few columns pay for one factorisation.
+            base = np.asarray(np.linalg.qr(base, mode="r"))
+        columns, triangular = np.ascontiguousarray(base.T), not np.tril(base, -1).any()
+        supports = place[supports]
+    most, rows = supports.shape[2], columns.shape[1]
+    order = np.empty((3, max(most, 1)), dtype=np.int64)
+    room = np.empty((most + 1, most + 1)), np.empty((most + 1, rows)), order
+    surely = fits.LEAST_SINGULAR_VALUE_OF_QUICK_FITS
+    without_ridge = max(surely, most * problem.data.dependent_share)
+    for g, gamma in enumerate(gammas):
+        least = surely if gamma > 0.0 else without_ridge
+        found = coef[g], objective[g], room, least
+        fits.ridge_fits(columns, gamma / 2.0, triangular, supports[g], *found)

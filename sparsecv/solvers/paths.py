@@ -97,7 +97,11 @@ def support_path(
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
     wanted = checked_sizes(problem, np.asarray(sizes))
-    path = _Path(problem, gammas, wanted, solver, limits or Limits())
+    constraints, searches = problem.constraints, solver in ("auto", "estimate", "exact")
+    trees = None
+    if searches and constraints.plain and constraints.n_units <= TREE_ONLY:
+        trees = _Trees(problem, wanted)
+    path = _Path(problem, gammas, wanted, solver, limits or Limits(), trees)
     for g in range(path.gammas.size):
         path.answer(g)
     return path.result()
@@ -173,8 +177,10 @@ class _Path:
         sizes: NDArray[np.intp],
         solver: str,
         limits: Limits,
+        trees: _Trees | None,
     ) -> None:
         self.problem, self.sizes, self.solver, self.limits = problem, sizes, solver, limits
+        self.trees = trees
         self.at = [problem.replace(gamma=float(gamma)) for gamma in gammas]
         self.gammas = np.array([at.given_gamma for at in self.at])
         shape, constraints = (len(self.at), sizes.size), problem.constraints
@@ -190,8 +196,6 @@ class _Path:
         self.unfinished: dict[int, BestSubsets] = {}
         self.left_open = False  # Whether the last short tree was left before its end.
         self.grower: SupportGrower | None = None
-        searches = solver in ("auto", "estimate", "exact")
-        self.trees = _Trees(problem, sizes) if searches and self.plain and self.few else None
 
     def answer(self, g: int) -> None:
         """Answer every size at the g-th γ by the solver asked for."""

@@ -93,7 +93,7 @@ def solve_jointly(
         # leave-one-out in experiments/solvers/shared_tree.py.
         tree.go_on(0.01)
         most = min(most, tree.n_nodes + 8 * k)
-        Search(tree).run(limits.within(nodes=most))
+        status = Search(tree).run(limits.within(nodes=most))
     leaves, work = tree.leaves(), Work(tree.n_nodes)
     m, single = leaves[0].shape[0], ~(leaves[0] == FREE).any(axis=1)
     # The leaves of k problems take at most as much memory as a search may.

@@ -135,11 +135,12 @@ def trailing_inverse(R, k, m, A, beta, level):
             for q in range(a + 1, c + 1):
                 total += R[k + a, k + q] * A[level, q, c]
             A[level, a, c] = -total / R[k + a, k + a]
-    for a in range(u):
-        total = 0.0
-        for q in range(a, u):
-            total += A[level, a, q] * R[k + q, m]
-        beta[level, a] = total
+    # A product of T⁻¹ and the right side would lose the digits of β beside dependent columns.
+    for a in range(u - 1, -1, -1):
+        total = R[k + a, m]
+        for q in range(a + 1, u):
+            total -= R[k + a, k + q] * beta[level, q]
+        beta[level, a] = total / R[k + a, k + a]
     # overwrite T⁻¹: entry (a, c), a ≤ c, needs columns q ≥ c of rows a and c only
     for a in range(u):
         for c in range(a, u):

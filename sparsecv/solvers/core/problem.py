@@ -436,6 +436,9 @@ class SparseRidgeProblem:
         exact = self.data.gram is None and self.data.before is None
         if exact and self.gamma == self.given_gamma:
             return np.zeros(len(uppers))
+        nothing = self.data.gram is None and self.data.before is None
+        if nothing and self.gamma == self.given_gamma:
+            return np.zeros(len(uppers))
         pairs = zip(uppers.tolist(), sizes, strict=True)
         return np.array([self.data_loss(upper, int(size), given_gamma) for upper, size in pairs])
 
@@ -503,7 +506,8 @@ class SparseRidgeProblem:
     @property
     def given_yy(self) -> float:
         """yᵀy before unpenalised columns were projected out, of which rounding is a share."""
-        return self.yy if self.data.before is None else float(self.data.before[self.p] ** 2)
+        step = self.data.step
+        return self.yy if step is None else max(self.yy, step.length_of_y**2)
 
     @property
     def G(self) -> Array:

@@ -56,6 +56,7 @@ class PenaltyStep(NamedTuple):
         rounding of these numbers. None where nothing is projected out.
     zero, shape (counted,): Columns of which the free columns leave at most ``DEPENDENT_SHARE`` of
         the length: they count as combinations of the free columns, and become 0.
+    length_of_y: Length of y before the projection.
     low, high, shape (counted,): Bounds on the given coefficients; None where there are none.
     """
 
@@ -66,6 +67,7 @@ class PenaltyStep(NamedTuple):
     fitted: Array
     before: Array | None
     zero: Index
+    length_of_y: float
     low: Array | None = None
     high: Array | None = None
 
@@ -79,11 +81,12 @@ class PenaltyStep(NamedTuple):
         p, free = factors.size, np.flatnonzero(factors == 0.0)
         counted = np.flatnonzero((factors > 0.0) & (factors < np.inf))
         left, roots = np.append(counted, p), np.sqrt(factors[counted])
-        none = np.zeros(0, dtype=np.intp)
+        none, long = np.zeros(0, dtype=np.intp), np.linalg.norm(rows, axis=0)
+        length_of_y = float(long[-1])
         if free.size == 0:
             before = None if before is None else before[left] / np.append(roots, 1.0)
-            return cls(p, counted, free, roots, np.zeros((0, left.size)), before, none)
-        long = np.linalg.norm(rows, axis=0)
+            fitted = np.zeros((0, left.size))
+            return cls(p, counted, free, roots, fitted, before, none, length_of_y)
         before = long if before is None else np.maximum(long, before)
         lengths = np.where(long[free] > 0.0, long[free], 1.0)
         U, values, V = sla.svd(rows[:, free] / lengths, full_matrices=False)
@@ -98,7 +101,8 @@ class PenaltyStep(NamedTuple):
         # What the free columns are off by spreads to the others.
         spread = float((before[free] / lengths).max()) / float(values[kept].min(initial=1.0))
         before = before[left] / np.append(roots, 1.0) * max(spread, 1.0)
-        return cls(p, counted, free, roots, fitted, before, np.flatnonzero(short[:-1]))
+        zero = np.flatnonzero(short[:-1])
+        return cls(p, counted, free, roots, fitted, before, zero, length_of_y)
 
     def apply(self, rows: Array) -> Array:
         """What the step makes of rows [X y], shape (m, p + 1), be they training rows or others."""

@@ -168,6 +168,8 @@ class SizesTree:
         lost = problem.data_losses(objective, (s.size for s in supports), True)
         lower = np.maximum(np.minimum(objective, found.bound) - margin - lost, 0.0)
         proved = found.closed(objective) & certain(objective, margin, problem.yy)
+        if not problem.constraints.bounded:  # All columns are one support: none is better.
+            proved |= self.sizes >= problem.constraints.n_units
         status = found.status
         if proved.all():
             status = Status.OPTIMAL

@@ -41,7 +41,7 @@ def predict(
     """Predict the rows of a table by a saved model."""
     from ..design.fold_models import checked_coverage
     from ..design.saved import SavedModel
-    from ..tables.features import read_features
+    from ..tables.datasets import read_features
 
     check_files(out=out)
     saved = SavedModel.read(model)

@@ -6,19 +6,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError, first_line
-from .arrow import ArrowFile, Contents, as_numpy, as_text
-from .column_errors import Faults
-from .columns import BLOCK_ROWS, PARQUET_SUFFIXES, FloatArray, quoted
+from .arrow import ArrowFile
+from .columns import BLOCK_ROWS, PARQUET_SUFFIXES, Faults, quoted
 
 _TYPES = pa.types
 _NUMERIC = (_TYPES.is_boolean, _TYPES.is_integer, _TYPES.is_floating, _TYPES.is_decimal)
-_TEMPORAL = (_TYPES.is_date, _TYPES.is_time, _TYPES.is_timestamp)
-# pyarrow has no test for string views before version 16.
-_STRINGS = (_TYPES.is_string, _TYPES.is_large_string, lambda dtype: str(dtype) == "string_view")
+_TEXT = (
+    _TYPES.is_null,
+    _TYPES.is_string,
+    _TYPES.is_large_string,
+    _TYPES.is_string_view,
+    _TYPES.is_date,
+    _TYPES.is_time,
+    _TYPES.is_timestamp,
+)
 
 
 class ParquetFile(ArrowFile):
@@ -110,62 +114,22 @@ class ParquetFile(ArrowFile):
                     at = map(batch.schema.get_field_index, columns)
                     yield pa.record_batch([batch.column(j) for j in at], list(columns))
 
-    def inspect(
-        self, columns: Sequence[str], target: str | None, encode: bool, levels: Collection[str]
-    ) -> Contents:
-        """Find text and faults by the columns' types; see :meth:`ArrowFile.inspect`."""
-        text, faults = set(levels), Faults(self.label, target, self.missing_allowed)
+    def inspect(self, columns: Sequence[str], levels: Collection[str], faults: Faults) -> set[str]:
+        """Find text by the columns' types; see :meth:`ArrowFile.inspect`."""
+        text = set(levels)
         for name in columns:
             dtype = self._type(name)
             if name in text or _is(_NUMERIC, dtype):
                 continue
-            if _TYPES.is_null(dtype):
-                self._note_empty(name, faults)
-            elif _is(_STRINGS + _TEMPORAL, dtype):
+            if _is(_TEXT, dtype):
                 text.add(name)
-                kind = "dates" if _is(_TEMPORAL, dtype) else None
-                self._note_text(name, kind, encode and name != target, faults)
-            elif name == target:
+            elif name == faults.target:
                 what = f"the target column {quoted(name)} is not numeric: it has type {dtype}"
                 faults.add(name, what, "name a numeric column with --target")
             else:
                 what = f"column {quoted(name)} has type {dtype}, neither numeric nor text"
                 faults.add(name, what)
-        return Contents(self.n, text, faults)
-
-    def _note_text(self, name: str, kind: str | None, encode: bool, faults: Faults) -> None:
-        """Add a column of text to ``faults``, with the first cells that are not missing.
-
-        kind: "dates", or None for text.
-        encode: The column becomes 0/1 columns, so text is no fault.
-        """
-        row = 0
-        for batch in self.batches([name], BLOCK_ROWS):
-            cells = as_text(batch.column(0))
-            present = cells.drop_null()[: faults.max_cells].to_pylist()
-            if present:
-                first = row + cells.index(present[0]).as_py()
-                faults.text(name, present, first, encode=encode, kind=kind)
-                return
-            row += len(cells)
-        self._note_empty(name, faults)
-
-    def _note_empty(self, name: str, faults: Faults) -> None:
-        """Add a column without a value to ``faults``."""
-        if self.missing_allowed:
-            faults.add(name, f"column {quoted(name)} has no value")
-        faults.rows(name, "missing", range(self.n))
-
-    def floats(self, name: str, cells: Any) -> FloatArray:
-        """The m cells of a numeric column as float64, shape (m,); missing cells become NaN."""
-        if _TYPES.is_dictionary(cells.type):
-            cells = cells.dictionary_decode()
-        if _TYPES.is_decimal(cells.type):
-            cells = cells.cast(pa.float64())
-        # NumPy converts to float64 because Arrow's conversion refuses large integers and, in older
-        # versions, 16-bit floats.
-        values: FloatArray = as_numpy(cells).astype(np.float64, copy=False)
-        return values
+        return text
 
 
 def _is(tests: Sequence[Any], dtype: Any) -> bool:

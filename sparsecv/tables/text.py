@@ -1,4 +1,4 @@
-"""Delimited text files: their delimiter, header and decimal mark, and their rows as Arrow batches.
+"""Delimited text files, and workbooks as such files: their header, and their rows as Arrow batches.
 
 Columns that hold numbers in the first block of a file are read as numbers by Arrow. Other columns
 are read as text, so that a message can name the cell at fault. Where a cell of a later block is no
@@ -12,23 +12,22 @@ import io
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date, datetime, time
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from ..errors import InputError
-from .arrow import ArrowFile, Contents, as_numpy
-from .column_errors import MISSING, Faults, is_number
-from .columns import FloatArray, quoted
+from ..errors import InputError, first_line, not_installed
+from .arrow import ArrowFile
+from .columns import MISSING, Faults, is_number, quoted
 
+_NUMERIC = {pa.int64(), pa.float64()}  # the types of numbers that Arrow infers
 # Where two of these marks are equally frequent in the header line, the earlier mark is preferred.
 _DELIMITERS = "\t;,|"
-_BOOLEANS = ["false", "true"]
 
 
 def _count_outside_quotes(line: str, delimiter: str) -> int:
@@ -71,7 +70,11 @@ class TextFile(ArrowFile):
         except LookupError:
             raise InputError(f"--encoding: Python knows no {quoted(encoding)}") from None
         self._ragged: Any = None
+        # What columns hold, "number", "boolean" or "text", once it is known; those that Arrow reads
+        # as numbers; and the rows of a small table.
+        self._kinds: dict[str, str] = {}
         self._numeric: list[str] = []
+        self._kept: list[Any] = []
         with self._lines() as lines:
             self._read_header(lines)
 
@@ -204,155 +207,107 @@ class TextFile(ArrowFile):
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """Yield record batches of at most ``rows`` rows of numbers, or of text without blanks.
 
-        Every call reads the file from its start. A column comes as numbers where :meth:`inspect`
-        has noted it in ``_numeric``; every other column, and before that every column, comes as
-        text, without the blanks around each cell. However large ``rows`` is, a batch ends where a
-        block that Arrow parses ends.
+        A column comes as numbers, true and false as 1 and 0, where :meth:`inspect` has found
+        such values in it. Every other column comes as text. However large ``rows`` is, a batch ends
+        where a block that Arrow parses ends.
         """
+        kept = self._kept and self._kept[0].schema.names == list(columns)
+        for batch in self._kept if kept else self._parsed(columns):
+            for start in range(0, len(batch), rows):
+                yield batch.slice(start, rows)
+
+    def _parsed(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield the rows as :meth:`batches` does, from the start of the file."""
         if self._empty:
             return
         types = {n: pa.float64() if n in self._numeric else pa.string() for n in columns}
         with self._reader(columns, types) as reader:
             for batch in reader:
-                for start in range(0, len(batch), rows):
-                    part = batch.slice(start, rows)
-                    yield pa.record_batch([_cells(column) for column in part], list(columns))
+                arrays = [
+                    self._as_kind(_cells(cells), self._kinds.get(name))
+                    for name, cells in zip(columns, batch, strict=True)
+                ]
+                yield pa.record_batch(arrays, list(columns))
 
-    def _inferred_numeric(self, columns: Sequence[str]) -> list[str]:
-        """The columns that Arrow infers to be numbers from the first block of the file."""
-        types = pa.types
-        with self._reader(columns, {}) as reader:
-            kinds = zip(columns, reader.schema.types, strict=True)
-            return [n for n, t in kinds if types.is_integer(t) or types.is_floating(t)]
-
-    def inspect(
-        self, columns: Sequence[str], target: str | None, encode: bool, levels: Collection[str]
-    ) -> Contents:
-        """Read all rows and find text and faults; see :meth:`ArrowFile.inspect`."""
-        inferred = [] if self._empty else self._inferred_numeric(columns)
-        self._numeric = [name for name in inferred if name not in levels]
+    def inspect(self, columns: Sequence[str], levels: Collection[str], faults: Faults) -> set[str]:
+        """Read all rows to find what columns hold; see :meth:`ArrowFile.inspect`."""
+        numeric: list[str] = []
+        if not self._empty:
+            with self._reader(columns, {}) as reader:
+                kinds = zip(columns, reader.schema.types, strict=True)
+                numeric = [name for name, kind in kinds if kind in _NUMERIC and name not in levels]
         try:
-            return self._read_once(columns, target, encode, levels)
+            self._read_once(columns, numeric, levels, faults)
         except InputError:
-            if not self._numeric:
+            if not numeric:
                 raise
-        self._numeric = []  # A later cell is no number, and only reading text finds the cell.
-        return self._read_once(columns, target, encode, levels)
+            # A later cell is no number, and only reading text finds the cell.
+            self._read_once(columns, [], levels, faults)
+        return {name for name, kind in self._kinds.items() if kind == "text"}
 
     def _read_once(
-        self, columns: Sequence[str], target: str | None, encode: bool, levels: Collection[str]
-    ) -> Contents:
-        """Read all rows, with the numeric columns of ``self._numeric``, and see what they hold."""
-        n, blocks = 0, list[FloatArray]()
-        kinds = _ColumnKinds(self, Faults(self.label, target, self.missing_allowed), encode, levels)
-        for batch in self.batches(columns, 1 << 62):
-            block = np.empty((len(batch), len(columns)), order="F")
-            for j, (name, cells) in enumerate(zip(columns, batch.columns, strict=True)):
-                block[:, j] = kinds.values(name, cells, n)
-            n += len(batch)
-            blocks.append(block)
-            if kinds.text or 8 * n * len(columns) > self.max_bytes_in_memory:
-                blocks.clear()
-        return Contents(n, kinds.text, kinds.faults, blocks)
-
-    def numbers(self, cells: Any) -> FloatArray | None:
-        """Cells of text as numbers, NaN for missing cells; None if any cell is no number."""
-        if self.decimal != ".":
-            cells = pc.replace_substring(cells, self.decimal, ".")
-        try:
-            return np.asarray(as_numpy(pc.cast(cells, pa.float64())))
-        except pa.ArrowInvalid:
-            return None
-
-    def floats(self, name: str, cells: Any) -> FloatArray:
-        """The m cells of a column of numbers, or of true and false, as float64, shape (m,).
-
-        :meth:`sparsecv.tables.arrow.ArrowTable.blocks` calls it, block by block, for a table that
-        :meth:`inspect` did not keep in memory, and so only after :meth:`inspect` has found what
-        every column holds. Columns of text never get here: they are refused before, or become 0/1
-        columns by another way.
-
-        cells: Cells of the column as :meth:`batches` yields them, numbers or text.
-        """
-        if name in self._numeric:
-            return np.asarray(as_numpy(cells))
-        values = self.numbers(cells)
-        return as_booleans(cells) if values is None else values
-
-
-class _ColumnKinds:
-    """Finds out, block by block, which columns hold numbers, true and false, or text.
-
-    file: The file that the blocks come from.
-    faults: Collects the faults of the columns.
-    encode: Text columns become 0/1 columns, so text is no fault.
-    levels: Names of columns that hold text whatever their cells look like.
-    """
-
-    def __init__(
-        self, file: TextFile, faults: Faults, encode: bool, levels: Collection[str]
+        self, columns: Sequence[str], numeric: list[str], levels: Collection[str], faults: Faults
     ) -> None:
-        self.file, self.faults, self.encode = file, faults, encode
-        self.text = set(levels)
-        self._kinds: dict[str, str] = {}
-        self._marks: dict[str, str] = {}  # The decimal mark that was seen in a column.
-
-    def values(self, name: str, cells: Any, first: int) -> FloatArray | float:
-        """Values of a column's cells, shape (m,); a single NaN where the column holds text.
-
-        first: Row of the table, numbered from 0, of the first cell.
-        """
-        if pa.types.is_floating(cells.type):
-            values: FloatArray | None = as_numpy(cells)
-        else:
-            values = self._parsed(name, cells, first)
-        if values is None:
-            missing = cells.is_null().to_numpy(zero_copy_only=False)
-            self.faults.rows(name, "missing", first + np.flatnonzero(missing))
-            return np.nan
-        self.faults.values(values, [name], first)
-        return values
-
-    def _parsed(self, name: str, cells: Any, first: int) -> FloatArray | None:
-        """Numbers in cells that were read as text; None where the column holds text.
+        """Count the rows, find what the columns hold, and keep the rows of a small table.
 
         A column that holds numbers in one block and true and false in another holds text.
-        """
-        if name in self.text:
-            return None
-        values, present = self.file.numbers(cells), cells.drop_null()
-        if values is not None:
-            self._check_marks(name, present)
-        if not len(present):
-            return values
-        kind = "number"
-        if values is None:
-            kind = "boolean" if pc.all(_among(present, _BOOLEANS)).as_py() else "text"
-        if kind == self._kinds.setdefault(name, kind) != "text":
-            return as_booleans(cells) if values is None else values
-        self.text.add(name)
-        some = present.to_pylist()
-        odd = [cell for cell in some if not is_number(cell.replace(self.file.decimal, "."))] or some
-        row = first + cells.index(odd[0]).as_py()
-        self.faults.text(name, odd[: self.faults.max_cells], row, encode=self.encode)
-        return None
 
-    def _check_marks(self, name: str, cells: Any) -> None:
+        numeric: Columns that Arrow reads as numbers.
+        """
+        self.n, self._numeric, self._kept, self._kinds = 0, numeric, [], {}
+        kinds: dict[str, str] = dict.fromkeys(levels, "text")
+        marks: dict[str, str] = {}  # The decimal mark that was seen in a column.
+        for batch in self._parsed(columns):
+            arrays = list(batch.columns)
+            for j, name in enumerate(columns):
+                if name in numeric or kinds.get(name) == "text":
+                    continue
+                kind = self._kind(arrays[j])
+                if kind == "number" and self.decimal != ".":
+                    self._check_marks(name, arrays[j], marks, faults)
+                if arrays[j].null_count < len(batch) and kinds.setdefault(name, kind) != kind:
+                    kind = kinds[name] = "text"
+                arrays[j] = self._as_kind(arrays[j], kind)
+            self.n += len(batch)
+            self._kept.append(pa.record_batch(arrays, list(columns)))
+            if "text" in kinds.values() or 8 * self.n * len(columns) > self.max_bytes_in_memory:
+                self._kept.clear()
+        # A column without a value is one of numbers, all of them missing.
+        self._kinds = dict.fromkeys(columns, "number") | kinds
+
+    def _numbers(self, cells: Any) -> Any:
+        """Cells of text as numbers; pyarrow.ArrowInvalid where one is none."""
+        if self.decimal != ".":
+            cells = pc.replace_substring(cells, self.decimal, ".")
+        return pc.cast(cells, pa.float64())
+
+    def _kind(self, cells: Any) -> str:
+        """What cells of text hold: "number", "boolean" or "text"."""
+        try:
+            self._numbers(cells)
+        except pa.ArrowInvalid:
+            booleans = _among(cells.drop_null(), ["false", "true"])
+            return "boolean" if pc.all(booleans).as_py() else "text"
+        return "number"
+
+    def _as_kind(self, cells: Any, kind: str | None) -> Any:
+        """Cells of text as numbers where their column holds numbers, or true and false."""
+        if kind == "boolean":
+            return pc.equal(pc.utf8_lower(cells), "true").cast(pa.float64())
+        is_text = pa.types.is_string(cells.type)
+        return self._numbers(cells) if is_text and kind == "number" else cells
+
+    def _check_marks(self, name: str, cells: Any, marks: dict[str, str], faults: Faults) -> None:
         """Add a column of both decimal commas and points as a fault: 1.234 could mean 1234."""
-        for mark in (",", ".") if self.file.decimal != "." else ():
+        for mark in (",", "."):
             at = pc.index(pc.match_substring(cells, mark), pa.scalar(True)).as_py()
-            if at >= 0 and self._marks.setdefault(name, mark) != mark:
-                self.faults.add(
+            if at >= 0 and marks.setdefault(name, mark) != mark:
+                faults.add(
                     name,
                     f"column {quoted(name)} mixes decimal commas and decimal points (for example "
                     f"{quoted(cells[at].as_py())})",
                     "write all numbers in one way",
                 )
-
-
-def as_booleans(cells: Any) -> FloatArray:
-    """Cells of true and false as 1 and 0; missing cells become NaN."""
-    return np.asarray(as_numpy(pc.equal(pc.utf8_lower(cells), "true").cast(pa.float64())))
 
 
 def _cells(column: Any) -> Any:
@@ -371,3 +326,38 @@ def _cells(column: Any) -> Any:
 def _among(cells: Any, words: Collection[str]) -> Any:
     """Whether each cell, in lower case, is one of some words: an Arrow array of true and false."""
     return pc.is_in(pc.utf8_lower(cells), pa.array(sorted(words)))
+
+
+def open_workbook(path: Path) -> TextFile:
+    """The first sheet of an Excel or OpenDocument workbook, whose first row holds the names.
+
+    A formula counts as the value that was computed when the workbook was saved.
+
+    Raises InputError: python-calamine is not installed, or the file is no workbook.
+    """
+    try:
+        from python_calamine import CalamineError, CalamineWorkbook
+    except ImportError:
+        raise InputError(
+            f"{path.name}: {not_installed('python-calamine', 'excel')}, or save the sheet as CSV"
+        ) from None
+    try:
+        book = CalamineWorkbook.from_path(str(path))
+        rows = book.get_sheet_by_index(0).to_python()
+    except (CalamineError, OSError, IndexError) as error:
+        reason = first_line(error, "it has no sheet")
+        raise InputError(
+            f"{path.name}: not a readable workbook ({reason}); save it again"
+        ) from None
+    text = io.StringIO()
+    csv.writer(text).writerows([_as_csv(cell) for cell in row] for row in rows if any(row))
+    file = TextFile(path, content=text.getvalue().encode())
+    file.label = f"{path.name}, sheet {quoted(book.sheet_names[0])}"
+    return file
+
+
+def _as_csv(cell: Any) -> str:
+    """A cell as it would stand in a CSV file; a whole number has no decimals."""
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return cell.isoformat() if isinstance(cell, (date, datetime, time)) else str(cell)

@@ -11,7 +11,7 @@ import pytest
 from support.tables import refused, write
 
 from sparsecv.errors import InputError
-from sparsecv.tables.features import read_features
+from sparsecv.tables.datasets import read_features
 from sparsecv.tables.rows import RowSource
 from sparsecv.tables.sources import open_table
 

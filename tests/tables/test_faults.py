@@ -10,7 +10,7 @@ import pytest
 from support.tables import NAMES, check, csv_text, refused, table, write
 
 from sparsecv.errors import InputError
-from sparsecv.tables.features import read_features
+from sparsecv.tables.datasets import read_features
 from sparsecv.tables.rows import ArraySource
 from sparsecv.tables.sources import FileSource, open_table
 from sparsecv.tables.text import TextFile

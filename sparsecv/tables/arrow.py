@@ -3,12 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
-from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from ..errors import InputError
 from .columns import (
@@ -65,6 +65,13 @@ class ArrowFile(ABC):
         levels: Names of columns that are known to hold text.
         """
 
+    def cells(self, columns: Sequence[str]) -> Iterator[tuple[int, str, Any]]:
+        """Read columns block by block: yield a block's first row, a column's name and its cells."""
+        row = 0
+        for batch in self.batches(columns, BLOCK_ROWS):
+            yield from ((row, *column) for column in zip(columns, batch.columns, strict=True))
+            row += len(batch)
+
     def unnamed_index(self) -> str | None:
         """The name of the first column if it is none and its cells count the rows, else None.
 
@@ -74,17 +81,19 @@ class ArrowFile(ABC):
         name = self.names[0]
         if name not in ("", "Unnamed: 0") or self.names.count(name) > 1:
             return None
-        first, row = -1.0, 0
+        first = -1.0
         try:
-            for batch in self.batches([name], BLOCK_ROWS):
-                cells = as_floats(pc.cast(batch.column(0), pa.float64()))
-                first = float(cells[0]) if row == 0 and len(cells) else first
-                if not (cells == first + row + np.arange(len(cells))).all():
+            for row, _, cells in self.cells([name]):
+                values = as_floats(pc.cast(cells, pa.float64()))
+                first = values[0] if row == 0 else first
+                if (
+                    first not in (0.0, 1.0)
+                    or (values != first + row + np.arange(len(values))).any()
+                ):
                     return None
-                row += len(cells)
         except pa.ArrowException:
             return None
-        return name if first in (0.0, 1.0) else None
+        return name if first >= 0.0 else None
 
     def select(self, columns: Sequence[str], **options: Any) -> "ArrowTable":
         """The named columns as numbers; the options are those of :class:`ArrowTable`."""
@@ -98,14 +107,22 @@ class ArrowFile(ABC):
         place: dict[str, int] = {}
         parts = [np.empty(0, dtype=np.intp)]
         try:
-            for batch in self.batches([name], BLOCK_ROWS):
-                coded = as_text(batch.column(0)).fill_null("").dictionary_encode()
+            for _, _, cells in self.cells([name]):
+                coded = as_text(cells).fill_null("").dictionary_encode()
                 at = [place.setdefault(word, len(place)) for word in coded.dictionary.to_pylist()]
                 parts.append(np.array(at, dtype=np.intp)[np.from_dlpack(coded.indices)])
         except pa.ArrowException:
             what = f"column {quoted(name)} is neither numeric nor text"
             raise InputError(f"{self.label}: {what}") from None
         return Column(self.label, name, np.concatenate(parts), list(place), self.decimal)
+
+
+class Example(NamedTuple):
+    """Cells of a text column that a message shows, the row of the first, and "dates" for dates."""
+
+    cells: list[str]
+    row: int
+    kind: str | None
 
 
 class ArrowTable:
@@ -131,19 +148,17 @@ class ArrowTable:
         min_rows: int = 2,
     ) -> None:
         self._file, self.label, self.levels = file, file.label, dict(levels or {})
-        faults = Faults(file.label, target, file.missing_allowed)
+        faults = Faults(file.label, target, file.missing_allowed, columns)
         text = file.inspect(columns, self.levels, faults)
         self.n = file.n
         check_rows(self.label, self.n, min_rows)
         new = [name for name in columns if name in text and name not in self.levels]
-        for name in new:
-            self._describe(name, bool(one_hot), faults)
-        if new:
-            self.levels |= self._collect(new, faults)
-        if faults:
-            numeric = [name for name in columns if name not in text]
-            self._note_values(numeric, faults)
-            faults.check()
+        self.levels |= self._text(new, bool(one_hot), faults) if new else {}
+        if faults and file.max_columns_at_once is None:
+            # A pass over the other columns finds their missing and infinite values, too.
+            for row, name, cells in file.cells([name for name in columns if name not in text]):
+                faults.values(as_floats(cells), [name], row)
+        faults.check()
         # The columns of the table that each column of the file becomes, by their levels.
         self._widths: dict[str, Sequence[str]] = {}
         self.reference_levels: dict[str, str] = {}
@@ -163,67 +178,39 @@ class ArrowTable:
             part._file, part.label, part.n = file, file.label, file.n
         return found
 
-    def _describe(self, name: str, encode: bool, faults: Faults) -> None:
-        """Add a column of text to ``faults``, with cells that are no numbers where it has any.
+    def _text(self, columns: Sequence[str], encode: bool, faults: Faults) -> dict[str, list[str]]:
+        """Read the sorted levels of text columns, and add what is wrong with them to ``faults``.
 
-        encode: The column becomes 0/1 columns, so text is no fault.
-        """
-        row, plain = 0, None
-        for batch in self._file.batches([name], BLOCK_ROWS):
-            kind = "dates" if pa.types.is_temporal(batch.column(0).type) else None
-            cells = as_text(batch.column(0))
-            present = cells.drop_null().to_pylist()
-            odd = (cell for cell in present if not is_number(self._with_point(cell)))
-            found = list(islice(odd, faults.max_cells))
-            if found:
-                at = row + cells.index(found[0]).as_py()
-                faults.text(name, found, at, encode=encode, kind=kind)
-                return
-            if present and plain is None:
-                plain = present[: faults.max_cells], row + cells.index(present[0]).as_py()
-            row += len(cells)
-        if plain is not None:
-            faults.text(name, *plain, encode=encode)
-        elif faults.missing_allowed:
-            faults.add(name, f"column {quoted(name)} has no value")
-
-    def _with_point(self, cell: str) -> str:
-        """A cell of text with a decimal point, where numbers of the file have another mark."""
-        return cell.replace(self._file.decimal, ".")
-
-    def _collect(self, columns: Sequence[str], faults: Faults) -> dict[str, list[str]]:
-        """Read the sorted levels of text columns; missing cells are faults.
-
-        More than ``MAX_LEVELS`` levels are a fault of a column that has no other.
+        encode: The columns become 0/1 columns, so text is no fault. More than ``MAX_LEVELS`` levels
+            are one, and so is another level in every row.
         """
         levels: dict[str, dict[str, None]] = {name: {} for name in columns}
-        refused, row = faults.columns, 0
-        for batch in self._file.batches(columns, BLOCK_ROWS):
-            for name, cells in zip(columns, batch.columns, strict=True):
-                missing = cells.is_null().to_numpy(zero_copy_only=False)
-                faults.rows(name, "missing", row + np.flatnonzero(missing))
-                if len(levels[name]) <= MAX_LEVELS:
-                    seen = as_text(pc.unique(cells)).drop_null().to_pylist()
-                    levels[name].update(dict.fromkeys(seen))
-            row += len(batch)
-        for name, found in levels.items():
-            if name not in refused and (len(found) > MAX_LEVELS or len(found) == self.n):
-                why = "has another value in every row"
-                if len(found) > MAX_LEVELS:
-                    why = f"has more than {MAX_LEVELS} levels"
-                what = f"text column {quoted(name)} {why} (for example {quoted(next(iter(found)))})"
+        # Of every column the first cells that are no numbers, or else the first ones.
+        odd, first = dict[str, Example](), dict[str, Example]()
+        for row, name, cells in self._file.cells(columns):
+            faults.rows(name, "missing", row + _missing(cells))
+            if name in odd and len(levels[name]) > MAX_LEVELS:
+                continue
+            dates = pa.types.is_temporal(cells.type)
+            texts = as_text(cells)
+            seen = pc.unique(texts).drop_null().to_pylist()
+            levels[name].update(dict.fromkeys(seen))
+            words = [cell for cell in seen if not is_number(cell.replace(self._file.decimal, "."))]
+            for found, some in ((first, seen), (odd, words)):
+                if some and name not in found:
+                    at = row + texts.index(some[0]).as_py()
+                    found[name] = Example(some[: faults.max_cells], at, "dates" if dates else None)
+        for name, seen in levels.items():
+            if not seen and self._file.missing_allowed:
+                faults.add(name, f"column {quoted(name)} has no value")
+            if not seen or faults.text(name, *(first | odd)[name], encode=encode):
+                continue
+            why = f"has more than {MAX_LEVELS} levels" if len(seen) > MAX_LEVELS else ""
+            why = why or "has another value in every row" * (len(seen) == self.n)
+            if why:
+                what = f"text column {quoted(name)} {why} (for example {quoted(next(iter(seen)))})"
                 faults.add(name, f"{what}, so it looks like an identifier")
         return {name: sorted(found) for name, found in levels.items()}
-
-    def _note_values(self, columns: Sequence[str], faults: Faults) -> None:
-        """Add missing and infinite numbers to faults of text, where a pass finds all of them."""
-        if self._file.max_columns_at_once is not None:
-            return
-        row = 0
-        for batch in self._file.batches(columns, BLOCK_ROWS):
-            for name, cells in zip(columns, batch.columns, strict=True):
-                faults.values(as_floats(cells), [name], row)
-            row += len(batch)
 
     def blocks(self, rows: int, columns: Sequence[str] | None = None) -> Iterator[FloatArray]:
         """Yield matrices of at most ``rows`` rows, stored by columns; missing values are NaN.
@@ -272,11 +259,13 @@ class ArrowTable:
         cells: The column's cells, one for every row of the block.
         rows_before: Number of the table's rows before the block.
         """
-        levels, faults = self.levels[name], Faults(self.label, None, self._file.missing_allowed)
+        levels = self.levels[name]
+        if cells.null_count and not self._file.missing_allowed:
+            faults = Faults(self.label)
+            for row, _, every in self._file.cells([name]):
+                faults.rows(name, "missing", row + _missing(every))
+            faults.check()
         place = pc.index_in(as_text(cells), pa.array(levels, pa.string()))
-        missing = cells.is_null().to_numpy(zero_copy_only=False)
-        faults.rows(name, "missing", rows_before + np.flatnonzero(missing))
-        faults.check()
         unknown = pc.and_(place.is_null(), cells.is_valid())
         if pc.any(unknown).as_py():
             row = int(unknown.index(True).as_py())
@@ -289,6 +278,11 @@ class ArrowTable:
         first = len(levels) - block.shape[1]  # The level before the first one has no column.
         np.equal(at[:, None], np.arange(first, len(levels)), out=block, casting="unsafe")
         block[at < 0] = np.nan
+
+
+def _missing(cells: Any) -> NDArray[np.intp]:
+    """Positions of the missing cells of an Arrow array."""
+    return np.flatnonzero(cells.is_null().to_numpy(zero_copy_only=False))
 
 
 def as_text(cells: Any) -> Any:

@@ -213,6 +213,10 @@ class _Fault:
     rows: list[int] = field(default_factory=list)
     count: int = 0
 
+    def listed(self) -> bool:
+        """Whether the fault is one of single rows, rather than of the whole column."""
+        return bool(self.rows)
+
     def __str__(self) -> str:
         if not self.rows:
             return self.what
@@ -229,6 +233,8 @@ class Faults:
     label: The table's name in messages.
     target: Name of the response, which a user can neither encode nor drop.
     missing_allowed: Missing values are no fault, except where a column has no other.
+    columns: Names of columns, which a message names in this order; columns at fault that are not
+        among them follow.
     """
 
     # A message describes the faults of at most this many columns and counts the other columns at
@@ -241,37 +247,40 @@ class Faults:
     max_cells = 1000
 
     def __init__(
-        self, label: str, target: str | None = None, missing_allowed: bool = False
+        self,
+        label: str,
+        target: str | None = None,
+        missing_allowed: bool = False,
+        columns: Sequence[str] = (),
     ) -> None:
         self.label, self.target, self.missing_allowed = label, target, missing_allowed
-        self._found: dict[str, dict[str, _Fault]] = {}
+        self._found: dict[str, dict[str, _Fault]] = {name: {} for name in columns}
 
     def check(self) -> None:
         """Raise an InputError that names the columns and rows at fault, if there are any."""
-        faults = [fault for column in self._found.values() for fault in column.values()]
-        if not faults:
+        found = {name: column for name, column in self._found.items() if column}
+        if not found:
             return
+        # What a column holds comes before the rows that lack a value.
+        faults = [
+            one for each in found.values() for one in sorted(each.values(), key=_Fault.listed)
+        ]
         remedies = list(dict.fromkeys(text for fault in faults for text in fault.remedies))
-        drop = [f"--drop {quoted(name)}" for name in self._found if name != self.target]
-        more = len(self._found) - self.max_columns
+        drop = [f"--drop {quoted(name)}" for name in found if name != self.target]
+        more = len(found) - self.max_columns
         if drop and more <= 0:
             what = "the column" if len(drop) == 1 else "columns"
             remedies.append(f"leave {what} out with {' '.join(drop)}")
         text = "; ".join(map(str, faults[: self.max_columns])) + f"; and {more} more" * (more > 0)
-        if len(self._found) > 1:
-            text = f"{len(self._found)} columns cannot be used: {text}"
+        if len(found) > 1:
+            text = f"{len(found)} columns cannot be used: {text}"
         *first, last = remedies or ["correct them or leave columns out with --drop"]
         raise InputError(
             f"{self.label}: {text}; {', '.join([*first, ''])}{'or ' * bool(first)}{last}"
         )
 
     def __bool__(self) -> bool:
-        return bool(self._found)
-
-    @property
-    def columns(self) -> set[str]:
-        """Names of the columns at fault."""
-        return set(self._found)
+        return any(self._found.values())
 
     def add(self, column: str, what: str, *remedies: str) -> None:
         """Add a fault of a column; ``remedies`` are what helps besides leaving the column out."""
@@ -312,17 +321,18 @@ class Faults:
         column: str,
         cells: Sequence[str],
         row: int,
-        *,
-        encode: bool = False,
-        kind: str | None = None,
-    ) -> None:
+        kind: str | None,
+        encode: bool,
+    ) -> bool:
         """Add a column of text, of dates, or of numbers that are not written plainly.
+
+        Return whether such a column is a fault.
 
         cells: Some of the column's cells, none missing; the message shows the first cell.
         row: Row of the first cell, numbered from 0.
+        kind: "dates" where the column's type says so; None where the cells decide.
         encode: Text columns become 0/1 columns, so text is no fault, except in the target. Dates,
             and numbers that are not written plainly, remain a fault.
-        kind: "dates" where the column's type says so; None where the cells decide.
         """
         is_target = column == self.target
         odd = [cell for cell in cells if not is_number(cell)]
@@ -330,7 +340,7 @@ class Faults:
         dates = kind == "dates" or (bool(odd) and all(map(_DATE.match, cells)))
         disguised = not dates and bool(odd) and all(map(_DISGUISED.fullmatch, odd))
         if encode and not (is_target or disguised or dates):
-            return
+            return False
         if disguised:
             kind, mend = "numbers that are not written plainly", "write digits and a point alone"
         elif dates:
@@ -343,3 +353,4 @@ class Faults:
             self.add(column, what, *[mend] * disguised, "name a numeric column with --target")
         else:
             self.add(column, f"column {quoted(column)} holds {kind} {place}", mend)
+        return True

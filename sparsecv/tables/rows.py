@@ -94,17 +94,10 @@ def joined(X: Any, y: FloatArray) -> Any:
     if isinstance(X, RowSubset):
         return RowSubset(X.table, X.numbers, X.table.shape[1])
     table = X.base
-    if (
-        isinstance(table, np.ndarray)
-        and table is y.base
-        and y.ndim == 1
-        and table.shape == (len(X), X.shape[1] + 1)
-        and table.flags.c_contiguous
-        and X.ctypes.data == table.ctypes.data
-        and y.ctypes.data == table[:, -1:].ctypes.data
-        and (X.strides, y.strides) == (table.strides, table.strides[:1])
-    ):
-        return table
+    if isinstance(table, np.ndarray) and table.ndim == 2 and table.flags.c_contiguous:
+        pairs = ((X, table[:, :-1]), (y, table[:, -1]))
+        if all(one.__array_interface__ == other.__array_interface__ for one, other in pairs):
+            return table
     return np.column_stack([X, y])
 
 

@@ -104,17 +104,17 @@ class ArrowFile(ABC):
 
         Raises InputError: The column is neither numeric nor text.
         """
-        place: dict[str, int] = {}
-        parts = [np.empty(0, dtype=np.intp)]
+        kind = pa.dictionary(pa.int32(), pa.string())
         try:
-            for _, _, cells in self.cells([name]):
-                coded = as_text(cells).fill_null("").dictionary_encode()
-                at = [place.setdefault(word, len(place)) for word in coded.dictionary.to_pylist()]
-                parts.append(np.array(at, dtype=np.intp)[np.from_dlpack(coded.indices)])
+            blocks = [
+                as_text(c).fill_null("").dictionary_encode() for _, _, c in self.cells([name])
+            ]
         except pa.ArrowException:
             what = f"column {quoted(name)} is neither numeric nor text"
             raise InputError(f"{self.label}: {what}") from None
-        return Column(self.label, name, np.concatenate(parts), list(place), self.decimal)
+        coded = pa.chunked_array(blocks, kind).unify_dictionaries().combine_chunks()
+        codes, words = np.from_dlpack(coded.indices), coded.dictionary.to_pylist()
+        return Column(self.label, name, codes.astype(np.intp), words, self.decimal)
 
 
 class Example(NamedTuple):

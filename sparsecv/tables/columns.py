@@ -62,11 +62,9 @@ def similar_names(name: str, names: Sequence[str]) -> list[str]:
 def suggestion(name: str, names: Sequence[str]) -> str:
     """The end of a message on the unknown column ``name``: similar names, or else all names."""
     close = similar_names(name, names)
-    return (
-        f"did you mean {quoted_names(close)}?"
-        if close
-        else f"the columns are {quoted_names(names)}"
-    )
+    if close:
+        return f"did you mean {quoted_names(close)}?"
+    return f"the columns are {quoted_names(names)}"
 
 
 def check_names(label: str, names: Sequence[str]) -> None:

@@ -41,10 +41,8 @@ class LazySource(RowSource):
                 if getattr(dtype, "kind", "O") not in "biuf":
                     raise InputError(f"column {quoted(column)} is not numeric: encode or drop it")
         series = hasattr(y, "to_dask_array") and getattr(y, "name", None) is not None
-        self.name, self.target_name = (
-            name,
-            str(y.name) if series else "y",
-        )  # The name of an array is a hash.
+        # The name of an array of Dask is a hash.
+        self.name, self.target_name = name, str(y.name) if series else "y"
         X, self.counted = _as_array("X", X, 2)
         y = _as_array("y", y, 1)[0]
         if y.shape != X.shape[:1]:
@@ -88,9 +86,8 @@ def _as_array(what: str, values: Any, dimensions: int) -> tuple[Any, bool]:
         )
     # The columns of a data frame have types of their own, which the caller has checked.
     dtype = getattr(array, "dtype", np.dtype(float))
-    if getattr(dtype, "kind", "O") not in (
-        "biuf" if frame else "biufO"
-    ):  # Objects are checked when read.
+    kinds = "biuf" if frame else "biufO"  # Objects are checked when they are read.
+    if getattr(dtype, "kind", "O") not in kinds:
         raise InputError(f"{what} must hold real numbers, not {dtype}")
     if frame:  # Missing values of pandas' own kind become NaN.
         return array.astype(np.float64).to_dask_array(lengths=True), True

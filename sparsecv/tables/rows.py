@@ -197,6 +197,8 @@ class RowSource(ABC):
     ----------
     name : str
         The table's name in output, such as the stem of its file.
+    label : str
+        The table's name in messages where it is another, such as the name of its file.
     n, p : int
         Number of rows and of features.
     feature_names, target_name : list of str, str
@@ -226,6 +228,7 @@ class RowSource(ABC):
     """
 
     name: str
+    label = ""
     n: int
     feature_names: list[str]
     target_name: str
@@ -272,11 +275,6 @@ class RowSource(ABC):
     def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield blocks of at most ``rows`` rows, whose values may be missing or infinite."""
 
-    @property
-    def _label(self) -> str:
-        """The table's name in messages."""
-        return self.name
-
     def parts(self) -> list[Part]:
         """The table divided into parts that can be read independently, in row order."""
         return [Part(0, self)]
@@ -305,7 +303,7 @@ class RowSource(ABC):
 
     def rows_changed(self, n: int) -> InputError:
         """The error to raise where a table that had ``n`` rows now has another number of rows."""
-        return rows_changed(self._label, n)
+        return rows_changed(self.label or self.name, n)
 
     def _checked(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield the blocks of :meth:`_read`; refuse values that are not finite, and lost rows."""
@@ -329,7 +327,7 @@ class RowSource(ABC):
 
         first_row: The table's row, numbered from 0, that is the first row of the first block.
         """
-        faults = Faults(self._label, self.target_name, self.missing is not None)
+        faults = Faults(self.label or self.name, self.target_name, self.missing is not None)
         rows_before = first_row
         for X, y in blocks:
             faults.values(X, self.feature_names, rows_before)

@@ -44,7 +44,6 @@ class Matrix:
     names: Names of the columns in use.
     read: Returns the matrix. The matrix of a file is mapped into memory again for every block, so
         that blocks that were read do not count as used memory.
-    columns: Positions of the columns in use; all columns by default.
     in_memory: Whether ``read`` returns an array in memory rather than a mapped file.
     """
 
@@ -58,28 +57,20 @@ class Matrix:
         label: str,
         names: Sequence[str],
         read: Callable[[], NDArray[Any]],
-        columns: Sequence[int] | None = None,
         in_memory: bool = False,
     ) -> None:
-        self.in_memory = in_memory
-        self.label, self.names, self._read, self.n = label, list(names), read, len(read())
-        at = list(range(len(self.names))) if columns is None else list(columns)
-        # A slice selects neighbouring columns faster than a list of positions does.
-        together = at and at == list(range(at[0], at[0] + len(at)))
-        self._columns: slice | list[int] = slice(at[0], at[-1] + 1) if together else at
-
-    @classmethod
-    def of_npy(cls, path: Path) -> "Matrix":
-        """The matrix in a ``.npy`` file, whose columns are named ``x0``, ``x1``, ... and ``y``."""
-        count = map_npy(path).shape[1]
-        names = [f"x{index}" for index in range(count - 1)] + ["y"] * bool(count)
-        return cls(path.name, names, partial(map_npy, path))
+        self.label, self.names, self._read, self.in_memory = label, list(names), read, in_memory
+        self.n = len(read())
+        self._columns: slice | list[int] = slice(None)
 
     def select(self, columns: Sequence[str], min_rows: int = 2, **options: Any) -> "Matrix":
         """The named columns of the same rows; ``options`` concern text and have no effect here."""
         check_rows(self.label, self.n, min_rows)
-        at = [self.names.index(name) for name in columns]
-        return Matrix(self.label, columns, self._read, at, self.in_memory)
+        found, at = copy(self), [self.names.index(name) for name in columns]
+        # A slice selects neighbouring columns faster than a list of positions does.
+        together = at and at == list(range(at[0], at[0] + len(at)))
+        found.names, found._columns = list(columns), slice(at[0], at[-1] + 1) if together else at
+        return found
 
     def weights_or_groups(self, name: str) -> Column:
         """Read a column of weights or groups."""
@@ -129,7 +120,7 @@ class FileSource(RowSource):
     def __init__(
         self, name: str, target: str, table: "ArrowTable | Matrix", missing: str | None = None
     ) -> None:
-        self.name, self.target_name, self.n = name, target, table.n
+        self.name, self.label, self.target_name, self.n = name, table.label, target, table.n
         self.levels, self.reference_levels = table.levels, table.reference_levels
         self.feature_names, self._table = table.names[:-1], table
         self.divisible = bool(table.parts())
@@ -150,7 +141,7 @@ class FileSource(RowSource):
         Raises InputError: A value is infinite, or a column has no value.
         """
         names = [*self.feature_names, self.target_name]
-        faults, kept = Faults(self._label, self.target_name, True), list[Any]()
+        faults, kept = Faults(self.label, self.target_name, True), list[Any]()
         known, rows_before = np.zeros(len(names), dtype=bool), 0
         for block in self._table.blocks(BLOCK_ROWS):
             values = np.asarray(block, dtype=np.float64)
@@ -164,16 +155,12 @@ class FileSource(RowSource):
         faults.check()
         return np.concatenate(kept)
 
-    @property
-    def _label(self) -> str:
-        return self._table.label
-
     def parts(self) -> list[Part]:
         """A part for every file of a folder; see :meth:`RowSource.parts`."""
         found, row = list[Part](), 0
         for table in self._table.parts():
             part = copy(self)
-            part._table, part.n, part.divisible = table, table.n, False
+            part._table, part.label, part.n, part.divisible = table, table.label, table.n, False
             part.weights = part.groups = None
             if self.kept is not None:
                 part.kept = self.kept[row : row + table.n]
@@ -225,7 +212,9 @@ def open_file(path: str | PathLike[str], encoding: str) -> "ArrowFile | Matrix":
         raise InputError(f"no file {place}; check the path, or see `sparsecv datasets` for names")
     suffix = place.suffix.lower()
     if suffix == ".npy" and not place.is_dir():
-        return Matrix.of_npy(place)
+        count = map_npy(place).shape[1]
+        names = [f"x{index}" for index in range(count - 1)] + ["y"] * bool(count)
+        return Matrix(place.name, names, partial(map_npy, place))
     if suffix in PARQUET_SUFFIXES or place.is_dir():
         from .parquet import ParquetFile  # The import of pyarrow would slow down other commands.
 

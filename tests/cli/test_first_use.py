@@ -108,7 +108,7 @@ def test_help_and_completion(capsys: Capture) -> None:
     assert "--install-completion" in out
     assert "auto|exact|search" in out.replace("\n", "").replace(" ", "")
     words = " ".join(out.replace("│", " ").split())
-    assert "honest: folds refit the intercept, columns are scaled once by all rows" in words
+    assert "honest: folds refit the intercept, columns are scaled by all rows" in words
 
 
 def test_a_checkpoint_says_what_it_reused(capsys: Capture) -> None:

@@ -14,7 +14,7 @@ from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.cv import estimate, prove
 from sparsecv.cv.engine import Surface, cross_validate
 from sparsecv.cv.ledger import Ledger
@@ -197,7 +197,7 @@ def test_errors_are_squares_about_fixed_predictions(
 UNITS: dict[str, dict[str, Any]] = {
     "plain": {},
     "no intercept": {"fit_intercept": False},
-    "bounds": {"bounds": {0: (-0.5, 0.7), 1: (-0.2, 0.4)}},
+    "bounds": {"constraints": Constraints(bounds={0: (-0.5, 0.7), 1: (-0.2, 0.4)})},
     "penalty factors": {"penalty_factors": {0: 0.0, 1: 3.0}},
     "missing values": {"missing": "mean"},
     "averages": {"rule": "projected"},

@@ -16,8 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.tables import Array, five_columns
 
-from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.cv import prove
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.cv.engine import Surface
 from sparsecv.cv.settings import DEFAULT_GAMMAS
 from sparsecv.errors import UnprovedWarning
@@ -358,10 +357,8 @@ def test_callbacks_of_scikit_learn() -> None:
     assert begun == sorted(line[:-1] for line in above.told if line[-1] == "end")
 
 
-def test_a_default_fit_leaves_large_trees_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_default_fit_leaves_large_trees_open() -> None:
     """Trees of more columns than rows cannot prune at a tiny γ: what is open is marked."""
-    monkeypatch.setattr(prove, "PROOFS", prove.PROOFS._replace(first_tree_nodes=50_000))
-    monkeypatch.setattr(prove, "PROOFS", prove.PROOFS._replace(most_nodes_by_default=50_000))
     X = np.random.default_rng(0).uniform(size=(20, 36))
     y = X[:, :3].sum(axis=1) + 0.1 * np.random.default_rng(1).standard_normal(20)
     with warnings.catch_warnings():
@@ -410,7 +407,8 @@ def test_intervals_of_a_wide_table_end_with_the_time() -> None:
 def test_intervals_within_bounds_end_with_the_time() -> None:
     """An interval needs a bounded fit of every size, which the time limit has to allow."""
     X = np.random.default_rng(0).standard_normal((60, 50))
-    model = SparseRidgeCV(gammas=[1.0], taus=[1, 2], time_limit=1e-3, positive=True)
+    signs = Constraints(positive=True)
+    model = SparseRidgeCV(gammas=[1.0], taus=[1, 2], time_limit=1e-3, constraints=signs)
     with pytest.warns(UnprovedWarning):
         model.fit(X, X[:, :2].sum(axis=1))
     assert np.isinf(model.cv_results_["upper"]).any()

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_diabetes
 from support.problems import regression
 
-from sparsecv import SparseRidgeCV
+from sparsecv import Constraints, SparseRidgeCV
 from sparsecv.cli.main import main
 from sparsecv.errors import InputError
 from sparsecv.plots.over_gamma import plot_minimum, plot_supports
@@ -69,7 +69,7 @@ def test_outer_folds_search_the_range_too() -> None:
         ({"gammas": "global:a:b"}, "'global:LO:HI'"),
         ({"gammas": "global", "rule": "averaged"}, "averages models over values of gamma"),
         ({"gammas": "global", "method": "search"}, "method must be auto or exact"),
-        ({"gammas": "global", "include": [0]}, "serves no constraints"),
+        ({"gammas": "global", "constraints": Constraints(include=[0])}, "serves no constraints"),
     ],
 )
 def test_what_a_range_does_not_go_with_is_named(options: dict[str, object], message: str) -> None:

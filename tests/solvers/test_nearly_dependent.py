@@ -109,8 +109,8 @@ def test_a_fit_of_included_columns_nearly_the_same_reaches_the_optimum() -> None
         X, apart = rng.standard_normal((8, 4)), 10.0 ** rng.uniform(-9, -6)
         X[:, 1:] = X[:, :1] + apart * X[:, 1:]
         y = X @ rng.standard_normal(4) / apart + rng.standard_normal(8)
-        asked = {"include": [0, 1, 2, 3], "positive": [0, 1]}
-        found = solve(SparseRidgeProblem(X, y, gamma=1e-16, tau=4, **asked))
+        asked = Constraints(include=[0, 1, 2, 3], positive=[0, 1])
+        found = solve(SparseRidgeProblem(X, y, gamma=1e-16, tau=4, constraints=asked))
         least = float(exact_bounded(exact_moments(X, y), 1e-16, rules, (0, 1, 2, 3)))
         assert found.lower_bound <= least * (1.0 + 1e-15), seed
         assert found.objective == pytest.approx(least, rel=1e-4), seed

@@ -99,10 +99,11 @@ class ArrowFile(ABC):
         """The named columns as numbers; the options are those of :class:`ArrowTable`."""
         return ArrowTable(self, columns, **options)
 
-    def weights_or_groups(self, name: str) -> Column:
+    def weights_or_groups(self, name: str, kept: slice | NDArray[np.bool_]) -> Column:
         """Read a column of weights or groups, in a pass over the file.
 
-        Raises InputError: The column is neither numeric nor text.
+        kept: Which rows are in use.
+        Raises InputError: The column is neither numeric nor text, or a cell of it is missing.
         """
         kind = pa.dictionary(pa.int32(), pa.string())
         try:
@@ -113,7 +114,7 @@ class ArrowFile(ABC):
             what = f"column {quoted(name)} is neither numeric nor text"
             raise InputError(f"{self.label}: {what}") from None
         coded = pa.chunked_array(blocks, kind).unify_dictionaries().combine_chunks()
-        codes, words = np.from_dlpack(coded.indices), coded.dictionary.to_pylist()
+        codes, words = np.from_dlpack(coded.indices)[kept], coded.dictionary.to_pylist()
         return Column(self.label, name, codes.astype(np.intp), words, self.decimal)
 
 

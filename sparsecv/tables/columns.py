@@ -211,10 +211,6 @@ class _Fault:
     rows: list[int] = field(default_factory=list)
     count: int = 0
 
-    def listed(self) -> bool:
-        """Whether the fault is one of single rows, rather than of the whole column."""
-        return bool(self.rows)
-
     def __str__(self) -> str:
         if not self.rows:
             return self.what
@@ -261,7 +257,9 @@ class Faults:
             return
         # What a column holds comes before the rows that lack a value.
         faults = [
-            one for each in found.values() for one in sorted(each.values(), key=_Fault.listed)
+            one
+            for each in found.values()
+            for one in sorted(each.values(), key=lambda one: bool(one.rows))
         ]
         remedies = list(dict.fromkeys(text for fault in faults for text in fault.remedies))
         drop = [f"--drop {quoted(name)}" for name in found if name != self.target]

@@ -286,9 +286,7 @@ def read_features(
     def filled() -> Iterator[FloatArray]:
         for block in table.blocks(BLOCK_ROWS):
             X = np.ascontiguousarray(block[:, place], dtype=np.float64)
-            for j, name in enumerate(wanted if fills else ()):
-                X[np.isnan(X[:, j]), j] = (fills or {})[name]
-            yield X
+            yield np.where(np.isnan(X), [fills[name] for name in wanted], X) if fills else X
 
     for X in filled():
         if not is_finite(X):

@@ -109,12 +109,17 @@ class Column:
     codes, shape (n,): The cell of row i is ``words[codes[i]]``.
     words: The distinct texts of the column's cells.
     mark: The decimal mark of numbers in the words.
+    Raises InputError: A cell is missing.
     """
 
     def __init__(
         self, label: str, name: str, codes: NDArray[np.intp], words: Sequence[str], mark: str = "."
     ) -> None:
         self.label, self.name, self.codes, self.words = label, name, codes, words
+        missing = np.array([word.lower() in MISSING for word in words], dtype=bool)
+        faults = Faults(label, name)
+        faults.rows(name, "missing", np.flatnonzero(missing[codes]))
+        faults.check()
         plain = [word.replace(mark, ".") for word in words]
         # These are the words' values, NaN for a word that is no number.
         self._numbers = np.array([float(word) if is_number(word) else np.nan for word in plain])
@@ -125,26 +130,12 @@ class Column:
         found, codes = np.unique(values, return_inverse=True)
         return cls(label, name, codes.astype(np.intp), [repr(float(v)) for v in found])
 
-    def of_rows(self, kept: NDArray[np.bool_] | None) -> "Column":
-        """The column of some rows of the table; of all rows where ``kept`` is None."""
-        if kept is not None:
-            self.codes = self.codes[kept]
-        return self
-
-    def _check_missing(self) -> None:
-        """Raise an InputError that names the rows whose cells are missing, if there are any."""
-        missing = np.array([word.lower() in MISSING for word in self.words], dtype=bool)
-        faults = Faults(self.label, self.name)
-        faults.rows(self.name, "missing", np.flatnonzero(missing[self.codes]))
-        faults.check()
-
     def weights(self) -> FloatArray | None:
         """The column's numbers as weights of the rows, shape (n,); None where all weights are 1.
 
-        Raises InputError: A weight is missing, no number, infinite or negative, or fewer than 2
-            weights are above 0.
+        Raises InputError: A weight is no number, infinite or negative, or fewer than 2 weights are
+            above 0.
         """
-        self._check_missing()
         values: FloatArray = self._numbers[self.codes]
         wrong = ~(np.isfinite(values) & (values >= 0.0))
         if wrong.any():
@@ -163,10 +154,9 @@ class Column:
     def times(self) -> NDArray[np.intp]:
         """The rank of every row's time, shape (n,): rows of one time have one rank.
 
-        Raises InputError: A time is missing, or the words are neither all numbers nor all dates
-            that begin with the year, such as 2024-01-31 or 2024-01-31 12:00.
+        Raises InputError: The words are neither all numbers nor all dates that begin with the year,
+            such as 2024-01-31 or 2024-01-31 12:00.
         """
-        self._check_missing()
         if np.isnan(self._numbers).any():
             odd = [word for word in self.words if not _ISO_DATE.match(word)]
             if odd:
@@ -181,10 +171,7 @@ class Column:
 
         Groups are numbered in the order of their values if all words are numbers, else of the
         words.
-
-        Raises InputError: A group is missing.
         """
-        self._check_missing()
         keys = np.array(self.words) if np.isnan(self._numbers).any() else self._numbers
         rank = np.unique(keys, return_inverse=True)[1].astype(np.intp)
         return np.asarray(rank[self.codes])

@@ -72,10 +72,10 @@ class Matrix:
         found.names, found._columns = list(columns), slice(at[0], at[-1] + 1) if together else at
         return found
 
-    def weights_or_groups(self, name: str) -> Column:
-        """Read a column of weights or groups."""
+    def weights_or_groups(self, name: str, kept: slice | NDArray[np.bool_]) -> Column:
+        """Read a column of weights or groups; ``kept`` says which rows are in use."""
         values = self._read()[:, self.names.index(name)].astype(np.float64)
-        return Column.of(self.label, name, values)
+        return Column.of(self.label, name, values[kept])
 
     def unnamed_index(self) -> None:
         """None, because all columns of a matrix have names."""
@@ -339,8 +339,9 @@ def table_of(
         source.rows_left_out = opened.rows_left_out
     if use.groups is not None and use.order is not None:
         raise InputError("--order and --groups cannot go together: folds in order keep no groups")
+    kept = slice(None) if opened.kept is None else opened.kept
     columns = (
-        None if column is None else file.weights_or_groups(column).of_rows(opened.kept)
+        None if column is None else file.weights_or_groups(column, kept)
         for column in (use.weights, use.groups, use.order)
     )
     source.take_columns(*columns)

@@ -155,3 +155,30 @@ def test_features_are_read_by_name(tmp_path: Path) -> None:
     np.testing.assert_array_equal(X, np.column_stack([frame["g"] == "v", values[:, 2]]))
     with pytest.raises(InputError, match="needs column 'b', which the table does not have"):
         list(read_features(str(tmp_path / "t.parquet"), {"b": []}, ["b"]))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_text_column_of_a_model_may_lack_no_cell(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of all blocks are named, and a fill that the model has stands in for the cells."""
+    monkeypatch.setattr(TextFile, "block_bytes", 256)
+    frame = pd.DataFrame({"g": ["u", "v"] * 100, "a": np.arange(200.0)})
+    frame.loc[[4, 150], "g"] = None
+    path = tmp_path / f"t.{suffix}"
+    _ = frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+    wanted: tuple[dict[str, list[str]], list[str]] = ({"g": ["u", "v"], "a": []}, ["g=v", "a"])
+    with pytest.raises(InputError, match=r"'g', data row 5 \(2 in all, also in 151\)"):
+        list(read_features(str(path), *wanted))
+    filled = np.concatenate(list(read_features(str(path), *wanted, fills={"g=v": 0.5, "a": 0.0})))
+    np.testing.assert_array_equal(filled[:, 0], frame["g"].map({"u": 0.0, "v": 1.0}).fillna(0.5))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_text_and_missing_cells_are_named_in_one_message(tmp_path: Path, suffix: str) -> None:
+    frame = pd.DataFrame({"x": np.arange(30.0), "g": ["5"] * 29 + ["u"], "y": np.arange(30.0)})
+    frame.loc[3, "g"] = None
+    path = tmp_path / f"t.{suffix}"
+    _ = frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+    words = "column 'g' holds text (for example 'u', data row 30); missing value in column 'g'"
+    refused(path, words, "data row 4")

@@ -191,7 +191,9 @@ class _Path:
         self.searched = np.zeros(shape, dtype=bool)
         self.n_nodes, self.n_trees = np.zeros((2, shape[0]), dtype=np.int64)
         self.done = np.zeros(shape[0], dtype=bool)
-        self.reach = np.full(shape, np.nan)  # where proved by a tree whose bound is exact
+        # The number ``reach`` of the tree that has proved a size, which the rounding of its bound
+        # depends on; NaN where another search has.
+        self.reach = np.full(shape, np.nan)
         self.statuses: list[Status] = []
         self.unfinished: dict[int, BestSubsets] = {}
         self.left_open = False  # Whether the last short tree was left before its end.
@@ -332,7 +334,10 @@ class _Path:
         self.done[g] = True
 
     def result(self) -> SupportPath:
-        """Fit the supports of all γ, and state what is proved."""
+        """Fit the supports of all γ and gather the answers, once every γ has been answered.
+
+        What a tree has proved gets the fitted objective, less rounding, as its lower bound.
+        """
         coef, objective = fit_supports(self.problem, self.gammas, self.supports)
         for g in np.flatnonzero(np.isfinite(self.reach).any(axis=1)).tolist():
             best, spread = objective[g], coefficient_spread(self.at[g])

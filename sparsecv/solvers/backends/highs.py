@@ -96,6 +96,6 @@ class _Master:
         return bound, spent, limits.reached(nodes + spent) or full, found
 
     def _interrupt(self, event: Any) -> None:
-        """End HiGHS's search if a limit is reached."""
+        """End HiGHS's search if the time is up or a stop is asked for; HiGHS counts its nodes."""
         if self.oracle.limits.reached(0) is not None:
             event.interrupt()

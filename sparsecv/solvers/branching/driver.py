@@ -32,8 +32,8 @@ from .node import (
     bound_here,
     choose_all,
     count_node,
+    enumerate_node,
     exclude,
-    finish,
     order_columns,
     screen,
     small_enough,
@@ -364,11 +364,11 @@ def close(st, nt, ch, target, unsolved):
             return CLOSED  # More columns are included than a support may have.
         if k == 0 or k >= n:  # One support is the best of the node.
             if now.keep_closed == 0:
-                finish(st, nt.columns, choose_all(st.chosen, m, k, st.columns, n), 0, 0)
+                enumerate_node(st, nt.columns, choose_all(st.chosen, m, k, st.columns, n), 0, 0)
             return CLOSED
         decides = now.only_relax == 0 and now.keep_closed == 0
         if decides and small_enough(st, n, k, not unsolved):
-            finish(st, nt.columns, m, k, n)
+            enumerate_node(st, nt.columns, m, k, n)
             return CLOSED
         if unsolved:
             now.bound = max(now.bound, relax_here(st, nt, ch, k, target))

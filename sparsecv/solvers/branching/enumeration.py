@@ -32,8 +32,14 @@ class _Enumerator:
         self.off = 0.5 * problem.data.lost + EPS * (problem.p + 8.0 * (most + 2.0))
         self.status, self.visited = Status.OPTIMAL, 0
 
-    def best(self, k: int, starts: list[NDArray[np.intp]]) -> tuple[list[NDArray[np.intp]], float]:
-        """Supports of at most k columns, one of which is the best, and a bound on all of them."""
+    def candidates(
+        self, k: int, starts: list[NDArray[np.intp]]
+    ) -> tuple[list[NDArray[np.intp]], float]:
+        """The starts and any better support, and a lower bound on the objective of all supports.
+
+        One of the supports is the best of at most k columns, up to rounding. Where a limit is
+        reached, ``status`` says so, the bound is 0, and the best support may be missing.
+        """
         if k == 0:  # nothing explains y
             return [np.empty(0, dtype=np.intp)], self.problem.yy
         work = new_enumeration(self.columns, self.y, k, self.off, DEPENDENT_SHARE)
@@ -53,7 +59,7 @@ class _Enumerator:
         if self.status is not Status.OPTIMAL:
             return found, 0.0
         if work.now["dependent_supports"][0] > 0:  # they are worth what fewer columns are
-            fewer, bound = self.best(k - 1, [])
+            fewer, bound = self.candidates(k - 1, [])
             return [*found, *fewer], min(least, bound)
         return found, least
 
@@ -75,7 +81,7 @@ def enumerated(
     proofs = []
     for size in wanted.tolist():
         given = [start for start in starts if start.size == size]
-        found, least = search.best(min(size, search.active.size), given)
+        found, least = search.candidates(min(size, search.active.size), given)
         options = [pad_support(s, size, problem.p) for s in found] or [np.arange(size)]
         fits = [problem.fit(s) for s in options]
         chosen = ranking(fits, options)[0]

@@ -224,11 +224,14 @@ def share_out(st, allowed, k, n):
 
 
 @kernel(inner=True)
-def finish(st, allowed, m, k, n):
-    """Enumerate every choice of k of the n free columns; enter the best support found.
+def enumerate_node(st, allowed, m, k, n):
+    """Enter the best support of the m included and k of the n free columns, if it is an incumbent.
+
+    Choices that the dual bound excludes are passed over. On entry ``st.chosen[:m]`` and
+    ``st.columns[:n]`` list the included and the free columns of the node, and for k > 1 β and g are
+    those of its relaxation. ``st.columns`` is reordered, and ``st.chosen`` and ``st.work`` change.
 
     allowed: Work space for columns that are not excluded.
-    m: Number of included columns.
     """
     now = st.now[0]
     before = st.terms.yy - now.upper

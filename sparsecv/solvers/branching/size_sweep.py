@@ -114,7 +114,7 @@ class SizeSearch:
             self.proofs[0] = only_support(problem, included, 0.0)
         free = problem.replace(tau=int(self.sizes[-1])).reduced()
         if free is not None:
-            return self.among_free(free, limits)
+            return self.run_reduced(free, limits)
         for way in ways(problem, self.sizes.tolist()) if self.open else ():
             if way.search == LEAPS and not ended:
                 ended = self.by_tree(way.within(limits))
@@ -130,10 +130,14 @@ class SizeSearch:
                 break
         return self
 
-    def among_free(self, free: SparseRidgeProblem, limits: Limits) -> SizeSearch:
-        """Search a problem without constraints, from which columns that must be in are taken out.
+    def run_reduced(self, free: SparseRidgeProblem, limits: Limits) -> SizeSearch:
+        """Search the same problem with the included columns projected out, and enter its proofs.
 
-        free: What :meth:`SparseRidgeProblem.reduced` makes of the problem.
+        The reduced problem has no constraints and no excluded columns, and its objective is the
+        problem's own. Sizes of the problem count the included columns, too; :meth:`run` has
+        answered the size of these alone.
+
+        free: The reduced problem, which :meth:`SparseRidgeProblem.reduced` makes.
         """
         problem, least = self.problem, int(self.problem.constraints.include.sum())
         where = np.flatnonzero(self.sizes > least)

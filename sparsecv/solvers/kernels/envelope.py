@@ -64,7 +64,10 @@ def split_point(low, high):
 
 @kernel(inner=True)
 def same_function(fits, c, other, low, high, allowed):
-    """Whether the objectives of two supports differ by at most ``allowed`` for low ≤ t ≤ high."""
+    """Whether bounds prove that two objectives differ by at most ``allowed`` for low ≤ t ≤ high.
+
+    The bounds on all terms are added up. False says nothing, as terms may cancel one another.
+    """
     energy, squares = fits.energy, fits.squares
     apart = abs(fits.left[c] - fits.left[other])
     for m in range(energy.shape[1]):

@@ -136,8 +136,8 @@ def prediction_ranges(
     sizes, shape (k,).
     predicted, shape (k, r): Predictions of the best support known for each size.
     upper, shape (k, 1) or (k, r): Objectives of these supports, with one column for each prediction
-        if every prediction belongs to a problem of its own. At the γ and in the factor that nodes
-        are fitted with an optimum may have a larger objective; ``upper`` includes that
+        if every prediction belongs to a problem of its own. Nodes are fitted at a rounded γ and
+        from a rounded factor, where an optimum may look worse than it is; ``upper`` includes that
         (``all_sizes.attained_margin``), so that the inequality above holds for exact optima.
     as_seen: Turns children of ``problem`` into children of the problems that predictions belong to.
     Returns: Low and high ends of the ranges, shape (k, r), and lower bounds on the objective, of

@@ -85,9 +85,13 @@ class Relaxer:
     def decided(
         self, bound: float, target: float, including: bool = True
     ) -> tuple[NDArray[np.int8], float]:
-        """Include and exclude columns by the ``bound`` at β, as :func:`~.dual_bound.fix_columns`.
+        """Decide free columns on a copy of the states.
 
-        Returns: The new states (p,), and the least bound that decided a column.
+        A column is excluded if the bound with the column in the support reaches ``target`` and,
+        where ``including``, included if the bound without the column does. ``bound``, ``g`` and
+        ``top`` have to belong to the present β.
+
+        Returns: The new states (p,), and the least bound that decided a column; ∞ without one.
         """
         state, at = self.state.copy(), (self.to_choose, self.g, bound, target, self.top, including)
         _, least = fix_columns(self.terms, state, *at)
@@ -104,9 +108,14 @@ class Relaxer:
     def newton(
         self, target: float, rounds: int, tolerance: float, most_active: int = ACTIVE_COLUMNS
     ) -> tuple[float, bool]:
-        """Active-set Newton steps, which need Gram form; arguments as in :func:`~.newton.newton`.
+        """Improve β, g and √λ by active-set Newton steps, and write ``top`` for :meth:`decided`.
 
-        Returns: The bound at β, and whether at most ``most_active`` columns were active throughout.
+        Q has to be in Gram form, and g has to belong to β. The steps end where the bound reaches
+        ``target``, where the relative gap is at most ``tolerance``, or after ``rounds`` rounds. One
+        compiled call ends after ``MOST_STEPS`` steps; at most ten calls follow one another.
+
+        Returns: The bound at β, and whether at most ``most_active`` columns were active throughout;
+            the compiled call says by a negative number of steps that they were not.
         """
         Q, terms = self.form[0], self.terms
         problem = (Q, terms, np.sqrt(terms.w), self.state, self.to_choose)

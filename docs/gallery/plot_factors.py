@@ -3,9 +3,9 @@ Factors: columns that enter together
 ====================================
 
 The price of a house in Ames depends on areas and years, and on factors such as the style of the
-house, whose levels become 0/1 columns. With ``column_groups`` the columns of a factor enter
-together and count as one variable: the model then says "style matters", and not that one of eight
-styles differs from all others.
+house, whose levels become 0/1 columns. With ``Constraints(groups=...)`` the columns of a factor
+enter together and count as one variable: the model then says "style matters", and not that one of
+eight styles differs from all others.
 """
 
 import numpy as np

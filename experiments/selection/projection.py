@@ -425,7 +425,7 @@ LONG = {
 
 def long_table(
     n: int, p: int, r2: float, kind: str, seed: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, Callable[[np.ndarray], float]]:
+) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray], float]]:
     """X, y, and the excess error of coefficients (p,) over the variance of the noise."""
     rng = np.random.default_rng([seed, n, p, int(100 * r2), len(kind)])
     X = rng.standard_normal((n, p))

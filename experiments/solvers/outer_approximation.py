@@ -4,8 +4,8 @@
 
 HiGHS, Gurobi and SCIP prove single problems as ``--backend highs|gurobi|scip`` does. The column
 "plain" is the textbook form: Gurobi's lazy callback, which starts from one cut. The textbook form
-screens no columns, moves no diagonal into f and adds no cuts at relaxations. Every run stops after
-``seconds`` seconds (60 by default).
+screens no columns and moves no diagonal into f. Every run stops after ``seconds`` seconds (60 by
+default).
 """
 
 from __future__ import annotations

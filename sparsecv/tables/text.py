@@ -17,13 +17,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from ..errors import InputError, first_line, not_installed
-from .arrow import ArrowFile
-from .columns import MISSING, Faults, is_number, quoted
+from .arrow import ArrowFile, as_floats
+from .columns import MISSING, Faults, FloatArray, is_number, quoted
 
 _NUMERIC = {pa.int64(), pa.float64()}  # the types of numbers that Arrow infers
 # Where two of these marks are equally frequent in the header line, the earlier mark is preferred.
@@ -71,10 +72,11 @@ class TextFile(ArrowFile):
             raise InputError(f"--encoding: Python knows no {quoted(encoding)}") from None
         self._ragged: Any = None
         # What columns hold, "number", "boolean" or "text", once it is known; those that Arrow reads
-        # as numbers; and the rows of a small table.
+        # as numbers; and the columns that were read, with all rows of a small table.
         self._kinds: dict[str, str] = {}
         self._numeric: list[str] = []
-        self._kept: list[Any] = []
+        self._columns: list[str] = []
+        self._kept: list[FloatArray] = []
         with self._lines() as lines:
             self._read_header(lines)
 
@@ -211,8 +213,10 @@ class TextFile(ArrowFile):
         such values in it. Every other column comes as text. However large ``rows`` is, a batch ends
         where a block that Arrow parses ends.
         """
-        kept = self._kept and self._kept[0].schema.names == list(columns)
-        for batch in self._kept if kept else self._parsed(columns):
+        batches = self._parsed(columns)
+        if self._kept and list(columns) == self._columns:
+            batches = (_as_batch(block, columns) for block in self._kept)
+        for batch in batches:
             for start in range(0, len(batch), rows):
                 yield batch.slice(start, rows)
 
@@ -255,6 +259,7 @@ class TextFile(ArrowFile):
         numeric: Columns that Arrow reads as numbers.
         """
         self.n, self._numeric, self._kept, self._kinds = 0, numeric, [], {}
+        self._columns = list(columns)
         kinds: dict[str, str] = dict.fromkeys(levels, "text")
         marks: dict[str, str] = {}  # The decimal mark that was seen in a column.
         for batch in self._parsed(columns):
@@ -269,9 +274,11 @@ class TextFile(ArrowFile):
                     kind = kinds[name] = "text"
                 arrays[j] = self._as_kind(arrays[j], kind)
             self.n += len(batch)
-            self._kept.append(pa.record_batch(arrays, list(columns)))
             if "text" in kinds.values() or 8 * self.n * len(columns) > self.max_bytes_in_memory:
                 self._kept.clear()
+            else:
+                # Arrays that Arrow has parsed hold memory beyond their end, so they are copied.
+                self._kept.append(np.array([as_floats(cells) for cells in arrays]))
         # A column without a value is one of numbers, all of them missing.
         self._kinds = dict.fromkeys(columns, "number") | kinds
 
@@ -308,6 +315,13 @@ class TextFile(ArrowFile):
                     f"{quoted(cells[at].as_py())})",
                     "write all numbers in one way",
                 )
+
+
+def _as_batch(block: FloatArray, columns: Sequence[str]) -> Any:
+    """A record batch of numbers, shape (columns, m); Arrow's own conversion would import pandas."""
+    buffers = [[None, pa.py_buffer(row)] for row in block]
+    arrays = [pa.Array.from_buffers(pa.float64(), block.shape[1], each) for each in buffers]
+    return pa.record_batch(arrays, list(columns))
 
 
 def _cells(column: Any) -> Any:

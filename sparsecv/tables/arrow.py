@@ -86,10 +86,8 @@ class ArrowFile(ABC):
             for row, _, cells in self.cells([name]):
                 values = as_floats(pc.cast(cells, pa.float64()))
                 first = values[0] if row == 0 else first
-                if (
-                    first not in (0.0, 1.0)
-                    or (values != first + row + np.arange(len(values))).any()
-                ):
+                counted = values == first + row + np.arange(len(values))
+                if first not in (0.0, 1.0) or not counted.all():
                     return None
         except pa.ArrowException:
             return None
@@ -160,15 +158,15 @@ class ArrowTable:
             for row, name, cells in file.cells([name for name in columns if name not in text]):
                 faults.values(as_floats(cells), [name], row)
         faults.check()
-        # The columns of the table that each column of the file becomes, by their levels.
-        self._widths: dict[str, Sequence[str]] = {}
+        # The names of the table's columns that each column of the file becomes.
+        self._becomes: dict[str, Sequence[str]] = {}
         self.reference_levels: dict[str, str] = {}
         for name in columns:
             own = self.levels.get(name, [])
             if one_hot == "two-level" and len(own) == 2:
                 self.reference_levels[name], own = own[0], own[1:]
-            self._widths[name] = [f"{name}={level}" for level in own] or [name]
-        self.names = [new for names in self._widths.values() for new in names]
+            self._becomes[name] = [f"{name}={level}" for level in own] or [name]
+        self.names = [new for names in self._becomes.values() for new in names]
         check_names(self.label, self.names)
         self.in_memory = 8 * self.n * len(self.names) <= file.max_bytes_in_memory
 
@@ -218,14 +216,14 @@ class ArrowTable:
 
         columns: Some of the file's columns; by default all columns of the table.
         """
-        columns = list(self._widths) if columns is None else columns
-        width, rows_before = sum(len(self._widths[name]) for name in columns), 0
+        columns = list(self._becomes) if columns is None else columns
+        width, rows_before = sum(len(self._becomes[name]) for name in columns), 0
         for batch in self._file.batches(columns, rows):
             # Arrow stores columns, and a matrix that is stored by columns is filled fastest.
             block = np.empty((len(batch), width), order="F")
             at = 0
             for name, cells in zip(columns, batch.columns, strict=True):
-                end = at + len(self._widths[name])
+                end = at + len(self._becomes[name])
                 if name in self.levels:
                     self._spread(block[:, at:end], name, cells, rows_before)
                 else:
@@ -239,7 +237,7 @@ class ArrowTable:
 
         Raises InputError: The table has another number of rows than when it was opened.
         """
-        found, at, columns = np.empty((self.n, len(self.names))), 0, list(self._widths)
+        found, at, columns = np.empty((self.n, len(self.names))), 0, list(self._becomes)
         step = max(self._file.max_columns_at_once or len(columns), len(columns) // 32)
         for start in range(0, len(columns), step):
             row, end = 0, at

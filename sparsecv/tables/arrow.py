@@ -68,7 +68,7 @@ class ArrowFile(ABC):
     def cells(self, columns: Sequence[str]) -> Iterator[tuple[int, str, Any]]:
         """Read columns block by block: yield a block's first row, a column's name and its cells."""
         row = 0
-        for batch in self.batches(columns, BLOCK_ROWS):
+        for batch in self.batches(columns, BLOCK_ROWS) if columns else ():
             yield from ((row, *column) for column in zip(columns, batch.columns, strict=True))
             row += len(batch)
 

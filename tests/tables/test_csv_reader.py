@@ -258,6 +258,11 @@ def test_text_and_dates(tmp_path: Path) -> None:
     assert len(str(caught.value)) < 250
 
 
+def test_a_table_of_text_alone(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "g,y\nu,p\nv,q\nu,p\n")
+    refused(path, "2 columns cannot be used: column 'g' holds text", "target column 'y'", "'p'")
+
+
 @pytest.mark.parametrize("one_hot", [False, True])
 def test_text_target(tmp_path: Path, one_hot: bool) -> None:
     path = write(tmp_path / "t.csv", "a,y\n1,yes\n2,no\n3,no\n")

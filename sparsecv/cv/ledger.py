@@ -61,7 +61,7 @@ _CELL: dict[str, Any] = {
     "left_open": False,
 }
 _COUNT: dict[str, Any] = {"n_mio": 0, "n_nodes": 0, "seconds": 0.0}
-_STORED = ("choice", "exact", "searched", "lower", "upper", "bound")
+_STORED = ("choice", "exact", "searched", "left_open", "lower", "upper", "bound")
 
 
 class Ledger:
@@ -533,6 +533,7 @@ class Ledger:
         for name, value in counts.items():
             getattr(self, name)[g] = np.maximum(getattr(self, name)[g], value)
         self.searched[g][:, at] |= found["searched"]
+        self.left_open[g][:, at] |= found["left_open"]
         if ended:
             self.history[g] = history.tolist()
         number = self.choice[g].copy()

@@ -1,10 +1,12 @@
 """Best subsets under constraints against enumeration: every size, γ and function that searches."""
 
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 import pytest
 from scipy.optimize import nnls
+from support.brute_force import exact_given, exact_objective
 from support.constrained import TOGETHER, Rules, best_of_every_size, random_rules, value
 
 from sparsecv import Constraints
@@ -339,3 +341,41 @@ def test_dependent_columns_with_signs_have_a_bound_without_a_penalty() -> None:
         found = solve(SparseRidgeProblem(X, y, gamma=0.0, tau=3, constraints=rules))
         assert 0.0 <= found.lower_bound <= found.objective
         assert found.objective == pytest.approx(nnls(X[:, :3], y)[1] ** 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("draw", [2781, 2], ids=["fails", "plain"])
+def test_units_of_nearly_dependent_columns_have_the_loss_of_what_is_left(draw: int) -> None:
+    """Columns of one unit that are combinations of each other are dropped one by one."""
+    rng = np.random.default_rng([12, draw])
+    p, n = int(rng.integers(5, 9)), int(rng.integers(2, 6))
+    X, y = rng.standard_normal((n, p)), rng.standard_normal(n)
+    gamma = float(rng.choice([1e-5, 1e-3, 0.1]))
+    groups = [0, 0, 0, *rng.integers(1, 4, p - 3).tolist()]
+    problem = SparseRidgeProblem(X, y, gamma=gamma, tau=1, constraints=Constraints(groups=groups))
+    rules = problem.constraints
+    found = solve_sizes(problem, sizes=range(1, rules.n_units + 1))
+    for i, size in enumerate(found.sizes):
+        units = combinations(range(rules.n_units), int(size))
+        least = min(problem.objective(rules.columns_of(np.array(some))) for some in units)
+        assert found.lower_bound[i] <= least * (1.0 + 1e-9)
+        assert found.objective[i] == pytest.approx(least, rel=1e-6)
+
+
+def test_bounds_of_gram_matrices_with_included_columns_hold() -> None:
+    """The root of a Gram matrix is off, and so would be what is projected out of it."""
+    for seed in range(12):
+        rng = np.random.default_rng([6, seed])
+        p = int(rng.integers(3, 6))
+        X = rng.standard_normal((3 * p, p)) + 10.0 ** rng.integers(2, 5)
+        y = X[:, :2].sum(axis=1) + 1e-3 * rng.standard_normal(3 * p)
+        G, b, yy, gamma, tau = X.T @ X, X.T @ y, float(y @ y), 1e-3, int(rng.integers(2, p + 1))
+        asked = SparseRidgeProblem(
+            X, y, gamma=gamma, tau=tau, constraints=Constraints(include=[0])
+        ).constraints
+        found = solve(
+            SparseRidgeProblem.from_gram(G, b, yy, gamma=gamma, tau=tau, constraints=asked)
+        )
+        supports = (S for S in combinations(range(p), tau) if 0 in S)
+        joint = exact_given(G, b, yy)
+        least = min(exact_objective(joint, gamma, S) for S in supports)
+        assert Fraction(found.lower_bound) <= max(least, Fraction(0)), seed

@@ -263,7 +263,8 @@ class SparseRidgeProblem:
         An included column x_j with its penalty is the column (x_j, √(γ/2) e_j) of a longer table.
         Projecting such columns out of the others and of y leaves the objective as a function of the
         other coefficients, each with its own penalty. None as well where included columns take all
-        of τ or no other column is left.
+        of τ or no other column is left, and for a factor of a Gram matrix, whose errors a
+        projection would hide.
 
         Returns
         -------
@@ -272,7 +273,7 @@ class SparseRidgeProblem:
             Its :meth:`given_columns` are columns of this problem.
         """
         asked = self.constraints
-        if asked.plain or asked.grouped or asked.bounded or asked.parents:
+        if asked.plain or asked.grouped or asked.bounded or asked.parents or self.data.gram:
             return None
         inside, out = asked.include[asked.unit], asked.exclude[asked.unit]
         included, k = np.flatnonzero(inside), int(inside.sum())
@@ -435,9 +436,6 @@ class SparseRidgeProblem:
         """
         exact = self.data.gram is None and self.data.before is None
         if exact and self.gamma == self.given_gamma:
-            return np.zeros(len(uppers))
-        nothing = self.data.gram is None and self.data.before is None
-        if nothing and self.gamma == self.given_gamma:
             return np.zeros(len(uppers))
         pairs = zip(uppers.tolist(), sizes, strict=True)
         return np.array([self.data_loss(upper, int(size), given_gamma) for upper, size in pairs])

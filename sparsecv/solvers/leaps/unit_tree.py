@@ -239,7 +239,10 @@ def factorise_units(tree, level, m):
 def drop_columns(tree, level, m, n):
     """Compute A and β one level below by dropping one column after the other.
 
-    The level's columns are ``tree.fit.columns[:m + n]``, of which the child keeps the first m.
+    The level's columns are ``tree.fit.columns[:m + n]``, of which the child keeps the first m. What
+    dropping each of the others adds to the loss is added to ``tree.loss`` of the level below.
+    :func:`added_loss` may know only a part of it, which bounds the child and is not its loss.
+
     Returns: False where too many digits cancel; then :func:`factorise_units` has to compute them.
     """
     A, beta, columns, below = tree.A, tree.beta, tree.fit.columns, level + 1
@@ -254,6 +257,7 @@ def drop_columns(tree, level, m, n):
         if not A[below, j, j] > LEAST_DIAGONAL_SHARE * A[level, j, j]:
             return False
         pivot = 1.0 / A[below, j, j]
+        tree.loss[below] += beta[below, j] ** 2 * pivot
         for a in range(left):
             i = columns[a]
             weight = A[below, i, j] * pivot
@@ -395,17 +399,17 @@ def begin_units(tree, included):
 
 
 @kernel(inner=True)
-def descend(tree, level, j):
-    """Complete the child one level below, whose state is set and lacks the j-th unit of ``order``.
+def descend(tree, level):
+    """Complete the child one level below, whose state is set.
 
     A, β, loss, bound, incumbents and the order of children are written for that level.
     """
-    below, unit, columns = level + 1, tree.order[level, j], tree.fit.columns
+    below, columns = level + 1, tree.fit.columns
     m, count = list_columns(tree, tree.state[below], columns), 0
     n = list_dropped(tree, level)
     for a in range(n):
         columns[m + a] = tree.dropped[a]
-    tree.loss[below] = tree.loss[level] + tree.added[level, unit]
+    tree.loss[below] = tree.loss[level]
     if not drop_columns(tree, level, m, n):
         factorise_units(tree, below, m)
         tree.loss[below] = tree.fit.triangle[m, m] ** 2
@@ -433,7 +437,7 @@ def drop_one_by_one(tree, keep):
                 chosen = a
         if chosen < 0 or make_child(tree, level, chosen, False) < 1:
             return
-        descend(tree, level, chosen)
+        descend(tree, level)
         level += 1
 
 
@@ -458,7 +462,7 @@ def advance_units(tree, max_nodes):
         low = max(fixed, 1)
         if size < 1 or not may_hold_better(tree.lists, bound, low, size):
             continue
-        descend(tree, level, j)
+        descend(tree, level)
         if fixed < size and may_hold_better(tree.lists, tree.bound[level + 1], low, size - 1):
             level += 1
     now.level, now.nodes = level, now.nodes + done

@@ -343,7 +343,7 @@ def rounding_margin(
 
     value: Objectives f; the result has the same shape.
     yy: yᵀy.
-    reach: The number ``reach`` of a tree, see ``leaps_node.begin_tree``.
+    reach: The number ``reach`` of a tree, see :func:`~.tree.begin`.
     spread: The number :func:`coefficient_spread` of the problem.
     """
     length = np.sqrt(yy)

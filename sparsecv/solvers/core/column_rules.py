@@ -110,12 +110,26 @@ class Constraints:
     def resolve(
         self, p: int, names: Sequence[str] | None = None, penalty_factors: Any = None
     ) -> ResolvedRules:
-        """The constraints of p columns.
+        """Return what is asked of the p columns of a table, once names are places.
 
-        names: Names of the columns, if they have some.
-        penalty_factors: p numbers ≥ 0, or a mapping from columns to numbers, 1 for the others. A
-            column with factor 0 is in every model, is not penalised and does not count.
-        Raises InputError: A column is unknown, or the rules cannot be obeyed together.
+        Parameters
+        ----------
+        p : int
+            Number of columns.
+        names : list of str, optional
+            Names of the columns, if they have some.
+        penalty_factors : array, dict or None
+            p numbers ≥ 0, or a mapping from columns to numbers, 1 for the others. A column with
+            factor 0 is in every model, is not penalised and does not count.
+
+        Returns
+        -------
+        ResolvedRules
+
+        Raises
+        ------
+        InputError
+            A column is unknown, or the rules cannot be obeyed together.
         """
         if not any(map(_asks, (*vars(self).values(), penalty_factors))):
             return ResolvedRules(np.arange(p), UnitConstraints.none(p), np.ones(p))

@@ -35,8 +35,8 @@ class AlternationSettings(NamedTuple):
     # after three. In total there are at most this many times (max_starts + 1): another alternation
     # may start from the best γ of the last phase.
     max_iterations: int = 10
-    # Two γ whose relative difference is at most this number count as equal, which is the accuracy
-    # of the root finder.
+    # Two γ whose relative difference is at most this number count as equal. The root finder stops
+    # at this accuracy.
     same_gamma: float = 1e-6
     # Up to 45 columns, the alternation starts from at most this many local minima of the default
     # grid.

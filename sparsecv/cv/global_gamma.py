@@ -50,8 +50,8 @@ class GlobalSettings(NamedTuple):
 
     # The search ends once the least error is known to this share of it.
     tolerance: float = 1e-4
-    # Folds are divided into blocks that are searched at the same time, of at most this many folds,
-    # so that a tree's arrays stay in the processor's cache.
+    # Folds are searched in blocks of at most this many folds. The arrays of a block's tree then
+    # stay in the processor's cache.
     folds_per_block: int = 128
     # Few folds are divided into about this many blocks.
     least_blocks: int = 4

@@ -61,7 +61,7 @@ class ProofSettings(NamedTuple):
     # out at most this many rows.
     max_rows_left_out: int = 4
     # After the first round, raising the least lower bound takes at most this share of the seconds
-    # so far; with MANY_FOLDS folds or more it takes none.
+    # that have passed. Where there are MANY_FOLDS folds or more, the bound is not raised.
     bounding_share: float = 0.5
     # A search that moves the known bound by less than this share of the gap, up or down, takes a
     # quarter off the share of seconds above; a search that closes more restores it. A bound from

@@ -41,15 +41,12 @@ from .rules import RULES, allowed_rule, checked_repeats, redrawn
 # The CV error is averaged over this many random partitions of the rows by default, the first among
 # them. With a time limit there may be fewer, as no partition is begun after the limit.
 REPEATS = 6
-# After an alternation, other partitions skip a γ whose ratio to the γ kept before it, on the way
-# from the best γ to either end, is below this number (the larger γ divided by the smaller); at this
-# ratio a γ is kept. How many γ that skips depends on how densely the alternation has visited γ:
-# those of the default grid are a factor of 7.7 apart, so they alone would all be kept, and what is
-# skipped are γ that were visited between them, or that lie beside such a γ.
+# After an alternation, other partitions skip γ that lie close together. From the best γ outwards,
+# a γ is evaluated where the ratio of this γ and the last evaluated one, the larger divided by the
+# smaller, is at least this number. The γ of the default grid are a factor of 7.7 apart.
 MIN_GAMMA_RATIO = 1.5
-# The rule stability holds at most this many losses at a time (200 MB), those of as many γ as fit. A
-# γ has (k + 1) n losses for every τ, with k folds and n rows, and a single γ is computed even where
-# it has more.
+# The rule stability holds at most this many losses at a time, which take 200 MB. With k folds and n
+# rows, one γ has (k + 1) n losses for every τ. At least one γ is computed at a time.
 MAX_LOSSES = 25_000_000
 
 

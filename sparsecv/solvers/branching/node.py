@@ -39,8 +39,8 @@ NOW = np.dtype(
         ("ridge", "f8"),  # γ/2
         ("work", "f8"),  # supports that could have been enumerated in the time of all relaxations
         ("spent", "f8"),  # supports of large nodes that were enumerated
-        # Of the current node a lower bound, and the numbers of included columns, of free columns,
-        # and of columns still to choose; of units in place of columns under constraints.
+        # The current node has this lower bound, and these numbers of columns that are included,
+        # that are free, and that are still to be chosen. Under constraints units are counted.
         ("bound", "f8"),
         ("n_included", "i8"),
         ("n_free", "i8"),

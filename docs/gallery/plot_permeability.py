@@ -22,7 +22,7 @@ X = X.loc[:, (X.nunique() > 1) & ~X.T.duplicated()]
 X_new = X_new[X.columns]
 print(f"{compounds.shape[1]} fingerprints, {X.shape[1]} of them differ on the {len(X)} compounds")
 
-model = SparseRidgeCV(taus=range(1, 13), gammas=[1.0, 10.0, 100.0], time_limit=0).fit(X, y)
+model = SparseRidgeCV(taus=range(1, 13), time_limit=0).fit(X, y)
 lasso = LassoCV(cv=5, max_iter=10_000).fit(X, y)
 print(f"sparsecv: {model.tau_} columns; lasso: {np.count_nonzero(lasso.coef_)} columns")
 

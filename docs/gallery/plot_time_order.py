@@ -26,7 +26,7 @@ past, future = slice(None, 428), slice(440, None)  # in month 440 no later outco
 figure, axes = plt.subplots(figsize=(8, 4.2))
 axes.plot(y.to_numpy(), color="0.6", linewidth=3, label="a year later")
 for cv, name in ((5, "shuffled folds"), (TimeSeriesSplit(5, gap=12), "folds in order of time")):
-    model = SparseRidgeCV(cv=cv, gammas=[0.01, 0.1, 1.0, 10.0]).fit(X[past], y[past])
+    model = SparseRidgeCV(cv=cv).fit(X[past], y[past])
     error = np.sqrt(np.mean((y[future] - model.predict(X[future])) ** 2))
     print(f"{name}: {model.tau_} columns, promised {model.cv_error_**0.5:.2f}, came {error:.2f}")
     axes.plot(model.predict(X), linewidth=1.2, label=f"{name} (columns: {model.tau_})")

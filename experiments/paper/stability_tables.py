@@ -41,11 +41,10 @@ from sparsecv import StabilityCV
 from sparsecv.design.folds import make_folds
 from sparsecv.stability import (
     SparseRidgeLearner,
-    cart,
     largest_tau,
     partial_errors,
+    recipe,
     select,
-    xgboost,
 )
 
 OVERDETERMINED = (
@@ -61,7 +60,7 @@ GAMMAS = np.geomspace(2e-3, 2e3, 20)
 K = 5
 RULES = ("plain", "nested", "corrected")
 PEERS = tuple(way for way in ("MCP", "SCAD", "glmnet", "L0Learn") if way in PATHS)
-TREES = {"CART": cart, "XGBoost": xgboost}
+TREES = ("CART", "XGBoost")
 # ``candidate`` is the number of the chosen hyperparameters; equal numbers mean an equal choice.
 COLUMNS = ("columns", "cv_error", "test_error", "seconds", "candidate")
 BOOTSTRAP_SAMPLES = 2000
@@ -178,16 +177,16 @@ def peer(table: Table, name: str, split: int, way: str) -> None:
 def tree(table: Table, name: str, split: int, way: str) -> None:
     """Add the plain and the stability-regularised choice of CART or XGBoost."""
     X, y, Z, z = train_and_test(name, split, 0.1)
-    recipe = TREES[way](seed=0)
+    learner = recipe(way.lower(), *X.shape)
     for rule, lambdas in (("plain", 0.0), ("nested", None)):
         started = time.process_time()
-        options = {"search": "coordinate", "start": recipe.start, "random_state": split}
-        model = StabilityCV(recipe.estimator, recipe.param_grid, lambdas=lambdas, **options)
+        options = {"search": "coordinate", "start": learner.start, "random_state": split}
+        model = StabilityCV(learner.estimator, learner.param_grid, lambdas=lambdas, **options)
         model.fit(X, y)
         seconds = time.process_time() - started
         error = model.nested_error_ if lambdas is None else model.cv_results_["cv_error"].min()
         test = float(np.mean((z - model.predict(Z)) ** 2))
-        values = [list(grid).index(model.best_params_[k]) for k, grid in recipe.param_grid.items()]
+        values = [list(grid).index(model.best_params_[k]) for k, grid in learner.param_grid.items()]
         found = {"columns": np.nan, "cv_error": float(error), "test_error": test}
         candidate = 1000 * values[0] + values[1]
         table.add(name, split, f"{way}, {rule}", **found, seconds=seconds, candidate=candidate)
@@ -349,7 +348,7 @@ def main() -> None:
     if "--splits" in arguments:
         splits = int(arguments[arguments.index("--splits") + 1])
     names = tuple(one for one in arguments if one in SETS) or (QUICK if quick else SETS)
-    learners = (tuple(way for way in TREES if way in arguments) or tuple(TREES)) if trees else ()
+    learners = (tuple(way for way in TREES if way in arguments) or TREES) if trees else ()
     stem = "stability_trees" if trees else "stability_tables"
     file = RESULTS / f"{stem}{'_quick' if quick else ''}.csv"
     table = Table(file, COLUMNS)

@@ -3,7 +3,8 @@
     python -m experiments.scale.bad_input
 
 Every case is a command on small files in a folder of its own. The command must end with status 2
-and print one line on standard error. The script writes the messages to docs/bad-input.md.
+and print one line on standard error. The script writes the messages to the last section of
+docs/python-and-command.md.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import numpy as np
 
 from sparsecv.cli.main import main
 
-PAGE = Path(__file__).parents[2] / "docs" / "bad-input.md"
+PAGE = Path(__file__).parents[2] / "docs" / "python-and-command.md"
+HEADER = "| input | command | message |"
 GOOD = "a,b,y\n1,2,3\n2,1,4\n3,5,5\n4,4,9\n"
 
 
@@ -144,17 +146,9 @@ def said(case: Case) -> tuple[int, str]:
     return status, text.getvalue()
 
 
-def page() -> str:
-    """The table."""
-    lines = [
-        "# Bad input, and what is said of it",
-        "",
-        "Every fault ends with status 2 and one line that says what to do. Made by",
-        f"`python -m experiments.scale.bad_input`: {len(CASES)} inputs, run.",
-        "",
-        "| input | command | message |",
-        "| --- | --- | --- |",
-    ]
+def table() -> str:
+    """The messages as a table of Markdown, a line for each case."""
+    lines = [HEADER, "| --- | --- | --- |"]
     for case in CASES:
         status, text = said(case)
         line = text.strip().removeprefix("sparsecv: error: ")
@@ -167,5 +161,6 @@ def page() -> str:
 
 if __name__ == "__main__":
     os.environ.pop("SPARSECV_DATA", None)
-    PAGE.write_text(page(), encoding="utf-8")
+    before = PAGE.read_text(encoding="utf-8").split(HEADER)[0]
+    PAGE.write_text(before + table(), encoding="utf-8")
     print(f"{PAGE.name}: {len(CASES)} inputs")

@@ -37,7 +37,7 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.model import FittedModel
-from sparsecv.selection.averaging import averaged_model, model_weights
+from sparsecv.selection.averaging import FoldWeights, averaged_model, model_weights
 from sparsecv.selection.projection import choose_size, project_average
 from sparsecv.selection.study import Study
 
@@ -89,7 +89,7 @@ def tried(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tr
     for way, weights in variants(study).items():
         # Every fold has the weights of all rows here: only test errors are compared.
         same = copy(study)
-        same.inner = [weights] * data.folds.k, False
+        same.inner = FoldWeights(same.surface.gammas, [weights] * data.folds.k, False)
         found = project_average(same, weights, no_limit)
         signal = 1.0 - found.reference / float(np.var(y))
         dense = averaged_model(design, data.full(), study.surface, weights, False)

@@ -64,6 +64,7 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.model import FittedModel
+from sparsecv.selection.averaging import FoldWeights
 from sparsecv.selection.choice import choose, chosen_model
 from sparsecv.selection.projection import PROJECTION, choose_size, project_average
 from sparsecv.selection.study import Study
@@ -379,7 +380,7 @@ def weighed(names: list[str]) -> None:
             study = Study(data, design, None, None, settings, rule="projected")
             chosen = choose(study)
             weights, inner = chosen["averaged"].weights, chosen["projected"].projection
-            study.inner = [weights] * 5, False
+            study.inner = FoldWeights(study.surface.gammas, [weights] * 5, False)
             del study.fold_averages, study.average_error  # these have the folds' own weights
             least = chosen["minimum"]
             every = project_average(study, weights, (least.tau, least.cv_error))

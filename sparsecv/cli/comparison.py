@@ -75,6 +75,11 @@ def run(
 ) -> Iterator[Row]:
     """Run every way on every data set, kind of folds and γ, by the paper's protocol.
 
+    The sizes τ begin at 2, because the paper's tables count k(p − 1) problems of k folds and p
+    columns, and end at p or at ``LARGEST_TAU``.
+
+    folds: "loo", numbers K and "size:M", as :func:`~sparsecv.design.folds.make_folds` takes them.
+    gammas: The ridge weights, each cross-validated by itself.
     ways: Of "grid", "paper", "paper-exact", "best" and "exact".
     scale: "unit-norm" or "unit-variance"; the paper does not name the scale of its columns.
     backend: Solver of single problems.

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ..errors import InputError
-from .options import open_console
+from .console import open_console
 
 
 def datasets(

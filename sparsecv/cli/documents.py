@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,18 +11,18 @@ from .. import __version__
 from ..cv.results import CVResult, GammaResult
 from ..design.model import FittedModel
 from ..design.prepare import Prepared, Standardised, versions
+from ..plots import constraints
+from ..plots.result import Result
 from ..selection.choice import Choice
 from ..selection.projection import Projection
 from ..solvers.core.result import Proof
 from ..tables.rows import RowSource
-from . import column_options
-from .report import Run
 
 
 def table_head(ready: Standardised) -> dict[str, Any]:
     """The first entries of a document on a standardised table, with what its columns must obey."""
-    constraints = column_options.document(ready.design.asked, ready.names)
-    return head(ready.source, ready.design.p) | {"constraints": constraints}
+    asked = constraints.values(ready.design.asked, ready.names)
+    return head(ready.source, ready.design.p) | {"constraints": asked}
 
 
 def head(source: RowSource, p: int) -> dict[str, Any]:
@@ -46,15 +45,16 @@ def head(source: RowSource, p: int) -> dict[str, Any]:
     }
 
 
-def cv_document(run: Run) -> dict[str, Any]:
+def cv_document(prepared: Prepared, found: Result, interrupted: bool) -> dict[str, Any]:
     """The document that ``sparsecv cv --json`` writes, without the seconds."""
-    prepared, study, choice = run.prepared, run.study, run.choice
-    rmse, r2 = prepared.quality(choice.cv_error)
+    study, choice = found.study, found.choice
+    assert study is not None
+    assert choice is not None
     rules = {
         name: _pair(one)
         | {"criterion": _finite(one.criterion), "certified": one.certified}
         | ({} if one.lambda_ is None else {"lambda": one.lambda_})
-        for name, one in run.choices.items()
+        for name, one in found.choices.items()
     }
     return _surface_document(prepared, study.surface) | {
         "method": study.settings.method,
@@ -62,8 +62,8 @@ def cv_document(run: Run) -> dict[str, Any]:
         "chosen": {
             "rule": study.rule,
             **_pair(choice),
-            "rmse": rmse,
-            "r2": r2,
+            "rmse": float(np.sqrt(choice.cv_error)),
+            "r2": found.r_squared(choice.cv_error),
             "lower": choice.lower,
             "upper": _finite(choice.upper),
             "certified": choice.certified,
@@ -71,51 +71,35 @@ def cv_document(run: Run) -> dict[str, Any]:
         "rule": study.rule,
         "rule_status": str(study.status),
         "rules": rules,
-        "nested": None if run.expected is None else run.expected._asdict(),
-        "interrupted": run.interrupted,
-        "model": _model_document(prepared, run.model),
-        **answers_document(prepared, run.answers),
+        "nested": None if found.expected is None else found.expected._asdict(),
+        "interrupted": interrupted,
+        "model": _model_document(found),
+        **answers_document(found),
         **({} if choice.projection is None else _sizes(prepared, choice.projection)),
     }
 
 
-def partial_document(prepared: Prepared, result: CVResult, model: FittedModel) -> dict[str, Any]:
-    """The document of a run that Ctrl-C has interrupted, with the bounds known by then.
-
-    model: The model of least CV error so far.
-    """
-    more = {"interrupted": True, "model": _model_document(prepared, model)}
-    return _surface_document(prepared, result) | more
-
-
-def fit_document(
-    ready: Standardised,
-    model: FittedModel,
-    tau: int,
-    gamma: float,
-    solution: Proof,
-    answers: Mapping[str, Any],
-) -> dict[str, Any]:
+def fit_document(ready: Standardised, found: Result, solution: Proof) -> dict[str, Any]:
     """The document that ``sparsecv fit --json`` writes."""
     return table_head(ready) | {
-        "tau": tau,
-        "gamma": gamma,
-        "model": _model_document(ready, model),
+        "tau": found.tau,
+        "gamma": found.gamma,
+        "model": _model_document(found),
         "status": str(solution.status),
         "n_nodes": solution.n_nodes,
         "seconds": solution.seconds,
-        **answers_document(ready, answers),
+        **answers_document(found),
     }
 
 
-def answers_document(ready: Standardised, answers: Mapping[str, Any]) -> dict[str, Any]:
+def answers_document(found: Result) -> dict[str, Any]:
     """What was asked for besides, with names of columns, and null where a number is not finite."""
 
     def plain(value: Any, named: bool) -> Any:
         if isinstance(value, np.ndarray | list):
             return [plain(one, named) for one in value]
         if named:
-            return ready.names[int(value)]
+            return found.names[int(value)]
         if isinstance(value, np.generic):
             value = value.item()
         return _finite(value) if isinstance(value, float) else value
@@ -123,7 +107,7 @@ def answers_document(ready: Standardised, answers: Mapping[str, Any]) -> dict[st
     named = ("columns", "column", "missed")
     return {
         what.rstrip("_"): {name: plain(value, name in named) for name, value in table.items()}
-        for what, table in answers.items()
+        for what, table in found.answers.items()
     }
 
 
@@ -194,22 +178,23 @@ def _gamma_document(prepared: Prepared, result: GammaResult) -> dict[str, Any]:
     } | ({"history": result.history} if result.history else {})
 
 
-def _coefficients(ready: Standardised, model: FittedModel) -> dict[str, Any]:
+def _coefficients(names: list[str], model: FittedModel) -> dict[str, Any]:
     """Names and coefficients of a model's features, in lists of the same order."""
     return {
-        "support": [ready.names[c] for c in model.support],
+        "support": [names[c] for c in model.support],
         "coef": model.coef[model.support].tolist(),
         "intercept": model.intercept,
         "proved": model.proved,
     }
 
 
-def _model_document(ready: Standardised, model: FittedModel) -> dict[str, Any]:
+def _model_document(found: Result) -> dict[str, Any]:
     """A model's coefficients, effects and objective; an average of models has no objective."""
+    model = found.model
     known = not np.isnan(model.objective)
     bounds = {name: getattr(model, name) for name in ("objective", "lower_bound", "gap")}
-    return _coefficients(ready, model) | {
-        "standardized_coef": ready.effects(model).tolist(),
+    return _coefficients(found.names, model) | {
+        "standardized_coef": found.effects().tolist(),
         **{name: value if known else None for name, value in bounds.items()},
     }
 
@@ -226,7 +211,7 @@ def _sizes(prepared: Prepared, found: Projection) -> dict[str, Any]:
         "reference_std_error": found.reference_std,
         "sizes": [
             {name: values[i].item() for name, values in tables.items()}
-            | _coefficients(prepared, model)
+            | _coefficients(prepared.names, model)
             for i, model in enumerate(found.models)
         ],
     }

@@ -2,95 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ..errors import InputError
-from . import answers
-from . import column_options as asks
-from . import options as shared
+from .console import announce_limit, as_limit, open_console, progress, read
+from .cv import of_sizes, remarks
+from .options import Exit, option, takes
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from ..design.model import FittedModel
-    from ..design.prepare import Standardised
-    from ..selection.sizes import SizeModels
+    from ..plots.result import Result
     from ..solvers.core.problem import SparseRidgeProblem
-    from ..solvers.core.result import Proof
 
-GROUPS = shared.option(
-    str | None, "Column of groups, as in cv: no feature. A fit has no folds to keep whole."
-)
-TABLE = shared.of_table(order=None, groups=GROUPS)
-Plot = Annotated[
-    Path | None,
-    typer.Option(help="Picture of every size up to τ: training objectives and coefficients."),
-]
 INTERRUPTED = "the best model found when Ctrl-C came"
 
 
-@shared.with_options(asks.OPTIONS | answers.WITHOUT_FOLDS, TABLE, before="backend")
-def fit(
-    data: shared.Data,
-    tau: Annotated[int, typer.Option(help="Largest number of features.")],
-    gamma: Annotated[float, typer.Option(help="Ridge weight γ of (γ/2)||β||².")] = 1.0,
-    backend: shared.BackendName = "auto",
-    tol: Annotated[float, typer.Option(help="Relative gap at which to stop.")] = 1e-6,
-    protocol: shared.ProtocolName = "honest",
-    scale: shared.Scale = "unit-variance",
-    no_intercept: shared.NoIntercept = False,
-    encoding: shared.Encoding = "utf-8",
-    time_limit: shared.TimeLimit = "auto",
-    jobs: shared.Jobs = 1,
-    json_file: shared.Json = None,
-    save: shared.Save = None,
-    plot: Plot = None,
-    html: shared.Html = None,
-    table: shared.WholeTables = False,
-    quiet: shared.Quiet = False,
-    **asking: Any,
-) -> None:
+@takes(
+    "data target drop one_hot dates weights groups missing encoding "
+    "tau gamma n_best criteria backend tol time_limit protocol scale "
+    "json_file save sql plot html table jobs quiet "
+    "include exclude split_factors heredity positive constraints",
+    tau=option(int, ..., "Largest number of features."),
+    gamma=option(float, 1.0, "Ridge weight γ of (γ/2)||β||²."),
+    tol=option(float, 1e-6, "Relative gap at which to stop."),
+    groups=option(
+        str | None,
+        None,
+        "Column of groups, as in cv: no feature. A fit has no folds.",
+    ),
+    plot=option(
+        Path | None, None, "Picture of every size up to τ: training objectives and coefficients."
+    ),
+)
+def fit(data: str, **given: Any) -> None:
     """Fit the best model of at most τ features, with its certificate."""
     from ..cv.engine import interruptible
     from ..cv.settings import Settings, checked_gammas, checked_taus
     from ..design.design import Protocol
     from ..design.prepare import standardise
+    from ..plots.constraints import selectable
+    from ..plots.details import sections
+    from ..plots.result import Result
     from ..selection.sizes import models_at_gamma
     from ..solvers.api import best_support
     from ..solvers.backends.optional_dependencies import SolverUnavailable
     from ..solvers.core.limits import StopFlag
-    from . import documents
+    from . import constraints, documents, files, grids, screen
 
-    wanted = answers.taken(asking, save)
-    console = shared.open_console(quiet, json_file, wanted.sql)
-    shared.check_pictures(plot, html)
-    shared.check_files(json=json_file, save=save, html=html, sql=wanted.sql, plot=plot)
+    asked = SimpleNamespace(**given)
+    console = open_console(asked.quiet, asked.json_file, asked.sql)
+    files.check(asked)
+    tau, gamma = asked.tau, asked.gamma
     checked_gammas([gamma])
-    settings = Settings(backend=backend, time_limit=shared.as_limit(time_limit))
-    if not tol >= 0:
-        raise InputError(f"--tol must be >= 0; got {tol}")
-    with shared.progress(quiet) as bar:
-        source = shared.read(data, quiet, encoding, asking, bar)
-        asked = asks.asked_of(source, quiet, **asking)
-        reading: Any = {"progress": partial(bar, "reading rows"), "asked": asked}
-        ready = standardise(source, Protocol(protocol, scale, not no_intercept), **reading)
-        constraints = ready.problem.constraints
-        settings.check_constraints(constraints)
-        checked_taus([tau], ready.problem.p, constraints)
-        shared.announce_limit(constraints.n_units, settings.time_limit)
+    grids.check_count("--n-best", asked.n_best)
+    settings = Settings(backend=asked.backend, time_limit=as_limit(asked.time_limit))
+    if not asked.tol >= 0:
+        raise InputError(f"--tol must be >= 0; got {asked.tol}")
+    with progress(asked.quiet) as bar:
+        source = read(data, given, bar)
+        rules = constraints.asked_of(source, given)
+        reading: Any = {"progress": partial(bar, "reading rows"), "asked": rules}
+        ready = standardise(source, Protocol(asked.protocol, asked.scale), **reading)
+        settings.check_constraints(ready.problem.constraints)
+        checked_taus([tau], ready.problem.p, ready.problem.constraints)
+        announce_limit(ready.problem.constraints.n_units, settings.time_limit)
         limit = settings.longest
         most = "" if limit is None else f", at most {limit:g} s"
-        bar(f"proving the best {tau} of {asks.selectable(ready.design)}{most}", 0, 1)
+        bar(f"proving the best {tau} of {selectable(ready.design)}{most}", 0, 1)
         problem = ready.problem.replace(gamma=gamma, tau=tau)
         try:
-            how: Any = {"backend": backend, "time_limit": limit, "tol": tol, "n_jobs": jobs}
+            how: Any = {"backend": asked.backend, "time_limit": limit, "tol": asked.tol}
             with interruptible(StopFlag(), gently=True) as stop:
-                solution = best_support(problem, **how, stop=stop)
+                solution = best_support(problem, n_jobs=asked.jobs, **how, stop=stop)
         except SolverUnavailable as error:
             raise InputError(str(error)) from error
         proved = str(solution.status) == "optimal"
@@ -99,90 +86,67 @@ def fit(
         # Other sizes are searched for once, where they are needed, and after Ctrl-C only estimated.
         own = problem, ready.design, tau, model, 0.0 if note else limit
         every = cache(partial(models_at_gamma, *own))
+        work = f"{solution.status}: {solution.n_nodes:,} nodes, {solution.seconds:.3f} s"
+        known = source.name, ready.names, source.target_name, ready.total, ready.design, model
+        found = Result(*known, tau, gamma, every, remarks=list(remarks(source)), work=work)
         bar(f"the best of every size up to {tau}{most}", 0, 1)
-        found = {} if note else answers.without_folds(ready, problem, every, limit, wanted)
-    shared.save_model(save, ready, model, tau, gamma, note, sql=wanted.sql)
-    if json_file is not None:
-        document = documents.fit_document(ready, model, tau, gamma, solution, found)
-        shared.write_json(json_file, document)
-    with shared.progress(quiet) as bar:
+        if not note:
+            _besides(found, problem, limit, asked)
+    files.save_model(asked, ready, found, note=note)
+    if asked.json_file is not None:
+        files.write_json(asked.json_file, documents.fit_document(ready, found, solution))
+    with progress(asked.quiet) as bar:
         bar(f"reports and pictures of every size up to {tau}", 0, 1)
-        _draw(ready, problem, every, model, (plot, html), found)
-    _print(console, ready, problem, model, solution, note, found, table)
+        files.write_page(asked.html, found)
+        if asked.plot is not None:
+            _draw(found, problem, asked.plot)
+    if note:
+        console.print(f"[bold]interrupted[/]: {note}")
+    if not found.answers:
+        found.sizes = None  # The screen shows what was asked for, and nothing is searched for it.
+    screen.show(console, sections(found, whole=asked.table), asked.table)
     raise typer.Exit(_status(settings.time_limit, proved, note))
 
 
-def _status(limit: float | str | None, proved: bool, note: str) -> shared.Exit:
+def _besides(
+    found: Result, problem: SparseRidgeProblem, seconds: float | None, asked: SimpleNamespace
+) -> None:
+    """Add the tables that are asked for, of sizes up to τ.
+
+    problem: All rows, with the γ and τ of the fit.
+    seconds: Limit of the search for the n best subsets.
+    """
+    from ..selection.alternatives import alternatives_table, ranked_by_size
+
+    assert found.sizes is not None
+    if asked.criteria:
+        found.answers |= of_sizes(problem, found, found.sizes())
+    if asked.n_best is not None:
+        sizes, design = found.sizes(), found.design
+        ranked = ranked_by_size(problem, design, sizes, asked.n_best, seconds)
+        found.answers["alternatives_"] = alternatives_table(problem, design, sizes, ranked, None)
+
+
+def _status(limit: float | str | None, proved: bool, note: str) -> Exit:
     """The exit status: GAP where a limit that the user named has left the model unproved.
 
     note: Not empty after Ctrl-C.
     """
     if note:
-        return shared.Exit.INTERRUPTED
+        return Exit.INTERRUPTED
     named = limit not in ("auto", None)
-    return shared.Exit.GAP if named and not proved else shared.Exit.DONE
+    return Exit.GAP if named and not proved else Exit.DONE
 
 
-def _print(
-    console: Console,
-    ready: Standardised,
-    problem: SparseRidgeProblem,
-    model: FittedModel,
-    solution: Proof,
-    note: str,
-    found: dict[str, Any],
-    whole: bool,
-) -> None:
-    """Print the model, what the user asked for besides, and the work done.
+def _draw(found: Result, problem: SparseRidgeProblem, path: Path) -> None:
+    """Draw the picture that the option --plot asks for.
 
     problem: All rows, with the γ and τ of the fit.
-    note: Not empty after Ctrl-C.
-    found: What the user asked for besides.
-    whole: Print every table to its last row.
     """
-    from . import report
+    from ..plots.size_path import plot_size_path
+    from ..selection.sizes import forward_steps
 
-    if note:
-        console.print(f"[bold]interrupted[/]: {note}")
-    report.print_fit(console, ready, model, problem.tau, problem.given_gamma)
-    report.print_model(console, ready, model, whole)
-    answers.print_answers(console, ready.names, found, problem.tau, whole)
-    work = f"{solution.status}: {solution.n_nodes:,} nodes, {solution.seconds:.3f} s"
-    console.print(work, style="dim")
-    report.print_signs(console, not model.proved)
-
-
-def _draw(
-    ready: Standardised,
-    problem: SparseRidgeProblem,
-    every: Callable[[], SizeModels],
-    model: FittedModel,
-    files: tuple[Path | None, Path | None],
-    found: dict[str, Any],
-) -> None:
-    """Draw the picture that the option --plot asks for, and write the page of --html.
-
-    problem: All rows, with the γ and τ of the fit.
-    every: Gives the model of every size.
-    files: The files of --plot and --html.
-    found: What the user asked for besides, such as the n best subsets.
-    """
-    plot, html = files
-    source, gamma = ready.source, problem.given_gamma
-    if plot is not None:
-        from ..plots.size_path import plot_size_path
-        from ..selection.sizes import forward_steps
-
-        sizes, title = every(), f"{source.name}, γ = {gamma:g}"
-        steps = forward_steps(problem, ready.design, sizes)
-        spread = ready.design.raw_spread
-        plot_size_path(sizes, steps, spread, ready.names, str(plot), title)
-    if html is None:
-        return
-    from ..plots.findings import Findings, whole_report
-    from ..plots.page import write
-
-    title = f"{source.name}: {model.support.size} of {ready.design.p} columns"
-    known = title, ready.names, source.target_name, ready.total, ready.design, model, gamma, every()
-    other = found.get("alternatives_")
-    write(html, whole_report(Findings(*known, alternatives=other)))
+    assert found.sizes is not None
+    sizes, title = found.sizes(), f"{found.name}, γ = {found.gamma:g}"
+    steps = forward_steps(problem, found.design, sizes)
+    plot_size_path(sizes, steps, found.design.raw_spread, found.names, str(path), title)

@@ -85,3 +85,9 @@ def parse_taus(text: str) -> NDArray[np.intp] | None:
         return np.array([int(part) for part in text.split(",")], dtype=np.intp)
     except (ValueError, OverflowError):
         raise InputError(f"--tau must be all, A:B or a list like 2,5,8; got {text!r}") from None
+
+
+def check_count(option: str, count: int | None) -> None:
+    """Raise an InputError where the value of an option is no count from 1 to MAX_RANGE_VALUES."""
+    if count is not None and not 1 <= count <= MAX_RANGE_VALUES:
+        raise InputError(f"{option} must be from 1 to {MAX_RANGE_VALUES}; got {count}")

@@ -22,7 +22,7 @@ from .benchmark import benchmark
 from .cv import cv
 from .datasets_command import datasets
 from .fit import fit
-from .options import Exit, in_panels
+from .options import GONE, Exit
 from .predict import predict
 from .stability import stability
 from .warmup import warmup
@@ -34,7 +34,7 @@ app = typer.Typer(
     help="Exact cross-validation of best-subset ridge regression.",
 )
 for command in (cv, fit, predict, stability, benchmark, datasets, warmup):
-    app.command()(in_panels(command))
+    app.command()(command)
 
 
 @app.callback(invoke_without_command=True)
@@ -125,6 +125,8 @@ def _is_table(word: str) -> bool:
 def _complaint(error: Any) -> str:
     """The message of an error in the input or in a command's words, for any version of typer."""
     if hasattr(error, "option_name") and hasattr(error, "possibilities"):
+        if error.option_name in GONE:
+            return f"{error.option_name} is gone: {GONE[error.option_name]}"
         options = f" (Possible options: {', '.join(sorted(error.possibilities or []))})"
         return f"No such option: {error.option_name}" + (options if error.possibilities else "")
     text = error.format_message() if hasattr(error, "format_message") else error

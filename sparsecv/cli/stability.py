@@ -2,145 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import typer
 
 from ..errors import InputError
-from . import column_options as asks
-from . import options as shared
+from . import constraints
+from .console import open_console, progress, read
+from .options import Exit, option, takes
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from ..plots.result import Section
     from ..tables.rows import RowSource
 
-Learner = Annotated[
-    Literal["sparse-ridge", "projected", "cart", "xgboost", "svm"],
-    typer.Option(help="What is fitted; projected: the average of the grid's models."),
-]
-Folds = Annotated[str, typer.Option(help="K, size:M or loo.")]
-Taus = Annotated[
-    str, typer.Option(help="sparse-ridge, projected: all (τ log τ <= n), A:B or a list.")
-]
-Gammas = Annotated[
-    str | None,
-    typer.Option(help="sparse-ridge: a number, a list or LO:HI:N; 2e-3:2e3:20 by default."),
-]
-Lambdas = Annotated[
-    str | None,
-    typer.Option(
-        "--lambda", help="Weights of the stability: one, or a list or LO:HI:N, to which 0 is added."
+
+@takes(
+    "data target drop one_hot dates weights groups missing encoding "
+    "learner folds tau gamma lambdas loss classify search solver test "
+    "json_file save plot checkpoint seed jobs dask quiet "
+    "include exclude split_factors heredity positive constraints",
+    tau=option(str, "all", "sparse-ridge, projected: all (τ log τ <= n), A:B or a list."),
+    gamma=option(
+        str | None, None, "sparse-ridge: a number, a list or LO:HI:N; 2e-3:2e3:20 by default."
     ),
-]
-Loss = Annotated[
-    Literal["auto", "squared", "absolute", "zero-one", "hinge", "log"],
-    typer.Option(help="What errors are measured by."),
-]
-Search = Annotated[
-    Literal["grid", "coordinate"] | None,
-    typer.Option(help="Coordinate is a descent; the paper's choice by default."),
-]
-Solver = Annotated[
-    Literal["auto", "exact", "heuristic", "rounding"],
-    typer.Option(help="sparse-ridge: rounding is the paper's; auto: exact up to 20 columns."),
-]
-Classify = Annotated[bool, typer.Option("--classify", help="The response holds labels.")]
-Test = Annotated[float, typer.Option(help="Share of the rows that are held out for a test.")]
-MISSING = shared.option(Literal["drop"] | None, "Missing values: leave out the rows that have any.")
-Plot = Annotated[
-    Path | None, typer.Option(help="Heatmaps over (τ, γ), minimisers marked (sparse-ridge).")
-]
-
-
-@shared.with_options(asks.OPTIONS, shared.of_table(order=None, missing=MISSING), before="folds")
-def stability(
-    data: shared.Data,
-    learner: Learner = "sparse-ridge",
-    folds: Folds = "5",
-    tau: Taus = "all",
-    gamma: Gammas = None,
-    lambdas: Lambdas = None,
-    loss: Loss = "auto",
-    search: Search = None,
-    solver: Solver = "auto",
-    classify: Classify = False,
-    test: Test = 0.0,
-    encoding: shared.Encoding = "utf-8",
-    seed: shared.Seed = 0,
-    jobs: shared.Jobs = 1,
-    json_file: shared.Json = None,
-    save: shared.Save = None,
-    plot: Plot = None,
-    checkpoint: shared.Checkpoint = None,
-    dask: shared.Dask = None,
-    quiet: shared.Quiet = False,
-    **asking: Any,
-) -> None:
+    missing=option(
+        Literal["drop"] | None, None, "Missing values: leave out the rows that have any."
+    ),
+    plot=option(Path | None, None, "Heatmaps over (τ, γ), minimisers marked (sparse-ridge)."),
+)
+def stability(data: str, **given: Any) -> None:
     """Choose a model by cross-validation error and stability, the weight by nested folds."""
     from ..plots import heatmaps
+    from ..plots.constraints import values
     from ..solvers.core.limits import Limits
+    from ..solvers.executor import on_client
     from ..stability import command
-    from . import documents, grids
+    from . import documents, files, grids, screen
 
-    clock, console = Limits(), shared.open_console(quiet, json_file)
-    _check_files(learner, search, plot, save)
-    shared.check_files(json=json_file, save=save, plot=plot)
-    taus, gammas = grids.parse_taus(tau), None if gamma is None else grids.parse_gammas(gamma)
-    if gamma is not None and gammas is None:
+    clock, asked = Limits(), SimpleNamespace(**given)
+    console = open_console(asked.quiet, asked.json_file)
+    sparse = asked.learner in ("sparse-ridge", "projected")
+    if asked.plot and (asked.learner != "sparse-ridge" or asked.search == "coordinate"):
+        raise InputError("--plot needs --learner sparse-ridge and a grid")
+    if asked.save and not sparse:
+        raise InputError(f"--save needs --learner sparse-ridge or projected; got {asked.learner}")
+    files.check(asked)
+    taus = grids.parse_taus(asked.tau)
+    gammas = None if asked.gamma is None else grids.parse_gammas(asked.gamma)
+    if asked.gamma is not None and gammas is None:
         raise InputError("--gamma auto: stability needs values of gamma")
     grid = {"taus": taus, "gammas": gammas}
     made = {name: None if some is None else some.tolist() for name, some in grid.items()}
-    with shared.progress(quiet) as bar:
-        source = shared.read(data, quiet, encoding, asking, bar)
-        sparse = learner in ("sparse-ridge", "projected")
-        if not sparse and any(asking.values()):
+    with on_client(asked.dask), progress(asked.quiet) as bar:
+        source = read(data, given, bar)
+        if not sparse and constraints.some_asked(given):
             raise InputError(
                 "constraints on columns belong to the learners sparse-ridge and projected; "
-                f"{learner} serves none"
+                f"{asked.learner} serves none"
             )
-        asked = asks.asked_of(source, quiet, **asking) if sparse else None
+        rules = constraints.asked_of(source, given) if sparse else None
         job = command.run(
             source,
-            learner,
-            grids=made | {"asked": asked},
-            cv=folds,
-            lambdas=None if lambdas is None else grids.parse_weights(lambdas),
-            loss=loss,
-            search=search,
-            classify=classify,
-            test=test,
-            seed=seed,
-            n_jobs=jobs,
-            checkpoint=checkpoint,
-            solver=solver,
-            client=dask,
+            asked.learner,
+            grids=made | {"asked": rules},
+            cv=asked.folds,
+            lambdas=None if asked.lambdas is None else grids.parse_weights(asked.lambdas),
+            loss=asked.loss,
+            search=asked.search,
+            classify=asked.classify,
+            test=asked.test,
+            seed=asked.seed,
+            n_jobs=asked.jobs,
+            checkpoint=asked.checkpoint,
+            solver=asked.solver,
             progress=bar,
         )
-    found = documents.head(source, source.p) | command.document(job)
-    found["constraints"] = asks.document(asked, source.feature_names)
+    found = documents.head(source, source.p) | job.found
+    found["constraints"] = values(rules, source.feature_names)
     found["seconds"] = clock.elapsed()
-    if save is not None:
-        _save(save, source, job.search.best_estimator_)
-    _show(console, found)
-    if json_file is not None:
-        shared.write_json(json_file, found)
-    if plot is not None:
-        heatmaps.plot(job, str(plot), f"{source.name}, {found['folds']['k']} folds")
-    raise typer.Exit(shared.Exit.DONE)
-
-
-def _check_files(learner: str, search: str | None, plot: Path | None, save: Path | None) -> None:
-    """Refuse files that the learner cannot fill, before any work is done."""
-    from ..plots import curves
-
-    if plot is not None:
-        curves.check_writable(str(plot))
-        if learner != "sparse-ridge" or search == "coordinate":
-            raise InputError("--plot needs --learner sparse-ridge and a grid")
-    if save is not None and learner not in ("sparse-ridge", "projected"):
-        raise InputError(f"--save needs --learner sparse-ridge or projected; got {learner}")
+    if asked.save is not None:
+        _save(asked.save, source, job.search.best_estimator_)
+    screen.show(console, _sections(found), whole=True)
+    if asked.json_file is not None:
+        files.write_json(asked.json_file, found)
+    if asked.plot is not None:
+        heatmaps.plot(job, str(asked.plot), f"{source.name}, {found['folds']['k']} folds")
+    raise typer.Exit(Exit.DONE)
 
 
 def _save(path: Path, source: RowSource, model: Any) -> None:
@@ -148,48 +99,54 @@ def _save(path: Path, source: RowSource, model: Any) -> None:
     from ..design.saved import SavedModel
 
     what: Any = {"tau": model.tau_, "gamma": model._own_gamma(), "levels": source.levels}
+    what["dates"] = source.dates
     names, target = source.feature_names, source.target_name
     SavedModel.of(model._fitted(), names, target=target, **what).write(path)
 
 
-def _show(console: Console, found: dict[str, Any]) -> None:
-    """Print the chosen hyperparameters and their errors, also those chosen at λ = 0.
+def _sections(found: dict[str, Any]) -> Iterator[Section]:
+    """Yield the chosen hyperparameters with their errors, also those chosen at λ = 0.
 
     found: The document that ``--json`` writes.
     """
-    from rich.markup import escape
+    from ..plots.result import Column, Fact, Section, Table, filled, number
 
-    from .report import make_table
-
-    named = [f", {what} {found[what]}" for what in ("weights", "groups") if found[what]]
-    console.print(
-        f"[bold]{escape(found['dataset'])}[/]: {found['learner']}, {found['n_train']} rows"
-        f"{escape(''.join(named))}, "
-        f"{found['folds']['k']} folds, {found['loss']} loss, {found['n_fits']:,} fits"
-    )
-    heads = ("", "hyperparameters", "CV error", "stability", "corrected", "test error")
-    table = make_table(heads, left=heads[:2])
-    errors = ("cv_error", "stability", "corrected")
+    data = f"{found['dataset']}: {found['learner']}, {found['n_train']} rows"
+    data += "".join(f", {what} {found[what]}" for what in ("weights", "groups") if found[what])
+    data += f", {found['folds']['k']} folds, {found['loss']} loss, {found['n_fits']:,} fits"
     choices = [(f"λ = {found['lambda']:.4g}", found["best_params"], found["test_error"])]
     if found["lambda"] != 0.0:
         plain = found["params_without_stability"], found["test_error_without_stability"]
         choices.append(("λ = 0", *plain))
-    for name, params, error in choices:
-        lines = (one for one in found["candidates"] if params.items() <= one.items())
-        line: dict[str, Any] = next(lines, {})
-        cells = [f"{line[key]:.6g}" if line else "" for key in errors]
-        table.add_row(name, _text(params), *cells, "" if error is None else f"{error:.6g}")
-    console.print(table)
+    names, params, tested = zip(*choices, strict=True)
+    lines = [_candidate(found, chosen) for chosen in params]
+    columns = [
+        Column("", names, "words"),
+        Column("hyperparameters", [_text(chosen) for chosen in params], "words"),
+        Column("CV error", [number(line.get("cv_error", np.nan)) for line in lines]),
+        Column("stability", [number(line.get("stability", np.nan)) for line in lines]),
+        Column("corrected", [number(line.get("corrected", np.nan)) for line in lines]),
+        Column("test error", [number(np.nan if one is None else one) for one in tested]),
+    ]
+    yield Section("What is chosen", [Fact("data", "", data)], Table(filled(*columns)))
     if len(found["lambdas"]) > 1:
-        rows = (
-            (f"{line['lambda']:.4g}", f"{line['nested_error']:.6g}{mark}")
-            for line in found["lambdas"]
-            for mark in [" ◀" if line["lambda"] == found["lambda"] else ""]
-        )
-        console.print(make_table(("λ", "nested error"), rows, title="weights λ of the stability"))
+        every = [line["lambda"] for line in found["lambdas"]]
+        columns = [
+            Column("λ", [f"{one:.4g}" for one in every]),
+            Column("nested error", [number(one["nested_error"]) for one in found["lambdas"]]),
+        ]
+        table = Table(columns, every.index(found["lambda"]))
+        yield Section("Weights λ of the stability", table=table)
+    sentences = [f"{found['seconds']:.2f} s"]
     if found["nested_error"] is not None:
-        console.print(f"least nested error over λ: {found['nested_error']:.6g}")
-    console.print(f"{found['seconds']:.2f} s", style="dim")
+        sentences.insert(0, f"least nested error over λ: {number(found['nested_error'])}")
+    yield Section("", sentences=sentences)
+
+
+def _candidate(found: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
+    """What was found of hyperparameters; empty where nothing was."""
+    lines = (one for one in found["candidates"] if params.items() <= one.items())
+    return next(lines, {})
 
 
 def _text(params: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .options import note, progress
+from .console import note, progress
 
 
 def warmup() -> None:

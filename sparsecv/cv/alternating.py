@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,44 +14,38 @@ from ..errors import InputError
 from ..solvers.core.plan import TREE_ONLY
 from .checkpoint import Checkpoint
 from .engine import Surface
-from .gamma_step import STEP, FixedSupports, gamma_step
+from .gamma_step import LARGEST_GAMMA, LEAST_GAMMA, FixedSupports, gamma_step
 from .progress import Report
 from .results import Array, CVResult, Step
 from .settings import DEFAULT_GAMMAS, Settings
 
-
-class AlternationSettings(NamedTuple):
-    """How far the alternation goes. Where no origin is named, the value was chosen on data/."""
-
-    # The default grid, where it is extended past its lower end, goes no lower than this γ, as so
-    # small a ridge changes hardly a digit.
-    min_gamma: float = 1e-10
-    # The default grid is not extended past its lower end where the least CV error is at most this
-    # share of the largest: the held-out rows are then fitted to five digits, as where they are
-    # among the training rows too, and smaller γ compare rounding errors. The value is a choice.
-    least_share: float = 1e-10
-    # An alternation from one starting γ ends after this many iterations; most alternations end
-    # after three. In total there are at most this many times (max_starts + 1): another alternation
-    # may start from the best γ of the last phase.
-    max_iterations: int = 10
-    # Two γ whose relative difference is at most this number count as equal. The root finder stops
-    # at this accuracy.
-    same_gamma: float = 1e-6
-    # Up to 45 columns, the alternation starts from at most this many local minima of the default
-    # grid.
-    max_starts: int = 3
-    # In every iteration the γ step is taken at this many τ, at which the CV error is least.
-    max_taus: int = 5
-    # Between two visited γ whose ratio is at most this number no other γ is visited.
-    min_ratio: float = 1.02
-    # At most this many γ between visited γ are visited up to 45 columns.
-    max_between: int = 40
-    # A γ is visited between others, or past the end of the grid, only if that can lower, or has
-    # lowered, the least CV error by this share.
-    min_gain: float = 1e-4
-
-
-ALTERNATION = AlternationSettings()
+# The default grid, where it is extended past its lower end, goes no lower than this γ, as so
+# small a ridge changes hardly a digit.
+MIN_GAMMA = 1e-10
+# The default grid is not extended past its lower end where the least CV error is at most this
+# share of the largest: the held-out rows are then fitted to five digits, as where they are
+# among the training rows too, and smaller γ compare rounding errors. The value is a choice.
+LEAST_SHARE = 1e-10
+# An alternation from one starting γ ends after this many iterations; most alternations end
+# after three. In total there are at most this many times (max_starts + 1): another alternation
+# may start from the best γ of the last phase.
+MAX_ITERATIONS = 10
+# Two γ whose relative difference is at most this number count as equal. The root finder stops
+# at this accuracy.
+SAME_GAMMA = 1e-6
+# Up to 45 columns, the alternation starts from at most this many local minima of the default
+# grid.
+MAX_STARTS = 3
+# In every iteration the γ step is taken at this many τ, at which the CV error is least.
+MAX_TAUS = 5
+# Between two visited γ whose ratio is at most this number no other γ is visited: a choice.
+MIN_RATIO = 1.02
+# Up to 45 columns, at most this many γ are visited in total between γ visited before, each of which
+# takes one evaluation of h at every τ. The number is a choice.
+MAX_BETWEEN = 40
+# A γ is visited between others, or past the end of the grid, only if that can lower, or has
+# lowered, the least CV error by this share.
+MIN_GAIN = 1e-4
 
 
 def alternate(
@@ -61,7 +54,7 @@ def alternate(
     settings: Settings | None = None,
     *,
     start: float | None = None,
-    iterations: int = ALTERNATION.max_iterations,
+    iterations: int = MAX_ITERATIONS,
     checkpoint: Checkpoint | None = None,
     progress: Report | None = None,
 ) -> CVResult:
@@ -78,7 +71,7 @@ def alternate(
     taus : sequence of int
     settings : Settings, optional
     start : float, optional
-        First γ. By default the best local minimum of :func:`visit_default_grid`; up to 45
+        First γ. By default the best local minimum of :func:`default_grid`; up to 45
         columns, where one tree serves every τ, the best few minima, one after the other, and then
         up to 40 values of γ between them where folds change their supports.
     iterations : int
@@ -112,40 +105,43 @@ def alternate(
     return alternation(surface, start=start, iterations=iterations)
 
 
-def visit_default_grid(
-    surface: Surface, score: Callable[[Array], float] = lambda errors: float(errors.min())
-) -> str:
+def default_grid(
+    visit: Callable[[Sequence[float]], None],
+    score: Callable[[float], float],
+    spent: Callable[[], bool],
+) -> tuple[list[float], str]:
     """Visit ten γ from 1e-4 to 1e4, and further γ past an end as long as that lowers the score.
 
-    score: A function of the CV errors of all τ at one γ; the γ of least score is the best.
-    Returns: A text that says why the grid could not be extended, where the best γ is at its end;
-        otherwise "".
+    visit: Takes γ at which the score is asked for next.
+    score: The score at a γ that was visited; the γ of least score is the best.
+    spent: Whether the time is up, so that the grid ends.
+    Returns: The γ; and a text that says why the grid could not be extended, where the best γ is at
+        its end, otherwise "".
     """
-    start, ratio = DEFAULT_GAMMAS, float(DEFAULT_GAMMAS[1] / DEFAULT_GAMMAS[0])
-    surface.visit(start)
-    scores = {g: score(surface.cv_error(g)) for g in start.tolist()}
-    timed = surface.settings.time_limit != 0  # A limit of 0 asks for estimates without a limit.
+    start, ratio = DEFAULT_GAMMAS.tolist(), float(DEFAULT_GAMMAS[1] / DEFAULT_GAMMAS[0])
+    visit(start)
+    scores = {gamma: score(gamma) for gamma in start}
     for step in (1.0 / ratio, ratio):
         while len(scores) > 1:
             order = sorted(scores, reverse=step > 1.0)
             edge, gamma, best = order[0], order[0] * step, min(scores.values())
-            worth = best < scores[order[1]] * (1.0 - ALTERNATION.min_gain)
+            worth = best < scores[order[1]] * (1.0 - MIN_GAIN)
             if scores[edge] > best or not worth:
                 break
             at_end = f"The best γ of the grid is at its end, {edge:.3g}: "
-            if step < 1.0 and best <= ALTERNATION.least_share * max(scores.values()):
-                return f"{at_end}the CV error there is next to 0"
-            if gamma < ALTERNATION.min_gamma:
-                return f"{at_end}the grid goes no lower than {ALTERNATION.min_gamma:g}"
-            if timed and surface.spent:
-                return f"{at_end}the time was up before other γ"
-            surface.visit([gamma])
-            scores[gamma] = score(surface.cv_error(gamma))
-    return ""
+            if step < 1.0 and best <= LEAST_SHARE * max(scores.values()):
+                return list(scores), f"{at_end}the CV error there is next to 0"
+            if gamma < MIN_GAMMA:
+                return list(scores), f"{at_end}the grid goes no lower than {MIN_GAMMA:g}"
+            if spent():
+                return list(scores), f"{at_end}the time was up before other γ"
+            visit([gamma])
+            scores[gamma] = score(gamma)
+    return list(scores), ""
 
 
 def alternation(
-    surface: Surface, *, start: float | None = None, iterations: int = ALTERNATION.max_iterations
+    surface: Surface, *, start: float | None = None, iterations: int = MAX_ITERATIONS
 ) -> CVResult:
     """Alternating minimisation on a surface at which no γ has been visited yet.
 
@@ -159,6 +155,12 @@ def alternation(
     with surface:
         for _ in surface.passes():
             search = _Alternation(surface, iterations)
+            if start is None:
+
+                def least(gamma: float) -> float:
+                    return float(surface.cv_error(gamma).min())
+
+                search.edge = default_grid(surface.visit, least, surface.out_of_time)[1]
             ended = search.run(start)
     surface.order.sort()
     return replace(surface.result(), trace=search.trace, ended=ended, edge=search.edge)
@@ -183,9 +185,8 @@ class _Alternation:
         """Alternate from one γ, or from the best minima of the default grid; return the end."""
         trees = self.surface.data.n_units <= TREE_ONLY
         if start is None:
-            self.edge = visit_default_grid(self.surface)
             self.errors = {g: self.surface.cv_error(g) for g in self.surface.order}
-            starts = self._minima()[: ALTERNATION.max_starts if trees else 1]
+            starts = self._minima()[: MAX_STARTS if trees else 1]
         else:
             starts = [float(start)]
         ended = "iterations"
@@ -228,10 +229,10 @@ class _Alternation:
 
     def propose(self, gamma: float) -> tuple[float, int, float]:
         """Take the γ step at the best few τ; return γ, τ and predicted error of the best step."""
-        low, high = min(STEP.low, *self.errors), max(STEP.high, *self.errors)
+        low, high = min(LEAST_GAMMA, *self.errors), max(LARGEST_GAMMA, *self.errors)
         found: list[tuple[float, float, int]] = []
         order = np.argsort(self.errors[gamma], kind="stable")
-        for t in order[: ALTERNATION.max_taus].tolist():
+        for t in order[:MAX_TAUS].tolist():
             supports = self.surface.supports(gamma, t)
             data, bounded = self.surface.data, self.surface.data.constraints.bounded
             key = t, b"".join(support.tobytes() for support in supports)
@@ -249,16 +250,16 @@ class _Alternation:
         their ``optimistic_error``. The pair of neighbours with the least such error gets a γ in
         between, as long as that error is below the least known CV error.
         """
-        for _ in range(ALTERNATION.max_between):
+        for _ in range(MAX_BETWEEN):
             order = sorted(self.errors)
             least = min(float(errors.min()) for errors in self.errors.values())
             gaps = [
                 (self.surface.optimistic_error(a, b), float(np.sqrt(a * b)))
                 for a, b in itertools.pairwise(order)
-                if b > ALTERNATION.min_ratio * a
+                if b > MIN_RATIO * a
             ]
             optimistic, between = min(gaps, default=(np.inf, 0.0))
-            if optimistic > least * (1.0 - ALTERNATION.min_gain) or self.surface.spent:
+            if optimistic > least * (1.0 - MIN_GAIN) or self.surface.spent:
                 break
             self.visit(between)
         best = min(self.errors, key=lambda gamma: float(self.errors[gamma].min()))
@@ -282,4 +283,4 @@ def _same(a: float, b: float) -> bool:
 
     An alternation that comes back to a γ by this measure has ended.
     """
-    return abs(a - b) <= ALTERNATION.same_gamma * max(a, b)
+    return abs(a - b) <= SAME_GAMMA * max(a, b)

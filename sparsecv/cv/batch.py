@@ -1,4 +1,4 @@
-"""Batches of units of work: what a strategy asks for and the engine runs."""
+"""Batches of units of work: what an estimate or a proof asks for and the engine runs."""
 
 from __future__ import annotations
 
@@ -34,28 +34,6 @@ class Batch(NamedTuple):
     keep: bool = False
 
 
-class Strategy:
-    """How a surface is found; this class searches trees that answer every τ at once.
-
-    Up to 45 columns the estimates come from such trees already, and are exact where a tree is
-    small. Proofs of the rest follow the estimates.
-
-    solver: How supports are found for the estimates, under the names of
-        :func:`~sparsecv.solvers.paths.support_path`: "estimate" by small trees up to 45 columns,
-        "heuristic" without a proof.
-    gamma_by_gamma: Whether :meth:`solve_at` follows the estimates of every γ.
-    proves: Whether proofs of the whole surface follow.
-    """
-
-    solver = "estimate"
-    gamma_by_gamma = False
-
-    def __init__(self, settings: Settings, p: int) -> None:
-        self.settings, self.proves = settings, not self.gamma_by_gamma
-
-    def solve_at(self, ledger: Ledger, g: int, limits: Limits, report: Report) -> Iterator[Batch]:
-        """Solve the problems at the γ of row g, once every problem of the row has an answer.
-
-        A subclass where ``gamma_by_gamma`` is true has batches of units here.
-        """
-        return iter(())
+# Solves the problems at the γ of one row of the ledger, once each of them has an answer.
+# It takes the ledger, the row, the settings, limits and the report.
+SolveAt = Callable[[Ledger, int, Settings, Limits, Report], Iterator[Batch]]

@@ -13,7 +13,6 @@ follow from it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,26 +27,20 @@ Array = NDArray[np.float64]
 Bounds = tuple[float, float]
 
 
-class BoundSettings(NamedTuple):
-    """Which bounds are tried, and what is taken off them for rounding."""
-
-    # Shares of the least eigenvalue of XᵀX that are moved into the perspective (ε < 0). Every share
-    # gives an ellipsoid, and the intervals of all ellipsoids are intersected.
-    eigenvalue_shares: tuple[float, ...] = (0.9, 0.6, 0.3)
-    # Shares of γ that are kept out of the perspective (ε > 0), where XᵀX is singular. Every share
-    # gives an ellipsoid; twice as many cost twice the factorisations (measured on data/).
-    gamma_shares: tuple[float, ...] = (1e-3, 0.1, 0.5, 0.9)
-    # With at most this many open nodes a fold of several rows is bounded as a whole (problem 9),
-    # which takes an optimisation for every node and every ε; with more open nodes the fold is
-    # bounded row by row alone.
-    max_joint_nodes: int = 30
-    # Relative amount by which every bound is widened for rounding. A square or a difference of two
-    # numbers takes at most four roundings of relative error 1.1e-16, and the amount is twice their
-    # sum.
-    rounding: float = 1e-15
-
-
-BOUND_SETTINGS = BoundSettings()
+# Shares of the least eigenvalue of XᵀX that are moved into the perspective (ε < 0). Every share
+# gives an ellipsoid, and the intervals of all ellipsoids are intersected.
+EIGENVALUE_SHARES = (0.9, 0.6, 0.3)
+# Shares of γ that are kept out of the perspective (ε > 0), where XᵀX is singular. Every share
+# gives an ellipsoid; twice as many cost twice the factorisations (measured on data/).
+GAMMA_SHARES = (1e-3, 0.1, 0.5, 0.9)
+# With at most this many open nodes a fold of several rows is bounded as a whole (problem 9),
+# which takes an optimisation for every node and every ε; with more open nodes the fold is
+# bounded row by row alone.
+MAX_JOINT_NODES = 30
+# Relative amount by which every bound is widened for rounding. A square or a difference of two
+# numbers takes at most four roundings of relative error 1.1e-16, and the amount is twice their
+# sum.
+BOUND_ROUNDING = 1e-15
 
 
 def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
@@ -72,9 +65,7 @@ def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
     (array([0., 4.]), array([ 9., 16.]))
     """
     least = np.maximum(np.maximum(low, -high), 0.0)
-    return least**2 * (1.0 - BOUND_SETTINGS.rounding), np.maximum(low**2, high**2) * (
-        1.0 + BOUND_SETTINGS.rounding
-    )
+    return least**2 * (1.0 - BOUND_ROUNDING), np.maximum(low**2, high**2) * (1.0 + BOUND_ROUNDING)
 
 
 def row_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bounds:
@@ -199,7 +190,7 @@ def objective_gap_bound(full_lower: float, fold_upper: float) -> float:
     0.25
     """
     difference = full_lower - fold_upper
-    return max(difference - BOUND_SETTINGS.rounding * (abs(full_lower) + abs(fold_upper)), 0.0)
+    return max(difference - BOUND_ROUNDING * (abs(full_lower) + abs(fold_upper)), 0.0)
 
 
 def bounds_along_gamma(gammas: Array, lower: Array) -> Array:
@@ -223,7 +214,7 @@ def bounds_along_gamma(gammas: Array, lower: Array) -> Array:
                 corners.pop()
             corners.append(i)
         found[:, t] = np.interp(x, x[corners], np.array(y)[corners])
-    return found[place[1:]] * (1.0 - BOUND_SETTINGS.rounding)
+    return found[place[1:]] * (1.0 - BOUND_ROUNDING)
 
 
 def _is_below(x: Array, y: list[float], left: int, middle: int, right: int) -> bool:
@@ -346,8 +337,8 @@ def epsilons(gamma: float, spectrum: Spectrum) -> list[float]:
     spectrum: Eigenvalues of the training rows' XᵀX.
     """
     least = 2.0 * spectrum.least() * (1.0 - 1e-9)
-    below = [] if least <= 0.0 else [-share * least for share in BOUND_SETTINGS.eigenvalue_shares]
-    above = [] if spectrum.full_rank else [share * gamma for share in BOUND_SETTINGS.gamma_shares]
+    below = [] if least <= 0.0 else [-share * least for share in EIGENVALUE_SHARES]
+    above = [] if spectrum.full_rank else [share * gamma for share in GAMMA_SHARES]
     return [*below, 0.0, *above]
 
 
@@ -386,7 +377,7 @@ def open_node_range(
         least, most = squared_error_bounds(centre - width - targets, centre + width - targets)
         low = np.maximum(low, least.sum(axis=1))
         high = np.minimum(high, most.sum(axis=1))
-        if targets.size > 1 and m <= BOUND_SETTINGS.max_joint_nodes:
+        if targets.size > 1 and m <= MAX_JOINT_NODES:
             for i in range(m):
                 region = Ellipsoid(beta[i], float(radius[i]), epsilon, float(ball[i]), spectrum)
                 a, b = region.error_range(rows, targets)

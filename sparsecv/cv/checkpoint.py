@@ -70,6 +70,8 @@ class Checkpoint:
         No file is written where nothing is new or nothing is proved. Where a file cannot be
         written there is a warning, and the next call tries again.
         """
+        # Four numbers for every τ and problem, shape (4, τ, k + 1): the first is 1 where an answer
+        # is finished, the others are bounds. Problem k, of all rows, follows those of the folds.
         gamma, known = ledger.gammas[g], ledger.progress(g)
         new = (known != self._kept[gamma]).any(axis=(0, 1))
         if not (new.any() and known[0, :, : ledger.k].any()):

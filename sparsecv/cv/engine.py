@@ -19,16 +19,16 @@ from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.result import Status
 from ..solvers.core.threads import cached, one_blas_thread
 from ..solvers.executor import run_units
-from .batch import Batch, Strategy
+from .batch import Batch, SolveAt
 from .checkpoint import Checkpoint
 from .estimate import MANY_FOLDS, estimate_folds, estimate_models
-from .grid import Grid
+from .grid import solve_grid
 from .ledger import Ledger, Support
 from .progress import Report, TimedReport
 from .prove import Prover
 from .results import Array, CVResult
 from .settings import Settings, checked_gammas, checked_taus
-from .tau_search import Search
+from .tau_search import search_tau
 
 # The intervals of one fold at one γ, for all τ at once, count as min(n, p) p² floating-point
 # operations, with n rows and p columns. Where that is less than this number, which takes a
@@ -124,8 +124,10 @@ class Surface:
         self.data, self.taus = data, checked_taus(taus, data.p, data.constraints)
         self.settings = settings or Settings()
         self.settings.check_constraints(data.constraints)
-        kind = Search if self.settings.searches else Grid if self.settings.grid else Strategy
-        self.strategy = kind(self.settings, data.n_units)
+        # How each γ is solved alone, after its estimates; None where proofs of all γ follow.
+        self._solve_at: SolveAt | None = None
+        if self.settings.searches or self.settings.grid:
+            self._solve_at = search_tau if self.settings.searches else solve_grid
         self.ledger = Ledger(data, self.taus)
         self.rows: dict[float, int] = {}
         self.order: list[float] = []
@@ -171,6 +173,10 @@ class Surface:
         """Whether the time is up."""
         return self.limits.reached(0) is not None
 
+    def out_of_time(self) -> bool:
+        """Whether no γ is to be added; a time limit of 0 asks for estimates without a limit."""
+        return self.settings.time_limit != 0 and self.spent
+
     def visit(self, gammas: Sequence[float] | Array) -> None:
         """Estimate h at some γ; up to 45 columns the estimates are exact where trees are small.
 
@@ -190,8 +196,8 @@ class Surface:
                 self.checkpoint.load(ledger, g)
         left = [g for g in rows if not ledger.complete(g)]
         limits = Limits(None, None, self._stop) if self._unlimited_estimates else self.limits
-        solver = "heuristic" if self._only_estimates else self.strategy.solver
-        how, report = (solver, limits), self._timed_report
+        quick = self._only_estimates or self._solve_at is not None
+        how, report = ("heuristic" if quick else "estimate", limits), self._timed_report
         try:
             if left:
                 estimate_models(ledger, left, *how, self.settings.n_jobs, report)
@@ -203,10 +209,12 @@ class Surface:
         for g in rows if self._only_estimates else []:
             if not ledger.proved(g):
                 ledger.note_limit(g, Status.TIME_LIMIT if self.spent else Status.UNPROVED)
-        for i, g in enumerate(rows if self.strategy.gamma_by_gamma else []):
+        if self._solve_at is None:
+            return
+        for i, g in enumerate(rows):
             if not ledger.complete(g):
                 limits = self.proofs.share(len(rows) - i)
-                self._run(self.strategy.solve_at(ledger, g, limits, self._timed_report), [g])
+                self._run(self._solve_at(ledger, g, self.settings, limits, report), [g])
             self._save([g])
 
     def passes(self) -> Iterator[None]:
@@ -243,10 +251,10 @@ class Surface:
         if self.few and self._complete:
             return
         # Where folds are many, a shared tree proves them sooner than every fold has an interval.
-        trees_first = self.strategy.proves and (self.few or many) and self._cheap_intervals
+        trees_first = self._solve_at is None and (self.few or many) and self._cheap_intervals
         if not trees_first:
             self._bracket(rows)
-        if not self.strategy.proves or (self._only_estimates and not self._unlimited_estimates):
+        if self._solve_at is not None or (self._only_estimates and not self._unlimited_estimates):
             return
         prover = Prover(self.ledger, rows, self.proofs, self.settings, self.report, self._save)
         self._prover = prover
@@ -352,8 +360,7 @@ class Surface:
         """
         cheap = self._cheap_intervals and not self.data.constraints.bounded
         untimed = self._unlimited_estimates or cheap
-        for g in rows:
-            self.ledger.bracket_the_rest(g, None if untimed else self.limits)
+        self.ledger.bracket_the_rest(rows, None if untimed else self.limits)
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 All other answers are good supports. A unit of work gets the training rows of one fold, all γ and
 all sizes. A fold's answer without a proof comes from its unit alone, and so depends on the fold's
 training rows alone. For leave-one-out up to 45 columns, blocks of folds share a tree, at one γ
-after the other; folds that such a tree does not prove are answered by units of their own, too.
+after the other; every fold that such a tree does not prove gets a support without a proof from its
+own unit.
 Units are functions whose arguments can be pickled, and no unit depends on another.
 """
 
@@ -30,9 +31,6 @@ from .progress import Report
 # for the deleted rows stay in the processor's cache. A table of n rows has n / 512 trees, rounded
 # up, at every γ.
 FOLDS_PER_TREE = 512
-# A tree that folds share has at most this many nodes, which take seconds: a choice. Folds that it
-# leaves open are estimated, and are proved one by one in the time for proofs.
-MAX_NODES_OF_SHARED_TREE = 2_000_000
 # From this number of folds on, estimates beyond 45 columns search no tree for any fold. The proofs
 # beyond 45 columns divide at the same number: from here on, folds that hold out few rows share a
 # tree (prove), which is searched before cheap intervals are computed (engine); below it, up to 200
@@ -110,21 +108,22 @@ def estimate_folds(
 
     Up to 45 columns the folds of leave-one-out share a tree where the problem of all rows is
     proved, as their tree would not end elsewhere. A fold that no shared tree proves is answered
-    from its own training rows, in a way that depends on these rows alone.
+    from its own training rows without a proof, always by the same search, and may be proved later.
 
     rows: Rows of the ledger; answers that are exact already are kept.
     solver: With "heuristic" answers are good supports and nothing is proved; else "estimate".
     """
     data, k = ledger.data, ledger.k
-    shared = []
+    shared: list[int] = []
     if solver != "heuristic" and shares_a_tree(data):
         shared = [g for g in rows if ledger.exact[g, :, k].all()]
     for done, g in enumerate(shared):
         report(f"every row left out at γ = {ledger.gammas[g]:.4g}", done, len(shared))
-        within = limits.share(float(len(rows) - done)).within(nodes=MAX_NODES_OF_SHARED_TREE)
-        yield _deleted_rows(ledger, g, within)
+        yield _deleted_rows(ledger, g, limits.share(float(len(rows) - done)))
     rest = [g for g in rows if not ledger.proved(g)]
-    if data.n_units > TREE_ONLY and k >= MANY_FOLDS:
+    # Whether a tree that folds share proves a fold depends on all rows. A tree of the fold's own
+    # would then be searched, or not, for a reason outside the fold's training rows.
+    if shares_a_tree(data) or (data.n_units > TREE_ONLY and k >= MANY_FOLDS):
         solver = "heuristic"
     yield from _own_rows(ledger, rest, solver, limits, report)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +15,16 @@ from ..solvers.kernels.compiled import kernel
 Array = NDArray[np.float64]
 
 
-class StepSettings(NamedTuple):
-    """Where the γ step searches (EC.1.1, first paper)."""
-
-    # The γ step goes no lower than this γ unless a grid did, as h hardly changes below; twice the
-    # value would cut off γ from 1e-4 to 2e-4.
-    low: float = 1e-4
-    # The γ step goes no higher than this γ unless a grid did, as h hardly changes above; twice the
-    # value would add one more slope.
-    high: float = 1e4
-    # The slope of h is computed at γ whose ratio is at most this factor, and roots are searched
-    # between neighbours where the slope changes sign. A factor of 4 takes half as many slopes, and
-    # may miss two roots between neighbours.
-    max_ratio: float = 2.0
-
-
-STEP = StepSettings()
+# The γ step goes no lower than this γ unless a grid did, as h hardly changes below; twice the
+# value would cut off γ from 1e-4 to 2e-4.
+LEAST_GAMMA = 1e-4
+# The γ step goes no higher than this γ unless a grid did, as h hardly changes above; twice the
+# value would add one more slope.
+LARGEST_GAMMA = 1e4
+# The slope of h is computed at γ whose ratio is at most this factor, and roots are searched
+# between neighbours where the slope changes sign. A factor of 4 takes half as many slopes, and
+# may miss two roots between neighbours.
+MAX_SLOPE_RATIO = 2.0
 
 
 @dataclass(frozen=True)
@@ -136,7 +129,7 @@ def _errors_and_slopes(coef, squares, targets, gammas, errors, slopes):
 
 
 def gamma_step(
-    fixed: FixedSupports, previous: float, *, low: float = STEP.low, high: float = STEP.high
+    fixed: FixedSupports, previous: float, *, low: float = LEAST_GAMMA, high: float = LARGEST_GAMMA
 ) -> tuple[float, float]:
     """Minimise h over [low, high] with the supports fixed, by roots of its derivative.
 
@@ -152,7 +145,7 @@ def gamma_step(
         raise ValueError(f"the interval of gamma must have 0 < low < high; got {low}, {high}")
     bottom, top = float(np.log(low)), float(np.log(high))
     here = float(np.clip(previous, low, high))
-    count = 2 + int((top - bottom) / np.log(STEP.max_ratio))
+    count = 2 + int((top - bottom) / np.log(MAX_SLOPE_RATIO))
     at = np.unique(np.append(np.linspace(bottom, top, count), np.log(here)))
 
     from scipy.optimize import brentq  # slow to import

@@ -45,31 +45,27 @@ Array = NDArray[np.float64]
 Cell = tuple[float, int, float, float, float]
 
 
-class GlobalSettings(NamedTuple):
-    """Numbers that tune the search; none of them changes what is proved."""
-
-    # The search ends once the least error is known to this share of it.
-    tolerance: float = 1e-4
-    # Folds are searched in blocks of at most this many folds. The arrays of a block's tree then
-    # stay in the processor's cache.
-    folds_per_block: int = 128
-    # Few folds are divided into about this many blocks.
-    least_blocks: int = 4
-    # The range of every τ is cut into this many cells first.
-    first_cells: int = 32
-    # Once the gap is small, cells that may hold the least error are divided while their ends differ
-    # by more than this factor, which shows more closely which pairs cannot be excluded. A square of
-    # the factor leaves cells twice as wide.
-    narrow: float = 1.02
-    # At most this many cells are divided for that.
-    narrowing_cells: int = 2000
-    # The surface that pictures show has this many γ.
-    shown: int = 81
-    # Of these, every eighth is visited by a fit, whose tables show h there.
-    visited_every: int = 8
-
-
-SEARCH = GlobalSettings()
+# The search ends once the least error is known to this share of it.
+GLOBAL_TOLERANCE = 1e-4
+# Folds are searched in blocks of at most this many folds. The arrays of a block's tree then
+# stay in the processor's cache.
+FOLDS_PER_BLOCK = 128
+# Where folds are few, they are divided into about this many blocks, so that as many threads have
+# work and progress can be reported after each block. The number is a choice.
+LEAST_BLOCKS = 4
+# The range of every τ is cut into this many cells first.
+FIRST_CELLS = 32
+# Once the gap is small, cells that may hold the least error are divided while their ends differ
+# by more than this factor, which shows more closely which pairs cannot be excluded. A square of
+# the factor leaves cells twice as wide.
+NARROW_CELL = 1.02
+# At most this many cells are divided for that.
+NARROWING_CELLS = 2000
+# The surface that pictures show has this many γ, evenly spaced in log γ: a choice.
+N_SHOWN = 81
+# Of these γ, every eighth is cross-validated like the γ of a grid, so that tables have h there. As
+# 81 is 10·8 + 1, these are 11 γ, with both ends of a range that does not begin at 0: a choice.
+VISITED_EVERY = 8
 
 
 class FoldPieces(NamedTuple):
@@ -78,10 +74,7 @@ class FoldPieces(NamedTuple):
     number: NDArray[np.intp]
     ends: Array
     row: NDArray[np.int64]
-    energy: Array
-    squares: Array
-    left: Array
-    reach: Array
+    fits: Fits
     coef: Array
     length: Array
 
@@ -101,18 +94,10 @@ def fold_pieces(pieces: Pieces, held_out: Array, folds: NDArray[np.intp]) -> Fol
     coef = np.einsum("imc,ikc->imk", H, decomposed.vectors[used]) * decomposed.turned[used][:, None]
     places = pieces.row.copy()
     places[known] = row
-    energy, squares, left, reach = (part[used] for part in decomposed.fits)
-    return FoldPieces(
-        folds[pieces.number],
-        np.column_stack([pieces.low, pieces.high]) / 2.0,
-        places,
-        energy,
-        squares,
-        left,
-        reach,
-        coef,
-        np.sqrt(np.einsum("imc,imc->im", H, H)),
-    )
+    ends = np.column_stack([pieces.low, pieces.high]) / 2.0
+    fits = Fits(*(part[used] for part in decomposed.fits))
+    length = np.sqrt(np.einsum("imc,imc->im", H, H))
+    return FoldPieces(folds[pieces.number], ends, places, fits, coef, length)
 
 
 def _held_out(data: FoldData, folds: Sequence[int]) -> tuple[Array, Array]:
@@ -170,7 +155,7 @@ def global_minimum(
     *,
     low: float = GammaSpan().low,
     high: float = GammaSpan().high,
-    tolerance: float = SEARCH.tolerance,
+    tolerance: float = GLOBAL_TOLERANCE,
     limits: Limits | None = None,
     n_jobs: int | None = None,
     progress: Report | None = None,
@@ -229,7 +214,7 @@ def global_minimum(
         )
     limits, report = (limits or Limits()).within(), progress or (lambda *_: None)
     k = data.folds.k
-    per_block = min(-(-k // SEARCH.least_blocks), SEARCH.folds_per_block)
+    per_block = min(-(-k // LEAST_BLOCKS), FOLDS_PER_BLOCK)
     blocks = [np.arange(i, min(i + per_block, k)) for i in range(0, k, per_block)]
     tasks = [(block, low, high, sizes) for block in blocks]
     found: list[tuple[list[FoldPieces], int, Status]] = [None] * len(blocks)  # type: ignore[list-item]
@@ -265,10 +250,20 @@ class _Search:
         self.n_cells, self._least = 0, 0.0
 
     def bound(self, s: int, low: float, high: float, middle: float = 0.0) -> tuple[float, ...]:
-        """Lower bound in a cell, upper bound in its middle, and a γ to divide it at, or 0."""
+        """Bound h, the CV error, in a cell: at the s-th τ, for t = γ/2 from ``low`` to ``high``.
+
+        middle: Where in the cell h is bounded from above; by default the middle in log t, or a
+            hundredth of ``high`` where ``low`` is 0.
+        Returns: A lower bound on h in the whole cell; an upper bound at ``middle``; ``middle``; and
+            the t at which to divide the cell. The last is 0 where that would not help: where the
+            two bounds differ by rounding alone, or the cell is as narrow as cells get.
+        """
         self.n_cells += 1
         middle = middle or split_gamma(low, high)
         bound_cell(np.array([low, high, middle]), self.tables[s], self._work, self._out)
+        # Bounds on the sum of squared errors; for how many folds several supports may be best in
+        # the cell; the t nearest to the middle at which one of these begins or ends to be best, or
+        # 0; and what rounding takes off the bounds.
         lower, upper, several, nearest, lost = self._out.tolist()
         divide = nearest if several else middle
         # Smaller cells have no better bounds, unless from γ = 0 on there is no bound at all.
@@ -310,7 +305,7 @@ class _Search:
         status: Status,
     ) -> GlobalMinimum:
         """Divide cells until the gap is at most the tolerance or a limit is reached."""
-        ends = self._spaced(*gammas, SEARCH.first_cells + 1) / 2.0
+        ends = self._spaced(*gammas, FIRST_CELLS + 1) / 2.0
         self._least = LEAST_GAMMA_SHARE**2 * ends[-1]
         heap: list[Cell] = []
         final: list[Cell] = []
@@ -366,11 +361,11 @@ class _Search:
     def narrowed(self, cells: list[Cell], best: float) -> list[Cell]:
         """Divide cells further, and leave out those that cannot hold an error below the best."""
         kept = []
-        for _ in range(SEARCH.narrowing_cells):
+        for _ in range(NARROWING_CELLS):
             if not cells or self.limits.reached(self.n_cells) is not None:
                 break
             known, s, a, b, divide = cell = cells.pop()
-            if not divide or b <= SEARCH.narrow * a:
+            if not divide or b <= NARROW_CELL * a:
                 kept.append(cell)
                 continue
             for low, high in ((a, divide), (divide, b)):
@@ -399,7 +394,7 @@ class _Search:
 
     def _shown(self, low: float, high: float) -> tuple[Array, Array]:
         """h at some γ inside the range and every τ."""
-        gammas = self._spaced(low, high, SEARCH.shown)
+        gammas = self._spaced(low, high, N_SHOWN)
         errors = np.empty((gammas.size, self.taus.size))
         for g, t in enumerate(gammas / 2.0):
             for s in range(self.taus.size):
@@ -412,18 +407,16 @@ def _joined(parts: list[FoldPieces], targets: Array, lengths: Array) -> CellData
 
     targets, lengths: Of all folds (:class:`CellData`).
     """
-    offset = np.cumsum([0, *(part.left.size for part in parts)])
-    row = [
-        np.where(part.row >= 0, part.row + add, -1)
-        for part, add in zip(parts, offset[:-1], strict=True)
-    ]
-    most = max(part.length.shape[1] for part in parts)
-    for i, part in enumerate(parts):  # Rows of zeros give all folds one shape.
-        lack = (0, 0), (0, most - part.length.shape[1])
-        wide = np.pad(part.coef, (*lack, (0, 0)))
-        parts[i] = part._replace(coef=wide, length=np.pad(part.length, lack))
-    pieces = FoldPieces(*(np.concatenate(values) for values in zip(*parts, strict=True)))
-    start = np.searchsorted(pieces.number, np.arange(len(targets) + 1)).astype(np.int64)
-    fits = Fits(pieces.energy, pieces.squares, pieces.left, pieces.reach)
-    rows = np.concatenate(row).astype(np.int64)
-    return CellData(start, pieces.ends, rows, fits, pieces.coef, pieces.length, targets, lengths)
+    most, before = max(part.length.shape[1] for part in parts), 0
+    for i, part in enumerate(parts):
+        lack = (0, 0), (0, most - part.length.shape[1])  # Rows of zeros give all folds one shape.
+        row = np.where(part.row >= 0, part.row + before, -1).astype(np.int64)
+        coef, length = np.pad(part.coef, (*lack, (0, 0))), np.pad(part.length, lack)
+        parts[i] = part._replace(row=row, coef=coef, length=length)
+        before += part.fits.left.size
+    number, ends, row, coef, length = (
+        np.concatenate(values) for values in zip(*(one[:3] + one[4:] for one in parts), strict=True)
+    )
+    start = np.searchsorted(number, np.arange(len(targets) + 1)).astype(np.int64)
+    fits = Fits(*map(np.concatenate, zip(*(part.fits for part in parts), strict=True)))
+    return CellData(start, ends, row, fits, coef, length, targets, lengths)

@@ -13,9 +13,10 @@ from ..solvers.api import best_support
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Proof, Status
 from ..solvers.paths import support_path
-from .batch import Batch, Strategy
+from .batch import Batch
 from .ledger import Ledger
 from .progress import Report
+from .settings import Settings
 
 
 def solve_fold(
@@ -37,32 +38,30 @@ def solve_fold(
     return solved
 
 
-class Grid(Strategy):
-    """The strategy that solves one problem for every fold and τ; problems that the time limit
-    leaves unsolved keep their estimates.
+def solve_grid(
+    ledger: Ledger, g: int, settings: Settings, limits: Limits, report: Report
+) -> Iterator[Batch]:
+    """Solve the problem of all rows by one tree, and every fold at every τ alone.
+
+    Problems that the time limit leaves unsolved keep their estimates.
     """
+    data, taus, k, gamma = ledger.data, ledger.taus, ledger.k, ledger.gammas[g]
+    whole = support_path(data.full(), [gamma], taus, limits=limits.share(k + 1.0))
+    ledger.take_path(g, k, whole, 0)
 
-    solver, gamma_by_gamma = "heuristic", True
+    def enter(j: int, solved: list[Proof]) -> None:
+        if len(solved) < taus.size:
+            ledger.note_limit(g, limits.reached(0) or Status.TIME_LIMIT)
+        for t, solution in enumerate(solved):
+            ledger.take_proof((g, t, j), solution)
+            ledger.searched[g, t, j] = True
+            ledger.n_mio[g] += 1
+            ledger.note_limit(g, solution.status)
+        ledger.bracket(g, j)
 
-    def solve_at(self, ledger: Ledger, g: int, limits: Limits, report: Report) -> Iterator[Batch]:
-        """Solve the problem of all rows by one tree, and every fold at every τ alone."""
-        data, taus, k, gamma = ledger.data, ledger.taus, ledger.k, ledger.gammas[g]
-        whole = support_path(data.full(), [gamma], taus, limits=limits.share(k + 1.0))
-        ledger.take_path(g, k, whole, 0)
+    tasks = [(j, gamma, taus, settings.backend) for j in range(k)]
 
-        def enter(j: int, solved: list[Proof]) -> None:
-            if len(solved) < taus.size:
-                ledger.note_limit(g, limits.reached(0) or Status.TIME_LIMIT)
-            for t, solution in enumerate(solved):
-                ledger.take_proof((g, t, j), solution)
-                ledger.searched[g, t, j] = True
-                ledger.n_mio[g] += 1
-                ledger.note_limit(g, solution.status)
-            ledger.bracket(g, j)
+    def report_done(done: int) -> None:
+        report(f"γ = {gamma:.4g}, folds", done, k)
 
-        tasks = [(j, gamma, taus, self.settings.backend) for j in range(k)]
-
-        def report_done(done: int) -> None:
-            report(f"γ = {gamma:.4g}, folds", done, k)
-
-        yield Batch([g], solve_fold, data, tasks, enter, limits.share, report_done)
+    yield Batch([g], solve_fold, data, tasks, enter, limits.share, report_done)

@@ -376,18 +376,26 @@ class Ledger:
         shared = bounds_along_gamma(np.array(self.gammas), known)
         self.bound[at] = np.maximum(self.bound[at], np.minimum(shared, self.objective[at]))
 
-    def bracket(self, g: int, j: int, nodes: Sequence[OpenNode] = ()) -> None:
+    def bracket(
+        self,
+        g: int,
+        j: int,
+        nodes: Sequence[OpenNode] = (),
+        training: SparseRidgeProblem | None = None,
+    ) -> None:
         """Intervals of a fold's error, from a tree's open nodes, at the sizes that are not exact.
 
         Every open node bounds the predictions ŷ of supports below the node, and Corollary 2 of the
         first paper bounds (y − ŷ)². Without nodes the root counts as open, which gives an interval
         around the fold's ridge fit on all columns.
+
+        training: The training problem of fold j, where the caller has it at any γ.
         """
         left = np.flatnonzero(~self.exact[g, :, j])
         if left.size == 0:
             return
         root = OpenNode(np.empty(0, dtype=np.intp), np.arange(self.data.p, dtype=np.intp), -1)
-        problem = self.problem(g, j)
+        problem = (training or self.data.training(j)).replace(gamma=self.gammas[g])
         H, t = self.data.held_out(j)
         best = [self.supports[c] for c in self.best_choice[g, left, j]]
         known = stacked(best, self.most)
@@ -399,31 +407,43 @@ class Ledger:
         for i, size in enumerate(left.tolist()):
             self.narrow(g, size, j, least[i].sum(), most[i].sum())
 
-    def bracket_the_rest(self, g: int, limits: Limits | None = None) -> None:
+    def bracket_the_rest(self, rows: Sequence[int], limits: Limits | None = None) -> None:
         """Give intervals to the folds that have none; all folds must have incumbents at every τ.
 
+        All γ of a fold follow one another, as they share the factors of its training rows.
+
+        rows: Rows of the ledger.
         limits: A fold stays without where the time left does not suffice.
         """
         small, large = sorted((self.data.folds.n, self.data.p))
-        for j in np.flatnonzero(np.isinf(self.upper[g]).any(axis=0)).tolist():
-            if limits is None or limits.affords(FLOPS_OF_INTERVAL * small**2 * large):
-                self.bracket(g, j)
+        for j in range(self.k):
+            without = [g for g in rows if np.isinf(self.upper[g, :, j]).any()]
+            training = self.data.training(j) if without else None
+            for g in without:
+                if limits is None or limits.affords(FLOPS_OF_INTERVAL * small**2 * large):
+                    self.bracket(g, j, training=training)
 
     def fits(self, g: int, folds: NDArray[np.intp], support: Support) -> tuple[Array, Array]:
         """Training objectives and held-out errors, shape (m,) each, of one support on m folds.
 
         For several leave-one-out folds both follow from one fit of all rows, unless digits cancel
         (MIN_RESIDUAL_SHARE); every other fold is fitted from its own rows.
+
+        g: The row of γ.
+        folds, shape (m,): Numbers of folds, below k.
+        support: Increasing columns.
         """
         data = self.data
         objective, error = np.empty(folds.size), np.empty(folds.size)
         alone = np.ones(folds.size, dtype=bool)
         if isinstance(data, RowFolds) and data.deletes_rows and folds.size > 1:
-            rows, targets, weight = data.deleted_rows
+            # Deleting row i of these rows gives the problem without row i of the table. The
+            # residual of the deleted row, times factor i, squared is the error on row i.
+            rows, targets, factor = data.deleted_rows
             at = data.row_of[folds]
             found = deleted_fits(self.problem(g, self.k), support, rows[at], targets[at])
             objective[:] = found.objective
-            error[:] = (weight[at] * found.residual) ** 2
+            error[:] = (factor[at] * found.residual) ** 2
             alone = ~(found.one_minus_leverage > MIN_RESIDUAL_SHARE)
         for i in np.flatnonzero(alone):
             j = int(folds[i])
@@ -557,7 +577,7 @@ class Ledger:
     def _answer(self, g: int, cells: NDArray[np.bool_], number: NDArray[np.intp]) -> None:
         """Make supports the answers of some cells of row g, and fit them again.
 
-        cells, shape (τ, k + 1): Which cells; none of the problem of all rows.
+        cells, shape (τ, k + 1): Which cells; column k is the problem of all rows.
         number, shape (τ, k + 1): Numbers of the supports.
         """
         data = self.data
@@ -566,7 +586,8 @@ class Ledger:
         for j in [] if by_row else np.flatnonzero(cells.any(axis=0)).tolist():
             here, path = cells[:, j], self._fitted(g, j, number[:, j])
             self.objective[g, here, j] = path.objective[0, here]
-            self.error[g, here, j] = path.squared_errors(*data.held_out(j))[0, here]
+            if j < self.k:
+                self.error[g, here, j] = path.squared_errors(*data.held_out(j))[0, here]
         for t in range(self.taus.size if by_row else 0):
             for c in np.unique(number[t][cells[t]]):
                 folds = np.flatnonzero(cells[t] & (number[t] == c))

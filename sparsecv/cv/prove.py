@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,56 +46,49 @@ from .results import TIE
 from .settings import Settings
 from .shared_tree import SharedTree, rows_left_out
 
-
-class ProofSettings(NamedTuple):
-    """How the time for proofs is divided; the values were chosen by timing tables of data/."""
-
-    # A problem (one fold, or all rows, at one γ and τ) gets this many seconds in the first round,
-    # and is left for the next round when they are over. After a fold that is left, the folds of its
-    # cell (γ, τ) that have not begun are left, too. A tree that the k folds of a cell share gets 10
-    # times the seconds, or k / 10 times if that is more.
-    first_round_seconds: float = 0.05
-    # Every later round gives a problem this many times the seconds of the round before.
-    round_growth: float = 4.0
-    # Where folds are many (MANY_FOLDS or more), they share one tree if the largest of them holds
-    # out at most this many rows.
-    max_rows_left_out: int = 4
-    # After the first round, raising the least lower bound takes at most this share of the seconds
-    # that have passed. Where there are MANY_FOLDS folds or more, the bound is not raised.
-    bounding_share: float = 0.5
-    # A search that moves the known bound by less than this share of the gap, up or down, takes a
-    # quarter off the share of seconds above; a search that closes more restores it. A bound from
-    # another γ or τ may be far above what a short search finds, which says nothing of a longer
-    # search. With more columns than rows and a small γ no bound rises, and the seconds go to
-    # proofs. Where bounds rise, four times the seconds close a tenth to a third of the gap.
-    min_closed_share: float = 0.05
-    # The least lower bound is left alone where a better bound on the optimum of all rows could
-    # raise it by at most this share of its cell's error.
-    min_rise_share: float = 0.1
-    # Within a cell, progress is reported after this many seconds without a report; twice the
-    # seconds would report half as often.
-    report_seconds: float = 0.5
-    # Up to 45 columns every tree gets this many nodes in the first round, which take about a
-    # second: a choice. Later rounds begin the tree anew. Under constraints it gets a share of them.
-    first_tree_nodes: int = 5_000_000
-    # With the default time limit a round may take this many nodes in total, which take about 25 s:
-    # a choice.
-    most_nodes_by_default: int = 120_000_000
-    # A tree for all sizes of a fold is first tried once the proofs have taken this many seconds.
-    first_trial_seconds: float = 0.1
-    # After a tree that did not end, the next tree is tried once the proofs have taken this many
-    # times the seconds they had taken then.
-    trial_growth: float = 4.0
-    # A trial tree may have this many nodes for every second of proofs so far, which take an eighth
-    # of that second; or twice the nodes of the largest tree of a fold that has ended, if that is
-    # more. The limit is that of the first fold; once its tree has ended, every other fold's tree
-    # may have four times as many.
-    trial_nodes_per_second: int = 3_000_000
-    # Under constraints a tree gets this share of these nodes, as its nodes are so much dearer.
-    share_of_nodes_of_units: float = 0.03
-
-
-PROOFS = ProofSettings()
+# These numbers divide the time for proofs. Where no source is named, a value was chosen by timing
+# tables of data/.
+# A problem (one fold, or all rows, at one γ and τ) gets this many seconds in the first round,
+# and is left for the next round when they are over. After a fold that is left, the folds of its
+# cell (γ, τ) that have not begun are left, too. A tree that the k folds of a cell share gets 10
+# times the seconds, or k / 10 times if that is more.
+FIRST_ROUND_SECONDS = 0.05
+# Every later round gives a problem this many times the seconds of the round before.
+ROUND_GROWTH = 4.0
+# Where folds are many (MANY_FOLDS or more), they share one tree if the largest of them holds
+# out at most this many rows.
+MAX_ROWS_LEFT_OUT = 4
+# After the first round, raising the least lower bound takes at most this share of the seconds
+# that have passed. Where there are MANY_FOLDS folds or more, the bound is not raised.
+BOUNDING_SHARE = 0.5
+# A search that moves the known bound by less than this share of the gap, up or down, takes a
+# quarter off the share of seconds above; a search that closes more restores it. A bound from
+# another γ or τ may be far above what a short search finds, which says nothing of a longer
+# search. With more columns than rows and a small γ no bound rises, and the seconds go to
+# proofs. Where bounds rise, four times the seconds close a tenth to a third of the gap.
+MIN_CLOSED_SHARE = 0.05
+# The least lower bound is left alone where a better bound on the optimum of all rows could
+# raise it by at most this share of its cell's error.
+MIN_RISE_SHARE = 0.1
+# Within a cell, progress is reported after this many seconds without a report; twice the
+# seconds would report half as often.
+REPORT_SECONDS = 0.5
+# Up to 45 columns every tree gets this many nodes in the first round, which take about a
+# second: a choice. Later rounds begin the tree anew. Under constraints it gets a share of them.
+FIRST_TREE_NODES = 5_000_000
+# With the default time limit a round may take this many nodes in total, which take about 25 s:
+# a choice.
+MOST_NODES_BY_DEFAULT = 120_000_000
+# A tree for all sizes of a fold is first tried once the proofs have taken this many seconds.
+FIRST_TRIAL_SECONDS = 0.1
+# After a tree that did not end, the next tree is tried once the proofs have taken this many
+# times the seconds they had taken then.
+TRIAL_GROWTH = 4.0
+# A trial tree may have this many nodes for every second of proofs so far, which take an eighth
+# of that second; or twice the nodes of the largest tree of a fold that has ended, if that is
+# more. The limit is that of the first fold; once its tree has ended, every other fold's tree
+# may have four times as many.
+TRIAL_NODES_PER_SECOND = 3_000_000
 
 
 class FoldForms:
@@ -227,14 +220,12 @@ class Prover:
         self._forms = FoldForms(ledger.data)
         self._since_report = Limits()  # Its clock shows the time since the last report.
         # For every cell the seconds that the next bound on the optimum of all rows may take.
-        self._bound_seconds = np.full(
-            (len(ledger.gammas), ledger.taus.size), PROOFS.first_round_seconds
-        )
+        self._bound_seconds = np.full((len(ledger.gammas), ledger.taus.size), FIRST_ROUND_SECONDS)
         # Seconds of proofs after which a tree for all sizes is tried, and the number of nodes of
         # the largest of these trees that has ended.
-        self._next_trial, self._largest_tree = PROOFS.first_trial_seconds, 0
+        self._next_trial, self._largest_tree = FIRST_TRIAL_SECONDS, 0
         # Seconds that raising the least lower bound has taken, and the share of all seconds it may.
-        self._bounding, self._bounding_share = 0.0, PROOFS.bounding_share
+        self._bounding, self._bounding_share = 0.0, BOUNDING_SHARE
 
     def batches(self) -> Iterator[Batch]:
         """Batches of units until the choice, or everything, is proved, or the time is up."""
@@ -245,7 +236,7 @@ class Prover:
         ledger.share_bounds()
         for g, t in itertools.product(self.rows.tolist(), range(ledger.taus.size)):
             ledger.narrow_by_objective(g, t)
-        seconds, clock = PROOFS.first_round_seconds, Limits()
+        seconds, clock = FIRST_ROUND_SECONDS, Limits()
         trees = ledger.data.p <= MAX_COLUMNS and k < MANY_FOLDS
         while self.limits.reached(0) is None and (cells := self._open_cells()):
             tried: set[tuple[int, int]] = set()
@@ -260,14 +251,14 @@ class Prover:
                     if (yield from self._prove(g, t, seconds)):
                         hard[t] = max(hard.get(t, 0.0), ledger.gammas[g])
                     self.save([g])
-                if k < MANY_FOLDS and seconds > PROOFS.first_round_seconds:
+                if k < MANY_FOLDS and seconds > FIRST_ROUND_SECONDS:
                     self._raise_least(clock)
                 cells = [
                     (g, t)
                     for g, t in self._open_cells()
                     if (g, t) not in tried and ledger.gammas[g] >= hard.get(t, 0.0)
                 ]
-            seconds *= PROOFS.round_growth
+            seconds *= ROUND_GROWTH
         for g, _ in self._open_cells():
             ledger.note_limit(g, self.limits.reached(0) or Status.PRECISION)
 
@@ -282,7 +273,7 @@ class Prover:
         """
         ledger = self.ledger
         share = 1.0 if ledger.data.constraints.plain else SHARE_OF_NODES_OF_UNITS
-        nodes = int(share * PROOFS.first_tree_nodes)
+        nodes = int(share * FIRST_TREE_NODES)
         while True:
             hard, rows = -1.0, self._open_rows()
             for g in rows:
@@ -293,9 +284,9 @@ class Prover:
                     yield self._all_sizes(g, problems, nodes, statuses)
                     if set(statuses) - {Status.OPTIMAL, Status.PRECISION}:
                         hard = max(hard, ledger.gammas[g])
-            nodes *= int(PROOFS.round_growth)
+            nodes *= int(ROUND_GROWTH)
             left = sum(len(self._open_problems(g)) for g in rows)
-            hopeless = self.gives_up and left * nodes > share * PROOFS.most_nodes_by_default
+            hopeless = self.gives_up and left * nodes > share * MOST_NODES_BY_DEFAULT
             if left == 0 or hopeless or self.limits.reached(0) is not None:
                 break
         for g in self.rows.tolist():
@@ -388,8 +379,8 @@ class Prover:
 
         spent: Seconds of proofs so far.
         """
-        share = 1.0 if self.ledger.data.constraints.plain else PROOFS.share_of_nodes_of_units
-        nodes = int(share * PROOFS.trial_nodes_per_second * spent)
+        share = 1.0 if self.ledger.data.constraints.plain else SHARE_OF_NODES_OF_UNITS
+        nodes = int(share * TRIAL_NODES_PER_SECOND * spent)
         nodes = max(nodes, 2 * self._largest_tree)
         left = np.flatnonzero(~self.ledger.exact[g, :, : self.k].all(axis=0)).tolist()
         for problems, most in ((left[:1], nodes), (left[1:], 4 * nodes)):
@@ -397,7 +388,7 @@ class Prover:
             statuses: list[Status] = []
             yield self._all_sizes(g, problems, most, statuses)
             if set(statuses) - {Status.OPTIMAL}:
-                self._next_trial = PROOFS.trial_growth * spent
+                self._next_trial = TRIAL_GROWTH * spent
                 return
         if self.everything:
             yield self._all_sizes(g, [self.k], 4 * nodes, [])
@@ -465,7 +456,7 @@ class Prover:
             ledger.n_mio[g] += 1 + int(ledger.searched[g, t].sum())
             ledger.trees[g, t] += 1
         else:
-            if self._bound_seconds[g, t] == PROOFS.first_round_seconds:
+            if self._bound_seconds[g, t] == FIRST_ROUND_SECONDS:
                 self._bound(g, t)
                 if (g, t) not in self._open_cells():
                     return False
@@ -483,7 +474,7 @@ class Prover:
         """
         ledger, k, before = self.ledger, self.k, self.ledger.bound[..., self.k].copy()
         found = self._model(g, t, self.limits.within(float(self._bound_seconds[g, t])))
-        self._bound_seconds[g, t] *= PROOFS.round_growth
+        self._bound_seconds[g, t] *= ROUND_GROWTH
         ledger.share_bounds()
         risen = (ledger.bound[..., k] > before)[self.rows]
         for i, at in np.argwhere(risen).tolist():
@@ -506,13 +497,13 @@ class Prover:
                 return
             at, started = (*least, k), clock.elapsed()
             known, gap = ledger.bound[at], float(ledger.objective[at] - ledger.bound[at])
-            if ledger.exact[at] or k * gap <= PROOFS.min_rise_share * error[least]:
+            if ledger.exact[at] or k * gap <= MIN_RISE_SHARE * error[least]:
                 return
             found = self._bound(*least)
             self._bounding += clock.elapsed() - started
-            least_rise = PROOFS.min_closed_share * gap
+            least_rise = MIN_CLOSED_SHARE * gap
             if ledger.bound[at] >= known + least_rise:
-                self._bounding_share = PROOFS.bounding_share
+                self._bounding_share = BOUNDING_SHARE
             elif found >= known - least_rise:
                 self._bounding_share *= 0.75
 
@@ -532,7 +523,7 @@ class Prover:
                     ledger.narrow(*at, *found[1:])
 
         def report_done(done: int) -> None:
-            if done and self._since_report.elapsed() >= PROOFS.report_seconds:
+            if done and self._since_report.elapsed() >= REPORT_SECONDS:
                 self._report_cell(g, t, f"fold {done} of {len(left)}")
 
         tasks = []
@@ -570,11 +561,11 @@ class Prover:
         """The tree that the folds of a γ share, made at the first call.
 
         None where there are fewer than ``MANY_FOLDS`` folds, where a fold holds out more rows than
-        ``PROOFS.max_rows_left_out``, and where :func:`rows_left_out` returns None.
+        ``MAX_ROWS_LEFT_OUT``, and where :func:`rows_left_out` returns None.
         """
         if g not in self._trees:
             ledger, folds = self.ledger, self.ledger.data.folds
-            suited = folds.k >= MANY_FOLDS and int(folds.sizes.max()) <= PROOFS.max_rows_left_out
+            suited = folds.k >= MANY_FOLDS and int(folds.sizes.max()) <= MAX_ROWS_LEFT_OUT
             left_out = rows_left_out(ledger.data, ledger.gammas[g]) if suited else None
             self._trees[g] = None if left_out is None else SharedTree(ledger, g, left_out)
         return self._trees[g]

@@ -26,7 +26,8 @@ CHOICES = {"method": METHODS, "bounds": BOUNDS, "prove": PROVE}
 PROVING_SECONDS = 60.0
 
 
-# The relative gap at which the methods search and bounds end by default.
+# The gap (UB − LB)/UB of the least CV error at which the methods search and bounds end by default:
+# the ε of the first paper's example of Algorithm 1.
 SEARCH_TOLERANCE = 0.01
 
 

@@ -22,7 +22,7 @@ from ..solvers.relaxation.gram import TOLERANCE, GramForm, wants_gram
 from ..solvers.relaxation.perspective import Relaxation, perspective_relaxation
 from ..solvers.supports.rounding import pad_support
 from .batch import Batch
-from .bounds import BOUND_SETTINGS, open_node_range, squared_error_bounds
+from .bounds import EIGENVALUE_SHARES, GAMMA_SHARES, open_node_range, squared_error_bounds
 from .ledger import Cell, Ledger
 
 Array = NDArray[np.float64]
@@ -40,11 +40,13 @@ PROOF_GAP = 1e-9
 
 
 def rows_left_out(data: FoldData, gamma: float) -> LeftOut | None:
-    """The folds as rows left out of the Gram matrix of all rows; None without rows in memory.
+    """The folds as rows left out of the Gram matrix of all rows, or None where that cannot be.
 
-    The result is also None where something is asked of the columns, where the Gram matrix costs
-    more than the rows (``wants_gram``), where the folds are no partition, and at γ = 0, where each
-    fold has to bound its own coefficients.
+    It cannot be where the rows are not in memory, where there are constraints on columns (the data
+    are not ``plain``), where the Gram matrix costs more than the rows (``wants_gram``), and where
+    the folds are no partition or values are missing, which ``data.left_out`` finds out. It cannot
+    be either where the problem replaces γ by a larger one because γ is 0 or too small to count:
+    then each fold has to bound its own coefficients.
     """
     problem = data.full().replace(gamma=gamma)
     if problem.gamma > problem.given_gamma:
@@ -203,13 +205,13 @@ class SharedTree:
         every_fold = np.arange(ledger.k)
         H, targets = self.held_out
         half, least = ledger.gammas[g] / 2.0, left_out.least
-        shares = BOUND_SETTINGS.eigenvalue_shares if extract else (0.0,)
+        shares = EIGENVALUE_SHARES if extract else (0.0,)
         if extract and not least.any():
             return
         # A single ε for all folds, the least that any fold allows, needs one pass over the rows.
         shifts = [-share * float(least.min()) for share in shares]
         if not extract and (left_out.n <= self.full.p or left_out.eigen[0][0] <= 0.0):
-            shifts = [share * half for share in BOUND_SETTINGS.gamma_shares]
+            shifts = [share * half for share in GAMMA_SHARES]
         best = ledger.best_objective[g, t, : ledger.k]
         for shift in shifts:
             every = np.full(ledger.k, shift)

@@ -27,7 +27,7 @@ from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.perspective import Relaxation, relaxation_path
 from ..solvers.supports.path import heuristic_support
 from ..solvers.supports.rounding import largest
-from .batch import Batch, Strategy
+from .batch import Batch
 from .bounds import compute_bounds, epsilons, fold_bounds
 from .ledger import Ledger
 from .progress import Report
@@ -41,35 +41,29 @@ from .shared_tree import PROOF_GAP, SharedTree, rows_left_out, solve_problem
 MIN_FOLDS_SHARING = 8
 
 
-class Search(Strategy):
-    """The strategy of Algorithm 1, or of its first phase (method "bounds"), at every γ alone."""
+def search_tau(
+    ledger: Ledger, g: int, settings: Settings, limits: Limits, report: Report
+) -> Iterator[Batch]:
+    """Run Algorithm 1, or its first phase (method "bounds"), on the γ of row g.
 
-    solver, gamma_by_gamma = "heuristic", True
-
-    def solve_at(self, ledger: Ledger, g: int, limits: Limits, report: Report) -> Iterator[Batch]:
-        """Run Algorithm 1 on the γ of row g.
-
-        ``ledger.history[g]`` gets the bounds on h(γ, τ) after every step: [problems solved so far,
-        index of τ, lower, upper]. The first entries, one for every τ, come from phase 1; every
-        later entry replaces the bounds of one τ.
-        """
-        ledger.status[g], ledger.history[g] = Status.OPTIMAL, []
-        ledger.n_mio[g] = ledger.n_nodes[g] = ledger.trees[g] = 0
-        search = _Search(ledger, g, self.settings, limits, report)
-        search.report_folds()
-        search.bracket()
-        status = limits.reached(0)
-        if status is None and not search.only_bounds:
-            yield from search.solve()
-            status = search.status
-        lower, upper = search.sums()
-        least = float(upper.min())
-        gap = (least - float(lower.min())) / least if least > 0.0 else 0.0
-        if status is None:
-            status = Status.OPTIMAL if gap <= self.settings.search_tolerance else Status.MIO_LIMIT
-        if not search.only_bounds:
-            status = worst([status, search.solve_best_model()])
-        ledger.note_limit(g, status)
+    ``ledger.history[g]`` gets the bounds on h(γ, τ) after every step: [problems solved so far,
+    index of τ, lower, upper]. The first entries, one for every τ, come from phase 1; every later
+    entry replaces the bounds of one τ.
+    """
+    ledger.status[g], ledger.history[g] = Status.OPTIMAL, []
+    ledger.n_mio[g] = ledger.n_nodes[g] = ledger.trees[g] = 0
+    search = _Search(ledger, g, settings, limits, report)
+    search.report_folds()
+    search.bracket()
+    status = limits.reached(0)
+    if status is None and not search.only_bounds:
+        yield from search.solve()
+        status = search.status
+    if status is None:
+        status = Status.OPTIMAL if search.ended else Status.MIO_LIMIT
+    if not search.only_bounds:
+        status = worst([status, search.solve_best_model()])
+    ledger.note_limit(g, status)
 
 
 class _Search:
@@ -101,6 +95,12 @@ class _Search:
     def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lower and upper bounds on Σ_j h_j, shape (τ,) each."""
         return self.ledger.sums("lower")[self.g], self.ledger.sums("upper")[self.g]
+
+    @property
+    def ended(self) -> bool:
+        """Whether the least error is known to the tolerance."""
+        lower, upper = self.sums()
+        return bool(lower.min() >= upper.min() * (1.0 - self.settings.search_tolerance))
 
     # phase 1
 
@@ -134,7 +134,7 @@ class _Search:
                 self._bracket_fold(int(j))
         for t in range(self.taus.size):
             ledger.offer(g, t, everyone, ledger.support(g, t, self.k))
-        ledger.bracket_the_rest(g)
+        ledger.bracket_the_rest([g])
         for t in range(self.taus.size):
             self._note(t)
 
@@ -208,17 +208,9 @@ class _Search:
 
         The loop ends when the least upper bound is within the tolerance, or at a limit.
         """
-        ledger, g, tol, most = (
-            self.ledger,
-            self.g,
-            self.settings.search_tolerance,
-            self.settings.mio_limit,
-        )
-        while True:
-            lower, upper = self.sums()
-            t = int(np.argmin(lower))
-            if upper.min() - lower[t] <= tol * upper.min():
-                return
+        ledger, g, most = self.ledger, self.g, self.settings.mio_limit
+        while not self.ended:
+            t = int(np.argmin(self.sums()[0]))
             if most is not None and ledger.n_mio[g] >= most:
                 self.status = Status.MIO_LIMIT
                 return

@@ -1,1 +1,1 @@
-"""From columns to training problems and back: protocol, folds, moments."""
+"""Columns become training problems, and coefficients return to the units of the table."""

@@ -29,6 +29,7 @@ EPS = float(np.finfo(np.float64).eps)
 LEAST_SQUARED_SPREAD = 100.0 * float(np.finfo(np.float64).tiny) / EPS
 # A column counts as constant where its spread is at most this share (1e-14) of its largest absolute
 # value: rounding a mean, and differences from the mean, leaves such a spread to a constant column.
+# Rounding leaves a few EPS; the factor 45 is a choice that makes the share a round number.
 CONSTANT_SPREAD_SHARE = 45.0 * EPS
 
 # Work on many rows copies at most this many bytes of them at a time, but at least four times as

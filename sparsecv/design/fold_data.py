@@ -28,7 +28,6 @@ from .design import (
     SolvedRules,
     Summary,
     block_means,
-    centre,
     row_blocks,
 )
 from .folds import Folds, HashedFolds, Index
@@ -133,6 +132,14 @@ class _Origin(NamedTuple):
     fill: Array | None = None
     means: tuple[Array, ...] = ()
     step: PenaltyStep | None = None
+
+    def move(self, rows: Array) -> None:
+        """Fill, centre and scale rows of [X y], in place."""
+        if self.fill is not None:
+            fill(rows, self.fill)
+        for mean in self.means:
+            rows -= mean
+        rows /= self.scale
 
 
 class RowFolds(FoldData):
@@ -306,66 +313,47 @@ class RowFolds(FoldData):
         """
         return self.design is not None and not self.folds.all_rows
 
-    def _own_scale(self, blocks: Callable[[], Iterable[Block]]) -> Array:
-        """The scale, shape (p + 1,), of training rows of [X y] that come in blocks."""
-        assert self.design is not None
-        summary = Summary.of_blocks(blocks, self._scale.size)
-        return self.design.weighted(summary.scale(self.design.protocol, self.design.p))
+    def _origin_of(
+        self, numbers: Index | slice, rows: Array | None, by_training_rows: bool = False
+    ) -> _Origin:
+        """What takes rows to solved rows, from some training rows alone but for a scale of all.
 
-    def _settle(self, rows: Array, weights: Array | None, own_scale: bool = False) -> _Origin:
-        """Fill, centre and scale training rows of [X y], in place.
-
-        own_scale: Whether the scale is that of these rows, whose weights then are above 0.
+        rows: These rows of [X y], which are filled; with None a part at a time is copied.
+        by_training_rows: Whether the scale is that of these rows, whose weights then are above 0.
         """
-        found, means, scale = None, tuple[Array, ...](), self._scale
+        origin, scale = _Origin(np.ones(self._scale.size)), self._scale
         if self.missing is not None:
-            found = fill_values(rows, self.missing, weights)
-            fill(rows, found)
-        if own_scale:
-            scale = self._own_scale(lambda: [(rows, weights)])
+            values = fill_values(self._given, self.missing, self.weights, numbers)
+            origin = origin._replace(fill=values)
+        if rows is not None:
+            if origin.fill is not None:
+                fill(rows, origin.fill)
+            whole = rows, None if self.weights is None else self.weights[numbers]
+
+        def blocks() -> Iterable[Block]:
+            if rows is not None:
+                return [whole]
+            assert not isinstance(numbers, slice)
+            return self._blocks(numbers, origin, False)
+
+        if by_training_rows:
+            assert self.design is not None
+            summary = Summary.of_blocks(blocks, self._scale.size)
+            scale = self.design.weighted(summary.scale(self.design.protocol, self.design.p))
         if self.refit_intercept:
-            low = rows.min(axis=0)
-            constant = low == rows.max(axis=0)
-            means = centre(rows, weights)
-            rows[:, constant] = 0.0  # Rounding would leave small numbers there.
-            means[0][constant], means[1][constant] = low[constant], 0.0
-        rows /= scale
-        return _Origin(scale, found, means)
+            means = block_means(blocks)
+            first = next(iter(blocks()))[0][0]
+            same = [(some == first).all(axis=0) for some, _ in blocks()]
+            constant = np.logical_and.reduce(same)  # Rounding would leave small numbers there.
+            means[0][constant], means[1][constant] = first[constant], 0.0
+            origin = origin._replace(means=means)
+        return origin._replace(scale=scale)
 
     def _moved(self, numbers: Index | slice, origin: _Origin) -> Array:
         """Rows of [X y] about the means of training rows, in solved units."""
         rows = self._given[numbers].copy() if isinstance(numbers, slice) else self._given[numbers]
-        if origin.fill is not None:
-            fill(rows, origin.fill)
-        for mean in origin.means:
-            rows -= mean
-        rows /= origin.scale
+        origin.move(rows)
         return rows
-
-    def _by_blocks(
-        self, numbers: Index, own_scale: bool = False
-    ) -> tuple[SparseRidgeProblem, _Origin]:
-        """The problem of many training rows, of which only a part is copied at a time.
-
-        own_scale: As in :meth:`_settle`.
-        """
-        origin = _Origin(np.ones(self._scale.size))
-        if self.missing is not None:
-            values = fill_values(self._given, self.missing, self.weights, numbers)
-            origin = origin._replace(fill=values)
-        scale = self._scale
-        if own_scale:
-            scale = self._own_scale(lambda: self._blocks(numbers, origin, False))
-        if self.refit_intercept:
-            means = block_means(lambda: self._blocks(numbers, origin, False))
-            first = self._moved(numbers[:1], origin)[0]
-            same = [(rows == first).all(axis=0) for rows, _ in self._blocks(numbers, origin, False)]
-            constant = np.logical_and.reduce(same)  # Rounding would leave small numbers there.
-            means[0][constant], means[1][constant] = first[constant], 0.0
-            origin = origin._replace(means=means)
-        origin = origin._replace(scale=scale)
-        blocks = (rows for rows, _ in self._blocks(numbers, origin))
-        return SparseRidgeProblem.from_rows(Rows.of_blocks(blocks)), origin
 
     def _blocks(self, numbers: Index, origin: _Origin, weighted: bool = True) -> Iterator[Block]:
         """Yield rows as :meth:`_moved` returns them, in parts, and their weights.
@@ -389,8 +377,8 @@ class RowFolds(FoldData):
         """All rows of [X y] in solved units, about the means of all rows, shape (n, p + 1)."""
         if not self.refit_intercept and self.missing is None and (self._scale == 1.0).all():
             return self._given
-        rows = self._given.copy()
-        self._settle(rows, self.weights)
+        rows, every = self._given.copy(), slice(None)
+        self._origin_of(every, rows)._replace(fill=None).move(rows)
         return rows
 
     @property
@@ -411,16 +399,17 @@ class RowFolds(FoldData):
     def _full(self) -> SparseRidgeProblem:
         if self.is_large:
             return self._by_blocks(np.arange(len(self._given)))[0]
-        rows = self._weighted(self._solved)
+        return self._reduced(self._weighted(self._solved), _Origin(self._scale))[0]
+
+    def _by_blocks(self, numbers: Index, own: bool = False) -> tuple[SparseRidgeProblem, _Origin]:
+        """The problem of many training rows, of which only a part is copied at a time."""
+        origin = self._origin_of(numbers, None, own)
+        blocks = (rows for rows, _ in self._blocks(numbers, origin))
+        return SparseRidgeProblem.from_rows(Rows.of_blocks(blocks)), origin
+
+    def _reduced(self, rows: Array, origin: _Origin) -> tuple[SparseRidgeProblem, _Origin]:
+        """The problem of solved rows of [X y], and their origin with what projects them."""
         step = self.rules.step(rows)
-        return self._reduced(rows, _Origin(self._scale, step=step))
-
-    def _reduced(self, rows: Array, origin: _Origin) -> SparseRidgeProblem:
-        """The problem of rows of [X y].
-
-        origin: What the rows were divided by, and are to be projected by.
-        """
-        step = origin.step
         rows = rows if step is None else step.apply(rows)
         constraints = self.constraints
         if constraints.bounded and origin.scale is not self._scale:  # Bounds are in solved units.
@@ -428,7 +417,8 @@ class RowFolds(FoldData):
             rules = replace(self.design, scale=origin.scale).rules
             assert rules is not None
             constraints = rules.constraints
-        return SparseRidgeProblem.from_rows(Rows(rows, step), constraints=constraints)
+        problem = SparseRidgeProblem.from_rows(Rows(rows, step), constraints=constraints)
+        return problem, origin._replace(step=step)
 
     def full(self) -> SparseRidgeProblem:
         """The problem of all rows, which are centred where an intercept is fitted."""
@@ -439,16 +429,15 @@ class RowFolds(FoldData):
         train, _ = self.folds.split(j)
         if self.weights is not None:
             train = train[self.weights[train] > 0.0]
-        own_scale = self.scales_by_training_rows
+        own = self.scales_by_training_rows
         if self.is_large:
-            problem, self._origins[j] = self._by_blocks(train, own_scale)
+            problem, self._origins[j] = self._by_blocks(train, own)
             return problem
         rows = self._given[train]
-        weights = None if self.weights is None else self.weights[train]
-        origin = self._settle(rows, weights, own_scale)
-        rows = self._weighted(rows, train)
-        self._origins[j] = origin._replace(step=self.rules.step(rows))
-        return self._reduced(rows, self._origins[j])
+        origin = self._origin_of(train, rows, own)
+        origin._replace(fill=None).move(rows)
+        problem, self._origins[j] = self._reduced(self._weighted(rows, train), origin)
+        return problem
 
     def training(self, j: int) -> SparseRidgeProblem:
         """Rows outside fold j, about their own means where the intercept is refitted."""

@@ -172,8 +172,7 @@ def fold_moments(
     """Read the rows once and gather the moments of every fold.
 
     Parts of a table are read by units of work, in threads or on a cluster, and their moments are
-    merged in an order that depends on the number of parts alone, so that the result always has the
-    same digits.
+    merged in the order of the parts, so that the result always has the same digits.
 
     folds: A partition of the rows.
     progress: Takes the number of rows read and the number of rows in all.
@@ -183,15 +182,19 @@ def fold_moments(
     parts = source.parts()
     if len(parts) == 1:
         return _read(folds, 0, source, lambda read: on_progress(read, source.n))
-    tree, read = _MergeTree(len(parts)), 0
+    whole, merged, read = list[FoldMoments](), 0, 0
+    waiting = dict[int, FoldMoments]()  # The moments of parts that came before their turn.
     ends = [*(part.start for part in parts[1:]), source.n]
     tasks = [(part.start, end, part.rows) for part, end in zip(parts, ends, strict=True)]
     with one_blas_thread():
         for index, found in run_units(_part, folds, tasks, n_jobs, allot=lambda _: Limits()):
-            tree.add(index, found)
+            waiting[index] = found
+            while merged in waiting:
+                whole = [reduce(FoldMoments.merged, [*whole, waiting.pop(merged)])]
+                merged += 1
             read += sum(part.n for part in found.folds)
             on_progress(read, source.n)
-    return tree.root()
+    return whole[0]
 
 
 def _part(folds: Folds, start: int, stop: int, rows: Any, _: Limits) -> FoldMoments:
@@ -222,34 +225,3 @@ def _read(
         done += y.size
         on_progress(done)
     return FoldMoments(found, low, high)
-
-
-class _MergeTree:
-    """A binary tree that merges the moments of ``count`` parts as the parts come, in any order.
-
-    Node i on level l stands for the parts i·2ˡ to (i + 1)·2ˡ − 1, and waits for its sibling, node
-    i XOR 1. Which moments are merged depends on ``count`` alone, and only about log₂(count) nodes
-    wait where parts come in order; a list would keep the moments of all parts.
-    """
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self.waiting: dict[tuple[int, int], FoldMoments] = {}
-
-    def add(self, index: int, found: FoldMoments) -> None:
-        """Take the moments of part ``index``, and merge every node whose sibling waits."""
-        level = 0
-        while 1 << level < self.count:
-            sibling = index ^ 1
-            if sibling << level < self.count:  # The last node of a level may have no sibling.
-                if (level, sibling) not in self.waiting:
-                    break
-                other = self.waiting.pop((level, sibling))
-                found = other.merged(found) if sibling < index else found.merged(other)
-            level, index = level + 1, index // 2
-        self.waiting[level, index] = found
-
-    def root(self) -> FoldMoments:
-        """The moments of all parts together, once every part has been added."""
-        (found,) = self.waiting.values()
-        return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ IN_MEMORY_BYTES = 200_000_000
 # A table whose rows are all needed at once (leave-one-out, weights) is held in memory up to this
 # many bytes; elsewhere so are the moments of all folds together, 8 (p + 1)² bytes a fold. A larger
 # table (``_all_rows``), or more folds (``_fold_moments``), are refused.
+# The number is a choice.
 MAX_HELD_BYTES = 1_500_000_000
 # Where the protocol has no intercept, so that nothing is centred, a column is refused, be it a
 # feature or the response, whose mean exceeds this many times its standard deviation, both over all
@@ -86,21 +86,6 @@ class Standardised:
         """
         problem = self.problem.replace(gamma=gamma)
         return fitted_model(self.design, problem, support, bound, proved)
-
-    def quality(self, cv_error: float) -> tuple[float, float | None]:
-        """The root of a CV error, and R² = 1 − CV error / variance of y about its mean.
-
-        R² is None where y does not vary.
-        """
-        design = self.design
-        mean = (design.mean[-1] - design.shift[-1]) / design.y_scale
-        variance = (design.spread[-1] / design.y_scale) ** 2
-        r2 = 1.0 - cv_error / variance if variance > 1e-12 * (variance + mean**2) else None
-        return math.sqrt(cv_error), r2
-
-    def effects(self, model: FittedModel) -> Array:
-        """Coefficients of a model's support times the standard deviations of their columns."""
-        return np.asarray((model.coef * self.design.raw_spread)[model.support])
 
 
 @dataclass

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from .. import __version__
 from ..errors import InputError, file_faults, is_number, read_json
+from ..tables.columns import DATE_PARTS
 from .fold_models import FoldModels
 
 if TYPE_CHECKING:
@@ -24,19 +26,13 @@ if TYPE_CHECKING:
 HEAD = {"format": "sparsecv model", "version": 1}
 
 
-def _numbers(name: str, cells: NDArray[Any]) -> NDArray[np.float64]:
-    """Cells of a column of numbers as float64; InputError where they hold something else."""
-    try:
-        return cells.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"column {name!r} is not numeric") from None
-
-
 @dataclass(frozen=True)
 class SavedModel:
     """A model as its file holds it: what predictions need, and what is known of the model.
 
     features: Names of all columns that the model was fitted to.
+    dates: Of every column of dates that became numbers, the date from which days are counted.
+    unknown: With "zero" a text that is none of its column's levels has no level.
     named: Whether the data had these names; otherwise the names count the columns.
     support: Names of the features that the model uses.
     coef: Coefficients of the features in ``support``, in the same order.
@@ -65,6 +61,8 @@ class SavedModel:
     fills: dict[str, float] = field(default_factory=dict)
     note: str = ""
     intervals: dict[str, Any] | None = None
+    unknown: str = "error"
+    dates: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -80,6 +78,8 @@ class SavedModel:
         fills: NDArray[np.float64] | None = None,
         note: str = "",
         intervals: FoldModels | None = None,
+        unknown: str = "error",
+        dates: Mapping[str, str] | None = None,
     ) -> SavedModel:
         """The saved form of a fitted model; the other arguments are the fields of that name."""
 
@@ -102,6 +102,8 @@ class SavedModel:
             {} if fills is None else dict(zip(features, map(float, fills), strict=True)),
             note,
             None if intervals is None else intervals.document(list(features)),
+            unknown,
+            dict(dates or {}),
         )
 
     def fitted(self) -> FittedModel:
@@ -138,48 +140,38 @@ class SavedModel:
 
         A column of numbers has an empty list of levels.
         """
-        coded = self.coded
-        needed = dict.fromkeys(coded.get(name, (name,))[0] for name in self.needed(intervals))
+        table = self.table_columns
+        needed = dict.fromkeys(table.get(name, name) for name in self.needed(intervals))
         return {name: self.levels.get(name, []) for name in needed}
 
-    def features_of(self, frame: Any) -> NDArray[np.float64]:
+    @property
+    def table_columns(self) -> dict[str, str]:
+        """The table's column of text or dates that a feature comes from, by the feature's name."""
+        dates = {f"{name}.{part}": name for name in self.dates for part in DATE_PARTS}
+        return dates | {name: column for name, (column, _) in self.coded.items()}
+
+    def features_of(self, frame: Any, unknown: str = "error") -> NDArray[np.float64]:
         """The features of the rows of a data frame, shape (n, p); 0 where predictions need none.
 
         The frame may hold the text columns that 0/1 columns stand for, or the 0/1 columns
         themselves. Missing values are filled where the model says with what.
 
+        unknown: With "zero" a text that is no level has no level.
         Raises InputError: A column is missing, or holds an unknown level, text or no value.
         """
-        coded, X = self.coded, np.zeros((len(frame), len(self.features)))
-        for feature in self.needed(intervals=True):
-            j = self.features.index(feature)
-            name, level = coded.get(feature, (feature, None))
-            name, level = (feature, None) if feature in frame.columns else (name, level)
-            if name not in frame.columns:
-                raise InputError(f"the model needs column {name!r}, which the frame does not have")
-            cells = np.asarray(frame[name])
-            X[:, j] = _numbers(name, cells) if level is None else self._is_level(name, cells, level)
-            if self.fills:
-                X[np.isnan(X[:, j]), j] = self.fills[feature]
-            if not np.isfinite(X[:, j]).all():
-                row = int(np.argmin(np.isfinite(X[:, j])))
-                raise InputError(f"missing or infinite value in column {name!r}, row {row + 1}")
+        from ..tables.features import FeatureRows
+        from ..tables.frames import open_frame
+
+        needed, table, file = self.needed(intervals=True), self.table_columns, open_frame(frame)
+        columns: dict[str, list[str]] = {}
+        for feature in needed:
+            known = feature in file.names
+            name = feature if known else table.get(feature, feature)
+            columns[name] = [] if known else self.levels.get(name, [])
+        X = np.zeros((file.n, len(self.features)))
+        at = [self.features.index(feature) for feature in needed]
+        X[:, at] = FeatureRows(file, columns, needed, self.fills, unknown, self.dates).load()
         return X
-
-    def _is_level(self, name: str, cells: NDArray[Any], level: str) -> NDArray[np.float64]:
-        """1 where a cell of the text column ``name`` is the level, NaN where it is missing, else 0.
-
-        Raises InputError: A cell is none of the column's levels.
-        """
-        known = [cell is not None and cell == cell for cell in cells]  # NaN differs from itself.
-        texts = [str(cell).strip() for cell in cells]
-        for text, here in zip(texts, known, strict=True):
-            if here and text not in self.levels[name]:
-                raise InputError(
-                    f"column {name!r} holds {text!r}, which is none of its levels: "
-                    f"{', '.join(map(repr, self.levels[name]))}"
-                )
-        return np.where(known, [float(text == level) for text in texts], np.nan)
 
     def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Predictions (m,) for rows X (m, len(support)) of the support's columns, in its order."""
@@ -217,7 +209,7 @@ class SavedModel:
             )
         names = [one.name for one in fields(cls)]
         # Files of earlier versions lack these fields; their defaults then hold.
-        later = ("fills", "note", "intervals")
+        later = ("fills", "note", "intervals", "unknown", "dates")
         if missing := [name for name in names if name not in found and name not in later]:
             raise InputError(f"{path}: damaged model file: {missing[0]!r} is missing")
         model = cls(**{name: found[name] for name in names if name in found})
@@ -230,6 +222,12 @@ class SavedModel:
 
         def names(value: Any) -> bool:
             return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+        def is_date(value: Any) -> bool:
+            try:
+                return datetime.fromisoformat(value).tzinfo is None
+            except (TypeError, ValueError):
+                return False
 
         def distinct(value: Any) -> bool:
             return names(value) and 0 < len(set(value)) == len(value)
@@ -250,6 +248,8 @@ class SavedModel:
             "levels": isinstance(self.levels, dict) and all(map(names, self.levels.values())),
             "fills": isinstance(self.fills, dict) and all(map(is_number, self.fills.values())),
             "note": isinstance(self.note, str),
+            "unknown": self.unknown in ("error", "zero"),
+            "dates": isinstance(self.dates, dict) and all(map(is_date, self.dates.values())),
         }
         if wrong := next((name for name, right in checks.items() if not right), None):
             return wrong

@@ -12,7 +12,8 @@ def sql_expression(model: SavedModel) -> str:
     Names of columns stand in double quotes and levels of text columns in single quotes. A text
     column of which --one-hot made 0/1 columns becomes a CASE over the levels that the model was
     fitted to. A row whose value is missing, or is a level that the model has not seen, gets NULL;
-    where the model fills missing values, the expression does, too.
+    where the model fills missing values, or gives an unknown text no level, the expression does,
+    too.
     Numbers have all their digits, and the database computes in double precision.
 
     Raises InputError: A name or a level holds the character NUL, which SQL has no way to write.
@@ -38,7 +39,10 @@ def sql_expression(model: SavedModel) -> str:
             f"WHEN {_quoted(level, chr(39))} THEN {_number(coefs.get(level, 0.0))}"
             for level in model.levels[column]
         )
-        case, name = f"CASE {_quoted(column, chr(34))} {whens} END", _quoted(column, chr(34))
+        name = _quoted(column, chr(34))
+        if model.unknown == "zero":
+            whens = f"{whens} ELSE CASE WHEN {name} IS NOT NULL THEN 0.0 END"
+        case = f"CASE {name} {whens} END"
         if model.fills:
             filled = sum(coef * model.fills[f"{column}={level}"] for level, coef in coefs.items())
             case = f"CASE WHEN {name} IS NULL THEN {_number(filled)} ELSE {case} END"

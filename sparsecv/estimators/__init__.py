@@ -1,4 +1,4 @@
-"""scikit-learn's face: sparse ridge at given (τ, γ), and with both chosen by exact CV."""
+"""Estimators of scikit-learn: sparse ridge at given (τ, γ), or with both chosen by exact CV."""
 
 from .sparse_ridge import SparseRidge
 from .sparse_ridge_cv import SparseRidgeCV

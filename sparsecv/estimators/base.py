@@ -22,11 +22,12 @@ from ..design.saved import SavedModel
 from ..design.sql import sql_expression
 from ..errors import InputError
 from ..solvers.core.column_rules import Constraints, ResolvedRules
+from ..tables.frames import Coding, frame_names
 from .pipeline import linear_pipeline
-from .validation import checked_weights, frame_names, refuse_bad_columns
+from .validation import checked_weights
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 
 # Attributes of a fit to several responses that are lists, one entry for each; others are arrays.
@@ -72,6 +73,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     constraints: Constraints | None
     penalty_factors: Any
     missing: str | None = None
+    unknown: str
+    _coding_: Coding | None = None  # How text columns became columns of numbers.
+    coef_names_: NDArray[Any]
+    levels_: dict[str, list[str]]
     _saved_: SavedModel
     _fills_: Array  # What missing values of X are filled with, shape (p,).
     status_: Any
@@ -82,8 +87,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         Parameters
         ----------
         X : array-like, shape (n, p)
-            A model that ``sparsecv cv --one-hot --save`` has written also takes the frame that it
-            came from, with its text columns.
+            The frame may hold text columns where the one fitted to did; the same holds for a model
+            that was saved, here or by ``sparsecv cv --one-hot --save``.
 
         Returns
         -------
@@ -92,7 +97,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         Raises
         ------
         InputError
-            A frame whose columns have other names, or another order, than the one fitted to.
+            A frame whose columns have other names, or another order, than the one fitted to; or a
+            text that is none of its column's levels, unless ``unknown="zero"``.
         """
         return np.asarray(self._checked_columns(X) @ self.coef_.T + self.intercept_)
 
@@ -101,8 +107,14 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         check_is_fitted(self)
         given, fitted = frame_names(X), getattr(self, "feature_names_in_", None)
         saved = getattr(self, "_saved_", None)
-        if given is not None and saved is not None and (saved.levels or saved.fills):
-            return np.asarray(saved.features_of(X))
+        by_name = saved is not None and (saved.levels or saved.fills or saved.dates)
+        if given is not None and saved is not None and by_name:
+            return np.asarray(saved.features_of(X, self.unknown))
+        if self._coding_ is not None:
+            values = self._coding_.encode(X, hasattr(self, "_fills_"), self.unknown)
+            if hasattr(self, "_fills_"):
+                fill(values, self._fills_)
+            return values
         with warnings.catch_warnings():
             if given is not None and fitted is not None:
                 # older scikit-learn cannot read the names of every frame library
@@ -125,9 +137,40 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
-        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask = np.zeros(self.coef_.shape[-1], dtype=bool)
         mask[self.support_ if self.coef_.ndim == 1 else np.concatenate(self.support_)] = True
         return mask
+
+    def transform(self, X: ArrayLike) -> Any:
+        """Return the columns of the support; of text columns these are 0/1 columns.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, p)
+
+        Returns
+        -------
+        array or frame, shape (n, number of columns)
+        """
+        if self._coding_ is None:
+            return super().transform(X)
+        return self._checked_columns(X)[:, self._get_support_mask()]
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the names of the columns of the support.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the columns passed to ``fit``, where those had none.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        if self._coding_ is None:
+            return np.asarray(super().get_feature_names_out(input_features))
+        return np.asarray(self.coef_names_[self._get_support_mask()])
 
     def save(self, path: str | PathLike[str], *, intervals: bool = False) -> None:
         """Write the fitted model as plain JSON, which ``sparsecv predict`` also reads.
@@ -196,6 +239,11 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         (1,)
         """
         check_is_fitted(self)
+        if self._coding_ is not None:
+            raise InputError(
+                "to_sklearn needs columns of numbers, and the model was fitted to text columns: "
+                "encode them before fit, or use save or to_sql"
+            )
         names = getattr(self, "feature_names_in_", None)
         columns = np.flatnonzero(self._get_support_mask())
         fills = self._fills_[columns] if hasattr(self, "_fills_") else None
@@ -211,9 +259,11 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         return SavedModel.of(
             self._fitted(),
             self._labels(self.coef_.size),
-            named=hasattr(self, "feature_names_in_"),
+            named=self._coding_ is not None or hasattr(self, "feature_names_in_"),
             tau=self.tau_,
             gamma=self._own_gamma(),
+            levels=None if self._coding_ is None else self._coding_.levels,
+            unknown=self.unknown,
             fills=getattr(self, "_fills_", None),
             intervals=self._intervals() if intervals else None,
         )
@@ -228,7 +278,9 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         return float(self.gamma_ if hasattr(self, "gamma_") else self.gamma)
 
     def _labels(self, p: int) -> list[str]:
-        """Names of the p columns passed to ``fit``; x0, x1 and so on where they had none."""
+        """Names of the p columns of ``coef_``; x0, x1 and so on where they have none."""
+        if self._coding_ is not None:
+            return list(self.coef_names_)
         return [
             str(name) for name in getattr(self, "feature_names_in_", map("x{}".format, range(p)))
         ]
@@ -259,6 +311,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         model = cls()
         model._saved_ = saved
         model._keep(saved.fitted())
+        model.unknown = saved.unknown
         model.n_features_in_ = len(saved.features)
         if saved.named:
             model.feature_names_in_ = np.array(saved.features, dtype=object)
@@ -273,8 +326,11 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
 
     def _checked_rows(self, X: Any, y: Any, weights: Any, groups: Any = None) -> CheckedRows:
         """Check what was passed to ``fit``; rows come back as float64."""
-        refuse_bad_columns(X)
-        given = frame_names(X)
+        if self.unknown not in ("error", "zero"):
+            raise InputError(f"unknown must be 'error' or 'zero'; got {self.unknown!r}")
+        given, coding = frame_names(X), Coding.of(X, self.missing is not None)
+        if coding is not None:
+            X = coding.encode(X, True, "error")
         values = np.asarray(y)
         if values.dtype.kind in "mM":
             raise InputError("y holds dates: it must be numeric")
@@ -284,6 +340,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         several = values.shape[1:] > (1,)
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=several, **checks)
         y = y.astype(np.float64)
+        if coding is not None:
+            self._coding_, self.n_features_in_ = coding, len(coding.names)
+            self.levels_ = {name: list(found) for name, found in coding.levels.items()}
+            self.coef_names_ = np.array(coding.features, dtype=object)
         if given is not None and not hasattr(self, "feature_names_in_"):
             self.feature_names_in_ = np.array(given, dtype=object)
         labels = self._labels(X.shape[1])
@@ -302,7 +362,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         groups = None if groups is None else np.asarray(groups)
         if groups is not None and groups.shape != y.shape[:1]:
             raise InputError(f"groups needs one entry per row ({len(y)}); got shape {groups.shape}")
-        asked = self._asked(X.shape[1], labels if hasattr(self, "feature_names_in_") else None)
+        named = coding is not None or hasattr(self, "feature_names_in_")
+        asked = self._asked(X.shape[1], labels if named else None)
         whole, fills = filled(X, self.missing, weights)
         if self.missing:
             self._fills_ = fills
@@ -315,7 +376,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         if not isinstance(rules, Constraints):
             what = "constraints must be None or sparsecv.Constraints(include=..., ...)"
             raise InputError(f"{what}; got {rules!r}")
-        found = rules.resolve(p, names, self.penalty_factors)
+        places = None if self._coding_ is None else self._coding_.places
+        found = rules.resolve(p, names, self.penalty_factors, places)
         return None if found.plain else found
 
     def _protocol(self) -> Protocol:

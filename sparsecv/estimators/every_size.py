@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..design.design import Design
 from ..errors import InputError
-from ..plots.findings import Findings, short, whole_report
-from ..plots.page import fragment, write
+from ..plots.page import report, short
+from ..plots.result import Result
 from ..plots.size_path import draw_sizes
 from ..selection.criteria import criteria
 from ..selection.sizes import SizeModels, check_size, forward_steps
@@ -180,7 +180,8 @@ class EverySize(SparseLinearModel):
         other._keep(model)
         other.tau_, other.gamma_, other.cv_error_ = tau, gamma, float(sizes.cv_error[t])
         other.status_ = "optimal" if model.proved else "not proved"
-        for name in ("n_nodes_", "n_features_in_", "feature_names_in_"):
+        same = "n_nodes_", "n_features_in_", "feature_names_in_"
+        for name in (*same, "_coding_", "coef_names_", "levels_"):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
         return other
@@ -224,8 +225,9 @@ class EverySize(SparseLinearModel):
         check_is_fitted(self)
         if self.coef_.ndim > 1:
             raise InputError(f"plot is asked of one response: {self._one_response()}")
-        sizes, found = self._sizes_, self._findings()
-        return draw_sizes(ax, sizes, found.chosen, found.design.raw_spread, found.names)
+        sizes, found = self._sizes_, self._result()
+        chosen, spread = found.chosen(sizes), found.design.raw_spread
+        return draw_sizes(ax, sizes, chosen, spread, found.names)
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write a report on the model as one self-contained HTML page.
@@ -265,22 +267,23 @@ class EverySize(SparseLinearModel):
         check_is_fitted(self)
         if self.coef_.ndim > 1:
             raise InputError(f"report is asked of one response: {self._one_response()}")
-        write(path, whole_report(self._findings()))
+        report(path, self._result())
 
-    def _findings(self) -> Findings:
+    def _result(self) -> Result:
         """What the report is made from."""
-        rows = self._rows()
-        p = self.coef_.size
-        return Findings(
-            f"{type(self).__name__}: {self.support_.size} of {p} columns",
-            self._labels(p),
+        rows, sizes = self._rows(), self._known_sizes()
+        others = {} if self._ranked_ is None else {"alternatives_": self._ranked_[1]}
+        return Result(
+            type(self).__name__,
+            self._labels(self.coef_.size),
             "y",
             rows.n,
             rows.design,
             replace(self._fitted(), proved=self._proved_),
+            self.tau_,
             self._own_gamma(),
-            self._known_sizes(),
-            alternatives=None if self._ranked_ is None else self._ranked_[1],
+            None if sizes is None else lambda: sizes,
+            answers=others,
         )
 
     def __dir__(self) -> list[str]:
@@ -311,7 +314,7 @@ class EverySize(SparseLinearModel):
         """The short report below scikit-learn's own picture; empty where there is no fit."""
         if not hasattr(self, "_run_") or self.coef_.ndim > 1:
             return ""
-        return fragment(short(self._findings()))
+        return short(self._result())
 
     def _one_response(self) -> str:
         """What to do instead, where there are several responses."""

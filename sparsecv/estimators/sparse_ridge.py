@@ -28,7 +28,8 @@ class SparseRidge(EverySize):
     """Best-subset ridge regression, solved to proven optimality.
 
     Minimises ||y − Xβ||² + (γ/2)||β||² over ||β||₀ ≤ τ (eq. 1, first paper) on centred columns of
-    unit variance. Each of several responses gets a support of its own.
+    unit variance; gamma = 2 * alpha of scikit-learn's Ridge. Each of several responses gets a
+    support of its own.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ class SparseRidge(EverySize):
         Largest number of features of each response, or one number for every response; None means
         min(p, 10), and p with ``total``.
     gamma : float
-        Ridge weight γ ≥ 0; scikit-learn's Ridge ``alpha`` is γ/2. 0 is least squares.
+        gamma = 2 * alpha of scikit-learn's Ridge, at least 0; 0 is least squares.
     total : int or None
         Largest number of coefficients of all responses together, at the least sum of their
         objectives; ``tau`` holds besides. Searches are native.
@@ -62,6 +63,9 @@ class SparseRidge(EverySize):
         Of each column (or from columns to numbers, 1 for others): the penalty on the scaled columns
         is (γ/2) Σ f_j β_j². With f_j = 0 a column is in every model, is not penalised and does not
         count.
+    unknown : str
+        What ``predict`` does with a text that is none of the levels of its column: "error" names
+        the column, the text and the rows; "zero" predicts as for a row without a level.
 
     Attributes
     ----------
@@ -98,6 +102,12 @@ class SparseRidge(EverySize):
         "missed", and whether the best is "proved".
     n_features_in_, feature_names_in_ : int, ndarray of str
         Number of columns of X, and their names where X had names.
+    levels_, coef_names_ : dict, ndarray of str
+        Only after ``fit`` to a data frame with columns of text: the levels of those columns, and
+        the names of the columns that ``coef_`` and ``support_`` count. A text column becomes a 0/1
+        column ``name=level`` for each level, which enter together and count once (of two levels,
+        the second alone). Its name or position stands for all of them in ``constraints`` and
+        ``penalty_factors``.
 
     Examples
     --------
@@ -128,6 +138,7 @@ class SparseRidge(EverySize):
         n_jobs: int | None = None,
         constraints: Constraints | None = None,
         penalty_factors: Any = None,
+        unknown: str = "error",
     ) -> None:
         self.tau = tau
         self.gamma = gamma
@@ -140,6 +151,7 @@ class SparseRidge(EverySize):
         self.n_jobs = n_jobs
         self.constraints = constraints
         self.penalty_factors = penalty_factors
+        self.unknown = unknown
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None

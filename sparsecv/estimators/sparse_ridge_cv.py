@@ -11,16 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from ..cv.progress import Report
 from ..cv.results import bounds_text
-from ..cv.settings import GammaSpan, Settings, asked_gammas
+from ..cv.settings import Settings, asked_gammas
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData, RowFolds
 from ..design.fold_models import FoldModels, checked_coverage
 from ..design.folds import Folds, make_folds
 from ..design.prepare import prepare
 from ..errors import InputError, UnprovedWarning, warn_caller
-from ..plots.findings import Findings
+from ..plots.result import Result
 from ..selection.alternatives import alternatives, column_table
 from ..selection.choice import Choice, choose, chosen_model
 from ..selection.intervals import fold_models
@@ -35,7 +34,7 @@ from ..tables.lazy import LazySource, is_lazy
 from .callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .every_size import AllRows, EverySize
 from .sparse_ridge import SparseRidge
-from .validation import frame_names, with_old_names
+from .validation import with_old_names
 
 Tables = Iterator[tuple[Design, FoldData]]  # one for each response
 NESTED = ("nested_error_", "nested_std_error_")  # attributes of a fit with ``nested`` alone
@@ -44,9 +43,10 @@ NESTED = ("nested_error_", "nested_std_error_")  # attributes of a fit with ``ne
 class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
     """Best-subset ridge regression with τ and γ chosen by exact cross-validation.
 
-    Every fold's mixed-integer problem is solved or bounded; h(γ, τ) of the first paper's eq. (2)
-    is exact wherever ``cv_results_["exact"]`` says so, and lies in [lower, upper] always. Each of
-    several responses gets a pair and a support of its own, on the same folds.
+    γ weighs the ridge penalty: gamma = 2 * alpha of scikit-learn's Ridge. Every fold's
+    mixed-integer problem is solved or bounded; h(γ, τ) of the first paper's eq. (2) is exact
+    wherever ``cv_results_["exact"]`` says so, and lies in [lower, upper] always. Each of several
+    responses gets a pair and a support of its own, on the same folds.
 
     Parameters
     ----------
@@ -54,13 +54,15 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         Folds; K folds are shuffled with ``random_state``, once for the whole grid.
     taus : array of int or None
         Sparsities; None means 1..p (beyond 168 columns: up to the largest τ with
-        τ log τ ≤ min(n, p)).
+        τ log τ ≤ min(n, p)). Where models are averaged beyond 45 columns, sizes are tried from 1
+        on as far as they carry weight in the average; ``taus_`` says which were tried.
     gammas : float, array of float, str or None
-        Ridge weights. None visits ten values from 1e-4 to 1e4 and more past an end that is best;
-        for rules that take a pair it then alternates between τ and γ
+        Ridge weights; gamma = 2 * alpha of scikit-learn's Ridge. None visits ten values from 1e-4
+        to 1e4 and more past an end that is best (a fold's own average goes past an end where its
+        training rows say so); for rules that take a pair it then alternates between τ and γ
         (:func:`sparsecv.cv.alternating.alternate`). "global" finds the least CV error over every
-        τ and all γ from 1e-4 to 1e4, with a proof (docs/global.md); "global:LO:HI" names the range.
-        Of supports of a fold that tie at every γ the lexicographically first is meant; breaking
+        τ and all γ from 1e-4 to 1e4, with a proof (docs/methods.md); "global:LO:HI" names the
+        range. If supports of a fold tie at every γ, the lexicographically first is meant; breaking
         such ties in another way can give an error outside the proved interval.
     method : str
         "exact" (trees that serve all τ at once), "search" (only the best τ, by Algorithm 1 of the
@@ -123,6 +125,9 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         Of each column (or from columns to numbers, 1 for others): the penalty on the scaled columns
         is (γ/2) Σ f_j β_j². With f_j = 0 a column is in every model, is not penalised and does not
         count.
+    unknown : str
+        What ``predict`` does with a text that is none of the levels of its column: "error" names
+        the column, the text and the rows; "zero" predicts as for a row without a level.
 
     Attributes
     ----------
@@ -198,6 +203,12 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         a projection measures the distance to the average's predictions instead of y.
     n_features_in_, feature_names_in_ : int, ndarray of str
         Number of columns of X, and their names where X had names.
+    levels_, coef_names_ : dict, ndarray of str
+        Only after ``fit`` to a data frame with columns of text: the levels of those columns, and
+        the names of the columns that ``coef_`` and ``support_`` count. A text column becomes a 0/1
+        column ``name=level`` for each level, which enter together and count once (of two levels,
+        the second alone). Its name or position stands for all of them in ``constraints`` and
+        ``penalty_factors``.
     status_ : str
         "optimal" where every fold and every model is proved, else the worst of the other values
         of :class:`sparsecv.solvers.Status`.
@@ -244,6 +255,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
+        unknown: str = "error",
     ) -> None:
         self.cv = cv
         self.taus = taus
@@ -264,6 +276,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.unknown = unknown
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
@@ -313,7 +326,22 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
                 one, name = copy(self), f"response {t + 1} of {q}, "
                 one.random_state = deepcopy(self.random_state)  # every response draws the same
             left = settings.after(clock.elapsed())
-            one._fit_response(design, data, told.named(name), groups, left, gammas, name)
+            allowed_rule(self.rule, data, left)
+            refuse_nested(data, self.cv, self.nested)
+            options = {"rule": self.rule, "repeats": self.repeats, "seed": one.random_state}
+            tell = told.named(name)
+            study = Study(data, design, gammas, self.taus, left, progress=tell, **options)
+            surface = study.surface
+            if gammas is None:
+                one.trace_, one.gamma_edge_ = surface.trace, surface.edge
+            if surface.minimum is not None:
+                one.minimum_ = surface.minimum
+            one._choose(study, name)
+            if self.nested:
+                found = nested_error(study, self.cv, self.nested, groups)
+                one.nested_error_, one.nested_std_error_ = found.error, found.std_error
+                one._outer_folds_ = found.folds
+            study.data.release()
             each.append(one)
             clock = Limits()
         if q > 1:
@@ -322,37 +350,6 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
             self.estimators_, self.rule_, self.folds_ = each, each[0].rule_, each[0].folds_
         told.end()
         return self
-
-    def _fit_response(
-        self,
-        design: Design,
-        data: FoldData,
-        told: Report,
-        groups: Any,
-        settings: Settings,
-        gammas: Array | GammaSpan | None,
-        name: str,
-    ) -> None:
-        """Choose and keep the model of one response.
-
-        name: Warnings begin with it; empty for a single response.
-        """
-        allowed_rule(self.rule, data, settings)
-        refuse_nested(data, self.cv, self.nested)
-        options = {"rule": self.rule, "repeats": self.repeats, "seed": self.random_state}
-        study = Study(data, design, gammas, self.taus, settings, progress=told, **options)
-        self.rule_, self.choices_ = study.rule, choose(study)
-        if gammas is None:
-            self.trace_, self.gamma_edge_ = study.surface.trace, study.surface.edge
-        if study.surface.minimum is not None:
-            self.minimum_ = study.surface.minimum
-        self._choose(study, name)
-        self._run_ = study, self.choices_[self.rule_]
-        if self.nested:
-            found = nested_error(study, self.cv, self.nested, groups)
-            self.nested_error_, self.nested_std_error_ = found.error, found.std_error
-            self._outer_folds_ = found.folds
-        study.data.release()
 
     def _folds(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[int, Tables]:
         """Rows in memory and their folds: the number of responses, and a table for each."""
@@ -374,7 +371,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
             raise InputError("sample_weight and groups need rows in memory: pass X.compute()")
         source = LazySource(X, y)
         named = None
-        if frame_names(X) is not None:
+        if all(isinstance(name, str) for name in getattr(X, "columns", [0])):
             named = source.feature_names
             self.feature_names_in_ = np.array(named, dtype=object)
         self.n_features_in_ = source.p
@@ -536,9 +533,10 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         self._needs_rows()
         return column_table(self._run_[0], self._subsets(), found, float(within))
 
-    def _findings(self) -> Findings:
-        found = super()._findings()
+    def _result(self) -> Result:
+        found = super()._result()
         found.study, found.choice = self._run_
+        found.choices = self.choices_
         if hasattr(self, "nested_error_"):
             errors = float(self.nested_error_), float(self.nested_std_error_)
             found.expected = NestedError(*errors, self._outer_folds_)
@@ -556,7 +554,13 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         return super().__getstate__()
 
     def _choose(self, study: Study, name: str) -> None:
+        """Choose and keep the model of one response.
+
+        name: Warnings begin with it; empty for a single response.
+        """
+        self.rule_, self.choices_ = study.rule, choose(study)
         choice = self.choices_[self.rule_]
+        self._run_ = study, choice
         model = chosen_model(study, choice)
         result = study.surface
         best = result.best()

@@ -46,39 +46,6 @@ def with_old_names(init: Callable[Given, None]) -> Callable[Given, None]:
     return checked
 
 
-def frame_names(X: Any) -> list[str] | None:
-    """Column names of a data frame of any library, where all are text."""
-    names = list(getattr(X, "columns", [])) if hasattr(X, "dtypes") else []
-    return names if names and all(isinstance(name, str) for name in names) else None
-
-
-def refuse_bad_columns(X: Any) -> None:
-    """Name the column where a frame holds text or dates, or two columns share a name.
-
-    Raises InputError: A column that is not numeric, or a name that occurs twice.
-    """
-    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
-        return
-    names = list(X.columns)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"column name {twice!r} occurs more than once: rename one of them")
-    for name in names:
-        values = np.asarray(X[name])
-        if values.dtype.kind in "biufc":
-            continue
-        try:
-            if values.dtype.kind in "mM":
-                raise ValueError
-            values.astype(np.float64)
-        except (TypeError, ValueError):
-            example = f" (such as {values.flat[0]!r})" if values.size else ""
-            raise InputError(
-                f"column {name!r} is not numeric{example}: encode or drop it"
-                + ("" if values.dtype.kind in "mM" else "; could not convert string to float")
-            ) from None
-
-
 def checked_weights(weights: Any, n: int) -> Array | None:
     """Row weights >= 0, at least two of them above 0; None where they are all 1.
 

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from .. import __version__
 from ..errors import file_faults
+from .answer import answer
+from .details import sections
+from .result import Result, Section, Table
 from .style import matplotlib
+
+# A table of more rows shows this many of them around the chosen row, and all rows when it is
+# unfolded. The number is a choice.
+MAX_ROWS = 24
 
 # Colours of the page by their use, for light and for dark grounds. Text has a contrast of at least
 # 4.5 to its ground in both, and lines of at least 3 (tests/plots/test_report.py computes them).
@@ -90,68 +98,83 @@ def whole_page(title: str, body: str) -> str:
     )
 
 
-def fragment(body: str) -> str:
-    """The body with its style, to stand in another page such as a notebook."""
-    return f'<style>{CSS}</style><div class="sparsecv"><main>{body}</main></div>'
-
-
-def write(path: str | PathLike[str], page: str) -> None:
-    """Write a page; InputError where the file cannot be written."""
+def report(path: str | PathLike[str], found: Result) -> None:
+    """Write a whole report as a page; InputError where the file cannot be written."""
+    page = whole_page(found.title, body(found.title, sections(found, page=True)))
     with file_faults(f"cannot write {path}"):
         Path(path).write_text(page, encoding="utf-8")
 
 
-def paragraph(text: str, kind: str = "") -> str:
-    """A paragraph of plain text; ``kind`` is the class "muted" or empty."""
-    return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
+def short(found: Result) -> str:
+    """The beginning of a report with its style, to stand in another page such as a notebook."""
+    beginning = body(found.title, answer(found))
+    return f'<style>{CSS}</style><div class="sparsecv"><main>{beginning}</main></div>'
 
 
-def section(title: str, *parts: str) -> str:
-    """A heading with what stands below it."""
-    return f"<section>\n<h2>{escape(title)}</h2>\n" + "\n".join(parts) + "\n</section>"
+def body(title: str, sections: Iterable[Section]) -> str:
+    """The body of a page: a heading, and all sections."""
+    parts = [f"<h1>{escape(title)}</h1>", *(_section(i, one) for i, one in enumerate(sections))]
+    words = f"sparsecv {__version__}. ≈ marks an estimate that no search has proved."
+    return "\n".join([*parts, _paragraph(words, "muted")])
 
 
-def cards(found: Iterable[tuple[str, str, str]]) -> str:
-    """Boxes of a label, a figure and what the figure means."""
-    boxes = (
+def _paragraph(text: str, kind: str) -> str:
+    """A paragraph of plain text; ``kind`` is its class."""
+    return f'<p class="{kind}">{escape(text)}</p>'
+
+
+def _section(number: int, section: Section) -> str:
+    """One section, the ``number``-th of the page."""
+    title = f"<h2>{escape(section.title)}</h2>" if section.title else ""
+    parts = [title, _facts(section)]
+    if section.picture is not None:
+        figure, words = section.picture()
+        parts.append(picture(figure, number, words))
+    if section.table is not None:
+        shown = section.table.around(MAX_ROWS)
+        parts.append(_table(shown))
+        if section.table.length > shown.length:
+            heading = f"All {section.table.length} {section.table.what}"
+            every = _table(section.table)
+            parts.append(f"<details><summary>{heading}</summary>{every}</details>")
+    parts += [_paragraph(text, "muted") for text in section.sentences]
+    return "<section>\n" + "\n".join(filter(None, parts)) + "\n</section>"
+
+
+def _facts(section: Section) -> str:
+    """Facts with a figure as boxes, and the others as lines."""
+    boxes = "".join(
         f'<div class="card">{escape(label)}<b>{escape(figure)}</b>'
         f'<span class="muted">{escape(meaning)}</span></div>'
-        for label, figure, meaning in found
+        for label, figure, meaning in section.facts
+        if figure
     )
-    return f'<div class="cards">{"".join(boxes)}</div>'
+    lines = [
+        f"<p>{f'<b>{escape(label)}</b> ' if label else ''}{escape(meaning)}</p>"
+        for label, figure, meaning in section.facts
+        if not figure
+    ]
+    return "\n".join([*([f'<div class="cards">{boxes}</div>'] if boxes else []), *lines])
 
 
-class Markup(str):
-    """HTML, which is not escaped in a table."""
-
-
-def bar(share: float) -> Markup:
-    """A cell that is a bar of a share, between 0 and 1, of six times the height of the text."""
-    return Markup(f'<span class="bar" style="width:{6.0 * max(share, 0.0):.2f}em"></span>')
-
-
-def table(
-    heads: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    left: Sequence[str] = (),
-    chosen: int | None = None,
-) -> str:
-    """A table of texts; a cell that is :class:`Markup` is HTML.
-
-    left: Heads of the columns of words, which are aligned to the left.
-    chosen: Position of the row that is emphasised.
-    """
-    sides = [' class="left"' if head in left else "" for head in heads]
-    head = "".join(f"<th{s}>{escape(h)}</th>" for h, s in zip(heads, sides, strict=True))
+def _table(table: Table) -> str:
+    """A table; a bar is drawn, at most six times as long as the text is high."""
+    sides = ["" if one.kind == "number" else ' class="left"' for one in table.columns]
+    heads = (escape(one.head) for one in table.columns)
+    head = "".join(f"<th{s}>{h}</th>" for h, s in zip(heads, sides, strict=True))
     lines = []
-    for i, row in enumerate(rows):
-        texts = (cell if isinstance(cell, Markup) else escape(cell) for cell in row)
+    for i in range(table.length):
+        texts = (
+            f'<span class="bar" style="width:{6.0 * max(one.cells[i], 0.0):.2f}em"></span>'
+            if one.kind == "bar"
+            else escape(one.cells[i])
+            for one in table.columns
+        )
         cells = "".join(f"<td{s}>{t}</td>" for t, s in zip(texts, sides, strict=True))
-        kind = ' class="chosen"' if i == chosen else ""
+        kind = ' class="chosen"' if i == table.chosen else ""
         lines.append(f"<tr{kind}>{cells}</tr>")
-    body = "\n".join(lines)
-    inner = f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody>"
+    rows = "\n".join(lines)
+    inner = f"<thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody>"
     return f'<div class="scroll"><table>{inner}</table></div>'
 
 

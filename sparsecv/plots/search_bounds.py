@@ -38,6 +38,10 @@ class Frame(NamedTuple):
 def frames(result: GammaResult) -> list[Frame]:
     """The bounds after phase 1 of Algorithm 1, then the bounds after every step of phase 2.
 
+    Each entry of ``result.history`` is [mixed-integer problems solved, index of τ, lower bound,
+    upper bound] and replaces the bounds of this τ. Phase 1 has written the first entries, one for
+    every τ, so that the first frame is complete after as many entries as there are τ.
+
     Raises InputError: The result has no history: it is not of ``method="search"`` or ``"bounds"``.
     """
     if not result.history:

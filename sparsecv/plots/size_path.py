@@ -115,6 +115,21 @@ def draw_sizes(
 
 
 @in_style
+def plot_errors(
+    sizes: SizeModels, chosen: int | None, peers: dict[str, Array], path: str, title: str
+) -> None:
+    """Draw the CV error of every size, and write the picture to ``path``.
+
+    chosen, peers: As in :func:`draw_errors`.
+    Raises InputError: matplotlib is missing, or the file cannot be written in that format.
+    """
+    figure, ((axes,),) = new_figure(figsize=(7.0, 4.4))
+    draw_errors(axes, sizes, chosen, peers)
+    axes.set_title(without_formulas(title))
+    save(figure, path)
+
+
+@in_style
 def plot_size_path(
     sizes: SizeModels,
     steps: dict[str, Any],

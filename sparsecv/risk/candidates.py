@@ -5,18 +5,21 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.model_selection import ParameterGrid, train_test_split
+from sklearn.utils import indexable
 
 from ..errors import InputError
-from ..stability.coordinate import Grid
+from ..selection.partial_errors import Array, checked_partition
+from ..stability.learners import EstimatorLearner, folds_for
+from ..stability.losses import checked_loss
 from .deviations import development_set_bound
-from .estimates import Array, Fits
+from .estimates import RiskEstimate, losses_on_all_rows
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,8 @@ def development_set(
     delta: float = 0.05,
     loss_bound: float = 1.0,
     random_state: Any = 0,
-    **options: Any,
+    loss: Any = "auto",
+    n_jobs: int | None = None,
 ) -> Development:
     """Train every candidate on one part of the rows; choose the least mean loss on the other part.
 
@@ -60,7 +64,7 @@ def development_set(
 
     Parameters
     ----------
-    estimator, X, y, random_state, **options
+    estimator, X, y, random_state, loss, n_jobs
         As for :func:`k_fold`.
     param_grid : mapping of str to sequence
         Every combination is a candidate.
@@ -86,15 +90,15 @@ def development_set(
     >>> development_set(Ridge(), {"alpha": [0.1, 10.0]}, X, y, size=0.5, loss_bound=100.0).params
     {'alpha': 0.1}
     """
-    grid = Grid(param_grid)
-    fits = Fits(estimator, X, y, grid, **options)
-    count = round(size * fits.n)
-    if not 1 <= count < fits.n:
-        raise InputError(f"a development set of {size!r} of {fits.n} rows leaves one side empty")
-    order = check_random_state(random_state).permutation(fits.n)
-    train, held = np.sort(order[count:]), np.sort(order[:count])
-    losses = fits.losses((train, c) for c in range(len(grid)))
-    kept = np.stack([values[held] for values in losses])
+    X, y = indexable(X, y)
+    learner = _learner(estimator, param_grid, X, y, loss)
+    n, models = len(y), len(learner.candidates)
+    count = round(size * n)
+    if not 1 <= count < n:
+        raise InputError(f"a development set of {size!r} of {n} rows leaves one side empty")
+    train, held = train_test_split(np.arange(n), test_size=count, random_state=random_state)
+    losses = losses_on_all_rows(learner, [(np.sort(train), c) for c in range(models)], n_jobs)
+    kept = np.stack(losses)[:, held]
     if kept.min() < 0.0:
         raise InputError("a loss is negative: the guarantee needs losses from 0 on")
     if kept.max() > loss_bound:
@@ -104,29 +108,34 @@ def development_set(
         )
     errors = kept.mean(axis=1)
     best = int(np.argmin(errors))
-    excess = development_set_bound(
-        n_dev=count, models=len(grid), delta=delta, loss_bound=loss_bound
-    )
-    return Development(grid[best], errors, float(errors[best]), excess)
+    chosen = dict(learner.candidates[best])
+    excess = development_set_bound(n_dev=count, models=models, delta=delta, loss_bound=loss_bound)
+    return Development(chosen, errors, float(errors[best]), excess)
+
+
+def _learner(
+    estimator: Any, param_grid: Mapping[str, Sequence[Any]], X: Any, y: Any, loss: Any
+) -> EstimatorLearner:
+    """The learner whose candidates are all combinations of a grid."""
+    candidates = list(ParameterGrid(dict(param_grid)))
+    return EstimatorLearner(estimator, candidates, X, y, checked_loss(loss, estimator))
 
 
 @dataclass(frozen=True)
-class NestedEstimate:
+class NestedEstimate(RiskEstimate):
     """Risk of a learner that chooses its own hyperparameters ([N], eq. 2).
 
     Attributes
     ----------
-    value : float
-        Mean of ``parts``.
     parts : ndarray, shape (K,)
-        Errors on the outer folds.
+        Errors on the outer folds; ``value`` is their mean.
+    exact : bool
+        True.
     params : list of dict
         For every outer fold, the hyperparameters that were chosen without the fold's rows.
     """
 
-    value: float
-    parts: Array
-    params: list[dict[str, Any]]
+    params: Sequence[dict[str, Any]] = ()
 
 
 def nested_cv(
@@ -138,13 +147,14 @@ def nested_cv(
     cv: Any = 5,
     inner: str = "cv",
     random_state: Any = 0,
-    **options: Any,
+    loss: Any = "auto",
+    n_jobs: int | None = None,
 ) -> NestedEstimate:
     """Nested cross-validation ([N], Algorithm 1), or its cheaper variant with a development set.
 
     Parameters
     ----------
-    estimator, X, y, random_state, **options
+    estimator, X, y, random_state, loss, n_jobs
         As for :func:`k_fold`.
     param_grid : mapping of str to sequence
         Every combination is a candidate.
@@ -173,29 +183,23 @@ def nested_cv(
     """
     if inner not in ("cv", "development"):
         raise InputError(f'inner must be "cv" or "development"; got {inner!r}')
-    grid = Grid(param_grid)
-    fits = Fits(estimator, X, y, grid, **options)
-    folds = fits.folds(cv, random_state)
-    label, k = folds.label, folds.k
-    if k < 3:
-        raise InputError(f"nested cross-validation needs at least 3 folds; got {k}")
-    if label is None:
-        raise InputError("nested cross-validation needs folds that hold out every row once")
-    candidates = range(len(grid))
-    pairs = list(itertools.combinations(range(k), 2))
+    X, y = indexable(X, y)
+    learner = _learner(estimator, param_grid, X, y, loss)
+    label, k = checked_partition(folds_for(estimator, cv, X, y, random_state).label, len(y), True)
+    models = len(learner.candidates)
+    pairs = list(combinations(range(k), 2))
     if inner == "development":
         pairs = [(t, (t + 1) % k) for t in range(k)]
-    without = [np.flatnonzero((label != t) & (label != j)) for t, j in pairs]
-    losses = iter(fits.losses((rows, c) for rows in without for c in candidates))
+    tasks = [(np.flatnonzero(~np.isin(label, pair)), c) for pair in pairs for c in range(models)]
+    losses = np.stack(losses_on_all_rows(learner, tasks, n_jobs)).reshape(-1, models, len(y))
     # The entry (t, j, c) is the error on fold j of candidate c, trained without the folds t and j.
-    errors = np.full((k, k, len(grid)), np.nan)
-    for t, j in pairs:
-        for c in candidates:
-            values = next(losses)
-            errors[t, j, c] = values[label == j].mean()
-            if inner == "cv":  # The same model is also tested on fold t.
-                errors[j, t, c] = values[label == t].mean()
+    errors = np.full((k, k, models), np.nan)
+    for (t, j), values in zip(pairs, losses, strict=True):
+        errors[t, j] = values[:, label == j].mean(axis=1)
+        if inner == "cv":  # The same model is also tested on fold t.
+            errors[j, t] = values[:, label == t].mean(axis=1)
     chosen = np.nanmean(errors, axis=1).argmin(axis=1).tolist()
-    outer = fits.losses((folds.split(t)[0], c) for t, c in enumerate(chosen))
+    refits = [(np.flatnonzero(label != t), c) for t, c in enumerate(chosen)]
+    outer = losses_on_all_rows(learner, refits, n_jobs)
     parts = np.array([values[label == t].mean() for t, values in enumerate(outer)])
-    return NestedEstimate(float(parts.mean()), parts, [grid[c] for c in chosen])
+    return NestedEstimate(parts, params=[dict(learner.candidates[c]) for c in chosen])

@@ -18,43 +18,37 @@ from typing import Any
 
 from ..errors import InputError
 
-
-def _check(holds: bool, message: str) -> None:
-    """Raise an InputError with a message unless a condition holds."""
-    if not holds:
-        raise InputError(message)
-
-
-def _positive(name: str, value: Any, *, zero: bool = True) -> float:
-    """Return a finite number > 0, or also 0 if ``zero``; otherwise raise an InputError."""
-    number = isinstance(value, Real) and not isinstance(value, bool) and isfinite(float(value))
-    _check(number, f"{name} must be a number; got {value!r}")
-    allowed = float(value) > 0.0 or (zero and float(value) == 0.0)
-    _check(allowed, f"{name} must be {'>=' if zero else '>'} 0; got {value!r}")
-    return float(value)
+# The least value of every argument that counts something.
+LEAST = {"n": 1, "k": 2, "p": 1, "n_train": 1, "n_validation": 1, "models": 1, "n_dev": 1}
+# Arguments that must be above 0; every other number may be 0.
+POSITIVE = ("gamma", "delta")
 
 
-def _whole(name: str, value: Any, least: int) -> int:
-    """Return a whole number of at least ``least``; otherwise raise an InputError."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
-    _check(whole, f"{name} must be a whole number of at least {least}; got {value!r}")
-    return int(value)
+def _check(times: int = 1, **numbers: Any) -> None:
+    """Raise an InputError unless a theorem allows the numbers, which are given by their names.
+
+    times: The bound holds with probability 1 − ``times``·δ, which must be above 0.
+    """
+    for name, value in numbers.items():
+        kind, least, what = Real, 0, "number"
+        if name in LEAST:
+            kind, least, what = Integral, LEAST[name], "whole number"
+        if isinstance(value, bool) or not isinstance(value, kind) or not isfinite(value):
+            raise InputError(f"{name} must be a {what}; got {value!r}")
+        if value < least or (value == 0 and name in POSITIVE):
+            more = "> 0" if name in POSITIVE else f">= {least}"
+            raise InputError(f"{name} must be {more}; got {value!r}")
+    if times * numbers.get("delta", 0.0) >= 1.0:
+        raise InputError(f"delta must lie in (0, {1.0 / times:g}); got {numbers['delta']!r}")
+    if "k" in numbers and numbers["n"] % numbers["k"]:
+        folds = f"{numbers['k']} folds cannot share {numbers['n']} rows"
+        raise InputError(f"the theorem needs folds of equal size: {folds}")
 
 
-def _share(delta: Any, times: int = 1) -> float:
-    """Return δ where a bound holds with probability 1 − ``times`` δ > 0; else an InputError."""
-    value = _positive("delta", delta, zero=False)
-    _check(times * value < 1.0, f"delta must lie in (0, {1.0 / times:g}); got {delta!r}")
-    return value
-
-
-def _equal_folds(n: Any, k: Any) -> tuple[int, int]:
-    """Return the numbers of rows and of folds; raise an InputError unless k divides n."""
-    n, k = _whole("n", n, 2), _whole("k", k, 2)
-    _check(k <= n, f"there are {k} folds and {n} rows")
-    equal = f"the theorem needs folds of equal size: {k} does not divide n = {n}"
-    _check(n % k == 0, equal)
-    return n, k
+def _check_loss(name: str, error: float, loss_bound: float) -> None:
+    """Raise an InputError where a mean loss exceeds the bound on every loss."""
+    if error > loss_bound:
+        raise InputError(f"{name} {error:g} exceeds loss_bound {loss_bound:g}")
 
 
 def stability_bound(
@@ -87,11 +81,10 @@ def stability_bound(
     >>> round(bound, 4)
     1.1149
     """
-    n, k = _equal_folds(n, k)
-    error, mu = _positive("cv_error", cv_error), _positive("stability", stability)
-    M = _positive("loss_bound", loss_bound)
-    _check(error <= M, f"cv_error {error:g} exceeds loss_bound {M:g}: losses are not bounded so")
-    return error + sqrt((M * M + 6.0 * M * k * mu) / (2.0 * k * _share(delta)))
+    M, mu = loss_bound, stability
+    _check(n=n, k=k, cv_error=cv_error, stability=mu, loss_bound=M, delta=delta)
+    _check_loss("cv_error", cv_error, M)
+    return cv_error + sqrt((M * M + 6.0 * M * k * mu) / (2.0 * k * delta))
 
 
 def training_error_bound(
@@ -123,11 +116,10 @@ def training_error_bound(
     >>> round(training_error_bound(0.1, 1e-4, n=100, loss_bound=1.0, delta=0.1), 4)
     0.3366
     """
-    n, M = _whole("n", n, 1), _positive("loss_bound", loss_bound)
-    mu = _positive("pointwise_stability", pointwise_stability)
-    error = _positive("empirical_risk", empirical_risk)
-    _check(error <= M, f"empirical_risk {error:g} exceeds loss_bound {M:g}")
-    return error + sqrt((M * M + 12.0 * M * n * mu) / (2.0 * n * _share(delta)))
+    M, mu = loss_bound, pointwise_stability
+    _check(n=n, empirical_risk=empirical_risk, pointwise_stability=mu, loss_bound=M, delta=delta)
+    _check_loss("empirical_risk", empirical_risk, M)
+    return empirical_risk + sqrt((M * M + 12.0 * M * n * mu) / (2.0 * n * delta))
 
 
 def _deviation(stability: float, loss_bound: float, n: int, delta: float) -> float:
@@ -162,11 +154,12 @@ def cv_deviation(
     >>> round(cv_deviation(**rows, stability=1.0, loss_bound=1.0, delta=0.05), 4)
     0.3046
     """
-    n = _whole("n", n, 2)
-    train, held = _whole("n_train", n_train, 1), _whole("n_validation", n_validation, 1)
-    _check(train + held == n, f"n_train + n_validation must be n = {n}; got {train} + {held}")
-    lam, L = _positive("stability", stability), _positive("loss_bound", loss_bound)
-    return lam * held / train + _deviation(lam, L, n, _share(delta, 2))
+    known = {"stability": stability, "loss_bound": loss_bound, "delta": delta}
+    _check(2, n=n, n_train=n_train, n_validation=n_validation, **known)
+    if n_train + n_validation != n:
+        text = f"n_train + n_validation must be n = {n}; got {n_train} + {n_validation}"
+        raise InputError(text)
+    return stability * n_validation / n_train + _deviation(stability, loss_bound, n, delta)
 
 
 def leave_p_out_deviation(
@@ -191,8 +184,9 @@ def leave_p_out_deviation(
     >>> round(leave_p_out_deviation(n=1000, p=1, stability=1.0, loss_bound=1.0, delta=0.05), 4)
     0.1945
     """
-    n, p = _whole("n", n, 2), _whole("p", p, 1)
-    _check(p < n, f"leave-p-out needs p < n; got p = {p}, n = {n}")
+    _check(n=n, p=p)
+    if p >= n:
+        raise InputError(f"leave-p-out needs p < n; got p = {p}, n = {n}")
     known: dict[str, Any] = {"stability": stability, "loss_bound": loss_bound, "delta": delta}
     return cv_deviation(n=n, n_train=n - p, n_validation=p, **known)
 
@@ -217,7 +211,7 @@ def k_fold_deviation(*, n: int, k: int, stability: float, loss_bound: float, del
     >>> round(k_fold_deviation(n=1000, k=10, stability=1.0, loss_bound=1.0, delta=0.05), 4)
     0.3046
     """
-    n, k = _equal_folds(n, k)
+    _check(n=n, k=k)
     known: dict[str, Any] = {"stability": stability, "loss_bound": loss_bound, "delta": delta}
     return cv_deviation(n=n, n_train=n - n // k, n_validation=n // k, **known)
 
@@ -245,9 +239,8 @@ def k_fold_lower_bound(*, n: int, k: int, stability: float) -> float:
     >>> round(k_fold_lower_bound(n=1000, k=2, stability=1.0), 4)
     0.123
     """
-    n, k = _equal_folds(n, k)
-    lam = _positive("stability", stability)
-    return lam / (2.0 * k * k) - 2.0 * lam / n
+    _check(n=n, k=k, stability=stability)
+    return stability / (2.0 * k * k) - 2.0 * stability / n
 
 
 def corrected_deviation(
@@ -275,11 +268,11 @@ def corrected_deviation(
     >>> round(corrected_deviation(**rows, stability=1.0, loss_bound=1.0, delta=0.05), 4)
     0.5848
     """
-    n, train = _whole("n", n, 2), _whole("n_train", n_train, 1)
-    _check(train < n, f"n_train must be below n = {n}; got {train}")
-    lam, L = _positive("stability", stability), _positive("loss_bound", loss_bound)
-    spread = 3.0 * _deviation(lam, L, n, _share(delta, 6))
-    return 2.0 * lam * (1.0 / n + 1.0 / train) + spread
+    _check(6, n=n, n_train=n_train, stability=stability, loss_bound=loss_bound, delta=delta)
+    if n_train >= n:
+        raise InputError(f"n_train must be below n = {n}; got {n_train}")
+    spread = 3.0 * _deviation(stability, loss_bound, n, delta)
+    return 2.0 * stability * (1.0 / n + 1.0 / n_train) + spread
 
 
 def corrected_k_fold_deviation(
@@ -303,9 +296,8 @@ def corrected_k_fold_deviation(
     >>> round(corrected_k_fold_deviation(n=1000, k=10, **learner, delta=0.05), 4)
     0.5865
     """
-    n, k = _equal_folds(n, k)
-    lam, L = _positive("stability", stability), _positive("loss_bound", loss_bound)
-    return 6.0 * lam / n + 3.0 * _deviation(lam, L, n, _share(delta, 6))
+    _check(6, n=n, k=k, stability=stability, loss_bound=loss_bound, delta=delta)
+    return 6.0 * stability / n + 3.0 * _deviation(stability, loss_bound, n, delta)
 
 
 def selection_excess(
@@ -333,9 +325,9 @@ def selection_excess(
     >>> round(selection_excess(n=1000, models=20, stability=1.0, loss_bound=1.0, delta=0.05), 4)
     2.3341
     """
-    n, count = _whole("n", n, 1), _whole("models", models, 1)
-    M, L = _positive("stability", stability), _positive("loss_bound", loss_bound)
-    return 12.0 * M / n + 6.0 * (4.0 * M + L) * sqrt(log(count / _share(delta, 6)) / n)
+    M, L = stability, loss_bound
+    _check(6, n=n, models=models, stability=M, loss_bound=L, delta=delta)
+    return 12.0 * M / n + 6.0 * (4.0 * M + L) * sqrt(log(models / delta) / n)
 
 
 def development_set_bound(
@@ -365,9 +357,8 @@ def development_set_bound(
     >>> round(development_set_bound(n_dev=1000, models=20, delta=0.05), 4)
     0.1156
     """
-    n, count = _whole("n_dev", n_dev, 1), _whole("models", models, 1)
-    L = _positive("loss_bound", loss_bound)
-    return L * sqrt((2.0 / n) * log(2.0 * count / _share(delta)))
+    _check(n_dev=n_dev, models=models, loss_bound=loss_bound, delta=delta)
+    return loss_bound * sqrt((2.0 / n_dev) * log(2.0 * models / delta))
 
 
 def ridge_stability(
@@ -404,7 +395,7 @@ def ridge_stability(
     >>> ridge_stability(gamma=2.0, n=1, row_bound=1.0, target_bound=1.0)
     (16.0, 4.0)
     """
-    rho = _positive("gamma", gamma, zero=False) / (2.0 * _whole("n", n, 1))
-    kappa, B = _positive("row_bound", row_bound), _positive("target_bound", target_bound)
+    _check(gamma=gamma, n=n, row_bound=row_bound, target_bound=target_bound)
+    rho, kappa, B = gamma / (2.0 * n), row_bound, target_bound
     largest = B + kappa * B / sqrt(rho)
     return 4.0 * largest**2 * kappa**2 / rho, largest**2

@@ -8,25 +8,19 @@ the risk of a learner that chooses its own hyperparameters.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.model_selection import LeavePOut, ShuffleSplit
 from sklearn.utils import check_random_state, indexable
 
-from ..design.folds import Folds, Index
 from ..errors import InputError
-from ..selection.partial_errors import losses_of
+from ..selection.partial_errors import Array, Index, losses_of
 from ..stability.learners import EstimatorLearner, folds_for
 from ..stability.losses import checked_loss
-
-Array = NDArray[np.float64]
-Function = str | Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True)
@@ -35,83 +29,63 @@ class RiskEstimate:
 
     Attributes
     ----------
-    value : float
-        The estimate, which is the mean of ``parts``.
     parts : ndarray
         Errors of folds, of subsets of the rows, or of repetitions.
-    standard_error : float
-        Standard error of the mean of ``parts``, as if the parts were independent. Folds are not
-        quite independent, and repetitions of one data set say nothing about other data sets.
     exact : bool
         False where only a random sample of the subsets was evaluated.
     """
 
-    value: float
     parts: Array
-    standard_error: float
     exact: bool = True
 
-    @classmethod
-    def of(cls, parts: Iterable[float], exact: bool = True) -> RiskEstimate:
-        """The estimate that is the mean of some parts.
+    @property
+    def value(self) -> float:
+        """The estimate, which is the mean of ``parts``."""
+        return float(self.parts.mean())
 
-        Parameters
-        ----------
-        parts : iterable of float
-        exact : bool
-            False where ``parts`` are a sample of all parts.
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the mean of ``parts``, as if the parts were independent.
 
-        Returns
-        -------
-        RiskEstimate
+        Folds are not quite independent, and repetitions of one data set say nothing about other
+        data sets.
         """
-        found = np.asarray(list(parts), dtype=np.float64)
-        spread = float(found.std(ddof=1) / np.sqrt(found.size)) if found.size > 1 else np.nan
-        return cls(float(found.mean()), found, spread, exact)
+        n = self.parts.size
+        return float(self.parts.std(ddof=1) / np.sqrt(n)) if n > 1 else np.nan
 
 
-class Fits:
-    """Fits clones of an estimator to subsets of the rows, and returns their losses on all rows.
+def losses_on_all_rows(
+    learner: EstimatorLearner, tasks: list[tuple[Index, int]], n_jobs: int | None
+) -> list[Array]:
+    """Losses, shape (n,), of the models of some tasks (training rows, number of a candidate)."""
+    found = dict(losses_of(learner, [(rows, [c]) for rows, c in tasks], n_jobs))
+    return [found[number][0] for number in range(len(tasks))]
 
-    candidates: Hyperparameters of the clones; a task names a candidate by its position.
-    loss, n_jobs: As for :func:`k_fold`.
-    """
 
-    def __init__(
-        self,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        candidates: Sequence[Mapping[str, Any]] = ({},),
-        *,
-        loss: Function = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        X, y = indexable(X, y)
-        measure = checked_loss(loss, estimator)
-        self.learner = EstimatorLearner(estimator, candidates, X, y, measure)
-        self.n, self.n_jobs = len(y), n_jobs
-
-    def losses(self, tasks: Iterable[tuple[Index, int]]) -> list[Array]:
-        """The losses on all rows, shape (n,), of every task (training rows, candidate)."""
-        todo = [(rows, [candidate]) for rows, candidate in tasks]
-        found = dict(losses_of(self.learner, todo, self.n_jobs))
-        return [found[index][0] for index in range(len(todo))]
-
-    def folds(self, cv: Any, seed: Any) -> Folds:
-        """The folds that ``cv`` describes; K folds are stratified for a classifier."""
-        return folds_for(self.learner.estimator, cv, self.learner.X, self.learner.y, seed)
-
-    def cross_validated(self, cv: Any, seed: Any, corrected: bool) -> RiskEstimate:
-        """The K-fold estimate, or the bias-corrected estimate of :func:`corrected_k_fold`."""
-        folds = self.folds(cv, seed)
-        pairs = [folds.split(j) for j in range(folds.k)]
-        whole = self.losses([(np.arange(self.n), 0)] if corrected else [])
-        errors = []
-        for (_, held), losses in zip(pairs, self.losses((t, 0) for t, _ in pairs), strict=True):
-            error = losses[held].mean()
-            errors.append(error + whole[0].mean() - losses.mean() if corrected else error)
-        return RiskEstimate.of(errors)
+def _errors(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    cv: Any,
+    seed: Any,
+    *,
+    corrected: bool = False,
+    loss: Any = "auto",
+    n_jobs: int | None = None,
+) -> Array:
+    """Mean losses of the folds, each with its own correction if they are corrected."""
+    X, y = indexable(X, y)
+    learner = EstimatorLearner(estimator, [{}], X, y, checked_loss(loss, estimator))
+    folds = folds_for(estimator, cv, X, y, seed)
+    splits = [folds.split(j) for j in range(folds.k)]
+    tasks = [(train, 0) for train, _ in splits]
+    if corrected:
+        tasks.append((np.arange(len(y)), 0))
+    losses = losses_on_all_rows(learner, tasks, n_jobs)
+    errors = np.array([one[held].mean() for one, (_, held) in zip(losses, splits, strict=False)])
+    if corrected:
+        errors += losses[-1].mean() - np.mean(losses[:-1], axis=1)
+    return errors
 
 
 def k_fold(
@@ -143,7 +117,7 @@ def k_fold(
     >>> round(k_fold(Ridge(), X, y, cv=3).value, 4)
     0.314
     """
-    return Fits(estimator, X, y, **options).cross_validated(cv, random_state, corrected=False)
+    return RiskEstimate(_errors(estimator, X, y, cv, random_state, **options))
 
 
 def leave_one_out(estimator: Any, X: Any, y: Any, **options: Any) -> RiskEstimate:
@@ -205,21 +179,15 @@ def leave_p_out(
     >>> leave_p_out(Ridge(), [[0], [1], [2], [3]], [0, 1, 3, 3], p=2).parts.size
     6
     """
-    fits = Fits(estimator, X, y, **options)
-    n = fits.n
+    n = len(indexable(X, y)[1])
     if isinstance(p, bool) or not isinstance(p, Integral) or not 1 <= p < n:
         raise InputError(f"leave-p-out needs p from 1 to n - 1 = {n - 1}; got {p!r}")
     if most < 1:
         raise InputError(f"most must be at least 1; got {most}")
     exact = comb(n, p) <= most
-    if exact:
-        held = [np.array(rows) for rows in itertools.combinations(range(n), p)]
-    else:
-        rng = check_random_state(random_state)
-        held = [np.sort(rng.choice(n, size=p, replace=False)) for _ in range(most)]
-    losses = fits.losses((np.setdiff1d(np.arange(n), rows), 0) for rows in held)
-    parts = (values[rows].mean() for values, rows in zip(losses, held, strict=True))
-    return RiskEstimate.of(parts, exact)
+    draws = ShuffleSplit(most, test_size=int(p), random_state=random_state)
+    splits = list((LeavePOut(int(p)) if exact else draws).split(np.zeros(n)))
+    return RiskEstimate(_errors(estimator, X, y, splits, None, **options), exact)
 
 
 def corrected_k_fold(
@@ -249,7 +217,7 @@ def corrected_k_fold(
     >>> round(corrected_k_fold(Ridge(), X, y, cv=3).value, 4)
     0.2506
     """
-    return Fits(estimator, X, y, **options).cross_validated(cv, random_state, corrected=True)
+    return RiskEstimate(_errors(estimator, X, y, cv, random_state, corrected=True, **options))
 
 
 def repeated_k_fold(
@@ -295,5 +263,7 @@ def repeated_k_fold(
     if repeats < 1:
         raise InputError(f"repeats must be at least 1; got {repeats}")
     seeds = check_random_state(random_state).randint(0, 2**31 - 1, size=repeats).tolist()
-    fits = Fits(estimator, X, y, **options)
-    return RiskEstimate.of(fits.cross_validated(k, seed, corrected).value for seed in seeds)
+    parts = [
+        _errors(estimator, X, y, k, seed, corrected=corrected, **options).mean() for seed in seeds
+    ]
+    return RiskEstimate(np.array(parts))

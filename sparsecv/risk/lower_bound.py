@@ -11,11 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InputError
-
-Array = NDArray[np.float64]
+from ..selection.partial_errors import Array, Index
 
 
 @dataclass(frozen=True)
@@ -48,11 +46,11 @@ class LowerBoundExample:
         sign = np.where(np.arange(1, self.n + 1) <= self.n // 2, 1.0, -1.0)
         return np.asarray(self.M * self.sums + self.noise * sign)
 
-    def draw(self, rng: np.random.Generator) -> NDArray[np.intp]:
+    def draw(self, rng: np.random.Generator) -> Index:
         """Draw n rows; a row is the index of its grid point, from 0 to n − 1."""
         return rng.integers(0, self.n, size=self.n)
 
-    def predictions(self, training: NDArray[np.intp]) -> Array:
+    def predictions(self, training: Index) -> Array:
         """The predictions λ·S_min(m, t) + ε·sign(median(T) − x_m) at every grid point m.
 
         training: Indices of the grid points of the t training rows T.
@@ -63,15 +61,15 @@ class LowerBoundExample:
         median = np.median(x[training])
         return np.asarray(self.stability * self.sums[first - 1] + self.noise * np.sign(median - x))
 
-    def losses(self, training: NDArray[np.intp]) -> Array:
+    def losses(self, training: Index) -> Array:
         """|prediction − y| at every grid point, after training on rows with these grid points."""
         return np.abs(self.predictions(training) - self.targets)
 
-    def risk(self, training: NDArray[np.intp]) -> float:
+    def risk(self, training: Index) -> float:
         """The mean loss over all grid points, which are equally likely: the true risk."""
         return float(self.losses(training).mean())
 
-    def k_fold_error(self, rows: NDArray[np.intp], k: int) -> float:
+    def k_fold_error(self, rows: Index, k: int) -> float:
         """The K-fold estimate, with folds of consecutive rows, as rows are drawn independently.
 
         Raises InputError: k does not divide the number of rows.

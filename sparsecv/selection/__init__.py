@@ -1,1 +1,1 @@
-"""Which model to take, from an evaluated surface h(γ, τ)."""
+"""Rules choose a model from an evaluated surface h(γ, τ)."""

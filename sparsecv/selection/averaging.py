@@ -9,6 +9,7 @@ With weights from the CV errors of all rows, the average of a fold's models has 
 the fold holds out, and its error on the held-out rows is too small. So every fold has weights of
 its own, from inner folds of its training rows. A model fitted without two folds serves both folds:
 its errors on either fold count for the weights of the other fold, so that five folds need ten fits.
+Where the user names no γ, the same errors decide how far the grid of a fold goes.
 Folds that do not partition the rows have inner folds by the same rule: in order of time where every
 fold trains on earlier rows alone, of whole groups where folds keep groups together, and otherwise
 the other folds, cut to the training rows.
@@ -22,7 +23,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..cv.alternating import default_grid
 from ..cv.results import CVResult
+from ..cv.settings import DEFAULT_GAMMAS
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData
 from ..design.folds import Folds, Index, make_folds
@@ -32,6 +35,7 @@ from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.paths import support_path
 from ..solvers.ridge_fits import known_path
+from ..solvers.supports.path import window_ends
 
 
 class AverageSettings(NamedTuple):
@@ -47,6 +51,14 @@ class AverageSettings(NamedTuple):
     # More folds than this are joined to this many blocks, and the folds of a block share their
     # weights, which takes 10 inner fits.
     max_blocks: int = 5
+    # Where sizes grow, the last sizes, this share of those tried, say whether larger ones are worth
+    # trying. The share is a choice.
+    last_share: float = 0.25
+    # The first sizes that are tried go up to this one.
+    first_end: int = 32
+    # Where the next sizes to try are more than this share of all, all are tried at once, because
+    # smaller sizes are then searched again: a choice.
+    most_of_all: float = 0.7
     # Where there are two folds alone, or the folds do not partition the rows, every fold has at
     # most this many inner folds. The number is a choice.
     inner_folds: int = 4
@@ -82,6 +94,27 @@ def model_weights(surface: Array, gammas: Array, n: int) -> Array:
     return np.asarray(weight / weight.sum())
 
 
+def worth_more_sizes(errors: Array, gammas: Array, n: int) -> bool:
+    """Whether sizes beyond those tried may carry weight in the average.
+
+    They may where one of the last quarter of the sizes does, or where the least CV error of a size
+    falls over this quarter. A second minimum beyond sizes at which errors rise is not looked for.
+
+    errors, shape (γ, τ): CV errors, with sizes in increasing order.
+    n: Number of rows.
+
+    Examples
+    --------
+    >>> errors, gamma = np.array([[9.0, 3.0, 1.0, 1.1, 1.4, 1.9, 2.5, 3.0]]), np.array([1.0])
+    >>> worth_more_sizes(errors, gamma, 200), worth_more_sizes(errors, gamma, 20)
+    (False, True)
+    """
+    last = max(0, errors.shape[1] - max(2, round(AVERAGE.last_share * errors.shape[1])))
+    weighted = model_weights(errors, gammas, n)[:, last:] > 0.0
+    least = errors.min(axis=0)
+    return bool(weighted.any() or least[-1] < least[last])
+
+
 def soft_least(errors: Array, n: int) -> float:
     """A soft minimum of CV errors ≥ 0 on n rows: the h whose weight h^(−n/10) is their mean weight.
 
@@ -111,17 +144,22 @@ def _interval_lengths(gammas: Array) -> Array:
 
 
 def averaged_coefficients(
-    problem: SparseRidgeProblem, result: CVResult, weights: Array, fold: int | None = None
+    problem: SparseRidgeProblem,
+    result: CVResult,
+    weights: Array,
+    limits: Limits | None = None,
+    fold: int | None = None,
 ) -> Array:
     """Coefficients (p,) of a weighted average of models; 0 where no model has the column.
 
     problem: The training problem of the fold, or of all rows.
     weights, shape (γ, τ): Weights of the models.
+    limits: As of :func:`~sparsecv.solvers.ridge_fits.fit_supports`.
     fold: The fold whose models are averaged; with None the models of all rows are.
     """
     g, t = np.flatnonzero(weights.any(axis=1)), np.flatnonzero(weights.any(axis=0))
     supports = np.stack([result.by_gamma[i].padded(fold)[t] for i in g])
-    path = known_path(problem, result.gammas[g], result.taus[t], supports)
+    path = known_path(problem, result.gammas[g], result.taus[t], supports, limits)
     weighted = weights[np.ix_(g, t)][:, :, None] * path.coef
     coef, inside = np.zeros(problem.p), supports >= 0
     np.add.at(coef, supports[inside], weighted[inside])
@@ -129,7 +167,12 @@ def averaged_coefficients(
 
 
 def averaged_model(
-    design: Design, full: SparseRidgeProblem, result: CVResult, weights: Array, proved: bool
+    design: Design,
+    full: SparseRidgeProblem,
+    result: CVResult,
+    weights: Array,
+    proved: bool,
+    limits: Limits | None = None,
 ) -> FittedModel:
     """The weighted average of the models of all rows, in raw columns.
 
@@ -138,40 +181,147 @@ def averaged_model(
     full: The training problem of all rows.
     weights, shape (γ, τ): Weights of the models.
     proved: Whether every model and every CV error is proved.
+    limits: As of :func:`averaged_coefficients`.
     """
     used = np.zeros(full.p, dtype=bool)
     for g, t in np.argwhere(weights > 0.0):
         used[result.by_gamma[g].models[t]] = True
-    average = averaged_coefficients(full, result, weights)
+    average = averaged_coefficients(full, result, weights, limits)
     columns = full.given_columns(np.flatnonzero(used))
     solved = full.given_coefficients(average)
     coef, intercept = design.coefficients(solved)
     return FittedModel(design.kept[columns], coef, intercept, float("nan"), float("nan"), proved)
 
 
-def inner_weights(data: FoldData, gammas: Array, taus: Index, run: Run) -> tuple[list[Array], bool]:
-    """Weights (γ, τ) of every fold's models, and whether all inner models are proved.
+class Tried(NamedTuple):
+    """Sizes that are tried together.
 
-    The weights of a fold come from errors of inner models that have not seen the fold's rows.
+    taus: The sizes, increasing.
+    end: Sizes up to this one say whether larger ones are worth trying.
+    """
 
+    taus: Index
+    end: int
+
+
+def growing_sizes(every: Index, named: Index) -> list[Tried]:
+    """The sizes that are tried first, and those that are tried next as long as they are worth it.
+
+    They end where windows of the search for supports end, which then finds the same supports of
+    small sizes however far sizes grow. As small sizes are searched again, every step goes four
+    times as far as the one before, which is every second end of a window.
+
+    every, named: All sizes that may be worth trying, and sizes that are tried in any case.
+    """
+    most = int(every[-1])
+    below = min(most - 1, AVERAGE.most_of_all * most)
+    ends = [end for end in window_ends(most) if AVERAGE.first_end <= end <= below]
+    steps = [*ends[::2], most]
+    return [Tried(np.union1d(every[every <= end], named), end) for end in steps]
+
+
+class FoldWeights(NamedTuple):
+    """Weights of every fold's models, which are functions of the fold's training rows alone.
+
+    gammas, shape (γ,): Every γ that the grid of some fold has.
+    taus, shape (τ,): Every size that some fold has tried.
+    weights: For every fold the weights (γ, τ) of its models; 0 at pairs that it has not tried.
+    proved: Whether all inner models are proved.
+    """
+
+    gammas: Array
+    taus: Index
+    weights: list[Array]
+    proved: bool
+
+
+def inner_weights(
+    data: FoldData,
+    gammas: Array | None,
+    sizes: Sequence[Tried],
+    run: Run,
+    spent: Callable[[], bool] = lambda: False,
+    every_fit: bool = True,
+    first: int = 0,
+) -> FoldWeights:
+    """Weights of every fold's models, from errors of inner models that have not seen its rows.
+
+    gammas: With None every fold has the default grid, which errors of its inner models extend: an
+        extension by the CV errors of all rows would have seen the rows that the fold holds out.
+    sizes: The sizes that every fold tries first, and those that it tries next where errors of its
+        inner models say that larger sizes are worth it.
     run: Runs units of work: takes the text of progress reports, a unit, what all units share and
         the other arguments of every unit; returns the results in the order of the units.
+    spent: Whether the time is up, so that neither grids nor sizes grow any more.
+    every_fit: As of :func:`~sparsecv.solvers.paths.support_path`.
+    first: The position in ``sizes`` of those that are computed first. It decides what is computed
+        at once, and not which sizes a fold takes.
     """
     folds, k = data.folds, data.folds.k
     fold_of = data.fold_of if k > 2 else None
     block = np.arange(k) % (k if fold_of is None else AVERAGE.max_blocks)
     splits = _inside_folds(folds) if fold_of is None else _without_pairs(block[fold_of])
-    tasks = [(train, list(tests.values()), gammas, taus) for train, tests in splits]
-    results = run("inner folds", _inner_errors, data, tasks)
-    sums = np.zeros((block.max() + 1, gammas.size, taus.size))
-    for (_, tests), (errors, _) in zip(splits, results, strict=True):
-        for one, error in zip(tests, errors, strict=True):
-            sums[one] += error
     rows = folds.sizes.sum() - np.bincount(block, weights=folds.sizes).astype(np.intp)
     if folds.pairs:
         rows = np.array([train.size for train, _ in folds.pairs])
-    weights = [model_weights(one, gammas, int(n)) for one, n in zip(sums, rows, strict=True)]
-    return [weights[one] for one in block], all(proved for _, proved in results)
+    sums, proofs = dict[float, Array](), list[bool]()  # Errors of every block and τ, by γ.
+
+    def visit(gammas: Sequence[float]) -> None:
+        new = [gamma for gamma in dict.fromkeys(gammas) if gamma not in sums]
+        if not new:
+            return
+        rest = np.array(new), taus, every_fit
+        tasks = [(train, list(tests.values()), *rest) for train, tests in splits]
+        found = np.zeros((len(new), rows.size, taus.size))
+        results = run("inner folds", _inner_errors, data, tasks)
+        for (_, tests), (errors, proved) in zip(splits, results, strict=True):
+            proofs.append(proved)
+            for one, error in zip(tests, errors, strict=True):
+                found[:, one] += error
+        sums.update(zip(new, found, strict=True))
+
+    def own_grid(b: int) -> list[float]:
+        n, sizes = int(rows[b]), of[b]
+        return default_grid(visit, lambda gamma: soft_least(sums[gamma][b][sizes], n), spent)[0]
+
+    start = DEFAULT_GAMMAS if gammas is None else gammas
+    tried, growing = [sizes[0]] * rows.size, list(range(rows.size))
+    for number in range(first, len(sizes)):
+        taus = sizes[number].taus
+        sums.clear()
+        visit(start.tolist())
+        errors = np.array([sums[gamma] for gamma in start.tolist()])
+        some, left = sizes[: number + 1], list[int]()
+        for b in growing:
+            enough = _first_enough(some, taus, errors[:, b], start, int(rows[b]))
+            tried[b] = enough or sizes[number]
+            if enough is None:
+                left.append(b)
+        growing = left
+        if not growing or spent():
+            break
+    of = [np.isin(taus, one.taus) for one in tried]
+    grids = [own_grid(b) if gammas is None else start.tolist() for b in range(rows.size)]
+    gammas = np.unique(np.concatenate(grids)) if gammas is None else gammas
+    every = [np.zeros((gammas.size, taus.size)) for _ in grids]
+    for b, grid in enumerate(grids):
+        at = np.isin(gammas, grid)
+        errors = np.array([sums[gamma][b][of[b]] for gamma in gammas[at].tolist()])
+        every[b][np.ix_(at, of[b])] = model_weights(errors, gammas[at], int(rows[b]))
+    return FoldWeights(gammas, taus, [every[b] for b in block], all(proofs))
+
+
+def _first_enough(
+    sizes: Sequence[Tried], taus: Index, errors: Array, gammas: Array, n: int
+) -> Tried | None:
+    """The first of several ``sizes`` beyond which no more are worth trying; None: there is none.
+
+    errors, shape (γ, τ): CV errors at the sizes ``taus``, which hold those of all ``sizes``.
+    """
+    for tried in sizes:
+        if not worth_more_sizes(errors[:, taus <= tried.end], gammas, n):
+            return tried
+    return None
 
 
 # The units (:class:`FoldData`) that an inner model is trained on, and under the number of a block
@@ -261,7 +411,13 @@ def _cut(rows: Index, groups: Index | None, pairs: Pairs) -> Pairs:
 
 
 def _inner_errors(
-    data: FoldData, train: Index, tests: list[Index], gammas: Array, taus: Index, limits: Limits
+    data: FoldData,
+    train: Index,
+    tests: list[Index],
+    gammas: Array,
+    taus: Index,
+    every_fit: bool,
+    limits: Limits,
 ) -> tuple[list[Array], bool]:
     """The unit of one inner model: train on some units, judge the models on several sets of units.
 
@@ -270,7 +426,8 @@ def _inner_errors(
     """
     folds = [data.one_fold(train, test) for test in tests]
     solver = solver_for(data.n_units)
-    path = support_path(folds[0].training(0), gammas, taus, solver=solver, limits=limits)
+    problem = folds[0].training(0)
+    path = support_path(problem, gammas, taus, solver=solver, limits=limits, every_fit=every_fit)
     errors = [path.squared_errors(*one.held_out(0)) for one in folds]
     return errors, bool(path.proved.all())
 

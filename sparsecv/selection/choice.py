@@ -154,7 +154,7 @@ def _averaged(study: Study) -> Choice:
     columns = [result.by_gamma[g].models[t] for g, t in pairs]
     models = all(bool(result.by_gamma[g].model_proved[t]) for g, t in pairs)
     used, (error, _) = weights[at] > 0.0, study.average_error
-    surfaces = all(one.complete for one in (result, *study.others))
+    surfaces = all(one.complete for one in (result, study.fold_surface, *study.others))
     return replace(
         _repeated(study),
         rule="averaged",
@@ -164,13 +164,19 @@ def _averaged(study: Study) -> Choice:
         lower=error,
         upper=error,
         criterion=float((weights[at][used] * surface[used]).sum()),
-        certified=study.whole and models and study.inner[1] and surfaces,
+        certified=study.whole and models and study.inner.proved and surfaces,
         weights=weights,
     )
 
 
 def _projected(study: Study) -> Choice:
-    """The average, projected onto the least size that predicts held-out rows almost alike."""
+    """The average of all models, replaced by a sparse model that predicts almost alike.
+
+    A projection is the model of a given size that is fitted to the predictions of the average in
+    place of y. The least size is chosen whose projections are close enough to the average on
+    held-out rows, as :func:`~sparsecv.selection.projection.project_average` says. A size that has
+    both more columns and a larger CV error than the pair of least CV error is not chosen.
+    """
     average, best = _averaged(study), study.surface.best()
     assert average.weights is not None
     found = project_average(study, average.weights, (best.tau, best.cv_error))
@@ -237,6 +243,7 @@ def chosen_model(study: Study, choice: Choice) -> FittedModel:
         return choice.projection.models[choice.projection.chosen]
     if choice.weights is None:
         return study.model(choice.gamma_index, choice.tau_index)
-    return averaged_model(
-        study.design, study.data.full(), study.surface, choice.weights, choice.certified
-    )
+    full, result = study.data.full(), study.surface
+    with study.interruptible() as limits:
+        late = None if study.every_fit else limits
+        return averaged_model(study.design, full, result, choice.weights, choice.certified, late)

@@ -80,8 +80,6 @@ class SparseRidgeLearner:
         the stability paper. "heuristic": forward selection, swaps, warm starts along τ. "auto":
         exact up to 20 columns, then heuristic.
     fit_intercept, standardize : bool
-    gamma_first : bool
-        With False a candidate is number b·|γ| + a.
     asked : ResolvedRules, optional
         Constraints and penalty factors of the columns of X.
     weights : ndarray, shape (n,), optional
@@ -114,14 +112,12 @@ class SparseRidgeLearner:
         solver: str = "auto",
         fit_intercept: bool = True,
         standardize: bool = True,
-        gamma_first: bool = True,
         asked: ResolvedRules | None = None,
         weights: Array | None = None,
     ) -> None:
         if solver not in SOLVERS:
             raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
-        self.X, self.y, self.gamma_first, self.asked = X, y, gamma_first, asked
-        self.weights = weights
+        self.X, self.y, self.asked, self.weights = X, y, asked, weights
         self.taus = np.asarray(taus, dtype=np.intp)
         self.gammas = np.asarray(gammas, dtype=np.float64)
         if not ((self.gammas >= 0.0).all() and np.isfinite(self.gammas).all()):
@@ -176,10 +172,7 @@ class SparseRidgeLearner:
         self, training: Index, candidates: Sequence[int], limits: Limits | None
     ) -> tuple[Array, bool]:
         """Predictions, and whether every model is proved."""
-        if self.gamma_first:
-            a, b = np.divmod(candidates, self.taus.size)
-        else:
-            b, a = np.divmod(candidates, self.gammas.size)
+        a, b = np.divmod(candidates, self.taus.size)
         X, y = self.X[training], self.y[training]
         weights = None if self.weights is None else self.weights[training]
         design = quiet_design(X, y, self.protocol, weights, self.asked)

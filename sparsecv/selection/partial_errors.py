@@ -98,7 +98,8 @@ def checked_partition(
     """
     if label is None:
         raise InputError(
-            "stability needs folds that hold out every row exactly once and train on the rest"
+            "nested cross-validation and stability need folds that hold out every row exactly once "
+            "and train on the rest"
         )
     found = np.asarray(label, dtype=np.intp)
     k = int(found.max()) + 1 if found.size else 0

@@ -120,7 +120,10 @@ def projection_gammas(problem: SparseRidgeProblem, averaged: Array) -> Array:
     >>> projection_gammas(problem, np.array([5e-4, 1.0])).round(4).tolist()
     [0.0001, 0.001, 0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0]
     """
-    found = np.array(PROJECTION.ridges) * (problem.squared_lengths.mean() / 100.0)
+    # Six digits: the rounding of standardised columns, which all rows have a part in, would else
+    # reach the last digit of every fold's error.
+    unit = float(f"{problem.squared_lengths.mean() / 100.0:.5e}")
+    found = np.array(PROJECTION.ridges) * unit
     least = averaged[averaged > 0.0].min(initial=found[0])
     lower = int(np.ceil(np.log10(max(found[0] / least, 1.0))))
     zero = np.zeros(int((averaged == 0.0).any()))
@@ -128,12 +131,16 @@ def projection_gammas(problem: SparseRidgeProblem, averaged: Array) -> Array:
 
 
 class FoldAverages(NamedTuple):
-    """What all units of a projection share; ``coefs[j]``, shape (p,), is the average of fold j."""
+    """What all units of a projection share; ``coefs[j]``, shape (p,), is the average of fold j.
+
+    every_fit: As of :func:`~sparsecv.solvers.paths.support_path`.
+    """
 
     data: FoldData
     coefs: list[Array]
     gammas: Array
     sizes: NDArray[np.intp]
+    every_fit: bool = True
 
 
 def project_fold(average: FoldAverages, j: int, limits: Limits) -> tuple[Array, Array, bool]:
@@ -145,7 +152,8 @@ def project_fold(average: FoldAverages, j: int, limits: Limits) -> tuple[Array, 
     """
     data, coef = average.data, average.coefs[j]
     target, solver = data.training(j).predicting(coef), solver_for(data.n_units)
-    path = support_path(target, average.gammas, average.sizes, solver=solver, limits=limits)
+    gammas, sizes, every = average.gammas, average.sizes, average.every_fit
+    path = support_path(target, gammas, sizes, solver=solver, limits=limits, every_fit=every)
     rows, targets = data.held_out(j)
     distance = path.squared_errors(rows, rows @ coef)
     return distance, path.squared_errors(rows, targets), bool(path.proved.all())
@@ -200,8 +208,9 @@ def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Pr
     data, result, full = study.data, study.surface, study.data.full()
     sizes = checked_taus(study.sizes, data.p, data.constraints)
     gammas = projection_gammas(full, result.gammas[weights.any(axis=1)])
-    shared, tasks = FoldAverages(data, study.fold_averages, gammas, sizes), range(data.folds.k)
-    folds = study.run("projecting", project_fold, shared, [(j,) for j in tasks])
+    shared = FoldAverages(data, study.fold_averages, gammas, sizes, study.every_fit)
+    tasks = [(j,) for j in range(data.folds.k)]
+    folds = study.run("projecting", project_fold, shared, tasks)
     distances, errors, proofs = zip(*folds, strict=True)
     distance, _ = mean_over_folds(np.stack(distances, axis=-1), data.fold_weight)
     error, spread = mean_over_folds(np.stack(errors, axis=-1), data.fold_weight)
@@ -209,9 +218,10 @@ def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Pr
     allowed = (sizes <= most[0]) | (error <= most[1])
     share = max_distance_shares(sizes, data.folds.n)
     at, chosen = choose_size(distance, share * reference, allowed)
-    target = full.predicting(averaged_coefficients(full, result, weights))
     used, place = np.unique(at, return_inverse=True)
     with study.interruptible() as limits:
+        late = None if study.every_fit else limits
+        target = full.predicting(averaged_coefficients(full, result, weights, late))
         path = support_path(target, gammas[used], sizes, solver="auto", limits=limits)
     models = [
         fitted_model(

@@ -23,7 +23,7 @@ from ..solvers.paths import support_path
 from ..solvers.supports.rounding import forward_order
 from ..solvers.supports.unit_steps import UnitSteps
 from .choice import CHOOSERS, Choice, criterion_of_pairs, of_projection
-from .study import Study
+from .study import Study, listed_sizes
 
 
 class SizeModels(NamedTuple):
@@ -124,12 +124,8 @@ def models_at_gamma(
 
 def check_size(sizes: NDArray[np.intp], size: int) -> None:
     """Raise an InputError where a size is none of the increasing ``sizes``."""
-    if size in sizes:
-        return
-    known = ", ".join(map(str, sizes))
-    if sizes.size > 2 and sizes[-1] - sizes[0] == sizes.size - 1:
-        known = f"{sizes[0]} to {sizes[-1]}"
-    raise InputError(f"size must be one of {known}; got {size}")
+    if size not in sizes:
+        raise InputError(f"size must be one of {listed_sizes(sizes)}; got {size}")
 
 
 def choice_of_size(study: Study, choice: Choice, size: int) -> Choice:

@@ -14,14 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from ..cv.alternating import alternation, visit_default_grid
+from ..cv.alternating import alternation, default_grid
 from ..cv.checkpoint import Checkpoint
 from ..cv.engine import Surface, interruptible
-from ..cv.global_gamma import SEARCH as GLOBAL
-from ..cv.global_gamma import global_minimum
+from ..cv.global_gamma import GLOBAL_TOLERANCE, VISITED_EVERY, global_minimum
 from ..cv.progress import Report, TimedReport
 from ..cv.results import Array, CVResult, mean_over_folds
-from ..cv.settings import GammaSpan, Settings, asked_gammas, checked_taus, default_taus
+from ..cv.settings import (
+    DEFAULT_GAMMAS,
+    GammaSpan,
+    Settings,
+    asked_gammas,
+    checked_taus,
+    default_taus,
+)
 from ..design.design import Design
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds
@@ -33,7 +39,18 @@ from ..solvers.core.result import Status, worst
 from ..solvers.core.threads import one_blas_thread
 from ..solvers.executor import run_units
 from ..solvers.ridge_fits import known_path
-from .averaging import Tasks, Unit, averaged_coefficients, inner_weights, model_weights, soft_least
+from .averaging import (
+    FoldWeights,
+    Tasks,
+    Tried,
+    Unit,
+    averaged_coefficients,
+    growing_sizes,
+    inner_weights,
+    model_weights,
+    soft_least,
+    worth_more_sizes,
+)
 from .learner import SparseRidgeLearner
 from .partial_errors import PartialErrors, Selection, Task, partial_errors, select
 from .rules import RULES, allowed_rule, checked_repeats, redrawn
@@ -65,10 +82,19 @@ def partition_again(folds: Folds, seed: Any, number: int) -> Folds:
     return folds.again(seed)
 
 
+def listed_sizes(sizes: NDArray[np.intp]) -> str:
+    """Increasing sizes in words; sizes that follow one another by the first and the last."""
+    if sizes.size > 2 and sizes[-1] - sizes[0] == sizes.size - 1:
+        return f"{sizes[0]} to {sizes[-1]}"
+    return ", ".join(map(str, sizes))
+
+
 class Study:
     """The cross-validations of one table, which are computed when first asked for and kept.
 
     data: The rows in the first partition into folds.
+    design: How the columns were centred and scaled, by which models return to the user's units.
+    settings: How CV errors are computed and proved, and the time limit of the whole study.
     gammas: Values of γ. With None the default grid is visited, and a rule that takes a pair then
         alternates between τ and γ. With a :class:`~sparsecv.cv.settings.GammaSpan`, or the text
         that stands for one, the least CV error over the range is found and proved.
@@ -97,18 +123,17 @@ class Study:
     ) -> None:
         self.data, self.design, self.settings = data, design, settings
         self.rule_asked, self.rule = rule, allowed_rule(rule, data, settings)
+        # Words for what the rule needs beside the first surface: see ``rules.Rule``.
         needs = RULES[self.rule].needs
         self.gammas = asked_gammas(gammas)
         self.averages = "averages" in needs  # Beyond 45 columns the least h then needs no proof.
         if isinstance(self.gammas, GammaSpan):
             self._refuse_range()
         self.sizes_named = taus is not None
-        default = default_taus(data.folds.n, data.p, data.constraints)
-        self.sizes = taus if self.sizes_named else default  # The sizes that were asked for.
-        self.taus = self.sizes  # The sizes that are evaluated.
-        if "projection" in needs:
-            asked = checked_taus(self.sizes, data.p, data.constraints)
-            self.taus = np.union1d(default, asked)
+        # The sizes that were asked for; where none were, those that were tried in the end.
+        every = default_taus(data.folds.n, data.p, data.constraints)
+        self.sizes = checked_taus(taus if self.sizes_named else every, data.p, data.constraints)
+        self._tried = self._sizes_to_try(needs)
         self.repeats, self.seed = checked_repeats(repeats), seed
         # The number of other partitions that the rule asks for, and the work after them, in
         # surfaces that take about as long: inner folds and projections, or models without pairs
@@ -125,6 +150,28 @@ class Study:
         # The γ that were read from a checkpoint, once for every partition.
         self.reused: list[float] = []
         self._statuses: list[Status] = []
+
+    def _sizes_to_try(self, needs: Any) -> list[Tried]:
+        """The sizes that are evaluated first, and those that follow where they are worth it.
+
+        Beyond 45 columns, where models are averaged and estimates suffice, sizes grow. A projection
+        onto sizes that the user names is one of an average over all sizes that are worth trying.
+        """
+        data = self.data
+        every = default_taus(data.folds.n, data.p, data.constraints)
+        if self.sizes_named and "projection" not in needs:
+            return [Tried(self.sizes, int(self.sizes[-1]))]
+        tried = growing_sizes(every, self.sizes if self.sizes_named else every[:0])
+        return tried if self.estimating else tried[-1:]
+
+    def try_size(self, size: int) -> None:
+        """Let a size be among those that are tried.
+
+        Raises InputError: The size was not asked for, or is too large to be tried.
+        """
+        if size not in self.sizes:
+            raise InputError(f"size must be one of {listed_sizes(self.sizes)}; got {size}")
+        self._tried = [one for one in self._tried if one.end >= size] or self._tried
 
     def _refuse_range(self) -> None:
         """Refuse rules and methods that cannot use a range of γ."""
@@ -152,15 +199,24 @@ class Study:
     # surfaces
 
     @cached_property
-    def _first(self) -> Surface:
-        after = self._n_others + self._n_after
-        name = f"partition 1 of {self.repeats}, " if self._n_others else ""
-        return self._unvisited(self.data, self.taus, name, after, None)
-
-    @cached_property
     def surface(self) -> CVResult:
-        """h(γ, τ) of the first partition."""
-        return self._evaluate(self._first, self.gammas)
+        """h(γ, τ) of the first partition, at sizes that grow as far as they are worth trying."""
+        after, grows = self._n_others + self._n_after, len(self._tried) > 1
+        name = f"partition 1 of {self.repeats}, " if self._n_others else ""
+        for tried in self._tried:
+            self._first = self._unvisited(self.data, tried.taus, name, after, None)
+            found = self._evaluate(self._first, self.gammas, proved=not grows)
+            errors = found.table("cv_error")[:, found.taus <= tried.end]
+            more = grows and worth_more_sizes(errors, found.gammas, found.folds.n)
+            if not more or self._first.out_of_time():
+                break
+        if grows:  # Only the sizes that are kept get intervals.
+            with self._first:
+                self._first.prove()
+            found = replace(self._first.result(), edge=found.edge)
+        if not self.sizes_named:
+            self.sizes = found.taus
+        return found
 
     @cached_property
     def others(self) -> list[CVResult]:
@@ -177,7 +233,7 @@ class Study:
             after = self.repeats - 1 - number + self._n_after
             data = self.data.with_folds(folds)
             surface = self._unvisited(data, taus, name, after, self._first)
-            found.append(self._evaluate(surface, gammas))
+            found.append(self._evaluate(surface, gammas, proved=not self.estimating))
         return found
 
     @property
@@ -234,6 +290,14 @@ class Study:
         """
         settings = self.settings
         return settings.prove == "choice" and not settings.grid and self.data.n_units > TREE_ONLY
+
+    @property
+    def every_fit(self) -> bool:
+        """Whether fits within bounds go on once the time is up, as up to 45 columns they are few.
+
+        Beyond, the average keeps coefficients of the nearest γ where a number of seconds is over.
+        """
+        return self.data.n_units <= TREE_ONLY or self.settings.time_limit in (0, None, "auto")
 
     @property
     def estimating(self) -> bool:
@@ -328,19 +392,43 @@ class Study:
         return np.asarray(path.objective - penalty)
 
     @cached_property
-    def inner(self) -> tuple[list[Array], bool]:
-        """Weights (γ, τ) for every fold of the first partition, and whether they are proved."""
-        found = inner_weights(self.data, self.surface.gammas, self.surface.taus, self.run)
-        self.note_limit(found[1])
+    def inner(self) -> FoldWeights:
+        """Weights for every fold of the first partition, at pairs that its training rows decide."""
+        result = self.surface
+        gammas = None if self.gammas is None else result.gammas
+        if isinstance(self.gammas, GammaSpan):
+            gammas = np.geomspace(self.gammas.low, self.gammas.high, DEFAULT_GAMMAS.size)
+        enough = next(i for i, one in enumerate(self._tried) if one.taus.size == result.taus.size)
+        how = self.run, self._first.out_of_time, self.every_fit, enough
+        found = inner_weights(self.data, gammas, self._tried, *how)
+        self.note_limit(found.proved)
         return found
+
+    @cached_property
+    def fold_surface(self) -> CVResult:
+        """h(γ, τ) of the first partition at the γ of :attr:`inner`, and at least at its sizes."""
+        inner, result, surface = self.inner, self.surface, self._first
+        if not np.isin(inner.taus, result.taus).all():
+            surface = self._unvisited(self.data, inner.taus, "", self._n_after, None)
+        elif np.array_equal(inner.gammas, result.gammas):
+            return result
+        if new := [gamma for gamma in inner.gammas.tolist() if gamma not in surface.rows]:
+            with surface:
+                surface.visit(new)
+        return surface.result(inner.gammas.tolist())
 
     @cached_property
     def fold_averages(self) -> list[Array]:
         """Coefficients (p,) of the average of every fold's models, with the fold's own weights."""
-        return [
-            averaged_coefficients(self.data.training(j), self.surface, weights, j)
-            for j, weights in enumerate(self.inner[0])
-        ]
+        result, found = self.fold_surface, list[Array]()
+        with self.interruptible() as limits:
+            for j, of_fold in enumerate(self.inner.weights):
+                problem = self.data.training(j)
+                late = None if self.every_fit else limits
+                weights = np.zeros((result.gammas.size, result.taus.size))
+                weights[:, np.isin(result.taus, self.inner.taus)] = of_fold
+                found.append(averaged_coefficients(problem, result, weights, late, j))
+        return found
 
     @cached_property
     def average_error(self) -> tuple[float, float]:
@@ -360,8 +448,11 @@ class Study:
 
         Inside, the linear algebra library uses one thread. Up to 45 columns, where the work is
         proved, the time limit "auto" leaves it the seconds of proofs that surfaces have left.
+        Beyond 45 columns nothing is proved, and a time limit of 0 leaves it as long as it needs.
         """
         seconds, clock = self.limits.remaining(), Limits()
+        if self.settings.time_limit == 0 and self.data.n_units > TREE_ONLY:
+            seconds = None
         proves = self.settings.time_limit == "auto" and self.data.n_units <= TREE_ONLY
         with interruptible(StopFlag()) as stop, one_blas_thread():
             yield Limits(self._proving if proves else seconds, None, stop)
@@ -461,7 +552,7 @@ class Study:
     def _certified(self, surface: Surface, span: GammaSpan) -> CVResult:
         """h(γ, τ) at the γ of the least error in a range, proved, and at some γ of the range."""
         settings = self.settings
-        tolerance = GLOBAL.tolerance if settings.tol is None else float(settings.tol)
+        tolerance = GLOBAL_TOLERANCE if settings.tol is None else float(settings.tol)
         with surface:
             found = global_minimum(
                 surface.data,
@@ -473,25 +564,32 @@ class Study:
                 n_jobs=settings.n_jobs,
                 progress=surface.report,
             )
-            surface.visit(np.sort(np.append(found.gammas[:: GLOBAL.visited_every], found.gamma)))
+            surface.visit(np.sort(np.append(found.gammas[::VISITED_EVERY], found.gamma)))
             surface.prove()
         self._statuses.append(found.status)
         return replace(surface.result(), minimum=found)
 
-    def _evaluate(self, surface: Surface, gammas: Array | GammaSpan | None) -> CVResult:
-        """h(γ, τ) of one partition at some γ; with None at the γ of the default grid."""
+    def _evaluate(
+        self, surface: Surface, gammas: Array | GammaSpan | None, proved: bool
+    ) -> CVResult:
+        """h(γ, τ) of one partition at some γ; with None at the γ of the default grid.
+
+        proved: Whether CV errors get the proofs and intervals that the settings ask for.
+        """
         if isinstance(gammas, GammaSpan):
             result = self._certified(surface, gammas)
         elif gammas is None and not self.averages:
             result = alternation(surface)
         else:
             edge, n = "", surface.data.folds.n
-            # Other partitions need no bounds where estimates suffice.
-            proved = surface is self._first or not self.estimating
+
+            def score(gamma: float) -> float:
+                return soft_least(surface.cv_error(gamma), n)
+
             with surface:
                 for _ in surface.passes() if proved else (None,):
                     if gammas is None:
-                        edge = visit_default_grid(surface, lambda errors: soft_least(errors, n))
+                        edge = default_grid(surface.visit, score, surface.out_of_time)[1]
                         surface.order.sort()
                     else:
                         surface.visit(gammas)

@@ -116,12 +116,21 @@ def solve_budget(
 ) -> Allocation:
     """Minimise the sum of all responses' objectives with at most ``total`` coefficients in all.
 
-    Only the sizes are solved that the cheapest allocation by lower bounds asks for.
+    An allocation gives every response a size. The allocation that is cheapest by lower bounds
+    bounds the total from below, and the one that is cheapest by known objectives bounds it from
+    above. As long as the two differ by more than ``tol``, one size of the first allocation is
+    solved to a smaller gap: that with the largest difference between its objective and its bound.
 
     problems: One for each response; τ is the most columns of that response.
-    warm_starts: A coefficient vector for each response, or None.
+    total: The most columns of all responses together.
+    tol: Relative gap of the total at which the search may stop.
+    time_limit: Seconds for everything; the allocation is then the best that is known.
+    warm_starts: For each response coefficients (p,) whose columns that are not 0 are a support to
+        start from, or None.
     n_jobs: Threads of the search for one size, as in :func:`~sparsecv.solvers.solve`.
-    Raises InputError: The budget is less than the columns that must be in take.
+    Returns: The cheapest allocation by known objectives. Its status is OPTIMAL where the gap is at
+        most ``tol`` up to rounding, else the limit that was reached, or UNPROVED.
+    Raises InputError: The columns that must be in a model are more than ``total``.
     """
     least = sum(problem.constraints.min_size for problem in problems)
     if total < least:
@@ -131,6 +140,8 @@ def solve_budget(
     for t, response in enumerate(responses):
         start = None if warm_starts is None else warm_starts[t]
         response.first(start, limits.share(2.0 * (len(responses) - t)))
+    # The relative gap that a response was last solved to at a size, by (response, size). A search
+    # that has not reached this gap is made again only for a smaller one.
     tried: dict[tuple[int, int], float] = {}
     while True:
         bounds = [[r.bound(size) for size in range(len(r.proofs))] for r in responses]
@@ -141,7 +152,8 @@ def solve_budget(
         cells = []
         for t, size in enumerate(sizes):
             proof = responses[t].proofs[size]
-            # With a bound of ``enough`` on this cell another allocation would be the cheapest.
+            # With a lower bound of ``enough`` at this size, the allocation's total of lower bounds
+            # would reach (1 − tol)·upper. A larger bound, and so a smaller gap, is of no use.
             enough = upper * (1.0 - tol) - (lower - bounds[t][size])
             needed = max(0.5 * tol, relative_gap(proof.objective, enough))
             again = proof.gap > needed and tried.get((t, size), np.inf) > needed

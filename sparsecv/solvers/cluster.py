@@ -165,7 +165,7 @@ def _threads(client: Any) -> int:
     while not (threads := int(sum(client.ncores().values()))):
         try:
             client.wait_for_workers(1, timeout=SECONDS_WITHOUT_WORKER)
-        except (TimeoutError, asyncio.TimeoutError):
+        except TimeoutError:
             raise ClusterError(
                 f"the Dask cluster has had no worker for {SECONDS_WITHOUT_WORKER:.0f} s: "
                 "start one with `dask worker ADDRESS`"

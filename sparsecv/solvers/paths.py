@@ -14,8 +14,8 @@ from .core.plan import FIRST_NODES, LEAPS, TREE_ONLY, Way, few_supports, holds_t
 from .core.problem import SparseRidgeProblem, checked_sizes
 from .core.result import Status, worst
 from .core.threads import on_one_thread
-from .kernels.linalg import Array
-from .leaps import tree as kernels
+from .kernels.fits import ridge_fits, ridge_triangle
+from .kernels.linalg import Array, mask_columns
 from .leaps.all_sizes import (
     MAX_CERTAIN_SPREAD,
     BestSubsets,
@@ -25,6 +25,8 @@ from .leaps.all_sizes import (
     ranking,
     rounding_margin,
 )
+from .leaps.leaps_node import wanted_from
+from .leaps.tree import NOTHING, Leaps
 from .relaxation.perspective import Relaxation, perspective_relaxation
 from .ridge_fits import Support, SupportPath, fit_supports
 from .supports.path import SupportGrower
@@ -53,6 +55,7 @@ def support_path(
     *,
     solver: str = "exact",
     limits: Limits | None = None,
+    every_fit: bool = True,
 ) -> SupportPath:
     """Solve eq. (1), first paper, for every γ and size.
 
@@ -65,15 +68,20 @@ def support_path(
     sizes : sequence of int
         In 1..p.
     solver : str
-        "exact": every problem to optimality. "heuristic": see :class:`SupportGrower`; every γ for
-        itself. "rounding": the relaxation's largest entries, as in the stability paper. "estimate":
-        as "heuristic", except for what a short tree proves, and where supports are few enough to
-        look at each; up to 45 columns the tree has 200,000 nodes, and 20,000 where the tree of the
-        γ before was left open. "auto": as "estimate", but up to 45 columns every γ is
-        proved in its share of the time.
+        "exact" solves every problem to optimality. "heuristic" proves nothing: it finds supports by
+        forward steps and swaps (:class:`SupportGrower`), at every γ independently. "rounding" takes
+        the columns of the relaxation's largest coefficients, as in the stability paper. "estimate"
+        answers like "heuristic" what a search with few nodes leaves unproved. Up to 45 columns that
+        search is a tree of 200,000 nodes, or of 20,000 where the tree of the γ before was not
+        finished; beyond 45 columns it is a shorter tree, or a look at each support where supports
+        are few. "auto" is like "estimate", but up to 45 columns trees have no limit of nodes,
+        and every γ has an equal share of the time that is left.
     limits : Limits, optional
-        Where they are reached, a γ takes the supports of the nearest γ; the first goes on as
-        heuristic, with forward steps and hardly a swap.
+        Once they are reached, a γ takes the supports of the nearest γ that was answered. The first
+        γ, which has none, is answered as by "heuristic", with hardly a swap.
+    every_fit : bool
+        Whether fits within bounds go on after the limits; see
+        :func:`~sparsecv.solvers.ridge_fits.fit_supports`.
 
     Returns
     -------
@@ -102,16 +110,19 @@ def support_path(
     if searches and constraints.plain and constraints.n_units <= TREE_ONLY:
         trees = _Trees(problem, wanted)
     path = _Path(problem, gammas, wanted, solver, limits or Limits(), trees)
-    for g in range(path.gammas.size):
+    for g in range(len(path.at)):
         path.answer(g)
-    return path.result()
+    return path.result(None if every_fit else path.limits)
 
 
 class _Trees:
     """Trees of all sizes at one γ after the other, in the same arrays, up to 45 columns.
 
     Where thousands of small problems are solved in turn, setting up a tree and fitting its answers
-    takes far longer than the search. Every γ starts from the supports at the γ before.
+    takes far longer than the search. Every γ starts from the supports at the γ before. A tree also
+    lists runners-up of every size, and bounds all supports that it does not list. As objectives
+    grow with γ, the bound holds at every larger γ: where a listed support is below the bound there,
+    the best of the listed supports is optimal and no tree is searched.
 
     problem: Gives the data.
     sizes, shape (τ,): Those of the path. The tree has each of them once, at most the number of
@@ -119,56 +130,120 @@ class _Trees:
     """
 
     def __init__(self, problem: SparseRidgeProblem, sizes: NDArray[np.intp]) -> None:
-        self.tree = kernels.Leaps(problem, sizes, begun=False)
+        self.tree = Leaps(problem, sizes, begun=False)
         self.active, (columns, triangular) = self.tree.active, problem.data.columns
         p = self.active.size
         if p < problem.p:
             columns, triangular = columns[np.append(self.active, problem.p)], False
         self.columns, self.triangular = columns, triangular
-        self.sizes, self.at_size = np.unique(self.tree.inner, return_inverse=True)
-        self.runners = kernels.RunnersUp(columns, triangular, self.sizes)
-        self.found = np.full((self.sizes.size, p), -1, dtype=np.int64)
-        self.known = 0  # How many rows of ``found`` hold a support.
-        self.n_tied = np.empty(self.sizes.size, dtype=np.int64)
-        self.work, self.rank = np.empty_like(columns), np.empty(p, dtype=np.int64)
+        self.sizes = np.unique(self.tree.inner)
+        # A tree lists supports whose loss exceeds the least loss of their size by at most 5 %, and
+        # at most four of a size. With at most 16 columns no bound is proved, because searching such
+        # a tree again is faster. The three numbers are measured.
+        self.margin = 0.05 if p > 16 else 0.0
+        # In these arrays place s is that of size s.
+        self.listed = np.full((p + 1, 4, p), -1, dtype=np.int64)
+        self.bound = np.full(p + 1, -np.inf)  # −∞: the size has no bound
+        self.gamma = np.zeros(p + 1)  # γ at which the bound was proved
+        self.todo = np.zeros(p + 1, dtype=bool)
+        self.best = self.tree.best = np.full((p + 1, p), -1, dtype=np.int64)
+        order = np.empty((3, p), dtype=np.int64)
+        self.work = self.tree.tree.triangle, np.empty_like(columns), order
+        self.coef, self.every = np.empty((4 * (p + 1), p)), np.arange(p)
 
     def search(self, at: SparseRidgeProblem, limits: Limits) -> Status | None:
-        """Search the tree at a γ within limits; None where columns depend too nearly for it.
+        """Write the best support of every size at the γ of ``at`` to ``best``, by one tree.
 
-        Afterwards ``todo`` says which sizes the tree has searched. Of the others the supports at
-        smaller γ have told the best one.
+        Sizes whose best support is known from supports that were listed at a smaller γ are not
+        searched again (:meth:`told_by_lists`). Afterwards ``todo`` marks the sizes that the tree
+        has searched. These sizes have new lists, and a new bound if the search has ended and
+        ``margin`` is above 0; otherwise their bound is −∞.
+
+        at: The problem at the new γ, on the same data.
+        Returns: OPTIMAL, or the limit at which the search has stopped, so that ``best`` may not be
+            optimal. None where nothing is searched because the columns have no triangular factor:
+            with γ = 0 nothing is left of a column beside the columns before it.
         """
-        gamma, tree, sizes = at.gamma, self.tree.tree, self.sizes
-        if not kernels.restart(tree, self.columns, gamma / 2.0, self.triangular, self.work):
+        tree, lists, p, ridge = self.tree, self.tree.lists, self.active.size, at.gamma / 2.0
+        # The factor of all columns is written to R, the array from which the tree makes its root.
+        given, (R, work, _) = (self.columns, self.every, p, ridge), self.work
+        if not ridge_triangle(R, *given, self.triangular, work, 0.0):
             return None
-        tie = float(self.tree.now("tie"))
-        self.todo = self.runners.to_search(gamma, tie, self.found)
-        if not self.todo.any():
+        tree.begin(ridge)
+        tie = float(tree.now("tie"))  # Relative difference of losses that rounding may make.
+        self.todo[self.sizes] = True
+        self.todo &= ~self.told_by_lists(at.gamma, tie)
+        sizes = np.flatnonzero(self.todo)
+        if not sizes.size:
             return Status.OPTIMAL
-        self.runners.ask(tree.lists, self.todo)
-        kernels.enter_incumbents(tree, self.found, sizes, self.known, self.rank)
-        status = self.tree.run(limits)
-        kernels.best_supports(tree, sizes, self.found, self.n_tied, self.todo)
-        self.known = int(sizes.size)
-        self.runners.note(tree.lists, gamma, self.todo)
-        if status is not Status.OPTIMAL:
-            self.runners.forget()
-            return status
-        for i in np.flatnonzero(self.todo & (self.n_tied > 1)).tolist():
-            tied = self.tree.listed(int(sizes[i]))
-            fits = [at.fit(self.active[support]) for support in tied]
-            self.found[i, : sizes[i]] = tied[ranking(fits, tied)[0]]
+        lists.next_wanted[:] = wanted_from(sizes, p)
+        # Of every size the tree finds the five supports of least loss, as far as their losses
+        # exceed the least by at most the margin. A loss is the objective less ``full``, the
+        # objective of the fit on all columns.
+        lists.now["rank"], lists.now["margin"] = 5, self.margin
+        tree.enter(self.best)
+        status = tree.run(limits)
+        losses, self.bound[sizes] = lists.loss[sizes, 0], -np.inf
+        if status is Status.OPTIMAL and self.margin > 0.0:
+            # A support that is not among the first four of its list has at least this loss: it is
+            # no better than the fifth, or it lies below a node that the search has passed over,
+            # because the node's loss is above ``max_searched``.
+            others = np.minimum(lists.max_searched[sizes, 0], losses[:, 4])
+            self.bound[sizes], self.gamma[sizes] = tree.now("full") + others, at.gamma
+            masks = lists.found[sizes, 0, :4]
+            listed = mask_columns(masks.reshape(-1, masks.shape[2]), p).reshape(sizes.size, 4, p)
+            listed[losses[:, :4] == np.inf] = -1
+            self.listed[sizes] = listed
+        # Where rounding may have exchanged the first supports of a list, fresh fits decide.
+        tied = losses[:, 1] <= losses[:, 0] * (1.0 + 2.0 * tie)
+        if status is Status.OPTIMAL and tied.any():
+            for size in sizes[tied].tolist():
+                options = tree.listed(size)
+                fits = [at.fit(self.active[support]) for support in options]
+                self.best[size, :size] = options[ranking(fits, options)[0]]
         return status
+
+    def told_by_lists(self, gamma: float, tie: float) -> NDArray[np.bool_]:
+        """Sizes whose best support at γ is a listed one, shape (p + 1,); it is put in ``best``.
+
+        tie: Relative difference of objectives that rounding may make.
+        """
+        told: NDArray[np.bool_] = (self.bound > -np.inf) & (self.gamma <= gamma)
+        if not told.any():
+            return told
+        supports = self.listed.reshape(-1, self.active.size)
+        values = np.empty(len(supports))  # A row without a support gets yᵀy, the largest value.
+        given = self.columns, gamma / 2.0, self.triangular, supports
+        if ridge_fits(*given, self.coef, values, self.work, 0.0) > 0:
+            return np.zeros_like(told)
+        objective = values.reshape(self.listed.shape[:2])
+        least = objective.min(axis=1)
+        n_tied = (objective <= least[:, None] * (1.0 + 2.0 * tie)).sum(axis=1)
+        told &= (least * (1.0 + tie) < self.bound * (1.0 - tie)) & (n_tied == 1)
+        self.best[told] = self.listed[told, objective[told].argmin(axis=1)]
+        if 2 * np.count_nonzero(told) < self.sizes.size:  # Larger γ will change yet more supports.
+            self.margin = 0.0
+        return told
 
     def going_on(self, at: SparseRidgeProblem, where: NDArray[np.bool_]) -> SizesTree:
         """The tree that has stopped at a γ, for some sizes of the path; ends at the next γ."""
         tree = copy(self.tree)
+        tree.best = NOTHING
         tree.problem, tree.sizes, tree.inner = at, tree.sizes[where], tree.inner[where]
         return SizesTree(at, tree.sizes, tree=tree)
 
 
 class _Path:
-    """The answers gathered γ by γ; ``at`` holds the problem at every γ."""
+    """The answers ``found``, gathered γ by γ; ``at`` holds the problem at every γ.
+
+    problem: Gives the data and the constraints on columns.
+    gammas: The values of γ in the order in which they are answered.
+    sizes, shape (τ,): The support sizes, increasing and distinct.
+    solver: One of ``SOLVERS``.
+    limits: The limits of all γ together.
+    trees: The trees of all sizes, at most 45 columns; None where the solver or the problem does
+        not allow them.
+    """
 
     def __init__(
         self,
@@ -180,22 +255,20 @@ class _Path:
         trees: _Trees | None,
     ) -> None:
         self.problem, self.sizes, self.solver, self.limits = problem, sizes, solver, limits
-        self.trees = trees
-        self.at = [problem.replace(gamma=float(gamma)) for gamma in gammas]
-        self.gammas = np.array([at.given_gamma for at in self.at])
-        shape, constraints = (len(self.at), sizes.size), problem.constraints
+        self.at, self.trees = [problem.replace(gamma=float(gamma)) for gamma in gammas], trees
+        constraints, count = problem.constraints, len(self.at)
         self.plain, self.few = constraints.plain, constraints.n_units <= TREE_ONLY
+        # The most columns of a support. With groups a size is a number of groups, not of columns.
         most = problem.p if constraints.grouped else int(sizes[-1])
-        self.supports = np.full((*shape, most), -1, dtype=np.int64)
-        self.lower, self.proved = np.zeros(shape), np.zeros(shape, dtype=bool)
-        self.searched = np.zeros(shape, dtype=bool)
-        self.n_nodes, self.n_trees = np.zeros((2, shape[0]), dtype=np.int64)
-        self.done = np.zeros(shape[0], dtype=bool)
+        supports = np.full((count, sizes.size, most), -1, dtype=np.int64)
+        # The result names the γ that the user gave. The problems may work with another γ, because
+        # a tiny one takes the place of 0.
+        given = np.array([at.given_gamma for at in self.at])
+        self.found, self.done = SupportPath.empty(given, sizes, supports), np.zeros(count, bool)
         # The number ``reach`` of the tree that has proved a size, which the rounding of its bound
         # depends on; NaN where another search has.
-        self.reach = np.full(shape, np.nan)
+        self.reach = np.full(supports.shape[:2], np.nan)
         self.statuses: list[Status] = []
-        self.unfinished: dict[int, BestSubsets] = {}
         self.left_open = False  # Whether the last short tree was left before its end.
         self.grower: SupportGrower | None = None
 
@@ -207,7 +280,8 @@ class _Path:
             if self.done.any():
                 working = np.array([at.gamma for at in self.at])
                 away = np.abs(np.log(working / working[g]))
-                self.supports[g] = self.supports[int(np.argmin(np.where(self.done, away, np.inf)))]
+                supports = self.found.supports
+                supports[g] = supports[int(np.argmin(np.where(self.done, away, np.inf)))]
             else:
                 self.without_proof(g)
             self.done[g] = True
@@ -228,7 +302,7 @@ class _Path:
 
     def by_tree(self, trees: _Trees, g: int) -> bool:
         """Answer the g-th γ by the tree of all sizes; whether columns are independent enough."""
-        at, p, most = self.at[g], trees.active.size, self.supports.shape[2]
+        at, found, inner = self.at[g], self.found, trees.tree.inner
         # At a tiny γ a tree of unit length may know better, or enumeration of dependent columns.
         if at.gamma < self.problem.squared_lengths.sum() * (2.0 / MAX_CERTAIN_SPREAD) ** 2:
             return False
@@ -236,17 +310,19 @@ class _Path:
         if status is None:
             return False
         self.left_open = status is not Status.OPTIMAL
-        here = trees.todo[trees.at_size]
+        here = trees.todo[inner]
         proved = ~here | (status is Status.OPTIMAL)
-        self.n_nodes[g], self.n_trees[g], self.searched[g] = trees.tree.n_nodes, here.any(), here
+        found.n_nodes[g], found.n_trees[g] = trees.tree.n_nodes, here.any()
+        found.searched[g] = here
         if not proved.all():
             self.prove(g, here, trees.going_on(at, here))
-        chosen = trees.found[trees.at_size[proved], :most]
-        self.supports[g, proved, : chosen.shape[1]] = np.where(chosen < 0, -1, trees.active[chosen])
-        for t in np.flatnonzero(proved & (self.sizes > p)).tolist():
+        chosen = trees.best[inner[proved], : found.supports.shape[2]]
+        chosen = np.where(chosen < 0, -1, trees.active[chosen])
+        found.supports[g, proved, : chosen.shape[1]] = chosen
+        for t in np.flatnonzero(proved & (self.sizes > inner)).tolist():
             size = int(self.sizes[t])
-            self.supports[g, t, :size] = pad_support(trees.active, size, self.problem.p)
-        self.proved[g, proved], self.done[g] = True, True
+            found.supports[g, t, :size] = pad_support(trees.active, size, self.problem.p)
+        found.proved[g, proved], self.done[g] = True, True
         self.reach[g, proved] = trees.tree.reach
         return True
 
@@ -258,12 +334,11 @@ class _Path:
         """
         limits, sizes = self.limits, self.sizes[where]
         if self.solver == "auto":
-            limits = limits.share(float(self.gammas.size - g))
+            limits = limits.share(float(len(self.at) - g))
         elif self.solver == "estimate":
             share = 1.0 if self.plain else SHARE_OF_NODES_OF_UNITS
             limits = limits.within(nodes=int(share * self._most_nodes()))
-        before = self.supports[g - 1] if g > 0 and self.done[g - 1] else self.supports[:0, 0]
-        starts = [row[row >= 0].astype(np.intp) for row in before]
+        starts = self.found.at(g - 1) if g > 0 and self.done[g - 1] else []
         found = SizeSearch(self.at[g], sizes, starts, tree=tree).run(limits).subsets(0.0)
         better = np.ones(sizes.size, dtype=bool)
         self.left_open = found.status in LIMITS_REACHED
@@ -272,7 +347,7 @@ class _Path:
             self.without_proof(g)
         self.take(g, found, where, better)
         if not better.all():
-            del self.unfinished[g]
+            del self.found.unfinished[g]
         reached = self.limits.reached(0)
         self.statuses.append(found.status if better.all() else reached or Status.OPTIMAL)
 
@@ -286,10 +361,8 @@ class _Path:
         trees = [way for way in ways(self.at[g], self.sizes) if way.search == LEAPS]
         # The plan has no tree for a single size, as branch and bound proves it sooner.
         first = trees[0] if trees else Way(LEAPS, nodes=20_000, share=0.25)
-        starts = [row[row >= 0].astype(np.intp) for row in self.supports[g]]
-        found = best_subsets(
-            self.at[g], sizes=self.sizes, warm_starts=starts, limits=first.within(self.limits)
-        )
+        starts, limits = self.found.at(g), first.within(self.limits)
+        found = best_subsets(self.at[g], sizes=self.sizes, warm_starts=starts, limits=limits)
         every = np.ones(self.sizes.size, dtype=bool)
         self.take(g, found, every, every)
 
@@ -297,14 +370,15 @@ class _Path:
         self, g: int, found: BestSubsets, where: NDArray[np.bool_], better: NDArray[np.bool_]
     ) -> None:
         """Enter what a search says of some sizes, and its supports of the ``better`` ones."""
-        rows = stacked(found.supports, self.supports.shape[2])
-        self.supports[g, np.flatnonzero(where)[better]] = rows[better]
-        self.lower[g, where] = np.maximum(self.lower[g, where], found.lower_bound)
-        self.proved[g, where] |= found.proved
-        self.searched[g, where] = self.done[g] = True
-        self.n_nodes[g], self.n_trees[g] = found.n_nodes, found.n_trees
+        path = self.found
+        rows = stacked(found.supports, path.supports.shape[2])
+        path.supports[g, np.flatnonzero(where)[better]] = rows[better]
+        path.lower_bound[g, where] = np.maximum(path.lower_bound[g, where], found.lower_bound)
+        path.proved[g, where] |= found.proved
+        path.searched[g, where] = self.done[g] = True
+        path.n_nodes[g], path.n_trees[g] = found.n_nodes, found.n_trees
         if not found.proved.all():
-            self.unfinished[g] = found
+            path.unfinished[g] = found
 
     def without_proof(self, g: int) -> None:
         """Enter good supports of one γ."""
@@ -321,8 +395,13 @@ class _Path:
         self.enter(g, [by_size[size] for size in sizes])
 
     def _for_swaps(self, g: int) -> Limits:
-        """This γ's share of the time, and a moment where nothing is left and nothing known."""
-        share = self.limits.share(self.gammas.size - g)
+        """The limits of the swaps at the g-th γ.
+
+        The time that is left is divided equally among this γ and those after it. Before the first
+        γ is answered, the swaps get ``LEAST_SECONDS_AT_FIRST_GAMMA`` even if no time is left. There
+        is no limit of nodes.
+        """
+        share = self.limits.share(len(self.at) - g)
         left = share.remaining()
         if left is None or self.done.any():
             return share
@@ -330,37 +409,29 @@ class _Path:
 
     def enter(self, g: int, supports: Sequence[Support]) -> None:
         """Answer the g-th γ by these supports."""
-        self.supports[g] = stacked(supports, self.supports.shape[2])
+        self.found.supports[g] = stacked(supports, self.found.supports.shape[2])
         self.done[g] = True
 
-    def result(self) -> SupportPath:
+    def result(self, limits: Limits | None) -> SupportPath:
         """Fit the supports of all γ and gather the answers, once every γ has been answered.
+
+        limits: Those of the fits.
 
         What a tree has proved gets the fitted objective, less rounding, as its lower bound.
         """
-        coef, objective = fit_supports(self.problem, self.gammas, self.supports)
+        path = self.found
+        path.coef, path.objective = fit_supports(self.problem, path.gammas, path.supports, limits)
         for g in np.flatnonzero(np.isfinite(self.reach).any(axis=1)).tolist():
-            best, spread = objective[g], coefficient_spread(self.at[g])
+            best, spread = path.objective[g], coefficient_spread(self.at[g])
             margin = rounding_margin(best, self.problem.yy, self.reach[g], spread)
             bound = best - margin - self.at[g].data_losses(best, self.sizes)
             by_tree = np.isfinite(self.reach[g])
-            self.lower[g, by_tree] = np.maximum(bound[by_tree], 0.0)
-        if not self.proved.all():
+            path.lower_bound[g, by_tree] = np.maximum(bound[by_tree], 0.0)
+        path.lower_bound = np.minimum(path.lower_bound, path.objective)
+        if not path.proved.all():
             self.statuses.append(Status.UNPROVED)
-        return SupportPath(
-            self.gammas,
-            self.sizes,
-            self.supports,
-            coef,
-            objective,
-            np.minimum(self.lower, objective),
-            self.proved,
-            self.searched,
-            self.n_nodes,
-            self.n_trees,
-            worst(self.statuses),
-            self.unfinished,
-        )
+        path.status = worst(self.statuses)
+        return path
 
 
 def rounded_supports(problem: SparseRidgeProblem, sizes: NDArray[np.intp]) -> list[Support]:

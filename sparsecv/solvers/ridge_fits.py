@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from .core.limits import Limits
 from .core.plan import TREE_ONLY
 from .core.problem import SparseRidgeProblem
 from .core.result import Status
@@ -22,7 +23,7 @@ from .leaps.all_sizes import BestSubsets
 Support = NDArray[np.intp]
 
 
-@dataclass(frozen=True)
+@dataclass
 class SupportPath:
     """Models of one problem along γ, for every size.
 
@@ -57,8 +58,17 @@ class SupportPath:
     searched: NDArray[np.bool_]
     n_nodes: NDArray[np.int64]
     n_trees: NDArray[np.int64]
-    status: Status
+    status: Status = Status.UNPROVED
     unfinished: dict[int, BestSubsets] = field(default_factory=dict)
+
+    @classmethod
+    def empty(
+        cls, gammas: Array, sizes: NDArray[np.intp], supports: NDArray[np.int64]
+    ) -> SupportPath:
+        """A path of these supports, of which no fit and no bound is known."""
+        shape, nodes = supports.shape[:2], np.zeros((2, gammas.size), dtype=np.int64)
+        fits = np.zeros(supports.shape), *np.zeros((2, *shape))
+        return cls(gammas, sizes, supports, *fits, *np.zeros((2, *shape), dtype=bool), *nodes)
 
     def support(self, g: int, t: int) -> Support:
         """The columns at the g-th γ and the t-th size."""
@@ -91,26 +101,32 @@ def known_path(
     gammas: Sequence[float] | Array,
     sizes: NDArray[np.intp],
     supports: NDArray[np.int64],
+    limits: Limits | None = None,
 ) -> SupportPath:
     """Fits on given supports, nothing proved.
 
     sizes, shape (τ,).
+    limits: As of :func:`fit_supports`.
     """
-    values = np.asarray(gammas, dtype=np.float64)
-    coef, objective = fit_supports(problem, values, supports)
-    nothing, none = np.zeros(objective.shape, dtype=bool), np.zeros(values.size, dtype=np.int64)
-    unproved = np.zeros(objective.shape), nothing, nothing, none, none, Status.UNPROVED
-    return SupportPath(values, sizes, supports, coef, objective, *unproved)
+    path = SupportPath.empty(np.asarray(gammas, dtype=np.float64), sizes, supports)
+    path.coef, path.objective = fit_supports(problem, path.gammas, supports, limits)
+    return path
 
 
 def fit_supports(
-    problem: SparseRidgeProblem, gammas: Array, supports: NDArray[np.int64]
+    problem: SparseRidgeProblem,
+    gammas: Array,
+    supports: NDArray[np.int64],
+    limits: Limits | None = None,
 ) -> tuple[Array, Array]:
     """Ridge fits on given supports at every γ.
 
     problem: Its γ and τ are not used.
     gammas, shape (γ,).
     supports, shape (γ, τ, most): Increasing columns, ended by −1.
+    limits: Once one is reached, a fit within bounds is not computed where the same support has been
+        fitted at another γ. The coefficients at the nearest such γ in this order then stand for
+        it, as they are within the bounds. With None every fit is computed.
     Returns coef, shape (γ, τ, most): In the order of the supports, 0 beyond them.
     Returns objective, shape (γ, τ).
     """
@@ -128,6 +144,13 @@ def fit_supports(
         at = problem.replace(gamma=float(gammas[g]))
         for t in np.flatnonzero(np.isnan(objective[g])).tolist():
             row = supports[g, t]
+            if limits is not None and limits.reached(0) is not None:
+                fitted = np.isfinite(objective[:, t]) & (supports[:, t] == row).all(axis=1)
+                if fitted.any():
+                    other = min(np.flatnonzero(fitted).tolist(), key=lambda one: abs(one - g))
+                    coef[g, t] = coef[other, t]
+                    objective[g, t] = at.objective_of(row[row >= 0], coef[g, t, row >= 0])
+                    continue
             fit = at.fit(row[row >= 0])
             coef[g, t, : fit.coef.size], objective[g, t] = fit.coef, fit.objective
     return coef, objective

@@ -2,91 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
 from sklearn.utils.multiclass import type_of_target
 
 from ..cv.progress import Report
 from ..design.design import Array
 from ..design.folds import Index, make_folds
 from ..errors import InputError
-from ..estimators import SparseRidge, SparseRidgeCV
-from ..selection.learner import SparseRidgeLearner, largest_tau
-from ..solvers.core.column_rules import ResolvedRules
 from ..tables.rows import RowSource
 from .estimator import StabilityCV
-from .learners import Recipe, cart, svm, weight_params, xgboost
+from .learners import learner_of, weight_params
 from .losses import checked_loss
+from .recipes import Recipe, recipe
 
 
-@dataclass
-class Job:
+class Job(NamedTuple):
     """A finished selection.
 
-    n_train, n_test: Number of rows that the selection used, and of rows held out for a test.
-    test_error, plain_test_error: Mean test losses of the chosen model, and of the model chosen at
-        λ = 0, weighted as the rows are; None without a test.
-    asked: What was asked of the columns.
-    surface, shape (candidates,), or None: The same of every candidate of sparse ridge, fitted to
-        all training rows.
+    found: The results, as the JSON document has them.
+    surface, shape (candidates,), or None: The mean squared test error of every candidate of sparse
+        ridge, fitted to all training rows.
     """
 
     search: StabilityCV
-    learner: str
-    n_train: int
-    n_test: int
-    test_error: float | None = None
-    plain_test_error: float | None = None
-    surface: Array | None = None
-    asked: ResolvedRules | None = None
-
-
-def recipe(
-    learner: str,
-    n: int,
-    p: int,
-    *,
-    classification: bool,
-    seed: int,
-    taus: Sequence[int] | None,
-    gammas: Sequence[float] | None,
-    asked: ResolvedRules | None = None,
-) -> Recipe:
-    """A learner by its name on the command line, with its grids, for n rows and p columns.
-
-    Sparse ridge: τ with τ log τ ≤ n, and 20 γ whose 1/γ' = γ/2 runs over the paper's [1e-3, 1e3].
-    Projected: the same τ, and the γ that :class:`sparsecv.SparseRidgeCV` visits.
-
-    taus, gammas: Values of τ and γ in place of these grids.
-    asked: What is asked of the columns, by sparse ridge and projections.
-    Raises InputError: The learner is a regression and the response holds labels, or τ or γ is given
-        for a learner that has neither.
-    """
-    if learner not in ("sparse-ridge", "projected"):
-        if taus is not None or gammas is not None:
-            raise InputError(
-                f"--tau and --gamma belong to sparse-ridge; {learner} has its own grid"
-            )
-        if learner == "svm":
-            return svm(classification, p, n, seed)
-        return (cart if learner == "cart" else xgboost)(classification, seed)
-    if classification:
-        raise InputError(f"{learner} is a regression; try --learner cart, xgboost or svm")
-    held: dict[str, Any] = {}
-    if asked is not None:
-        held = {"constraints": asked.by_position(), "penalty_factors": asked.factors.tolist()}
-    least, most = (1, p) if asked is None else asked.sizes
-    top = max(least, largest_tau(n, most))
-    sizes = list(range(least, top + 1)) if taus is None else list(taus)
-    if learner == "projected":
-        return Recipe(SparseRidgeCV(rule="projected", gammas=gammas, **held), {"taus": sizes})
-    weights = np.geomspace(2e-3, 2e3, 20).tolist() if gammas is None else list(gammas)
-    grid = {"gamma": weights, "tau": sizes}
-    return Recipe(SparseRidge(**held), grid, {"gamma": 1.0 / np.sqrt(n)})
+    found: dict[str, Any]
+    surface: Array | None
 
 
 def run(
@@ -139,66 +85,71 @@ def run(
     if n_test and weights is not None and not weights[held].any():
         raise InputError("no test row has a weight above 0: use a larger --test")
     chosen.fit(X[rows], y[rows], None if weights is None else weights[rows])
-    job = Job(chosen, learner, rows.size, n_test, asked=grids.get("asked"))
-    if n_test:
-        _test(job, made, X, y, rows, held, weights)
-    return job
+    found = _document(chosen) | {"learner": learner, "n_train": rows.size, "n_test": n_test}
+    if learner != "sparse-ridge":
+        found["solver"] = None
+    surface = _test(chosen, found, made, (X, y, weights), rows, held) if n_test else None
+    return Job(chosen, found, surface)
 
 
 def _test(
-    job: Job, made: Recipe, X: Array, y: Array, rows: Index, held: Index, weights: Array | None
-) -> None:
-    """Enter test losses of the chosen model, of the model chosen at λ = 0 and of all candidates.
+    chosen: StabilityCV,
+    found: dict[str, Any],
+    made: Recipe,
+    data: tuple[Array, Array, Array | None],
+    rows: Index,
+    held: Index,
+) -> Array | None:
+    """Enter test losses of the chosen model and of that chosen at λ = 0 into the results.
 
+    data: X, y and the weights of all rows, or None.
     rows, held: Numbers of the training rows and of the test rows.
-    weights, shape (n,): Weights of all rows, or None.
+    Returns: The mean squared test error of every candidate of sparse ridge, shape (candidates,);
+        None for other learners and losses.
     """
-    own, counts, fit_params = None, None, dict[str, Any]()
+    X, y, weights = data
+    own, counts, every = {}, None, {}
     if weights is not None:
-        own, counts = weights[rows], weights[held]
-        fit_params = weight_params(made.estimator, own)
-    chosen, sparse = job.search, job.learner == "sparse-ridge"
+        own, every = (weight_params(made.estimator, each) for each in (weights[rows], weights))
+        counts = weights[held]
+    sparse = found["learner"] == "sparse-ridge"
     params = dict(chosen.params_without_stability_)
     if sparse:
         params["time_limit"] = chosen.best_estimator_.time_limit
-    plain = made.estimator.set_params(**params).fit(X[rows], y[rows], **fit_params)
+    plain = clone(made.estimator).set_params(**params).fit(X[rows], y[rows], **own)
     measure = checked_loss(chosen.loss_)
-    job.test_error, job.plain_test_error = (
-        float(np.average(measure(model, X[held], y[held]), weights=counts))
-        for model in (chosen.best_estimator_, plain)
-    )
-    if sparse:
-        grid = made.param_grid
-        how: Any = {"solver": chosen.solver, "asked": job.asked, "weights": weights}
-        path = SparseRidgeLearner(X, y, grid["tau"], grid["gamma"], **how)
-        losses = path(rows, range(path.size))[:, held]
-        job.surface = np.asarray(np.average(losses, axis=1, weights=counts))
+    for name, model in (
+        ("test_error", chosen.best_estimator_),
+        ("test_error_without_stability", plain),
+    ):
+        found[name] = float(np.average(measure(model, X[held], y[held]), weights=counts))
+    if not (sparse and chosen.loss_ == "squared"):
+        return None
+    path = learner_of(made.estimator, made.param_grid, X, y, measure, every, chosen.solver)
+    losses = path(rows, range(len(ParameterGrid(made.param_grid))))[:, held]
+    return np.asarray(np.average(losses, axis=1, weights=counts))
 
 
-def document(job: Job) -> dict[str, Any]:
-    """The results as a JSON document."""
-    found = job.search
-    results, weights = found.cv_results_, found.lambda_results_
+def _document(search: StabilityCV) -> dict[str, Any]:
+    """The results of a selection as a JSON document, without test errors."""
+    results, weights = search.cv_results_, search.lambda_results_
     names = ("cv_error", "stability", "corrected")
     errors = zip(*(results[name].tolist() for name in names), strict=True)
     nested = np.asarray(weights.get("nested_error", [])).tolist()
     return {
-        "learner": job.learner,
-        "search": found.search,
-        "solver": found.solver if job.learner == "sparse-ridge" else None,
-        "loss": found.loss_,
-        "folds": {"kind": found.folds_.kind, "k": found.folds_.k},
-        "n_train": job.n_train,
-        "n_test": job.n_test,
-        "lambda": found.lambda_,
-        "nested_error": found.nested_error_,
-        "best_params": found.best_params_,
-        "params_without_stability": found.params_without_stability_,
-        "cv_error": float(results["cv_error"][found.best_index_]),
-        "stability": float(results["stability"][found.best_index_]),
-        "test_error": job.test_error,
-        "test_error_without_stability": job.plain_test_error,
-        "n_fits": int(found.n_fits_),
+        "search": search.search,
+        "solver": search.solver,
+        "loss": search.loss_,
+        "folds": {"kind": search.folds_.kind, "k": search.folds_.k},
+        "lambda": search.lambda_,
+        "nested_error": search.nested_error_,
+        "best_params": search.best_params_,
+        "params_without_stability": search.params_without_stability_,
+        "cv_error": float(results["cv_error"][search.best_index_]),
+        "stability": float(results["stability"][search.best_index_]),
+        "test_error": None,
+        "test_error_without_stability": None,
+        "n_fits": int(search.n_fits_),
         "candidates": [
             {**params, **dict(zip(names, line, strict=True))}
             for params, line in zip(results["params"], errors, strict=True)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.model_selection import ParameterGrid
 from sklearn.utils import indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
@@ -18,25 +19,22 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 from .. import __version__
 from ..cv.progress import Report, TimedReport
 from ..errors import InputError
-from ..estimators.validation import checked_weights
+from ..estimators.validation import checked_weights, with_old_names
 from ..selection.learner import SOLVERS, SparseRidgeLearner
 from ..selection.partial_errors import (
     Array,
     FoldLosses,
-    Index,
     Task,
     checked_lambdas,
     checked_partition,
     criterion,
-    select,
     subsets,
 )
 from ..solvers.core.limits import Limits
-from ..solvers.executor import on_client
-from .coordinate import Descent, Grid
+from .algorithm import AlgorithmOne, Minimiser, descent, exhaustion
 from .kept_losses import KeptLosses, kept_losses
 from .learners import folds_for, learner_of, weight_params
-from .losses import Loss, checked_loss
+from .losses import checked_loss
 
 SEARCHES = ("grid", "coordinate")
 # Where the folds' models were not proved, as their solver was not "exact", the search for the final
@@ -93,7 +91,8 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     estimator : scikit-learn regressor or classifier
     param_grid : dict of str to sequence
-        Values of every hyperparameter; candidates are their product.
+        Values of every hyperparameter; candidates are their product, in the order of scikit-learn's
+        ParameterGrid.
     cv : int, str, splitter or iterable
         Folds that hold out every row once: K (stratified for classifiers), "loo", "size:M", a
         splitter or pairs of indices.
@@ -121,8 +120,6 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Of ``SparseRidge``: "exact", "heuristic" (forward steps, swaps, warm starts along τ),
         "rounding" (the relaxation's largest entries, as in the stability paper), or "auto": exact
         up to 20 columns, then heuristic.
-    client : distributed.Client, str or None
-        Dask cluster, or the address of its scheduler, whose workers fit.
 
     Attributes
     ----------
@@ -173,6 +170,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     # The command has its progress told to a function in place of printed lines.
     _report: Report | None = None
 
+    @with_old_names
     def __init__(
         self,
         estimator: Any,
@@ -190,7 +188,6 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         checkpoint: Any = None,
         verbose: int = 0,
         solver: str = "auto",
-        client: Any = None,
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
@@ -206,7 +203,6 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.checkpoint = checkpoint
         self.verbose = verbose
         self.solver = solver
-        self.client = client
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> StabilityCV:
         """Choose λ and the hyperparameters, and fit the model on all rows.
@@ -234,7 +230,8 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         ValueError
             No y.
         """
-        grid, weights, loss = self._checked()
+        weights, loss = checked_lambdas(self.lambdas), checked_loss(self.loss, self.estimator)
+        grid, minimise = self._checked_search()
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         X, y = indexable(X, y)
@@ -249,19 +246,20 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         label, _ = checked_partition(folds.label, n, weights.size > 1, row_weights)
         learner = learner_of(self.estimator, grid, X, y, loss, fit_params, self.solver)
         others = {name: v for name, v in fit_params.items() if v is not row_weights}
-        kept = self._kept_losses(X, y, label, grid, loss, row_weights, others)
+        kept = self._kept_losses((X, y, label, loss.name, row_weights), others)
 
         told = TimedReport(self._report or self._printed, Limits())
 
         def fit(tasks: list[Task]) -> Iterator[tuple[int, Array]]:
-            with on_client(self.client):
-                yield from kept_losses(learner, tasks, kept, self.n_jobs, told)
+            return kept_losses(learner, tasks, kept, self.n_jobs, told)
 
         at_once = self.search == "grid" and getattr(learner, "at_once", False)
+        candidates = list(ParameterGrid(grid))
+        losses = FoldLosses(label, len(candidates), fit, at_once, row_weights)
         with warnings.catch_warnings():
             # Folds may lack a row or a column; the final fit warns of what all rows lack.
             warnings.simplefilter("ignore", category=UserWarning)
-            self._choose(FoldLosses(label, len(grid), fit, at_once, row_weights), grid, weights)
+            self._choose(AlgorithmOne(losses, minimise), candidates, weights)
         self.__dict__.pop("best_estimator_", None)
         self.folds_, self.loss_ = folds, loss.name
         if self.refit:
@@ -279,35 +277,28 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if self.verbose:
             print(f"{what}: {done} of {total}")
 
-    def _checked(self) -> tuple[Grid, Array, Loss]:
-        """The candidates, the weights λ and the loss, once all parameters are validated."""
+    def _checked_search(self) -> tuple[dict[str, Sequence[Any]], Minimiser]:
+        """The values of all hyperparameters and the search over candidates, once validated."""
         if self.solver not in SOLVERS:
             raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {self.solver!r}")
         if self.search not in SEARCHES:
             raise InputError(f"search must be one of {', '.join(SEARCHES)}; got {self.search!r}")
-        grid = Grid(dict(self.param_grid), self.start)
-        known = self.estimator.get_params()
-        for name in grid.values:
+        grid, known = dict(self.param_grid), self.estimator.get_params()
+        if not grid or not all(map(len, grid.values())):
+            raise InputError("param_grid needs at least one value for every hyperparameter")
+        for name in grid:
             if name not in known:
                 raise InputError(f"param_grid names {name!r}, which the estimator does not have")
-        if self.rescale is not None and self.rescale not in grid.values:
+        if self.rescale is not None and self.rescale not in grid:
             raise InputError(f"rescale names {self.rescale!r}, which param_grid does not have")
-        return grid, checked_lambdas(self.lambdas), checked_loss(self.loss, self.estimator)
+        down = descent(grid, self.start)
+        return grid, down if self.search == "coordinate" else exhaustion(len(ParameterGrid(grid)))
 
-    def _kept_losses(
-        self,
-        X: Any,
-        y: Any,
-        label: Index,
-        grid: Grid,
-        loss: Loss,
-        weights: Array | None,
-        fit_params: dict[str, Any],
-    ) -> KeptLosses | None:
+    def _kept_losses(self, rows: tuple[Any, ...], others: dict[str, Any]) -> KeptLosses | None:
         """The folder of losses, or None without a checkpoint.
 
-        weights: Weights of the rows.
-        fit_params: Other parameters of ``fit``.
+        rows: X, y, the folds, the name of the loss and the weights of the rows.
+        others: Parameters of ``fit`` beside weights.
         Raises InputError: Runs with these settings cannot be recognised by their settings alone.
         """
         if self.checkpoint is None:
@@ -315,56 +306,48 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         random = isinstance(self.cv, (Integral, str)) and self.cv != "loo"
         if random and self.random_state is None:
             raise InputError("a checkpoint needs random_state: without, every run has new folds")
-        if callable(self.loss) or fit_params:
+        if callable(self.loss) or others:
             raise InputError(
                 "a checkpoint needs a loss by its name and no parameters of fit but sample_weight"
             )
-        kind = type(self.estimator)
+        kind, grid = type(self.estimator), sorted(self.param_grid.items())
         estimator = (kind.__module__, kind.__qualname__, self.estimator.get_params(deep=True))
-        settings = (__version__, estimator, loss.name, list(grid.values.items()), self.solver)
-        known = (X, y, label, settings) if weights is None else (X, y, label, settings, weights)
-        return KeptLosses(self.checkpoint, label.size, known)
+        settings = (__version__, estimator, grid, self.solver)
+        return KeptLosses(self.checkpoint, len(rows[1]), (*rows, settings))
 
-    def _choose(self, losses: FoldLosses, grid: Grid, weights: Array) -> None:
+    def _choose(
+        self, search: AlgorithmOne, candidates: list[dict[str, Any]], weights: Array
+    ) -> None:
         """Choose λ and a candidate θ, and set the attributes that describe all candidates."""
-        nested, selection = weights.size > 1, None
-        if self.search == "grid":
-            at = list(range(len(grid)))
-            losses.need(subsets(losses.k, nested), at)
-            errors = losses.errors(at, nested)
-            selection = select(errors, weights) if nested else None
-            self.lambda_ = float(weights[0]) if selection is None else selection.lambda_
-            chosen, plain = (int(np.argmin(criterion(errors, w))) for w in (self.lambda_, 0.0))
-        else:
-            search = Descent(losses, grid)
-            selection = search.select(weights) if nested else None
-            self.lambda_ = float(weights[0]) if selection is None else selection.lambda_
-            chosen = search.outside(self.lambda_) if selection is None else selection.theta
-            if selection is not None and weights[0] == 0.0:
-                plain = int(selection.choice[0])
-            else:
-                plain = search.outside(0.0)
-            at, errors = search.visited()
+        losses, nested, every = search.losses, weights.size > 1, self.search == "grid"
+        if every:
+            losses.need(subsets(losses.k, nested), range(len(candidates)))
+        selection = search.select(weights, every) if nested else None
+        self.lambda_ = float(weights[0]) if selection is None else selection.lambda_
+        chosen, plain = search.outside(self.lambda_), search.outside(0.0)
+        fitted = (losses.known[subset] for subset in subsets(losses.k, nested=False))
+        at = sorted(set.intersection(*fitted))
+        errors = losses.errors(at, nested=False)
         self.n_fits_ = losses.n_fits
         self.nested_error_ = None if selection is None else float(selection.nested_error.min())
-        self.best_params_, self.best_index_ = grid[chosen], at.index(chosen)
-        self.params_without_stability_ = grid[plain]
+        self.best_params_, self.best_index_ = candidates[chosen], at.index(chosen)
+        self.params_without_stability_ = candidates[plain]
         self.cv_results_: dict[str, Any] = {
-            "params": [grid[c] for c in at],
+            "params": [candidates[c] for c in at],
             "cv_error": errors.cv_error,
             "stability": errors.stability,
             "criterion": criterion(errors, self.lambda_),
             "corrected": errors.corrected,
         }
-        for name in grid.values:
-            values = np.array([grid[c][name] for c in at], dtype=object)
+        for name in candidates[0]:
+            values = np.array([candidates[c][name] for c in at], dtype=object)
             self.cv_results_[f"param_{name}"] = values
         self.lambda_results_: dict[str, Any] = {"lambda": weights}
         if selection is not None:
             self.lambda_results_ |= {
                 "nested_error": selection.nested_error,
                 "outer_error": selection.outer,
-                "params": [grid[int(c)] if c >= 0 else None for c in selection.choice],
+                "params": [candidates[c] if c >= 0 else None for c in selection.choice.tolist()],
             }
 
     # the chosen model

@@ -1,16 +1,15 @@
-"""Learners for Algorithm 1: any scikit-learn estimator, and ready-made learners of the papers."""
+"""Learners for Algorithm 1: any scikit-learn estimator, and fits that serve many candidates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn import get_config
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params, has_fit_parameter
@@ -21,8 +20,6 @@ from ..errors import InputError
 from ..estimators import SparseRidge, SparseRidgeCV
 from ..selection.learner import SparseRidgeLearner, quiet_design
 from ..selection.partial_errors import Array, Index, Learner
-from ..solvers.backends.optional_dependencies import missing
-from .coordinate import Grid
 from .losses import LOSSES, Loss
 
 
@@ -76,115 +73,6 @@ class EstimatorLearner:
         """Losses (c, n); see :class:`~sparsecv.selection.partial_errors.Learner`."""
         models = (self._fitted(training, self.candidates[c]) for c in candidates)
         return np.stack([self.loss(model, self.X, self.y) for model in models])
-
-
-class Recipe(NamedTuple):
-    """A learner with the grids of the papers.
-
-    Attributes
-    ----------
-    estimator : scikit-learn estimator
-    param_grid : dict
-    start : dict
-        Where coordinate descent begins.
-    """
-
-    estimator: Any
-    param_grid: Mapping[str, list[Any]]
-    start: Mapping[str, Any] = MappingProxyType({})
-
-
-def cart(classification: bool = False, seed: int = 0) -> Recipe:
-    """CART with the grids of the stability paper's Section 3.2.
-
-    Depth 1..10 and the least number of rows a node is split at 2..10, from depth 5.
-
-    Parameters
-    ----------
-    classification : bool
-        The response holds labels.
-    seed : int
-
-    Returns
-    -------
-    Recipe
-
-    Examples
-    --------
-    >>> from sparsecv.stability import cart
-    >>> cart().start
-    {'max_depth': 5}
-    """
-    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-
-    kind = DecisionTreeClassifier if classification else DecisionTreeRegressor
-    grid = {"max_depth": list(range(1, 11)), "min_samples_split": list(range(2, 11))}
-    return Recipe(kind(random_state=seed), grid, {"max_depth": 5})
-
-
-def xgboost(classification: bool = False, seed: int = 0) -> Recipe:
-    """XGBoost with the grids of the stability paper's Section 3.2.
-
-    Depth 1..10 and subsample .01..1 in steps of .01, from depth 5.
-
-    Parameters
-    ----------
-    classification : bool
-        The response holds labels.
-    seed : int
-
-    Returns
-    -------
-    Recipe
-
-    Raises
-    ------
-    InputError
-        The extra ``trees`` is not installed.
-    """
-    if lacking := missing("xgboost"):
-        raise InputError(lacking)
-    from xgboost import XGBClassifier, XGBRegressor
-
-    kind = XGBClassifier if classification else XGBRegressor
-    shares = [round(0.01 * i, 2) for i in range(1, 101)]
-    grid: dict[str, list[Any]] = {"max_depth": list(range(1, 11)), "subsample": shares}
-    return Recipe(kind(random_state=seed, n_jobs=1), grid, {"max_depth": 5})
-
-
-def svm(classification: bool = False, p: int = 1, n: int = 100, seed: int = 0) -> Recipe:
-    """Support vector machines with a sigmoid kernel (Section 7 of the corrected-CV paper).
-
-    The paper minimises the mean loss plus γ_m ||f||, γ_m from 0.1 to 100; scikit-learn's C is
-    1/(2nγ_m), here on 20 values of γ_m spaced in the logarithm. Columns are standardised first.
-
-    Parameters
-    ----------
-    classification : bool
-        The response holds labels.
-    p, n, seed : int
-        Columns and rows of the data, which the kernel's width and C are scaled to; and a seed.
-
-    Returns
-    -------
-    Recipe
-
-    Examples
-    --------
-    >>> from sparsecv.stability import svm
-    >>> len(svm(p=3, n=100).param_grid["svr__C"])
-    20
-    """
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import SVC, SVR
-
-    options: dict[str, Any] = {"kernel": "sigmoid", "gamma": 1.0 / p}
-    machine = SVC(random_state=seed, **options) if classification else SVR(**options)
-    name = "svc__C" if classification else "svr__C"
-    weights = np.geomspace(0.1, 100.0, 20)
-    grid: dict[str, list[Any]] = {name: (1.0 / (2.0 * n * weights)).tolist()}
-    return Recipe(make_pipeline(StandardScaler(), machine), grid, {name: grid[name][0]})
 
 
 def folds_for(estimator: Any, cv: Any, X: Any, y: Any, seed: Any) -> Folds:
@@ -248,38 +136,43 @@ def weight_params(estimator: Any, weights: Array) -> dict[str, Array]:
 
 
 def learner_of(
-    estimator: Any, grid: Grid, X: Any, y: Any, loss: Loss, fit_params: dict[str, Any], solver: str
+    estimator: Any,
+    grid: Mapping[str, Sequence[Any]],
+    X: Any,
+    y: Any,
+    loss: Loss,
+    fit_params: dict[str, Any],
+    solver: str,
 ) -> Learner:
     """The learner that fits the most candidates together.
 
     A grid over τ and γ of SparseRidge is fitted along paths, and a grid over sizes of projections
     by one fit; of every other estimator a clone is fitted for each candidate.
 
+    grid: The values of every hyperparameter; candidates are numbered as by ParameterGrid.
     solver: The solver of paths (:class:`~sparsecv.selection.learner.SparseRidgeLearner`).
     Raises InputError: A solver is named, but candidates are not fitted along paths.
     """
-    names = list(grid.values)
+    names, kind = sorted(grid), type(estimator)
     if (
-        type(estimator) is SparseRidge
-        and sorted(names) == ["gamma", "tau"]
+        kind is SparseRidge
+        and names == ["gamma", "tau"]
         and loss is LOSSES["squared"]
         and set(fit_params) <= {"sample_weight"}
         and estimator.backend in ("auto", "native")  # Paths call no other back end.
         and estimator.time_limit is None
         and estimator.total is None
     ):
-        table = clone(estimator)._checked_rows(
-            X, y, None
-        )  # a clone, as the check notes the columns
+        # A clone is asked, because the check of the rows notes the columns' names in the estimator.
+        table = clone(estimator)._checked_rows(X, y, None)
         return SparseRidgeLearner(
             table.X,
             table.y,
-            grid.values["tau"],
-            grid.values["gamma"],
+            list(grid["tau"]),
+            list(grid["gamma"]),
             solver=solver,
             fit_intercept=estimator.fit_intercept,
             standardize=estimator.standardize,
-            gamma_first=names[0] == "gamma",
             asked=table.design.asked,
             weights=fit_params.get("sample_weight"),
         )
@@ -288,7 +181,7 @@ def learner_of(
             "solver belongs to SparseRidge with a grid over tau and gamma alone, the squared "
             "loss, and no backend, time limit or parameters of fit but sample_weight"
         )
-    sizes = type(estimator) is SparseRidgeCV and estimator.rule == "projected" and names == ["taus"]
-    whole = sizes and all(isinstance(tau, Integral) for tau in grid.values["taus"])
-    kind = ProjectedSizes if whole else EstimatorLearner
-    return kind(estimator, grid, X, y, loss, fit_params)
+    sizes = kind is SparseRidgeCV and estimator.rule == "projected" and names == ["taus"]
+    whole = sizes and all(isinstance(tau, Integral) for tau in grid["taus"])
+    made = ProjectedSizes if whole else EstimatorLearner
+    return made(estimator, list(ParameterGrid(dict(grid))), X, y, loss, fit_params)

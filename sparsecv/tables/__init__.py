@@ -1,1 +1,1 @@
-"""Files and data sets to named columns of numbers."""
+"""Files, data frames and data sets become named columns of numbers."""

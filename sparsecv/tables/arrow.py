@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from .arrays import as_floats, as_text, missing_rows
 from .columns import (
     BLOCK_ROWS,
+    DATE_PARTS,
     MAX_LEVELS,
     Faults,
     FloatArray,
@@ -22,6 +24,7 @@ from .columns import (
     quoted,
     rows_changed,
 )
+from .dates import as_times, date_numbers, first_date
 from .rows import Column
 
 
@@ -71,6 +74,12 @@ class ArrowFile(ABC):
         for batch in self.batches(columns, BLOCK_ROWS) if columns else ():
             yield from ((row, *column) for column in zip(columns, batch.columns, strict=True))
             row += len(batch)
+
+    def texts(self, columns: Sequence[str]) -> Iterator[list[str]]:
+        """Yield the cells of some columns as text, row by row; a missing cell is an empty text."""
+        for batch in self.batches(columns, BLOCK_ROWS):
+            cells = [as_text(column).fill_null("").to_pylist() for column in batch.columns]
+            yield from map(list, zip(*cells, strict=True))
 
     def unnamed_index(self) -> str | None:
         """The name of the first column if it is none and its cells count the rows, else None.
@@ -134,6 +143,11 @@ class ArrowTable:
         0/1 column of its second level.
     levels: The levels of text columns, where a fitted model prescribes them.
     min_rows: Fewer rows are refused.
+    dates: True replaces columns of dates by numbers. A mapping names such columns of a fitted
+        model, with the dates from which days are counted.
+    unknown: With "zero" the 0/1 columns of a cell are 0 if the cell is none of the given levels.
+    rows: Takes the cells that a model cannot use, in place of an error. They become infinite, and
+        missing cells NaN.
     Raises InputError: Columns cannot be used, or rows are too few; the message names all columns.
     """
 
@@ -145,13 +159,26 @@ class ArrowTable:
         one_hot: str = "",
         levels: Mapping[str, Sequence[str]] | None = None,
         min_rows: int = 2,
+        dates: bool | Mapping[str, str] = False,
+        unknown: str = "error",
+        rows: Faults | None = None,
     ) -> None:
         self._file, self.label, self.levels = file, file.label, dict(levels or {})
+        self._unknown, self._strict = unknown, rows is None
+        self._faults = Faults(file.label) if rows is None else rows
+        self._faults.missing_allowed = file.missing_allowed
+        self.dates = dict(dates) if isinstance(dates, Mapping) else {}
         faults = Faults(file.label, target, file.missing_allowed, columns)
-        text = file.inspect(columns, self.levels, faults)
+        text = file.inspect(columns, {*self.levels, *self.dates}, faults)
         self.n = file.n
         check_rows(self.label, self.n, min_rows)
-        new = [name for name in columns if name in text and name not in self.levels]
+        new = [name for name in columns if name in text - self.levels.keys() - self.dates.keys()]
+        if dates is True:
+            self.dates = self._first_dates([name for name in new if name != target])
+            new = [name for name in new if name not in self.dates]
+        # Columns of a model's numbers that hold text in some rows.
+        self.mixed = set() if self._strict else set(new)
+        new = new if self._strict else []
         self.levels |= self._text(new, bool(one_hot), faults) if new else {}
         if faults and file.max_columns_at_once is None:
             # A pass over the other columns finds their missing and infinite values, too.
@@ -165,9 +192,12 @@ class ArrowTable:
             own = self.levels.get(name, [])
             if one_hot == "two-level" and len(own) == 2:
                 self.reference_levels[name], own = own[0], own[1:]
-            self._becomes[name] = [f"{name}={level}" for level in own] or [name]
+            parts = [f"{name}.{part}" for part in DATE_PARTS] if name in self.dates else [name]
+            self._becomes[name] = [f"{name}={level}" for level in own] or parts
         self.names = [new for names in self._becomes.values() for new in names]
-        check_names(self.label, self.names)
+        # In a saved model ``column=level`` names the level, also where the level has no 0/1 column.
+        without = [f"{name}={level}" for name, level in self.reference_levels.items()]
+        check_names(self.label, [*self.names, *without])
         self.in_memory = 8 * self.n * len(self.names) <= file.max_bytes_in_memory
 
     def parts(self) -> "list[ArrowTable]":
@@ -187,7 +217,7 @@ class ArrowTable:
         # Of every column the first cells that are no numbers, or else the first ones.
         odd, first = dict[str, Example](), dict[str, Example]()
         for row, name, cells in self._file.cells(columns):
-            faults.rows(name, "missing", row + _missing(cells))
+            faults.rows(name, "missing", row + missing_rows(cells))
             if name in odd and len(levels[name]) > MAX_LEVELS:
                 continue
             dates = pa.types.is_temporal(cells.type)
@@ -211,6 +241,18 @@ class ArrowTable:
                 faults.add(name, f"{what}, so it looks like an identifier")
         return {name: sorted(found) for name, found in levels.items()}
 
+    def _first_dates(self, columns: Sequence[str]) -> dict[str, str]:
+        """The first date of every column of dates, which the first cell of a column tells."""
+        left, found = set(columns), dict[str, str]()
+        for _, name, cells in self._file.cells(columns):
+            if name in left and cells.null_count < len(cells):
+                left.discard(name)
+                if first := first_date(cells):
+                    found[name] = first
+            if not left:
+                break
+        return found
+
     def blocks(self, rows: int, columns: Sequence[str] | None = None) -> Iterator[FloatArray]:
         """Yield matrices of at most ``rows`` rows, stored by columns; missing values are NaN.
 
@@ -226,9 +268,15 @@ class ArrowTable:
                 end = at + len(self._becomes[name])
                 if name in self.levels:
                     self._spread(block[:, at:end], name, cells, rows_before)
+                elif name in self.dates:
+                    block[:, at:end] = self._date_numbers(name, cells, rows_before)
+                elif name in self.mixed:
+                    block[:, at] = self._numbers_among(name, cells, rows_before)
                 else:
                     block[:, at] = as_floats(cells)
                 at = end
+            if self._strict:
+                self._faults.check()
             rows_before += len(batch)
             yield block
 
@@ -259,50 +307,37 @@ class ArrowTable:
         rows_before: Number of the table's rows before the block.
         """
         levels = self.levels[name]
-        if cells.null_count and not self._file.missing_allowed:
-            faults = Faults(self.label)
-            for row, _, every in self._file.cells([name]):
-                faults.rows(name, "missing", row + _missing(every))
-            faults.check()
-        place = pc.index_in(as_text(cells), pa.array(levels, pa.string()))
-        unknown = pc.and_(place.is_null(), cells.is_valid())
-        if pc.any(unknown).as_py():
-            row = int(unknown.index(True).as_py())
-            raise InputError(
-                f"{self.label}: column {quoted(name)}, data row {rows_before + row + 1}: "
-                f"{quoted(cells[row].as_py())} is none of its levels, which are "
-                f"{', '.join(map(quoted, levels))}"
-            )
+        self._faults.rows(name, "missing", rows_before + missing_rows(cells))
+        texts = as_text(cells)
+        place = pc.index_in(texts, pa.array(levels, pa.string()))
         at = np.from_dlpack(place.fill_null(-1))
         first = len(levels) - block.shape[1]  # The level before the first one has no column.
         np.equal(at[:, None], np.arange(first, len(levels)), out=block, casting="unsafe")
-        block[at < 0] = np.nan
+        block[missing_rows(cells)] = np.nan
+        other = pc.and_(place.is_null(), cells.is_valid())
+        if self._unknown != "zero" and pc.any(other).as_py():
+            rows = np.flatnonzero(other.to_numpy(zero_copy_only=False))
+            block[rows] = np.inf
+            words = pc.unique(texts.filter(other)).to_pylist()
+            self._faults.unknown(name, words, rows_before + rows, levels)
 
+    def _date_numbers(self, name: str, cells: Any, rows_before: int) -> FloatArray:
+        """The numbers that stand for a column of dates, infinite where a cell is no date."""
+        times, wrong = as_times(cells)
+        found = date_numbers(times, self.dates[name])
+        found[wrong] = np.inf
+        if wrong.size:
+            cell = quoted(cells[int(wrong[0])].as_py())
+            what = f"column {quoted(name)} holds dates, and {cell} is none"
+            self._faults.at_rows(name, what, ["write dates like 2024-01-31"], rows_before + wrong)
+        self._faults.rows(name, "missing", rows_before + missing_rows(cells))
+        return found
 
-def _missing(cells: Any) -> NDArray[np.intp]:
-    """Positions of the missing cells of an Arrow array."""
-    return np.flatnonzero(cells.is_null().to_numpy(zero_copy_only=False))
-
-
-def as_text(cells: Any) -> Any:
-    """The values of an Arrow array as strings without blanks around; missing values stay missing.
-
-    Text files lose these blanks, too, so that a level has one name in every kind of table.
-    """
-    if pa.types.is_dictionary(cells.type):
-        cells = cells.dictionary_decode()
-    return pc.utf8_trim_whitespace(cells.cast(pa.string()))
-
-
-def as_floats(cells: Any) -> FloatArray:
-    """A numeric Arrow array of shape (m,) as float64; missing cells become NaN."""
-    if pa.types.is_dictionary(cells.type):
-        cells = cells.dictionary_decode()
-    if pa.types.is_decimal(cells.type):
-        cells = cells.cast(pa.float64())
-    # Arrow's own conversion to NumPy imports pandas, so only arrays that need it are converted so.
-    # NumPy converts to float64 because Arrow refuses large integers and, in older versions, 16-bit
-    # floats.
-    needed = cells.null_count or pa.types.is_boolean(cells.type)
-    values = cells.to_numpy(zero_copy_only=False) if needed else np.from_dlpack(cells)
-    return np.asarray(values.astype(np.float64, copy=False))
+    def _numbers_among(self, name: str, cells: Any, rows_before: int) -> FloatArray:
+        """The cells of a column of numbers and text, infinite where they are text."""
+        texts = as_text(cells).fill_null("nan").to_pylist()
+        plain = [text.replace(self._file.decimal, ".") for text in texts]
+        values = np.array([float(text) if is_number(text) else np.inf for text in plain])
+        self._faults.rows(name, "missing", rows_before + np.flatnonzero(np.isnan(values)))
+        self._faults.rows(name, "text", rows_before + np.flatnonzero(np.isinf(values)))
+        return values

@@ -161,6 +161,17 @@ def is_integer(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
+def is_numeric(dtype: Any) -> bool:
+    """Whether a type of narwhals is one of numbers, or of true and false."""
+    return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
+
+
+DATE_PARTS = ("year", "month", "weekday", "days")
+"""What a column of dates is replaced by: one column of numbers for each of these names.
+
+Weekdays are 1 (Monday) to 7. Days are counted from the date of the first row that has one, which a
+saved model keeps for the rows that it predicts."""
+
 MAX_LEVELS = 100
 """A text column with more levels (distinct texts) is refused as an identifier of the rows.
 
@@ -225,7 +236,8 @@ class Faults:
     """Faults of a table's columns, collected while the table is read.
 
     label: The table's name in messages.
-    target: Name of the response, which a user can neither encode nor drop.
+    target: Name of the response, which a user can neither encode nor drop. Messages name options of
+        the command only where there is a response: ``sparsecv predict`` and data frames have none.
     missing_allowed: Missing values are no fault, except where a column has no other.
     columns: Names of columns, which a message names in this order; columns at fault that are not
         among them follow.
@@ -252,9 +264,12 @@ class Faults:
 
     def check(self) -> None:
         """Raise an InputError that names the columns and rows at fault, if there are any."""
+        if self:
+            raise InputError(self.message())
+
+    def message(self) -> str:
+        """One line that names the columns and rows at fault, and says what to do."""
         found = {name: column for name, column in self._found.items() if column}
-        if not found:
-            return
         # What a column holds comes before the rows that lack a value.
         faults = [
             one
@@ -263,17 +278,17 @@ class Faults:
         ]
         remedies = list(dict.fromkeys(text for fault in faults for text in fault.remedies))
         drop = [f"--drop {quoted(name)}" for name in found if name != self.target]
+        drop = drop if self.target is not None else []
         more = len(found) - self.max_columns
         if drop and more <= 0:
             what = "the column" if len(drop) == 1 else "columns"
             remedies.append(f"leave {what} out with {' '.join(drop)}")
         text = "; ".join(map(str, faults[: self.max_columns])) + f"; and {more} more" * (more > 0)
-        if len(found) > 1:
+        if len(found) > 1 and self.target is not None:
             text = f"{len(found)} columns cannot be used: {text}"
-        *first, last = remedies or ["correct them or leave columns out with --drop"]
-        raise InputError(
-            f"{self.label}: {text}; {', '.join([*first, ''])}{'or ' * bool(first)}{last}"
-        )
+        with_drop = " with --drop" * (self.target is not None)
+        *first, last = remedies or [f"correct them or leave columns out{with_drop}"]
+        return f"{self.label}: {text}; {', '.join([*first, ''])}{'or ' * bool(first)}{last}"
 
     def __bool__(self) -> bool:
         return any(self._found.values())
@@ -285,17 +300,36 @@ class Faults:
     def rows(self, column: str, kind: str, rows: Sequence[int] | NDArray[np.intp]) -> None:
         """Add missing or infinite values of a column.
 
-        kind: "missing" or "infinite".
+        kind: "missing", "infinite" or "text".
         rows: The rows of these values, numbered from 0.
         """
         if not len(rows) or (kind == "missing" and self.missing_allowed):
             return
         what = f"{kind} value in column {quoted(column)}"
+        what = f"column {quoted(column)} holds text" if kind == "text" else what
         mends = ["fill it in" if kind == "missing" else "correct it", "remove the row"]
         if kind == "missing" and self.target is not None:
             mends.append("pass --missing drop, mean or median")
-        new = _Fault(what, tuple(mends))
-        fault = self._found.setdefault(column, {}).setdefault(kind, new)
+        self.at_rows(column, what, mends, rows)
+
+    def unknown(self, column: str, cells: Sequence[str], rows: Any, levels: Sequence[str]) -> None:
+        """Add cells of a text column that are none of the levels that a model knows.
+
+        cells: The distinct cells.
+        rows: Their rows, numbered from 0.
+        """
+        what = (
+            f"column {quoted(column)} holds {quoted_names(cells, 3)}, which is none of its levels: "
+            f"{quoted_names(levels)}"
+        )
+        zero = "pass unknown='zero' (--unknown zero), which gives such a row no level"
+        self.at_rows(column, what, ["correct it", zero], rows)
+
+    def at_rows(
+        self, column: str, what: str, mends: Sequence[str], rows: Sequence[int] | NDArray[np.intp]
+    ) -> None:
+        """Add rows, numbered from 0, to a fault of a column."""
+        fault = self._found.setdefault(column, {}).setdefault(what, _Fault(what, tuple(mends)))
         fault.rows += [int(row) + 1 for row in rows[: self.max_rows - len(fault.rows)]]
         fault.count += len(rows)
 
@@ -341,8 +375,11 @@ class Faults:
             kind, mend = "numbers that are not written plainly", "write digits and a point alone"
         elif dates:
             kind, mend = "dates", "write numbers in their place, such as years or days since a date"
+            if self.target is not None and not is_target:
+                mend = f"pass --dates, for dates like 2024-01-31, or {mend}"
         else:
-            kind, mend = "text", "pass --one-hot to encode it"
+            kind = "text"
+            mend = "pass --one-hot to encode it" if self.target is not None else "write numbers"
         if is_target:
             what = f"the target column {quoted(column)} is not numeric: it holds {kind} {place}"
             what += "" if disguised else "; the target is never encoded"

@@ -4,7 +4,7 @@ import csv
 import difflib
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -17,17 +17,12 @@ import numpy as np
 
 from ..errors import InputError, file_faults, warn_caller
 from .columns import (
-    BLOCK_ROWS,
-    Faults,
     FloatArray,
-    check_names,
-    is_finite,
     quoted,
     quoted_names,
-    similar_names,
 )
 from .rows import RowSource
-from .sources import Matrix, name_of, open_file, table_of
+from .sources import Matrix, name_of, open_file, open_table
 from .synthetic import make_synthetic
 
 if TYPE_CHECKING:
@@ -256,61 +251,7 @@ def resolve(data: str | PathLike[str], *, encoding: str = "utf-8", **options: An
 
     Raises InputError: The name is neither a data set nor a file, or the file cannot be used.
     """
-    return table_of(*locate(data, encoding), **options)
-
-
-def read_features(
-    data: str,
-    columns: Mapping[str, Sequence[str]],
-    wanted: Sequence[str],
-    encoding: str = "utf-8",
-    fills: Mapping[str, float] | None = None,
-) -> Iterator[FloatArray]:
-    """Read the features of a model by name, in blocks of m rows.
-
-    data: A file or data set, as for :func:`resolve`. No response is
-        needed.
-    columns: The columns to read, each with its levels if the column holds text, else with none.
-    wanted: The features in the model's order: a column's name, or ``column=level``.
-    fills: What missing values of a feature are filled with, by its name; with None they are faults.
-    Yields, shape (m, len(wanted)): Finite numbers.
-    Raises InputError: A column is missing or repeated, or holds what the model cannot use.
-    """
-    file, _ = locate(data, encoding)
-    _check_columns(file.label, file.names, columns)
-    file.missing_allowed = bool(fills)
-    levels = {name: found for name, found in columns.items() if found}
-    table = file.select(list(columns), levels=levels, min_rows=1)
-    place = [table.names.index(name) for name in wanted]
-
-    def filled() -> Iterator[FloatArray]:
-        for block in table.blocks(BLOCK_ROWS):
-            X = np.ascontiguousarray(block[:, place], dtype=np.float64)
-            yield np.where(np.isnan(X), [fills[name] for name in wanted], X) if fills else X
-
-    for X in filled():
-        if not is_finite(X):
-            faults, row = Faults(file.label), 0
-            for block in filled():
-                faults.values(block, wanted, row)
-                row += len(block)
-            faults.check()
-        yield X
-
-
-def _check_columns(label: str, names: Sequence[str], columns: Mapping[str, Sequence[str]]) -> None:
-    """Raise an InputError where ``columns`` are not among a table's ``names``, or stand twice."""
-    missing = [name for name in columns if name not in names]
-    if missing:
-        close = quoted_names(
-            dict.fromkeys(other for name in missing for other in similar_names(name, names))
-        )
-        hint = f"; it has {close}" if close else ""
-        raise InputError(
-            f"{label}: the model needs {'column' if len(missing) == 1 else 'columns'} "
-            f"{quoted_names(missing)}, which the table does not have{hint}"
-        )
-    check_names(label, [name for name in names if name in columns])
+    return open_table(locate(data, encoding), **options)
 
 
 def describe(name: str) -> DatasetInfo:

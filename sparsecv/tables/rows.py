@@ -195,6 +195,8 @@ class RowSource(ABC):
     reference_levels : dict of str to str
         Of a text column with two levels and a single 0/1 column, the level whose rows have the
         value 0.
+    dates : dict of str to str
+        Of every column of dates that was replaced by numbers, the date from which days are counted.
     weights, weights_name : ndarray, shape (n,), and str, or None
         Weights >= 0 of the rows, and the name of their column.
     groups, groups_name : ndarray of int, shape (n,), and str, or None
@@ -221,6 +223,7 @@ class RowSource(ABC):
     target_name: str
     levels: Mapping[str, Sequence[str]] = MappingProxyType({})
     reference_levels: Mapping[str, str] = MappingProxyType({})
+    dates: Mapping[str, str] = MappingProxyType({})
     weights: FloatArray | None = None
     groups: NDArray[np.intp] | None = None
     weights_name: str | None = None
@@ -340,7 +343,7 @@ class RowSource(ABC):
         found += [
             f"text column {quoted(name)} has two levels: one 0/1 column for "
             f"{quoted(next(one for one in self.levels[name] if one != level))}, none for "
-            f"{quoted(level)} (--all-levels keeps both)"
+            f"{quoted(level)}"
             for name, level in self.reference_levels.items()
         ]
         X, _ = next(self._read(min(self.n, 1000)))

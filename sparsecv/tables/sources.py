@@ -5,7 +5,7 @@ message of one line, which names the column or the row.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
 from os import PathLike
@@ -49,7 +49,9 @@ class Matrix:
 
     index: Sequence[str] = ()
     missing_allowed = False
+    mixed: Collection[str] = ()
     levels: Mapping[str, Sequence[str]] = {}
+    dates: Mapping[str, str] = {}
     reference_levels: Mapping[str, str] = {}
 
     def __init__(
@@ -79,6 +81,12 @@ class Matrix:
 
     def unnamed_index(self) -> None:
         """None, because all columns of a matrix have names."""
+
+    def texts(self, columns: Sequence[str]) -> Iterator[list[str]]:
+        """Yield the numbers of some columns as text, row by row."""
+        at = [self.names.index(name) for name in columns]
+        for row in self._read():
+            yield [repr(float(value)) for value in row[at]]
 
     def parts(self) -> "list[Matrix]":
         """The empty list, because a matrix is not divided into files."""
@@ -122,6 +130,7 @@ class FileSource(RowSource):
     ) -> None:
         self.name, self.label, self.target_name, self.n = name, table.label, target, table.n
         self.levels, self.reference_levels = table.levels, table.reference_levels
+        self.dates = table.dates
         self.feature_names, self._table = table.names[:-1], table
         self.divisible = bool(table.parts())
         self.kept: NDArray[np.bool_] | None = None  # The rows in use; None where all are.
@@ -173,7 +182,13 @@ class FileSource(RowSource):
         return found or super().parts()
 
     def load(self) -> tuple[FloatArray, FloatArray]:
-        """All rows, read by columns where the file stores columns; see :meth:`RowSource.load`."""
+        """Read all rows in use: X of shape (n, p) and y of shape (n,), columns of one array.
+
+        A file that stores columns is read by columns, in place of the blocks of rows that other
+        tables are read by. X may hold NaN where missing features are to be filled.
+
+        Raises InputError: Another value is missing or infinite; the message names its column.
+        """
         if isinstance(self._table, Matrix):
             return super().load()
         rows = self._table.load()
@@ -230,10 +245,11 @@ def open_file(path: str | PathLike[str], encoding: str) -> "ArrowFile | Matrix":
 
 
 def open_table(
-    path: str | PathLike[str],
+    path: "str | PathLike[str] | tuple[ArrowFile | Matrix, str]",
     *,
     target: str | None = None,
     one_hot: str | bool = False,
+    dates: bool = False,
     drop: str | Iterable[str] = (),
     encoding: str = "utf-8",
     weights: str | None = None,
@@ -245,7 +261,7 @@ def open_table(
 
     Parameters
     ----------
-    path : path-like
+    path : path-like, or a pair of an open file and its name in output
         ``.csv``, ``.tsv`` or ``.txt`` (also ``.gz``): text with a header line, separated by comma,
         semicolon, tab or bar; in semicolon files ``1,5`` is a decimal. ``.parquet`` or ``.pq``:
         Parquet. ``.xlsx``, ``.xls`` or ``.ods``: the first sheet (extra ``excel``). ``.npy``: a 2-D
@@ -260,6 +276,10 @@ def open_table(
     one_hot : bool or "all"
         Replace each text column by one 0/1 column per level, sorted and named ``feature=level``. A
         column of two levels gets the 0/1 column of its second level alone, unless "all" is passed.
+    dates : bool
+        Replace each column of dates, such as 2024-01-31 or 2024-01-31 12:00, by the columns
+        ``name.year``, ``name.month``, ``name.weekday`` (Monday is 1) and ``name.days``, the days
+        since the date of the first row.
     drop : str or iterable of str
         Columns to leave out.
     encoding : str
@@ -299,27 +319,8 @@ def open_table(
     [2.5, 3.5]
     """
     uses = {"target": target, "weights": weights, "groups": groups, "order": order}
-    how: dict[str, Any] = {"one_hot": one_hot, "drop": drop, "missing": missing, **uses}
-    return table_of(open_file(path, encoding), name_of(path), **how)
-
-
-def table_of(
-    file: "ArrowFile | Matrix",
-    name: str,
-    *,
-    one_hot: str | bool = False,
-    drop: str | Iterable[str] = (),
-    missing: str | None = None,
-    **uses: str | None,
-) -> RowSource:
-    """The table in a file or a matrix; the options are those of :func:`open_table`.
-
-    name: The table's name in output.
-    uses: The columns named for "target", "weights", "groups" and "order".
-    """
-    uses = dict.fromkeys(("target", "weights", "groups", "order")) | uses
-    drop = (drop,) if isinstance(drop, str) else drop
-    drop = list(drop)
+    file, name = path if isinstance(path, tuple) else (open_file(path, encoding), name_of(path))
+    drop = [drop] if isinstance(drop, str) else list(drop)
     unnamed = file.unnamed_index()
     unnamed = None if unnamed in (*drop, *uses.values()) else unnamed
     index = [column for column in file.index if column not in uses.values()]
@@ -329,13 +330,16 @@ def table_of(
     if missing not in (None, "drop", "mean", "median"):
         raise InputError(f"missing must be drop, mean or median; got {missing!r}")
     file.missing_allowed = missing is not None
-    table = file.select([*use.features, use.target], target=use.target, one_hot=kind)
+    how: dict[str, Any] = {"target": use.target, "one_hot": kind, "dates": dates}
+    table = file.select([*use.features, use.target], **how)
     opened = FileSource(name, use.target, table, missing)
     source: RowSource = opened
     if table.in_memory:
-        how: dict[str, Any] = {"missing": opened.missing}
-        source = ArraySource(*opened.load(), opened.feature_names, use.target, name, **how)
+        X, y = opened.load()
+        names = opened.feature_names, use.target, name
+        source = ArraySource(X, y, *names, missing=opened.missing)
         source.levels, source.reference_levels = opened.levels, opened.reference_levels
+        source.dates = opened.dates
         source.rows_left_out = opened.rows_left_out
     if use.groups is not None and use.order is not None:
         raise InputError("--order and --groups cannot go together: folds in order keep no groups")

@@ -17,14 +17,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from ..errors import InputError, first_line, not_installed
-from .arrow import ArrowFile, as_floats
-from .columns import MISSING, Faults, FloatArray, is_number, quoted
+from .arrow import ArrowFile
+from .columns import MISSING, Faults, is_number, quoted
 
 _NUMERIC = {pa.int64(), pa.float64()}  # the types of numbers that Arrow infers
 # Where two of these marks are equally frequent in the header line, the earlier mark is preferred.
@@ -72,11 +71,10 @@ class TextFile(ArrowFile):
             raise InputError(f"--encoding: Python knows no {quoted(encoding)}") from None
         self._ragged: Any = None
         # What columns hold, "number", "boolean" or "text", once it is known; those that Arrow reads
-        # as numbers; and the columns that were read, with all rows of a small table.
+        # as numbers; and all rows of a small table.
         self._kinds: dict[str, str] = {}
         self._numeric: list[str] = []
-        self._columns: list[str] = []
-        self._kept: list[FloatArray] = []
+        self._kept: list[Any] = []
         with self._lines() as lines:
             self._read_header(lines)
 
@@ -213,9 +211,9 @@ class TextFile(ArrowFile):
         such values in it. Every other column comes as text. However large ``rows`` is, a batch ends
         where a block that Arrow parses ends.
         """
-        batches = self._parsed(columns)
-        if self._kept and list(columns) == self._columns:
-            batches = (_as_batch(block, columns) for block in self._kept)
+        names = list(columns)
+        kept = bool(self._kept) and self._kinds.keys() >= set(names)
+        batches = (batch.select(names) for batch in self._kept) if kept else self._parsed(names)
         for batch in batches:
             for start in range(0, len(batch), rows):
                 yield batch.slice(start, rows)
@@ -256,11 +254,19 @@ class TextFile(ArrowFile):
 
         A column that holds numbers in one block and true and false in another holds text.
 
+        Writes ``n``, the number of rows; ``_numeric``; ``_kinds``, which says "number", "boolean"
+        or "text" of every column; and ``_kept``, the rows as record batches. ``_kept`` is empty
+        where the table takes more than ``max_bytes_in_memory``, or where a column was found to hold
+        text after blocks of it were taken for numbers.
+
         numeric: Columns that Arrow reads as numbers.
+        levels: Columns that hold text, whatever their cells look like.
+        faults: Gets the columns in which decimal commas and decimal points occur.
+        Raises InputError: Arrow cannot read the file, such as where a later cell of a numeric
+            column is no number.
         """
         self.n, self._numeric, self._kept, self._kinds = 0, numeric, [], {}
-        self._columns = list(columns)
-        kinds: dict[str, str] = dict.fromkeys(levels, "text")
+        kept, kinds = True, dict.fromkeys(levels, "text")
         marks: dict[str, str] = {}  # The decimal mark that was seen in a column.
         for batch in self._parsed(columns):
             arrays = list(batch.columns)
@@ -272,13 +278,14 @@ class TextFile(ArrowFile):
                     self._check_marks(name, arrays[j], marks, faults)
                 if arrays[j].null_count < len(batch) and kinds.setdefault(name, kind) != kind:
                     kind = kinds[name] = "text"
+                    kept = False  # The blocks before have numbers in this column.
                 arrays[j] = self._as_kind(arrays[j], kind)
             self.n += len(batch)
-            if "text" in kinds.values() or 8 * self.n * len(columns) > self.max_bytes_in_memory:
+            kept = kept and 8 * self.n * len(columns) <= self.max_bytes_in_memory
+            if not kept:
                 self._kept.clear()
             else:
-                # Arrays that Arrow has parsed hold memory beyond their end, so they are copied.
-                self._kept.append(np.array([as_floats(cells) for cells in arrays]))
+                self._kept.append(pa.record_batch(arrays, list(columns)))
         # A column without a value is one of numbers, all of them missing.
         self._kinds = dict.fromkeys(columns, "number") | kinds
 
@@ -315,13 +322,6 @@ class TextFile(ArrowFile):
                     f"{quoted(cells[at].as_py())})",
                     "write all numbers in one way",
                 )
-
-
-def _as_batch(block: FloatArray, columns: Sequence[str]) -> Any:
-    """A record batch of numbers, shape (columns, m); Arrow's own conversion would import pandas."""
-    buffers = [[None, pa.py_buffer(row)] for row in block]
-    arrays = [pa.Array.from_buffers(pa.float64(), block.shape[1], each) for each in buffers]
-    return pa.record_batch(arrays, list(columns))
 
 
 def _cells(column: Any) -> Any:

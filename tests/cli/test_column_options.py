@@ -59,8 +59,23 @@ def test_factors_are_groups_by_themselves(frame: pd.DataFrame, capsys: Capture) 
     assert main(["cv", "t.csv", "--one-hot", *QUICK]) == 0
     out = capsys.readouterr()
     assert "columns that enter together and count once: town (4 columns)" in out.out
-    assert "of 5 features, a group counting once (τ =" in " ".join(out.out.split())
+    assert "of 5 features, a group counting once, γ =" in " ".join(out.out.split())
     assert "town enter together and count once (--split-factors" in out.err
+
+
+def file(asked: dict[str, Any]) -> list[str]:
+    """The words that hand a command a file of constraints; ``write`` writes the file."""
+    return ["--constraints", json.dumps(asked)]
+
+
+def write(words: list[str]) -> list[str]:
+    """The words of a command, once the texts of --constraints stand in a file."""
+    found = list(words)
+    for at, word in enumerate(words[:-1]):
+        if word == "--constraints":
+            Path("c.json").write_text(words[at + 1], encoding="utf-8")
+            found[at + 1] = "c.json"
+    return found
 
 
 CASES: list[tuple[list[str], dict[str, Any]]] = [
@@ -71,14 +86,19 @@ CASES: list[tuple[list[str], dict[str, Any]]] = [
     (["--heredity", "strong"], {"heredity": "strong"}),
     (["--heredity", "weak", "--exclude", "a"], {"heredity": "weak", "exclude": ["a"]}),
     (
-        ["--bounds", "c:-0.5:2", "--bounds", "a:b:0:"],
+        file({"bounds": {"c": [-0.5, 2], "a:b": [0, None]}}),
         {"bounds": {"c": (-0.5, 2), "a:b": (0, np.inf)}},
     ),
+    (file({"penalty_factors": {"b": 0, "a": 3}}), {"penalty_factors": {"b": 0, "a": 3}}),
+    (file({"groups": {"pair": ["a", "c"]}}), {"more": {"pair": ["a", "c"]}}),
     (
-        ["--penalty-factors", "b:0", "--penalty-factors", "a:3"],
-        {"penalty_factors": {"b": 0, "a": 3}},
+        [*file({"include": ["b"], "positive": True, "heredity": "strong"}), "--heredity", "weak"],
+        {"include": ["b"], "positive": True, "heredity": "weak"},
     ),
-    (["--column-groups", "pair=a,c"], {"more": {"pair": ["a", "c"]}}),
+    (
+        [*file({"include": ["b"], "heredity": {"a:b": ["b"]}}), "--exclude", "town"],
+        {"include": ["b"], "exclude": ["town"], "heredity": {"a:b": ["b"]}},
+    ),
 ]
 
 
@@ -89,7 +109,7 @@ def test_options_ask_what_parameters_ask(
     X = table(frame)
     groups = {"town": [name for name in X if "=" in name]} | asked.pop("more", {})
     factors, rules = asked.pop("penalty_factors", None), Constraints(groups=groups, **asked)
-    found = run_json("fit", "t.csv", "--one-hot", "--tau", "3", *words)
+    found = run_json("fit", "t.csv", "--one-hot", "--tau", "3", *write(words))
     model = SparseRidge(3, constraints=rules, penalty_factors=factors).fit(X, frame["y"])
     assert found["model"]["support"] == [X.columns[j] for j in model.support_]
     np.testing.assert_allclose(found["model"]["coef"], model.coef_[model.support_], rtol=1e-9)
@@ -99,27 +119,9 @@ def test_options_ask_what_parameters_ask(
 
 
 def test_the_screen_says_what_held(frame: pd.DataFrame, capsys: Capture) -> None:
-    words = ["--include", "b", "--heredity", "strong", "--bounds", "c:-3:1", "--positive", "a"]
-    more = ["--exclude", "town", "--penalty-factors", "a:2"]
-    assert (
-        main(
-            [
-                "fit",
-                "t.csv",
-                "--one-hot",
-                "--tau",
-                "3",
-                *words,
-                *more,
-                "--quiet",
-                "--save",
-                "m.json",
-            ]
-        )
-        == 0
-    )
-    capsys.readouterr()
-    assert main(["fit", "t.csv", "--one-hot", "--tau", "3", *words, *more]) == 0
+    words = ["--include", "b", "--heredity", "strong", "--positive", "a", "--exclude", "town"]
+    words += write(file({"bounds": {"c": [-3, 1]}, "penalty_factors": {"a": 2}}))
+    assert main(["fit", "t.csv", "--one-hot", "--tau", "3", *words, "--save", "m.json"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     for words_found in (
         "in every model: b",
@@ -128,26 +130,27 @@ def test_the_screen_says_what_held(frame: pd.DataFrame, capsys: Capture) -> None
         "coefficients that are not negative: a",
         "bounds: c in [-3, 1]",
         "penalty factors: a 2",
-        "fit all rows better at this γ, within the constraints",
     ):
         assert words_found in text
     assert main(["predict", "m.json", "t.csv", "--out", "p.csv"]) == 0
-
-
-def test_groups_from_a_file(frame: pd.DataFrame) -> None:
-    Path("g.csv").write_text("column,group\na,left\nb,left\nc,\n")
-    found = run_json("fit", "t.csv", "--drop", "town", "--tau", "2", "--column-groups", "g.csv")
-    assert found["constraints"]["groups"] == {"left": ["a", "b"]}
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--include", "d"], "include: there is no column 'd'"),
-        (["--bounds", "a:x:1"], "--bounds takes COL:LOW:HIGH"),
-        (["--bounds", "a:1:2"], "low <= 0 <= high"),
-        (["--penalty-factors", "a"], "--penalty-factors takes COL:F"),
-        (["--column-groups", "none.csv"], "no such file; give NAME=a,b,c"),
+        (file({"bounds": {"a": ["x", 1]}}), "the bounds of 'a' must be [low, high]"),
+        (file({"bounds": {"a": [1, 2]}}), "low <= 0 <= high"),
+        (file({"bounds": {"a": "01"}}), "the bounds of 'a' must be [low, high]"),
+        (file({"include": [["a"]]}), "include: a column is a name or a position; got ['a']"),
+        (file({"groups": {"g": [{}]}}), "a column is a name or a position; got {}"),
+        (file({"penalty_factors": {"a": "x"}}), "penalty_factors"),
+        (file({"bound": {}}), "'bound' is none of the names include, exclude, groups"),
+        (file({"include": "a"}), "'include' must be a list of columns"),
+        (file({"groups": {"g": "a"}}), "'groups' must be names with values"),
+        (["--constraints", "none.json"], "--constraints none.json"),
+        (["--bounds", "a:0:1"], "--bounds is gone: write --constraints FILE"),
+        (["--mio-limit", "3"], "--mio-limit is gone: write --time-limit SECONDS"),
         (["--split-factors"], "--split-factors: the table has no factor"),
         (["--heredity", "strong", "--include", "a:b", "--exclude", "a"], "its parent column 'a'"),
         (["--backend", "highs", "--positive"], "backend highs serves no constraints"),
@@ -157,8 +160,9 @@ def test_groups_from_a_file(frame: pd.DataFrame) -> None:
 def test_bad_constraints_are_one_line(
     frame: pd.DataFrame, capsys: Capture, words: list[str], message: str
 ) -> None:
-    command = ["fit", "t.csv", "--drop", "town", "--tau", "2", "--quiet", *words]
-    complaint(capsys, command, [message])
+    command = ["fit", "t.csv", "--drop", "town", "--tau", "2", "--quiet"]
+    words = words if words[1:] == ["none.json"] else write(words)
+    complaint(capsys, [*command, *words], [message])
 
 
 def test_stability_serves_constraints(frame: pd.DataFrame, capsys: Capture) -> None:
@@ -171,7 +175,15 @@ def test_stability_serves_constraints(frame: pd.DataFrame, capsys: Capture) -> N
 
 
 def test_the_python_model_with_factors_is_saved_with_its_columns(frame: pd.DataFrame) -> None:
-    run_json("cv", "t.csv", "--one-hot", "--penalty-factors", "b:0", *QUICK, "--save", "m.json")
+    run_json(
+        "cv",
+        "t.csv",
+        "--one-hot",
+        *write(file({"penalty_factors": {"b": 0}})),
+        *QUICK,
+        "--save",
+        "m.json",
+    )
     saved = json.loads(Path("m.json").read_text(encoding="utf-8"))
     assert "b" in saved["support"]
     model = SparseRidgeCV.load("m.json")
@@ -183,7 +195,9 @@ def test_the_python_model_with_factors_is_saved_with_its_columns(frame: pd.DataF
 
 def test_a_checkpoint_is_of_its_constraints(frame: pd.DataFrame, capsys: Capture) -> None:
     common = ["cv", "t.csv", "--one-hot", *QUICK]
-    for words in ([], ["--positive"], ["--bounds", "a:-0.1:0.1"], ["--penalty-factors", "b:0"]):
+    bounds, factors = file({"bounds": {"a": [-0.1, 0.1]}}), file({"penalty_factors": {"b": 0}})
+    for some in ([], ["--positive"], bounds, factors):
+        words = write(some)
         plain = run_json(*common, *words)
         for again in (False, True):
             capsys.readouterr()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from sparsecv.cli.grids import parse_gammas, parse_taus
-from sparsecv.cli.main import main
 from sparsecv.errors import InputError
 
 
@@ -79,14 +78,3 @@ def test_tau_syntax(text: str) -> None:
     with pytest.raises(InputError, match="--tau") as caught:
         parse_taus(text)
     assert repr(text) in str(caught.value)
-
-
-@pytest.mark.parametrize("command", ["cv", "fit", "stability"])
-def test_help_groups_the_options(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every option but --help stands in a named panel."""
-    assert main([command, "--help"]) == 0
-    text = capsys.readouterr().out
-    for panel in ("Table", "Model", "Search and proof", "Output"):
-        assert f"─ {panel} ─" in text
-    _, _, rest = text.partition("─ Options ─")
-    assert [word for word in rest.partition("╰")[0].split() if word.startswith("--")] == ["--help"]

@@ -72,7 +72,7 @@ def test_module_as_a_process() -> None:
     process = start("cv", "t.csv", "--folds", "4", "--gamma", "1", "--json", "o.json")
     out, err = finish(process)
     assert (process.returncode, without_progress(err)) == (0, [])
-    assert out.startswith("Rule ")
+    assert out.startswith("chosen ")
     assert json.loads(Path("o.json").read_text())["n"] == 40
     process = start("cv", "t.csv", "--folds", "400")
     out, err = finish(process)
@@ -137,7 +137,7 @@ def test_interrupt_during_folds(folds: str, jobs: str) -> None:
 def test_interrupt_of_the_command(arguments: list[str]) -> None:
     hard_csv(Path("hard.csv"))
     process = start(arguments[0], "hard.csv", *arguments[1:], "--save", "m.json")
-    err = interrupt(process, "60 columns", 1.5)
+    err = interrupt(process, "100 columns", 1.5)
     assert process.returncode == 130
     assert "Traceback" not in err
     assert "interrupted" in err

@@ -76,7 +76,7 @@ BAD_OPTIONS: list[tuple[list[str], list[str]]] = [
     (["--backend", "highs", "--method", "bounds"], ["backend highs", "grid or search"]),
     (["--protocol", "kind"], ["protocol", "'kind'"]),
     (["--scale", "big"], ["scale", "'big'"]),
-    (["--protocol", "paper", "--no-intercept"], ["paper"]),
+    (["--no-intercept"], ["--no-intercept is gone", "fit_intercept=False"]),
     (["--time-limit", "-1"], ["--time-limit"]),
     (["--time-limit", "nan"], ["time"]),
     (["--time-limit", "soon"], ["--time-limit", "seconds"]),
@@ -155,9 +155,6 @@ def test_files_are_tried_before_the_search(monkeypatch: pytest.MonkeyPatch) -> N
 SOME = "a,b,w,y\n" + "".join(f"{i % 5},{i * i % 7},{int(i < 2)},{i % 4}\n" for i in range(12))
 PAIRS = "a,b,w,t,y\n" + "".join(f"{i % 5},{i * i % 7},{1 + i % 3},{i},{i % 4}\n" for i in range(12))
 TOGETHER: list[tuple[list[str], list[str]]] = [
-    (["cv", "gaps.csv", "--missing", "mean", "--intervals", "--save", "m.json"], ["missing"]),
-    (["cv", "pairs.csv", "--weights", "w", "--intervals", "--save", "m.json"], ["weights"]),
-    (["cv", "pairs.csv", "--order", "t", "--intervals", "--save", "m.json"], ["every row once"]),
     (["cv", "pairs.csv", "--folds", "12", "--nested"], ["outer fold 1 of 12", "11 rows"]),
     (["cv", "pairs.csv", "--folds", "size:6", "--nested"], ["outer fold 1 of 12", "11"]),
     (["cv", "pairs.csv", "--json", "o.json", "--save", "o.json"], ["--json", "--save", "o.json"]),
@@ -173,7 +170,7 @@ TOGETHER: list[tuple[list[str], list[str]]] = [
     (["benchmark", "--csv", "x" * 300], ["--csv"]),
     (["cv", "x" * 300 + ".csv"], ["xxx", "too long"]),
     (["cv", "x" * 300], ["xxx", "too long"]),
-    (["cv", "pairs.csv", "--column-groups", "x" * 300], ["--column-groups", "too long"]),
+    (["cv", "pairs.csv", "--constraints", "x" * 300], ["--constraints", "too long"]),
     (["cv", "pairs.csv", "--n-best", "9" * 9], ["--n-best", "100000"]),
 ]
 
@@ -229,7 +226,7 @@ def test_tiny_gamma_on_dependent_columns(capsys: Capture) -> None:
 
 def test_two_rows(capsys: Capture) -> None:
     Path("t.csv").write_text("a,b,y\n1,2,3\n2,1,4\n")
-    for options in ([], ["--protocol", "paper"], ["--no-intercept"], ["--scale", "none"]):
+    for options in ([], ["--protocol", "paper"], ["--scale", "none"]):
         for gamma in ("1e-8", "1", "1e8"):
             known = ["--folds", "loo", "--gamma", gamma, "--no-nested"]
             assert main(["cv", "t.csv", *known, *options]) == 0

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from support.fresh import examples
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cv.alternating import alternate, visit_default_grid
-from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.alternating import alternate, default_grid
+from sparsecv.cv.engine import Surface, cross_validate
 from sparsecv.cv.gamma_step import FixedSupports, gamma_step
 from sparsecv.cv.settings import DEFAULT_GAMMAS, Settings
 from sparsecv.design.fold_data import RowFolds
@@ -165,8 +165,12 @@ class Curve:
         return self.errors[gamma]
 
 
-def visited(curve: Curve, **options: Any) -> tuple[Array, str]:
-    said = visit_default_grid(curve, **options)  # type: ignore[arg-type]
+def visited(curve: Curve, score: Any = lambda errors: float(errors.min())) -> tuple[Array, str]:
+    def spent() -> bool:
+        return Surface.out_of_time(curve)  # type: ignore[arg-type]
+
+    grid, said = default_grid(curve.visit, lambda g: score(curve.cv_error(g)), spent)
+    assert sorted(grid) == sorted(curve.errors)
     return np.sort(list(curve.errors)), said
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -69,7 +68,7 @@ def two_workers(client: Any) -> None:
     """Wait for them; Dask's nanny now and then does not bring a killed one back."""
     try:
         client.wait_for_workers(2, timeout=30)
-    except (TimeoutError, asyncio.TimeoutError):  # one and the same from Python 3.11 on
+    except TimeoutError:  # one and the same from Python 3.11 on
         client.cluster.scale(len(client.cluster.workers) + 1)
         client.wait_for_workers(2, timeout=600)
 

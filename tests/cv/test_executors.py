@@ -106,7 +106,8 @@ def test_stability(client: Any, search: str) -> None:
     options: dict[str, Any] = {"cv": 3, "search": search, "random_state": 0}
     learner = DecisionTreeRegressor(random_state=0)
     expected = StabilityCV(learner, grid, **options).fit(X, y)
-    found = StabilityCV(learner, grid, client=client, **options).fit(X, y)
+    with on_client(client):
+        found = StabilityCV(learner, grid, **options).fit(X, y)
     assert found.best_params_ == expected.best_params_
     assert found.nested_error_ == expected.nested_error_
     for name in ("cv_error", "stability", "corrected"):

@@ -22,9 +22,10 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.design import SolvedRules
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
-from sparsecv.solvers import paths
+from sparsecv.solvers import paths, support_path
 from sparsecv.solvers.branching import size_sweep
 from sparsecv.solvers.core.constraints import UnitConstraints
+from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.plan import LEAPS, Way
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -323,15 +324,25 @@ def test_an_open_fold_of_few_columns_does_not_see_its_held_out_rows(
     """Trees end after some nodes, and folds are estimated from their own rows."""
     monkeypatch.setattr(paths, "FIRST_NODES", 20)
     monkeypatch.setattr(size_sweep, "ways", lambda *_: (Way(LEAPS),))
-    proofs = prove.PROOFS._replace(first_tree_nodes=30, most_nodes_by_default=30)
-    monkeypatch.setattr(prove, "PROOFS", proofs)
-    monkeypatch.setattr(estimate, "MAX_NODES_OF_SHARED_TREE", 30)
+    monkeypatch.setattr(prove, "FIRST_TREE_NODES", 30)
+    monkeypatch.setattr(prove, "MOST_NODES_BY_DEFAULT", 30)
+    shorten_shared_trees(monkeypatch)
     rng = np.random.default_rng(2)
     X = rng.standard_normal((26, 22)) + rng.standard_normal((26, 1))
     table = Table(X, X[:, :3].sum(axis=1) + 3.0 * rng.standard_normal(26), None)
     folds = make_folds(FOLDS[kind], 26, seed=0, X=X)
     assert not ledger_of(table, folds, "exact", "auto").exact.all()
     check_folds(table, folds, (0, folds.k - 1), "exact", "auto")
+
+
+def shorten_shared_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """End every tree that leave-one-out folds share after 30 nodes."""
+    real = estimate.best_subsets_rows_deleted
+
+    def short(*args: Any, limits: Limits, **options: Any) -> Any:
+        return real(*args, limits=limits.within(nodes=30), **options)
+
+    monkeypatch.setattr(estimate, "best_subsets_rows_deleted", short)
 
 
 def estimates_of(table: Table, folds: Folds, rules: SolvedRules | None = None) -> Ledger:
@@ -371,6 +382,24 @@ def test_an_estimate_does_not_depend_on_the_tree_of_all_rows(n: int, p: int, see
         if n == 200:
             assert ours.exact[0, :, ours.k].all()
             assert not theirs.exact[0, :, ours.k].all()
+
+
+def test_folds_that_a_shared_tree_leaves_open_have_one_kind_of_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The tree that folds share ends for reasons of all rows; it decides nothing but proofs."""
+    shorten_shared_trees(monkeypatch)
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((26, 22)) + rng.standard_normal((26, 1))
+    table = Table(X, X[:, :3].sum(axis=1) + 3.0 * rng.standard_normal(26), None)
+    ours = estimates_of(table, make_folds("loo", 26))
+    rows = range(len(ours.gammas))
+    left = np.argwhere(~ours.exact[rows, :, : ours.k])
+    assert left.size
+    for j in range(ours.k):
+        path = support_path(ours.problem(0, j), ours.gammas, ours.taus, solver="heuristic")
+        for g, t in left[left[:, 2] == j, :2].tolist():
+            np.testing.assert_array_equal(ours.support(g, t, j), path.support(g, t))
 
 
 @pytest.mark.parametrize("constrained", [False, True])

@@ -43,7 +43,7 @@ def limit_nodes(monkeypatch: pytest.MonkeyPatch, nodes: int, only_shared: bool =
     if not only_shared:
         ways = (plan.Way(plan.LEAPS, nodes=nodes),)
         monkeypatch.setattr(size_sweep, "ways", lambda *_: ways)
-        monkeypatch.setattr(prove, "PROOFS", prove.PROOFS._replace(most_nodes_by_default=0))
+        monkeypatch.setattr(prove, "MOST_NODES_BY_DEFAULT", 0)
         monkeypatch.setattr(paths, "FIRST_NODES", nodes)
     for module, name in searches:
         monkeypatch.setattr(module, name, limited(getattr(module, name)))
@@ -231,7 +231,7 @@ def test_estimates_after_the_time_limit(gram: float, monkeypatch: pytest.MonkeyP
     clock = Clock()
     monkeypatch.setattr(clocks, "_now", lambda: clock.now)
     for module, name, seconds in (
-        (path, "_products", gram),
+        (path, "promising_columns", gram),
         (path, "complete_support", 0.0),
         (path, "extend", 0.01),
         (path, "exchange", 0.01),
@@ -244,7 +244,7 @@ def test_estimates_after_the_time_limit(gram: float, monkeypatch: pytest.MonkeyP
     )
     swaps = sum(clock.late.pop(name, 0) for name in ("extend", "exchange"))
     assert swaps <= 6 * (1 + round(paths.LEAST_SECONDS_AT_FIRST_GAMMA / 0.01))
-    assert clock.late.pop("_products", 0) <= 5
+    assert clock.late.pop("promising_columns", 0) <= 5
     assert clock.late.pop("complete_support", 0) <= 6
     assert clock.late == {}
     assert clock.now <= 1.0 + 6 * (gram + paths.LEAST_SECONDS_AT_FIRST_GAMMA + 0.02)
@@ -253,3 +253,13 @@ def test_estimates_after_the_time_limit(gram: float, monkeypatch: pytest.MonkeyP
     assert (lower <= error).all()
     assert (error <= upper).all()
     case.check_supports(result)  # ridge fits, each at its own γ
+
+
+def test_the_model_of_all_rows_is_proved_where_one_fold_is_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The short tree of all rows is left open, and a later search proves its sizes."""
+    limit_nodes(monkeypatch, 2)
+    X = np.array([[-0.7, -0.36, 0.93], [-0.73, -1.0, 0.45], [1.41, 1.36, -1.39]])
+    case = Case(X, np.array([1.0, -1.0, 1.0]), Protocol(), [([0, 2], [1])], [0.1, 1.0])
+    check_bounds(case, case.run("exact", time_limit="auto"), case.truth(), "one fold")

@@ -15,7 +15,7 @@ from sparsecv.design import prepare as pipeline
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import MomentFolds, RowFolds
 from sparsecv.design.folds import Folds, make_folds
-from sparsecv.design.moments import FoldMoments, Moments, fold_moments
+from sparsecv.design.moments import Moments, fold_moments
 from sparsecv.errors import ConstantColumnWarning, InputError
 from sparsecv.tables.rows import ArraySource, RowSource
 from sparsecv.tables.sources import open_table
@@ -260,16 +260,6 @@ def test_constant_columns_warn_when_streamed(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.warns(ConstantColumnWarning, match="'x2'"):
         prepared = pipeline.prepare(source(X, y), "3", Protocol())
     assert prepared.design.p == 4
-
-
-def test_fold_moments_is_complete() -> None:
-    X, y = table()
-    folds = make_folds(60, 60)
-    assert folds.label is not None
-    moments = fold_moments(source(X, y), folds)
-    assert isinstance(moments, FoldMoments)
-    assert [part.n for part in moments.folds] == [1] * 60
-    assert moments.total().n == 60
 
 
 # ------------------------------------------------------------------------------ far from zero

@@ -19,6 +19,7 @@ from support.problems import scaled, three_matter
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
 from sparsecv.selection.rules import RULES
+from sparsecv.solvers import SparseRidgeProblem
 
 Array = NDArray[np.float64]
 GAMMAS = [0.1, 1.0, 30.0]
@@ -258,3 +259,20 @@ def test_columns_without_a_penalty_are_in_every_subset() -> None:
     best = [c for c, one in zip(model.alternatives(2)["columns"], first, strict=True) if one]
     for columns, others in zip(best, model.path_["columns"], strict=True):
         np.testing.assert_array_equal(columns, others)
+
+
+@pytest.mark.parametrize("rule", list(RULES))
+def test_a_path_is_a_data_frame(rule: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    X, y = three_matter()
+    model = SparseRidgeCV(gammas=[0.5, 20.0], rule=rule, repeats=2).fit(X, y)
+    frame = pandas.DataFrame(model.path_)
+    assert frame["tau"].tolist() == model.path_["tau"].tolist()
+    np.testing.assert_array_equal(frame["coef"].iloc[-1], model.path_["coef"][-1])
+
+
+@pytest.mark.parametrize("of", [SparseRidge, SparseRidgeCV, SparseRidgeProblem])
+def test_the_first_line_on_gamma_says_what_it_is_in_scikit_learn(of: type) -> None:
+    assert of.__doc__ is not None
+    first = next(line for line in of.__doc__.splitlines() if "gamma" in line)
+    assert "gamma = 2 * alpha of scikit-learn's Ridge" in first

@@ -34,13 +34,10 @@ def saved(frame: pd.DataFrame, *options: str) -> tuple[SparseRidgeCV, Any]:
     return model, expected
 
 
-@pytest.mark.parametrize("options", [["--one-hot"], ["--one-hot", "--all-levels"]])
-def test_frames_with_text_columns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
-) -> None:
+def test_frames_with_text_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     frame = factors()
-    model, expected = saved(frame, *options)
+    model, expected = saved(frame, "--one-hot")
     np.testing.assert_allclose(model.predict(frame.drop(columns="y")), expected, rtol=1e-12)
     np.testing.assert_allclose(model.predict(pl.from_pandas(frame)), expected, rtol=1e-12)
     mixed = frame.astype({"city": "category"})
@@ -52,9 +49,9 @@ def test_frames_with_text_columns(
     with pytest.raises(InputError, match="needs column 'city'"):
         model.predict(frame.drop(columns="city"))
     frame.loc[3, "city"] = None
-    with pytest.raises(InputError, match="missing or infinite value in column 'city', row 4"):
+    with pytest.raises(InputError, match="missing value in column 'city', data row 4"):
         model.predict(frame)
-    with pytest.raises(InputError, match="'size' is not numeric"):
+    with pytest.raises(InputError, match="'size' holds text, data row 1"):
         model.predict(factors().assign(size="large"))
 
 

@@ -39,7 +39,7 @@ def test_feature_names() -> None:
 
 
 BAD_COLUMNS: dict[str, Any] = {
-    "text": ["u", "v"] * 20,
+    "lists": [[1, 2], [3, 4]] * 20,
     "date": [date(2020, 1, 1), date(2021, 1, 1)] * 20,
     "datetime": [datetime(2020, 1, 1), datetime(2021, 1, 1)] * 20,
     "nan": [1.0, np.nan] * 20,
@@ -65,7 +65,8 @@ def test_bad_columns_are_named(library: str, kind: str, model: Any) -> None:
     message = str(caught.value)
     assert "'b c'" in message
     assert "\n" not in message
-    word = {"missing": "NaN", "nan": "NaN", "inf": "inf"}.get(kind, "not numeric")
+    words = {"missing": "NaN", "nan": "NaN", "inf": "inf", "lists": "neither numeric nor text"}
+    word = words.get(kind, "not numeric: it holds dates")
     assert word in message
 
 
@@ -76,9 +77,6 @@ def test_other_column_types() -> None:
     frame["b c"] = pd.array([1, 2, 4, 5] * 10, dtype="Int64")
     frame["größe"] = [1, 3, 5, 7] * 10
     assert SparseRidge().fit(frame, y).support_.size == 5
-    frame["x_3"] = pd.Categorical(["low", "high"] * 20)
-    with pytest.raises(InputError, match="'x_3'"):
-        SparseRidge().fit(frame, y)
     frame["x_3"] = pd.date_range("2020-01-01", periods=40, tz="UTC")
     with pytest.raises(InputError, match="'x_3'"):
         SparseRidge().fit(frame, y)

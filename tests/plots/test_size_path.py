@@ -37,7 +37,7 @@ def lines(axes: list[Any]) -> dict[str, Any]:
 def test_the_picture_shows_every_size(figures: list[Any], tmp_path: Path) -> None:
     path = tmp_path / "path.png"
     command = ["fit", "diabetes", "--tau", "5", "--gamma", "2", "--quiet"]
-    assert main([*command, "--plot", str(path), "--stepwise"]) == 0
+    assert main([*command, "--plot", str(path)]) == 0
     assert path.stat().st_size > 5000
     source = load_dataset("diabetes")
     X, y = source.load()

@@ -194,7 +194,7 @@ def test_leave_one_out_is_unbiased_for_one_row_less() -> None:
             lambda X, y: risk.nested_cv(
                 Ridge(), {"alpha": [1]}, X, y, cv=RepeatedKFold(n_splits=4, n_repeats=2)
             ),
-            "every row once",
+            "every row exactly once",
         ),
         (lambda X, y: risk.k_fold(Ridge(), X, y, loss="cubed"), "loss"),
     ],

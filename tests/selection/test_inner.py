@@ -14,9 +14,9 @@ from sklearn.model_selection import (
     ShuffleSplit,
     TimeSeriesSplit,
 )
-from support.studies import Array, made
+from support.studies import Array, made, study_of
 
-from sparsecv import SparseRidgeCV
+from sparsecv import Constraints, SparseRidgeCV
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
@@ -24,10 +24,12 @@ from sparsecv.design.fold_data import MomentFolds, RowFolds
 from sparsecv.design.folds import Folds, TimeOrdered, make_folds
 from sparsecv.design.moments import FoldMoments, Moments
 from sparsecv.errors import InputError
-from sparsecv.selection.averaging import averaged_coefficients, inner_weights
+from sparsecv.selection.averaging import Tried, averaged_coefficients, inner_weights
 from sparsecv.selection.projection import FoldAverages, project_fold
 from sparsecv.selection.rules import allowed_rule
+from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.ridge_fits import fit_supports
 
 
 def run(what: str, unit: Any, shared: Any, tasks: Any) -> list[Any]:
@@ -53,8 +55,14 @@ def test_held_out_rows_change_nothing_before_they_are_predicted(
         data = RowFolds(X, y, folds, intercept)
         solver = Settings(time_limit=0.0) if p > 45 else Settings()
         result = cross_validate(data, gammas, sizes, solver)
-        weights = inner_weights(data, gammas, sizes, run)[0][j]
-        coef = averaged_coefficients(data.training(j), result, weights, j)
+        tried = [Tried(sizes[:2], 2), Tried(sizes, 4)]
+        found = inner_weights(data, gammas, tried, run)
+        at_once = inner_weights(data, gammas, tried, run, first=1)
+        got = at_once.weights[j][:, : found.taus.size]
+        np.testing.assert_allclose(got, found.weights[j], rtol=1e-9, atol=0.0)
+        weights = np.zeros((gammas.size, sizes.size))
+        weights[:, : found.taus.size] = found.weights[j]
+        coef = averaged_coefficients(data.training(j), result, weights, fold=j)
         shared = FoldAverages(data, [coef] * folds.k, gammas, sizes)
         return weights, coef, project_fold(shared, j, Limits())
 
@@ -79,7 +87,7 @@ def inner_splits(folds: Folds) -> list[tuple[Any, Any]]:
         found.extend([(train, held) for train, tests, *_ in tasks for held in tests])
         return run(what, unit, shared, tasks)
 
-    inner_weights(data, np.array([1.0, 9.0]), np.arange(1, 4), noted)
+    inner_weights(data, np.array([1.0, 9.0]), [Tried(np.arange(1, 4), 3)], noted)
     return found
 
 
@@ -138,7 +146,10 @@ def test_weights_of_a_table_read_by_chunks_are_those_of_its_rows() -> None:
     low, high = np.append(X.min(axis=0), y.min()), np.append(X.max(axis=0), y.max())
     chunks = MomentFolds(FoldMoments(parts, low, high), design, replace(folds, label=None))
     gammas, sizes = np.array([0.5, 20.0]), np.arange(1, 6)
-    found, same = (inner_weights(one, gammas, sizes, run)[0] for one in (rows, chunks))
+    both = (
+        inner_weights(one, gammas, [Tried(sizes, int(sizes[-1]))], run) for one in (rows, chunks)
+    )
+    found, same = (one.weights for one in both)
     for one, other in zip(found, same, strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-7)
     np.testing.assert_array_equal(found[0], found[5])  # folds of one block
@@ -160,3 +171,56 @@ def test_the_error_of_noise_is_not_below_its_variance() -> None:
         ratios.append(model.cv_error_ / np.var(y))
     spread = np.std(ratios, ddof=1) / np.sqrt(len(ratios))
     assert np.mean(ratios) > 1.0 - 2.0 * spread
+
+
+def test_the_grid_of_a_fold_is_decided_by_its_training_rows() -> None:
+    """Rows that a fold holds out may extend the grid of all rows, and not that of the fold."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40, 6))
+    y = X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(40)
+    folds = make_folds(5, 40, seed=0)
+    held = folds.split(2)[1]
+    noise = y.copy()
+    noise[held] = -30.0 * y[held]  # The more the coefficients shrink, the better for these rows.
+    found = [study_of(X, one, 5, None, rule="averaged", repeats=2) for one in (y, noise)]
+    plain, wild = (one.surface.gammas for one in found)
+    assert wild.max() > plain.max()  # The CV errors of all rows have extended this grid.
+    np.testing.assert_array_equal(found[1].fold_averages[2], found[0].fold_averages[2])
+
+
+def test_a_fit_by_another_rule_compares_averages_without_a_further_gamma() -> None:
+    """The rule minimum has visited every γ that the folds of the average need."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 3))
+    model = SparseRidgeCV(rule="minimum").fit(X, X[:, 0] + 0.3 * rng.standard_normal(60))
+    assert {"averaged", "projected"} <= set(model.compare())
+
+
+def test_averages_of_a_wide_table_without_proofs_do_not_depend_on_the_clock() -> None:
+    """No fold's average is proved there, so that a time limit of 0 gives the same error."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((40, 60))
+    y = X[:, :4].sum(axis=1) + rng.standard_normal(40)
+    options: dict[str, Any] = {"taus": range(1, 11), "rule": "averaged", "repeats": 2}
+    quick, found = (study_of(X, y, 3, time_limit=limit, **options) for limit in (0, "auto"))
+    for fast, average in zip(quick.fold_averages, found.fold_averages, strict=True):
+        np.testing.assert_array_equal(fast, average)
+
+
+def test_after_the_time_limit_bounded_averages_take_coefficients_of_the_nearest_gamma() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 50))
+    y = X[:, :4].sum(axis=1) + rng.standard_normal(60)
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=3, constraints=Constraints(positive=True))
+    gammas = np.array([0.1, 1.0, 10.0])
+    rows = np.array([[[0, -1, -1], [0, 1, 2]], [[0, -1, -1], [1, 2, 3]], [[0, -1, -1], [1, 2, 3]]])
+    coef, objective = fit_supports(problem, gammas, rows)
+    late, of_late = fit_supports(problem, gammas, rows, Limits(0.0))
+    np.testing.assert_array_equal(late[0], coef[0])
+    np.testing.assert_array_equal(late[1, 1], coef[1, 1])  # This support has no fit at another γ.
+    np.testing.assert_array_equal(late[1:, 0], coef[[0, 0], 0])
+    np.testing.assert_array_equal(late[2, 1], coef[1, 1])
+    assert (late >= 0.0).all()
+    assert (of_late >= objective * (1.0 - 1e-12)).all()
+    residual = y - X[:, [1, 2, 3]] @ late[2, 1]
+    assert of_late[2, 1] == pytest.approx(residual @ residual + 5.0 * (late[2, 1] @ late[2, 1]))

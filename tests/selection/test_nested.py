@@ -14,7 +14,6 @@ from support.studies import Array, made, study_of
 from support.tables import write_csv
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cli.main import main
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import MomentFolds
 from sparsecv.design.folds import make_folds
@@ -215,17 +214,6 @@ def test_at_size_and_refits_forget_it() -> None:
     assert not hasattr(model.at_size(2), "nested_error_")
     assert hasattr(model, "nested_std_error_")
     assert not hasattr(model.set_params(nested=False).fit(X, y), "nested_error_")
-
-
-def test_the_command_says_which_figure_to_quote(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["cv", "diabetes", "--gamma", "1", "--rule", "minimum"]) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "the error to expect on new data" in out
-    assert "held out in 5 outer folds" in out
-    assert "compares models and chose among them: expect more on new data" in out
-    assert main(["cv", "diabetes", "--gamma", "1", "--no-nested", "--rule", "minimum"]) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "the error to expect" not in out
 
 
 def test_no_outer_fold_begins_after_the_time_limit() -> None:

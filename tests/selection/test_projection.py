@@ -26,7 +26,7 @@ from sparsecv.design import prepare
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError, UnprovedWarning
-from sparsecv.plots.projected_sizes import linear_peers
+from sparsecv.plots.peers import linear_peers
 from sparsecv.selection.projection import choose_size
 from sparsecv.selection.study import partition_again
 from sparsecv.solvers import SparseRidgeProblem, support_path
@@ -346,7 +346,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         SparseRidgeCV(gammas=[1.0, 30.0], rule="projected").fit(X, y),
     )
     out = " ".join(capsys.readouterr().out.split())
-    assert f"chosen {same.tau_} of 6 features (τ = {same.tau_})" in out
+    assert f"τ = {same.tau_} of 6 features" in out
     assert f"proved no other {same.tau_} features predict more like the average" in out
     assert f"The average of all models has CV error {same.reference_error_:.6g} ±" in out
     assert plot.stat().st_size > 5_000
@@ -363,7 +363,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     np.testing.assert_allclose(loaded.predict(X), same.predict(X))
     assert main([*arguments, "--tau", "2"]) == 0
     assert [one["tau"] for one in json.loads(file.read_text())["sizes"]] == [2]
-    assert "chosen 2 of 6 features" in " ".join(capsys.readouterr().out.split())
+    assert "τ = 2 of 6 features" in " ".join(capsys.readouterr().out.split())
     complaint(capsys, [*arguments, "--method", "search"], ["every tau"])
 
 

@@ -19,7 +19,7 @@ from sparsecv.selection import study as study_module
 from sparsecv.selection.averaging import model_weights
 from sparsecv.selection.choice import choose
 from sparsecv.selection.partial_errors import partial_errors, select
-from sparsecv.selection.study import partition_again
+from sparsecv.selection.study import Study, partition_again
 
 
 def test_auto_depends_on_the_number_of_columns_alone() -> None:
@@ -57,15 +57,6 @@ def test_auto_depends_on_the_number_of_columns_alone() -> None:
     found = SparseRidgeCV(gammas=100.0, repeats=2).fit(X, y)
     assert found.rule_ == "projected"
     assert found.choices_["minimum"].tau >= 1  # beside it
-
-
-def test_the_reason_for_a_rule() -> None:
-    X, y = np.random.default_rng(0).standard_normal((30, 46)), np.zeros(30)
-    few, many = study_of(X[:, :45], y), study_of(X, y)
-    for study, count in ((few, "45 features, at most 45"), (many, "46 features, more than 45")):
-        reason = rules.rule_reason("auto", study.data, study.settings)
-        assert reason == f"the default for {count}"
-    assert rules.rule_reason("one-se", many.data, many.settings) == "as asked"
 
 
 @pytest.mark.parametrize("cv", [KFold(3), [(np.arange(10, 30), np.arange(10))]])
@@ -247,9 +238,19 @@ def test_models_of_the_rule_stability_keep_the_time_limit(limit: Any, proved: bo
     assert choose(study)["stability"].certified == proved
 
 
-def test_the_rule_stability_leaves_time_to_models_without_pairs_of_folds() -> None:
+def test_the_rule_stability_leaves_time_to_models_without_pairs_of_folds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     X, y = made(n=30, p=6)
     study = study_of(X, y, cv=3, rule="stability", time_limit=100.0)
-    left = study._first.limits.remaining()
-    assert left is not None
-    assert left <= 50.0
+    seconds = list[float | None]()
+    evaluate = Study._evaluate
+
+    def noted(self: Study, surface: Any, *rest: Any, **how: Any) -> Any:
+        seconds.append(surface.limits.remaining())
+        return evaluate(self, surface, *rest, **how)
+
+    monkeypatch.setattr(Study, "_evaluate", noted)
+    _ = study.surface
+    assert seconds[0] is not None
+    assert seconds[0] <= 50.0

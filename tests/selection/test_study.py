@@ -18,12 +18,10 @@ from sparsecv.cli.main import main
 from sparsecv.cv.alternating import alternate
 from sparsecv.design import prepare as pipeline
 from sparsecv.design.folds import make_folds
-from sparsecv.errors import InputError
-from sparsecv.selection import study as study_module
 from sparsecv.selection.averaging import model_weights
 from sparsecv.selection.choice import CHOOSERS, choose
 from sparsecv.selection.rules import RULES
-from sparsecv.selection.study import Study, partition_again
+from sparsecv.selection.study import partition_again
 from sparsecv.solvers.core.limits import Limits
 
 
@@ -91,37 +89,6 @@ def test_what_costs_more_is_found_where_it_is_asked_for() -> None:
     assert set(SparseRidgeCV(gammas=1.0, cv=KFold(2)).fit(X, y).compare()) == known
 
 
-def test_a_rule_evaluates_what_it_needs_and_no_more() -> None:
-    """Surfaces, pairs of folds and corrections belong to the study, once each, on demand."""
-    X, y = made(40, 5)
-
-    def refuse(study: Study) -> Any:
-        raise AssertionError("nobody asked for it")
-
-    averages = {"others", "gamma_subset", "mean_surface", "inner", "average_error"}
-    needs: dict[str, set[str]] = {
-        "minimum": set(),
-        "one-se": set(),
-        "stability": {"stability"},
-        "corrected": {"corrected"},
-        "repeated": {"others", "gamma_subset", "mean_surface"},
-        "averaged": averages,
-        "projected": averages,
-    }
-    for rule, wanted in needs.items():
-        study = study_of(X, y, rule=rule, repeats=2)
-        refused = {name: property(refuse) for name in set().union(*needs.values()) - wanted}
-        study.__class__ = type("Refusing", (Study,), refused)
-        choose(study)
-        first, known = study.surface, {name: getattr(study, name) for name in wanted}
-        choose(study)
-        assert study.surface is first
-        for name in wanted:
-            assert getattr(study, name) is known[name]
-        if "others" in wanted:
-            assert len(study.others) == 1
-
-
 @pytest.mark.parametrize("cv", [4, "size:9"])
 @pytest.mark.parametrize("seed", [0, 7, "state"])
 def test_repeated_averages_partitions(cv: Any, seed: Any) -> None:
@@ -169,7 +136,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         if rule == "averaged":
             assert document["model"]["objective"] is None
         if rule != "minimum":
-            assert "what each rule chooses" in capsys.readouterr().out
+            assert "What each rule chooses" in capsys.readouterr().out
     for options in (["--rule", "best"], ["--rule", "one-se", "--method", "search"]):
         complaint(capsys, ["cv", str(table), "--gamma", "1", *options], ["rule"])
 
@@ -268,19 +235,6 @@ def test_other_partitions_skip_gammas_that_are_close() -> None:
     assert found.gamma_ in kept
 
 
-def test_what_nobody_asked_for_cannot_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = made(30, 4)
-
-    def fails(*_: Any) -> Any:
-        raise InputError("gamma is too small to tell from zero")
-
-    monkeypatch.setattr(study_module, "partition_again", fails)
-    found = SparseRidgeCV(gammas=1.0, rule="minimum", random_state=0).fit(X, y)
-    assert list(found.choices_) == ["minimum", "one-se"]
-    with pytest.raises(InputError, match="too small"):
-        SparseRidgeCV(gammas=1.0, rule="repeated", random_state=0).fit(X, y)
-
-
 def test_leave_one_out_is_not_shown_as_repeated() -> None:
     X, y = made(20, 4)
     found = SparseRidgeCV(cv="loo", gammas=[0.1, 5.0], rule="averaged").fit(X, y)
@@ -355,7 +309,20 @@ def test_a_size_without_weight_has_no_criterion_in_json(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 50))
     table = write_csv(tmp_path / "t.csv", X, 3.0 * X[:, 0] + 0.1 * rng.standard_normal(60))
-    arguments = ["cv", table, "--rule", "averaged", "--repeats", "2", "--folds", "5", "--no-nested"]
+    arguments = ["cv", table, "--rule", "averaged", "--folds", "5", "--no-nested"]
     found = run_json(*arguments, "--size", "40", folder=tmp_path)
     assert found["rules"]["averaged"]["tau"] == 40
     assert found["rules"]["averaged"]["criterion"] is None
+
+
+def test_sizes_grow_as_far_as_they_are_worth_it() -> None:
+    """Sizes that carry no weight are not tried, and the choice is that of all sizes."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((220, 150))
+    y = X[:, ::30].sum(axis=1) + rng.standard_normal(220)
+    default, named = SparseRidgeCV().fit(X, y), SparseRidgeCV(taus=range(1, 50)).fit(X, y)
+    assert default.taus_[-1] == 32
+    assert named.taus_[-1] == 49
+    np.testing.assert_array_equal(default.support_, named.support_)
+    y = X[:, ::3].sum(axis=1) + 0.1 * rng.standard_normal(220)
+    assert SparseRidgeCV().fit(X, y).taus_[-1] > 40

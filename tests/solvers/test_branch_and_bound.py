@@ -21,14 +21,11 @@ from sparsecv.solvers import (
     branch_and_bound,
     perspective_relaxation,
     solve,
-    solve_sizes,
 )
-from sparsecv.solvers.branching import driver, single, size_sweep
+from sparsecv.solvers.branching import driver, single
 from sparsecv.solvers.branching import search as search_module
 from sparsecv.solvers.branching.search import Search, Tree
-from sparsecv.solvers.branching.search_settings import SETTINGS
 from sparsecv.solvers.core.limits import Limits, StopFlag
-from sparsecv.solvers.core.plan import ALONE, LEAPS, Way
 from sparsecv.solvers.kernels.completion import complete, completion_work, order_by_share
 from sparsecv.solvers.relaxation import root as root_module
 from sparsecv.solvers.relaxation.root import reduced_root
@@ -96,33 +93,6 @@ def test_limits_and_stop() -> None:
     many = branch_and_bound(problem, limits=Limits(None, 400))
     assert few.status is many.status is Status.NODE_LIMIT
     assert few.lower_bound <= many.lower_bound <= many.objective <= few.objective
-
-
-def test_solve_uses_it_beyond_a_tree() -> None:
-    made = make_synthetic(120, 60, 5, 0.3, 8.0, seed=1)
-    problem = SparseRidgeProblem(made.X, made.y, gamma=1.0, tau=5)
-    found = solve(problem)
-    assert found.status is Status.OPTIMAL
-    assert found.gap <= 2e-6
-    assert set(found.support) == set(np.flatnonzero(made.beta_true))
-    assert found.objective == pytest.approx(problem.objective(found.support), rel=1e-12)
-
-
-def test_sizes_beyond_a_tree_equal_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = make_synthetic(60, 24, 6, 0.7, 1.0, seed=2)
-    problem = SparseRidgeProblem(made.X, made.y, gamma=0.3, tau=24)
-    tree = best_subsets(problem)
-    ways = Way(LEAPS, nodes=30), Way(ALONE)
-    monkeypatch.setattr(size_sweep, "ways", lambda *_: ways)
-    found = solve_sizes(problem)
-    assert found.proved.all()
-    assert found.n_trees > 1
-    np.testing.assert_allclose(found.objective, tree.objective, rtol=1e-8)
-    assert (found.lower_bound <= tree.objective).all()
-    short = solve_sizes(problem, limits=Limits(time_limit=1e-9))
-    assert not short.proved.all()
-    assert (short.lower_bound <= tree.objective).all()
-    assert (short.objective >= tree.objective * (1 - 1e-9)).all()
 
 
 @pytest.mark.parametrize("k", [0, 1, 2, 3, 4, 5])
@@ -283,7 +253,7 @@ def test_without_room_for_more_nodes_it_goes_deep(
 ) -> None:
     problem = hard(seed, tau=5)
     alone = branch_and_bound(problem)
-    monkeypatch.setattr(search_module, "SETTINGS", SETTINGS._replace(first_rows=8))
+    monkeypatch.setattr(search_module, "FIRST_ROWS", 8)
     monkeypatch.setattr(Tree, "_most", lambda tree: 2 * tree.gram.b.size + 24)
     deep = branch_and_bound(problem)
     np.testing.assert_allclose(deep.objective, alone.objective, rtol=2e-6)
@@ -296,7 +266,7 @@ def test_a_long_run_of_nodes_does_not_fill_a_table_for_good(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A table that is full before the loop looks again would let the search go on nowhere."""
-    monkeypatch.setattr(search_module, "SETTINGS", SETTINGS._replace(first_rows=8))
+    monkeypatch.setattr(search_module, "FIRST_ROWS", 8)
     monkeypatch.setattr(Tree, "_most", lambda tree: 2 * tree.gram.b.size + 24)
     problem = hard(tau=8)
     tree = root_tree(problem)
@@ -323,8 +293,8 @@ def test_a_bound_of_several_threads_is_that_of_all_their_nodes(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tree that goes on with others keeps a part of its nodes: its own bound says nothing."""
-    changed = SETTINGS._replace(head_start_supports=1e5, max_share_closed=0.0)
-    monkeypatch.setattr(single, "SETTINGS", changed)
+    monkeypatch.setattr(single, "HEAD_START_SUPPORTS", 1e5)
+    monkeypatch.setattr(single, "MAX_SHARE_CLOSED", 0.0)
     seen: list[Search] = []
     run = Search.run
 
@@ -342,28 +312,36 @@ def test_a_bound_of_several_threads_is_that_of_all_their_nodes(
     assert found.n_nodes == 1 + seen[-1].n_nodes
 
 
-def test_a_better_start_is_one_of_the_columns_that_the_root_has_left(
+def test_a_better_start_is_entered_by_its_places_among_the_columns_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A support of the problem has other column numbers than the tree."""
-    changed = SETTINGS._replace(head_start_supports=1e3, rough_nodes=5)
-    monkeypatch.setattr(single, "SETTINGS", changed)
-    entered: list[np.ndarray] = []
-    enter = Tree.enter
-
-    def watched(self: Tree, support: np.ndarray, swaps: int = 100) -> None:
-        assert support.max(initial=-1) < self.gram.b.size
-        entered.append(support)
-        enter(self, support, swaps)
-
-    monkeypatch.setattr(Tree, "enter", watched)
+    """The tree numbers the columns left, here all but the first, and the problem all columns."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(100, 150)) + 0.7 * rng.normal(size=(100, 1))
     y = X[:, 140:] @ np.ones(10) + 6.0 * rng.normal(size=100)
     problem = SparseRidgeProblem(X, y, gamma=60.0, tau=8)
+    best = branch_and_bound(problem)
+    monkeypatch.setattr(single, "HEAD_START_SUPPORTS", 1e3)
+    monkeypatch.setattr(single, "ROUGH_NODES", 5)
+    monkeypatch.setattr(single, "heuristic_support", lambda *_, **__: best.support)
+    entered: list[np.ndarray] = []
+    enter, reduced_root, left = Tree.enter, single.reduced_root, np.arange(1, problem.p)
+
+    def watched(self: Tree, support: np.ndarray, swaps: int = 100) -> None:
+        entered.append(support)
+        enter(self, support, swaps)
+
+    def without_the_first(*arguments: Any) -> Any:
+        incumbent, root, gram = reduced_root(*arguments)
+        root.columns, root.beta = root.columns[left], root.beta[left]
+        return incumbent, root, gram.on(left, problem.p, Limits())
+
+    monkeypatch.setattr(Tree, "enter", watched)
+    monkeypatch.setattr(single, "reduced_root", without_the_first)
     found = branch_and_bound(problem)
-    assert len(entered) > 1
-    assert found.objective == pytest.approx(problem.objective(found.support), rel=1e-9)
+    assert len(entered) == 2
+    np.testing.assert_array_equal(left[entered[1]], best.support)
+    assert found.objective == pytest.approx(best.objective, rel=1e-9)
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from itertools import chain, combinations
 
 import numpy as np
 import pytest
-from support.constrained import KINDS, best_of_every_size, random_rules, resolved
+from support.constrained import KINDS, random_rules, resolved
 
 from sparsecv import Constraints
 from sparsecv.errors import InputError
@@ -178,25 +178,6 @@ def test_included_children_need_the_fewest_parents() -> None:
         )
 
 
-def test_penalty_factors_equal_enumeration() -> None:
-    rng = np.random.default_rng(2)
-    for _ in range(100):
-        p, n = int(rng.integers(2, 7)), int(rng.integers(4, 12))
-        X, y = rng.normal(size=(n, p)), rng.normal(size=n)
-        rules = random_rules(rng, p, ("factors",))
-        gamma = float(10.0 ** rng.uniform(-2, 2))
-        best = best_of_every_size(X, y, gamma, rules)
-        for size in range(1, max(best) + 1):
-            problem = SparseRidgeProblem(X, y, gamma=gamma, tau=size, **rules.keywords)
-            found = solve(problem)
-            least, supports = best[size]
-            assert found.objective == pytest.approx(least, rel=1e-8)
-            right = dict(supports)[tuple(found.support.tolist())]
-            np.testing.assert_allclose(found.coef, right, atol=1e-7)
-            again = solve(problem, warm_start=found.support)
-            assert again.support.tolist() == found.support.tolist()
-
-
 def test_one_unpenalised_parent_serves_an_unpenalised_child() -> None:
     weak = resolved(4, heredity=("weak", {2: [0, 1]}), penalty_factors={0: 0, 2: 0})
     assert weak.counted.tolist() == [1, 3]
@@ -215,11 +196,3 @@ def test_a_column_in_the_span_of_unpenalised_columns_becomes_zero() -> None:
     assert problem.p == 3
     assert problem.squared_lengths[1] == 0.0
     assert solve(problem).support.tolist() == [0, 3]
-
-
-def test_what_serves_no_constraints_says_so() -> None:
-    problem = SparseRidgeProblem(
-        np.eye(3), np.ones(3), gamma=1.0, tau=2, constraints=Constraints(include=[1])
-    )
-    with pytest.raises(InputError, match="serves no constraints on columns"):
-        solve(problem, backend="highs")

@@ -10,7 +10,6 @@ from support.problems import ugly_problem
 from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem, Status, supports_along_gamma
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.leaps.gamma_range import members
 
 LOW, HIGH = 1e-4, 1e4
 
@@ -85,11 +84,6 @@ def test_too_many_columns_are_refused() -> None:
     problem = SparseRidgeProblem(np.eye(46), np.ones(46), gamma=1.0, tau=2)
     with pytest.raises(ValueError, match="at most 45 columns"):
         supports_along_gamma(problem, 0.1, 1.0)
-
-
-def test_members_lists_the_columns_of_masks() -> None:
-    found = members(np.array([0b1011, 1 << 44], dtype=np.uint64), 3)
-    assert found.tolist() == [[0, 1, 3], [44, -1, -1]]
 
 
 @pytest.mark.parametrize(("case", "seed"), [(0, 3), (0, 6), (1, 0), (1, 6)])

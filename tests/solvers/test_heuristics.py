@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.brute_force import optimum
 from support.fresh import examples
-from support.problems import ugly_problem
+from support.problems import grown, regression, ugly_problem
 
 from sparsecv.solvers import SparseRidgeProblem, heuristic_support
 from sparsecv.solvers.supports.rounding import forward_order
@@ -77,3 +77,15 @@ def test_forward_steps_go_on_where_columns_depend_on_those_taken() -> None:
         with np.errstate(all="raise"):
             order = forward_order(X, X @ rng.normal(size=150), 150)
         assert sorted(order.tolist()) == list(range(150))
+
+
+@pytest.mark.parametrize("p", [60, 2500])
+def test_larger_sizes_do_not_change_the_supports_of_smaller_ones(p: int) -> None:
+    """Sizes are searched in windows, so that a run may go on to larger sizes."""
+    X, y = regression(80, p, dict.fromkeys(range(0, 40, 2), 1.0), seed=p)
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+    few, more = grown(problem, range(1, 17)), grown(problem, range(1, 41))
+    for size, support in few.items():
+        np.testing.assert_array_equal(support, more[size])
+    for size, support in grown(problem, range(1, 33)).items():
+        np.testing.assert_array_equal(support, more[size])

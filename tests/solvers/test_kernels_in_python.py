@@ -29,13 +29,12 @@ from sparsecv.solvers import (
     support_path,
     supports_along_gamma,
 )
-from sparsecv.solvers.branching import driver, node, single
-from sparsecv.solvers.branching import search as search_module
+from sparsecv.solvers.branching import driver, single
 from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.branching.family import PartialProof, search_alone, solve_jointly
 from sparsecv.solvers.branching.row_deletion import LeftOut
 from sparsecv.solvers.kernels import envelope
-from sparsecv.solvers.relaxation import descent, perspective, relaxer, root
+from sparsecv.solvers.relaxation import perspective, relaxer, root
 from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.newton import newton_work
 
@@ -169,15 +168,12 @@ def test_relaxation_and_branching(kind: str, gamma: float) -> None:
 def _small_counts_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes are branched on that would be enumerated. Compiled code keeps its constants."""
     if config.DISABLE_JIT:
-        names = ("min_supports_per_node", "first_supports", "max_supports_at_once")
-        settings = node.SETTINGS._replace(**dict.fromkeys(names, 0.0))
-        monkeypatch.setattr(node, "SETTINGS", settings)
+        monkeypatch.setattr(driver, "small_enough", lambda st, n, k, solved: k <= 1)
 
 
 def without_newton(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes of more than one active column are relaxed by coordinate descent."""
-    for module in (driver, search_module):
-        monkeypatch.setattr(module, "SETTINGS", module.SETTINGS._replace(max_factored_columns=1))
+    monkeypatch.setattr(driver, "MAX_FACTORED_COLUMNS", 1)
 
 
 def without_rows(kind: str, size: int, gamma: float) -> tuple[LeftOut, list[SparseRidgeProblem]]:
@@ -246,15 +242,13 @@ def test_centres_of_many(kind: str, size: int) -> None:
             assert lower <= fold.objective(columns) + 1e-9 * fold.yy
 
 
-@pytest.mark.parametrize("form", ["gram", "in place", "residual"])
+@pytest.mark.parametrize("form", ["gram", "residual"])
 @pytest.mark.parametrize("kind", ["plain", "collinear", "wide"])
 def test_coordinate_descent(kind: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relaxer, "newton_work", lambda p, _: newton_work(p, 1))
     if form == "residual":
         for module in (perspective, root):
             monkeypatch.setattr(module, "wants_gram", lambda problem: False)
-    elif form == "in place":
-        monkeypatch.setattr(descent, "GATHERED_COLUMNS", 1)
     given = problem(kind, 0.5)
     best = least(given, 3)
     relaxed = perspective_relaxation(given)
@@ -276,7 +270,7 @@ def test_branching(seed: int, newton: bool, monkeypatch: pytest.MonkeyPatch) -> 
     if not newton:
         without_newton(monkeypatch)
     if seed > 0:  # strong branching from the first node on
-        monkeypatch.setattr(single, "SETTINGS", single.SETTINGS._replace(rough_nodes=0))
+        monkeypatch.setattr(single, "ROUGH_NODES", 0)
     solved = check_branching(given, least(given, 4), tol=0.0)
     assert solved.n_nodes > 1 or not config.DISABLE_JIT  # compiled: enumerated
 

@@ -1,6 +1,7 @@
 """What is left open at a stop, and the prediction ranges that follow from it."""
 
 import math
+import warnings
 from itertools import combinations
 
 import numpy as np
@@ -17,7 +18,7 @@ from support.brute_force import (
     ridge,
 )
 from support.fresh import examples
-from support.problems import plain, problem_of, ugly
+from support.problems import gram_of, plain, problem_of, ugly
 from support.trees import every_stop, exact_of, key, known_best, tied
 
 from sparsecv.solvers import SparseRidgeProblem, Status, best_subsets
@@ -26,12 +27,6 @@ from sparsecv.solvers.core.plan import MAX_COLUMNS
 from sparsecv.solvers.leaps import all_sizes
 from sparsecv.solvers.leaps.all_sizes import BestSubsets
 from sparsecv.solvers.leaps.open_nodes import OpenNode, expand, prediction_ranges
-
-
-def gram_of(data: Data) -> SparseRidgeProblem:
-    X, y, gamma = data
-    tau = X.shape[1]
-    return SparseRidgeProblem.from_gram(X.T @ X, X.T @ y, float(y @ y), gamma=gamma, tau=tau)
 
 
 def node(fixed: list[int], free: list[int], pending: int) -> OpenNode:
@@ -227,6 +222,20 @@ def test_a_finished_search_leaves_a_point() -> None:
     for i in range(6):
         expected = prediction(data, tuple(found.supports[i].tolist()), rows)
         np.testing.assert_allclose(low[i], expected, rtol=1e-9, atol=1e-12)
+
+
+def test_an_incumbent_without_an_objective_bounds_nothing() -> None:
+    """A row of zeros has a spread of 0 and the gap is infinite: no warning, and no NaN."""
+    problem = SparseRidgeProblem(np.eye(4), np.arange(4.0), gamma=1.0, tau=2)
+    root = OpenNode(np.empty(0, dtype=np.intp), np.arange(4, dtype=np.intp), -1)
+    rows, sizes = np.array([[0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]]), np.array([2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        low, high, _ = prediction_ranges(
+            problem, [root], rows, sizes, np.zeros((1, 2)), np.array([[np.inf]])
+        )
+    assert (low == -np.inf).all()
+    assert (high == np.inf).all()
 
 
 def test_no_rows_no_ranges() -> None:

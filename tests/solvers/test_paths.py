@@ -160,15 +160,6 @@ def test_columns_of_zeros() -> None:
     assert [s.tolist() for s in support_path(nothing, [1.0], [1, 2]).at(0)] == [[0], [0, 1]]
 
 
-def test_what_is_refused() -> None:
-    X, y, gamma = plain(0, 12, 3)
-    problem = SparseRidgeProblem(X, y, gamma=gamma, tau=1)
-    with pytest.raises(ValueError, match="sizes"):
-        support_path(problem, [1.0], [0, 1])
-    with pytest.raises(ValueError, match="gamma"):
-        support_path(problem, [-1.0], [1])
-
-
 @pytest.mark.parametrize("gamma", [1e-8, 1.0, 1e6])
 def test_coefficients_of_many_supports(gamma: float) -> None:
     X, y, _ = plain(2, 15, 6)

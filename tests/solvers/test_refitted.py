@@ -22,7 +22,6 @@ from sparsecv.solvers.branching import search as search_module
 from sparsecv.solvers.branching import single
 from sparsecv.solvers.branching.sdp_nodes import RefittedTree
 from sparsecv.solvers.branching.search import Search
-from sparsecv.solvers.branching.search_settings import SETTINGS
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation import diagonal
 from sparsecv.solvers.relaxation.diagonal import Fitted, fit_diagonal, interior, shared_diagonal
@@ -118,7 +117,7 @@ def test_reaches_the_semidefinite_relaxation() -> None:
 @pytest.mark.parametrize("kept", [10_000, 1])
 def test_the_tree_is_right_wherever_it_stops(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where hardly a node may be kept."""
-    monkeypatch.setattr(refitted, "SETTINGS", SETTINGS._replace(min_nodes_per_refit=1))
+    monkeypatch.setattr(refitted, "MIN_NODES_PER_REFIT", 1)
     monkeypatch.setattr(RefittedTree, "_most", lambda tree: kept)
     for note, rng in draws(60, 72):
         problem, gram = with_diagonal(rng)
@@ -141,9 +140,9 @@ def test_the_tree_is_right_wherever_it_stops(kept: int, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_equals_the_tree_of_fixed_diagonals(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Near ties of nearly orthogonal columns; with threads each tree has nodes of its own."""
-    eager = SETTINGS._replace(fitting_supports=0.0, min_nodes_per_refit=1, first_chunk_columns=0)
-    for module in (single, refitted, search_module):
-        monkeypatch.setattr(module, "SETTINGS", eager)
+    monkeypatch.setattr(single, "FITTING_SUPPORTS", 0.0)
+    monkeypatch.setattr(refitted, "MIN_NODES_PER_REFIT", 1)
+    monkeypatch.setattr(search_module, "FIRST_CHUNK_COLUMNS", 0)
     trees: list[RefittedTree] = []
     start = RefittedTree.__init__
 
@@ -159,7 +158,7 @@ def test_equals_the_tree_of_fixed_diagonals(jobs: int, monkeypatch: pytest.Monke
     assert len(trees) == jobs
     assert found.status is Status.OPTIMAL
     assert found.lower_bound <= found.objective * (1 + 1e-12)
-    monkeypatch.setattr(single, "SETTINGS", eager._replace(refit_share=1.0))
+    monkeypatch.setattr(single, "REFIT_SHARE", 1.0)
     fixed = branch_and_bound(problem, tol=0.0)
     assert len(trees) == jobs
     assert found.objective == pytest.approx(fixed.objective, rel=1e-9)

@@ -1,7 +1,5 @@
 """The shared tree: sizes, warm starts, what is refused; fits with a row deleted."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -53,20 +51,6 @@ def test_runs_are_repeatable(data: Data) -> None:
 def test_rows_must_fit_the_problem(rows: Array, targets: Array) -> None:
     with pytest.raises(ValueError, match="rows must be"):
         best_subsets_rows_deleted(problem_of(plain(0, 5, 4)), rows, targets)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"sizes": [0]}, "sizes"),
-        ({"sizes": [5]}, "sizes"),
-        ({"sizes": [2.5]}, "sizes"),
-        ({"warm_starts": [[4]]}, "warm start"),
-    ],
-)
-def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        solve(plain(0, 6, 4), **options)
 
 
 def test_too_many_columns_are_refused() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.fresh import examples
@@ -47,9 +46,3 @@ def test_it_fixes_columns_where_the_bound_is_tight() -> None:
     found = screen(problem, perspective_relaxation(problem).beta, problem.objective([2, 7]))
     assert found.included.tolist() == [2, 7]
     assert found.excluded.size == 10
-
-
-def test_bad_coefficients() -> None:
-    problem = SparseRidgeProblem(np.eye(3), np.ones(3), gamma=1.0, tau=1)
-    with pytest.raises(ValueError, match="beta"):
-        screen(problem, np.ones(2), 1.0)

@@ -6,21 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from support.brute_force import Data, exact_objectives, fit_rounding, ridge, rounding, value
-from support.fresh import examples
-from support.problems import plain, problem_of, ugly
+from support.brute_force import Data, exact_objectives, fit_rounding, ridge, value
+from support.problems import gram_of, plain, problem_of, ugly
 
 from sparsecv.solvers import SparseRidgeProblem
 
 X0 = np.arange(12.0).reshape(4, 3) ** 1.5
 Y0 = np.array([1.0, -2.0, 0.5, 3.0])
-
-
-def gram_of(data: Data, tau: int = 1) -> SparseRidgeProblem:
-    X, y, gamma = data
-    return SparseRidgeProblem.from_gram(X.T @ X, X.T @ y, float(y @ y), gamma=gamma, tau=tau)
 
 
 @pytest.mark.parametrize(("n", "p"), [(1, 1), (1, 4), (2, 5), (5, 5), (9, 4), (30, 6)])
@@ -39,19 +33,6 @@ def test_fit_equals_least_squares_on_the_augmented_system(n: int, p: int, gamma:
             assert fit.objective == pytest.approx(direct, rel=1e-10, abs=1e-12)
             assert fit.objective + fit.gain == pytest.approx(y @ y, rel=1e-13)
             assert problem.objective(columns) == fit.objective
-
-
-@pytest.mark.parametrize("gamma", [1e-3, 1.0, 1e4])
-def test_fit_equals_the_normal_equations(gamma: float) -> None:
-    X, y, _ = data = plain(3, 40, 6, gamma)
-    support = [4, 0, 2]  # coefficients come in this order
-    A = X[:, support]
-    M = A.T @ A + gamma / 2.0 * np.eye(3)
-    expected = np.linalg.solve(M, A.T @ y)
-    fit = problem_of(data).fit(support)
-    np.testing.assert_allclose(fit.coef, expected, rtol=1e-11)
-    assert fit.objective == pytest.approx(y @ y - y @ A @ expected, rel=1e-11)
-    assert fit.gain == pytest.approx(y @ A @ expected, rel=1e-11)
 
 
 @given(data=ugly(max_columns=4, max_rows=5))
@@ -214,12 +195,9 @@ def test_tau_must_be_an_integer_in_range(tau: Any) -> None:
         SparseRidgeProblem(X0, Y0, gamma=1.0, tau=tau)
     with pytest.raises(ValueError, match="tau"):
         SparseRidgeProblem.from_gram(np.eye(3), np.zeros(3), 1.0, gamma=1.0, tau=tau)
-
-
-@pytest.mark.parametrize("tau", [0, 4, True, 2.5])
-def test_replace_checks_tau(tau: Any) -> None:
-    with pytest.raises(ValueError, match="tau"):
-        SparseRidgeProblem(X0, Y0, gamma=1.0, tau=1).replace(tau=tau)
+    if tau is not None:  # None leaves the size as it is
+        with pytest.raises(ValueError, match="tau"):
+            SparseRidgeProblem(X0, Y0, gamma=1.0, tau=1).replace(tau=tau)
 
 
 def test_tau_may_be_a_numpy_integer() -> None:
@@ -245,24 +223,6 @@ def test_tau_may_be_a_numpy_integer() -> None:
 def test_impossible_moments_are_refused(G: Any, b: Any, yy: float, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         SparseRidgeProblem.from_gram(G, b, yy, gamma=1.0, tau=1)
-
-
-@settings(max_examples=examples(30))
-@given(data=ugly(max_rows=1))
-def test_one_row(data: Data) -> None:
-    X, y, gamma = data
-    p = X.shape[1]
-    problem = problem_of(data)
-    for support in ([0], list(range(p))):
-        x = X[0, support]
-        # one row: f = y² (γ/2) / (γ/2 + ||x||²)
-        whole = gamma / 2.0 + float(x @ x)
-        expected = y[0] ** 2 * (gamma / 2.0 / whole if whole > 0.0 else 1.0)
-        assert abs(problem.objective(support) - expected) <= rounding(expected, y[0] ** 2)
-
-
-def test_repr_names_the_parameters() -> None:
-    assert repr(problem_of(plain(0, 5, 3), tau=1)) == "SparseRidgeProblem(p=3, gamma=1, tau=1)"
 
 
 def test_a_long_table_is_held_as_its_triangle() -> None:

@@ -60,13 +60,6 @@ def test_more_columns_than_are_looked_at() -> None:
     assert every[100].size == 100
 
 
-@pytest.mark.parametrize("sizes", [[], [0], [7], [-1, 2]])
-def test_bad_sizes(sizes: list[int]) -> None:
-    X, y, gamma = plain(1, 10, 6)
-    with pytest.raises(ValueError, match="sizes"):
-        grown(SparseRidgeProblem(X, y, gamma=gamma, tau=1), sizes)
-
-
 @pytest.mark.parametrize("ridge", [1e-3, 1.0])
 @pytest.mark.parametrize("seed", range(6))
 def test_exchanges_keep_what_is_kept_of_a_support(

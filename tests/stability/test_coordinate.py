@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.model_selection import ParameterGrid
 from support.learners import LAMBDAS, LEARNERS, Array, label_of, made
 
 from sparsecv import StabilityCV
-from sparsecv.selection.partial_errors import FoldLosses, losses_of
-from sparsecv.stability import EstimatorLearner, cart, partial_errors
-from sparsecv.stability.coordinate import Descent, Grid, descend
+from sparsecv.selection.partial_errors import FoldLosses, checked_lambdas, losses_of
+from sparsecv.stability import EstimatorLearner, partial_errors, recipe
+from sparsecv.stability.algorithm import AlgorithmOne, descent
 from sparsecv.stability.losses import checked_loss
 
 
 def test_coordinate_descent_visits_lines() -> None:
-    grid = Grid({"a": [0, 1, 2, 3], "b": [0, 1, 2]}, {"a": 2})
     table = np.add.outer((np.arange(4) - 1.0) ** 2, (np.arange(3) - 2.0) ** 2)
     asked: list[list[int]] = []
 
@@ -25,7 +25,8 @@ def test_coordinate_descent_visits_lines() -> None:
         asked.append(candidates)
         return table.ravel()[candidates]
 
-    assert grid[descend(grid, value)] == {"a": 1, "b": 2}
+    best = descent({"a": [0, 1, 2, 3], "b": [0, 1, 2]}, {"a": 2})(value)
+    assert np.unravel_index(best, table.shape) == (1, 2)
     assert asked[0] == [6, 7, 8]  # b at a = 2 first: a has a start
     assert asked[1] == [2, 5, 8, 11]
     assert len(asked) == 4  # another round, in which nothing moves
@@ -36,33 +37,33 @@ def test_coordinate_descent_equals_a_plain_one(model: Any, values: dict[str, Any
     """Algorithm 1 with θ searched by descent: chosen by criteria of the full table."""
     X, y = made(30)
     label = label_of(30, 3)
-    grid = Grid(values, {next(iter(values)): values[next(iter(values))][1]})
-    learner = EstimatorLearner(model, grid, X, y, checked_loss("squared"))
-    errors = partial_errors(learner, label, len(grid))
-    losses = FoldLosses(label, len(grid), lambda tasks: losses_of(learner, tasks), False)
-    search = Descent(losses, grid)
-    found = search.select(LAMBDAS)
+    down = descent(values, {next(iter(values)): values[next(iter(values))][1]})
+    candidates = list(ParameterGrid(values))
+    learner = EstimatorLearner(model, candidates, X, y, checked_loss("squared"))
+    errors = partial_errors(learner, label, len(candidates))
+    losses = FoldLosses(label, len(candidates), lambda tasks: losses_of(learner, tasks), False)
+    found = AlgorithmOne(losses, down).select(checked_lambdas(LAMBDAS), every=False)
     assert errors.inner is not None
     assert errors.inner_stability is not None
     for (a, weight), t in itertools.product(enumerate(LAMBDAS), range(3)):
         inner = errors.inner[:, t] + weight * errors.inner_stability[:, t]
-        chosen = descend(grid, lambda c, inner=inner: inner[c])
+        chosen = down(lambda c, inner=inner: inner[c])
         assert found.inner_choice[a, t] == chosen
         assert found.outer[a, t] == pytest.approx(errors.held_out[chosen, t], rel=1e-12)
     outside = errors.cv_error + found.lambda_ * errors.stability
-    assert found.theta == descend(grid, lambda c: outside[c])
-    assert losses.n_fits <= len(grid) * 7  # kept, so never more than all of them
+    assert found.theta == down(lambda c: outside[c])
+    assert losses.n_fits <= len(candidates) * 7  # kept, so never more than all of them
 
 
 def test_descent_in_the_estimator() -> None:
     X, y = made(40)
-    recipe = cart()
-    options: dict[str, Any] = {"search": "coordinate", "start": recipe.start, "random_state": 0}
-    found = StabilityCV(recipe.estimator, recipe.param_grid, **options).fit(X, y)
+    cart = recipe("cart", 40, 5)
+    options: dict[str, Any] = {"search": "coordinate", "start": cart.start, "random_state": 0}
+    found = StabilityCV(cart.estimator, cart.param_grid, **options).fit(X, y)
     assert found.n_fits_ < 90 * 16
     assert found.cv_results_["params"][found.best_index_] == found.best_params_
     assert set(found.best_params_) == {"max_depth", "min_samples_split"}
     assert found.lambda_results_["nested_error"].size == 11
-    one = StabilityCV(recipe.estimator, recipe.param_grid, lambdas=0.5, **options).fit(X, y)
+    one = StabilityCV(cart.estimator, cart.param_grid, lambdas=0.5, **options).fit(X, y)
     assert one.lambda_ == 0.5
     assert one.nested_error_ is None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import KFold, cross_val_score
+from sklearn.model_selection import KFold, ParameterGrid, cross_val_score
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -27,13 +27,10 @@ from sparsecv.solvers import api as backends
 from sparsecv.stability import (
     EstimatorLearner,
     SparseRidgeLearner,
-    cart,
     largest_tau,
     partial_errors,
-    svm,
-    xgboost,
+    recipe,
 )
-from sparsecv.stability.coordinate import Grid
 from sparsecv.stability.estimator import REFIT_SECONDS
 from sparsecv.stability.learners import ProjectedSizes, learner_of
 from sparsecv.stability.losses import checked_loss
@@ -42,9 +39,9 @@ from sparsecv.tables.synthetic import make_synthetic
 
 @parametrize_with_checks(
     [
-        StabilityCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=3, lambdas=[0.0, 1.0]),
+        StabilityCV(Ridge(), {"alpha": [0.1, 1.0]}),
         StabilityCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=3, lambdas=[0.0, 1.0]),
-        StabilityCV(SparseRidge(), {"tau": [1], "gamma": [0.1, 1.0]}, cv=3, lambdas=[0.0, 1.0]),
+        StabilityCV(SparseRidge(), {"tau": [1], "gamma": [0.1, 1.0]}),
     ]
 )
 def test_scikit_learn_compatibility(estimator: Any, check: Any) -> None:
@@ -154,8 +151,9 @@ def test_fast_and_plain_sparse_ridge_agree(seed: int, n: int, k: int) -> None:
     X, y = made(n, 3, seed)
     values = {"gamma": [0.3, 30.0], "tau": [1, 2, 3]}
     label = label_of(n, k, seed)
-    grid = Grid(values)
-    plain = EstimatorLearner(SparseRidge(), grid, X, y, checked_loss("squared"))
+    plain = EstimatorLearner(
+        SparseRidge(), list(ParameterGrid(values)), X, y, checked_loss("squared")
+    )
     fast = SparseRidgeLearner(X, y, values["tau"], values["gamma"])
     a, b = partial_errors(plain, label, 6), partial_errors(fast, label, 6)
     for name in ("held_out", "stability", "inner", "inner_stability", "trained", "without"):
@@ -169,18 +167,18 @@ def test_projections_of_all_sizes_at_once_are_those_of_each(seed: int) -> None:
     X[4:8, 2] = [1.0, 2.0, 0.5, 3.0]  # constant where their fold is left out
     label = (np.arange(18) // 4).clip(max=3)
     model = SparseRidgeCV(rule="projected", gammas=[0.1, 10.0], cv=3)
-    grid, loss = Grid({"taus": [2, 1]}), checked_loss("squared")
+    grid, loss = {"taus": [2, 1]}, checked_loss("squared")
     fast = learner_of(model, grid, X, y, loss, {}, "auto")
     assert isinstance(fast, ProjectedSizes)
     assert not isinstance(
         learner_of(clone(model).set_params(rule="minimum"), grid, X, y, loss, {}, "auto"),
         ProjectedSizes,
     )
-    a = partial_errors(EstimatorLearner(model, grid, X, y, loss), label, 2)
+    a = partial_errors(EstimatorLearner(model, list(ParameterGrid(grid)), X, y, loss), label, 2)
     b = partial_errors(fast, label, 2)
     for name in ("held_out", "stability", "inner", "inner_stability", "trained", "without"):
         np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-9, atol=1e-12)
-    three = learner_of(model, Grid({"taus": [3, 2]}), X, y, loss, {}, "auto")
+    three = learner_of(model, {"taus": [3, 2]}, X, y, loss, {}, "auto")
     losses = three(np.flatnonzero(label != 1), [0, 1])  # that fold alone has a third column
     np.testing.assert_array_equal(losses[0], losses[1])
 
@@ -252,25 +250,25 @@ def test_losses_are_what_they_say() -> None:
 
 def test_ready_made_learners() -> None:
     X, y = made(40)
-    for recipe in (cart(), svm(p=5, n=40)):
-        found = StabilityCV(
-            recipe.estimator,
-            {name: values[::3] for name, values in recipe.param_grid.items()},
-            cv=3,
-            lambdas=[0.0, 1.0],
-        ).fit(X, y)
+    for name in ("cart", "svm"):
+        estimator, grid, _ = recipe(name, *X.shape)
+        some = {each: values[::3] for each, values in grid.items()}
+        found = StabilityCV(estimator, some, cv=3, lambdas=[0.0, 1.0]).fit(X, y)
         assert np.isfinite(found.predict(X)).all()
-    assert isinstance(cart(classification=True).estimator, DecisionTreeClassifier)
-    assert list(svm(classification=True).param_grid) == ["svc__C"]
-    assert cart().param_grid["max_depth"] == list(range(1, 11))
-    assert cart().param_grid["min_samples_split"] == list(range(2, 11))
+    for classification, machine in ((False, "svr"), (True, "svc")):
+        costs = recipe("svm", 40, 5, classification=classification).param_grid[f"{machine}__C"]
+        np.testing.assert_allclose(costs, 1.0 / (80.0 * np.geomspace(0.1, 100.0, 20)))
+    cart = recipe("cart", 40, 5, classification=True)
+    assert isinstance(cart.estimator, DecisionTreeClassifier)
+    assert list(cart.param_grid["max_depth"]) == list(range(1, 11))
+    assert list(cart.param_grid["min_samples_split"]) == list(range(2, 11))
 
 
 def test_xgboost() -> None:
     pytest.importorskip("xgboost", reason="the extra trees is not installed")
-    recipe = xgboost()
-    assert len(recipe.param_grid["subsample"]) == 100
+    estimator, grid, _ = recipe("xgboost", 30, 5)
+    assert len(grid["subsample"]) == 100
     X, y = made(30)
     small = {"max_depth": [1, 3], "subsample": [0.5, 1.0]}
-    found = StabilityCV(recipe.estimator.set_params(n_estimators=5), small, cv=3, lambdas=[0, 1])
+    found = StabilityCV(estimator.set_params(n_estimators=5), small, cv=3, lambdas=[0, 1])
     assert np.isfinite(found.fit(X, y).predict(X)).all()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, KFold, ParameterGrid
 from sklearn.tree import DecisionTreeRegressor
 from support.learners import LAMBDAS, LEARNERS, Array, inner_search, label_of, made
 
@@ -26,7 +25,6 @@ from sparsecv.stability import (
     partial_errors,
     select,
 )
-from sparsecv.stability.coordinate import Grid
 from sparsecv.stability.losses import checked_loss
 
 
@@ -89,10 +87,7 @@ def test_algorithm_one(model: Any, values: dict[str, Any], n: int, k: int) -> No
     label = label_of(n, k)
     pairs = [(np.flatnonzero(label != t), np.flatnonzero(label == t)) for t in range(k)]
     found = StabilityCV(model, values, cv=pairs, lambdas=LAMBDAS).fit(X, y)
-    names = list(values)
-    candidates = [
-        dict(zip(names, point, strict=True)) for point in itertools.product(*values.values())
-    ]
+    candidates = list(ParameterGrid(values))
     error, weight, best, outer = algorithm_one(model, candidates, X, y, label, LAMBDAS)
     np.testing.assert_allclose(found.lambda_results_["outer_error"], outer, rtol=1e-9)
     assert found.nested_error_ == pytest.approx(error, rel=1e-9)
@@ -106,10 +101,10 @@ def test_nothing_inside_an_outer_fold_has_seen_it() -> None:
     X, y = made(30)
     label = label_of(30, 3)
     for model, values in LEARNERS:
-        grid = Grid(values)
+        grid = list(ParameterGrid(values))
 
         def errors(
-            X: Array, y: Array, model: Any = model, values: Any = values, grid: Grid = grid
+            X: Array, y: Array, model: Any = model, values: Any = values, grid: Any = grid
         ) -> Any:
             if isinstance(model, SparseRidge):
                 learner: Any = SparseRidgeLearner(
@@ -258,6 +253,7 @@ def test_a_checkpoint_is_gone_on_from(tmp_path: Path, search: str) -> None:
         ({"start": {"beta": 1}}, "'beta'"),
         ({"rescale": "gamma"}, "'gamma'"),
         ({"cv": 2}, "3 folds"),
+        ({"start": {"alpha": "x"}}, "'x'"),
         ({"checkpoint": "."}, "random_state"),
         ({"cv": [(np.arange(10), np.arange(10, 20))]}, "exactly once"),
         ({"loss": "hinge"}, "decision_function|two classes"),
@@ -270,12 +266,19 @@ def test_bad_options(options: dict[str, Any], words: str) -> None:
         StabilityCV(Ridge(), **given).fit(X, y)
 
 
+def test_the_cluster_of_a_parameter_is_now_one_of_joblib() -> None:
+    with pytest.raises(TypeError, match="parallel_config"):
+        StabilityCV(Ridge(), {"alpha": [1.0]}, client="tcp://localhost:1")  # type: ignore[call-arg]
+
+
 def test_one_weight_needs_two_folds_only() -> None:
     X, y = made(20)
     found = StabilityCV(Ridge(), {"alpha": [1.0, 2.0]}, cv=2, lambdas=1.0).fit(X, y)
     assert found.lambda_ == 1.0
     label = label_of(20, 2)
-    learner = EstimatorLearner(Ridge(), Grid({"alpha": [1.0, 2.0]}), X, y, checked_loss("squared"))
+    learner = EstimatorLearner(
+        Ridge(), [{"alpha": 1.0}, {"alpha": 2.0}], X, y, checked_loss("squared")
+    )
     errors = partial_errors(learner, label, 2, nested=False)
     assert np.isfinite(criterion(errors, 1.0)).all()
     with pytest.raises(InputError, match="two folds left out"):
@@ -361,6 +364,3 @@ def test_a_fit_without_refit_forgets_the_model_before() -> None:
     found.set_params(refit=False).fit(X, y)
     with pytest.raises(NotFittedError):
         found.predict(X)
-
-
-# the command line

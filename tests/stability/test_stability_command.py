@@ -15,8 +15,7 @@ from support.tables import write_csv
 
 from sparsecv import SparseRidge, StabilityCV
 from sparsecv.cli.main import main
-from sparsecv.stability import command as job
-from sparsecv.stability.learners import Recipe
+from sparsecv.stability.recipes import Recipe
 
 
 def table_of(path: Path, labels: bool = False) -> Path:
@@ -64,7 +63,7 @@ def test_learners_on_the_command_line(
 
         kind = xgb.XGBClassifier if classify else xgb.XGBRegressor
         small = Recipe(kind(n_estimators=3, n_jobs=1), {"max_depth": [1, 2], "subsample": [1.0]})
-        monkeypatch.setattr(job, "xgboost", lambda *_: small)
+        monkeypatch.setattr("sparsecv.stability.command.recipe", lambda *_, **__: small)
     options = ["--learner", learner, "--folds", "3", "--lambda", "1", "--test", "0.2"]
     options += ["--classify"] if classify else []
     table = table_of(tmp_path / "t.csv", classify)

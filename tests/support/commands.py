@@ -17,8 +17,8 @@ Capture = pytest.CaptureFixture[str]
 
 
 def hard_csv(path: Path, factor: float = 1.0) -> Path:
-    """60 correlated columns and much noise: no tree ends soon."""
-    X, y = many_alike(8.0)
+    """100 correlated columns and much noise: after a minute a tree of size 20 has a gap of 17 %."""
+    X, y = many_alike(8.0, 100)
     return write_csv(path, X, factor * y)
 
 

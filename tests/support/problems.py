@@ -188,6 +188,19 @@ def ugly_problem(seed: int, most_columns: int = 10, zero: bool = True) -> Sparse
     return SparseRidgeProblem(X, y, gamma=gamma, tau=int(rng.integers(1, p + 1)))
 
 
+def gram_of(data: Data, tau: int | None = None) -> SparseRidgeProblem:
+    """The problem of :func:`problem_of`, of which only the moments are known."""
+    X, y, gamma = data
+    size = X.shape[1] if tau is None else tau
+    return SparseRidgeProblem.from_gram(X.T @ X, X.T @ y, float(y @ y), gamma=gamma, tau=size)
+
+
+def pure_noise(seed: int, n: int, p: int, gamma: float) -> Data:
+    """Columns that say nothing of y: searches have much to do."""
+    rng = np.random.default_rng(seed)
+    return Data(rng.standard_normal((n, p)), rng.standard_normal(n), gamma)
+
+
 def hard() -> tuple[SparseRidgeProblem, Solution]:
     """A problem that its relaxation does not solve, and its solution."""
     rng = np.random.default_rng(3)

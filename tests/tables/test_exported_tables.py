@@ -11,7 +11,8 @@ import pytest
 from support.tables import refused, write
 
 from sparsecv.errors import InputError
-from sparsecv.tables.datasets import read_features
+from sparsecv.tables.datasets import locate
+from sparsecv.tables.features import FeatureRows
 from sparsecv.tables.rows import RowSource
 from sparsecv.tables.sources import open_table
 
@@ -76,7 +77,7 @@ def test_a_workbook_reads_like_its_csv(tmp_path: Path) -> None:
         assert (source.name, source.feature_names) == ("t", expected.feature_names)
         for one, other in zip(source.load(), expected.load(), strict=True):
             np.testing.assert_array_equal(one, other)
-    (block,) = read_features(str(book), {"a": []}, ["a"])
+    block = FeatureRows(locate(book)[0], {"a": []}, ["a"]).load()
     np.testing.assert_array_equal(block[:, 0], FRAME["a"])
 
 

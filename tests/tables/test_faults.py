@@ -10,7 +10,8 @@ import pytest
 from support.tables import NAMES, check, csv_text, refused, table, write
 
 from sparsecv.errors import InputError
-from sparsecv.tables.datasets import read_features
+from sparsecv.tables.datasets import locate
+from sparsecv.tables.features import FeatureRows
 from sparsecv.tables.rows import ArraySource
 from sparsecv.tables.sources import FileSource, open_table
 from sparsecv.tables.text import TextFile
@@ -148,13 +149,11 @@ def test_features_are_read_by_name(tmp_path: Path) -> None:
     frame = pd.DataFrame(values, columns=[*NAMES, "y"])
     frame["g"] = ["u", "v"] * 10
     frame.to_parquet(tmp_path / "t.parquet")
-    blocks = read_features(
-        str(tmp_path / "t.parquet"), {"d.e": [], "g": ["t", "v", "u"]}, ["g=v", "d.e"]
-    )
-    X = np.concatenate(list(blocks))
+    file, _ = locate(tmp_path / "t.parquet")
+    X = FeatureRows(file, {"d.e": [], "g": ["t", "v", "u"]}, ["g=v", "d.e"]).load()
     np.testing.assert_array_equal(X, np.column_stack([frame["g"] == "v", values[:, 2]]))
     with pytest.raises(InputError, match="needs column 'b', which the table does not have"):
-        list(read_features(str(tmp_path / "t.parquet"), {"b": []}, ["b"]))
+        FeatureRows(file, {"b": []}, ["b"])
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -169,8 +168,8 @@ def test_a_text_column_of_a_model_may_lack_no_cell(
     _ = frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
     wanted: tuple[dict[str, list[str]], list[str]] = ({"g": ["u", "v"], "a": []}, ["g=v", "a"])
     with pytest.raises(InputError, match=r"'g', data row 5 \(2 in all, also in 151\)"):
-        list(read_features(str(path), *wanted))
-    filled = np.concatenate(list(read_features(str(path), *wanted, fills={"g=v": 0.5, "a": 0.0})))
+        FeatureRows(locate(path)[0], *wanted).load()
+    filled = FeatureRows(locate(path)[0], *wanted, fills={"g=v": 0.5, "a": 0.0}).load()
     np.testing.assert_array_equal(filled[:, 0], frame["g"].map({"u": 0.0, "v": 1.0}).fillna(0.5))
 
 

@@ -1,4 +1,4 @@
-"""Other solvers as back ends: how each is run, and the packages that it needs."""
+"""Other solvers as back ends: how each is run, and which packages it needs."""
 
 from __future__ import annotations
 

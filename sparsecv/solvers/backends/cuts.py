@@ -146,7 +146,7 @@ class FrontierCuts:
         if 0 < left < int(np.count_nonzero(state == FREE)):
             self._sweeps.limits["target"], self._sweeps.best[0] = target, -np.inf
             here = (state, left, beta, np.zeros(form.p), lam, np.zeros(form.tau + EXTRA))
-            kernels.relax(self._sweeps, form.terms, *here)
+            kernels.relax(self._sweeps, None, form.terms, *here)
             # Sweeps that do not converge may end on coefficients worse than the parent's.
             cut = max((parent.cut, form.cut(beta)), key=lambda cut: self._least(cut, state))
             bound = self._least(cut, state)

@@ -1,8 +1,4 @@
-"""Outer approximation with HiGHS: the master is solved again with the cut its solution asks for.
-
-HiGHS has no lazy constraints, so every round is a new search. Between two rounds the tree of cuts
-is grown for as long as the round took.
-"""
+"""Outer approximation with HiGHS, which has no lazy constraints: every round is a new search."""
 
 from __future__ import annotations
 
@@ -13,32 +9,16 @@ import numpy as np
 from ..core.result import Status
 from ..kernels.linalg import Array
 from .optional_dependencies import quiet_stdout
-from .oracle import MASTER_TOLERANCE, Claim, Oracle
+from .oracle import MASTER_TOLERANCE, Claim, Oracle, in_rounds
 
 
 def solve_highs(oracle: Oracle) -> Claim:
-    """Solve masters until no 0–1 point that satisfies all cuts is better than the incumbent.
+    """Search masters in rounds.
 
     Nodes are HiGHS's own, over all rounds. HiGHS shares one scheduler among all its searches; the
     scheduler has one thread here, whatever ``oracle.n_jobs`` is.
     """
-    master, limits = _Master(oracle), oracle.limits
-    bound, nodes, status = 0.0, 0, limits.reached(0)
-    while status is None:
-        started, known, target = limits.elapsed(), oracle.count, oracle.target
-        here, spent, status, found = master.run(target / oracle.scale, nodes)
-        seconds = limits.elapsed() - started
-        bound, nodes = max(bound, here), nodes + spent
-        if found is not None:
-            oracle.at(found)
-        if here >= target / oracle.scale:
-            status = Status.OPTIMAL
-        elif status is None and oracle.count == known:
-            status = Status.PRECISION  # Without a new cut the gap is that of HiGHS's tolerances.
-        if status is None:
-            oracle.frontier.grow(oracle.target, limits.within(seconds))
-            status = limits.reached(nodes)
-    return oracle.claim(bound, nodes, status, oracle.lost())
+    return in_rounds(oracle, _Master(oracle).run)
 
 
 class _Master:
@@ -64,12 +44,7 @@ class _Master:
         h.cbMipInterrupt.subscribe(self._interrupt)
 
     def run(self, target: float, nodes: int) -> tuple[float, int, Status | None, Array | None]:
-        """Search below ``target`` with all cuts as rows.
-
-        nodes: Nodes spent in earlier rounds.
-        Returns: A lower bound, which is ``target`` where no 0–1 point has a smaller objective; the
-            nodes spent; the limit that ended the search, if any; and the solution, if any.
-        """
+        """Search once, as :func:`in_rounds` asks for it."""
         p, h, limits = self.p, self.highs, self.oracle.limits
         if (old := h.getNumRow()) > 1:
             h.deleteRows(old - 1, np.arange(1, old, dtype=np.int32))

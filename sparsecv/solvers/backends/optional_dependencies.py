@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from ...errors import not_installed
 from ..core.threads import SharedByThreads
 
-SCIP = "pyscipopt>=5.6"  # In older versions constraints cannot say which way they lock variables.
+SCIP = "pyscipopt>=5.6"  # The oldest version that the back end was tested with.
 EXTRAS = {
     "gurobipy": "gurobi",
     "mosek": "mosek",
@@ -86,9 +86,10 @@ def _numbers(release: str) -> list[int]:
 
 
 def required(package: str) -> Any:
-    """Import an outside solver.
+    """Import the package of an outside solver and return its module.
 
-    Raises SolverUnavailable: The package is not installed.
+    package: The name by which Python imports it, without a version.
+    Raises SolverUnavailable: The package is not installed; the message says how to install it.
     """
     lacking = missing(package)
     if lacking is not None:

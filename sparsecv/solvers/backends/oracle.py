@@ -161,6 +161,11 @@ class Oracle:
 
 
 Solver = Callable[[Oracle], Claim]
+# A search of a master with all cuts as rows, for :func:`in_rounds`. It is given the bound to reach,
+# in units of ``scale``, and the nodes of earlier rounds. It returns a lower bound, which is the
+# bound to reach where no 0–1 point has a smaller objective; its nodes; the limit that ended it, if
+# any; and the solution, if any.
+Search = Callable[[float, int], tuple[float, int, Status | None, Array | None]]
 
 
 def approximated(master: Solver, oracle: Oracle, root_cuts: int = 1000) -> Claim:
@@ -171,6 +176,34 @@ def approximated(master: Solver, oracle: Oracle, root_cuts: int = 1000) -> Claim
     oracle.frontier.grow(oracle.target, oracle.limits, root_cuts)
     oracle.at(oracle.start())
     return master(oracle)
+
+
+def in_rounds(oracle: Oracle, search: Search, tolerance: float = MASTER_TOLERANCE) -> Claim:
+    """Search a master over and over, with the cut that its last solution asks for.
+
+    The search ends where no 0–1 point that satisfies all cuts is better than the incumbent. Between
+    two rounds the tree of cuts is grown for as long as the round took.
+
+    tolerance: The feasibility that the master is asked for, in units of ``oracle.scale``.
+    """
+    lost, limits, scale = oracle.lost(tolerance), oracle.limits, oracle.scale
+    bound, nodes, status = 0.0, 0, limits.reached(0)
+    while status is None:
+        started, known, upper = limits.elapsed(), oracle.count, oracle.upper
+        target = upper * (1.0 - oracle.gap(lost)) / scale
+        here, spent, status, found = search(target, nodes)
+        seconds = limits.elapsed() - started
+        bound, nodes = max(bound, here), nodes + spent
+        if found is not None:
+            oracle.at(found)
+        if here >= target:
+            status = Status.OPTIMAL
+        elif status is None and oracle.count == known:
+            status = Status.PRECISION  # Without a new cut the gap is that of the tolerances.
+        if status is None:
+            oracle.frontier.grow(oracle.target, limits.within(seconds))
+            status = limits.reached(nodes)
+    return oracle.claim(bound, nodes, status, lost)
 
 
 def prove(

@@ -13,14 +13,14 @@ numba compiles none of the branches that need it, and it compiles all branches o
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
-from ..relaxation.descent import relax
+from ..relaxation.descent import Sweeps, relax
 from ..relaxation.dual_bound import gram_gradient
 from ..relaxation.newton import newton
 from .node import (
@@ -39,7 +39,6 @@ from .node import (
     small_enough,
     try_rounding,
 )
-from .search_settings import SETTINGS
 from .unit_nodes import close_units, relax_child
 
 # What :func:`explore` returns: no node is open; the nodes allowed are used up; the table has no
@@ -48,6 +47,10 @@ DONE, PAUSED, FULL = 0, 1, 2
 
 # When children are taken up before all other nodes: never; once few rows are free; always.
 NEVER, WHEN_FULL, ALWAYS = 0, 1, 2
+
+# With more active columns than this no factorisation is formed, and coordinate descent is the whole
+# relaxation. The value was chosen by measured time on benchmarks.
+MAX_FACTORED_COLUMNS = 112
 
 COUNTS = np.dtype(
     [
@@ -86,7 +89,7 @@ class Children(NamedTuple):
     gain: Array  # (p,) sum of bounds' raises by excluding a column, each divided by the column's z
     trials: NDArray[np.int64]  # (p,) how many raises were added up
     tried: NDArray[np.int8]  # (p,) 1 where a column's exclusion was relaxed at this node
-    sweeps: Any  # ``Sweeps`` for coordinate descent; None under constraints
+    sweeps: Sweeps  # for coordinate descent over columns or units
 
 
 @kernel(inner=True)
@@ -157,9 +160,10 @@ def release(open_nodes, row, keep):
 def sweep(st, ch, at, k, target, active, most):
     """Relax the child in buffer ``at`` by at most ``most`` rounds of coordinate descent.
 
-    A round is one dual bound and up to 8 passes over the active columns. The descent ends where the
-    relaxation's value exceeds the bound by at most the share ``now.open_share`` of what the bound
-    lacks; at a rough node, or with very many active columns, where the value is below the target.
+    A round is one dual bound and up to five passes over the active columns. The descent ends where
+    the relaxation's value exceeds the bound by at most the share ``now.open_share`` of what the
+    bound lacks; at a rough node, or with very many active columns, where the value is below the
+    target.
 
     k: Free columns still to choose.
     target: Bound that closes the child.
@@ -169,11 +173,11 @@ def sweep(st, ch, at, k, target, active, most):
     """
     now, limits, best = st.now[0], ch.sweeps.limits[0], ch.sweeps.best
     limits.target, best[0] = target, -np.inf
-    rough = now.rough_left > 0 or active > SETTINGS.max_factored_columns
+    rough = now.rough_left > 0 or active > MAX_FACTORED_COLUMNS
     limits.shortfall_share = 1.0 if rough else now.open_share
     limits.rounds = most
     here = (ch.state[at], k, ch.beta[at], ch.g, ch.lam[at], ch.top)
-    rounds = relax(ch.sweeps, st.terms, *here)
+    rounds = relax(ch.sweeps, None, st.terms, *here)
     operations = (4.0 * active + ch.g.shape[0]) * active
     now.work += abs(rounds) * work_of_step(operations)
     return best[0], rounds > 0 or best[1] - best[0] <= limits.shortfall_share * (target - best[0])
@@ -443,7 +447,7 @@ def explore(st, nt, ch, open_nodes, units, most_nodes):
         st.lam[0], now.bound = open_nodes.lam[row], bound
         unsolved, found = open_nodes.unsolved[row] > 0, CLOSED
         if units is not None:
-            found = close_units(st, units, target, unsolved)
+            found = close_units(st, ch, units, target, unsolved)
         if nt is not None:
             found = close(st, nt, ch, target, unsolved)
             if found == OPEN:

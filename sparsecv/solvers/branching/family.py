@@ -24,8 +24,7 @@ from ..relaxation.gram import TOLERANCE
 from ..supports.rounding import pad_support
 from .node import FREE, IN
 from .row_deletion import LeftOut
-from .search import Nodes, Search, Tree
-from .search_settings import SETTINGS
+from .search import MAX_OPEN_BYTES, Nodes, Search, Tree
 
 # The search of all rows ends after so many nodes, and a problem that more leaves stay open for is
 # searched from the root. Both numbers are choices.
@@ -97,7 +96,7 @@ def solve_jointly(
     leaves, work = tree.leaves(), Work(tree.n_nodes)
     m, single = leaves[0].shape[0], ~(leaves[0] == FREE).any(axis=1)
     # The leaves of k problems take at most as much memory as a search may.
-    held = int(SETTINGS.max_open_bytes / (k * tree.bytes_per_node()))
+    held = int(MAX_OPEN_BYTES / (k * tree.bytes_per_node()))
     bounded = partial(left_out.open_leaves, leaves, problem, min(max_leaves, held), limits)
     pairs, known = bounded(upper, np.ones(k, dtype=np.bool_))
     # An open leaf of one support is closed by the support's objective.

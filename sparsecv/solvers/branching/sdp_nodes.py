@@ -13,7 +13,14 @@ from ..relaxation.gram import GramForm
 from . import driver
 from .node import FREE, IN
 from .search import Nodes, Tree
-from .search_settings import SETTINGS
+
+# Diagonals are fitted at nodes, not only at the root, if the fit at the root closes more than this
+# share of the root's gap. At a node a fit pays if the fit closes more than this share of
+# (target − bound) there. The number is a choice.
+REFIT_SHARE = 0.5
+# After a fit at a node this many nodes below it are searched before the next fit. The number
+# doubles with each fit that does not pay, and halves, to this least value, with each that does.
+MIN_NODES_PER_REFIT = 10
 
 
 class RefittedTree(Tree):
@@ -25,15 +32,20 @@ class RefittedTree(Tree):
     those of the tree ``below``; all other open nodes wait here, each with the diagonal of a node
     above it, where its own fit begins.
 
-    gram: With D > 0.
+    gram: The Gram form, with the root's diagonal D > 0, because the barrier of a fit takes the
+        logarithm of D.
+    problem: Gives γ and τ.
     tol: Relative gap at which a node is pruned.
     """
 
     def __init__(self, gram: GramForm, problem: SparseRidgeProblem, tol: float) -> None:
         super().__init__(gram, problem, tol)
-        self.below, self.budget = self.beside(), SETTINGS.min_nodes_per_refit
+        # The tree below has a table of open nodes to itself, and the same arrays for the incumbent
+        # and for work, so that either tree prunes by the best support of both.
+        self.below = self.beside()
+        self.budget = MIN_NODES_PER_REFIT  # nodes to search below a node before the next fit
         self.D = gram.D  # the diagonal of the tree below
-        self.diagonals: dict[int, Array] = {}  # by rows of the table of open nodes
+        self.diagonals: dict[int, Array] = {}  # by rows of this tree's table of open nodes
 
     @property
     def n_open(self) -> int:
@@ -99,9 +111,9 @@ class RefittedTree(Tree):
             now["nodes"] += 1
             start = Fitted(D, beta, float(lam), float(bound))
             D, beta, lam, fitted = fit_diagonal(self.gram, ridge, state, left, start, target, 4)
-            pays = fitted - bound > SETTINGS.refit_share * (target - bound)
-            least = SETTINGS.min_nodes_per_refit
-            self.budget = max(least, self.budget // 2) if pays else 2 * self.budget
+            pays = fitted - bound > REFIT_SHARE * (target - bound)
+            half = max(MIN_NODES_PER_REFIT, self.budget // 2)
+            self.budget = half if pays else 2 * self.budget
             bound = max(bound, fitted)
         if bound >= target:
             now["pruned"] = np.minimum(now["pruned"], bound)

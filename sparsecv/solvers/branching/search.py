@@ -17,14 +17,21 @@ from ..core.problem import SparseRidgeProblem
 from ..core.result import Status, relative_gap
 from ..kernels.completion import completion_work
 from ..kernels.linalg import Array, record, zeros
-from ..relaxation.descent import gram_arrays, new_sweeps
+from ..relaxation.descent import Sweeps, gram_arrays, new_sweeps
 from ..relaxation.dual_bound import EXTRA
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.newton import newton_work
 from ..supports.rounding import pad_support
 from . import driver, node
-from .search_settings import SETTINGS
 
+# Bytes that the open nodes of one thread's tree may take; a table of that size is searched depth
+# first.
+MAX_OPEN_BYTES = 512e6
+# A tree's table of open nodes begins with this many rows, or with the most that ``MAX_OPEN_BYTES``
+# allows where that is fewer. A full table doubles. The number is a choice.
+FIRST_ROWS = 256
+# Nodes until the first look at the clock, times the number of columns; at least 4 nodes. A choice.
+FIRST_CHUNK_COLUMNS = 6400
 # Of m nodes: decisions (m, p), β (m, p), √λ (m,), lower bounds (m,), and 1 where the relaxation has
 # not been solved (m,).
 Nodes = tuple[NDArray[np.int8], Array, Array, Array, NDArray[np.int8]]
@@ -45,14 +52,14 @@ class Tree:
         self.gram, self.problem, self.tol = gram, problem, tol
         self.st = new_state(gram, problem, tol)
         p = gram.b.size
-        self.nt = newton_work(p, SETTINGS.max_factored_columns)
+        self.nt = newton_work(p, driver.MAX_FACTORED_COLUMNS)
         sweeps = new_sweeps(gram_arrays(self.st.Q), p, 1e-4)
         self.ch = new_children(p, p, problem.tau, sweeps)
         self._open(p, p)
 
     def _open(self, m: int, p: int) -> None:
         """Make the table of nodes of m columns or units and p coefficients, which holds no node."""
-        self.open = open_rows(min(SETTINGS.first_rows, self._most()), m, p)
+        self.open = open_rows(min(FIRST_ROWS, self._most()), m, p)
         # Numpy reads named fields of plain arrays faster than those of record arrays.
         self.now = self.st.now.view(np.ndarray)
         self.counts = self.open.counts.view(np.ndarray)
@@ -224,9 +231,13 @@ class Tree:
             self.counts["depth_first"] = driver.WHEN_FULL
 
     def enter(self, support: NDArray[np.intp], swaps: int = 100) -> None:
-        """Improve a support of at most τ columns by swaps; a better support becomes the incumbent.
+        """Improve a support by swaps, and make the result the incumbent if its objective is less.
 
-        swaps: Most swaps.
+        A swap exchanges a column of the support for a column outside, and lowers the objective.
+
+        support: At most τ distinct columns. Where they are fewer, the first columns that the
+            support lacks are added until it has τ, which never raises the objective.
+        swaps: The search ends after at most this many swaps.
         """
         st = self.st
         st.found[: st.support.size] = pad_support(support, st.support.size, st.state.size)
@@ -238,7 +249,7 @@ class Tree:
 
     def _most(self) -> int:
         """Most rows that the table may have; a search depth first needs at most 4p + 64 rows."""
-        return max(int(SETTINGS.max_open_bytes / self.bytes_per_node()), 4 * self.gram.b.size + 64)
+        return max(int(MAX_OPEN_BYTES / self.bytes_per_node()), 4 * self.gram.b.size + 64)
 
 
 class Search:
@@ -250,7 +261,7 @@ class Search:
     def __init__(self, tree: Tree, n_jobs: int | None = None) -> None:
         self.trees = [tree]
         self.jobs = 1 if n_jobs is None else effective_n_jobs(n_jobs)
-        self.chunk = max(4, SETTINGS.first_chunk_columns // tree.gram.b.size)
+        self.chunk = max(4, FIRST_CHUNK_COLUMNS // tree.gram.b.size)
         self.history: list[tuple[float, float, float]] = []
 
     @property
@@ -402,7 +413,7 @@ def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.S
     )
 
 
-def new_children(m: int, p: int, tau: int, sweeps: Any = None) -> driver.Children:
+def new_children(m: int, p: int, tau: int, sweeps: Sweeps) -> driver.Children:
     """Buffers for children of nodes of m columns or units and p coefficients."""
     return driver.Children(
         state=np.zeros((2, m), dtype=np.int8),

@@ -20,9 +20,8 @@ from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
 from ..supports.path import heuristic_support
 from .enumeration import enumerated
-from .sdp_nodes import RefittedTree
+from .sdp_nodes import REFIT_SHARE, RefittedTree
 from .search import Search, Tree
-from .search_settings import SETTINGS
 from .unit_search import search_units
 
 # A finished search whose bounds leave a relative gap, a share of the incumbent's objective, above
@@ -30,6 +29,19 @@ from .unit_search import search_units
 # limit". Before that, a converged relaxation is tried for a larger bound. The mixed-integer solvers
 # in ``backends`` use the number in the same way.
 WORST_GAP = 2e-6
+# The first so many relaxations of a plain tree are those of rough nodes: coordinate descent ends
+# once the relaxation's value is below the target, and the node is branched on without trials.
+ROUGH_NODES = 100
+# The plain tree alone works until its relaxations have taken the time in which enumeration visits
+# this many supports, some 3 ns each. Only then is local search for a better incumbent begun.
+HEAD_START_SUPPORTS = 5e7
+# A better diagonal is tried once the relaxations of the plain tree have taken the time of this many
+# supports times p³, where the root has left p columns: ten times what a trial costs. The smaller of
+# this and ``HEAD_START_SUPPORTS`` counts.
+FITTING_SUPPORTS = 20.0
+# After the head start, a tree whose bound has closed at least this share of the root's gap goes on
+# as it is. The root's gap is the incumbent's objective less the root's bound.
+MAX_SHARE_CLOSED = 0.6
 
 
 @on_one_thread
@@ -127,149 +139,105 @@ def _branched(
     elif root.bound < target and gram is None:  # the time was up before a tree could begin
         status = limits.reached(0) or Status.TIME_LIMIT
     elif root.bound < target and gram is not None:
-        return _BelowRoot(problem, incumbent, root, gram, tol, limits, n_jobs).run(incumbent.gram)
+        return _below_root(problem, incumbent, root, gram, tol, limits, n_jobs)
     return _proof(problem, incumbent, bound, status, Work(1, limits.elapsed()), tol)
 
 
-class _BelowRoot:
-    """The search of one problem below its root, on the columns that the root has left.
+def _below_root(
+    problem: SparseRidgeProblem,
+    incumbent: Incumbent,
+    root: Root,
+    gram: GramForm,
+    tol: float,
+    limits: Limits,
+    n_jobs: int | None,
+) -> Proof:
+    """Search below the root, on the columns that the root has left.
 
     The plain tree goes first. Where it does not end soon, a fitted diagonal, a better incumbent and
-    a new tree are tried, in the order of what they cost.
+    a new tree are tried, in the order of what they cost. The numbers were chosen by measured time
+    on benchmarks.
+
+    gram: The Gram form of the columns that the root has left.
     """
+    p, fitted = root.columns.size, Fitted(gram.D, root.beta, root.root_lam, root.bound)
+    plain, tree = fitted, Tree(gram, problem, tol)
 
-    def __init__(
-        self,
-        problem: SparseRidgeProblem,
-        incumbent: Incumbent,
-        root: Root,
-        gram: GramForm,
-        tol: float,
-        limits: Limits,
-        n_jobs: int | None,
-    ) -> None:
-        self.problem, self.incumbent, self.root, self.gram = problem, incumbent, root, gram
-        self.tol, self.limits, self.n_jobs = tol, limits, n_jobs
-        self.tree = Tree(gram, problem, tol)
-        self.enter(incumbent.support)
-        self.tree.now["upper"] = np.minimum(self.tree.now["upper"], incumbent.objective)
-        self.tree.start(root.beta, root.root_lam, root.bound)
-        self.tree.now["rough_left"] = SETTINGS.rough_nodes
-        self.tree.now["open_share"] = SETTINGS.rough_undecided_share
-        self.first = Search(self.tree)
-        self.fitted: Fitted | None = None  # a diagonal fitted to (γ, τ), and its relaxation
+    def enter(support: NDArray[np.intp]) -> None:
+        """Enter the columns of a support that the root has left."""
+        left = support[np.isin(support, root.columns)]
+        tree.enter(np.searchsorted(root.columns, left))
 
-    @property
-    def upper(self) -> float:
-        """Objective of the first tree's incumbent."""
-        return float(self.tree.now["upper"][0])
+    def fit(start: Fitted, steps: int = STEPS) -> Fitted:
+        """Fit the diagonal of the root's relaxation to (γ, τ)."""
+        free, upper = np.zeros(p, dtype=np.int8), float(tree.now["upper"][0])
+        at = (gram, problem.gamma / 2.0, free, problem.tau, start, upper)
+        return fit_diagonal(*at, steps, limits)
 
-    def run(self, whole: GramForm | None) -> Proof:
-        """Search until the optimum is proved or a limit is reached.
+    def closed(bound: float) -> float:
+        """The share of the root's gap that a bound closes."""
+        return (bound - root.bound) / (float(tree.now["upper"][0]) - root.bound)
 
-        whole: Gram matrices of all columns, where they are at hand.
-        """
-        first, limits, p, relaxed = self.first, self.limits, self.root.columns.size, 0.0
-        last, head_start = first, SETTINGS.head_start_supports
-        ended = first.run(limits, min(SETTINGS.fitting_supports * p**3, head_start))
-        if ended is None and not self.gram.scaled and p <= MAX_COLUMNS:
-            root_lam, inside = self.root.root_lam, interior(self.gram)
-            self.fitted = Fitted(inside, self.root.beta, root_lam, self.root.bound)
-            self.fit(SETTINGS.trial_steps)
-            if self.fitted.bound > first.bound:
-                self.fit()
-        if self.gains(SETTINGS.refit_share) and self.fitted and self.fitted.bound > first.bound:
-            last = self.restarted(RefittedTree, self.fitted)
-            ended = last.run(limits)
-        else:
-            ended = ended or first.run(limits, head_start)
-            if ended is not Status.OPTIMAL:
-                relaxed = self.relaxed(whole)
-            if ended is None:
-                last = self.better_start()
-                ended = last.run(limits)
-        # A search that goes on with the first tree deals its nodes out to other threads' trees.
-        searches = [last] if last.trees[0] is self.tree else [first, last]
-        self.incumbent.offer(self.root.columns[last.support])
-        bound = min(self.root.screened_bound, max(search.bound for search in searches))
-        bound = max(min(bound, self.not_overlooked(searches)), relaxed)
-        gap = relative_gap(self.incumbent.objective, bound)
-        if relaxed == 0.0 and gap > max(self.tol, WORST_GAP):
-            bound = max(bound, self.relaxed(whole))
-        nodes = 1 + sum(search.n_nodes for search in searches)
-        branched = sum(search.n_branched for search in searches)
-        work = Work(nodes, limits.elapsed(), branched, tuple(last.history))
-        status = ended or Status.TIME_LIMIT
-        return _proof(self.problem, self.incumbent, bound, status, work, self.tol)
+    enter(incumbent.support)
+    tree.now["upper"] = np.minimum(tree.now["upper"], incumbent.objective)
+    tree.now["rough_left"], tree.now["open_share"] = ROUGH_NODES, 0.3
+    tree.start(root.beta, root.root_lam, root.bound)
+    first = last = Search(tree)
+    ended = first.run(limits, min(FITTING_SUPPORTS * p**3, HEAD_START_SUPPORTS))
+    fits = ended is None and not gram.scaled and p <= MAX_COLUMNS
+    if fits:
+        fitted = fit(fitted._replace(D=interior(gram)), 8)
+        if fitted.bound > first.bound:
+            fitted = fit(fitted)
+    refits = fits and fitted.bound > first.bound and closed(fitted.bound) > REFIT_SHARE
+    if not refits:
+        ended = ended or first.run(limits, HEAD_START_SUPPORTS)
+    if ended is None:
+        if not refits:  # Local search takes 0.2 seconds, or less of a short time.
+            left, start = limits.remaining(), [root.columns[first.support]]
+            seconds = 0.2 if left is None else min(0.2, 0.3 * left)
+            enter(heuristic_support(problem, warm_starts=start, time_limit=seconds))
+        if not refits and closed(first.bound) >= MAX_SHARE_CLOSED:
+            last = Search(tree, n_jobs)  # The tree goes on with what its branching has learnt.
+        else:  # In a new tree, as what rough nodes have taught of columns misleads.
+            fitted = fit(fitted) if fits and not refits else fitted
+            kind = RefittedTree if closed(fitted.bound) > REFIT_SHARE else Tree
+            fitted = fitted if closed(fitted.bound) > 0.03 else plain
+            begun = kind(replace(gram, D=fitted.D), problem, tol)
+            begun.take_incumbent(tree)
+            begun.now["rough_left"] = ROUGH_NODES if kind is Tree else 0
+            begun.start(fitted.beta, fitted.root_lam, fitted.bound)
+            last = Search(begun, n_jobs)
+        last.history = first.history
+        ended = last.run(limits)
+    # A search that goes on with the first tree deals its nodes out to other threads' trees.
+    searches = [last] if last.trees[0] is tree else [first, last]
+    incumbent.offer(root.columns[last.support])
+    every = [tree.now[0] for search in searches for tree in search.trees]
+    upper = min(min(float(now["upper"]), float(now["least"])) for now in every)
+    # Enumeration passes over no support whose objective is below this bound.
+    overlooked = upper - gram.rounding(problem.gamma / 2.0, problem.tau, upper)
+    bound = min(root.screened_bound, max(search.bound for search in searches), overlooked)
+    within = limits.share(20.0)
+    if relative_gap(incumbent.objective, bound) > max(tol, WORST_GAP):
+        bound = max(bound, _relaxed(problem, incumbent.gram, within))
+    nodes = 1 + sum(search.n_nodes for search in searches)
+    branched = sum(search.n_branched for search in searches)
+    work = Work(nodes, limits.elapsed(), branched, tuple(last.history))
+    return _proof(problem, incumbent, bound, ended or Status.TIME_LIMIT, work, tol)
 
-    def relaxed(self, gram: GramForm | None) -> float:
-        """The bound of the converged relaxation, from the rows where they keep more digits."""
-        left, bound, p = self.limits.remaining(), 0.0, self.problem.p
-        seconds = None if left is None else SETTINGS.relaxation_share * left
-        for extract in (True, False) if gram is None or not gram.scaled else (False,):
-            within = self.limits.within(seconds)
-            if within.affords(SETTINGS.operations_per_entry * p * p):
-                found = perspective_relaxation(
-                    self.problem, extract=extract, gram=gram, limits=within
-                )
-                bound = max(bound, found.bound)
-        return bound
 
-    def fit(self, steps: int = STEPS) -> None:
-        """Fit the diagonal of the root's relaxation to (γ, τ), from the diagonal fitted before."""
-        if self.fitted is None:
-            return
-        problem, free = self.problem, np.zeros(self.gram.b.size, dtype=np.int8)
-        here = (self.gram, problem.gamma / 2.0, free, problem.tau, self.fitted, self.upper)
-        self.fitted = fit_diagonal(*here, steps, self.limits)
+def _relaxed(problem: SparseRidgeProblem, gram: GramForm | None, limits: Limits) -> float:
+    """The bound of the converged relaxation, from the rows where they keep more digits.
 
-    def gains(self, share: float) -> bool:
-        """Whether the fitted diagonal closes more than this share of the root's gap."""
-        below = self.root.bound
-        return self.fitted is not None and self.fitted.bound - below > share * (self.upper - below)
-
-    def enter(self, support: NDArray[np.intp]) -> None:
-        """Enter the columns of a support that the root has left in the first tree."""
-        columns = self.root.columns
-        self.tree.enter(np.searchsorted(columns, support[np.isin(support, columns)]))
-
-    def searching(self, tree: Tree) -> Search:
-        """A search of a tree that goes on with the history so far."""
-        search = Search(tree, self.n_jobs)
-        search.history = self.first.history
-        return search
-
-    def restarted(self, kind: type[Tree], fitted: Fitted) -> Search:
-        """A search from the root with another diagonal and the incumbent so far."""
-        tree = kind(replace(self.gram, D=fitted.D), self.problem, self.tol)
-        tree.take_incumbent(self.tree)
-        if kind is Tree:
-            tree.now["rough_left"] = SETTINGS.rough_nodes
-        tree.start(fitted.beta, fitted.root_lam, fitted.bound)
-        return self.searching(tree)
-
-    def better_start(self) -> Search:
-        """A search with an incumbent from local search and, where it helps, a fitted diagonal."""
-        root, left, seconds = self.root, self.limits.remaining(), SETTINGS.local_search_seconds
-        if left is not None:
-            seconds = min(seconds, SETTINGS.local_search_share * left)
-        starts = [root.columns[self.first.support]]
-        self.enter(heuristic_support(self.problem, warm_starts=starts, time_limit=seconds))
-        closed = self.first.bound - root.bound
-        if closed >= SETTINGS.max_share_closed * (self.upper - root.bound):
-            return self.searching(self.tree)
-        # A new tree, as what rough nodes have taught of columns misleads.
-        self.fit()
-        start = Fitted(self.gram.D, root.beta, root.root_lam, root.bound)
-        if self.fitted is not None and self.gains(SETTINGS.min_share_gained):
-            start = self.fitted
-        return self.restarted(RefittedTree if self.gains(SETTINGS.refit_share) else Tree, start)
-
-    def not_overlooked(self, searches: list[Search]) -> float:
-        """An objective that no support passed over by enumeration is below."""
-        every = [tree.now[0] for search in searches for tree in search.trees]
-        upper = min(min(float(now["upper"]), float(now["least"])) for now in every)
-        return upper - self.gram.rounding(self.problem.gamma / 2.0, self.problem.tau, upper)
+    gram: Gram matrices of all columns, where they are at hand.
+    """
+    bound = 0.0
+    for extract in (True, False) if gram is None or not gram.scaled else (False,):
+        if limits.affords(20.0 * problem.p**2):
+            found = perspective_relaxation(problem, extract=extract, gram=gram, limits=limits)
+            bound = max(bound, found.bound)
+    return bound
 
 
 def _proof(

@@ -17,8 +17,17 @@ from numpy.typing import NDArray
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
 from ..leaps.unit_tree import fix, lacks_parent, put_out
-from ..relaxation.dual_bound import FREE, IN, OUT, BoundTerms, gram_gradient
-from ..relaxation.unit_relaxation import list_units, relax_units, share_units, unit_bound
+from ..relaxation.descent import measure, relax, share_of
+from ..relaxation.dual_bound import (
+    FREE,
+    IN,
+    OUT,
+    BoundTerms,
+    fix_columns,
+    gram_bound,
+    gram_gradient,
+    list_allowed,
+)
 from .node import CLOSED, KEPT, OPEN
 
 
@@ -79,12 +88,24 @@ def clear_excluded(units, state, beta):
 
 
 @kernel(inner=True)
+def relax_units(st, ch, units, state, k, beta, lam, target):
+    """Relax a node of these decisions from β and √λ, which are overwritten; return its bound.
+
+    k: Number of free units still to choose. The b − Qβ of the node is left in ``ch.g``.
+    """
+    st.now[0].nodes += 1
+    ch.sweeps.limits[0].target, ch.sweeps.best[0] = target, -np.inf
+    relax(ch.sweeps, units, st.terms, state, k, beta, ch.g, lam, ch.top)
+    return ch.sweeps.best[0]
+
+
+@kernel(inner=True)
 def relax_child(st, ch, units, at, i, value, target):
     """Put the current node with unit i decided as ``value`` in buffer ``at``, and relax it.
 
     Returns: The child's bound, ∞ where no model is left.
     """
-    state, beta, now = ch.state[at], ch.beta[at], st.now[0]
+    state, beta = ch.state[at], ch.beta[at]
     for u in range(state.shape[0]):
         state[u] = st.state[u]
     for j in range(beta.shape[0]):
@@ -93,41 +114,34 @@ def relax_child(st, ch, units, at, i, value, target):
     k = decide(units, state, i, value, st.tau[0])
     if k < 0:
         return np.inf
-    now.nodes += 1
     clear_excluded(units, state, beta)
-    units.limits[0].target = target
-    here = (state, k, beta, ch.g, ch.lam[at], ch.top)
-    return relax_units(st.Q, st.terms, units, *here)[0]
+    return relax_units(st, ch, units, state, k, beta, ch.lam[at], target)
 
 
 @kernel(inner=True)
-def fix_units(st, units, k, bound, target):
+def fix_units(st, units, marks, k, bound, target):
     """Decide every free unit for which the opposite has a bound of at least ``target``.
 
-    As :func:`~..relaxation.dual_bound.fix_columns`, with the worth of units. Units that must follow
-    are decided, too. Returns: The number of units decided; −1 where no model better than the
-    incumbent is left.
+    Units that must follow are decided, too.
+
+    marks: (m,), work space for the units that the bound alone decides.
+    Returns: The number of these; −1 where no model better than the incumbent is left.
     """
-    now, state, top, fixed = st.now[0], st.state, st.top, 0
-    last, following, square = top[k - 1], top[k], top[k + 1]
+    now, state = st.now[0], st.state
     for u in range(state.shape[0]):
-        if state[u] != FREE:
-            continue
-        value = square * units.worth[u]
-        if value < last and bound + last - value >= target:
-            now.pruned = min(now.pruned, bound + last - value)
-            fixed += 1
-            if not put_out(units, state, u):
-                return -1
-        elif value > following and bound + value - following >= target:
-            now.pruned = min(now.pruned, bound + value - following)
-            fixed += 1
+        marks[u] = state[u]
+    fixed, least = fix_columns(st.terms, units, marks, k, st.g, bound, target, st.top, True)
+    now.pruned = min(now.pruned, least)
+    for u in range(state.shape[0] if fixed > 0 else 0):
+        if marks[u] == OUT and state[u] != OUT and not put_out(units, state, u):
+            return -1
+        if marks[u] == IN:
             fix(units, state, u)
     return fixed
 
 
 @kernel(inner=True)
-def close_units(st, units, target, unsolved):
+def close_units(st, ch, units, target, unsolved):
     """Try to close the current node by its bound and by deciding units.
 
     On entry ``now.bound`` is a bound of the node. The kernel raises that bound, and writes the
@@ -136,38 +150,34 @@ def close_units(st, units, target, unsolved):
 
     Returns: CLOSED, OPEN, or KEPT for a node of one support, which is to be fitted.
     """
-    now, state, fixed = st.now[0], st.state, 1
+    now, state, sweeps, fixed = st.now[0], st.state, ch.sweeps, 1
     while fixed > 0:
-        k = decide(units, state, 0, FREE, st.tau[0])
+        k, best = decide(units, state, 0, FREE, st.tau[0]), -np.inf
         if k < 0:
             return CLOSED
         clear_excluded(units, state, st.beta)
         if unsolved:
-            now.nodes += 1
-            units.limits[0].target = target
-            here = (state, k, st.beta, st.g, st.lam, st.top)
-            best, last = relax_units(st.Q, st.terms, units, *here)
-            count = list_units(units, state)
-        else:
-            count = list_units(units, state)
-            gram_gradient(st.Q, st.terms.b, st.beta, st.g)
-            at = (state, count, k, st.beta, st.g, st.top)
-            best = last = unit_bound(st.terms, units, *at)
+            best = relax_units(st, ch, units, state, k, st.beta, st.lam, target)
+        gram_gradient(st.Q, st.terms.b, st.beta, st.g)
+        count = list_allowed(state, sweeps.columns)
+        at = (state, sweeps.columns, count, k, st.beta, st.g, st.top)
+        last = gram_bound(st.terms, units, *at)
+        best = max(best, last)
         if best >= target:
             now.pruned = min(now.pruned, best)
             return CLOSED
         now.bound = max(now.bound, best)
         if k == 0:
             return KEPT
-        fixed = fix_units(st, units, k, last, target)
+        fixed = fix_units(st, units, ch.state[0], k, last, target)
         if fixed < 0:
             return CLOSED
         unsolved = True
-    share_units(st.terms, units, state, count, k, st.beta, st.g)
+    measure(st.terms.w, units, sweeps.columns, count, st.beta, sweeps.size)
     now.n_free, now.to_choose = 0, k
     for u in range(state.shape[0]):
-        st.share[u] = units.share[u] if state[u] != OUT else 0.0
         if state[u] == FREE:
+            st.share[u] = share_of(units, u, sweeps.size, st.lam[0])
             st.columns[now.n_free] = u
             now.n_free += 1
     return OPEN

@@ -17,8 +17,9 @@ from ..core.problem import SparseRidgeProblem
 from ..core.result import Proof, Status, Work
 from ..kernels.linalg import Array
 from ..leaps.all_sizes import support_bound
+from ..relaxation.descent import gram_arrays, new_sweeps, relax
+from ..relaxation.dual_bound import first_multiplier
 from ..relaxation.unit_form import UnitForm
-from ..relaxation.unit_relaxation import relax_units
 from ..supports.unit_steps import UnitSteps
 from . import node
 from .search import Search, Tree, new_children, shared_state
@@ -44,10 +45,11 @@ class UnitTree(Tree):
             tau=np.array([tau]),
             **shared_state(form, problem, tol, m),
         )
-        self.ch, self.nt, self.steps = new_children(m, p, tau), None, UnitSteps(problem)
         # A relaxation ends where its value exceeds the bound by 1e-5 of the value, or is below the
         # bound that closes the node, and exceeds the bound by a tenth of what that lacks.
-        self.units = form.arrays(1e-5, ROUNDS, 0.1)
+        sweeps = new_sweeps(gram_arrays(self.st.Q), m, 1e-5, ROUNDS, 0.1)
+        self.ch, self.nt, self.steps = new_children(m, p, tau, sweeps), None, UnitSteps(problem)
+        self.units = form.arrays()
         self._open(m, p)
         self.tried: set[bytes] = set()
         self.searching = self.rounding = 0.0  # seconds
@@ -66,14 +68,15 @@ class UnitTree(Tree):
         """The problem's columns of units of the tree."""
         return self.problem.constraints.columns_of(self.form.left.units[inside])
 
-    def relax_root(self, rounds: int = 10 * ROUNDS) -> float:
-        """The bound of the relaxation at the root, from the coefficients and √λ in ``st`` on."""
-        st, inside, limits = self.st, self.form.left.include, self.units.limits
-        limits["target"], limits["rounds"] = self.target, rounds
+    def relax_root(self) -> float:
+        """The bound of the relaxation at the root, from the coefficients in ``st`` on."""
+        st, inside, sweeps = self.st, self.form.left.include, self.ch.sweeps
+        sweeps.limits["target"], sweeps.limits["rounds"] = self.target, 10 * ROUNDS
         k = self.problem.tau - int(inside.sum())
-        bound, _ = relax_units(st.Q, st.terms, self.units, inside, k, st.beta, st.g, st.lam, st.top)
-        limits["rounds"] = ROUNDS
-        return float(bound)
+        st.lam[0] = first_multiplier(st.terms.b, st.terms.w, max(k, 1))
+        relax(sweeps, self.units, st.terms, inside, k, st.beta, st.g, st.lam, st.top)
+        sweeps.limits["rounds"] = ROUNDS
+        return float(sweeps.best[0])
 
     def enter(self, support: Support, swaps: int = 0) -> None:
         """Make an allowed support the incumbent if it is better; ``swaps`` is not used."""
@@ -152,19 +155,12 @@ def search_units(
     if not any(rules.units(s).size == tau for s in warm_starts):
         # Forward steps and swaps take at most a fifth of the seconds left.
         starts += UnitSteps(problem).supports([tau], starts, limits.share(5.0)).values()
-    form = UnitForm.of_units(problem, limits)
-    tree, inside = UnitTree(form, problem, tol), form.left.include
+    tree = UnitTree(UnitForm.of_units(problem, limits), problem, tol)
+    inside = tree.form.left.include
     for start in starts:
         tree.enter(start)
     bound = tree.relax_root()
     tree.offer(inside, tree.st.beta)
-    if bound < tree.target and limits.reached(0) is None:
-        tight = UnitTree(form.tightened(problem.gamma / 2.0, problem.rank_bound), problem, tol)
-        tight.take_incumbent(tree)
-        tight.st.beta[:], tight.st.lam[:] = tree.st.beta, tree.st.lam
-        higher = tight.relax_root()
-        tight.offer(inside, tight.st.beta)
-        tree, bound = (tight, higher) if higher > bound else (tree, bound)
     status, work = Status.OPTIMAL, Work(1, limits.elapsed())
     if bound < tree.target:
         tree.add(inside[None], tree.st.beta[None], tree.st.lam, bound)

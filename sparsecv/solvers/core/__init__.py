@@ -1,1 +1,1 @@
-"""The problem, its solution, and the limits of a search: the ground of all solvers."""
+"""What all solvers need: the problem, its solution, limits, and the plan of searches."""

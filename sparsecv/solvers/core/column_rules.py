@@ -108,7 +108,11 @@ class Constraints:
         return f"Constraints({', '.join(asked)})"
 
     def resolve(
-        self, p: int, names: Sequence[str] | None = None, penalty_factors: Any = None
+        self,
+        p: int,
+        names: Sequence[str] | None = None,
+        penalty_factors: Any = None,
+        places: Sequence[tuple[str, list[int]]] | None = None,
     ) -> ResolvedRules:
         """Return what is asked of the p columns of a table, once names are places.
 
@@ -121,6 +125,10 @@ class Constraints:
         penalty_factors : array, dict or None
             p numbers ≥ 0, or a mapping from columns to numbers, 1 for the others. A column with
             factor 0 is in every model, is not penalised and does not count.
+        places : list of (name, positions), optional
+            Of each column of the user's table its name, and the columns among the p that stand for
+            it. Names and positions that the user gives then mean the table's columns, and columns
+            that stand for one column enter together unless a group names one of them.
 
         Returns
         -------
@@ -131,15 +139,33 @@ class Constraints:
         InputError
             A column is unknown, or the rules cannot be obeyed together.
         """
-        if not any(map(_asks, (*vars(self).values(), penalty_factors))):
+        asked = any(map(_asks, (*vars(self).values(), penalty_factors)))
+        if not asked and places is None:
             return ResolvedRules(np.arange(p), UnitConstraints.none(p), np.ones(p))
-        return _Resolver(p, names).resolve(self, penalty_factors)
+        return _Resolver(p, names, places).resolve(self, penalty_factors)
 
 
 class _Resolver:
-    """Reads rules on p columns: ``groups`` maps names of groups to columns."""
+    """Turns names and positions in a user's rules into positions among the p columns solved for.
 
-    def __init__(self, p: int, names: Sequence[str] | None) -> None:
+    The arguments are those of :meth:`Constraints.resolve`. With ``places`` a name or a position may
+    mean a column of the user's table that several of the p columns stand for.
+
+    given: ``given[i]`` lists the columns, among the p, that a user's position i means.
+    table: The same by the names of the table's columns; empty without ``places``.
+    names, named: What messages call the p columns, and whether the user gave these names.
+    place: The column of every given name; of columns that share a name it is the first.
+    groups: The columns of every group that the rules name, filled by :meth:`units`.
+    """
+
+    def __init__(
+        self,
+        p: int,
+        names: Sequence[str] | None,
+        places: Sequence[tuple[str, list[int]]] | None,
+    ) -> None:
+        self.given = [[j] for j in range(p)] if places is None else [at for _, at in places]
+        self.table = dict(places or ())
         self.p, self.named = p, names is not None
         self.names = [str(j) for j in range(p)] if names is None else list(names)
         self.place: dict[str, int] = {}
@@ -213,16 +239,20 @@ class _Resolver:
                 return [self.place[given]]
             if given in self.groups:
                 return self.groups[given]
+            if given in self.table:
+                return self.table[given]
             if not self.named:
                 raise InputError(
                     f"{what}: the columns have no names here, so {given!r} is unknown: give "
                     "positions, or a data frame"
                 )
-            raise InputError(f"{what}: there is no column {given!r}; {_near(given, self.names)}")
+            known = [*self.table, *self.names]
+            raise InputError(f"{what}: there is no column {given!r}; {_near(given, known)}")
         if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
-            if 0 <= given < self.p:
-                return [int(given)]
-            raise InputError(f"{what}: there is no column {given}; columns are 0 to {self.p - 1}")
+            if 0 <= given < len(self.given):
+                return self.given[given]
+            last = len(self.given) - 1
+            raise InputError(f"{what}: there is no column {given}; columns are 0 to {last}")
         raise InputError(f"{what}: a column is a name or a position; got {given!r}")
 
     def columns(self, given: Any, what: str) -> list[int]:
@@ -235,8 +265,9 @@ class _Resolver:
             )
         if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
             return self.one(given, what)
-        if isinstance(given, np.ndarray) and given.dtype == bool and given.shape == (self.p,):
-            return [int(j) for j in np.flatnonzero(given)]
+        mask = isinstance(given, np.ndarray) and given.dtype == bool
+        if mask and given.shape == (len(self.given),):
+            return [c for j in np.flatnonzero(given) for c in self.given[j]]
         if isinstance(given, Mapping) or not isinstance(given, Iterable):
             raise InputError(f"{what} must list columns by name or position; got {given!r}")
         return [j for one in given for j in self.one(one, what)]
@@ -249,21 +280,26 @@ class _Resolver:
         if isinstance(given, str) or not isinstance(given, Iterable):
             raise InputError(f"{what} must be {of} for all columns or a mapping; got {given!r}")
         values = list(given)
-        if len(values) != self.p:
-            raise InputError(f"{what} has {len(values)} {of} for {self.p} columns: give one each")
+        p = len(self.given)
+        if len(values) != p:
+            raise InputError(f"{what} has {len(values)} {of} for {p} columns: give one each")
         return values
 
     def units(self, given: Any) -> Index:
         """The number of the unit of every column."""
         unit, taken = np.arange(self.p), dict[int, str]()
         if given is None:
-            return unit
-        if isinstance(given, Mapping):
+            self.groups = {}
+        elif isinstance(given, Mapping):
             self.groups = {str(n): self.columns(some, "groups") for n, some in given.items()}
         else:
             for j, label in enumerate(self.listed(given, "groups", "labels")):
                 if label is not None and label == label:  # NaN is no label, too
-                    self.groups.setdefault(str(label), []).append(j)
+                    self.groups.setdefault(str(label), []).extend(self.given[j])
+        grouped = {j for columns in self.groups.values() for j in columns}
+        for name, columns in self.table.items():
+            if len(columns) > 1 and not grouped & set(columns):
+                self.groups[name] = columns
         for name, columns in self.groups.items():
             for j in columns:
                 if taken.setdefault(j, name) != name:
@@ -360,7 +396,7 @@ class _Resolver:
             except (TypeError, ValueError):
                 number = math.nan
             if not 0.0 <= number < math.inf:
-                shown = column if named else self.names[column]
+                shown = column if named else self.names[self.given[column][0]]
                 raise InputError(
                     f"penalty_factors: the factor of {shown!r} must be a finite number >= 0; got "
                     f"{value!r}"

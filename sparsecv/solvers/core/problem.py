@@ -14,13 +14,16 @@ from ..kernels.linalg import EPS
 from .column_rules import Constraints
 from .constraints import UnitConstraints
 from .rows import ZERO_SHARE_OF_DEPENDENT, PenaltyStep, Rows
-from .subset_fit import SubsetFit, augmented_triangle, fit_within, ridge_fit
+from .subset_fit import SubsetFit, augmented_triangle, ridge_fit
 
 Array = NDArray[np.float64]
+# The largest absolute value of a column and of y is 0, or lies between 1 over this number and this
+# number. Sums of squares of up to a million rows then neither overflow nor lose digits.
+SQUARABLE = 1e150
 
 
 class SparseRidgeProblem:
-    """Ridge-regularised best-subset regression at fixed (γ, τ); no intercept.
+    """Best-subset regression at one τ and gamma = 2 * alpha of scikit-learn's Ridge, no intercept.
 
     Parameters
     ----------
@@ -29,8 +32,8 @@ class SparseRidgeProblem:
     y : array, shape (n,)
         Response.
     gamma : float
-        Ridge weight γ ≥ 0 of (γ/2)||β||²; scikit-learn's Ridge ``alpha`` is γ/2. At γ = 0, or where
-        γ is lost beside the columns, dependent columns have the coefficients of least norm.
+        gamma = 2 * alpha of scikit-learn's Ridge: the weight γ ≥ 0 of (γ/2)||β||². At γ = 0, or
+        where γ is lost beside the columns, dependent columns have the coefficients of least norm.
     tau : int
         Largest support size, 1 ≤ τ ≤ p. With groups a support of size τ has τ groups.
     constraints : sparsecv.Constraints, optional
@@ -57,7 +60,8 @@ class SparseRidgeProblem:
     Raises
     ------
     ValueError
-        Shapes that do not match, values that are not finite, γ < 0 or τ out of range.
+        Shapes that do not match, values that are not finite or cannot be squared, γ < 0 or τ out of
+        range.
     InputError
         Columns that are unknown, or constraints that no support of τ columns obeys; also a
         ValueError.
@@ -93,11 +97,18 @@ class SparseRidgeProblem:
             raise ValueError(f"X must be (n, p) and y (n,); got {X.shape} and {y.shape}")
         if X.shape[0] < 1 or X.shape[1] < 1:
             raise ValueError(f"X needs at least one row and one column; got {X.shape}")
-        if not (np.isfinite(X).all() and np.isfinite(y).all()):
+        rows, step = np.column_stack([X, y]), None
+        largest = np.abs(rows).max(axis=0)
+        if not np.isfinite(largest).all():
             raise ValueError("X and y must be finite: remove or impute NaN and infinite values")
         labels = None if names is None else [str(name) for name in names]
+        for j in np.flatnonzero(
+            (largest > SQUARABLE) | (largest > 0.0) & (largest < 1.0 / SQUARABLE)
+        ):
+            what = "y" if j == X.shape[1] else f"column {j if labels is None else labels[j]}"
+            raise ValueError(f"{what} holds values too small or too large to square: rescale it")
         asked = (constraints or Constraints()).resolve(X.shape[1], labels, penalty_factors)
-        rows, units, step = np.column_stack([X, y]), asked.constraints, None
+        units = asked.constraints
         if (asked.factors != 1.0).any():
             step = PenaltyStep.of(rows, asked.factors)
             step = step._replace(low=units.lower, high=units.upper)
@@ -574,12 +585,15 @@ class SparseRidgeProblem:
         if known is not None and known[0] == key:
             return known[1]
         ridge, asked = self.given_gamma / 2.0, self.constraints
-        fit = ridge_fit(self.data, columns, ridge)
-        if asked.bounded:
-            bounds = asked.lower[columns], asked.upper[columns]
-            fit = fit_within(self.data, columns, ridge, fit, bounds)
+        bounds = (asked.lower[columns], asked.upper[columns]) if asked.bounded else None
+        fit = ridge_fit(self.data, columns, ridge, bounds)
         self._last_fit = (key, fit)
         return fit
+
+    def objective_of(self, support: NDArray[np.intp], coef: Array) -> float:
+        """The objective of given coefficients of the columns of a support."""
+        residual = self.rows[:, -1] - self.rows[:, support] @ coef
+        return float(residual @ residual + 0.5 * self.given_gamma * (coef @ coef))
 
     def objective(self, support: ArrayLike) -> float:
         """f_S(γ): the least objective over coefficients supported on ``support``.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..kernels.linalg import EPS
 
 
-class Status(str, Enum):
+class Status(StrEnum):
     """How a solve ended. In every state the lower bound and the support returned are valid.
 
     The values are strings:

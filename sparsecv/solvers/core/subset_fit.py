@@ -28,22 +28,33 @@ class SubsetFit(NamedTuple):
     lacking: float = 0.0
 
 
-def ridge_fit(data: Rows, columns: Index, ridge: float) -> SubsetFit:
+def ridge_fit(
+    data: Rows, columns: Index, ridge: float, bounds: tuple[Array, Array] | None = None
+) -> SubsetFit:
     """The fit of least ‖y − X_Sβ‖² + ridge ‖β‖² on some columns S, of least norm if there are more.
 
     The fit comes from QR of [X_S; √ridge I], and from singular values where columns may depend on
     each other and the ridge is too small. A pivot of QR does not tell: rounding leaves a column
     that depends on others more than 1e-13 of its length where its coefficients on them are large.
 
-    ridge: γ/2.
+    data: The table [X y]. Its ``dependent_share`` is the share of the largest singular value,
+        columns at length 1, up to which a singular value of X counts as 0.
+    columns: The s columns S, distinct positions among those of X.
+    ridge: γ/2 ≥ 0.
+    bounds: The least and the greatest coefficient of every column, shape (s,) each.
+    Returns: The fit, with s coefficients in the order of ``columns``.
     """
-    # With a ridge no column depends on others: only digits that a fit itself loses count then.
+    # With a ridge no column depends on others, whatever the data are off by: a singular value
+    # counts as 0 only where the fit itself loses its digits.
     s, share = columns.size, data.dependent_share if ridge == 0.0 else DEPENDENT_SHARE
     R = augmented_triangle(data, columns, ridge)
-    if not independent(R, s, s * share):  # The largest singular value is at most √s.
-        return least_norm_fit(R[:, :s], R[:, s], share)
-    coef, _ = sla.lapack.dtrtrs(R[:s, :s], R[:s, s])
-    return SubsetFit(coef, float(R[s, s] ** 2), float(R[:s, s] @ R[:s, s]))
+    # The largest singular value is at most √s, so that s·share is at least the share of it.
+    if not independent(R, s, s * share):
+        fit = least_norm_fit(R[:, :s], R[:, s], share)
+    else:
+        coef, _ = sla.lapack.dtrtrs(R[:s, :s], R[:s, s])
+        fit = SubsetFit(coef, float(R[s, s] ** 2), float(R[:s, s] @ R[:s, s]))
+    return fit if bounds is None else fit_within(R, ridge, fit, bounds)
 
 
 def least_norm_fit(X: Array, y: Array, share: float) -> SubsetFit:
@@ -65,17 +76,16 @@ def least_norm_fit(X: Array, y: Array, share: float) -> SubsetFit:
     return SubsetFit(coef, float(residual @ residual), float(along @ along))
 
 
-def fit_within(
-    data: Rows, columns: Index, ridge: float, fit: SubsetFit, bounds: tuple[Array, Array]
-) -> SubsetFit:
+def fit_within(R: Array, ridge: float, fit: SubsetFit, bounds: tuple[Array, Array]) -> SubsetFit:
     """The fit within bounds on the coefficients; ``fit``, the ridge fit, where it is within them.
 
+    R, shape (s + 1, s + 1): What :func:`augmented_triangle` gives.
     bounds: The least and the greatest coefficient of every column, shape (s,) each.
     """
     low, high = bounds
     if (low <= fit.coef).all() and (fit.coef <= high).all():
         return fit
-    R, s = augmented_triangle(data, columns, ridge), columns.size
+    s = fit.coef.size
     # The least eigenvalue of the Gram matrix at unit length is at least 1 over the sum; half of it
     # is taken.
     curvature = 0.5 / float(inflation_factors(R[:s, :s]).sum())

@@ -1,1 +1,1 @@
-"""Compiled routines that know no problem: each numerical routine once."""
+"""Compiled numerical routines on arrays; each routine is written once."""

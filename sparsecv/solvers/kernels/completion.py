@@ -21,13 +21,12 @@ f_S + η·(ℓ_y + Σ ℓ_i|β_i|)² at the fit β on S: see :func:`elimination_
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .compiled import kernel
-from .linalg import EPS, Array, add, factor_row, zeros
+from .linalg import EPS, Array, Ints, add, allocated, factor_row
 
 # Largest ratio ℓ_i²/w_i, ℓ_i² = G_ii + γ/2 and w_i = γ/2 + D_i, at which elimination has a bound on
 # what rounding loses; beyond, enumeration proves nothing. Elimination replaces pivots below
@@ -43,17 +42,17 @@ TESTED_GAIN_SHARE = 1.0 - 1e-10
 class Completion(NamedTuple):
     """Work space of :func:`complete` for n free columns; a level adds one column to the support."""
 
-    V: Array  # (tau + 1, n) L⁻¹ G_{I,F}, with chosen columns I and free columns F
-    c: Array  # (n,) entries of b that are left
-    d: Array  # (n,) squared lengths that are left, plus γ/2; later one over their roots
-    L: Array  # (tau + 1, tau + 1) Cholesky factor on the chosen columns
-    C: Array  # (levels, n, n) inner products of columns of unit length
-    unit: Array  # (levels, n) entries of b for columns of unit length
-    share: Array  # (n,) share of the dual bound that each free column has, falling
-    total: Array  # (tau + 1,) sum of the shares of the columns added above a level
-    ends: NDArray[np.int64]  # (tau + 1,) how many of the free columns a level looks at
-    place: NDArray[np.int64]  # (tau + 1,) the column added at a level, as a place in the free ones
-    found: NDArray[np.int64]  # (tau + 1,) the places of the best k columns
+    V: Annotated[Array, "tau+1 n"]  # L⁻¹ G_{I,F}, with chosen columns I and free columns F
+    c: Annotated[Array, "n"]  # entries of b that are left
+    d: Annotated[Array, "n"]  # squared lengths left, plus γ/2; later one over their roots
+    L: Annotated[Array, "tau+1 tau+1"]  # Cholesky factor on the chosen columns
+    C: Annotated[Array, "levels n n"]  # inner products of columns of unit length
+    unit: Annotated[Array, "levels n"]  # entries of b for columns of unit length
+    share: Annotated[Array, "n"]  # share of the dual bound that each free column has, falling
+    total: Annotated[Array, "tau+1"]  # sum of the shares of the columns added above a level
+    ends: Annotated[Ints, "tau+1"]  # how many of the free columns a level looks at
+    place: Annotated[Ints, "tau+1"]  # the column added at a level, as a place in the free ones
+    found: Annotated[Ints, "tau+1"]  # the places of the best k columns
 
 
 def completion_work(tau: int, n: int, levels: int) -> Completion:
@@ -61,15 +60,7 @@ def completion_work(tau: int, n: int, levels: int) -> Completion:
 
     levels: One less than the largest number of columns to add, at least 1.
     """
-    return Completion(
-        V=np.empty((tau + 1, n)),
-        L=np.empty((tau + 1, tau + 1)),
-        C=np.empty((levels, n, n)),
-        unit=np.empty((levels, n)),
-        total=np.zeros(tau + 1),
-        **zeros("c d share", n),
-        **zeros("ends place found", tau + 1, of=np.int64),
-    )
+    return allocated(Completion, {"tau": tau, "n": n, "levels": levels})
 
 
 def elimination_loss(

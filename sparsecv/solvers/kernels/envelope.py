@@ -154,7 +154,7 @@ def bracket(fits, lengths, low, high, listed, here, room):
         if here[c]:
             low_f[c], slope[c] = ridge_objective(fits, listed[c], low)
             high_f[c], _ = ridge_objective(fits, listed[c], high)
-            # The root of the objective is off by at most this length (docs/global.md).
+            # The root of the objective is off by at most this length (docs/methods.md).
             off = BACKWARD * (lengths[0] + fits.reach[listed[c], 0] * np.sqrt(slope[c]))
             margin[c] = 2.0 * np.sqrt(high_f[c]) * off + off * off
             if first < 0 or low_f[c] + margin[c] < low_f[first] + margin[first]:

@@ -28,13 +28,12 @@ passed over before its last column is computed (:func:`hopeless`).
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .compiled import kernel
-from .linalg import Array, dot, record, zeros
+from .linalg import Array, Ints, allocated, dot, record
 
 STATE = np.dtype(
     [
@@ -58,50 +57,48 @@ class Enumeration(NamedTuple):
 
     X: Array  # (p, r): unit columns, one per row
     y: Array  # (r,)
-    C: Array  # (levels, p, p), above the diagonal
-    d: Array  # (levels, p): the diagonal of C
-    c: Array  # (levels, p)
-    Q: Array  # (levels + 1, r): orthonormal directions of the picks
-    left: Array  # (levels + 2, r): the residual of y
+    C: Annotated[Array, "levels p p"]  # above the diagonal
+    d: Annotated[Array, "levels p"]  # the diagonal of C
+    c: Annotated[Array, "levels p"]
+    Q: Annotated[Array, "levels+1 r"]  # orthonormal directions of the picks
+    left: Annotated[Array, "levels+2 r"]  # the residual of y
     objective: Array  # (levels + 2,): the squared length of the residual of y
-    gain: Array  # (levels + 2,): what the picks explain of yᵀy, as a sum of squares
+    gain: Annotated[Array, "levels+2"]  # what the picks explain of yᵀy, as a sum of squares
     det: Array  # (levels + 1,): product of the picks' pivots
-    picks: NDArray[np.int64]  # (k + 1,)
-    found: NDArray[np.int64]  # (k,): the incumbent; -1 in front where there is none
-    P: Array  # (p, r): the columns with all but the last two picks projected out
-    projected: NDArray[np.int64]  # (1,): whether P belongs to the current picks
-    length: Array  # (p,): squared lengths of the columns of P
-    row: Array  # (p,)
-    along_y: Array  # (p,)
-    triangle: Array  # (k, k + 1)
+    picks: Ints  # (k + 1,)
+    found: Ints  # (k,): the incumbent; -1 in front where there is none
+    P: Annotated[Array, "p r"]  # the columns with all but the last two picks projected out
+    projected: Annotated[Ints, "1"]  # whether P belongs to the current picks
+    length: Annotated[Array, "p"]  # squared lengths of the columns of P
+    row: Annotated[Array, "p"]
+    along_y: Annotated[Array, "p"]
+    triangle: Annotated[Array, "k k+1"]
     now: Any  # of STATE
 
 
 def new_enumeration(X: Array, y: Array, k: int, off: float, dependent: float) -> Enumeration:
-    """Allocate the enumeration of supports of k ≥ 2 unit columns.
+    """Allocate the enumeration of supports of k ≥ 1 of p columns, of which none is visited yet.
 
-    X, shape (r, p), y, shape (r,).
-    off: What the columns and y are off by, relative to their lengths.
-    dependent: A column whose length, after projection, is at most this counts as dependent.
+    The incumbent is the empty support, whose objective is yᵀy. A caller that knows a better support
+    lowers ``now["objective"]`` and raises ``now["gain"]``.
+
+    X, shape (r, p): The columns, each of length 1.
+    y, shape (r,): The response.
+    off: What rounding has changed the columns and y by, as a share of their lengths.
+    dependent: A column whose length, once other columns are projected out, is at most this counts
+        as dependent on them. ``now["dependent"]`` holds the square, as lengths are kept squared.
     """
     (r, p), levels, yy = X.shape, max(k - 1, 1), float(y @ y)
-    work = Enumeration(
+    work = allocated(
+        Enumeration,
+        {"p": p, "r": r, "k": k, "levels": levels},
         X=np.ascontiguousarray(X.T),
         y=np.ascontiguousarray(y),
-        C=np.zeros((levels, p, p)),
-        Q=np.zeros((levels + 1, r)),
-        left=np.zeros((levels + 2, r)),
         objective=np.full(levels + 2, yy),
-        gain=np.zeros(levels + 2),
         det=np.ones(levels + 1),
         picks=np.full(k + 1, -1, dtype=np.int64),
         found=np.full(k, -1, dtype=np.int64),
-        P=np.zeros((p, r)),
-        projected=np.zeros(1, dtype=np.int64),
-        triangle=np.zeros((k, k + 1)),
         now=record(STATE, objective=yy, yy=yy, least_root=np.sqrt(yy), off=off),
-        **zeros("d c", levels, p),
-        **zeros("length row along_y", p),
     )
     work.C[0], work.c[0], work.left[0] = X.T @ X, X.T @ y, y
     work.d[0] = work.C[0].diagonal()

@@ -17,18 +17,23 @@ from .linalg import add, dot
 LEAST_SINGULAR_VALUE_OF_QUICK_FITS = 1e-6
 
 
-@kernel(inner=True, reorder=True)
+@kernel(reorder=True)
 def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, least_value):
     """Write to ``R`` the R with RᵀR = [[X_SᵀX_S + ridge I, X_Sᵀy], [yᵀX_S, yᵀy]].
 
+    Row c of √ridge·I is 0 but for its entry in column c until column c has its turn, when the entry
+    becomes the head of the column to reflect. No more of √ridge·I is stored, and |R_cc| ≥ √ridge.
+
+    R: (m + 1, m + 1) at least. The first m diagonal entries are negative or 0, the last is ≥ 0.
     columns_of: (p + 1, rows), the columns of X and then y.
-    columns, m: The first m entries are the columns S.
+    columns, m: The first m entries are the columns S, in any order.
+    ridge: γ/2 ≥ 0.
     triangular: Whether entries of column c of X beyond row c are 0.
-    work: Work space (m + 1, rows).
-    least_value: A singular value of [√ridge·I; X_S] with columns of length 1; 0 for no test.
-    Returns: False where a singular value may lie below ``least_value``, and where rounding leaves
-        no digits of the ridge beside dependent columns: where R_cc comes out below √ridge / 2. At
-        the first column of which nothing is left R ends with a 0 on its diagonal.
+    work: Work space (m + 1, rows), for X_S and y.
+    least_value: The least singular value that [√ridge·I; X_S] may have once its columns are brought
+        to length 1; with 0 singular values are not tested.
+    Returns: False where a singular value may lie below ``least_value``, and where nothing is left
+        of a column and the ridge is 0. In the second case R ends with a 0 on its diagonal.
     """
     y, rows, last = columns_of.shape[0] - 1, columns_of.shape[1], 0
     least, total = np.sqrt(ridge), 0.0
@@ -50,7 +55,7 @@ def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, least_val
         if norm == 0.0:  # nothing is left of the column, and there is no ridge
             R[c, c] = 0.0
             return False
-        fine = fine and norm >= 0.5 * least
+        fine = fine and norm >= 0.5 * least  # the norm has √ridge in it: only a NaN fails this
         # the reflection is I − v vᵀ·scale with v = (head, work[c]); column c becomes −norm
         head = least + norm
         scale = 1.0 / (norm * head)

@@ -7,7 +7,9 @@ under constraints on columns.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +17,9 @@ from numpy.typing import NDArray
 from .compiled import kernel
 
 Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Mask = NDArray[np.uint64]
+Record = TypeVar("Record")
 EPS = float(np.finfo(np.float64).eps)  # 2⁻⁵²: twice the unit roundoff u of double precision
 
 
@@ -30,6 +34,14 @@ def from_mask(words: Mask) -> NDArray[np.intp]:
     return np.flatnonzero(bits).astype(np.intp)
 
 
+def mask_columns(masks: Mask, width: int) -> NDArray[np.intp]:
+    """The columns of masks (m, words), increasing, shape (m, width), ended by −1."""
+    bits = np.unpackbits(masks.view(np.uint8), axis=1, bitorder="little")
+    columns = np.full((len(masks), width), -1)
+    columns[np.arange(width) < bits.sum(axis=1, dtype=np.intp)[:, None]] = np.nonzero(bits)[1]
+    return columns
+
+
 def record(dtype: np.dtype[Any], **values: float) -> Any:
     """An array of one record, whose fields kernels read and write as ``array[0].name``.
 
@@ -39,6 +51,31 @@ def record(dtype: np.dtype[Any], **values: float) -> Any:
     for name, value in values.items():
         made[name] = value
     return made.view(np.recarray)
+
+
+def allocated(kind: Callable[..., Record], lengths: dict[str, int], **given: Any) -> Record:
+    """A record of arrays of zeros, and of the fields that are given.
+
+    kind: A NamedTuple whose arrays say their shapes: ``Annotated[Array, "levels p+1"]``.
+    lengths: What the names in these shapes stand for.
+    """
+    for name, dtype, shape in _arrays(kind, **lengths):
+        if name not in given:
+            given[name] = np.zeros(shape, dtype)
+    return kind(**given)
+
+
+@lru_cache(maxsize=256)
+def _arrays(kind: Any, **lengths: int) -> list[tuple[str, Any, tuple[int, ...]]]:
+    """Name, type of numbers and shape of every array of a record that says its shape."""
+    found = []
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        if get_origin(hint) is Annotated:
+            dtype = np.dtype(get_args(get_args(hint.__origin__)[1])[0])
+            sums = [length.split("+") for length in hint.__metadata__[0].split()]
+            shape = (sum(lengths[x] if x in lengths else int(x) for x in terms) for terms in sums)
+            found.append((name, dtype, tuple(shape)))
+    return found
 
 
 def zeros(names: str, *shape: int, of: Any = np.float64) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,7 @@ from ..kernels.linalg import EPS, Array
 from ..supports.rounding import forward_order
 from ..supports.unit_steps import UnitSteps
 from .open_nodes import RELATIVE_ROUNDING, OpenNode, expand
-from .tree import Leaps, active_columns
+from .tree import Leaps
 from .unit_tree import UnitLeaps
 
 # A support counts as proved optimal where rounding leaves no other support more than this share of
@@ -132,51 +132,44 @@ class SizesTree:
         problem: SparseRidgeProblem,
         sizes: ArrayLike | None = None,
         warm_starts: Iterable[ArrayLike] = (),
-        tree: Leaps | None = None,
+        tree: Tree | None = None,
     ) -> None:
         self.problem = problem.at_unit_length() if tree is None else problem
         self.sizes = checked_sizes(problem, sizes)
-        self.starts = [checked_support(problem.p, s) for s in warm_starts]
-        self.tree = _begun(self.problem, self.sizes, self.starts) if tree is None else tree
+        starts = [checked_support(problem.p, s) for s in warm_starts]
+        self.tree = tree or _begun(self.problem, self.sizes, starts)
 
     @property
     def n_nodes(self) -> int:
         """Nodes searched so far."""
-        return 0 if self.tree is None else self.tree.n_nodes
+        return self.tree.n_nodes
 
     def run(self, limits: Limits, wanted: NDArray[np.bool_] | None = None) -> BestSubsets:
         """Search until a limit is reached; a limit of nodes counts those of earlier calls, too.
 
         wanted: As in :meth:`Leaps.narrow`; all sizes by default.
         """
-        limits, problem = limits.within(), self.problem
-        if wanted is not None and isinstance(self.tree, Leaps):
-            self.tree.narrow(wanted)
-        found = _search(problem, self.sizes, self.tree, limits)
-        if found is None:  # There are too many columns for a tree.
-            whole = OpenNode(np.empty(0, dtype=np.intp), np.arange(problem.p, dtype=np.intp), -1)
-            least = expand(problem, whole, np.zeros((0, problem.p))).loss
-            greedy = [[s] for s in _greedy_supports(problem, self.sizes, self.starts)]
-            status = limits.reached(0) or Status.NODE_LIMIT
-            found = _Found(greedy, least.repeat(self.sizes.size), 1.0, status, 0, [whole])
+        limits, problem, tree = limits.within(), self.problem, self.tree
+        if wanted is not None and isinstance(tree, Leaps):
+            tree.narrow(wanted)
+        status = tree.run(limits)
         supports = [
             tied[0] if len(tied) == 1 else tied[ranking([problem.fit(t) for t in tied], tied)[0]]
-            for tied in found.candidates
+            for tied in tree.candidates(1)
         ]
-        objective = np.array([problem.objective(s) for s in supports])
-        margin = _margin(problem, objective, found.reach)
+        objective, bound = np.array([problem.objective(s) for s in supports]), tree.open_bound()
+        margin = _margin(problem, objective, tree.reach)
         lost = problem.data_losses(objective, (s.size for s in supports), True)
-        lower = np.maximum(np.minimum(objective, found.bound) - margin - lost, 0.0)
-        proved = found.closed(objective) & certain(objective, margin, problem.yy)
+        lower = np.maximum(np.minimum(objective, bound) - margin - lost, 0.0)
+        proved = _closed(status, bound, objective) & certain(objective, margin, problem.yy)
         if not problem.constraints.bounded:  # All columns are one support: none is better.
             proved |= self.sizes >= problem.constraints.n_units
-        status = found.status
         if proved.all():
             status = Status.OPTIMAL
         elif status is Status.OPTIMAL:
             status = Status.PRECISION
-        known = self.sizes, supports, objective, lower, proved, status, found.n_nodes
-        return BestSubsets(*known, limits.elapsed(), found.open_nodes)
+        known = self.sizes, supports, objective, lower, proved, status, tree.n_nodes
+        return BestSubsets(*known, limits.elapsed(), tree.open_nodes())
 
 
 class RankedSupports(NamedTuple):
@@ -222,46 +215,29 @@ def n_best_subsets(
     known = [s for s in known if rules.allowed(s)]
     n_tied = max(n, 2)
     tree = _begun(problem, wanted, known, n_tied)
-    found = _search(problem, wanted, tree, limits, n_tied)
-    if found is None:
-        unknown: list[list[NDArray[np.intp]]] = [[] for _ in wanted]
-        found = _Found(unknown, np.zeros(wanted.size), 1.0, Status.NODE_LIMIT, 0, [])
-    ranked = []
-    for i, (size, candidates) in enumerate(zip(wanted, found.candidates, strict=True)):
+    status, ranked = tree.run(limits), []
+    found = zip(wanted, tree.open_bound(), tree.candidates(n_tied), strict=True)
+    for size, bound, candidates in found:
         more = (s for s in known if rules.units(s).size == size)
         every = [np.array(s, dtype=np.intp) for s in {tuple(s) for s in (*candidates, *more)}]
         fits = [problem.fit(s) for s in every]
         order = ranking(fits, every)[:n]
         objective = np.array([fits[j].objective for j in order])
-        proved = found.closed(objective, i)
-        proved &= certain(objective, _margin(problem, objective, found.reach), problem.yy)
+        margin = _margin(problem, objective, tree.reach)
+        proved = _closed(status, bound, objective) & certain(objective, margin, problem.yy)
         count = int(np.logical_and.accumulate(proved).sum())
         best = [every[j] for j in order]
         ranked.append(RankedSupports(best, np.maximum.accumulate(objective), count))
     return ranked
 
 
-class _Found(NamedTuple):
-    """What a search has found.
+def _closed(status: Status, bound: float | Array, objective: Array) -> NDArray[np.bool_]:
+    """Whether no support that a tree has not searched is below these objectives.
 
-    candidates: For every size supports, the best among them.
-    bound, shape (sizes,): A lower bound on the objective of supports that were not searched;
-        rounding is not taken off.
-    reach: As :func:`rounding_margin` takes it.
-    status: How the search ended.
+    status: How the tree has ended. bound: Its lower bound on the objectives of these supports.
     """
-
-    candidates: list[list[NDArray[np.intp]]]
-    bound: Array
-    reach: float
-    status: Status
-    n_nodes: int
-    open_nodes: list[OpenNode]
-
-    def closed(self, objective: Array, i: Any = slice(None)) -> NDArray[np.bool_]:
-        """Whether no support of the i-th size that was not searched is below these objectives."""
-        above = self.bound[i] > objective * (1.0 + RELATIVE_ROUNDING)
-        return np.asarray(above | (self.status is Status.OPTIMAL))
+    above = bound > objective * (1.0 + RELATIVE_ROUNDING)
+    return np.asarray(above | (status is Status.OPTIMAL))
 
 
 def _begun(
@@ -269,38 +245,68 @@ def _begun(
     wanted: NDArray[np.intp],
     starts: Sequence[NDArray[np.intp]],
     n: int = 1,
-) -> Leaps | UnitLeaps | None:
-    """A tree for the n best supports of every wanted size at its root; None where it has no room.
+) -> Tree:
+    """A search at its root for the n best supports of every wanted size.
 
     n: With constraints the best support of a size may have fewer units if n is 1; with more, the n
         best supports have exactly so many.
     """
     if not holds_tree(problem):
-        return None
+        return _Unsearched(problem, wanted, starts)
     plain = problem.constraints.plain
     tree = Leaps(problem, wanted, n_best=n) if plain else UnitLeaps(problem, wanted, n)
     tree.seed(starts)
     return tree
 
 
-def _search(
-    problem: SparseRidgeProblem,
-    wanted: NDArray[np.intp],
-    tree: Leaps | UnitLeaps | None,
-    limits: Limits,
-    n: int = 1,
-) -> _Found | None:
-    """What a tree of :func:`_begun` has found at a limit; None without a tree."""
-    rules = problem.constraints
-    if n == 1 and active_columns(problem).size == 1 and not problem.rows[:, : problem.p].any():
-        least = rules.columns_of(np.flatnonzero(rules.least))
-        only = [[rules.padded(least, int(s))] for s in wanted]
-        return _Found(only, np.full(wanted.size, problem.yy), 1.0, Status.OPTIMAL, 1, [])
-    if tree is None:
-        return None
-    status = tree.run(limits)
-    found = tree.candidates(n), tree.open_bound(), tree.reach
-    return _Found(*found, status, tree.n_nodes, tree.open_nodes())
+class _Unsearched:
+    """What stands for a tree of too many columns: forward selection, and one bound for all sizes.
+
+    problem, sizes, starts: As :func:`_begun` takes them.
+    """
+
+    n_nodes, reach = 0, 1.0
+
+    def __init__(
+        self,
+        problem: SparseRidgeProblem,
+        sizes: NDArray[np.intp],
+        starts: Sequence[NDArray[np.intp]],
+    ) -> None:
+        self.problem, self.sizes, self.starts = problem, sizes, starts
+
+    def run(self, limits: Limits) -> Status:
+        """Search nothing; the limit that was reached."""
+        return limits.reached(0) or Status.NODE_LIMIT
+
+    def open_nodes(self) -> list[OpenNode]:
+        """The node of all supports."""
+        p = self.problem.p
+        return [OpenNode(np.empty(0, dtype=np.intp), np.arange(p, dtype=np.intp), -1)]
+
+    def open_bound(self) -> Array:
+        """The objective of the ridge fit on all columns, for every size."""
+        whole = expand(self.problem, self.open_nodes()[0], np.zeros((0, self.problem.p)))
+        return whole.loss.repeat(self.sizes.size)
+
+    def candidates(self, n: int) -> list[list[NDArray[np.intp]]]:
+        """The support of every size by forward selection, or a better start; none if n > 1."""
+        problem, sizes = self.problem, self.sizes.tolist()
+        if n > 1:
+            return [[] for _ in sizes]
+        if not problem.constraints.plain:
+            by_size = UnitSteps(problem).supports(sizes, self.starts)
+            return [[by_size[s]] for s in sizes]
+        X, y = problem.triangle[:, : problem.p], problem.triangle[:, problem.p]
+        order = forward_order(X, y, sizes[-1], problem.gamma)
+        found = []
+        for s in sizes:
+            options = [np.sort(order[:s]), *(t for t in self.starts if t.size == s)]
+            found.append([options[ranking([problem.fit(t) for t in options], options)[0]]])
+        return found
+
+
+Tree = Leaps | UnitLeaps | _Unsearched
 
 
 def _margin(problem: SparseRidgeProblem, objective: Array, reach: float) -> Array:
@@ -338,7 +344,7 @@ def rounding_margin(
     Here u = EPS/2 is the rounding unit. What Householder's QR says of a fit is exact for columns
     and y that are off by some tens of u of their lengths (Higham 2002, Theorem 19.4), so that the
     root of f is off by δ. The sum is at most reach·|y|, and at most |y| + spread·√f, as a support
-    that is better than the best known has (γ/2)|β|² ≤ f. docs/certified.md says what the margin
+    that is better than the best known has (γ/2)|β|² ≤ f. docs/theory.md says what the margin
     rests on.
 
     value: Objectives f; the result has the same shape.
@@ -403,19 +409,3 @@ def support_bound(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> flo
     reach, spread = 1.0 + 2.0 * float(np.sqrt(factors).sum()), coefficient_spread(problem)
     margin = rounding_margin(np.array(fit.objective), problem.yy, reach, spread)
     return max(float(fit.objective - fit.lacking - margin), 0.0)
-
-
-def _greedy_supports(
-    problem: SparseRidgeProblem, wanted: NDArray[np.intp], starts: list[NDArray[np.intp]]
-) -> list[NDArray[np.intp]]:
-    """The support of every wanted size by forward selection, or a better support of ``starts``."""
-    if not problem.constraints.plain:
-        by_size = UnitSteps(problem).supports(wanted.tolist(), starts)
-        return [by_size[int(s)] for s in wanted]
-    X, y = problem.triangle[:, : problem.p], problem.triangle[:, problem.p]
-    order = forward_order(X, y, int(wanted[-1]), problem.gamma)
-    found = []
-    for s in wanted:
-        options = [np.sort(order[:s]), *(t for t in starts if t.size == s)]
-        found.append(options[ranking([problem.fit(t) for t in options], options)[0]])
-    return found

@@ -24,7 +24,7 @@ from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.result import Status
 from ..core.threads import on_one_thread
 from ..kernels import envelope
-from ..kernels.linalg import EPS, Array
+from ..kernels.linalg import EPS, Array, mask_columns
 from ..supports.rounding import pad_support
 from .all_sizes import coefficient_spread, rounding_margin
 from .deleted_rows import shared_tree
@@ -154,18 +154,6 @@ def over_columns(masks: Mask, columns: NDArray[np.intp]) -> Mask:
     return found
 
 
-def members(masks: Mask, width: int) -> NDArray[np.intp]:
-    """The columns of masks (m,), increasing, shape (m, width), ended by −1."""
-    bits = np.unpackbits(
-        np.ascontiguousarray(masks, dtype="<u8").view(np.uint8).reshape(masks.size, 8),
-        axis=1,
-        bitorder="little",
-    )
-    columns = np.argsort(bits == 0, axis=1, kind="stable")[:, :width]
-    inside = np.arange(width) < bits.sum(axis=1, dtype=np.intp)[:, None]
-    return np.where(inside, columns, -1)
-
-
 class Decomposed:
     """Singular value decompositions of some problems' rows on some supports of one size.
 
@@ -195,7 +183,8 @@ class Decomposed:
         if fresh:
             self._place |= {key: len(self.number) + i for i, key in enumerate(fresh)}
             at = np.array([key[0] for key in fresh], dtype=np.intp)
-            self.add(at, members(np.array([key[1] for key in fresh], np.uint64), self.size))
+            masks = np.array([key[1:] for key in fresh], dtype=np.uint64)
+            self.add(at, mask_columns(masks, self.size))
         return np.array([self._place[key] for key in keys], dtype=np.int64)
 
     def add(self, numbers: NDArray[np.intp], columns: NDArray[np.intp]) -> None:

@@ -11,7 +11,7 @@ computed only when the first child is searched, and its diagonal alone is comput
 from __future__ import annotations
 
 from math import comb
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,15 @@ from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
 from ..kernels.linalg import (
     Array,
+    Ints,
+    Mask,
+    allocated,
     later,
     mask_words,
     member_columns,
     order_steps,
     record,
     trailing_inverse,
-    zeros,
 )
 
 # A node is factorised afresh, and not updated from its parent, if the update would shrink a
@@ -58,59 +60,61 @@ class Lists(NamedTuple):
     beyond the list losses are ∞. The last entry of a list is always free.
     """
 
-    found: NDArray[np.uint64]  # (sizes, problems, ties + 1, words)
-    loss: Array  # (sizes, problems, ties + 1)
-    n: NDArray[np.int64]  # (sizes, problems): the length of every list
-    max_kept: Array  # (sizes, problems): a support of larger loss is not entered
-    max_searched: Array  # (sizes, problems): a node of larger loss is not searched for this size
-    next_wanted: NDArray[np.int64]  # (sizes,): the least wanted size ≥ s, for every s
-    support: NDArray[np.uint64]  # (words,): the support that is entered next
+    found: Annotated[Mask, "sizes problems length words"]
+    loss: Annotated[Array, "sizes problems length"]
+    n: Annotated[Ints, "sizes problems"]  # the length of every list
+    max_kept: Annotated[Array, "sizes problems"]  # a support of larger loss is not entered
+    max_searched: Annotated[Array, "sizes problems"]  # a node of larger loss is not searched for
+    # this size
+    next_wanted: Ints  # (sizes,): the least wanted size ≥ s, for every s
+    support: Annotated[Mask, "words"]  # the support that is entered next
     now: Any  # of NOW
 
 
 class Tree(NamedTuple):
     """Everything a search among p columns needs to stop after any node and go on later.
 
-    Level ℓ holds a node with p − ℓ members. With n = 0 deleted rows there is one problem; otherwise
-    there are n problems. Losses are objectives less the objective of the full ridge fit. A node is
-    open for the problems whose incumbents it may still improve: level ℓ lists ``n_open[ℓ]``
-    problems in ``problem_of[ℓ]``, and entries of ``loss``, ``W``, ``one_minus_leverage`` and
-    ``deleted_residual`` are in this order.
+    Level ℓ, one of p, holds a node with p − ℓ members. With n = 0 deleted rows there is one
+    problem; otherwise there are n problems. Losses are objectives less the objective of the full
+    ridge fit. A node is open for the problems whose incumbents it may still improve: level ℓ lists
+    ``n_open[ℓ]`` problems in ``problem_of[ℓ]``, and entries of ``loss``, ``W``,
+    ``one_minus_leverage`` and ``deleted_residual`` are in this order.
     """
 
     lists: Lists
-    columns_of: Array  # (p+1, p+1): the triangular factor R, one column of R per row
-    A: Array  # (levels, p, p), free members only
-    diagonal: Array  # (levels, p): diagonal of A
-    drop_pending: NDArray[np.int64]  # (levels,): where A is not computed yet, the parent's member j
-    # that the node drops; -1 where A is computed
-    parent_place: NDArray[np.int64]  # (levels, p): positions of free members in the parent's arrays
-    factorised_diagonal: Array  # (levels, p): diagonal of A at the last factorisation
-    beta: Array  # (levels, p)
-    added_loss: Array  # (levels, p): β_j²/A_jj, the loss added by dropping free member j
-    free: NDArray[np.int64]  # (levels, p): columns of the free members
-    fixed: NDArray[np.int64]  # (levels,): number k of fixed members
-    cursor: NDArray[np.int64]  # (levels,): free member whose child comes next
-    mask: NDArray[np.uint64]  # (levels, words): the columns of the node
-    triangle: Array  # (p+1, p+1): triangular factor of the node factorised last
-    work: Array  # (p+1, p+1)
-    columns: NDArray[np.int64]  # (p,): columns of the node factorised last, fixed columns first
-    source: NDArray[np.int64]  # (p,): positions of a child's free members in its parent's arrays
-    order: NDArray[np.int64]  # (p,): order of ``child_added_loss``, the largest first
-    child_added_loss: Array  # (p,): ``added_loss`` of a child before the values are put in order
+    columns_of: Annotated[Array, "p+1 p+1"]  # the triangular factor R, one column of R per row
+    A: Annotated[Array, "p p p"]  # by level, free members only
+    diagonal: Annotated[Array, "p p"]  # by level: diagonal of A
+    drop_pending: Annotated[Ints, "p"]  # by level: where A is not computed yet, the parent's member
+    # j that the node drops; -1 where A is computed
+    parent_place: Annotated[Ints, "p p"]  # by level: places of free members in the parent's arrays
+    factorised_diagonal: Annotated[Array, "p p"]  # diagonal of A at the last factorisation
+    beta: Annotated[Array, "p p"]  # by level
+    added_loss: Annotated[Array, "p p"]  # β_j²/A_jj, the loss added by dropping free member j
+    free: Annotated[Ints, "p p"]  # by level: columns of the free members
+    fixed: Annotated[Ints, "p"]  # by level: number k of fixed members
+    cursor: Annotated[Ints, "p"]  # by level: free member whose child comes next
+    mask: Annotated[Mask, "p words"]  # by level: the columns of the node
+    triangle: Annotated[Array, "p+1 p+1"]  # triangular factor of the node factorised last
+    work: Annotated[Array, "p+1 p+1"]
+    columns: Annotated[Ints, "p"]  # columns of the node factorised last, fixed columns first
+    source: Annotated[Ints, "p"]  # places of a child's free members in its parent's arrays
+    order: Annotated[Ints, "p"]  # order of ``child_added_loss``, the largest first
+    child_added_loss: Annotated[Array, "p"]  # ``added_loss`` of a child before it is put in order
     pruned_up_to: int  # nodes of more members are always searched
-    loss: Array  # (levels, problems): losses of the nodes on the path
-    child_loss: Array  # (problems,): losses of the child that is evaluated
-    n_open: NDArray[np.int64]  # (levels,): number of problems that the node is open for
-    problem_of: NDArray[np.int64]  # (levels, problems): these problems' numbers
-    parent_place_of: NDArray[np.int64]  # (problems,): the child's problems in its parent's order
+    loss: Annotated[Array, "p problems"]  # losses of the nodes on the path
+    child_loss: Annotated[Array, "problems"]  # losses of the child that is evaluated
+    n_open: Ints  # (p,), by level: number of problems that the node is open for
+    problem_of: Ints  # (p, problems), by level: these problems' numbers
+    parent_place_of: Annotated[Ints, "problems"]  # the child's problems in its parent's order
     Z: Array  # (p, n): deleted rows, transposed
     t: Array  # (n,): responses of the deleted rows
-    V: Array  # (p, n): T⁻ᵀZ_Sᵀ of the node factorised last, RᵀR = G_S + γ/2 I, T the leading R
-    W: Array  # (buffer rows, n): rows of A Z_Sᵀ of free members, level after level
-    offset: NDArray[np.int64]  # (levels,): first row of a level in W
-    one_minus_leverage: Array  # (levels, n): 1 − h_i
-    deleted_residual: Array  # (levels, n): r_i/(1−h_i)
+    V: Annotated[Array, "p n"]  # T⁻ᵀZ_Sᵀ of the node factorised last, RᵀR = G_S + γ/2 I, T the
+    # leading R
+    W: Annotated[Array, "buffer n"]  # rows of A Z_Sᵀ of free members, level after level
+    offset: Ints  # (p,), by level: first row in W
+    one_minus_leverage: Annotated[Array, "p n"]  # 1 − h_i
+    deleted_residual: Annotated[Array, "p n"]  # r_i/(1−h_i)
 
 
 def pruned_up_to(p: int, n_best: int) -> int:
@@ -142,17 +146,10 @@ def new_lists(
     rank: How many of the best supports of each size are wanted.
     each_size: Whether the rank-th best support of a larger size may be worse.
     """
-    words, length = mask_words(most), ties + rank
-    return Lists(
-        found=np.zeros((most + 2, problems, length, words), dtype=np.uint64),
-        loss=np.empty((most + 2, problems, length)),
-        n=np.zeros((most + 2, problems), dtype=np.int64),
-        max_kept=np.empty((most + 2, problems)),
-        max_searched=np.empty((most + 2, problems)),
-        next_wanted=wanted_from(sizes, most),
-        support=np.zeros(words, dtype=np.uint64),
-        now=record(NOW, rank=rank, margin=np.inf, each_size=each_size),
-    )
+    lengths = {"sizes": most + 2, "problems": problems, "length": ties + rank}
+    lengths["words"] = mask_words(most)
+    now = record(NOW, rank=rank, margin=np.inf, each_size=each_size)
+    return allocated(Lists, lengths, next_wanted=wanted_from(sizes, most), now=now)
 
 
 def new_tree(
@@ -169,29 +166,18 @@ def new_tree(
     Z = np.empty((p, 0)) if rows is None else np.ascontiguousarray(rows.T)
     t = np.empty(0) if targets is None else targets
     n, problems, levels = t.size, max(t.size, 1), np.arange(p)
-    problem_of = np.empty((p, problems), dtype=np.int64)
-    problem_of[:] = np.arange(problems)
-    return Tree(
+    lengths = {"p": p, "n": n, "problems": problems, "words": mask_words(p)}
+    lengths["buffer"] = p * (p + 1) // 2
+    return allocated(
+        Tree,
+        lengths,
         lists=new_lists(p, sizes, problems, 4 if n else 64, n_best),
-        A=np.empty((p, p, p)),
-        mask=np.zeros((p, mask_words(p)), dtype=np.uint64),
         pruned_up_to=pruned_up_to(p, n_best),
         n_open=np.full(p, problems, dtype=np.int64),
-        problem_of=problem_of,
+        problem_of=np.tile(np.arange(problems), (p, 1)),
         Z=Z,
         t=t,
-        V=np.empty((p, n)),
-        W=np.empty((p * (p + 1) // 2, n)),
         offset=levels * (2 * p + 1 - levels) // 2,
-        **zeros("columns_of triangle work", p + 1, p + 1),
-        **zeros("diagonal factorised_diagonal beta added_loss", p, p),
-        **zeros("parent_place free", p, p, of=np.int64),
-        **zeros("drop_pending fixed cursor columns source order", p, of=np.int64),
-        **zeros("child_added_loss", p),
-        **zeros("loss", p, problems),
-        **zeros("child_loss", problems),
-        **zeros("parent_place_of", problems, of=np.int64),
-        **zeros("one_minus_leverage deleted_residual", p, n),
     )
 
 

@@ -153,7 +153,10 @@ def prediction_ranges(
             if at.size == 0:
                 continue
             gap = upper[at] - loss + RELATIVE_ROUNDING * upper[at]
-            radius = np.sqrt(np.maximum(gap, 0.0) * spread) * (1.0 + RELATIVE_ROUNDING)
+            # 0 times ∞ says nothing of the prediction, and neither does an overflow.
+            with np.errstate(invalid="ignore", over="ignore"):
+                square = np.maximum(gap, 0.0) * spread
+            radius = np.sqrt(np.where(np.isnan(square), np.inf, square)) * (1.0 + RELATIVE_ROUNDING)
             radius = np.where(gap >= 0.0, radius + RELATIVE_ROUNDING * np.abs(centre), -np.inf)
             low[at] = np.minimum(low[at], centre - radius)
             high[at] = np.maximum(high[at], centre + radius)

@@ -13,6 +13,7 @@ A child is pruned only if no support below the child can improve a problem's inc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +24,6 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status
 from ..kernels.compiled import kernel
-from ..kernels.fits import ridge_fits, ridge_triangle
 from ..kernels.linalg import EPS, Array, dot, field, from_mask, has_bit
 from ..supports.rounding import forward_order, pad_support, stacked
 from .leaps_node import (
@@ -41,22 +41,27 @@ from .leaps_node import (
 )
 from .open_nodes import OpenNode
 
-# Runners-up of each size, the best support among them, that serve larger γ. Measured.
-N_RUNNERS_UP = 4
+# No path and no supports, for :func:`proceed`.
+NO_PATH, NOTHING = np.empty(0, dtype=np.int64), np.empty((0, 0), dtype=np.int64)
 
 
-@kernel
-def begin(tree, ridge):
-    """Forget all supports and make the full set of columns the root, from ``tree.columns_of``.
+@kernel(inner=True)
+def begin(tree):
+    """Forget all supports and make the full set of columns the root.
 
-    ridge: γ/2. With M = G + γ/2 I and A = M⁻¹, supports are compared by fresh fits where their
-    losses differ by a share of at most min(1e-11 + 40u·max_j A_jj M_jj, 1e-5), u the rounding unit;
-    what is proved does not depend on this window. As |β_j| ≤ √A_jj |y| on all columns, and A_jj
-    is smaller on fewer columns, Σ_j √(A_jj M_jj) bounds Σ ℓ_j|β_j|/|y| for the fits of all nodes.
+    On entry ``tree.triangle`` holds the upper triangular R with RᵀR = [X y]ᵀ[X y], γ/2 added to the
+    first p diagonal entries, and ``now.least_pivot`` is √(γ/2). With M = G + γ/2 I and A = M⁻¹,
+    supports are compared by fresh fits where their losses differ by a share of at most
+    min(1e-11 + 40u·max_j A_jj M_jj, 1e-5), u the rounding unit; what is proved does not depend on
+    this window. As |β_j| ≤ √A_jj |y| on all columns, and A_jj is smaller on fewer columns,
+    Σ_j √(A_jj M_jj) bounds Σ ℓ_j|β_j|/|y| for the fits of all nodes.
     """
     p, lists, now = tree.A.shape[0], tree.lists, tree.lists.now[0]
-    now.least_pivot, now.full = np.sqrt(ridge), tree.columns_of[p, p] ** 2
     now.level, now.nodes, tree.fixed[0] = 0, 1, 0
+    now.full = tree.triangle[p, p] ** 2
+    for c in range(p + 1):
+        for a in range(p + 1):
+            tree.columns_of[c, a] = tree.triangle[a, c]
     for w in range(tree.mask.shape[1]):
         tree.mask[0, w] = np.uint64(0)
     for a in range(p):
@@ -78,28 +83,6 @@ def begin(tree, ridge):
         put_in_list(lists, p, i, 0.0)
     if tree.t.shape[0] > 0:
         fit_rows(tree, 0)
-
-
-@kernel
-def restart(tree, columns, ridge, triangular, work):
-    """Set the tree up for another γ.
-
-    columns, shape (p + 1, rows): A factor of [X y], one column of the factor per row.
-    ridge: γ/2.
-    triangular: Whether that factor is upper triangular.
-    work, shape (p + 1, rows): Work space.
-    Returns: False where columns are so nearly dependent that rounding loses γ.
-    """
-    p, R = tree.A.shape[0], tree.triangle
-    for a in range(p):
-        tree.columns[a] = a
-    if not ridge_triangle(R, columns, tree.columns, p, ridge, triangular, work, 0.0):
-        return False
-    for c in range(p + 1):
-        for a in range(p + 1):
-            tree.columns_of[c, a] = R[a, c]
-    begin(tree, ridge)
-    return True
 
 
 @kernel(inner=True)
@@ -173,7 +156,18 @@ def list_open_problems(tree, level, low, improved):
 def update_rows(tree, level, j, some):
     """Compute leverages, residuals and W of the child without free member j from its parent's.
 
-    some: Whether the child is open for only some of its parent's problems.
+    Dropping member j takes A_cj A_jᵀ/A_jj off row c of A. So with W_j the row of W of member j, row
+    c of W loses W_j A_cj/A_jj, 1 − h_i grows by W_ji²/A_jj, and r_i grows by W_ji β_j/A_jj.
+
+    On entry the parent's arrays at ``level`` are complete. ``drop`` has written the number of the
+    child's fixed members and, in ``parent_place``, the place of each of its free members among the
+    parent's. :func:`list_open_problems` has written which of the parent's problems the child is
+    open for: their number to ``n_open``, their places to ``parent_place_of``. Writes the child's
+    rows of ``W``, which begin at ``offset`` of its level, ``one_minus_leverage`` and
+    ``deleted_residual``, which is r/(1 − h).
+
+    some: Whether the child is open for only some of its parent's problems; otherwise their places
+        are those of the parent.
     """
     A, W, parent_place, place = tree.A, tree.W, tree.parent_place, tree.parent_place_of
     below = level + 1
@@ -262,11 +256,11 @@ def enter_child(tree, level, j, size):
         enter_support(tree.lists, size, tree.problem_of[level, i], tree.child_loss[i])
 
 
-@kernel
+@kernel(inner=True)
 def enter_path(tree, rank):
     """Enter the supports on one path from the root that drops one member after the other.
 
-    rank, shape (p,): The member of highest rank is dropped, of members of equal rank the member
+    rank, shape (≥ p,): The member of highest rank is dropped, of members of equal rank the member
         that adds the least loss, until one member is left.
     """
     for level in range(tree.A.shape[0] - 1):
@@ -276,7 +270,7 @@ def enter_path(tree, rank):
         make_child(tree, level, j, size, 0, True)
 
 
-@kernel
+@kernel(inner=True)
 def advance(tree, max_nodes):
     """Search on for at most ``max_nodes`` nodes, depth first, from where the call before left.
 
@@ -321,54 +315,67 @@ def advance(tree, max_nodes):
     return level < 0
 
 
-@kernel
-def enter_incumbents(tree, supports, sizes, known, rank):
-    """Enter the supports of backward elimination, and the supports on paths to known supports.
+@kernel(inner=True)
+def enter_paths(tree, rank, known):
+    """Enter the supports on a path from the root, and those on paths to known supports.
 
-    A path drops the columns outside the known support first, and then the columns inside.
+    A path to a known support drops the columns outside the support first, and then those inside.
 
-    supports, int64 (≥ known, p); sizes, int (≥ known,): The first ``sizes[i]`` entries of row i are
-        known support i.
-    known: Number of known supports.
-    rank, int64 (p,): Work space.
+    rank, int64 (p,): That of the first path, as :func:`enter_path` takes it; it is overwritten.
+        Without entries there is no path at all.
+    known, int64 (supports, p): Columns of supports of any size, ended by −1.
     """
-    lists, p = tree.lists, tree.A.shape[0]
-    for a in range(p):
-        rank[a] = 0
-    enter_path(tree, rank)
-    for i in range(known):
-        size = sizes[i]
-        if size == 0 or size == p:
-            continue
+    lists, p = tree.lists, rank.shape[0]
+    if p > 0:
+        enter_path(tree, rank)
+    for i in range(known.shape[0] if p > 0 else 0):
+        size = 0
         for w in range(lists.support.shape[0]):
             lists.support[w] = np.uint64(0)
         for a in range(p):
             rank[a] = 1
-        for a in range(size):
-            rank[supports[i, a]] = 0
-            lists.support[supports[i, a] >> 6] |= np.uint64(1) << np.uint64(supports[i, a] & 63)
-        if not is_listed(lists, size, 0):
+        while size < p and known[i, size] >= 0:
+            column = known[i, size]
+            rank[column] = 0
+            lists.support[column >> 6] |= np.uint64(1) << np.uint64(column & 63)
+            size += 1
+        if size > 0 and not is_listed(lists, size, 0):
             enter_path(tree, rank)
 
 
-@kernel
-def best_supports(tree, sizes, supports, n_tied, wanted):
-    """Write the best support of every wanted size, and how many supports tie with it.
-
-    sizes, wanted, shape (τ,): Sizes, and which of these are wanted; other rows stay as they are.
-    supports, int64 (τ, p): Receives the columns of the support of ``sizes[i]`` in row i.
-    n_tied, int64 (τ,): Receives how many supports are equally good up to rounding.
-    """
-    for i in range(sizes.shape[0]):
-        if not wanted[i]:
-            continue
-        losses, n_tied[i], position = tree.lists.loss[sizes[i], 0], 0, 0
-        for t in range(tree.lists.n[sizes[i], 0]):
-            n_tied[i] += losses[t] <= losses[0] * (1.0 + 2.0 * tree.lists.now[0].tie)
-        for column in range(tree.A.shape[0]):
-            if has_bit(tree.lists.found[sizes[i], 0], 0, column):
-                supports[i, position] = column
+@kernel(inner=True)
+def write_best(tree, best):
+    """Write the columns of the best support of every wanted size to the size's row of ``best``."""
+    lists, p = tree.lists, tree.A.shape[0]
+    size = lists.next_wanted[1]
+    while size <= p:
+        position = 0
+        for column in range(p):
+            if has_bit(lists.found[size, 0], 0, column):
+                best[size, position] = column
                 position += 1
+        size = lists.next_wanted[size + 1]
+
+
+@kernel
+def proceed(tree, rank, known, max_nodes, best):
+    """Begin a tree that has no node yet, enter supports, and search on; whether it is exhausted.
+
+    All three are one kernel, because Python hands over some forty arrays: numba compiles code for
+    that, for half a second, in every kernel that Python calls.
+
+    rank, known: As :func:`enter_paths` takes them.
+    max_nodes: As :func:`advance` takes it.
+    best, int64 (p + 1, p): Receives the best support of every wanted size in the size's row, in the
+        first entries. Without rows nothing is written.
+    """
+    if tree.lists.now[0].nodes == 0:
+        begin(tree)
+    enter_paths(tree, rank, known)
+    exhausted = advance(tree, max_nodes)
+    if best.shape[0] > 0:
+        write_best(tree, best)
+    return exhausted
 
 
 class Search:
@@ -424,11 +431,16 @@ class Search:
 class Leaps(Search):
     """One tree for the best supports of some sizes of a problem, or of problems that lack a row.
 
+    The tree numbers the columns of ``active``. ``inner`` holds the sizes that it searches for:
+    those of ``sizes``, at most the number of these columns, as zero columns fill a support up.
+
     problem: The problem, with all rows. Columns that are zero never enter a fit and are left out.
-    sizes, shape (τ,): Support sizes wanted.
+    sizes, shape (τ,): Support sizes wanted, in 1..p.
     rows, targets, shape (n, p) and (n,): Rows to delete in turn; none by default.
     n_best: How many of the best supports of each size are wanted, for each problem.
-    begun: Whether the root is made at the problem's γ; otherwise :func:`restart` has to make it.
+    begun: Whether the root is made at the problem's γ; otherwise :meth:`begin` has to make it.
+    best, shape (p + 1, p): Where a caller sets this array, :meth:`enter` writes the best support of
+        every wanted size to it, as :func:`proceed` says; at first it has no rows.
     """
 
     def __init__(
@@ -442,17 +454,22 @@ class Leaps(Search):
     ) -> None:
         self.problem, self.sizes, self.active = problem, sizes, active_columns(problem)
         p = self.active.size
-        # Zero columns fill supports up to their size.
         self.inner = np.minimum(sizes, p)
         inside = None if rows is None else rows[:, self.active]
         self.tree = new_tree(p, np.unique(self.inner), inside, targets, n_best)
-        self.lists = self.tree.lists
-        # Looks are a few milliseconds apart, or with deleted rows some tens.
+        self.lists, self.best = self.tree.lists, NOTHING
+        # Nodes between two looks at the clock, a choice: these take a few milliseconds, or with n
+        # deleted rows, where a node's work grows like n·p, some tens of milliseconds.
         n = self.tree.t.size
         self.chunk = max(20_000_000 // (n * p), 1) if n else 20_000
         if begun:
-            self.tree.columns_of[:] = problem.factor(self.active).T
-            begin(self.tree, problem.gamma / 2.0)
+            self.tree.triangle[:] = problem.factor(self.active)
+            self.begin(problem.gamma / 2.0)
+
+    def begin(self, ridge: float) -> None:
+        """Make the root from the factor in ``tree.triangle``, see :func:`begin`; ridge is γ/2."""
+        self.lists.now["least_pivot"], self.lists.now["nodes"] = math.sqrt(ridge), 0
+        proceed(self.tree, NO_PATH, NOTHING, 0, NOTHING)
 
     def seed(self, starts: Sequence[NDArray[np.intp]] = ()) -> None:
         """Enter incumbents by backward elimination, and from given supports or forward selection.
@@ -461,15 +478,20 @@ class Leaps(Search):
         """
         p = self.active.size
         local = [np.searchsorted(self.active, np.intersect1d(s, self.active)) for s in starts]
-        sizes = np.array([s.size for s in local], dtype=np.int64)
-        rank = np.empty(p, dtype=np.int64)
-        enter_incumbents(self.tree, stacked(local, p), sizes, len(local), rank)
+        self.enter(stacked(local, p))
         if not starts:
             R = self.tree.columns_of.T
             order = forward_order(R[:, :p], R[:, p], int(self.inner.max()))
-            rank[:] = p
+            rank = np.full(p, p, dtype=np.int64)
             rank[order] = np.arange(order.size)
-            enter_path(self.tree, rank)
+            proceed(self.tree, rank, NOTHING, 0, NOTHING)
+
+    def enter(self, known: NDArray[np.int64]) -> None:
+        """Enter the supports of backward elimination, and those on paths to known supports.
+
+        known, shape (supports, p): Columns of the tree, ended by −1.
+        """
+        proceed(self.tree, np.zeros(self.active.size, dtype=np.int64), known, 0, self.best)
 
     def exclude(self, problems: NDArray[np.intp]) -> None:
         """Leave problems out: no support is entered and no node is open for them."""
@@ -478,7 +500,7 @@ class Leaps(Search):
 
     def advance(self, most: int) -> bool:
         """Search at most so many nodes more; whether no node is open then."""
-        return bool(advance(self.tree, most))
+        return bool(proceed(self.tree, NO_PATH, NOTHING, most, self.best))
 
     def narrow(self, wanted: NDArray[np.bool_]) -> None:
         """Search on for some of the sizes alone; what the tree says of the others is no proof.
@@ -488,7 +510,7 @@ class Leaps(Search):
         inner = np.unique(self.inner[wanted])
         self.lists.next_wanted[:] = wanted_from(inner, self.active.size)
 
-    def candidates(self, n: int = 1) -> list[list[NDArray[np.intp]]]:
+    def candidates(self, n: int) -> list[list[NDArray[np.intp]]]:
         """For every size the n best supports, and supports that tie with the last up to rounding.
 
         The supports are those of the first problem, filled up to the size.
@@ -536,79 +558,3 @@ def active_columns(problem: SparseRidgeProblem) -> NDArray[np.intp]:
     Where y or every column is zero, all supports are equally good and column 0 alone is returned.
     """
     return problem.data.active
-
-
-class RunnersUp:
-    """The few best supports of every size at one γ, and a lower bound for all other supports.
-
-    The objective f_S(γ) grows with γ, so that a support that is not listed stays above the bound
-    that the tree proved. If a listed support is below the bound at a larger γ, the best of the
-    listed supports is optimal there and no tree is searched.
-
-    columns, shape (p + 1, r): A factor of [X y], one column of the factor per row.
-    triangular: Whether the factor is upper triangular.
-    sizes, shape (τ,).
-    """
-
-    def __init__(self, columns: Array, triangular: bool, sizes: NDArray[np.intp]) -> None:
-        self.columns, self.triangular, self.sizes = columns, triangular, sizes
-        p = columns.shape[0] - 1
-        self.supports = np.full((sizes.size, N_RUNNERS_UP, p), -1, dtype=np.int64)
-        self.bound = np.full(sizes.size, -np.inf)  # −∞: the size has no bound yet
-        self.gamma = np.zeros(sizes.size)  # γ at which the bound was proved
-        # A tree keeps supports whose loss exceeds the least loss of their size by at most 5 %. With
-        # at most 16 columns it keeps none, because searching such a tree again is faster. Both
-        # numbers are measured.
-        self.margin = 0.05 if p > 16 else 0.0
-        self._coef = np.empty((sizes.size * N_RUNNERS_UP, p))
-        order = np.empty((3, p), dtype=np.int64)
-        self._work = np.empty((p + 1, p + 1)), np.empty((p + 1, columns.shape[1])), order
-
-    def forget(self) -> None:
-        """Drop the bounds of all sizes, so that every size is searched at the next γ."""
-        self.bound[:] = -np.inf
-
-    def to_search(self, gamma: float, tie: float, found: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Sizes that a tree has to search at γ; other sizes' best supports are put in ``found``.
-
-        tie: Relative difference of objectives that rounding may make.
-        found, shape (τ, p): Columns of the supports; changed in place.
-        Returns, shape (τ,).
-        """
-        proved: NDArray[np.bool_] = np.isfinite(self.bound) & (self.gamma <= gamma)
-        if not proved.any():
-            return np.logical_not(proved)
-        supports = self.supports.reshape(-1, self.supports.shape[2])
-        values = np.empty(supports.shape[0])  # A row without a support gets yᵀy, the largest value.
-        work = (self._coef, values, self._work, 0.0)
-        if ridge_fits(self.columns, gamma / 2.0, self.triangular, supports, *work) > 0:
-            return np.ones(self.sizes.size, dtype=bool)
-        objective = values.reshape(-1, N_RUNNERS_UP)
-        best = objective.min(axis=1)
-        n_tied = (objective <= best[:, None] * (1.0 + 2.0 * tie)).sum(axis=1)
-        proved &= (best * (1.0 + tie) < self.bound * (1.0 - tie)) & (n_tied == 1)
-        found[proved] = self.supports[proved, objective[proved].argmin(axis=1)]
-        if 2 * np.count_nonzero(proved) < proved.size:  # Larger γ will change yet more supports.
-            self.margin = 0.0
-        return np.logical_not(proved)
-
-    def ask(self, lists: Lists, searched: NDArray[np.bool_]) -> None:
-        """Let a tree that has been set up search some sizes, shape (τ,), and keep runners-up."""
-        lists.next_wanted[:] = wanted_from(self.sizes[searched], lists.next_wanted.size - 2)
-        lists.now["rank"], lists.now["margin"] = N_RUNNERS_UP + 1, self.margin
-
-    def note(self, lists: Lists, gamma: float, searched: NDArray[np.bool_]) -> None:
-        """Store the best supports and the bounds of the sizes that a finished tree has searched.
-
-        searched, shape (τ,).
-        """
-        if self.margin == 0.0:
-            self.bound[searched] = -np.inf
-            return
-        self.gamma[searched], self.supports[searched] = gamma, -1
-        for i, size in zip(np.flatnonzero(searched), self.sizes[searched].tolist(), strict=True):
-            # Every support of smaller loss than ``max_searched`` is in the tree's list.
-            others = min(lists.max_searched[size, 0], lists.loss[size, 0, N_RUNNERS_UP])
-            self.bound[i] = float(field(lists.now, "full") + others)
-            for c in range(min(N_RUNNERS_UP, int(lists.n[size, 0]))):
-                self.supports[i, c, :size] = from_mask(lists.found[size, 0, c])

@@ -16,7 +16,7 @@ of the ridge fit on all columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,11 @@ from ..kernels.fits import ridge_triangle
 from ..kernels.linalg import (
     EPS,
     Array,
+    Ints,
+    allocated,
     order_steps,
     record,
     trailing_inverse,
-    zeros,
 )
 from .leaps_node import LEAST_DIAGONAL_SHARE, Lists, enter_support, forget_supports, new_lists
 from .open_nodes import OpenNode
@@ -61,24 +62,23 @@ class UnitTree(NamedTuple):
     fit: BoundedFit  # fits within the bounds, whose arrays are work space of other steps too
     rules: Any  # of RULES
     columns_of: Array  # (p+1, p+1) the triangular factor R, one column per row; its last entry is 0
-    state: NDArray[np.int8]  # (levels, m) FREE, FIXED or OUT
-    order: NDArray[np.int64]  # (levels, m) free units, the one of largest added loss first
-    cursor: NDArray[np.int64]  # (levels,) place of the unit whose child comes next
-    n_units: NDArray[np.int64]  # (levels,) units that are not out
-    n_fixed: NDArray[np.int64]  # (levels,) units that may not be dropped
-    A: Array  # (levels, p, p) in the places of the node's columns
-    beta: Array  # (levels, p)
-    factorised_diagonal: Array  # (levels, p) diagonal of A at the last factorisation
-    added: Array  # (levels, m) loss added by dropping a unit with what needs it
-    child_bound: Array  # (levels, m) a bound on the losses of supports without a unit
-    loss: Array  # (levels,) of the ridge fit
-    bound: Array  # (levels,) the largest bound of the node and of those above
-    inside: Array  # (levels, p) coefficients within the bounds on coefficients
+    state: Annotated[NDArray[np.int8], "levels m"]  # FREE, FIXED or OUT
+    order: Annotated[Ints, "levels m"]  # free units, the one of largest added loss first
+    cursor: Annotated[Ints, "levels"]  # place of the unit whose child comes next
+    n_units: Annotated[Ints, "levels"]  # units that are not out
+    n_fixed: Annotated[Ints, "levels"]  # units that may not be dropped
+    A: Annotated[Array, "levels p p"]  # in the places of the node's columns
+    beta: Annotated[Array, "levels p"]
+    factorised_diagonal: Annotated[Array, "levels p"]  # diagonal of A at the last factorisation
+    child_bound: Annotated[Array, "levels m"]  # a bound on the losses of supports without a unit
+    loss: Annotated[Array, "levels"]  # of the ridge fit
+    bound: Annotated[Array, "levels"]  # the largest bound of the node and of those above
+    inside: Annotated[Array, "levels p"]  # coefficients within the bounds on coefficients
     least_bound: Array  # (m+2,) least bound of a support within bounds on coefficients
-    dropped: NDArray[np.int64]  # (p,) columns that the child at hand lacks
-    units: NDArray[np.int64]  # (m,) work space
-    steps: Array  # (m,)
-    block: Array  # (1, p, p)
+    dropped: Annotated[Ints, "p"]  # columns that the child at hand lacks
+    units: Annotated[Ints, "m"]  # work space
+    steps: Annotated[Array, "m"]
+    block: Annotated[Array, "1 p p"]
 
 
 def new_unit_tree(problem: SparseRidgeProblem, sizes: NDArray[np.intp], n_best: int) -> UnitTree:
@@ -100,7 +100,9 @@ def new_unit_tree(problem: SparseRidgeProblem, sizes: NDArray[np.intp], n_best: 
     # Many supports tie within bounds, as coefficients at bounds of 0 may be left out. A node is
     # searched for supports that are better by more than 1e-9 of the objective: a choice.
     lists.now["improvement"] = 1e-9 if bounded else 0.0
-    return UnitTree(
+    return allocated(
+        UnitTree,
+        {"p": p, "m": m, "levels": m + 1},
         lists=lists,
         first=left.first,
         parent_at=left.parent_at,
@@ -109,17 +111,6 @@ def new_unit_tree(problem: SparseRidgeProblem, sizes: NDArray[np.intp], n_best: 
         rules=record(RULES, strong=asked.strong, bounded=bounded, ridge=ridge),
         columns_of=columns_of,
         least_bound=np.full(m + 2, np.inf),
-        state=np.zeros((m + 1, m), dtype=np.int8),
-        A=np.empty((m + 1, p, p)),
-        block=np.empty((1, p, p)),
-        steps=np.zeros(m),
-        **zeros("order", m + 1, m, of=np.int64),
-        **zeros("cursor n_units n_fixed", m + 1, of=np.int64),
-        **zeros("units", m, of=np.int64),
-        **zeros("dropped", p, of=np.int64),
-        **zeros("beta factorised_diagonal inside", m + 1, p),
-        **zeros("added child_bound", m + 1, m),
-        **zeros("loss bound", m + 1),
     )
 
 
@@ -183,15 +174,18 @@ def make_child(tree, level, j, fixing):
     """Write the states of the child without the j-th unit of ``order`` one level below.
 
     fixing: Whether the units before the j-th become fixed.
+    The numbers of its units, and of those that are fixed, are written for that level too.
     Returns: The number of its units; 0 where a fixed unit needs the unit that is dropped.
     """
     copy_to_child(tree, level)
-    child, size = tree.state[level + 1], 0
+    child, size, fixed = tree.state[level + 1], 0, 0
     for a in range(j if fixing else 0):
         fix(tree, child, tree.order[level, a])
     if put_out(tree, child, tree.order[level, j]):
         for u in range(child.shape[0]):
             size += child[u] != OUT
+            fixed += child[u] == FIXED
+    tree.n_units[level + 1], tree.n_fixed[level + 1] = size, fixed
     return size
 
 
@@ -319,7 +313,7 @@ def order_units(tree, level, own):
         if tree.rules[0].bounded > 0:
             rise = added_loss(tree, level, count, tree.inside[level])
             rise *= 1.0 - 2.0 * LACKING_SHARE
-        tree.units[n], tree.steps[n], tree.added[level, u] = u, rise, added
+        tree.units[n], tree.steps[n] = u, rise
         least = max(tree.loss[level] + added, own + rise, tree.bound[level])
         tree.child_bound[level, u] = least
         n += 1
@@ -405,7 +399,7 @@ def descend(tree, level):
     A, β, loss, bound, incumbents and the order of children are written for that level.
     """
     below, columns = level + 1, tree.fit.columns
-    m, count = list_columns(tree, tree.state[below], columns), 0
+    m = list_columns(tree, tree.state[below], columns)
     n = list_dropped(tree, level)
     for a in range(n):
         columns[m + a] = tree.dropped[a]
@@ -413,9 +407,6 @@ def descend(tree, level):
     if not drop_columns(tree, level, m, n):
         factorise_units(tree, below, m)
         tree.loss[below] = tree.fit.triangle[m, m] ** 2
-    for u in range(tree.state.shape[1]):
-        count += tree.state[below, u] != OUT
-    tree.n_units[below] = count
     for a in range(m):
         tree.inside[below, columns[a]] = tree.inside[level, columns[a]]
     begin_level(tree, below, m, tree.bound[level])
@@ -456,9 +447,8 @@ def advance_units(tree, max_nodes):
         bound = tree.child_bound[level, tree.order[level, j]]
         if not may_hold_better(tree.lists, bound, max(tree.n_fixed[level] + j, 1), m):
             continue
-        size, fixed = make_child(tree, level, j, True), 0
-        for u in range(m):
-            fixed += tree.state[level + 1, u] == FIXED
+        size = make_child(tree, level, j, True)
+        fixed = tree.n_fixed[level + 1]
         low = max(fixed, 1)
         if size < 1 or not may_hold_better(tree.lists, bound, low, size):
             continue

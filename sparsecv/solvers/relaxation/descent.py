@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, dot, record, zeros
+from ..kernels.linalg import Array, add, dot, record, zeros
 from .dual_bound import (
     FREE,
     IN,
@@ -32,12 +32,10 @@ from .dual_bound import (
     insert,
     list_allowed,
     residual_bound,
+    worth,
 )
+from .unit_relaxation import sweep_units
 
-# Q on the active columns, which have a coefficient or whose gradient asks for one, is copied to a
-# matrix of its own where they are at most this many: a step then costs as many operations as there
-# are active columns, and otherwise p. A choice.
-GATHERED_COLUMNS = 400
 LIMITS = np.dtype(
     [
         ("target", "f8"),  # the descent ends once a bound reaches this objective
@@ -50,10 +48,7 @@ LIMITS = np.dtype(
 
 
 class Sweeps(NamedTuple):
-    """What :func:`relax` takes: the quadratic part Q, when to end, the best so far, and work space.
-
-    Up to m active columns are copied to ``block``.
-    """
+    """What :func:`relax` takes: the quadratic part Q, when to end, the best so far, work space."""
 
     # Six arrays: Q (p, p); X (p, n), one row for each column of the data; y (n,); the residual
     # y − Xᵀβ (n,); the e of Q = XXᵀ + eI; and the diagonal of Q (p,). In residual form, which has
@@ -63,10 +58,8 @@ class Sweeps(NamedTuple):
     best: Array  # (2,) the best certified bound, which starts at what the caller sets; least value
     active: NDArray[np.int64]  # (p,) the active columns come first
     columns: NDArray[np.int64]  # (p,) the columns that are not excluded come first
+    size: Array  # (p,) |β_i|√w_i, of units √(Σ w_jβ_j²)
     scratch: Array  # (p,) values that are sorted
-    places: NDArray[np.int64]  # (m,) 0, 1, 2, …: the rows of ``block``
-    block: Array  # (m, m) Q on the active columns
-    local: Array  # (2, m) β and g on the active columns
 
 
 def gram_arrays(Q: Array) -> tuple[Any, ...]:
@@ -75,18 +68,17 @@ def gram_arrays(Q: Array) -> tuple[Any, ...]:
     return Q, np.zeros((0, 0)), none, none, 0.0, none
 
 
-def new_sweeps(form: tuple[Any, ...], p: int, gap: float, rounds: int = 0) -> Sweeps:
-    """What :func:`relax` takes for p columns, without a target; parameters as in ``LIMITS``."""
-    m = min(p, GATHERED_COLUMNS)
+def new_sweeps(
+    form: tuple[Any, ...], p: int, gap: float, rounds: int = 0, shortfall_share: float = 0.0
+) -> Sweeps:
+    """What :func:`relax` takes for p columns or units, without a target; see ``LIMITS``."""
+    stops = {"gap": gap, "rounds": rounds, "shortfall_share": shortfall_share}
     return Sweeps(
         form=form,
-        limits=record(LIMITS, target=np.inf, gap=gap, rounds=rounds),
+        limits=record(LIMITS, target=np.inf, **stops),
         best=np.array([-np.inf, np.inf]),
-        scratch=np.zeros(p),
-        places=np.arange(m, dtype=np.int64),
-        block=np.empty((m, m)),
-        local=np.empty((2, m)),
         **zeros("active columns", p, of=np.int64),
+        **zeros("size scratch", p),
     )
 
 
@@ -109,42 +101,23 @@ def coordinate(rho, q, weight, root_lam):
 
 
 @kernel(inner=True)
-def sweep(Q, w, state, columns, places, root_lam, beta, g):
+def sweep(Q, w, state, columns, root_lam, beta, g):
     """One pass of coordinate descent over ``columns`` at λ = root_lam²; updates β and g = b − Qβ.
 
-    columns, places: Each column's index into ``w`` and ``state``, and its index into Q, β and g.
     Returns: The largest (Q_ii + w_i)·step², about the largest decrease of the objective by a step.
     """
     most = 0.0
     for a in range(columns.shape[0]):
-        i, at = columns[a], places[a]
-        q, weight, old = Q[at, at], w[i], beta[at]
-        rho = g[at] + q * old
+        i = columns[a]
+        q, weight, old = Q[i, i], w[i], beta[i]
+        rho = g[i] + q * old
         new = rho / (q + weight) if state[i] == IN else coordinate(rho, q, weight, root_lam)
         step = new - old
         if step != 0.0:
-            beta[at] = new
-            for j in range(g.shape[0]):
-                g[j] -= Q[at, j] * step
+            beta[i] = new
+            add(g, Q[i], -step, g.shape[0])
             most = max(most, (q + weight) * step * step)
     return most
-
-
-@kernel(inner=True)
-def sweep_gathered(w, state, n, root_lam, beta, g, tolerance, work):
-    """At most five passes over the n active columns in ``work.block``; updates β and leaves g.
-
-    The passes end where no step lowers the objective by more than ``tolerance``. Five are a choice.
-    """
-    active, own_beta, own_g = work.active[:n], work.local[0, :n], work.local[1, :n]
-    for a in range(n):
-        own_beta[a], own_g[a] = beta[active[a]], g[active[a]]
-    for _ in range(5):
-        most = sweep(work.block, w, state, active, work.places, root_lam, own_beta, own_g)
-        if most <= tolerance:
-            break
-    for a in range(n):
-        beta[active[a]] = own_beta[a]
 
 
 @kernel(inner=True)
@@ -170,25 +143,42 @@ def sweep_rows(form, w, columns, root_lam, beta):
     return most
 
 
-@kernel
-def fit_multiplier(w, state, columns, count, k, beta, scratch):
-    """√λ at which Σ_F z_i = k at β, and the penalty Σ_F w_iβ_i²/z_i at that √λ.
+@kernel(inner=True)
+def measure(w, units, columns, count, beta, size):
+    """Write |β_i|√w_i of every listed column to ``size``, or √(Σ w_jβ_j²) of every listed unit.
 
-    √λ is 0 where at most k coefficients are not 0. ``scratch`` (p,) is work space, and
-    the first ``count`` of ``columns`` are the columns that are not excluded.
+    ``units.least_share`` gets the least z of a unit for which β is within z times its bounds.
     """
-    n = 0
-    total = 0.0
-    tail = 0.0
     for a in range(count):
         i = columns[a]
-        if state[i] == FREE and beta[i] != 0.0:
-            # sort |β_i|√w_i by insertion, falling; only active columns come here
-            value = abs(beta[i]) * np.sqrt(w[i])
-            insert(scratch, n, value)
+        if units is None:
+            size[i] = abs(beta[i]) * np.sqrt(w[i])
+        else:
+            square, least = 0.0, 0.0
+            for j in range(units.first[i], units.first[i + 1]):
+                square += w[j] * beta[j] * beta[j]
+                if beta[j] != 0.0:
+                    least = max(
+                        least, beta[j] / (units.upper[j] if beta[j] > 0.0 else units.lower[j])
+                    )
+            size[i], units.least_share[i] = np.sqrt(square), min(least, 1.0)
+
+
+@kernel
+def fit_multiplier(state, columns, count, k, size, scratch):
+    """√λ at which Σ_F z_i = k, and the penalty Σ_F size_i²/z_i at that √λ.
+
+    √λ is 0 where at most k sizes are not 0. ``scratch`` (p,) is work space, and the first ``count``
+    of ``columns`` are the columns that are not excluded, whose sizes :func:`measure` has written.
+    """
+    n, total, tail = 0, 0.0, 0.0
+    for a in range(count):
+        i = columns[a]
+        if state[i] == FREE and size[i] > 0.0:
+            insert(scratch, n, size[i])  # Falling; only active columns come here.
             n += 1
-            total += value * value
-            tail += value
+            total += size[i] * size[i]
+            tail += size[i]
     if n <= k:
         return 0.0, total
     # the m largest have z = 1: m + tail/√λ = k with scratch[m] < √λ ≤ scratch[m−1]
@@ -215,36 +205,52 @@ def gradient(form, b, beta, columns, count, g):
 
 
 @kernel
-def dual_bound(form, terms, state, columns, count, k, beta, g, top):
+def dual_bound(form, units, terms, state, columns, count, k, beta, g, top):
     """The certified bound at β: :func:`residual_bound` where ``form`` has X, else Gram form's."""
     _, X, y, r, e, _ = form
     if X.shape[0] > 0:
         return residual_bound(terms, y, r, e, state, columns, count, k, beta, g, top)
-    return gram_bound(terms, state, columns, count, k, beta, g, top)
+    return gram_bound(terms, units, state, columns, count, k, beta, g, top)
 
 
 @kernel
-def relaxed_value(terms, state, columns, count, penalty, beta, g):
-    """The relaxation's objective at β with the best z, whose ``penalty`` is Σ_F w_iβ_i²/z_i."""
+def relaxed_value(terms, units, state, columns, count, fitted, penalty, size, beta, g):
+    """The relaxation's objective at β with the best z; √λ and penalty as in :func:`fit_multiplier`.
+
+    Where bounds on coefficients need larger z, λ times what Σz is then too large is added.
+    """
     value = terms.yy + penalty
+    for j in range(beta.shape[0]):
+        if beta[j] != 0.0:
+            value -= beta[j] * (terms.b[j] + g[j])
     for a in range(count):
         i = columns[a]
-        if beta[i] != 0.0:
-            value -= beta[i] * (terms.b[i] + g[i])
-            if state[i] == IN:
-                value += terms.w[i] * beta[i] * beta[i]
+        if state[i] == IN:
+            value += size[i] * size[i]
+        elif units is not None:
+            beyond = fitted * units.least_share[i] - size[i]
+            if beyond > 0.0:
+                value += beyond * beyond / units.least_share[i]
     return value
 
 
 @kernel(inner=True)
-def relaxed_size(w, state, columns, count, beta, root_lam):
-    """Σ z_i = Σ min(1, |β_i|√w_i/√λ) over the free columns."""
+def share_of(units, i, size, root_lam):
+    """z_i = min(1, size_i/√λ), or more where the bounds on coefficients of a unit need more."""
+    z = 1.0 if size[i] >= root_lam else size[i] / root_lam
+    if units is not None:
+        z = max(z, units.least_share[i])
+    return z
+
+
+@kernel(inner=True)
+def relaxed_size(units, state, columns, count, size, root_lam):
+    """Σ z_i over the free columns."""
     total = 0.0
     for a in range(count):
         i = columns[a]
-        if state[i] == FREE and beta[i] != 0.0:
-            size = abs(beta[i]) * np.sqrt(w[i])
-            total += 1.0 if size >= root_lam else size / root_lam
+        if state[i] == FREE and size[i] > 0.0:
+            total += share_of(units, i, size, root_lam)
     return total
 
 
@@ -266,48 +272,47 @@ def bracketed_multiplier(root_lam, fitted, large, low, high):
 
 
 @kernel(inner=True)
-def list_active(w, state, beta, g, root_lam, count, before, work):
-    """Write the active columns to ``work.active``: β_i ≠ 0, or |g_i| > √λ·√w_i, or included.
+def list_active(terms, units, state, g, level, count, work):
+    """Write the active columns or units to ``work.active``: included, of a size, or worth over λ.
 
-    before: The number of active columns that ``work.block`` holds; −1 for none.
-    Returns: The number of active columns, and whether ``work.block`` holds just these columns.
+    level: λ. Returns: How many are active.
     """
-    n, same = 0, before >= 0
+    n = 0
     for a in range(count):
         i = work.columns[a]
-        if state[i] == IN or beta[i] != 0.0 or g[i] * g[i] > root_lam * root_lam * w[i]:
-            same = same and work.active[n] == i
+        if state[i] == IN or work.size[i] > 0.0 or worth(terms, units, i, g, 0.0) > level:
             work.active[n] = i
             n += 1
-    return n, same and n == before
+    return n
 
 
 @kernel
-def relax(sweeps, terms, state, k, beta, g, lam, top):
+def relax(sweeps, units, terms, state, k, beta, g, lam, top):
     """Solve the relaxation at a node until one of ``sweeps.limits`` is reached.
 
     Every round computes a bound at β, then a new √λ, then passes over the active columns.
 
+    units: None, or under constraints the ``Units`` that ``state`` and lists in ``sweeps`` are of.
     state: (p,), free (0), included (1) or excluded (2) columns; β must be 0 where excluded.
     k: Number of free columns still to choose.
     beta, g, lam: Coefficients (p,) to start from, b − Qβ (p,), and √λ (1,); all are overwritten.
     top: (k + 3,), as :func:`~.dual_bound.gram_bound` writes it.
     Returns: The number of rounds; negative where neither the target nor the gap was reached.
     """
-    form, best, columns, stop = sweeps.form, sweeps.best, sweeps.columns, sweeps.limits[0]
-    Q, w, most_gathered, block = form[0], terms.w, sweeps.block.shape[0], sweeps.block
-    count = list_allowed(state, columns)
+    form, best, columns, size = sweeps.form, sweeps.best, sweeps.columns, sweeps.size
+    Q, w, stop, count = form[0], terms.w, sweeps.limits[0], list_allowed(state, columns)
     best[1] = np.inf
-    root_lam = lam[0]
-    rounds, gathered = 0, -1
+    root_lam, rounds = lam[0], 0
     low, high = 0.0, np.inf  # bracket of √λ once Σz has been seen on both sides
     while rounds < stop.rounds:
         rounds += 1
         gradient(form, terms.b, beta, columns, count, g)
-        bound = dual_bound(form, terms, state, columns, count, k, beta, g, top)
+        bound = dual_bound(form, units, terms, state, columns, count, k, beta, g, top)
         best[0] = max(best[0], bound)
-        fitted, penalty = fit_multiplier(w, state, columns, count, k, beta, sweeps.scratch)
-        value = relaxed_value(terms, state, columns, count, penalty, beta, g)
+        measure(w, units, columns, count, beta, size)
+        where = (state, columns, count)
+        fitted, penalty = fit_multiplier(*where, k, size, sweeps.scratch)
+        value = relaxed_value(terms, units, *where, fitted, penalty, size, beta, g)
         best[1] = min(best[1], value)
         lam[0] = root_lam
         if best[0] >= stop.target or value - best[0] <= stop.gap * max(abs(value), 1e-300):
@@ -316,22 +321,17 @@ def relax(sweeps, terms, state, k, beta, g, lam, top):
         if rounds > 2 and value < stop.target and value - best[0] <= stop.shortfall_share * lacking:
             break  # the relaxation's value is below the target, and so are all bounds
         if rounds > 1:
-            large = relaxed_size(w, state, columns, count, beta, root_lam) > k
+            large = relaxed_size(units, *where, size, root_lam) > k
             root_lam, low, high = bracketed_multiplier(root_lam, fitted, large, low, high)
-        n, same = list_active(w, state, beta, g, root_lam, count, gathered, sweeps)
+        n = list_active(terms, units, state, g, root_lam * root_lam, count, sweeps)
+        active = sweeps.active[:n]
         # passes end where no step lowers the objective by a tenth of the gap to reach
         tolerance = 0.1 * stop.gap * max(abs(value), 1e-300)
-        if Q.shape[0] > 0 and n <= most_gathered:
-            for a in range(0 if same else n):
-                for c in range(n):
-                    block[a, c] = Q[sweeps.active[a], sweeps.active[c]]
-            gathered = n
-            sweep_gathered(w, state, n, root_lam, beta, g, tolerance, sweeps)
-            continue
-        active, gathered = sweeps.active[:n], -1
-        for _ in range(8):
-            if Q.shape[0] > 0:
-                most = sweep(Q, w, state, active, active, root_lam, beta, g)
+        for _ in range(5):
+            if units is not None:
+                most = sweep_units(Q, w, units, state, active, root_lam, beta, g)
+            elif Q.shape[0] > 0:
+                most = sweep(Q, w, state, active, root_lam, beta, g)
             else:
                 most = sweep_rows(form, w, active, root_lam, beta)
             if most <= tolerance:

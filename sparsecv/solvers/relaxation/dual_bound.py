@@ -41,7 +41,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import EPS, Array, add
+from ..kernels.linalg import EPS, Array, add, most_worth
 
 FREE, IN, OUT = 0, 1, 2  # states of a column at a node: free, included, excluded
 # Entries of the array ``top`` of :func:`gram_bound` besides one for each column still to choose:
@@ -140,18 +140,35 @@ def insert(top, k, value):
 
 
 @kernel(inner=True)
-def sum_largest(terms, state, columns, count, k, g, raise_by, top):
-    """An upper bound on Σ g_i²/w_i over included columns and the ``k`` largest free ones.
+def worth(terms, units, i, g, raise_by):
+    """An upper bound on what column i, or the columns of unit i, take off the dual bound at most.
 
-    ``top`` takes the k + 1 largest values of free columns, falling; each |g_i| may be off
-    by raise_by·ℓ_i. The sum is ∞ where an entry of g is not a number.
+    Every |g_j| may be off by raise_by·ℓ_j. A column takes off g²/w. Where ``units`` is not None, a
+    unit takes off the c_u of ``unit_relaxation``.
+    """
+    if units is None:
+        value = raised(g[i], terms.length[i], terms.w[i], raise_by)
+    else:
+        value = 0.0
+        for j in range(units.first[i], units.first[i + 1]):
+            off = raise_by * terms.length[j]
+            value += most_worth(g[j], off, terms.w[j], units.lower[j], units.upper[j])
+    return value
+
+
+@kernel(inner=True)
+def sum_largest(terms, units, state, columns, count, k, g, raise_by, top):
+    """An upper bound on Σ worth over included columns and the ``k`` of most worth among free ones.
+
+    ``top`` takes the k + 1 largest worths of free columns, falling; each |g_i| may be off by
+    raise_by·ℓ_i. The sum is ∞ where the worth of a free column is not a number.
     """
     total = 0.0
     for c in range(k + 1):
         top[c] = 0.0
     for a in range(count):
         i = columns[a]
-        value = raised(g[i], terms.length[i], terms.w[i], raise_by)
+        value = worth(terms, units, i, g, raise_by)
         if state[i] == IN:
             total += value
         elif value > top[k]:
@@ -217,30 +234,25 @@ def products(terms, beta, g):
 
 
 @kernel(inner=True)
-def bound_of_sums(terms, linear, quadratic, reach, total, k, top):
-    """The bound of what :func:`products` returns and the sums ``total``; completes ``top``."""
-    raise_by = terms.eps * reach
-    lost = raise_by * reach
-    bound, square = bound_of_parts(terms.yy, linear, quadratic, total, lost, terms.scaled)
-    return fill_top(bound, square, k, raise_by, top)
-
-
-@kernel(inner=True)
-def gram_bound(terms, state, columns, count, k, beta, g, top):
+def gram_bound(terms, units, state, columns, count, k, beta, g, top):
     """The dual bound of a node in Gram form, less all that rounding can lose; −∞ where NaN occurs.
 
+    units: None, or under constraints the ``Units`` that ``state`` and ``columns`` count.
     state: (p,), 0 free, 1 included, 2 excluded.
     columns, count: The first ``count`` of ``columns`` are the columns that are not excluded.
     k: Number of free columns still to choose, ≥ 0.
     beta: (p,), any coefficients; 0 on excluded columns.
     g: (p,), b − Qβ computed from β in one go, with one product and one sum per coefficient.
-    top: (k + 3,), overwritten for :func:`fix_columns` by the k + 1 largest upper
-        bounds on s²g_i²/w_i of free columns, s², and by how much |g_i|/ℓ_i was raised.
+    top: (k + 3,), overwritten for :func:`fix_columns` by s² times the k + 1 largest worths of free
+        columns, s², and by how much |g_i|/ℓ_i was raised.
     """
     linear, quadratic, reach = products(terms, beta, g)
     raise_by = terms.eps * reach
-    total = sum_largest(terms, state, columns, count, k, g, raise_by, top) * (1.0 + terms.eps)
-    return bound_of_sums(terms, linear, quadratic, reach, total, k, top)
+    lost = raise_by * reach
+    total = sum_largest(terms, units, state, columns, count, k, g, raise_by, top)
+    total *= 1.0 + terms.eps
+    bound, square = bound_of_parts(terms.yy, linear, quadratic, total, lost, terms.scaled)
+    return fill_top(bound, square, k, raise_by, top)
 
 
 @kernel(inner=True)
@@ -260,7 +272,7 @@ def residual_bound(terms, y, r, extra, state, columns, count, k, beta, g, top):
         for a in range(count):
             square += extra * beta[columns[a]] * beta[columns[a]]
     raise_by = eps * np.sqrt(square)
-    total = sum_largest(terms, state, columns, count, k, g, raise_by, top)
+    total = sum_largest(terms, None, state, columns, count, k, g, raise_by, top)
     above = along - raise_by * np.sqrt(size)
     below = (square + total) * (1.0 + eps)
     plain = 2.0 * above - below - eps * (abs(above) + below)
@@ -269,12 +281,13 @@ def residual_bound(terms, y, r, extra, state, columns, count, k, beta, g, top):
 
 
 @kernel
-def fix_columns(terms, state, k, g, bound, target, top, including):
+def fix_columns(terms, units, state, k, g, bound, target, top, including):
     """Exclude or include every free column for which the opposite has a bound ≥ ``target``.
 
     The dual bound subtracts the k largest values v_i = s²g_i²/w_i of free columns
-    (EC.1, first paper, in the scaling of eq. 1). If column i is included, v_i takes the place of
-    the k-th largest value; if column i is excluded, the next largest value takes the place of v_i:
+    (EC.1, first paper, in the scaling of eq. 1), or s²c_i of units where ``units`` is not None. If
+    column i is included, v_i takes the place of the k-th largest value; if column i is excluded,
+    the next largest value takes the place of v_i:
 
         bound + v_(k) − v_i  with column i included, if v_i < v_(k);
         bound + v_i − v_(k+1)  with column i excluded, if v_i > v_(k+1).
@@ -289,7 +302,7 @@ def fix_columns(terms, state, k, g, bound, target, top, including):
     for i in range(state.shape[0]):
         if state[i] != FREE:
             continue
-        value = square * raised(g[i], terms.length[i], terms.w[i], top[k + 2])
+        value = square * worth(terms, units, i, g, top[k + 2])
         if value < last and bound + last - value >= target:
             state[i], fixed, least = OUT, fixed + 1, min(least, bound + last - value)
         elif including and value > following and bound + value - following >= target:

@@ -29,12 +29,12 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array, add, dot, zeros
-from .descent import relaxed_size
+from .descent import measure, relaxed_size
 from .dual_bound import FREE, IN, gram_bound, gram_gradient, list_allowed
 
 # At most this many columns may be active in the Newton steps of a root or of a relaxation by
 # itself, unless a caller gives another number, as trees do
-# (``SearchSettings.max_factored_columns``); with more, the steps end and callers use coordinate
+# (``driver.MAX_FACTORED_COLUMNS``); with more, the steps end and callers use coordinate
 # descent. A choice.
 ACTIVE_COLUMNS = 200
 # A call ends after this many steps, each of which factors the matrix of active columns once. A
@@ -55,6 +55,7 @@ class NewtonWork(NamedTuple):
     move: Array  # (2, m) solutions of both right sides: the step is move[0] − s·move[1]
     d: Array  # (m,) the step of each active column
     h: Array  # (p,) Qd
+    size: Array  # (p,) |β_i|√w_i
 
 
 def newton_work(p: int, most_active: int = ACTIVE_COLUMNS) -> NewtonWork:
@@ -67,7 +68,7 @@ def newton_work(p: int, most_active: int = ACTIVE_COLUMNS) -> NewtonWork:
         columns=np.zeros(p, dtype=np.int64),
         U=np.zeros((m, m + 2)),
         move=np.zeros((2, m)),
-        h=np.zeros(p),
+        **zeros("h size", p),
         **zeros("inverse v d", m),
     )
 
@@ -326,7 +327,7 @@ def newton(Q, terms, root_w, state, k, beta, g, lam, target, rounds, tolerance, 
         for a in range(count):
             s = max(s, 0.6 * abs(g[columns[a]]) / root_w[columns[a]])
     done, full, steps, fitted, stalled, out_of_room = 0, False, 0, 0.0, False, False
-    bound = gram_bound(terms, state, columns, count, k, beta, g, top)
+    bound = gram_bound(terms, None, state, columns, count, k, beta, g, top)
     while steps < MOST_STEPS and bound < target:
         n, m = list_with_entering(root_w, state, beta, g, s, count, nt)
         if m < 0:
@@ -334,7 +335,8 @@ def newton(Q, terms, root_w, state, k, beta, g, lam, target, rounds, tolerance, 
             break
         if m == 0 or (full and (m == n or stalled)):
             done += 1
-            size = relaxed_size(w, state, columns, count, beta, s)
+            measure(w, None, columns, count, beta, nt.size)
+            size = relaxed_size(None, state, columns, count, nt.size, s)
             if done >= rounds or abs(size - k) <= tolerance * max(k, 1):
                 break
             s, low, high = next_multiplier(s, fitted, size > k, low, high)
@@ -357,8 +359,8 @@ def newton(Q, terms, root_w, state, k, beta, g, lam, target, rounds, tolerance, 
             full = stalled = True
             continue
         take_step(state, beta, g, t, at, m, nt)
-        bound = gram_bound(terms, state, columns, count, k, beta, g, top)
+        bound = gram_bound(terms, None, state, columns, count, k, beta, g, top)
     lam[0] = s
     gram_gradient(Q, terms.b, beta, g)  # anew: rounding errors of updates have no bound
-    bound = gram_bound(terms, state, columns, count, k, beta, g, top)
+    bound = gram_bound(terms, None, state, columns, count, k, beta, g, top)
     return bound, -1 - steps if out_of_room else steps

@@ -174,6 +174,8 @@ def relaxation_path(
 class _Search:
     """The best coefficients and the best bound so far, which several solvers improve in turn.
 
+    The solvers are methods of ``relaxer``, which holds the current coefficients ``beta``, their
+    gradient ``g`` = b − Qβ, the ``columns`` that may be chosen and ``root_lam``, an array of √λ.
     ``kept`` are the coefficients of least objective ``value``, ``dual`` those of best ``bound``.
     The numbers of steps in its methods are choices, which decide how soon a relaxation reaches its
     gap and not whether a bound holds; experiments/solvers/relaxation.py prints what they give.
@@ -210,8 +212,8 @@ class _Search:
     def run(self) -> None:
         """Run Newton steps, and then descent and Newton steps in turn, until the gap is reached.
 
-        A round of descent is one dual bound and up to 8 passes over the active columns. There are
-        more rounds where Newton steps bring nothing. Steps on many columns are slow, so that at
+        A round of descent is one dual bound and up to five passes over the active columns. There
+        are more rounds where Newton steps bring nothing. Steps on many columns are slow, so that at
         first most columns have to leave by descent.
         """
         self.keep()
@@ -234,10 +236,15 @@ class _Search:
         self.keep()
 
     def on_active(self, most_active: int) -> bool:
-        """Newton steps on the columns with a coefficient and those that ask for one.
+        """Take Newton steps on the columns whose coefficient is not 0 or should not be 0.
 
-        The columns, at most ``most_active``, are listed up to six times. Returns: Whether that
-        helped.
+        In the optimum a coefficient is 0 where |g_i| ≤ √λ·√w_i. The steps therefore solve the
+        relaxation on the columns with a coefficient or with a larger |g_i|, and all other
+        coefficients are set to 0. :meth:`keep` then computes g anew on all columns, which may add
+        columns to the list. The list is made up to six times, as long as the objective falls.
+
+        most_active: With more columns in the list no step is taken.
+        Returns: Whether the steps on at least one list have made the objective smaller.
         """
         now, helped = self.relaxer, False
         for _ in range(6):
@@ -247,6 +254,7 @@ class _Search:
             if not 0 < columns.size <= most_active or self.finished:
                 break
             part = now.on(columns)
+            # no target for the bound; at most 40 values of √λ, until Σz is τ up to 1e-9 of τ
             part.newton(np.inf, 40, 1e-9, most_active)
             now.beta[:], now.root_lam[:] = 0.0, part.root_lam
             now.beta[columns] = part.beta

@@ -46,11 +46,16 @@ class Relaxer:
         half: float = 0.0,
         state: NDArray[np.int8] | None = None,
     ) -> Relaxer:
-        """The relaxation of a problem on some columns; in residual form where ``gram`` is None.
+        """The relaxation of a problem on some columns, at β = 0 with √λ not chosen yet.
 
-        gram: The Gram form of these columns.
-        half: ε/2 of eq. (5), the part of γ/2 that stays in the quadratic part.
-        state: (columns.size,), by default 0, so that all of the columns are free.
+        columns: Increasing positions among the problem's columns. All arrays of the result count
+            these columns only.
+        gram: The Gram form of these columns, on which the relaxation is then computed; the problem
+            only gives γ and τ. With None it is computed in residual form, from the rows.
+        half: ε/2 of eq. (5), the part of γ/2 that stays in the quadratic part and is no part of
+            the weights w.
+        state: (columns.size,), free (0), included (1) and excluded (2); by default all are free.
+            Residual form has no included columns.
         """
         if gram is None:
             form, terms = residual_form(problem, columns, half)
@@ -80,7 +85,7 @@ class Relaxer:
         """The certified dual bound at β; writes ``top``, from which :meth:`decided` reads."""
         where = (self.state, self.columns, self.columns.size, self.to_choose)
         here = (self.beta, self.g, self.top)
-        return float(kernels.dual_bound(self.form, self.terms, *where, *here))
+        return float(kernels.dual_bound(self.form, None, self.terms, *where, *here))
 
     def decided(
         self, bound: float, target: float, including: bool = True
@@ -94,15 +99,16 @@ class Relaxer:
         Returns: The new states (p,), and the least bound that decided a column; ∞ without one.
         """
         state, at = self.state.copy(), (self.to_choose, self.g, bound, target, self.top, including)
-        _, least = fix_columns(self.terms, state, *at)
+        _, least = fix_columns(self.terms, None, state, *at)
         return state, float(least)
 
     def fit(self) -> tuple[float, float]:
         """The √λ at which Σz is as large as allowed at β, and the relaxation's objective at β."""
-        terms, beta, where = self.terms, self.beta, (self.state, self.columns, self.columns.size)
-        more = (self.to_choose, beta, self.scratch)
-        root_lam, penalty = kernels.fit_multiplier(terms.w, *where, *more)
-        value = kernels.relaxed_value(terms, *where, penalty, beta, self.g)
+        where = (self.state, self.columns, self.columns.size)
+        size = np.abs(self.beta) * np.sqrt(self.terms.w)
+        root_lam, penalty = kernels.fit_multiplier(*where, self.to_choose, size, self.scratch)
+        here = (root_lam, penalty, size, self.beta, self.g)
+        value = kernels.relaxed_value(self.terms, None, *where, *here)
         return float(root_lam), float(value)
 
     def newton(
@@ -142,22 +148,19 @@ class Relaxer:
         limits["rounds"], limits["shortfall_share"] = rounds, shortfall_share
         self.sweeps.best[0] = -np.inf
         here = (self.state, self.to_choose, self.beta, self.g, self.root_lam, self.top)
-        kernels.relax(self.sweeps, self.terms, *here)
+        kernels.relax(self.sweeps, None, self.terms, *here)
         return float(self.sweeps.best[0])
-
-    def block(self, columns: NDArray[np.intp]) -> Array:
-        """Q on some columns, an m × m matrix."""
-        Q, X, _, _, e, _ = self.form
-        if X.shape[0] == 0:
-            return np.asarray(Q[np.ix_(columns, columns)])
-        return np.asarray(X[columns] @ X[columns].T + e * np.eye(columns.size))
 
     def on(self, columns: NDArray[np.intp]) -> Relaxer:
         """The relaxation on some columns, in Gram form, with the other coefficients fixed at 0."""
         terms = self.terms
         terms = terms._replace(w=terms.w[columns], length=terms.length[columns], b=terms.b[columns])
         to_choose = min(self.to_choose, columns.size)
-        form = kernels.gram_arrays(self.block(columns))
-        part = Relaxer(form, terms, self.state[columns], to_choose)
+        Q, X, _, _, e, _ = self.form
+        if X.shape[0] > 0:
+            block = X[columns] @ X[columns].T + e * np.eye(columns.size)
+        else:
+            block = Q[np.ix_(columns, columns)]
+        part = Relaxer(kernels.gram_arrays(block), terms, self.state[columns], to_choose)
         part.start(self.beta[columns], float(self.root_lam[0]))
         return part

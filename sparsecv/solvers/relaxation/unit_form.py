@@ -18,7 +18,6 @@ from ..core.constraints import UnitsLeft
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import EPS, Array, record, zeros
-from .descent import LIMITS
 from .diagonal import largest_diagonal
 from .dual_bound import BoundTerms, relative_rounding
 from .gram import GramForm, extraction
@@ -32,6 +31,11 @@ COMPONENT_SHARE = 1e-14
 # columns (Higham 2002, Section 3.5, with a constant of 1 for each).
 ROTATION_UNITS = 16.0
 RULES = np.dtype([("strong", "i8")], align=True)
+
+
+# A D of the least eigenvalue that takes off at most this share of the squared lengths closes few
+# nodes, as where columns nearly depend on each other. The number is a choice.
+LEAST_SHARE_OF_LENGTHS = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,30 +92,23 @@ class UnitForm(GramForm):
         )
         if limits is not None and not limits.affords(2.0 * G.shape[0] ** 3):
             return own
-        return replace(own, D=own._extracted(problem.rank_bound)[0])
+        return replace(own, D=own._extracted(problem))
 
-    def _extracted(self, rank: int) -> tuple[Array, float]:
-        """D of the least eigenvalue, and what G is off by as a share of its trace.
+    def _extracted(self, problem: SparseRidgeProblem) -> Array:
+        """D of the least eigenvalue, or of nearly the largest trace where that D is small.
 
-        D is in units of the columns' squared lengths; it is 0 where XᵀX is singular, as it is if
-        ``rank`` is below the number of columns. What G is off by is a share of the groups' lengths
-        and not of the components' lengths.
+        D is in units of the columns' squared lengths. What G is off by is a share of the groups'
+        lengths and not of the components' lengths. As the components of a group are orthogonal, a
+        diagonal takes off a block for every group.
         """
         squares, scale = np.diag(self.G), (self.before or (np.diag(self.G), 0.0))[0]
-        if not (squares > 0.0).all():
-            return np.zeros(squares.size), np.inf
-        least = extraction(self.G, rank, self.eps * float((scale / squares).mean()))
-        return least, self.eps * float(scale.sum() / squares.sum())
-
-    def tightened(self, ridge: float, rank: int) -> UnitForm:
-        """The form with a diagonal of nearly the largest trace, for ridge = γ/2.
-
-        As the components of a group are orthogonal, a diagonal takes off a block for every group.
-        """
-        least, eps = self._extracted(rank)
-        if rank < least.size or eps == np.inf:
-            return self
-        return replace(self, D=largest_diagonal(self.G, ridge, eps, least))
+        if problem.rank_bound < squares.size or not (squares > 0.0).all():
+            return np.zeros(squares.size)
+        D = extraction(self.G, squares.size, self.eps * float((scale / squares).mean()))
+        if D.sum() > LEAST_SHARE_OF_LENGTHS * squares.sum():
+            return D
+        eps = self.eps * float(scale.sum() / squares.sum())
+        return largest_diagonal(self.G, problem.gamma / 2.0, eps, D)
 
     def terms(self, ridge: float, half: float = 0.0) -> BoundTerms:
         """The terms of the dual bound; bounds on coefficients may forbid multiples."""
@@ -120,10 +117,8 @@ class UnitForm(GramForm):
             scaled=found.scaled and bool(((ends == 0.0) | (ends == np.inf)).all())
         )
 
-    def arrays(self, gap: float, rounds: int, shortfall_share: float) -> Units:
-        """The units for kernels; the numbers limit a relaxation as in ``descent.LIMITS``."""
-        m, p = self.left.units.size, self.b.size
-        stops = {"gap": gap, "rounds": rounds, "shortfall_share": shortfall_share}
+    def arrays(self) -> Units:
+        """The units for kernels."""
         return Units(
             first=self.first,
             lower=self.lower,
@@ -132,11 +127,8 @@ class UnitForm(GramForm):
             parent_at=self.left.parent_at,
             parents=self.left.parents,
             rules=record(RULES, strong=self.strong),
-            ones=np.ones(m),
-            **zeros("theta rho", p),
-            **zeros("listed active", m, of=np.int64),
-            **zeros("worth share size least_share scratch", m),
-            limits=record(LIMITS, target=np.inf, **stops),
+            least_share=np.zeros(self.left.units.size),
+            **zeros("theta rho", self.b.size),
         )
 
     def spread(self) -> Array:

@@ -12,7 +12,7 @@ A support that is found here is a start for a proof, so all numbers in this modu
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.threads import on_one_thread
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array
+from ..kernels.linalg import Array, Ints, allocated
 from .rounding import complete_support, forward_order, largest
 from .swaps import Swaps, add_member, attained_gain, new_swaps, recompute, remove_member, swap_from
 
@@ -32,10 +32,21 @@ MAX_SWAPS = 100
 # Two supports of a size whose gains differ by at most this share of the gain count as one support.
 # It is well above rounding.
 SAME_SHARE = 1e-12
-# Each row (work, width, rounds) is for problems whose columns times largest size are at most
-# ``work``; of every size ``width`` supports are kept, and ``rounds`` rounds of :func:`exchange`
-# follow.
-EFFORTS = ((5e3, 3, 3), (3e4, 1, 1), (np.inf, 2, 0))
+# Each row (columns, work, width, rounds) is for windows of at most ``columns`` columns, and columns
+# times largest size at most ``work``. Of every size ``width`` supports are kept, and ``rounds``
+# rounds of :func:`exchange` follow. The numbers are choices. More effort made paths of 120 and
+# 200 columns twice as slow, for objectives that were .1 % lower.
+EFFORTS = ((100, 2e3, 3, 3), (np.inf, 3e4, 1, 1), (np.inf, np.inf, 2, 0))
+# Sizes are searched in windows, 1..16, 17..32, 33..64 and so on. So a size's support is the same
+# however many sizes are wanted, up to the end of its window. The number is a choice.
+FIRST_WINDOW = 16
+# A whole window is searched this many sizes beyond its end, as a support may come from a larger
+# one. The last window is not where it is cut short. The number is a choice.
+LOOK_AHEAD = 3
+# Where columns are more than this, supports are searched among so many that are most correlated
+# with y, and among so many that help most at a step of forward selection.
+MAX_CORRELATED_COLUMNS = 2000
+COLUMNS_OF_A_STEP = 32
 # Of one size three supports are kept, and exchanges end after this many failures in a row.
 SINGLE_SIZE_WIDTH = 3
 MAX_FAILED_EXCHANGES = 200
@@ -81,10 +92,34 @@ def heuristic_support(
     return grower.search(problem.gamma, tau, starts, limits)
 
 
+class Window(NamedTuple):
+    """A range of sizes that are searched together, and how thoroughly.
+
+    Attributes
+    ----------
+    low, high : int
+        The window finds supports of the sizes low + 1..high. Those of ``low`` columns are known.
+    top : int
+        The search goes on to this size, as a support may come from a larger one.
+    width, rounds : int
+        How many supports of a size are kept, and how many rounds of :func:`exchange` follow.
+    chunk : int
+        How many sizes are worked on between two looks at the clock.
+    """
+
+    low: int
+    high: int
+    top: int
+    width: int
+    rounds: int
+    chunk: int
+
+
 class SupportGrower:
     """Good supports of several sizes of one problem, at one γ after the other.
 
-    The Gram matrix is formed once. What is found at one γ does not depend on the γ before.
+    The Gram matrix is formed once. What is found at one γ does not depend on the γ before. What is
+    found for a size does not depend on larger sizes beyond the size's window.
 
     problem: Gives the data and a γ at which columns are selected; its τ is not used.
     sizes: In 1..p; other sizes raise a ValueError.
@@ -107,26 +142,21 @@ class SupportGrower:
             raise ValueError(f"sizes must lie in 1..{p}; got {self.wanted}")
         # where rows are few, their Gram matrix costs less than a triangular factor of them
         factor = problem.rows
-        head, y, most = factor[:, :p], factor[:, p], self.wanted[-1]
-        self.columns = promising_columns(problem, most, starts, limits or Limits())
+        head, y = factor[:, :p], factor[:, p]
+        most = min(self.wanted[-1] + (0 if single else LOOK_AHEAD), p)
+        self.columns, self.since = promising_columns(problem, most, starts, limits or Limits())
         m = self.columns.size
-        self.G, self.b = _products(head if m == p else head[:, self.columns], y)
+        within = head if m == p else head[:, self.columns]
+        self.G, self.b = within.T @ within, within.T @ y
         self.yy = problem.yy
-        width, self.rounds = next(e[1:] for e in EFFORTS if m * most <= e[0])
-        # between two looks at the clock about a million columns times sizes are worked on
-        self.chunk = max(1, 1_000_000 // (m * most))
-        of_size, capacity = (most + 1, SINGLE_SIZE_WIDTH if single else width), most + 1
-        self.sizes = Sizes(
+        self.windows = windows(self.wanted[-1], most, m, single)
+        width = max(one.width for one in self.windows)
+        self.sizes = allocated(
+            Sizes,
+            {"p": m, "most": most, "width": width},
             allowed=np.ones(m, dtype=np.int8),
-            supports=np.full((*of_size, most), -1, dtype=np.int64),
-            gains=np.empty(of_size),
-            next_gain=np.empty((*of_size, 2)),
-            next_column=np.empty((*of_size, 2), dtype=np.int64),
-            unused=np.empty((*of_size, 2), dtype=np.int8),
-            goal=np.empty(capacity, dtype=np.int64),
-            mark=np.zeros(m, dtype=np.int8),
-            size=np.zeros(1, dtype=np.int64),
-            current=new_swaps(self.G, self.b, capacity),
+            supports=np.full((most + 1, width, most), -1, dtype=np.int64),
+            current=new_swaps(self.G, self.b, most + 1),
         )
 
     def at(self, gamma: float, starts: Sequence[Support], limits: Limits) -> dict[int, Support]:
@@ -136,23 +166,14 @@ class SupportGrower:
         limits: Once a limit is reached, starts count as they are, and sizes without a support get
             one by forward selection.
         """
-        most, columns, known, ridge = self.wanted[-1], self.columns, self.sizes, gamma / 2.0
+        columns, known, ridge = self.columns, self.sizes, gamma / 2.0
         known.gains[:], known.unused[:], known.size[:] = -np.inf, 0, 0
+        known.kept[0] = 1
         enter_goal(known, ridge, 0, 0)
-        for start in starts:
-            k = start.size
-            if 1 <= k <= most and np.isin(start, columns).all():
-                known.goal[:k] = np.searchsorted(columns, np.sort(start))
-                enter_goal(known, ridge, k, MAX_SWAPS if limits.reached(0) is None else 0)
-        self._extend(ridge, limits)
-        for number in range(self.rounds):
-            for first in range(2, most, self.chunk):
-                if limits.reached(0) is None:
-                    last = min(first + self.chunk, most)
-                    exchange(known, ridge, self.yy, first, last, number)
-            self._extend(ridge, limits)
-        supports = known.supports[:, 0]
-        missing = np.flatnonzero(known.gains[:, 0] == -np.inf)
+        for window in self.windows:
+            self._search_window(window, ridge, starts, limits)
+        supports, most = known.supports[:, 0], self.wanted[-1]
+        missing = np.flatnonzero(known.gains[: most + 1, 0] == -np.inf)
         if missing.size:  # a limit was reached
             k = int(missing[0])
             order = complete_support(self.G, self.b, ridge, supports[k - 1, : k - 1], most)
@@ -175,53 +196,114 @@ class SupportGrower:
             failed = 0 if gains[0] > before * (1.0 + SAME_SHARE) else failed + 1
         return np.sort(self.columns[known.supports[size, 0, :size]])
 
-    def _extend(self, ridge: float, limits: Limits) -> None:
-        """Pass up and down the sizes while supports are left that gave none of the next size.
+    def _search_window(
+        self, window: Window, ridge: float, starts: Sequence[Support], limits: Limits
+    ) -> None:
+        """Search a window; the windows of smaller sizes have been searched before."""
+        known, low, top = self.sizes, window.low, window.top
+        known.kept[0], known.allowed[:] = window.width, self.since <= top
+        # What windows before have found beyond their own sizes is forgotten.
+        known.gains[low + 1 :], known.unused[low + 1 :] = -np.inf, 0
+        known.unused[low] = 0
+        known.unused[low, : window.width, 0] = known.gains[low, : window.width] > -np.inf
+        for start in starts:
+            k = start.size
+            if low < k <= top and np.isin(start, self.columns).all():
+                known.goal[:k] = np.searchsorted(self.columns, np.sort(start))
+                enter_goal(known, ridge, k, MAX_SWAPS if limits.reached(0) is None else 0)
+        self._extend(window, ridge, limits)
+        for number in range(window.rounds):
+            for first in range(max(low + 1, 2), top, window.chunk):
+                if limits.reached(0) is None:
+                    last = min(first + window.chunk, top)
+                    exchange(known, ridge, self.yy, first, last, number)
+            self._extend(window, ridge, limits)
+
+    def _extend(self, window: Window, ridge: float, limits: Limits) -> None:
+        """Pass up and down a window while supports are left that gave none of the next size.
 
         Passes down are two at most, each after a pass up, and one more pass up follows.
         """
-        most, known = self.wanted[-1], self.sizes
+        known, (low, _, top, _, _, chunk) = self.sizes, window
         for number in range(2 * 2 + 1):
-            if not known.unused.any():
+            up = number % 2 == 0
+            if not (known.unused[low:top, :, 0].any() or known.unused[low + 2 :, :, 1].any()):
                 return
-            for first in range(1, most + 1, self.chunk):
+            for first in range(low + 1, top + 1, chunk):
                 if limits.reached(0) is not None:
                     return
-                last = min(first + self.chunk, most + 1)
-                if number % 2 == 0:
+                last = min(first + chunk, top + 1)
+                if up:
                     extend(known, ridge, self.yy, first, last, 1)
                 else:
-                    extend(known, ridge, self.yy, most - first, most - last, -1)
+                    extend(known, ridge, self.yy, top + low - first, top + low - last, -1)
+
+
+def windows(largest_size: int, top: int, m: int, single: bool) -> list[Window]:
+    """The windows of the sizes up to ``largest_size`` among m columns; none goes beyond ``top``.
+
+    single: Whether all sizes are one window, of which one size is searched further.
+    """
+    found, low = list[Window](), 0
+    for high in [largest_size] if single else window_ends(largest_size):
+        width, rounds = next(
+            effort for most, work, *effort in EFFORTS if m <= most and m * high <= work
+        )
+        whole = high == FIRST_WINDOW * 2 ** len(found)
+        chunk = max(1, 1_000_000 // (m * high))
+        width = SINGLE_SIZE_WIDTH if single else width
+        beyond = min(high + LOOK_AHEAD, top) if whole else high
+        found.append(Window(low, high, beyond, width, rounds, chunk))
+        low = high
+    return found
+
+
+def window_ends(largest_size: int) -> list[int]:
+    """The last sizes of windows, of which the last one is ``largest_size``.
+
+    Examples
+    --------
+    >>> window_ends(40)
+    [16, 32, 40]
+    """
+    ends = [FIRST_WINDOW]
+    while ends[-1] < largest_size:
+        ends.append(2 * ends[-1])
+    return [*ends[:-1], largest_size]
 
 
 def promising_columns(
     problem: SparseRidgeProblem, most: int, starts: Sequence[Support], limits: Limits
-) -> NDArray[np.intp]:
-    """The columns among which supports of up to ``most`` columns are searched, increasing.
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The columns among which supports of up to ``most`` columns are searched.
 
     They are the columns that are most correlated with y, the columns of ``starts``, and those that
-    forward selection takes. Where time is short they are fewer.
+    help most at some step of forward selection. Where time is short they are fewer.
+
+    Returns: The columns, increasing, and the size from which on each may be in a support.
     """
     p, factor = problem.p, problem.rows
     head, y, n = factor[:, :p], factor[:, p], factor.shape[0]
-    # With these columns the Gram matrix takes no longer than the search for supports, and no more
-    # than 200 MB.
-    share = min(5000, max(600, 100 * most))
+    share = max(MAX_CORRELATED_COLUMNS, most)
     while share > most and not limits.affords(2.0 * n * min(share, p) ** 2):
         share = max(share // 2, most)
+    every = np.arange(p)
     if p <= share:
-        return np.arange(p)
+        return every, np.zeros(p, dtype=np.intp)
     score = np.abs(head.T @ y) / np.maximum(np.sqrt(np.einsum("ij,ij->j", head, head)), 1e-300)
     columns = np.union1d(largest(score, share), np.concatenate([np.arange(0), *starts]))
+    since = np.full(p, p, dtype=np.intp)
     if limits.affords(2.0 * n * p * most):
-        order = forward_order(head, y, min(most, problem.rank_bound), problem.gamma)
-        columns = np.union1d(columns, order)
-    return columns if columns.size >= most else np.arange(p)
-
-
-def _products(within: Array, y: Array) -> tuple[Array, Array]:
-    """XᵀX and Xᵀy, of rows ``within`` of X and y."""
-    return np.asarray(within.T @ within), np.asarray(within.T @ y)
+        steps = min(most, problem.rank_bound)
+        best = np.empty((steps, min(COLUMNS_OF_A_STEP, p)), dtype=np.intp)
+        forward_order(head, y, steps, problem.gamma, best)
+        for step in range(steps, 0, -1):
+            since[best[step - 1]] = step
+    since[columns] = 0
+    columns = np.flatnonzero(since < p)
+    if columns.size < most:
+        return every, np.zeros(p, dtype=np.intp)
+    return columns, since[columns]
 
 
 class Sizes(NamedTuple):
@@ -231,15 +313,17 @@ class Sizes(NamedTuple):
     arrays that end in 2, entry 0 is for the next larger size and entry 1 for the next smaller size.
     """
 
+    kept: Annotated[Ints, "1"]  # how many supports of a size are kept, at most ``width``
     allowed: NDArray[np.int8]  # (p,) 0 for a column that may not come into the current support
-    supports: NDArray[np.int64]  # (most + 1, width, most) by size and rank, ended by −1
-    gains: Array  # (most + 1, width) gains of the supports, −∞ where there is none
-    next_gain: Array  # (most + 1, width, 2) the gain with the next column added, or removed
-    next_column: NDArray[np.int64]  # (most + 1, width, 2) the column to add, and to remove
-    unused: NDArray[np.int8]  # (most + 1, width, 2) 1 until the support has given the next size's
-    goal: NDArray[np.int64]  # (most + 1,) a support that the current support is to become
-    mark: NDArray[np.int8]  # (p,) marks of columns, all 0 between two calls
-    size: NDArray[np.int64]  # (1,) number of columns of the current support
+    supports: Ints  # (most + 1, width, most) by size and rank, ended by −1
+    gains: Annotated[Array, "most+1 width"]  # gains of the supports, −∞ where there is none
+    next_gain: Annotated[Array, "most+1 width 2"]  # with the next column added, or removed
+    next_column: Annotated[Ints, "most+1 width 2"]  # the column to add, and to remove
+    unused: Annotated[NDArray[np.int8], "most+1 width 2"]  # 1 until the support has given the next
+    # size's
+    goal: Annotated[Ints, "most+1"]  # a support that the current support is to become
+    mark: Annotated[NDArray[np.int8], "p"]  # marks of columns, all 0 between two calls
+    size: Annotated[Ints, "1"]  # number of columns of the current support
     current: Swaps  # the current support with its arrays
 
 
@@ -306,7 +390,7 @@ def improve_and_keep(s, ridge, k, gain, most):
 
     gain: That of the current support, which has k columns.
     """
-    current, gains, width = s.current, s.gains, s.gains.shape[1]
+    current, gains, width = s.current, s.gains, s.kept[0]
     gain = swap_from(current, ridge, k, s.allowed, most, gain)
     gain = gain if gain >= 0.0 else 0.0  # NaN becomes 0 as well
     rank = width
@@ -348,7 +432,7 @@ def promising(s, yy, k, gain):
 
     Its objective, ``yy`` less the gain, may be twice the best objective of the size.
     """
-    for rank in range(s.gains.shape[1]):
+    for rank in range(s.kept[0]):
         if abs(gain - s.gains[k, rank]) <= SAME_SHARE * gain:
             return False
     return s.gains[k, 0] == -np.inf or yy - gain <= 2.0 * (yy - s.gains[k, 0])
@@ -364,7 +448,7 @@ def extend(s, ridge, yy, first, last, way):
     to = (1 - way) // 2
     for k in range(first, last, way):
         before = k - way
-        for rank in range(s.gains.shape[1]):
+        for rank in range(s.kept[0]):
             if s.unused[before, rank, to] == 0:
                 continue
             s.unused[before, rank, to] = 0
@@ -389,7 +473,7 @@ def exchange(s, ridge, yy, first, last, number):
     first, last: The sizes are first..last − 1.
     number: The round, which decides which members of which support leave.
     """
-    current, width = s.current, s.gains.shape[1]
+    current, width = s.current, s.kept[0]
     for k in range(first, last):
         if yy < np.inf:
             middle = yy - 0.5 * (s.gains[k - 1, 0] + s.gains[k + 1, 0])

@@ -9,13 +9,13 @@ which is b_Sᵀβ.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, add, dot, zeros
+from ..kernels.linalg import Array, Ints, add, allocated, dot
 
 # The normal equations (G_S + ridge·I)β = b_S may be off by this share of the largest |b_j| after
 # updates of β; where they are off by more, β is refined. A gain errs by the square of that share.
@@ -34,27 +34,19 @@ class Swaps(NamedTuple):
 
     G: Array  # (p, p)
     b: Array  # (p,)
-    support: NDArray[np.int64]  # (capacity,)
-    A: Array  # (capacity, capacity)
-    beta: Array  # (capacity,)
-    V: Array  # (capacity, p)
-    c: Array  # (p,)
-    d: Array  # (p,)
-    spare: Array  # (capacity,) work space
+    support: Annotated[Ints, "capacity"]
+    A: Annotated[Array, "capacity capacity"]
+    beta: Annotated[Array, "capacity"]
+    V: Annotated[Array, "capacity p"]
+    c: Annotated[Array, "p"]
+    d: Annotated[Array, "p"]
+    spare: Annotated[Array, "capacity"]  # work space
 
 
 def new_swaps(G: Array, b: Array, capacity: int) -> Swaps:
     """Allocate the arrays for supports of up to ``capacity`` columns."""
-    p = b.size
-    return Swaps(
-        G=np.ascontiguousarray(G),
-        b=np.ascontiguousarray(b),
-        support=np.zeros(capacity, dtype=np.int64),
-        A=np.empty((capacity, capacity)),
-        V=np.empty((capacity, p)),
-        **zeros("beta spare", capacity),
-        **zeros("c d", p),
-    )
+    G, b = np.ascontiguousarray(G), np.ascontiguousarray(b)
+    return allocated(Swaps, {"p": b.size, "capacity": capacity}, G=G, b=b)
 
 
 def swapped(G: Array, b: Array, ridge: float, start: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -137,7 +129,16 @@ def remove_member(s, k, a):
 
 @kernel(inner=True)
 def add_member(s, ridge, k, a, column):
-    """Put a column into the empty place a of k, and update all arrays."""
+    """Put a column into the empty place a of k, and update all arrays.
+
+    On entry the arrays are those of the members in the other k − 1 places, and the column is none
+    of them. With v = A G_{S,column} the inverse of the larger matrix is, by blocks,
+
+        [A + v vᵀ/δ, −v/δ; −vᵀ/δ, 1/δ],   δ = G_column,column + ridge − vᵀG_{S,column},
+
+    and row a of V becomes (G_column,· − vᵀG_{S,·})/δ. A δ below 1e-12 of G_column,column + ridge
+    has no correct digits left, and this least share takes its place.
+    """
     G, _, support, A, beta, V, c, d, _ = s
     p = c.shape[0]
     for j in range(p):

@@ -1,0 +1,151 @@
+"""Reads the table of a command, and says on standard error what is being done."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError
+from .options import TABLE
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..cv.progress import Report
+    from ..tables.rows import RowSource
+
+# Where standard error is no terminal, a command says what it does after this many seconds, and not
+# more often than that. The number is a choice: shorter commands print results alone.
+FIRST_LINE_SECONDS = 2.0
+# Between two of these lines lies this share of the seconds so far, so that a command of an hour
+# prints about sixty lines. The number is a choice.
+LATER_LINES_SHARE = 0.1
+
+
+def read(data: str, given: dict[str, Any], report: Report) -> RowSource:
+    """Open the table of a command, and print remarks on its columns unless --quiet.
+
+    given: The values of all options of the command.
+    report: Takes what is being done, the number of units done and the number of all units.
+    Raises InputError: The table or the options cannot be used.
+    """
+    from ..tables.datasets import resolve
+
+    how = {name: given[name] for name in TABLE if name in given}
+    report(f"reading {data}", 0, 1)
+    source = resolve(data, **how | {"drop": how["drop"] or ()})
+    for text in () if given["quiet"] else source.notes():
+        note(text)
+    return source
+
+
+def as_limit(text: str) -> float | str | None:
+    """The value of --time-limit: "auto", seconds, or None for no limit.
+
+    Raises InputError: The text is another word or a negative number.
+    """
+    word = text.strip().lower()
+    if word in ("auto", "none"):
+        return word if word == "auto" else None
+    try:
+        seconds = float(word)
+    except ValueError:
+        seconds = -1.0
+    if not seconds >= 0.0:
+        raise InputError(f"--time-limit must be seconds >= 0, auto or none; got {text!r}")
+    return seconds
+
+
+def announce_limit(p: int, limit: float | str | None) -> None:
+    """Print, for a table of many columns, that some results may remain estimates.
+
+    p: Number of columns.
+    limit: The value of --time-limit, as :func:`as_limit` returns the value.
+    """
+    from ..cv.settings import PROVING_SECONDS
+    from ..solvers.core.plan import TREE_ONLY
+
+    if p > TREE_ONLY and limit == "auto":
+        note(
+            f"{p} columns: what {PROVING_SECONDS:g} s of search do not prove is estimated and "
+            "marked ≈ (--time-limit)"
+        )
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Split a comma-separated list of names."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def note(text: str) -> None:
+    """Print a remark on standard error, where it is not mixed with results."""
+    print(f"note: {text}", file=sys.stderr, flush=True)
+
+
+def open_console(quiet: bool, *files: Path | None) -> Console:
+    """The console that tables are printed on; standard error where a file is standard output."""
+    from rich.console import Console
+
+    return Console(quiet=quiet, highlight=False, emoji=False, stderr="-" in map(str, files))
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[Report]:
+    """Show on standard error what is being done: in a bar on a terminal, elsewhere in lines.
+
+    Yields: A function of a text, the number of finished units and the number of all units, which
+        changes what is shown.
+    """
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if quiet:
+        yield lambda text, done, total: None
+        return
+    if not console.is_terminal:
+        with _lines() as told:
+            yield told
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    words = TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn()
+    shown: Any = {"console": console, "transient": True, "redirect_stdout": False}
+    with Progress(*words, TimeElapsedColumn(), **shown) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda text, done, total: progress.update(
+            task, description=text, completed=done, total=total
+        )
+
+
+@contextmanager
+def _lines() -> Iterator[Report]:
+    """Print what is being done in lines, by a thread, so that a long unit of work is no silence.
+
+    Yields: A function like that of :func:`progress`.
+    """
+    started, ended = time.perf_counter(), threading.Event()
+    said = ["starting"]
+
+    def told(text: str, done: int, total: int) -> None:
+        said[0] = f"{text}: {done} of {total}"
+
+    def speak() -> None:
+        wait = FIRST_LINE_SECONDS
+        while not ended.wait(wait):
+            seconds = time.perf_counter() - started
+            with suppress(OSError, ValueError):  # Standard error is closed or full.
+                print(f"{seconds:.0f} s: {said[0]}", file=sys.stderr, flush=True)
+            wait = max(FIRST_LINE_SECONDS, LATER_LINES_SHARE * seconds)
+
+    thread = threading.Thread(target=speak, daemon=True)
+    thread.start()
+    try:
+        yield told
+    finally:
+        ended.set()
+        thread.join()

@@ -1,0 +1,183 @@
+"""The first sections of a result: the choice, its error, what is proved, and the coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..cv.minimum import GlobalMinimum
+from ..cv.results import bounds_text
+from ..selection.choice import Choice
+from ..selection.nested import can_nest
+from ..selection.rules import RULES, rule_reason
+from ..selection.study import Study
+from ..solvers.core.result import Status
+from .constraints import lines, selectable, within_constraints
+from .result import Column, Fact, Result, Section, Table, counted, number, percent
+
+# The line of the chosen columns names at most this many; the table of coefficients has all.
+MAX_NAMED = 12
+# At most this many ranges of γ that cannot be excluded are shown for a τ; --json has all.
+MAX_SHOWN_RANGES = 4
+
+
+def answer(result: Result) -> Iterator[Section]:
+    """Yield the sections that every report begins with."""
+    yield Section("", list(_chosen(result)))
+    if result.choice is not None and result.study is not None:
+        yield Section("The error to expect", list(_errors(result, result.study, result.choice)))
+    yield Section("How sure", list(_sure(result)))
+    yield _model(result)
+
+
+def _chosen(result: Result) -> Iterator[Fact]:
+    """Yield what is chosen, by which rule, and from which table."""
+    model, choice, design = result.model, result.choice, result.design
+    figure = f"τ = {result.tau} of {selectable(design)}, γ = {number(result.gamma)}"
+    if choice is not None and choice.weights is not None:
+        figure = f"the average of all models, {result.tau} of {selectable(design)}"
+    yield Fact("chosen", figure)
+    order = np.argsort(-np.abs(result.effects()), kind="stable")
+    yield Fact("columns", "", result.called(model.support[order], MAX_NAMED))
+    if result.study is not None and choice is not None:
+        study = result.study
+        why = rule_reason(study.rule_asked, study.data, study.settings)
+        given = f"; size {choice.tau} as asked" if choice.size_given else ""
+        yield Fact("rule", "", f"{choice.rule} ({why}): {RULES[choice.rule].aim}{given}")
+    else:
+        objective = number(model.objective, model.proved)
+        if not model.proved and model.shows_gap:
+            objective += f" (proved lower bound {number(model.lower_bound)})"
+        yield Fact("objective", objective, "‖y − Xβ‖² + (γ/2)‖β‖² on scaled columns")
+    yield Fact("data", "", _data(result))
+    for text in (*lines(design, result.names), *result.remarks):
+        yield Fact("", "", text)
+
+
+def _data(result: Result) -> str:
+    """The rows, features and response of the table, and how its columns are scaled."""
+    protocol = result.design.protocol
+    text = f"{result.name}: {result.n:g} rows, {counted(result.design.p)}"
+    text += f", response {result.target}"
+    scaled = {"unit-norm": ", features scaled to unit length", "none": ", features not scaled"}
+    text += scaled.get(protocol.scale, "")
+    text += ", response scaled, too (--protocol paper)" if protocol.name == "paper" else ""
+    return text + ("" if protocol.intercept else ", no intercept")
+
+
+def _errors(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
+    """Yield the choice's CV error, its root, R², and the error to expect on new data."""
+    folds, (spread, exact) = study.data.folds, result.spread()
+    kind = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds"
+    meaning = f"mean squared held-out error, {kind}. It compares models and chose among them: "
+    meaning += "expect more on new data."
+    settled = result.expected is not None or choice.size_given or not can_nest(study.data)
+    meaning += "" if settled else " --nested, or nested=True, tells how much."
+    yield Fact("CV error", f"{number(choice.cv_error, exact)} ± {number(spread)} (s.e.)", meaning)
+    if choice.is_pair and not exact:
+        known = bounds_text(choice.lower, choice.cv_error, choice.upper)
+        if known:
+            yield Fact("", "", f"proved bounds of this CV error: {known}")
+    root = number(float(np.sqrt(choice.cv_error)), exact)
+    yield Fact("RMSE", root, f"the square root of the CV error, in the units of {result.target}")
+    if (r2 := result.r_squared(choice.cv_error)) is not None:
+        worse = "" if r2 > 0.0 else "; the mean alone predicts as well"
+        formula = f"1 − CV error / variance of {result.target} about its mean{worse}"
+        yield Fact("R²", f"{'' if exact else '≈'}{r2:.3f}", formula)
+    if (expected := result.expected) is not None:
+        figure = f"{number(expected.error)} ± {number(expected.std_error)} (s.e.)"
+        meaning = "the error to expect on new data: the whole procedure, choice included, "
+        yield Fact("to quote", figure, meaning + f"held out in {expected.folds} outer folds")
+
+
+def _sure(result: Result) -> Iterator[Fact]:
+    """Yield what is proved of the choice, and of the model's columns."""
+    if result.study is not None and result.choice is not None:
+        yield from _proof_of_choice(result, result.study, result.choice)
+    if result.choice is None or result.choice.is_pair:
+        yield _best_of_size(result)
+    elif np.isnan(result.model.objective):
+        text = "the model is an average of models; it minimises no training objective"
+        yield Fact("", "", text)
+
+
+def _proof_of_choice(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
+    """Yield whether the choice is proved, and what is known of a range of γ."""
+    surface = study.surface
+    tolerance, pairs = surface.tolerance, "no pair (τ, γ) "
+    pairs += "that was tried" if surface.trace else "of the grid"
+    if (span := surface.minimum) is not None:
+        tolerance = span.tolerance
+        pairs = f"no τ and no γ from {span.low:g} to {span.high:g}"
+        yield from _range(span)
+    within = f" by more than {100 * tolerance:g} %" if tolerance else ""
+    nearer = f"no other {counted(choice.tau)} predict more like the average"
+    nearer += within_constraints(result.design)
+    proofs = {
+        "minimum": f"{pairs} {'have' if span else 'has'} a smaller CV error{within}",
+        "one-se": "every CV error that was compared",
+        "averaged": "every model and every CV error that is averaged",
+        "projected": nearer,
+    }
+    if choice.size_given:
+        pairs = f"no γ {'that was tried' if surface.trace else 'of the grid'}"
+        pairs += f" with τ = {choice.tau}"
+        proofs = {"projected": nearer}
+    if choice.certified:
+        text = proofs.get(choice.rule, f"{pairs} is better by this rule")
+        yield Fact("proved", "", text)
+        return
+    best = surface.best()
+    known = bounds_text(best.lower_bound, best.cv_error, best.upper)
+    least = f"; proved bounds of the least CV error: {known}" if known else ""
+    text = f"not proved: with all CV errors proved another model might be chosen{least}"
+    yield Fact("≈", "", text)
+
+
+def _range(span: GlobalMinimum) -> Iterator[Fact]:
+    """Yield what is known of the least CV error over a range of γ."""
+    seconds = f"{span.seconds:.2g} s"
+    yield Fact("bounds", "", f"{span.lower:.9g} ≤ least CV error ≤ {span.upper:.9g} ({seconds})")
+    if span.status is Status.UNPROVED:
+        text = "rounding allows no closer bounds: errors of this size cannot be told apart"
+        yield Fact("", "", text)
+    for tau in np.unique(span.left[:, 0]):
+        cells = span.left[span.left[:, 0] == tau, 1:]
+        some = ", ".join(f"[{low:.4g}, {high:.4g}]" for low, high in cells[:MAX_SHOWN_RANGES])
+        more = ", …" if len(cells) > MAX_SHOWN_RANGES else ""
+        yield Fact("", "", f"not excluded: τ = {tau:g}, γ in {some}{more}")
+
+
+def _best_of_size(result: Result) -> Fact:
+    """Whether the model's features are proved to fit all rows best."""
+    model, tau, within = result.model, result.tau, within_constraints(result.design)
+    if model.proved:
+        others = f"{counted(tau)} fit" if tau > 1 else "single feature fits"
+        return Fact("proved", "", f"no other {others} all rows better at this γ{within}")
+    most = f", by at most {percent(model.gap)} of the objective" if model.shows_gap else ""
+    text = f"not proved: other {counted(tau)} may fit all rows better at this γ{most}"
+    return Fact("≈", "", text)
+
+
+def _model(result: Result) -> Section:
+    """The coefficients in the table's units, in the order of their effects."""
+    model, effects = result.model, result.effects()
+    spread = float(result.design.spread[-1])
+    most = float(np.abs(effects).max(initial=0.0)) or 1.0
+    order = np.argsort(-np.abs(effects), kind="stable")
+    columns, standardised = model.support[order], effects[order] / (spread or np.nan)
+    table = [
+        Column("column", [result.names[c] for c in columns], "words"),
+        Column("coefficient", [number(value) for value in model.coef[columns]]),
+        Column("× s.d.", [number(value) for value in effects[order]]),
+        Column("standardised", [number(value) for value in standardised]),
+        Column("size of effect", (np.abs(effects[order]) / most).tolist(), "bar"),
+    ]
+    sentences = (
+        f"The intercept is {number(model.intercept)}. “× s.d.” is the change of {result.target} "
+        "when the column grows by one standard deviation; “standardised” is the same in standard "
+        f"deviations of {result.target}.",
+    )
+    title = "The model, fitted to all rows"
+    return Section(title, table=Table(table, what="columns"), sentences=sentences)

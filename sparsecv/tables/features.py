@@ -1,0 +1,113 @@
+"""The features of a fitted model in the rows of a table, and columns that go with predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+from .columns import (
+    BLOCK_ROWS,
+    Faults,
+    FloatArray,
+    check_names,
+    quoted,
+    quoted_names,
+    similar_names,
+    suggestion,
+)
+
+if TYPE_CHECKING:
+    from .arrow import ArrowFile
+    from .sources import Matrix
+
+
+class FeatureRows:
+    """The features of a model in the rows of a table, read by the names of columns.
+
+    file: The table; no response is needed.
+    columns: The columns to read, each with its levels if the column holds text, else with none.
+    wanted: The features in the model's order: a column's name, or ``column=level``.
+    fills: What missing values of a feature are filled with, by its name; with None they are faults.
+    unknown: With "zero" a text that is no level has no level; with "error" it is a fault.
+    missing_allowed: Missing values stay NaN where there are no fills, and are no fault.
+    dates: The columns of dates, with the dates from which days are counted.
+    faults: The rows that cannot be used, once they have been read.
+    Raises InputError: A column is missing or repeated, or holds what the model cannot use.
+    """
+
+    def __init__(
+        self,
+        file: ArrowFile | Matrix,
+        columns: Mapping[str, Sequence[str]],
+        wanted: Sequence[str],
+        fills: Mapping[str, float] | None = None,
+        unknown: str = "error",
+        dates: Mapping[str, str] | None = None,
+        missing_allowed: bool = False,
+    ) -> None:
+        _check_columns(file.label, file.names, columns)
+        file.missing_allowed = missing_allowed or bool(fills)
+        self.faults = Faults(file.label, None, file.missing_allowed, list(columns))
+        levels = {name: found for name, found in columns.items() if found}
+        own = {name: first for name, first in (dates or {}).items() if name in columns}
+        how: dict[str, Any] = {"levels": levels, "unknown": unknown, "dates": own}
+        self._table = file.select(list(columns), min_rows=1, rows=self.faults, **how)
+        self.n = self._table.n
+        self._place = [self._table.names.index(name) for name in wanted]
+        watched = set(columns) - levels.keys() - set(self._table.mixed)
+        self._watched = [name for name in self._table.names if name in watched]
+        self._fills = np.array([fills[name] for name in wanted]) if fills else None
+
+    def blocks(self) -> Iterator[FloatArray]:
+        """Yield the features in blocks of shape (m, len(wanted)).
+
+        Rows that cannot be used hold values that are not finite, and ``faults`` then names them.
+        """
+        at = [self._table.names.index(name) for name in self._watched]
+        row = 0
+        for block in self._table.blocks(BLOCK_ROWS):
+            self.faults.values(block[:, at], self._watched, row)
+            row += len(block)
+            X = np.ascontiguousarray(block[:, self._place], dtype=np.float64)
+            yield X if self._fills is None else np.where(np.isnan(X), self._fills, X)
+
+    def load(self) -> FloatArray:
+        """All rows, shape (n, len(wanted)).
+
+        Raises InputError: Rows cannot be used; the message names their columns.
+        """
+        found = np.concatenate(list(self.blocks()))
+        self.faults.check()
+        return found
+
+
+def texts_of(file: ArrowFile | Matrix, columns: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the cells of some columns as text, row by row; a missing cell is an empty text.
+
+    Raises InputError: A column is unknown.
+    """
+    for name in columns:
+        if name not in file.names:
+            hint = suggestion(name, file.names)
+            raise InputError(f"{file.label}: --id names {quoted(name)}, which is no column; {hint}")
+    return copy(file).texts(columns) if columns else repeat([])
+
+
+def _check_columns(label: str, names: Sequence[str], columns: Mapping[str, Sequence[str]]) -> None:
+    """Raise an InputError where ``columns`` are not among a table's ``names``, or stand twice."""
+    missing = [name for name in columns if name not in names]
+    if missing:
+        close = quoted_names(
+            dict.fromkeys(other for name in missing for other in similar_names(name, names))
+        )
+        hint = f"; it has {close}" if close else ""
+        raise InputError(
+            f"{label}: the model needs {'column' if len(missing) == 1 else 'columns'} "
+            f"{quoted_names(missing)}, which the table does not have{hint}"
+        )
+    check_names(label, [name for name in names if name in columns])

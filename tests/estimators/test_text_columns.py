@@ -1,0 +1,237 @@
+"""Columns of text in data frames: they become 0/1 columns, as on the command line."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.impute import SimpleImputer
+
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV
+from sparsecv.cli.main import main
+from sparsecv.errors import InputError
+from sparsecv.tables.sources import open_table
+
+CITIES = ["Bonn", "Oslo", "Rome"]
+GROUP = {"city": [f"city={level}" for level in CITIES]}
+
+
+def frame_and_response(n: int = 60, seed: int = 0) -> tuple[pd.DataFrame, pd.Series]:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "a": rng.standard_normal(n),
+            "city": rng.choice(CITIES, n),
+            "new": rng.choice(["no", "yes"], n),
+            "b": rng.standard_normal(n),
+        }
+    )
+    y = frame["a"] + 2.0 * (frame["city"] == "Rome") + (frame["new"] == "yes")
+    return frame, y + 0.3 * rng.standard_normal(n)
+
+
+def dummies(frame: pd.DataFrame) -> pd.DataFrame:
+    cities = {f"city={level}": 1.0 * (frame["city"] == level) for level in CITIES}
+    new = 1.0 * (frame["new"] == "yes")
+    return pd.DataFrame({"a": frame["a"], **cities, "new=yes": new, "b": frame["b"]})
+
+
+KINDS: dict[str, Any] = {
+    "pandas": lambda frame: frame,
+    "object": lambda frame: frame.astype({"city": object, "new": object}),
+    "category": lambda frame: frame.astype(
+        {"city": pd.CategoricalDtype(["Rome", "unused", "Oslo", "Bonn"]), "new": "category"}
+    ),
+    "polars": pl.from_pandas,
+    "polars categories": lambda frame: pl.from_pandas(frame).with_columns(
+        pl.col("city").cast(pl.Categorical)
+    ),
+    "pyarrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("model", [SparseRidge(tau=2), SparseRidgeCV(cv=3, gammas=[0.1, 1.0])])
+def test_a_frame_is_fitted_as_dummies_made_by_hand(kind: str, model: Any) -> None:
+    frame, y = frame_and_response()
+    given, by_hand = KINDS[kind](frame), dummies(frame)
+    found = clone(model).fit(given, y)
+    expected = clone(model).set_params(constraints=Constraints(groups=GROUP)).fit(by_hand, y)
+    assert found.coef_names_.tolist() == by_hand.columns.tolist()
+    assert found.levels_ == {"city": CITIES, "new": ["no", "yes"]}
+    assert found.n_features_in_ == 4
+    assert found.feature_names_in_.tolist() == ["a", "city", "new", "b"]
+    np.testing.assert_array_equal(found.support_, expected.support_)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
+    np.testing.assert_allclose(found.predict(given), expected.predict(by_hand), rtol=1e-9)
+    np.testing.assert_allclose(found.predict(frame), found.predict(given), rtol=1e-12)
+    part = found.transform(given)
+    np.testing.assert_array_equal(part, by_hand.to_numpy()[:, found.support_])
+    names = by_hand.columns[found.support_]
+    assert found.get_feature_names_out().tolist() == names.tolist()
+    assert (
+        pickle.loads(pickle.dumps(found)).predict(given).tolist() == found.predict(given).tolist()
+    )
+
+
+def test_names_that_are_numbers() -> None:
+    frame, y = frame_and_response()
+    expected = SparseRidge(tau=3).fit(frame, y)
+    numbered = frame.set_axis(range(4), axis=1)
+    model = SparseRidge(tau=3).fit(numbered, y)
+    assert model.coef_names_[:2].tolist() == ["0", "1=Bonn"]
+    assert not hasattr(model, "feature_names_in_")
+    np.testing.assert_allclose(model.predict(numbered), expected.predict(frame), rtol=1e-12)
+
+
+def test_levels_enter_together() -> None:
+    frame, y = frame_and_response()
+    for tau in (1, 2, 3, 4):
+        model = SparseRidge(tau=tau).fit(frame, y)
+        chosen = set(model.coef_names_[model.support_])
+        assert len(chosen & set(GROUP["city"])) in (0, 3)
+        units = {name.partition("=")[0] for name in chosen}
+        assert len(units) == tau
+    path = SparseRidgeCV(cv=3, gammas=[1.0]).fit(frame, y).path_
+    assert path["tau"].tolist() == [1, 2, 3, 4]
+
+
+def test_names_and_positions_mean_the_columns_of_the_frame() -> None:
+    frame, y = frame_and_response()
+    rules = Constraints(include=["city"], exclude=[3], bounds={"new": (0.0, 0.1)})
+    model = SparseRidge(tau=3, constraints=rules, penalty_factors=[1, 2, 1, 1]).fit(frame, y)
+    assert model.support_.tolist() == [0, 1, 2, 3, 4]
+    assert model.coef_[4] <= 0.1
+    by_hand = Constraints(
+        groups=GROUP, include=GROUP["city"], exclude=["b"], bounds={"new=yes": (0.0, 0.1)}
+    )
+    factors = dict.fromkeys(GROUP["city"], 2.0)
+    expected = SparseRidge(tau=3, constraints=by_hand, penalty_factors=factors)
+    np.testing.assert_allclose(model.coef_, expected.fit(dummies(frame), y).coef_, rtol=1e-9)
+    groups = Constraints(groups={"place": ["city", "b"]})
+    model = SparseRidge(tau=1, constraints=groups).fit(frame, y)
+    assert model.support_.tolist() in ([1, 2, 3, 5], [0], [4])
+    with pytest.raises(InputError, match="no column 'cite'; did you mean 'city'"):
+        SparseRidge(constraints=Constraints(include=["cite"])).fit(frame, y)
+    with pytest.raises(InputError, match="5 numbers for 4 columns"):
+        SparseRidge(penalty_factors=[1.0] * 5).fit(frame, y)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_unknown_levels(kind: str) -> None:
+    frame, y = frame_and_response()
+    model = SparseRidge(tau=3).fit(KINDS[kind](frame), y)
+    other = frame.astype({"city": object})
+    other.loc[[2, 7], "city"] = ["Lima", "Paris"]
+    given = pl.from_pandas(other) if "polars" in kind else other
+    words = "column 'city' holds 'Lima', 'Paris', which is none of its levels: 'Bonn', 'Oslo'"
+    with pytest.raises(InputError, match=words) as caught:
+        model.predict(given)
+    assert "data row 3 (2 in all, also in 8)" in str(caught.value)
+    zero = SparseRidge(tau=3, unknown="zero").fit(KINDS[kind](frame), y)
+    expected = dummies(other).to_numpy() @ zero.coef_ + zero.intercept_
+    np.testing.assert_allclose(zero.predict(given), expected, rtol=1e-12)
+    with pytest.raises(InputError, match="unknown must be"):
+        SparseRidge(unknown="none").fit(frame, y)
+
+
+def test_missing_text() -> None:
+    frame, y = frame_and_response()
+    holed = frame.astype({"city": object})
+    holed.loc[[4, 9], "city"] = None
+    with pytest.raises(InputError, match=r"missing value in column 'city', data row 5 \(2 in all"):
+        SparseRidge().fit(holed, y)
+    with pytest.raises(InputError, match="missing value in column 'city', data row 5"):
+        SparseRidge().fit(frame, y).predict(holed)
+    by_hand = dummies(holed)
+    by_hand.loc[[4, 9], GROUP["city"]] = np.nan
+    options: dict[str, Any] = {"cv": 4, "gammas": [0.3], "taus": [3], "missing": "mean"}
+    model = SparseRidgeCV(**options).fit(holed, y)
+    same = SparseRidgeCV(**options, constraints=Constraints(groups=GROUP)).fit(by_hand, y)
+    np.testing.assert_allclose(model.coef_, same.coef_, rtol=1e-9)
+    filled = SimpleImputer().fit_transform(by_hand)
+    np.testing.assert_allclose(model.predict(holed), filled @ model.coef_ + model.intercept_)
+
+
+def test_missing_numbers_of_pandas_beside_text() -> None:
+    frame, y = frame_and_response()
+    holed = frame.assign(new=(frame["new"] == "yes").astype(float))
+    holed.loc[[4, 9], "new"] = np.nan
+    options: dict[str, Any] = {"cv": 4, "gammas": [0.3], "taus": [3], "missing": "mean"}
+    by_hand = SparseRidgeCV(**options).fit(holed, y)
+    for kind in ("boolean", "Int64", "Float64", object):
+        other = holed.astype({"new": kind})
+        other.loc[[4, 9], "new"] = pd.NA
+        model = SparseRidgeCV(**options).fit(other, y)
+        assert list(model.levels_) == ["city"]
+        np.testing.assert_array_equal(model.predict(other), by_hand.predict(holed))
+        with pytest.raises(InputError, match=r"NaN in column 'new'"):
+            SparseRidge().fit(other, y)
+    with pytest.raises(InputError, match="'new' is neither numeric nor text"):
+        SparseRidge().fit(frame.assign(new=1j), y)
+
+
+def test_a_column_with_the_name_of_a_level(tmp_path: Path) -> None:
+    frame, y = frame_and_response()
+    frame["new=no"] = 3.0 * frame["a"]
+    with pytest.raises(InputError, match="duplicate column name 'new=no'"):
+        SparseRidge().fit(frame, y)
+    frame.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(InputError, match="duplicate column name 'new=no'"):
+        open_table(tmp_path / "t.csv", one_hot=True)
+
+
+def test_what_is_no_factor() -> None:
+    frame, y = frame_and_response()
+    for column, words in (
+        ([f"id{i}" for i in range(60)], "another value in every row"),
+        (pd.date_range("2024-01-01", periods=60), "holds dates; replace it by numbers"),
+    ):
+        with pytest.raises(InputError, match=words) as caught:
+            SparseRidge().fit(frame.assign(extra=column), y)
+        assert "'extra'" in str(caught.value)
+        assert "--" not in str(caught.value)
+    digits = frame.assign(city=["1", "2", "3"] * 20, new=[True, False] * 30)
+    model = SparseRidge(tau=2).fit(digits, y)
+    assert not hasattr(model, "levels_")
+    model = SparseRidge(tau=3).fit(frame, y)
+    with pytest.raises(InputError, match="pass a data frame: the model was fitted to text"):
+        model.predict(dummies(frame).to_numpy())
+    with pytest.raises(InputError, match="feature names should match"):
+        model.predict(frame[["city", "a", "b", "new"]])
+    with pytest.raises(InputError, match="'a' holds text, data row 1"):
+        model.predict(frame.assign(a="large"))
+    with pytest.raises(InputError, match="infinite value in column 'b', data row 2"):
+        model.predict(frame.assign(b=[0.0, np.inf, *range(58)]))
+
+
+def test_a_saved_model_takes_the_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame, y = frame_and_response()
+    model = SparseRidgeCV(cv=3, gammas=[0.1], unknown="zero").fit(frame, y)
+    model.save("m.json")
+    loaded = SparseRidgeCV.load("m.json")
+    other = frame.astype({"city": object})
+    other.loc[3, "city"] = "Lima"
+    np.testing.assert_allclose(loaded.predict(other), model.predict(other), rtol=1e-12)
+    other.to_csv("t.csv", index=False)
+    assert main(["predict", "m.json", "t.csv", "--out", "p.csv"]) == 0
+    found = pd.read_csv("p.csv")["prediction"]
+    np.testing.assert_allclose(found, model.predict(other), rtol=1e-12)
+    assert main(["predict", "m.json", "t.csv", "--out", "p.csv", "--unknown", "error"]) == 1
+    assert pd.read_csv("p.csv")["prediction"].isna().sum() == 1
+    smaller = model.at_size(2)
+    np.testing.assert_allclose(smaller.predict(other).shape, (60,))
+    import sqlite3
+
+    with sqlite3.connect(":memory:") as database:
+        other.to_sql("t", database)
+        rows = database.execute(f"SELECT {model.to_sql()} FROM t").fetchall()
+    np.testing.assert_allclose(np.ravel(rows), model.predict(other), rtol=1e-12)

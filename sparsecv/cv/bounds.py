@@ -31,15 +31,15 @@ Bounds = tuple[float, float]
 # gives an ellipsoid, and the intervals of all ellipsoids are intersected.
 EIGENVALUE_SHARES = (0.9, 0.6, 0.3)
 # Shares of γ that are kept out of the perspective (ε > 0), where XᵀX is singular. Every share
-# gives an ellipsoid; twice as many cost twice the factorisations (measured on data/).
+# gives an ellipsoid and takes one factorisation. The numbers are choices.
 GAMMA_SHARES = (1e-3, 0.1, 0.5, 0.9)
-# With at most this many open nodes a fold of several rows is bounded as a whole (problem 9),
-# which takes an optimisation for every node and every ε; with more open nodes the fold is
-# bounded row by row alone.
+# With at most this many open nodes a fold of several rows is bounded as a whole (problem 9). That
+# takes an optimisation for every node and every ε. With more open nodes every row has a bound of
+# its own. The number is a choice.
 MAX_JOINT_NODES = 30
 # Relative amount by which every bound is widened for rounding. A square or a difference of two
-# numbers takes at most four roundings of relative error 1.1e-16, and the amount is twice their
-# sum.
+# numbers takes at most four roundings of relative error 1.1e-16. They add up to less than half of
+# the amount.
 BOUND_ROUNDING = 1e-15
 
 

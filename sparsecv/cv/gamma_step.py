@@ -15,15 +15,13 @@ from ..solvers.kernels.compiled import kernel
 Array = NDArray[np.float64]
 
 
-# The γ step goes no lower than this γ unless a grid did, as h hardly changes below; twice the
-# value would cut off γ from 1e-4 to 2e-4.
+# The γ step goes no lower than this γ unless a grid did, as h hardly changes below.
 LEAST_GAMMA = 1e-4
-# The γ step goes no higher than this γ unless a grid did, as h hardly changes above; twice the
-# value would add one more slope.
+# The γ step goes no higher than this γ unless a grid did, as h hardly changes above.
 LARGEST_GAMMA = 1e4
-# The slope of h is computed at γ whose ratio is at most this factor, and roots are searched
-# between neighbours where the slope changes sign. A factor of 4 takes half as many slopes, and
-# may miss two roots between neighbours.
+# The slope of h is computed at γ whose ratio is at most this factor. A root is searched between
+# two neighbours where the slope changes sign, so that two roots between neighbours are missed.
+# The number is a choice.
 MAX_SLOPE_RATIO = 2.0
 
 

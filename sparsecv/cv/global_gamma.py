@@ -55,11 +55,10 @@ FOLDS_PER_BLOCK = 128
 LEAST_BLOCKS = 4
 # The range of every τ is cut into this many cells first.
 FIRST_CELLS = 32
-# Once the gap is small, cells that may hold the least error are divided while their ends differ
-# by more than this factor, which shows more closely which pairs cannot be excluded. A square of
-# the factor leaves cells twice as wide.
+# Once the gap is small, cells that may hold the least error are divided until their ends differ by
+# less than this factor. Narrow cells show more closely which pairs cannot be excluded.
 NARROW_CELL = 1.02
-# At most this many cells are divided for that.
+# Once the gap is small, at most this many cells are divided.
 NARROWING_CELLS = 2000
 # The surface that pictures show has this many γ, evenly spaced in log γ: a choice.
 N_SHOWN = 81

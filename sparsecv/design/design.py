@@ -24,8 +24,7 @@ SCALES = ("unit-variance", "unit-norm", "none")
 EPS = float(np.finfo(np.float64).eps)
 # A column whose squared spread (squared units of the column) is below this number is refused, as
 # the squares would lose digits to underflow. Squares keep all digits from the smallest normal
-# number divided by EPS on, and the factor 100 is a reserve; twice the value refuses columns of a
-# 1.4 times larger spread.
+# number divided by EPS on. The factor 100 is a reserve.
 LEAST_SQUARED_SPREAD = 100.0 * float(np.finfo(np.float64).tiny) / EPS
 # A column counts as constant where its spread is at most this share (1e-14) of its largest absolute
 # value: rounding a mean, and differences from the mean, leaves such a spread to a constant column.

@@ -13,8 +13,8 @@ from ..cv.results import CVResult, bounds_to_show
 from ..errors import InputError
 from .style import VERMILION, in_style, matplotlib, new_figure
 
-# If there are more curves, the legend names the chosen curve alone. A legend of twice as many names
-# would cover the curves.
+# If there are more curves, the legend names the chosen curve alone, because a longer legend covers
+# the curves. The number is a choice.
 MAX_LABELS = 12
 
 

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 class FilmSettings(NamedTuple):
     """Numbers of a film that ``sparsecv cv --plot film.gif`` writes; both were chosen."""
 
-    # A frame is shown for this long; twice the number makes the film half as fast.
+    # A frame is shown for this long.
     milliseconds_per_frame: int = 120
     # A film of more frames shows this many of them, evenly spread.
     max_frames: int = 300

@@ -16,8 +16,8 @@ from .style import BLUE, GREEN, GREY, VERMILION, in_style, matplotlib, new_figur
 # A picture of more sizes has no dots, which would hide the line. Forty dots were chosen.
 MAX_DOTS = 40
 
-# At most this many columns are named, those of the largest effects in the largest model. The legend
-# of twice as many names would be higher than the picture.
+# At most this many columns are named, those of the largest effects in the largest model. Their
+# legend is as high as the picture.
 MAX_NAMES = 12
 
 

@@ -33,14 +33,12 @@ from .study import Study
 class NestedSettings(NamedTuple):
     """The number of outer folds where the user names none, and when a command nests unasked."""
 
-    # Tables of 31 to 200 rows (or groups) have this many outer folds; twice the folds take twice as
-    # many fits.
+    # Tables of 31 to 200 rows (or groups) have this many outer folds.
     outer_folds: int = 10
     # Tables of more rows (or groups) have fewer outer folds: models of five folds lack a fifth of
     # the rows, which matters where rows are few.
     max_rows_of_ten_folds: int = 200
-    # Tables of more than 200 rows (or groups) have this many outer folds; twice the folds take
-    # twice as many fits.
+    # Tables of more than 200 rows (or groups) have this many outer folds.
     outer_folds_of_more_rows: int = 5
     # In tables of at most this many rows (or groups) every row is an outer fold: models of ten
     # folds lack a tenth of the rows, which at 20 rows makes the error 11 to 14 % too large

@@ -14,9 +14,9 @@ from . import driver
 from .node import FREE, IN
 from .search import Nodes, Tree
 
-# Diagonals are fitted at nodes, not only at the root, if the fit at the root closes more than this
-# share of the root's gap. At a node a fit pays if the fit closes more than this share of
-# (target − bound) there. The number is a choice.
+# If the fit of a diagonal at the root closes more than this share of the root's gap, diagonals are
+# fitted at nodes, too. A fit at a node pays if it closes more than this share of the node's
+# (target − bound). The number is a choice.
 REFIT_SHARE = 0.5
 # After a fit at a node this many nodes below it are searched before the next fit. The number
 # doubles with each fit that does not pay, and halves, to this least value, with each that does.
@@ -40,8 +40,8 @@ class RefittedTree(Tree):
 
     def __init__(self, gram: GramForm, problem: SparseRidgeProblem, tol: float) -> None:
         super().__init__(gram, problem, tol)
-        # The tree below has a table of open nodes to itself, and the same arrays for the incumbent
-        # and for work, so that either tree prunes by the best support of both.
+        # The tree below has its own table of open nodes. Both trees share the incumbent's arrays,
+        # so that either tree prunes by the best support of both.
         self.below = self.beside()
         self.budget = MIN_NODES_PER_REFIT  # nodes to search below a node before the next fit
         self.D = gram.D  # the diagonal of the tree below

@@ -97,7 +97,7 @@ def _kernel(function: Callable[..., Any], options: dict[str, Any], most_copied: 
         py_func=function, targetoptions=options, pipeline_class=NamedByContent
     )
     made.by_name = len(function.__code__.co_code) > most_copied and not options["forceinline"]
-    # where not even a temporary folder can be written, every process compiles the kernel again
+    # Where not even a temporary folder can be written, every process compiles the kernel again.
     with suppress(OSError, RuntimeError):
         made.enable_caching()
     return made
@@ -335,7 +335,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         """Write a compiled kernel; where the disk is full the next process compiles again."""
         if self.kernel.by_name:
             names = (data.fndesc.llvm_func_name, data.fndesc.llvm_cpython_wrapper_name)
-            # numba keeps these bodies beside the machine code and reads only the names
+            # Numba keeps these bodies beside the machine code and reads only the names.
             bodies = [f'define void @"{name}"() {{ ret void }}\n' for name in names]
             define_for_callers(data, "".join(bodies))
         with suppress(OSError, pickle.PicklingError):

@@ -28,14 +28,13 @@ import numpy as np
 from .compiled import kernel
 from .linalg import EPS, Array, Ints, add, allocated, factor_row
 
-# Largest ratio ℓ_i²/w_i, ℓ_i² = G_ii + γ/2 and w_i = γ/2 + D_i, at which elimination has a bound on
-# what rounding loses; beyond, enumeration proves nothing. Elimination replaces pivots below
-# 1e-13 ℓ², and exact pivots are at least w: at this ratio they are a hundred times larger. At
-# twice the ratio they would be fifty times larger.
+# Enumeration proves nothing where the ratio ℓ_i²/w_i exceeds this number, because rounding is not
+# bounded there. Here ℓ_i² = G_ii + γ/2 and w_i = γ/2 + D_i. Elimination replaces pivots below
+# 1e-13 ℓ². Exact pivots are at least w, and at this ratio w is a hundred times 1e-13 ℓ².
 MAX_LENGTH_RATIO = 1e11
 # A pair is divided out where the test without a division says that the pair gains more than this
 # share of the best gain. Both ways of computing a gain agree far more closely, so that rounding
-# hides no better pair; twice the distance from 1 divides out a few more pairs in vain.
+# hides no better pair. The number is a choice.
 TESTED_GAIN_SHARE = 1.0 - 1e-10
 
 
@@ -122,7 +121,7 @@ def project_out(G, b, ridge, chosen, m, columns, n, work):
             c[f] -= w * v
             d[f] -= v * v
     for f in range(n):
-        # the exact d is at least γ/2; where rounding has left less, half of that takes its place
+        # The exact d is at least γ/2. Where rounding has left less, half of that takes its place.
         least = max(0.5 * ridge, 1e-13 * (G[columns[f], columns[f]] + ridge))
         d[f] = max(d[f], least)
     return gain

@@ -40,8 +40,9 @@ class Fits(NamedTuple):
     energy: Array  # (supports, s): the numbers e
     squares: Array  # (supports, s): the numbers d
     left: Array  # (supports,): ρ
-    reach: Array  # (supports, 2): root of the sum of the columns' squared lengths, and the least
-    # singular value
+    # (supports, 2): the root of the sum of the columns' squared lengths, and the least singular
+    # value.
+    reach: Array
 
 
 @kernel(inner=True)

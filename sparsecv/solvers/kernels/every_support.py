@@ -293,12 +293,12 @@ def last_picks(work, level, i):
     margin = 2.0 * E_TIMES_4 * k * now.off * now.yy / (work.det[level] * square)
     need = needed(work, level) - weight * c[i]
     later = work.C[level, i, i + 1 :]
-    # below it the pivots of the elimination are far above what rounding takes from them
+    # Below ``need`` the pivots of the elimination are far above what rounding takes from them.
     if margin < need and not any_open(
         later, c[i + 1 :], d[i + 1 :], weight, 1.0 / square, need, margin
     ):
         return
-    # from the columns themselves
+    # The projections on the picked columns come from the columns themselves, once for each pick.
     if work.projected[0] == 0:
         project(work, level, i)
         along(work.P, work.left[level], i, work.along_y)

@@ -55,8 +55,8 @@ def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, least_val
         if norm == 0.0:  # nothing is left of the column, and there is no ridge
             R[c, c] = 0.0
             return False
-        fine = fine and norm >= 0.5 * least  # the norm has √ridge in it: only a NaN fails this
-        # the reflection is I − v vᵀ·scale with v = (head, work[c]); column c becomes −norm
+        fine = fine and not np.isnan(norm)
+        # The reflection is I − v vᵀ·scale with v = (head, work[c]); column c becomes −norm.
         head = least + norm
         scale = 1.0 / (norm * head)
         for q in range(c + 1, m + 1):

@@ -178,7 +178,7 @@ def trailing_inverse(R, k, m, A, beta, level):
         for q in range(a + 1, u):
             total -= R[k + a, k + q] * beta[level, q]
         beta[level, a] = total / R[k + a, k + a]
-    # overwrite T⁻¹: entry (a, c), a ≤ c, needs columns q ≥ c of rows a and c only
+    # The product overwrites T⁻¹: entry (a, c), a ≤ c, needs columns q ≥ c of rows a and c only.
     for a in range(u):
         for c in range(a, u):
             total = 0.0

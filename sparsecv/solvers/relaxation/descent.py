@@ -39,9 +39,9 @@ from .unit_relaxation import sweep_units
 LIMITS = np.dtype(
     [
         ("target", "f8"),  # the descent ends once a bound reaches this objective
-        ("gap", "f8"),  # or once value − bound is at most this share of the relaxation's value
-        ("rounds", "i8"),  # or after this many bounds
-        # or where value < target and value − bound is at most this share of target − bound
+        ("gap", "f8"),  # it ends once value − bound is at most this share of the relaxation's value
+        ("rounds", "i8"),  # it ends after this many bounds
+        # It ends where value < target and value − bound is at most this share of target − bound.
         ("shortfall_share", "f8"),
     ]
 )
@@ -93,7 +93,7 @@ def coordinate(rho, q, weight, root_lam):
     kink = root_lam * root
     if size <= kink:
         return 0.0
-    # with q = 0 no minimum lies on the linear piece of the penalty
+    # If q = 0, no minimum lies on the linear piece of the penalty
     new = (size - kink) / q if q > 0.0 else np.inf
     if new > root_lam / root:
         new = size / (q + weight)
@@ -181,7 +181,7 @@ def fit_multiplier(state, columns, count, k, size, scratch):
             tail += size[i]
     if n <= k:
         return 0.0, total
-    # the m largest have z = 1: m + tail/√λ = k with scratch[m] < √λ ≤ scratch[m−1]
+    # The m largest have z = 1: m + tail/√λ = k with scratch[m] < √λ ≤ scratch[m−1].
     head = 0.0
     for m in range(k):
         root = tail / (k - m)
@@ -325,7 +325,7 @@ def relax(sweeps, units, terms, state, k, beta, g, lam, top):
             root_lam, low, high = bracketed_multiplier(root_lam, fitted, large, low, high)
         n = list_active(terms, units, state, g, root_lam * root_lam, count, sweeps)
         active = sweeps.active[:n]
-        # passes end where no step lowers the objective by a tenth of the gap to reach
+        # Passes end where no step lowers the objective by a tenth of the gap to reach.
         tolerance = 0.1 * stop.gap * max(abs(value), 1e-300)
         for _ in range(5):
             if units is not None:

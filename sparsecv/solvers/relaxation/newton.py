@@ -129,7 +129,7 @@ def factor_active(Q, w, root_w, state, beta, g, s, m, nt):
             sign = beta[i] if beta[i] != 0.0 else g[i]
             v[a] = root_w[i] if sign > 0.0 else -root_w[i]
         U[a, m + 1] = v[a]
-        # the factor only gives a direction for a line search: rounding may have taken the pivot
+        # The factor only gives a direction for a line search: rounding may have taken the pivot.
         least = 1e-11 * U[a, a] + 1e-300
         for q in range(0, a - a % 4, 4):  # four rows at a time: fewer passes over row a
             first, second, third, fourth = U[q, a], U[q + 1, a], U[q + 2, a], U[q + 3, a]

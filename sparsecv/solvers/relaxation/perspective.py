@@ -112,7 +112,7 @@ def perspective_relaxation(
     search = _Search(relaxer, gap, limits)
     search.run()
     if gram is not None and gram.scaled and gram.before is None:
-        # residual form may keep more digits; ``gram`` of fewer rows cannot be bounded in this form
+        # Residual form may keep more digits. It cannot bound ``gram`` of fewer rows.
         search.bound_by(residual_form(problem, np.arange(p), half, tall=True))
     return search.result(problem.data_loss(problem.yy))
 
@@ -218,7 +218,7 @@ class _Search:
         """
         self.keep()
         if not self.finished and self.relaxer.form[1].shape[0] == 0:
-            # at most 40 values of √λ, until Σz deviates from τ by at most 1e-9 of τ
+            # Newton steps try at most 40 values of √λ, until Σz deviates from τ by at most 1e-9 τ.
             self.relaxer.newton(np.inf, 40, 1e-9)
             self.keep()
         for most_active in (ACTIVE_COLUMNS, 1000):
@@ -254,7 +254,8 @@ class _Search:
             if not 0 < columns.size <= most_active or self.finished:
                 break
             part = now.on(columns)
-            # no target for the bound; at most 40 values of √λ, until Σz is τ up to 1e-9 of τ
+            # The bound has no target. Newton steps try at most 40 values of √λ, until Σz is τ
+            # up to 1e-9 τ.
             part.newton(np.inf, 40, 1e-9, most_active)
             now.beta[:], now.root_lam[:] = 0.0, part.root_lam
             now.beta[columns] = part.beta

@@ -109,7 +109,7 @@ def reduced_root(
         bound = relaxer.bound()
         state, least = relaxer.decided(bound, target, including=False)
         root.screened_bound, left = min(root.screened_bound, least), np.flatnonzero(state != OUT)
-        # a relaxation on a smaller matrix pays where a tenth of the columns has gone; a choice
+        # A relaxation on a smaller matrix pays where a tenth of the columns has gone (a choice).
         shrunk = left.size <= 0.9 * state.size
         if shrunk:
             root.columns, root.beta = root.columns[left], root.beta[left]
@@ -130,12 +130,13 @@ def relax(root: Root, relaxer: Relaxer, target: float) -> None:
     """
     solved = False
     if relaxer.form[1].shape[0] == 0:
-        # at most 20 values of √λ, until Σz deviates from τ by at most 1e-4 of τ
+        # Newton steps try at most 20 values of √λ, until Σz deviates from τ by at most 1e-4 τ.
         bound, solved = relaxer.newton(target, 20, 1e-4)
         root.bound = max(root.bound, bound)
     if not solved:  # the columns are too many for Newton steps, or there is no Gram matrix
-        # at most 200 rounds, until value − bound is at most 1e-5 of the value, or 0.03 of
-        # target − bound while the value is below the target, which no bound will reach then
+        # Descent takes at most 200 rounds. It ends once value − bound is at most 1e-5 of the
+        # value. Where the value is below the target, no bound reaches the target, and descent
+        # ends once value − bound is at most 0.03 (target − bound).
         bound = relaxer.descend(target, 1e-5, 200, 0.03)
         root.bound = max(root.bound, bound)
     root.root_lam = float(relaxer.root_lam[0])
@@ -147,14 +148,14 @@ def improve_incumbent(
     """Improve the rounded relaxation and the incumbent by single swaps among promising columns."""
     problem, w = incumbent.problem, relaxer.terms.w
     shares = relaxer.g * relaxer.g / w
-    # the columns of largest g²/w, at most 600, which is a choice, and the incumbent's
+    # The search keeps the 600 columns of largest g²/w (a choice) and those of the incumbent.
     columns = np.union1d(root.columns[largest(shares, 600)], incumbent.support)
     if gram is not None and columns.size == root.columns.size:
         G, b = gram.G, gram.b
     else:
         rows = problem.rows
         G, b = rows[:, columns].T @ rows[:, columns], rows[:, columns].T @ rows[:, problem.p]
-    # the columns of largest |β|√w and, where fewer have a coefficient, of largest g²/w
+    # Columns of largest |β|√w come first. Columns without a coefficient follow by g²/w.
     size = np.abs(relaxer.beta) * np.sqrt(w)
     size = np.where(size > 0.0, size, -1.0 / (1.0 + shares))
     ridge = problem.gamma / 2.0

@@ -135,7 +135,6 @@ def _result(prepared: Prepared, study: Study, choices: dict[str, Choice]) -> Res
         prepared.source.name,
         prepared.names,
         prepared.source.target_name,
-        prepared.total,
         prepared.design,
         chosen_model(study, choice),
         choice.tau,
@@ -181,7 +180,7 @@ def of_sizes(problem: SparseRidgeProblem, found: Result, subsets: SizeModels) ->
     assert found.sizes is not None
     sizes = found.sizes()
     held_out = {} if np.isnan(sizes.cv_error).all() else {"cv_error": sizes.cv_error}
-    values = criteria(problem, found.design, found.n, [model.support for model in sizes.models])
+    values = criteria(problem, found.design, [model.support for model in sizes.models])
     return {
         "criteria_": {"tau": sizes.tau, **held_out, **values},
         "forward_steps_": forward_steps(problem, found.design, subsets),

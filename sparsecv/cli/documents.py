@@ -10,7 +10,7 @@ import numpy as np
 from .. import __version__
 from ..cv.results import CVResult, GammaResult
 from ..design.model import FittedModel
-from ..design.prepare import Prepared, Standardised, versions
+from ..design.prepare import Prepared, versions
 from ..plots import constraints
 from ..plots.result import Result
 from ..selection.choice import Choice
@@ -19,7 +19,7 @@ from ..solvers.core.result import Proof
 from ..tables.rows import RowSource
 
 
-def table_head(ready: Standardised) -> dict[str, Any]:
+def table_head(ready: Prepared) -> dict[str, Any]:
     """The first entries of a document on a standardised table, with what its columns must obey."""
     asked = constraints.values(ready.design.asked, ready.names)
     return head(ready.source, ready.design.p) | {"constraints": asked}
@@ -79,7 +79,7 @@ def cv_document(prepared: Prepared, found: Result, interrupted: bool) -> dict[st
     }
 
 
-def fit_document(ready: Standardised, found: Result, solution: Proof) -> dict[str, Any]:
+def fit_document(ready: Prepared, found: Result, solution: Proof) -> dict[str, Any]:
     """The document that ``sparsecv fit --json`` writes."""
     return table_head(ready) | {
         "tau": found.tau,

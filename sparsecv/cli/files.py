@@ -12,8 +12,9 @@ from ..errors import InputError, file_faults
 
 if TYPE_CHECKING:
     from ..design.fold_models import FoldModels
-    from ..design.prepare import Standardised
+    from ..design.prepare import Prepared
     from ..plots.result import Result
+    from ..tables.rows import RowSource
 
 
 def check_files(**paths: Path | None) -> None:
@@ -83,9 +84,15 @@ def write_page(path: Path | None, found: Result) -> None:
     report(path, found)
 
 
+def kept_facts(source: RowSource) -> dict[str, Any]:
+    """What a model file keeps of the table, by the names of its fields."""
+    levels, dates = dict(source.levels), dict(source.dates)
+    return {"target": source.target_name, "levels": levels, "dates": dates}
+
+
 def save_model(
     asked: SimpleNamespace,
-    ready: Standardised,
+    ready: Prepared,
     found: Result,
     *,
     note: str = "",
@@ -102,10 +109,16 @@ def save_model(
     from ..design.sql import sql_expression
 
     source = ready.source
-    what: Any = {"tau": found.tau, "gamma": found.gamma, "fills": ready.fills, "note": note}
-    what |= {"target": source.target_name, "levels": source.levels, "intervals": intervals}
-    what["dates"] = source.dates
-    saved = SavedModel.of(found.model, source.feature_names, **what)
+    saved = SavedModel.of(
+        found.model,
+        source.feature_names,
+        found.gamma,
+        fills=ready.fills,
+        intervals=intervals,
+        tau=found.tau,
+        note=note,
+        **kept_facts(source),
+    )
     if asked.save is not None:
         saved.write(asked.save)
     if asked.sql is not None:

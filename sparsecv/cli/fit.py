@@ -43,7 +43,8 @@ def fit(data: str, **given: Any) -> None:
     from ..cv.engine import interruptible
     from ..cv.settings import Settings, checked_gammas, checked_taus
     from ..design.design import Protocol
-    from ..design.prepare import standardise
+    from ..design.model import fitted_model
+    from ..design.prepare import prepare
     from ..plots.constraints import selectable
     from ..plots.details import sections
     from ..plots.result import Result
@@ -66,14 +67,15 @@ def fit(data: str, **given: Any) -> None:
         source = read(data, given, bar)
         rules = constraints.asked_of(source, given)
         reading: Any = {"progress": partial(bar, "reading rows"), "asked": rules}
-        ready = standardise(source, Protocol(asked.protocol, asked.scale), **reading)
-        settings.check_constraints(ready.problem.constraints)
-        checked_taus([tau], ready.problem.p, ready.problem.constraints)
-        announce_limit(ready.problem.constraints.n_units, settings.time_limit)
+        ready = prepare(source, None, Protocol(asked.protocol, asked.scale), **reading)
+        design, whole = ready.design, ready.data.full()
+        settings.check_constraints(whole.constraints)
+        checked_taus([tau], whole.p, whole.constraints)
+        announce_limit(whole.constraints.n_units, settings.time_limit)
         limit = settings.longest
         most = "" if limit is None else f", at most {limit:g} s"
-        bar(f"proving the best {tau} of {selectable(ready.design)}{most}", 0, 1)
-        problem = ready.problem.replace(gamma=gamma, tau=tau)
+        bar(f"proving the best {tau} of {selectable(design)}{most}", 0, 1)
+        problem = whole.replace(gamma=gamma, tau=tau)
         try:
             how: Any = {"backend": asked.backend, "time_limit": limit, "tol": asked.tol}
             with interruptible(StopFlag(), gently=True) as stop:
@@ -81,13 +83,13 @@ def fit(data: str, **given: Any) -> None:
         except SolverUnavailable as error:
             raise InputError(str(error)) from error
         proved = str(solution.status) == "optimal"
-        model = ready.model(gamma, solution.support, solution.lower_bound, proved)
+        model = fitted_model(design, problem, solution.support, solution.lower_bound, proved)
         note = INTERRUPTED if stop.is_set() else ""
         # Other sizes are searched for once, where they are needed, and after Ctrl-C only estimated.
-        own = problem, ready.design, tau, model, 0.0 if note else limit
+        own = problem, design, tau, model, 0.0 if note else limit
         every = cache(partial(models_at_gamma, *own))
         work = f"{solution.status}: {solution.n_nodes:,} nodes, {solution.seconds:.3f} s"
-        known = source.name, ready.names, source.target_name, ready.total, ready.design, model
+        known = source.name, ready.names, source.target_name, design, model
         found = Result(*known, tau, gamma, every, remarks=list(remarks(source)), work=work)
         bar(f"the best of every size up to {tau}{most}", 0, 1)
         if not note:

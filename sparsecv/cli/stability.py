@@ -97,11 +97,10 @@ def stability(data: str, **given: Any) -> None:
 def _save(path: Path, source: RowSource, model: Any) -> None:
     """Write the chosen model, a fitted SparseRidge or SparseRidgeCV, to the file of --save."""
     from ..design.saved import SavedModel
+    from .files import kept_facts
 
-    what: Any = {"tau": model.tau_, "gamma": model._own_gamma(), "levels": source.levels}
-    what["dates"] = source.dates
-    names, target = source.feature_names, source.target_name
-    SavedModel.of(model._fitted(), names, target=target, **what).write(path)
+    known = model._fitted(), source.feature_names, model._own_gamma()
+    SavedModel.of(*known, tau=int(model.tau_), **kept_facts(source)).write(path)
 
 
 def _sections(found: dict[str, Any]) -> Iterator[Section]:

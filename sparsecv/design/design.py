@@ -220,6 +220,7 @@ class Design:
         come last, are (raw − shift) / scale.
     mean, shape (p + q,): Means of the kept raw columns and of the responses.
     spread, shape (p + q,): Their standard deviations.
+    total: Number of rows, or the sum of their weights.
     asked: What is asked of the raw columns; None where nothing is.
     """
 
@@ -230,6 +231,7 @@ class Design:
     scale: Array
     mean: Array
     spread: Array
+    total: float
     asked: ResolvedRules | None = None
 
     @property
@@ -389,7 +391,8 @@ def make_design(
     )
     at = np.append(kept, np.arange(p, width))
     spread = np.sqrt(summary.scatter / summary.total)[at]
-    made = Design(protocol, p, kept, shift[at], scale[at], summary.mean[at], spread)
+    mean, total = summary.mean[at], summary.total
+    made = Design(protocol, p, kept, shift[at], scale[at], mean, spread, total)
     if asked is None or asked.plain:
         return made
     counted = asked.factors[kept] > 0.0

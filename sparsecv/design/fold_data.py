@@ -234,7 +234,7 @@ class RowFolds(FoldData):
             self.fold_weight = sums.astype(np.float64)
         else:
             self.fold_weight = np.array([counts[test].sum() for _, test in folds.pairs])
-        if self.weights is not None:
+        if self.weights is not None and folds.kind != "all":
             self._check_weights(self.weights > 0.0)
         self._origins: dict[int, _Origin] = {}
         self._problems: dict[int, SparseRidgeProblem] = {}

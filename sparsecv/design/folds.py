@@ -49,6 +49,11 @@ class Folds:
     pairs: list[tuple[Index, Index]] = field(default_factory=list, repr=False)
     groups: Index | None = field(default=None, repr=False)
 
+    @classmethod
+    def whole(cls, n: int) -> Folds:
+        """One fold of all n rows, which leaves no row to train on."""
+        return cls("all", n, np.array([n]), np.broadcast_to(np.intp(0), (n,)))
+
     @property
     def k(self) -> int:
         """Number of folds."""

@@ -11,19 +11,16 @@ from typing import Any, NamedTuple, NoReturn
 import numba
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..solvers.core.column_rules import ResolvedRules
-from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.executor import workers
 from ..tables.columns import quoted
 from ..tables.rows import RowSource
 from .design import Array, Design, Protocol, Summary, make_design
-from .fold_data import FoldData, MomentFolds, RowFolds, moment_problem
-from .folds import Folds, HashedFolds, fold_count, hashed_folds, make_folds
+from .fold_data import FoldData, MomentFolds, RowFolds
+from .folds import Folds, fold_count, hashed_folds, make_folds
 from .missing import filled
-from .model import FittedModel, fitted_model
 from .moments import FoldMoments, fold_moments
 
 # A table of numbers that takes more than this many bytes (8 for every number, response included) is
@@ -56,19 +53,16 @@ Progress = Callable[[int, int], None] | None
 
 
 @dataclass
-class Standardised:
-    """A table, how its columns are standardised, and the training problem of all rows.
+class Prepared:
+    """A table, how its columns are standardised, and the training problems of its folds.
 
-    problem: The training problem in solved units, with placeholders for γ and τ.
-    total: Number of rows, or the sum of their weights.
     fills, shape (p_raw,): What the model of all rows fills missing values with; None where missing
         values are errors.
     """
 
     source: RowSource
     design: Design
-    problem: SparseRidgeProblem
-    total: float
+    data: FoldData
     fills: Array | None
 
     @property
@@ -76,58 +70,10 @@ class Standardised:
         """Names of the raw columns."""
         return self.source.feature_names
 
-    def model(
-        self, gamma: float, support: NDArray[np.intp], bound: float, proved: bool
-    ) -> FittedModel:
-        """Fit all rows at γ on a support, given by numbers of solved columns.
-
-        bound: Lower bound on the optimal objective, in solved units.
-        proved: Whether the support is optimal.
-        """
-        problem = self.problem.replace(gamma=gamma)
-        return fitted_model(self.design, problem, support, bound, proved)
-
-
-@dataclass
-class Prepared(Standardised):
-    """A standardised table with the training problems and held-out rows of its folds."""
-
-    data: FoldData
-
     @property
     def folds(self) -> Folds:
         """The folds, with their sizes."""
         return self.data.folds
-
-
-def standardise(
-    source: RowSource,
-    protocol: Protocol,
-    *,
-    progress: Progress = None,
-    asked: ResolvedRules | None = None,
-) -> Standardised:
-    """Read a table, whole or in one pass over its rows, and standardise its columns.
-
-    asked: What is asked of the columns.
-    Raises InputError: Values are bad, or a table with weights does not fit in memory.
-    """
-    weights = source.weights
-    if weights is not None or source.missing or _bytes(source) <= IN_MEMORY_BYTES:
-        what, advice = "weights need", "leave out --weights"
-        if source.missing:
-            what, advice = "filling missing values needs", "pass --missing drop"
-        X, y = _all_rows(source, what, advice)
-        design, fills = _row_design(source, protocol, X, y, asked)
-        whole = Folds("all", source.n, np.empty(0, dtype=np.intp), None)
-        problem = RowFolds.of(design, X, y, whole, weights, source.missing).full()
-        total = float(source.n if weights is None else weights.sum())
-        return Standardised(source, design, problem, total, fills)
-    everything = HashedFolds("all", source.n, np.array([source.n]), None)
-    moments = _fold_moments(source, progress, None, everything)
-    design = _moment_design(source, protocol, moments, asked)
-    problem = moment_problem(moments.total(), None, design)
-    return Standardised(source, design, problem, float(source.n), None)
 
 
 def prepare(
@@ -144,7 +90,8 @@ def prepare(
     """Read a table, whole or in one pass over its rows, and lay out its folds.
 
     folds: What :func:`~sparsecv.design.folds.make_folds` takes. A splitter gets X and y where the
-        table fits in memory; of a larger table a splitter gets the number of rows alone.
+        table fits in memory; of a larger table a splitter gets the number of rows alone. With None
+        all rows are one fold, and no rows are left out of the problem of all rows.
     seed: Seed of the shuffle, or for a table in parts that does not fit in memory, of the hash of
         the row number.
     n_jobs: Number of threads that read the parts of a table that does not fit in memory.
@@ -156,24 +103,23 @@ def prepare(
     """
     weights = source.weights
     held = source.load() if _bytes(source) <= IN_MEMORY_BYTES else None
-    k = fold_count(folds, source.n)
+    k = None if folds is None else fold_count(folds, source.n)
     fills: Array | None = None
     fixed = weights is not None or source.missing is not None
     streamed = held is None and source.divisible and not fixed and source.groups is None
-    if streamed and k is not None and k < source.n:
-        layout: Folds = hashed_folds(k, source.n, seed)
+    if folds is None:
+        layout = Folds.whole(source.n)
+    elif streamed and k is not None and k < source.n:
+        layout = hashed_folds(k, source.n, seed)
     else:
         X, y = held or (_Unread(source.n, source.p), _Unread(source.n))
         layout = make_folds(folds, source.n, seed=seed, X=X, y=y, groups=source.groups)
     if held or fixed or layout.leave_one_out or not layout.is_partition:
-        what = "weights need" if weights is not None else "leave-one-out needs"
-        what = what if layout.is_partition else "folds other than K need"
-        what = "filling missing values needs" if source.missing else what
-        without = "" if weights is None else " without --weights"
-        without += " with --missing drop" if source.missing else ""
-        advice = f"use --folds K{without}, which reads the rows once"
-        X, y = held or _all_rows(source, what, advice)
-        design, fills = _row_design(source, protocol, X, y, asked)
+        X, y = held or _all_rows(source, layout)
+        whole, filling = filled(X, source.missing, weights)
+        summary = Summary.of(whole, y, weights)
+        design = make_design(summary, protocol, source.feature_names, asked=asked)
+        fills = filling if source.missing else None
         data: FoldData = RowFolds.of(design, X, y, layout, weights, source.missing)
     else:
         if announce is not None:
@@ -182,17 +128,7 @@ def prepare(
         moments = read(layout)
         design = _moment_design(source, protocol, moments, asked)
         data = MomentFolds(moments, design, layout, read)
-    return Prepared(source, design, data.full(), data.total, fills, data)
-
-
-def _row_design(
-    source: RowSource, protocol: Protocol, X: Array, y: Array, asked: ResolvedRules | None
-) -> tuple[Design, Array | None]:
-    """The design of rows in memory, and what all rows fill missing values with, if anything."""
-    names, weights = source.feature_names, source.weights
-    whole, fills = filled(X, source.missing, weights)
-    design = make_design(Summary.of(whole, y, weights), protocol, names, asked=asked)
-    return design, fills if source.missing else None
+    return Prepared(source, design, data, fills)
 
 
 def _bytes(source: RowSource) -> int:
@@ -200,14 +136,22 @@ def _bytes(source: RowSource) -> int:
     return 8 * source.n * (source.p + 1)
 
 
-def _all_rows(source: RowSource, what: str, advice: str) -> tuple[Array, Array]:
+def _all_rows(source: RowSource, layout: Folds) -> tuple[Array, Array]:
     """X and y of all rows; an InputError where they take more than MAX_HELD_BYTES.
 
-    what, advice: Words for the message: what needs all rows, and what to do instead.
+    layout: The folds, by which the message says what needs all rows and what to do instead.
     """
-    if (size := _bytes(source)) > MAX_HELD_BYTES:
-        raise InputError(f"{what} all rows in memory, {size / 1e9:.1f} GB here: {advice}")
-    return source.load()
+    if (size := _bytes(source)) <= MAX_HELD_BYTES:
+        return source.load()
+    weighted = source.weights is not None
+    what = "weights need" if weighted else "leave-one-out needs"
+    what = what if layout.is_partition else "folds other than K need"
+    what = "filling missing values needs" if source.missing else what
+    without = " without --weights" * weighted + " with --missing drop" * bool(source.missing)
+    advice = f"use --folds K{without}, which reads the rows once"
+    if layout.kind == "all":
+        advice = "pass --missing drop" if source.missing else "leave out --weights"
+    raise InputError(f"{what} all rows in memory, {size / 1e9:.1f} GB here: {advice}")
 
 
 class _Unread:

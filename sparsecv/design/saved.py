@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from os import PathLike
@@ -69,41 +69,34 @@ class SavedModel:
         cls,
         model: FittedModel,
         features: Sequence[str],
-        *,
-        named: bool = True,
-        target: str = "y",
-        tau: int,
         gamma: float,
-        levels: Mapping[str, Sequence[str]] | None = None,
+        *,
         fills: NDArray[np.float64] | None = None,
-        note: str = "",
         intervals: FoldModels | None = None,
-        unknown: str = "error",
-        dates: Mapping[str, str] | None = None,
+        **facts: Any,
     ) -> SavedModel:
-        """The saved form of a fitted model; the other arguments are the fields of that name."""
+        """The saved form of a fitted model.
+
+        gamma: Its ridge weight, NaN for an average of models.
+        fills, shape (p,): What missing values of the features are filled with.
+        facts: The other fields, by their names.
+        """
 
         def known(value: float) -> float | None:
             return None if math.isnan(value) else float(value)
 
         return cls(
-            list(features),
-            named,
-            [features[column] for column in model.support],
-            [float(model.coef[column]) for column in model.support],
-            float(model.intercept),
-            target,
-            int(tau),
-            known(gamma),
-            known(model.objective),
-            known(model.lower_bound),
-            bool(model.proved),
-            {name: list(found) for name, found in (levels or {}).items()},
-            {} if fills is None else dict(zip(features, map(float, fills), strict=True)),
-            note,
-            None if intervals is None else intervals.document(list(features)),
-            unknown,
-            dict(dates or {}),
+            features=list(features),
+            support=[features[column] for column in model.support],
+            coef=model.coef[model.support].tolist(),
+            intercept=float(model.intercept),
+            gamma=known(gamma),
+            objective=known(model.objective),
+            lower_bound=known(model.lower_bound),
+            proved=bool(model.proved),
+            fills={} if fills is None else dict(zip(features, fills.tolist(), strict=True)),
+            intervals=None if intervals is None else intervals.document(list(features)),
+            **{"named": True} | facts,
         )
 
     def fitted(self) -> FittedModel:

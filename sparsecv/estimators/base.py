@@ -51,11 +51,6 @@ class CheckedRows(NamedTuple):
         """Number of responses."""
         return 1 if self.y.ndim == 1 else self.y.shape[1]
 
-    @property
-    def total(self) -> float:
-        """Number of rows, or the sum of their weights."""
-        return float(len(self.y) if self.weights is None else self.weights.sum())
-
 
 class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """What both estimators share: input checks, units, prediction, selection, files.
@@ -260,9 +255,9 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             self._fitted(),
             self._labels(self.coef_.size),
             named=self._coding_ is not None or hasattr(self, "feature_names_in_"),
-            tau=self.tau_,
+            tau=int(self.tau_),
             gamma=self._own_gamma(),
-            levels=None if self._coding_ is None else self._coding_.levels,
+            levels={} if self._coding_ is None else dict(self._coding_.levels),
             unknown=self.unknown,
             fills=getattr(self, "_fills_", None),
             intervals=self._intervals() if intervals else None,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from numbers import Integral
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -24,18 +24,6 @@ from ..solvers.core.problem import SparseRidgeProblem
 from .base import SparseLinearModel
 
 
-class AllRows(NamedTuple):
-    """The training problem of all rows of one response, which the fitted estimator keeps.
-
-    problem: Its γ is that of the fit, or a placeholder where the fit has chosen γ.
-    n: Number of rows, or the sum of their weights.
-    """
-
-    problem: SparseRidgeProblem
-    design: Design
-    n: float
-
-
 class EverySize(SparseLinearModel):
     """What both estimators say of every size; everything is computed when first asked for.
 
@@ -46,8 +34,11 @@ class EverySize(SparseLinearModel):
     _ranked_: tuple[int, dict[str, Any]] | None = None
 
     @abstractmethod
-    def _all_rows(self) -> AllRows:
-        """The training problem of all rows."""
+    def _all_rows(self) -> tuple[SparseRidgeProblem, Design]:
+        """The training problem of all rows of one response, and the design of its columns.
+
+        The problem's γ is that of the fit, or a placeholder where the fit has chosen γ.
+        """
 
     @abstractmethod
     def _models_by_size(self) -> SizeModels:
@@ -90,8 +81,7 @@ class EverySize(SparseLinearModel):
     @cached_property
     def forward_steps_(self) -> dict[str, Any]:
         """Forward selection beside the best known support of every size; see the class."""
-        problem, design, _ = self._rows()
-        return forward_steps(problem, design, self._subsets())
+        return forward_steps(*self._rows(), self._subsets())
 
     def alternatives(self, n: int = 5) -> dict[str, Any]:
         """Return the n best subsets of every size, by size and then in order of objective.
@@ -271,14 +261,13 @@ class EverySize(SparseLinearModel):
 
     def _result(self) -> Result:
         """What the report is made from."""
-        rows, sizes = self._rows(), self._known_sizes()
+        (_, design), sizes = self._rows(), self._known_sizes()
         others = {} if self._ranked_ is None else {"alternatives_": self._ranked_[1]}
         return Result(
             type(self).__name__,
             self._labels(self.coef_.size),
             "y",
-            rows.n,
-            rows.design,
+            design,
             replace(self._fitted(), proved=self._proved_),
             self.tau_,
             self._own_gamma(),
@@ -321,7 +310,7 @@ class EverySize(SparseLinearModel):
         several = hasattr(self, "estimators_")
         return "call it on one of estimators_" if several else "fit each response alone"
 
-    def _rows(self) -> AllRows:
+    def _rows(self) -> tuple[SparseRidgeProblem, Design]:
         self._needs_rows()
         return self._all_rows()
 

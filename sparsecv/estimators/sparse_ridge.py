@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from ..cv.settings import Settings, checked_gammas
+from ..design.design import Design
 from ..design.model import fitted_model
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..selection.alternatives import alternatives_table, ranked_by_size
@@ -19,8 +20,9 @@ from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.budget import solve_budget
 from ..solvers.core.column_rules import Constraints
+from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status, relative_gap, worst
-from .every_size import AllRows, EverySize
+from .every_size import EverySize
 from .validation import sizes_of_responses, with_old_names
 
 
@@ -209,7 +211,7 @@ class SparseRidge(EverySize):
             model._keep(fitted_model(design.of_response(t), problem, *found))
             model.tau_, model.status_ = problem.tau, str(proof.status)
             model.n_nodes_ = proof.n_nodes
-        self._run_ = AllRows(problems[0], design, table.total)
+        self._run_ = problems[0], design
         if q > 1:
             self._join(models)
         gap = None
@@ -224,16 +226,14 @@ class SparseRidge(EverySize):
             warn_caller(f"{text}: the support may not be the best one", UnprovedWarning)
         return self
 
-    def _all_rows(self) -> AllRows:
+    def _all_rows(self) -> tuple[SparseRidgeProblem, Design]:
         return self._run_
 
     def _models_by_size(self) -> SizeModels:
-        problem, design, _ = self._run_
-        return models_at_gamma(problem, design, self.tau_, self._fitted(), self.time_limit)
+        return models_at_gamma(*self._run_, self.tau_, self._fitted(), self.time_limit)
 
     def _alternatives(self, n: int) -> dict[str, Any]:
-        problem, design, _ = self._run_
-        sizes = self._sizes_
+        (problem, design), sizes = self._run_, self._sizes_
         ranked = ranked_by_size(problem, design, sizes, n, self.time_limit)
         return alternatives_table(problem, design, sizes, ranked, None)
 

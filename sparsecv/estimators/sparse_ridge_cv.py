@@ -29,10 +29,11 @@ from ..selection.sizes import SizeModels, models_by_size, subsets_by_size
 from ..selection.study import REPEATS, Study
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.limits import Limits
+from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
 from ..tables.lazy import LazySource, is_lazy
 from .callbacks import CallbackSupportMixin, Progress, with_callbacks
-from .every_size import AllRows, EverySize
+from .every_size import EverySize
 from .sparse_ridge import SparseRidge
 from .validation import with_old_names
 
@@ -381,9 +382,9 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         prepared = prepare(source, self.cv, self._protocol(), announce=announce, **options)
         return 1, iter([(prepared.design, prepared.data)])
 
-    def _all_rows(self) -> AllRows:
+    def _all_rows(self) -> tuple[SparseRidgeProblem, Design]:
         study = self._run_[0]
-        return AllRows(study.data.full(), study.design, study.data.total)
+        return study.data.full(), study.design
 
     def _models_by_size(self) -> SizeModels:
         return models_by_size(*self._run_)

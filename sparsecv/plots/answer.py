@@ -58,7 +58,7 @@ def _chosen(result: Result) -> Iterator[Fact]:
 def _data(result: Result) -> str:
     """The rows, features and response of the table, and how its columns are scaled."""
     protocol = result.design.protocol
-    text = f"{result.name}: {result.n:g} rows, {counted(result.design.p)}"
+    text = f"{result.name}: {result.design.total:g} rows, {counted(result.design.p)}"
     text += f", response {result.target}"
     scaled = {"unit-norm": ", features scaled to unit length", "none": ", features not scaled"}
     text += scaled.get(protocol.scale, "")

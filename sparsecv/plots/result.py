@@ -91,7 +91,6 @@ class Result:
 
     name: The name of the table or of the estimator.
     names: Names of all columns; ``design.kept`` of them vary.
-    n: Number of rows, or the sum of their weights.
     tau, gamma: The largest number of features, and the ridge weight, NaN for an average of models.
     sizes: Gives the model of every size; None where these models are not known.
     study, choice, choices: The cross-validation, what its rule chooses, and what other rules do;
@@ -105,7 +104,6 @@ class Result:
     name: str
     names: list[str]
     target: str
-    n: float
     design: Design
     model: FittedModel
     tau: int

@@ -55,8 +55,7 @@ def development_set(
     delta: float = 0.05,
     loss_bound: float = 1.0,
     random_state: Any = 0,
-    loss: Any = "auto",
-    n_jobs: int | None = None,
+    **options: Any,
 ) -> Development:
     """Train every candidate on one part of the rows; choose the least mean loss on the other part.
 
@@ -64,7 +63,7 @@ def development_set(
 
     Parameters
     ----------
-    estimator, X, y, random_state, loss, n_jobs
+    estimator, X, y, random_state, **options
         As for :func:`k_fold`.
     param_grid : mapping of str to sequence
         Every combination is a candidate.
@@ -91,7 +90,7 @@ def development_set(
     {'alpha': 0.1}
     """
     X, y = indexable(X, y)
-    learner = _learner(estimator, param_grid, X, y, loss)
+    learner, n_jobs = _learner(estimator, param_grid, X, y, **options)
     n, models = len(y), len(learner.candidates)
     count = round(size * n)
     if not 1 <= count < n:
@@ -114,11 +113,11 @@ def development_set(
 
 
 def _learner(
-    estimator: Any, param_grid: Mapping[str, Sequence[Any]], X: Any, y: Any, loss: Any
-) -> EstimatorLearner:
-    """The learner whose candidates are all combinations of a grid."""
-    candidates = list(ParameterGrid(dict(param_grid)))
-    return EstimatorLearner(estimator, candidates, X, y, checked_loss(loss, estimator))
+    estimator: Any, grid: Any, X: Any, y: Any, *, loss: Any = "auto", n_jobs: int | None = None
+) -> tuple[EstimatorLearner, int | None]:
+    """The learner whose candidates are all combinations of a grid, and its number of jobs."""
+    candidates = list(ParameterGrid(dict(grid)))
+    return EstimatorLearner(estimator, candidates, X, y, checked_loss(loss, estimator)), n_jobs
 
 
 @dataclass(frozen=True)
@@ -147,14 +146,13 @@ def nested_cv(
     cv: Any = 5,
     inner: str = "cv",
     random_state: Any = 0,
-    loss: Any = "auto",
-    n_jobs: int | None = None,
+    **options: Any,
 ) -> NestedEstimate:
     """Nested cross-validation ([N], Algorithm 1), or its cheaper variant with a development set.
 
     Parameters
     ----------
-    estimator, X, y, random_state, loss, n_jobs
+    estimator, X, y, random_state, **options
         As for :func:`k_fold`.
     param_grid : mapping of str to sequence
         Every combination is a candidate.
@@ -184,7 +182,7 @@ def nested_cv(
     if inner not in ("cv", "development"):
         raise InputError(f'inner must be "cv" or "development"; got {inner!r}')
     X, y = indexable(X, y)
-    learner = _learner(estimator, param_grid, X, y, loss)
+    learner, n_jobs = _learner(estimator, param_grid, X, y, **options)
     label, k = checked_partition(folds_for(estimator, cv, X, y, random_state).label, len(y), True)
     models = len(learner.candidates)
     pairs = list(combinations(range(k), 2))

@@ -24,7 +24,6 @@ def _least_squares(rows: Array, columns: NDArray[np.intp]) -> tuple[float, int]:
 def criteria(
     problem: SparseRidgeProblem,
     design: Design,
-    n: float,
     supports: Sequence[NDArray[np.intp]],
 ) -> dict[str, Array]:
     """Criteria of subsets that are fitted by least squares, without a ridge weight.
@@ -47,7 +46,6 @@ def criteria(
     the four too small, EBIC least.
 
     problem: All rows; its γ and τ are not used.
-    n: Number of rows, or the sum of their weights.
     supports: Numbers of raw columns.
     Returns: Arrays "rss", "aic", "bic", "ebic" and "cp", one entry for every subset. A perfect fit
         has −∞ for the first three criteria. Cp is NaN where all columns leave no error to estimate
@@ -55,7 +53,7 @@ def criteria(
     """
     # Columns without a penalty are projected out of the rows, as the intercept is.
     rows, own = problem.rows, int(design.protocol.intercept) + design.p - problem.p
-    scale = design.y_scale**2
+    scale, n = design.y_scale**2, design.total
     fits = [_least_squares(rows, own_columns(problem, design, one)) for one in supports]
     every, rank = _least_squares(rows, np.arange(problem.p))
     free = n - rank - own

@@ -213,7 +213,7 @@ def test_streamed_files(
     expected, found = (cross_validate(one.data, gammas, taus) for one in (whole, streamed))
     np.testing.assert_allclose(found.table("cv_error"), expected.table("cv_error"), rtol=1e-8)
     models = [
-        one.model(0.1, result.by_gamma[0].models[2], 0.0, True)
+        result.by_gamma[0].model(one.design, one.data.full(), 2)
         for one, result in ((whole, expected), (streamed, found))
     ]
     np.testing.assert_array_equal(models[0].support, models[1].support)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.model_selection import TimeSeriesSplit
 from support.brute_force import Data, enumerate_all
 from support.problems import scaled, three_matter
 
@@ -114,10 +115,13 @@ def subset_criteria(X: Array, y: Array, columns: Array, full: float) -> dict[str
     return {"rss": rss, "aic": fit + 2 * (k + 2), "bic": bic, "ebic": ebic, "cp": cp}
 
 
-@pytest.mark.parametrize("rule", ["minimum", "projected"])
-def test_criteria_equal_their_formulas(rule: str) -> None:
+@pytest.mark.parametrize(
+    ("rule", "cv"), [("minimum", 5), ("minimum", TimeSeriesSplit(3)), ("projected", 5)]
+)
+def test_criteria_equal_their_formulas(rule: str, cv: Any) -> None:
+    """The criteria count every row, whichever rows the folds hold out."""
     X, y = three_matter()
-    found = SparseRidgeCV(rule=rule, gammas=GAMMAS, repeats=2).fit(X, y).criteria_
+    found = SparseRidgeCV(cv=cv, rule=rule, gammas=GAMMAS, repeats=2).fit(X, y).criteria_
     full = subset_criteria(X, y, np.arange(6), 1.0)["rss"]
     for t, columns in enumerate(found["columns"]):
         for name, value in subset_criteria(X, y, columns, full).items():

@@ -48,7 +48,7 @@ def cv(data: str, **given: Any) -> None:
     from ..selection.study import Study
     from ..solvers.core.limits import Limits
     from ..solvers.executor import on_client
-    from . import constraints, documents, files, grids, screen
+    from . import column_options, documents, files, grids, screen
 
     clock, asked = Limits(), SimpleNamespace(**given)
     console = open_console(asked.quiet, asked.json_file, asked.sql)
@@ -63,7 +63,7 @@ def cv(data: str, **given: Any) -> None:
     held_out = asked.folds if asked.order is None else TimeOrdered(asked.folds)
     with on_client(asked.dask), progress(asked.quiet) as bar:
         source = read(data, given, bar)
-        reading: Any = {"asked": constraints.asked_of(source, given), "announce": announce}
+        reading: Any = {"asked": column_options.asked_of(source, given), "announce": announce}
         reading |= {"progress": partial(bar, "reading rows"), "n_jobs": asked.jobs}
         prepared = prepare(source, held_out, layout, seed=asked.seed, **reading)
         _refuse(prepared, asked, settings, held_out)

@@ -52,7 +52,7 @@ def fit(data: str, **given: Any) -> None:
     from ..solvers.api import best_support
     from ..solvers.backends.optional_dependencies import SolverUnavailable
     from ..solvers.core.limits import StopFlag
-    from . import constraints, documents, files, grids, screen
+    from . import column_options, documents, files, grids, screen
 
     asked = SimpleNamespace(**given)
     console = open_console(asked.quiet, asked.json_file, asked.sql)
@@ -65,7 +65,7 @@ def fit(data: str, **given: Any) -> None:
         raise InputError(f"--tol must be >= 0; got {asked.tol}")
     with progress(asked.quiet) as bar:
         source = read(data, given, bar)
-        rules = constraints.asked_of(source, given)
+        rules = column_options.asked_of(source, given)
         reading: Any = {"progress": partial(bar, "reading rows"), "asked": rules}
         ready = prepare(source, None, Protocol(asked.protocol, asked.scale), **reading)
         design, whole = ready.design, ready.data.full()

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from ..errors import InputError
-from . import constraints
+from . import column_options
 from .console import open_console, progress, read
 from .options import Exit, option, takes
 
@@ -59,12 +59,12 @@ def stability(data: str, **given: Any) -> None:
     made = {name: None if some is None else some.tolist() for name, some in grid.items()}
     with on_client(asked.dask), progress(asked.quiet) as bar:
         source = read(data, given, bar)
-        if not sparse and constraints.some_asked(given):
+        if not sparse and column_options.some_asked(given):
             raise InputError(
                 "constraints on columns belong to the learners sparse-ridge and projected; "
                 f"{asked.learner} serves none"
             )
-        rules = constraints.asked_of(source, given) if sparse else None
+        rules = column_options.asked_of(source, given) if sparse else None
         job = command.run(
             source,
             asked.learner,

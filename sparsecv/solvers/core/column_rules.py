@@ -81,7 +81,8 @@ class Constraints:
     positive : bool or list of str or int
         True, or the columns whose coefficients may not be negative.
     bounds : dict or None
-        From columns to (low, high), low ≤ 0 ≤ high, in the units of the coefficients.
+        From columns to (low, high), low ≤ 0 ≤ high, in the units of the coefficients; None in place
+        of an end is no bound.
 
     Examples
     --------
@@ -113,6 +114,7 @@ class Constraints:
         names: Sequence[str] | None = None,
         penalty_factors: Any = None,
         places: Sequence[tuple[str, list[int]]] | None = None,
+        together: bool = True,
     ) -> ResolvedRules:
         """Return what is asked of the p columns of a table, once names are places.
 
@@ -129,6 +131,8 @@ class Constraints:
             Of each column of the user's table its name, and the columns among the p that stand for
             it. Names and positions that the user gives then mean the table's columns, and columns
             that stand for one column enter together unless a group names one of them.
+        together : bool
+            With False each of the columns that stand for one column enters alone.
 
         Returns
         -------
@@ -142,7 +146,7 @@ class Constraints:
         asked = any(map(_asks, (*vars(self).values(), penalty_factors)))
         if not asked and places is None:
             return ResolvedRules(np.arange(p), UnitConstraints.none(p), np.ones(p))
-        return _Resolver(p, names, places).resolve(self, penalty_factors)
+        return _Resolver(p, names, places, together).resolve(self, penalty_factors)
 
 
 class _Resolver:
@@ -163,7 +167,9 @@ class _Resolver:
         p: int,
         names: Sequence[str] | None,
         places: Sequence[tuple[str, list[int]]] | None,
+        together: bool,
     ) -> None:
+        self.together = together
         self.given = [[j] for j in range(p)] if places is None else [at for _, at in places]
         self.table = dict(places or ())
         self.p, self.named = p, names is not None
@@ -298,7 +304,7 @@ class _Resolver:
                     self.groups.setdefault(str(label), []).extend(self.given[j])
         grouped = {j for columns in self.groups.values() for j in columns}
         for name, columns in self.table.items():
-            if len(columns) > 1 and not grouped & set(columns):
+            if self.together and len(columns) > 1 and not grouped & set(columns):
                 self.groups[name] = columns
         for name, columns in self.groups.items():
             for j in columns:
@@ -331,13 +337,13 @@ class _Resolver:
                 found[c] = list(dict.fromkeys(found.get(c, []) + above))
         return found, kind == "strong"
 
-    def named_parents(self) -> dict[int, list[int | str]]:
+    def named_parents(self) -> dict[str, list[str]]:
         """Parents from names like ``a:b`` or ``a:b:c``, whose factors may stand in any order."""
         if not self.named:
             raise InputError("heredity: the columns have no names a:b here: give a mapping")
-        products = {frozenset(name.split(":")): j for name, j in self.place.items()}
-        found: dict[int, list[int | str]] = {}
-        for name, child in self.place.items():
+        products = {frozenset(name.split(":")): name for name in self.place}
+        found: dict[str, list[str]] = {}
+        for name in self.place:
             parts = name.split(":")
             known = [part for part in parts if part in self.place or part in self.groups]
             if len(parts) < 2 or "" in parts or not known:
@@ -350,8 +356,8 @@ class _Resolver:
                 )
             fewer = {frozenset(some) for some in combinations(parts, len(parts) - 1)}
             above = [some for some in fewer if len(some) > 1 and some in products]
-            found[child] = [products[some] for some in above if products[some] != child]
-            found[child] += sorted(set(parts).difference(*above))
+            found[name] = [products[some] for some in above if products[some] != name]
+            found[name] += sorted(set(parts).difference(*above))
         if not found:
             raise InputError(
                 "heredity: no column is named like a:b after two others: give heredity as a "
@@ -366,10 +372,14 @@ class _Resolver:
             raise InputError(f"bounds must map columns to (low, high); got {rules.bounds!r}")
         for given, pair in (rules.bounds or {}).items():
             try:
-                ends = [float(value) for value in pair]
+                least, most = list(() if isinstance(pair, str) else pair)
+                ends = (
+                    float(-np.inf if least is None else least),
+                    float(np.inf if most is None else most),
+                )
             except (TypeError, ValueError):
-                ends = []
-            if len(ends) != 2 or not ends[0] <= 0.0 <= ends[1]:
+                ends = np.nan, np.nan
+            if not ends[0] <= 0.0 <= ends[1]:
                 raise InputError(
                     f"bounds of {given!r}: give (low, high) with low <= 0 <= high, as a column "
                     f"that is left out has coefficient 0; got {pair!r}"

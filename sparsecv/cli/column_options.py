@@ -1,0 +1,81 @@
+"""What the options of a command, and the file of --constraints, ask of the columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError, file_faults
+from .console import names_in, note
+from .options import CONSTRAINTS
+
+if TYPE_CHECKING:
+    from ..solvers.core.column_rules import ResolvedRules
+    from ..tables.rows import RowSource
+
+
+def asked_of(source: RowSource, given: Mapping[str, Any]) -> ResolvedRules | None:
+    """What is asked of the columns of a table; None where nothing is asked.
+
+    The 0/1 columns of a text column are a group unless --split-factors. The text column's name
+    stands for its 0/1 columns everywhere. What options say is added to what the file says, and
+    --heredity and --positive replace the file's.
+
+    given: The values of all options of a command.
+    Raises InputError: An option or the file cannot be read, names an unknown column, or contradicts
+        another.
+    """
+    from ..solvers.core.column_rules import Constraints
+
+    names, asked = source.feature_names, _read(given["constraints"], [*vars(Constraints())])
+    factors = asked.pop("penalty_factors", None)
+    coded = {f"{name}={one}": name for name, levels in source.levels.items() for one in levels}
+    places: dict[str, list[int]] = {}
+    for j, column in enumerate(names):
+        places.setdefault(coded.get(column, column), []).append(j)
+    together = not given["split_factors"]
+    if not together and not source.levels:
+        raise InputError("--split-factors: the table has no factor; it goes with --one-hot")
+    for name in ("include", "exclude"):
+        listed, more = asked.get(name) or [], names_in(given[name] or "")
+        asked[name] = [*listed, *more] if isinstance(listed, list) else listed
+    if positive := given["positive"]:
+        asked["positive"] = (positive == "all" and "all" not in names) or names_in(positive)
+    asked["heredity"] = given["heredity"] or asked.get("heredity")
+    own = list(places.items()) if source.levels else None
+    found = Constraints(**asked).resolve(len(names), names, factors, own, together=together)
+    several = [name for name in source.levels if len(found.groups.get(name, ())) > 1]
+    if several and together and not given["quiet"]:
+        what = f"the 0/1 columns of {', '.join(several[:6])}" + ", …" * (len(several) > 6)
+        note(f"{what} enter together and count once (--split-factors lets each enter alone)")
+    return None if found.plain else found
+
+
+def some_asked(given: Mapping[str, Any]) -> bool:
+    """Whether an option asks anything of columns."""
+    return any(given[name] for name in CONSTRAINTS)
+
+
+def _read(path: Path | None, names: list[str]) -> dict[str, Any]:
+    """What a file of constraints asks, under ``names`` and "penalty_factors".
+
+    Raises InputError: The file cannot be read, or holds other names or none.
+    """
+    if path is None:
+        return {}
+    with file_faults(f"--constraints {path}"):
+        text = path.read_text(encoding="utf-8-sig")
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"--constraints {path} is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise InputError(f"--constraints {path} must hold names and values, as {{...}}")
+    known = [*names, "penalty_factors"]
+    if unknown := [name for name in found if name not in known]:
+        raise InputError(
+            f"--constraints {path}: {unknown[0]!r} is none of the names {', '.join(known)}"
+        )
+    return found

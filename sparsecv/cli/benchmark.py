@@ -15,7 +15,7 @@ from .console import names_in, open_console, progress
 from .options import Exit, option, takes
 
 if TYPE_CHECKING:
-    from ..plots.result import Section
+    from ..plots.sections import Section
 
 
 @takes(
@@ -72,7 +72,7 @@ def _sections(rows: Sequence[Any]) -> Iterator[Section]:
 
     rows: The rows that :func:`sparsecv.cli.comparison.run` yields.
     """
-    from ..plots.result import Column, Section, Table, percent
+    from ..plots.sections import Column, Section, Table, percent
     from .comparison import averages
 
     for (name, folds), some in groupby(rows, key=lambda row: (row.dataset, row.folds)):

@@ -13,7 +13,7 @@ from .options import CONSTRAINTS
 
 if TYPE_CHECKING:
     from ..solvers.core.column_rules import ResolvedRules
-    from ..tables.rows import RowSource
+    from ..tables.row_source import RowSource
 
 
 def asked_of(source: RowSource, given: Mapping[str, Any]) -> ResolvedRules | None:

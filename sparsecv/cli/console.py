@@ -17,14 +17,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..cv.progress import Report
-    from ..tables.rows import RowSource
+    from ..tables.row_source import RowSource
 
 # Where standard error is no terminal, a command says what it does after this many seconds, and not
 # more often than that. The number is a choice: shorter commands print results alone.
 FIRST_LINE_SECONDS = 2.0
-# Between two of these lines lies this share of the seconds so far, so that a command of an hour
-# prints about sixty lines. The number is a choice.
-LATER_LINES_SHARE = 0.1
 
 
 def read(data: str, given: dict[str, Any], report: Report) -> RowSource:
@@ -140,7 +137,9 @@ def _lines() -> Iterator[Report]:
             seconds = time.perf_counter() - started
             with suppress(OSError, ValueError):  # Standard error is closed or full.
                 print(f"{seconds:.0f} s: {said[0]}", file=sys.stderr, flush=True)
-            wait = max(FIRST_LINE_SECONDS, LATER_LINES_SHARE * seconds)
+            # Between two of these lines lies this share of the seconds so far, so that a command of
+            # an hour prints about sixty lines. The number is a choice.
+            wait = max(FIRST_LINE_SECONDS, 0.1 * seconds)
 
     thread = threading.Thread(target=speak, daemon=True)
     thread.start()

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from ..design.fold_models import FoldModels
     from ..design.folds import Folds
     from ..design.prepare import Prepared
-    from ..plots.result import Result
+    from ..plots.sections import Result
     from ..selection.choice import Choice
     from ..selection.sizes import SizeModels
     from ..selection.study import Study
     from ..solvers.core.problem import SparseRidgeProblem
-    from ..tables.rows import RowSource
+    from ..tables.row_source import RowSource
 
 # What is said of the model of a run that Ctrl-C has ended before the choice, and after it.
 INTERRUPTED = "the model of least CV error when Ctrl-C came; neither chosen by the rule nor proved"
@@ -122,7 +122,7 @@ def _chosen(prepared: Prepared, study: Study, asked: SimpleNamespace) -> Result:
 
 def _result(prepared: Prepared, study: Study, choices: dict[str, Choice]) -> Result:
     """What is shown of a study: the model that its rule chooses, and that of every size."""
-    from ..plots.result import Result
+    from ..plots.sections import Result
     from ..selection.choice import chosen_model
     from ..selection.sizes import models_by_size
 

@@ -11,17 +11,17 @@ from .. import __version__
 from ..cv.results import CVResult, GammaResult
 from ..design.model import FittedModel
 from ..design.prepare import Prepared, versions
-from ..plots import constraints
-from ..plots.result import Result
+from ..plots import conditions
+from ..plots.sections import Result
 from ..selection.choice import Choice
 from ..selection.projection import Projection
 from ..solvers.core.result import Proof
-from ..tables.rows import RowSource
+from ..tables.row_source import RowSource
 
 
 def table_head(ready: Prepared) -> dict[str, Any]:
     """The first entries of a document on a standardised table, with what its columns must obey."""
-    asked = constraints.values(ready.design.asked, ready.names)
+    asked = conditions.values(ready.design.asked, ready.names)
     return head(ready.source, ready.design.p) | {"constraints": asked}
 
 

@@ -13,8 +13,8 @@ from ..errors import InputError, file_faults
 if TYPE_CHECKING:
     from ..design.fold_models import FoldModels
     from ..design.prepare import Prepared
-    from ..plots.result import Result
-    from ..tables.rows import RowSource
+    from ..plots.sections import Result
+    from ..tables.row_source import RowSource
 
 
 def check_files(**paths: Path | None) -> None:

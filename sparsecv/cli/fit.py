@@ -15,7 +15,7 @@ from .cv import of_sizes, remarks
 from .options import Exit, option, takes
 
 if TYPE_CHECKING:
-    from ..plots.result import Result
+    from ..plots.sections import Result
     from ..solvers.core.problem import SparseRidgeProblem
 
 INTERRUPTED = "the best model found when Ctrl-C came"
@@ -45,9 +45,9 @@ def fit(data: str, **given: Any) -> None:
     from ..design.design import Protocol
     from ..design.model import fitted_model
     from ..design.prepare import prepare
-    from ..plots.constraints import selectable
+    from ..plots.conditions import selectable
     from ..plots.details import sections
-    from ..plots.result import Result
+    from ..plots.sections import Result
     from ..selection.sizes import models_at_gamma
     from ..solvers.api import best_support
     from ..solvers.backends.optional_dependencies import SolverUnavailable

@@ -47,9 +47,6 @@ Unknown = Annotated[
         "or counts as no level (zero); default: as the model was saved."
     ),
 ]
-# Of the rows without a prediction, a message lists at most the numbers of this many rows of each
-# column at fault, and counts all of them. The number is a choice.
-MAX_LISTED_ROWS = 100
 
 
 def predict(
@@ -83,7 +80,9 @@ def predict(
     how: dict[str, Any] = {"fills": saved.fills, "unknown": unknown or saved.unknown}
     how["dates"] = saved.dates
     rows = FeatureRows(file, saved.columns(asked), saved.needed(asked), **how)
-    rows.faults.max_rows = MAX_LISTED_ROWS
+    # Of the rows without a prediction, a message lists at most the numbers of this many rows of
+    # each column at fault, and counts all of them. The number is a choice.
+    rows.faults.max_rows = 100
     columns = ["prediction", "lower", "upper"] if asked else ["prediction"]
     bad = 0
     # ``main`` reports what goes wrong with standard output.

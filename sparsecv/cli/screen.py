@@ -10,16 +10,12 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ..plots.result import Column, Section, Table
+from ..plots.sections import Column, Section, Table
 
 # A table of more rows is cut to ROWS_AROUND rows around the choice, unless --table is given. Both
 # numbers are choices.
 MAX_TABLE_ROWS = 40
 ROWS_AROUND = MAX_TABLE_ROWS // 2 + 1
-# The largest bar takes this many characters.
-BAR_CHARACTERS = 12
-# Labels of facts take this many characters, so that the facts of all sections stand in one line.
-LABEL_CHARACTERS = 9
 
 
 def show(console: Console, sections: Iterable[Section], whole: bool = False) -> None:
@@ -37,7 +33,9 @@ def show(console: Console, sections: Iterable[Section], whole: bool = False) -> 
 def _facts(section: Section) -> RichTable:
     """Facts as lines of a label, a figure and its meaning."""
     lines = RichTable.grid(padding=(0, 1))
-    lines.add_column(min_width=LABEL_CHARACTERS, no_wrap=True)
+    # Labels of facts take this many characters, so that the facts of all sections stand in one
+    # line.
+    lines.add_column(min_width=9, no_wrap=True)
     lines.add_column(overflow="fold")
     for label, figure, meaning in section.facts:
         text = Text(figure, style="bold")
@@ -79,7 +77,8 @@ def _part(columns: Sequence[Column], chosen: int | None) -> RichTable:
     for head, cells, kind in columns:
         number, bar = kind == "number", kind == "bar"
         how: Any = {"justify": "right" if number else "left", "no_wrap": number}
-        width = BAR_CHARACTERS if bar else None
+        # The largest bar takes this many characters.
+        width = 12 if bar else None
         found.add_column(Text(head), overflow="fold", width=width, **how)
         drawn.append([Bar(1.0, 0.0, cell) if bar else Text(cell) for cell in cells])
     for i, row in enumerate(zip(*drawn, strict=True)):

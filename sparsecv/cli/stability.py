@@ -16,8 +16,8 @@ from .console import open_console, progress, read
 from .options import Exit, option, takes
 
 if TYPE_CHECKING:
-    from ..plots.result import Section
-    from ..tables.rows import RowSource
+    from ..plots.sections import Section
+    from ..tables.row_source import RowSource
 
 
 @takes(
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def stability(data: str, **given: Any) -> None:
     """Choose a model by cross-validation error and stability, the weight by nested folds."""
     from ..plots import heatmaps
-    from ..plots.constraints import values
+    from ..plots.conditions import values
     from ..solvers.core.limits import Limits
     from ..solvers.executor import on_client
     from ..stability import command
@@ -108,7 +108,7 @@ def _sections(found: dict[str, Any]) -> Iterator[Section]:
 
     found: The document that ``--json`` writes.
     """
-    from ..plots.result import Column, Fact, Section, Table, filled, number
+    from ..plots.sections import Column, Fact, Section, Table, filled, number
 
     data = f"{found['dataset']}: {found['learner']}, {found['n_train']} rows"
     data += "".join(f", {what} {found[what]}" for what in ("weights", "groups") if found[what])

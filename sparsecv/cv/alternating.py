@@ -22,27 +22,10 @@ from .settings import DEFAULT_GAMMAS, Settings
 # The default grid, where it is extended past its lower end, goes no lower than this γ, as so
 # small a ridge changes hardly a digit.
 MIN_GAMMA = 1e-10
-# The default grid is not extended past its lower end where the least CV error is at most this
-# share of the largest: the held-out rows are then fitted to five digits, as where they are
-# among the training rows too, and smaller γ compare rounding errors. The value is a choice.
-LEAST_SHARE = 1e-10
 # An alternation from one starting γ ends after this many iterations; most alternations end
 # after three. In total there are at most this many times (max_starts + 1): another alternation
 # may start from the best γ of the last phase.
 MAX_ITERATIONS = 10
-# Two γ whose relative difference is at most this number count as equal. The root finder stops
-# at this accuracy.
-SAME_GAMMA = 1e-6
-# Up to 45 columns, the alternation starts from at most this many local minima of the default
-# grid.
-MAX_STARTS = 3
-# In every iteration the γ step is taken at this many τ, at which the CV error is least.
-MAX_TAUS = 5
-# Between two visited γ whose ratio is at most this number no other γ is visited: a choice.
-MIN_RATIO = 1.02
-# Up to 45 columns, at most this many γ are visited in total between γ visited before, each of which
-# takes one evaluation of h at every τ. The number is a choice.
-MAX_BETWEEN = 40
 # A γ is visited between others, or past the end of the grid, only if that can lower, or has
 # lowered, the least CV error by this share.
 MIN_GAIN = 1e-4
@@ -129,7 +112,11 @@ def default_grid(
             if scores[edge] > best or not worth:
                 break
             at_end = f"The best γ of the grid is at its end, {edge:.3g}: "
-            if step < 1.0 and best <= LEAST_SHARE * max(scores.values()):
+            # The default grid is not extended past its lower end where the least CV error is at
+            # most this share of the largest: the held-out rows are then fitted to five digits, as
+            # where they are among the training rows too, and smaller γ compare rounding errors. The
+            # value is a choice.
+            if step < 1.0 and best <= 1e-10 * max(scores.values()):
                 return list(scores), f"{at_end}the CV error there is next to 0"
             if gamma < MIN_GAMMA:
                 return list(scores), f"{at_end}the grid goes no lower than {MIN_GAMMA:g}"
@@ -186,7 +173,9 @@ class _Alternation:
         trees = self.surface.data.n_units <= TREE_ONLY
         if start is None:
             self.errors = {g: self.surface.cv_error(g) for g in self.surface.order}
-            starts = self._minima()[: MAX_STARTS if trees else 1]
+            # Up to 45 columns, the alternation starts from at most this many local minima of the
+            # default grid.
+            starts = self._minima()[: 3 if trees else 1]
         else:
             starts = [float(start)]
         ended = "iterations"
@@ -232,7 +221,8 @@ class _Alternation:
         low, high = min(LEAST_GAMMA, *self.errors), max(LARGEST_GAMMA, *self.errors)
         found: list[tuple[float, float, int]] = []
         order = np.argsort(self.errors[gamma], kind="stable")
-        for t in order[:MAX_TAUS].tolist():
+        # In every iteration the γ step is taken at this many τ, at which the CV error is least.
+        for t in order[:5].tolist():
             supports = self.surface.supports(gamma, t)
             data, bounded = self.surface.data, self.surface.data.constraints.bounded
             key = t, b"".join(support.tobytes() for support in supports)
@@ -250,13 +240,17 @@ class _Alternation:
         their ``optimistic_error``. The pair of neighbours with the least such error gets a γ in
         between, as long as that error is below the least known CV error.
         """
-        for _ in range(MAX_BETWEEN):
+        # Up to 45 columns, at most this many γ are visited in total between γ visited before, each
+        # of which takes one evaluation of h at every τ. The number is a choice.
+        for _ in range(40):
             order = sorted(self.errors)
             least = min(float(errors.min()) for errors in self.errors.values())
             gaps = [
                 (self.surface.optimistic_error(a, b), float(np.sqrt(a * b)))
                 for a, b in itertools.pairwise(order)
-                if b > MIN_RATIO * a
+                # Between two visited γ whose ratio is at most this number no other γ is visited: a
+                # choice.
+                if b > 1.02 * a
             ]
             optimistic, between = min(gaps, default=(np.inf, 0.0))
             if optimistic > least * (1.0 - MIN_GAIN) or self.surface.spent:
@@ -283,4 +277,6 @@ def _same(a: float, b: float) -> bool:
 
     An alternation that comes back to a γ by this measure has ended.
     """
-    return abs(a - b) <= SAME_GAMMA * max(a, b)
+    # Two γ whose relative difference is at most this number count as equal. The root finder stops
+    # at this accuracy.
+    return abs(a - b) <= 1e-6 * max(a, b)

@@ -33,10 +33,6 @@ EIGENVALUE_SHARES = (0.9, 0.6, 0.3)
 # Shares of γ that are kept out of the perspective (ε > 0), where XᵀX is singular. Every share
 # gives an ellipsoid and takes one factorisation. The numbers are choices.
 GAMMA_SHARES = (1e-3, 0.1, 0.5, 0.9)
-# With at most this many open nodes a fold of several rows is bounded as a whole (problem 9). That
-# takes an optimisation for every node and every ε. With more open nodes every row has a bound of
-# its own. The number is a choice.
-MAX_JOINT_NODES = 30
 # Relative amount by which every bound is widened for rounding. A square or a difference of two
 # numbers takes at most four roundings of relative error 1.1e-16. They add up to less than half of
 # the amount.
@@ -377,7 +373,10 @@ def open_node_range(
         least, most = squared_error_bounds(centre - width - targets, centre + width - targets)
         low = np.maximum(low, least.sum(axis=1))
         high = np.minimum(high, most.sum(axis=1))
-        if targets.size > 1 and m <= MAX_JOINT_NODES:
+        # With at most this many open nodes a fold of several rows is bounded as a whole (problem
+        # 9). That takes an optimisation for every node and every ε. With more open nodes every row
+        # has a bound of its own. The number is a choice.
+        if targets.size > 1 and m <= 30:
             for i in range(m):
                 region = Ellipsoid(beta[i], float(radius[i]), epsilon, float(ball[i]), spectrum)
                 a, b = region.error_range(rows, targets)

@@ -19,10 +19,6 @@ Array = NDArray[np.float64]
 LEAST_GAMMA = 1e-4
 # The γ step goes no higher than this γ unless a grid did, as h hardly changes above.
 LARGEST_GAMMA = 1e4
-# The slope of h is computed at γ whose ratio is at most this factor. A root is searched between
-# two neighbours where the slope changes sign, so that two roots between neighbours are missed.
-# The number is a choice.
-MAX_SLOPE_RATIO = 2.0
 
 
 @dataclass(frozen=True)
@@ -143,7 +139,10 @@ def gamma_step(
         raise ValueError(f"the interval of gamma must have 0 < low < high; got {low}, {high}")
     bottom, top = float(np.log(low)), float(np.log(high))
     here = float(np.clip(previous, low, high))
-    count = 2 + int((top - bottom) / np.log(MAX_SLOPE_RATIO))
+    # The slope of h is computed at γ whose ratio is at most this factor. A root is searched between
+    # two neighbours where the slope changes sign, so that two roots between neighbours are missed.
+    # The number is a choice.
+    count = 2 + int((top - bottom) / np.log(2.0))
     at = np.unique(np.append(np.linspace(bottom, top, count), np.log(here)))
 
     from scipy.optimize import brentq  # slow to import

@@ -53,15 +53,6 @@ FOLDS_PER_BLOCK = 128
 # Where folds are few, they are divided into about this many blocks, so that as many threads have
 # work and progress can be reported after each block. The number is a choice.
 LEAST_BLOCKS = 4
-# The range of every τ is cut into this many cells first.
-FIRST_CELLS = 32
-# Once the gap is small, cells that may hold the least error are divided until their ends differ by
-# less than this factor. Narrow cells show more closely which pairs cannot be excluded.
-NARROW_CELL = 1.02
-# Once the gap is small, at most this many cells are divided.
-NARROWING_CELLS = 2000
-# The surface that pictures show has this many γ, evenly spaced in log γ: a choice.
-N_SHOWN = 81
 # Of these γ, every eighth is cross-validated like the γ of a grid, so that tables have h there. As
 # 81 is 10·8 + 1, these are 11 γ, with both ends of a range that does not begin at 0: a choice.
 VISITED_EVERY = 8
@@ -304,7 +295,8 @@ class _Search:
         status: Status,
     ) -> GlobalMinimum:
         """Divide cells until the gap is at most the tolerance or a limit is reached."""
-        ends = self._spaced(*gammas, FIRST_CELLS + 1) / 2.0
+        # The range of every τ is cut into this many cells first.
+        ends = self._spaced(*gammas, 32 + 1) / 2.0
         self._least = LEAST_GAMMA_SHARE**2 * ends[-1]
         heap: list[Cell] = []
         final: list[Cell] = []
@@ -360,11 +352,15 @@ class _Search:
     def narrowed(self, cells: list[Cell], best: float) -> list[Cell]:
         """Divide cells further, and leave out those that cannot hold an error below the best."""
         kept = []
-        for _ in range(NARROWING_CELLS):
+        # Once the gap is small, at most this many cells are divided.
+        for _ in range(2000):
             if not cells or self.limits.reached(self.n_cells) is not None:
                 break
             known, s, a, b, divide = cell = cells.pop()
-            if not divide or b <= NARROW_CELL * a:
+            # Once the gap is small, cells that may hold the least error are divided until their
+            # ends differ by less than this factor. Narrow cells show more closely which pairs
+            # cannot be excluded.
+            if not divide or b <= 1.02 * a:
                 kept.append(cell)
                 continue
             for low, high in ((a, divide), (divide, b)):
@@ -393,7 +389,8 @@ class _Search:
 
     def _shown(self, low: float, high: float) -> tuple[Array, Array]:
         """h at some γ inside the range and every τ."""
-        gammas = self._spaced(low, high, N_SHOWN)
+        # The surface that pictures show has this many γ, evenly spaced in log γ: a choice.
+        gammas = self._spaced(low, high, 81)
         errors = np.empty((gammas.size, self.taus.size))
         for g, t in enumerate(gammas / 2.0):
             for s in range(self.taus.size):

@@ -39,9 +39,6 @@ Cell = tuple[int, int, int]  # a row (γ), the index of a τ, and a problem
 # share, digits cancel, and the fold is fitted from its own rows instead: a deleted fit keeps about
 # ten of sixteen digits.
 MIN_RESIDUAL_SHARE = 1e-5
-# Operations of a fold's interval, whose cost is that of a singular value decomposition, over the
-# square of the smaller number of rows and columns times the larger number: a choice.
-FLOPS_OF_INTERVAL = 10.0
 # Smaller γ, 0 too, count as this γ where the nearest of two γ is looked for.
 MIN_GAMMA = 1e-12
 _ANSWER = ("objective", "error", "choice")
@@ -420,7 +417,10 @@ class Ledger:
             without = [g for g in rows if np.isinf(self.upper[g, :, j]).any()]
             training = self.data.training(j) if without else None
             for g in without:
-                if limits is None or limits.affords(FLOPS_OF_INTERVAL * small**2 * large):
+                # Operations of a fold's interval, whose cost is that of a singular value
+                # decomposition, over the square of the smaller number of rows and columns times the
+                # larger number: a choice.
+                if limits is None or limits.affords(10.0 * small**2 * large):
                     self.bracket(g, j, training=training)
 
     def fits(self, g: int, folds: NDArray[np.intp], support: Support) -> tuple[Array, Array]:

@@ -8,8 +8,6 @@ from ..solvers.core.limits import Limits
 
 # A function that takes what is being done, the number of units done and the number of all units.
 Report = Callable[[str, int, int], None]
-# A stage reports the time left once it has run for this many seconds.
-MIN_SECONDS_TIMED = 1.0
 
 
 class TimedReport:
@@ -32,7 +30,8 @@ class TimedReport:
             self._clock = Limits()
         self._done, self._total = done, total
         spent, most = self._clock.elapsed(), self._limits.remaining()
-        if spent >= MIN_SECONDS_TIMED and 0 < done < total:
+        # A stage reports the time left once it has run for this many seconds.
+        if spent >= 1.0 and 0 < done < total:
             rest = spent / done * (total - done)
             what += f", about {rest if most is None else min(rest, most):.0f} s left"
         self._report(what, done, total)

@@ -26,11 +26,6 @@ CHOICES = {"method": METHODS, "bounds": BOUNDS, "prove": PROVE}
 PROVING_SECONDS = 60.0
 
 
-# The gap (UB − LB)/UB of the least CV error at which the methods search and bounds end by default:
-# the ε of the first paper's example of Algorithm 1.
-SEARCH_TOLERANCE = 0.01
-
-
 @dataclass(frozen=True)
 class Settings:
     """How h(γ, τ) is computed, and for how long.
@@ -126,7 +121,9 @@ class Settings:
     @property
     def search_tolerance(self) -> float:
         """The relative gap at which the search of the best τ at one γ ends."""
-        return SEARCH_TOLERANCE if self.tol is None else float(self.tol)
+        # The gap (UB − LB)/UB of the least CV error at which the methods search and bounds end by
+        # default: the ε of the first paper's example of Algorithm 1.
+        return 0.01 if self.tol is None else float(self.tol)
 
     @property
     def grid(self) -> bool:

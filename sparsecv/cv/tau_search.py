@@ -35,11 +35,6 @@ from .results import least
 from .settings import Settings
 from .shared_tree import PROOF_GAP, SharedTree, rows_left_out, solve_problem
 
-# With fewer folds than this every fold has relaxations of its own and no tree of all rows is
-# searched for the folds: its bounds are too weak for a fold that leaves out more than an eighth of
-# the rows.
-MIN_FOLDS_SHARING = 8
-
 
 def search_tau(
     ledger: Ledger, g: int, settings: Settings, limits: Limits, report: Report
@@ -78,7 +73,10 @@ class _Search:
         self.paper, self.only_bounds = settings.bounds != "best", settings.method == "bounds"
         self.full, self._report = ledger.problem(g, ledger.k), report
         left_out = None
-        if not self.paper and self.k >= MIN_FOLDS_SHARING:
+        # With fewer folds than this every fold has relaxations of its own and no tree of all rows
+        # is searched for the folds: its bounds are too weak for a fold that leaves out more than an
+        # eighth of the rows.
+        if not self.paper and self.k >= 8:
             left_out = rows_left_out(self.data, self.gamma)
         self.shared = None if left_out is None else SharedTree(ledger, g, left_out)
         # given_up[t, j]: rounding leaves a gap in fold j at τ. solved[t]: the problem of all rows

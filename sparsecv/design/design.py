@@ -15,7 +15,7 @@ from ..solvers.core.constraints import UnitConstraints
 from ..solvers.core.problem import SparseRidgeProblem, response_problems
 from ..solvers.core.rows import PenaltyStep, Rows
 from ..solvers.core.threads import cached
-from ..tables.rows import joined
+from ..tables.row_source import joined
 
 Array = NDArray[np.float64]
 

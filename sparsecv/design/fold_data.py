@@ -19,7 +19,7 @@ from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.rows import MAX_ROWS_PER_COLUMN, PenaltyStep, Rows
 from ..solvers.core.threads import cached
 from ..solvers.relaxation.gram import GramForm
-from ..tables.rows import RowSubset, joined
+from ..tables.row_source import RowSubset, joined
 from .design import (
     COPY_BYTES,
     Array,
@@ -33,11 +33,6 @@ from .design import (
 from .folds import Folds, HashedFolds, Index
 from .missing import checked_fill, fill, fill_values
 from .moments import FoldMoments, Moments
-
-# The training problems of all k folds of a RowFolds are kept in memory if together they take at
-# most this many bytes, counted as 8 k min(n, p + 1) (p + 1) with n rows and p columns; otherwise
-# none is kept, and each is made again whenever it is asked for.
-CACHE_BYTES = 256_000_000
 
 
 class FoldData(ABC):
@@ -146,8 +141,8 @@ class RowFolds(FoldData):
     """Folds of rows in memory.
 
     X, y, shape (n, p) and (n,): Rows in solved units (``Design.apply``), up to ``scale``. Nothing
-        is copied where both are columns of one array (:func:`sparsecv.tables.rows.joined`), or X is
-        a RowSubset of finite numbers.
+        is copied where both are columns of one array (:func:`~sparsecv.tables.row_source.joined`),
+        or X is a RowSubset of finite numbers.
     refit_intercept: Whether every fold subtracts the means of its own training rows.
     weights, shape (n,), optional: Weights >= 0 of the squared errors, in training and held out: a
         whole number counts as that many copies of a row that stay in one fold.
@@ -444,7 +439,10 @@ class RowFolds(FoldData):
         if j in self._problems:
             return self._problems[j]
         problem = self._made(j)
-        if 8 * min(len(self._given), self.p + 1) * (self.p + 1) * self.folds.k <= CACHE_BYTES:
+        # The training problems of all k folds of a RowFolds are kept in memory if together they
+        # take at most this many bytes, counted as 8 k min(n, p + 1) (p + 1) with n rows and p
+        # columns; otherwise none is kept, and each is made again whenever it is asked for.
+        if 8 * min(len(self._given), self.p + 1) * (self.p + 1) * self.folds.k <= 256_000_000:
             self._problems[j] = problem
         return problem
 

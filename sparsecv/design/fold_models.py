@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 from ..errors import InputError, is_number
 
 Array = NDArray[np.float64]
-# Intervals are computed for so many rows at a time that their (rows × held-out rows) numbers take
-# at most this many numbers, 32 MB.
-MAX_NUMBERS_AT_A_TIME = 4_000_000
 
 
 def checked_coverage(coverage: Any) -> float:
@@ -53,7 +50,9 @@ class FoldModels:
         ends = np.full((len(X), 2), (-np.inf, np.inf))
         if rank > n:
             return ends
-        step = max(1, MAX_NUMBERS_AT_A_TIME // n)
+        # Intervals are computed for so many rows at a time that their (rows × held-out rows)
+        # numbers take at most this many numbers, 32 MB.
+        step = max(1, 4_000_000 // n)
         for start in range(0, len(X), step):
             rows = slice(start, start + step)
             every = (X[rows] @ self.coef.T + self.intercept)[:, self.fold]

@@ -11,10 +11,6 @@ from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import relative_gap
 from .design import Array, Design
 
-# The gap of a training objective is not shown where it is at least this large, as the lower bound
-# then says little; 1 is the gap of the trivial bound 0. The value was chosen.
-MAX_SHOWN_GAP = 0.75
-
 
 @dataclass(frozen=True)
 class FittedModel:
@@ -45,7 +41,9 @@ class FittedModel:
     @property
     def shows_gap(self) -> bool:
         """Whether the gap is small enough to be shown."""
-        return self.gap < MAX_SHOWN_GAP
+        # The gap of a training objective is not shown where it is at least this large, as the lower
+        # bound then says little; 1 is the gap of the trivial bound 0. The value was chosen.
+        return self.gap < 0.75
 
 
 def fitted_model(

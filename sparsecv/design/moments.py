@@ -14,14 +14,9 @@ from numpy.typing import NDArray
 from ..solvers.core.limits import Limits
 from ..solvers.core.threads import cached, one_blas_thread
 from ..solvers.executor import run_units
-from ..tables.rows import RowSource, as_source
+from ..tables.row_source import RowSource, as_source
 from .design import Array, Design, Summary
 from .folds import Folds
-
-# A table is read in blocks of rows that take at most this many bytes (but of at least 1024 rows),
-# and every block is reduced to moments before the next is read. Parts of a table that are read at
-# the same time have a block each.
-BLOCK_BYTES = 16_000_000
 
 
 @dataclass(frozen=True)
@@ -213,7 +208,10 @@ def _read(
     found = [Moments(0, np.zeros(p + 1), np.zeros((p + 1, p + 1)))] * k
     low, high = np.full(p + 1, np.inf), np.full(p + 1, -np.inf)
     done = 0
-    for X, y in source.blocks(max(1024, BLOCK_BYTES // (8 * (p + 1)))):
+    # A table is read in blocks of rows that take at most this many bytes (but of at least 1024
+    # rows), and every block is reduced to moments before the next is read. Parts of a table that
+    # are read at the same time have a block each.
+    for X, y in source.blocks(max(1024, 16_000_000 // (8 * (p + 1)))):
         block = np.column_stack([X, y])
         low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
         fold = folds.of_rows(start + done, start + done + y.size)

@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.executor import workers
 from ..tables.columns import quoted
-from ..tables.rows import RowSource
+from ..tables.row_source import RowSource
 from .design import Array, Design, Protocol, Summary, make_design
 from .fold_data import FoldData, MomentFolds, RowFolds
 from .folds import Folds, fold_count, hashed_folds, make_folds
@@ -31,12 +31,6 @@ IN_MEMORY_BYTES = 200_000_000
 # table (``_all_rows``), or more folds (``_fold_moments``), are refused.
 # The number is a choice.
 MAX_HELD_BYTES = 1_500_000_000
-# Where the protocol has no intercept, so that nothing is centred, a column is refused, be it a
-# feature or the response, whose mean exceeds this many times its standard deviation, both over all
-# rows: CV errors would keep fewer than six correct digits. Columns of a single value are not
-# refused for it. The only use is in ``_moment_design``, for tables that are read block by block; a
-# table that is held in memory is not tested.
-MAX_MEAN_IN_SPREADS = 1e9
 
 
 class ReadingSpeed(NamedTuple):
@@ -192,7 +186,11 @@ def _moment_design(
     summary = moments.summary()
     design = make_design(summary, protocol, source.feature_names, asked=asked)
     spread = np.sqrt(summary.scatter / summary.n)
-    distant = np.abs(summary.mean) > MAX_MEAN_IN_SPREADS * spread
+    # Where the protocol has no intercept, so that nothing is centred, a column is refused, be it a
+    # feature or the response, whose mean exceeds this many times its standard deviation, both over
+    # all rows: CV errors would keep fewer than six correct digits. Columns of a single value are
+    # not refused for it, and a table that is held in memory is not tested.
+    distant = np.abs(summary.mean) > 1e9 * spread
     far = np.flatnonzero((summary.low < summary.high) & distant)
     if far.size and not protocol.intercept:
         name = [*source.feature_names, source.target_name][far[0]]

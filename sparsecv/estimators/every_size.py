@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..design.design import Design
 from ..errors import InputError
 from ..plots.page import report, short
-from ..plots.result import Result
+from ..plots.sections import Result
 from ..plots.size_path import draw_sizes
 from ..selection.criteria import criteria
 from ..selection.sizes import SizeModels, check_size, forward_steps

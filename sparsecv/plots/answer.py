@@ -13,11 +13,9 @@ from ..selection.nested import can_nest
 from ..selection.rules import RULES, rule_reason
 from ..selection.study import Study
 from ..solvers.core.result import Status
-from .constraints import lines, selectable, within_constraints
-from .result import Column, Fact, Result, Section, Table, counted, number, percent
+from .conditions import lines, selectable, within_constraints
+from .sections import Column, Fact, Result, Section, Table, counted, number, percent
 
-# The line of the chosen columns names at most this many; the table of coefficients has all.
-MAX_NAMED = 12
 # At most this many ranges of γ that cannot be excluded are shown for a τ; --json has all.
 MAX_SHOWN_RANGES = 4
 
@@ -39,7 +37,8 @@ def _chosen(result: Result) -> Iterator[Fact]:
         figure = f"the average of all models, {result.tau} of {selectable(design)}"
     yield Fact("chosen", figure)
     order = np.argsort(-np.abs(result.effects()), kind="stable")
-    yield Fact("columns", "", result.called(model.support[order], MAX_NAMED))
+    # The line of the chosen columns names at most this many; the table of coefficients has all.
+    yield Fact("columns", "", result.called(model.support[order], 12))
     if result.study is not None and choice is not None:
         study = result.study
         why = rule_reason(study.rule_asked, study.data, study.settings)

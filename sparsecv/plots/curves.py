@@ -13,10 +13,6 @@ from ..cv.results import CVResult, bounds_to_show
 from ..errors import InputError
 from .style import VERMILION, in_style, matplotlib, new_figure
 
-# If there are more curves, the legend names the chosen curve alone, because a longer legend covers
-# the curves. The number is a choice.
-MAX_LABELS = 12
-
 
 def check_writable(path: str, *, film: bool = False) -> None:
     """Refuse a picture file that cannot be written, before any work is done.
@@ -119,7 +115,9 @@ def plot_cv(
             zorder=3 if bold else 2,
             marker="o",
             markersize=3,
-            label=f"γ = {one.gamma:.4g}" if bold or len(result.gammas) <= MAX_LABELS else None,
+            # If there are more curves, the legend names the chosen curve alone, because a longer
+            # legend covers the curves. The number is a choice.
+            label=f"γ = {one.gamma:.4g}" if bold or len(result.gammas) <= 12 else None,
         )
         if not one.exact.all():
             low, high = bounds_to_show(one.lower, one.cv_error, one.upper)

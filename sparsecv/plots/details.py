@@ -19,18 +19,13 @@ from ..selection.sizes import SizeModels, changes, gamma_positions
 from ..selection.study import Study
 from ..solvers.core.plan import TREE_ONLY
 from .answer import answer
-from .result import Column, Fact, Result, Section, Table, errors, filled, number, percent
+from .sections import Column, Fact, Result, Section, Table, errors, filled, number, percent
 from .size_path import draw_errors
 from .style import in_style, new_figure
 
 # A subset counts as good if the CV error of its size exceeds the least of all sizes by at most this
 # share, and its own that of the best subset of its size. The number is a choice.
 GOOD = 0.02
-# The screen shows the table of all pairs (τ, γ) unasked up to this many pairs. The number is a
-# choice: so many pairs of six digits take about forty lines.
-MAX_PAIRS = 360
-# A page shows at most this many columns in the table of what folds select. The number is a choice.
-MAX_SELECTED = 24
 WORDS = (
     Fact("τ", "", "the largest number of features that a model may have"),
     Fact("γ", "", "the ridge weight: a penalty (γ/2)‖β‖² that shrinks the coefficients"),
@@ -58,7 +53,9 @@ def sections(result: Result, *, whole: bool = False, page: bool = False) -> Iter
         yield _choices(result)
     if study is not None:
         surface = study.surface
-        few = surface.taus.size * len(surface.gammas) <= MAX_PAIRS and not surface.trace
+        # The screen shows the table of all pairs (τ, γ) unasked up to this many pairs. The number
+        # is a choice: so many pairs of six digits take about forty lines.
+        few = surface.taus.size * len(surface.gammas) <= 360 and not surface.trace
         if len(surface.gammas) > 1 and (whole or few):
             yield _pairs(surface)
         if surface.trace and whole:
@@ -352,7 +349,9 @@ def _selected_by_folds(result: Result, study: Study) -> Section:
     counts, n_folds = selected_by_folds(study, every)
     own = set(result.model.support.tolist())
     ranked = np.argsort(-counts, kind="stable").tolist()
-    shown = [c for c in ranked if counts[c] > 0.0 or c in own][:MAX_SELECTED]
+    # A page shows at most this many columns in the table of what folds select. The number is a
+    # choice.
+    shown = [c for c in ranked if counts[c] > 0.0 or c in own][:24]
     shares = [float(counts[c] / n_folds) for c in shown]
     columns = [
         Column("column", [result.names[c] for c in shown], "words"),

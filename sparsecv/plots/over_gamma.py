@@ -14,11 +14,6 @@ from ..solvers import SupportsAlongGamma
 from .curves import save, without_formulas
 from .style import VERMILION, in_style, new_figure
 
-# Colours show errors up to this multiple of the least error; larger errors have the last colour.
-MAX_SHOWN_RATIO = 1.5
-# A picture of supports shows them at this many γ.
-SHOWN_GAMMAS = 400
-
 
 def _edges(gammas: Any) -> Any:
     """Ends of the strips around increasing γ > 0, halfway in the logarithm."""
@@ -64,7 +59,9 @@ def plot_minimum(
     shown = minimum.gammas > 0.0
     gammas, taus = minimum.gammas[shown], minimum.taus
     least = max(minimum.upper, 1e-300)
-    excess = 100.0 * (np.clip(minimum.cv_error[shown] / least, 1.0, MAX_SHOWN_RATIO) - 1.0)
+    # Colours show errors up to this multiple of the least error; larger errors have the last
+    # colour.
+    excess = 100.0 * (np.clip(minimum.cv_error[shown] / least, 1.0, 1.5) - 1.0)
     figure, ((axis,),) = new_figure(figsize=(8.0, 1.8 + 0.28 * taus.size))
     edges, rows = _edges(gammas), np.arange(taus.size + 1) - 0.5
     image = axis.pcolormesh(edges, rows, excess.T, cmap="viridis_r", rasterized=True)
@@ -130,7 +127,8 @@ def plot_supports(
         raise InputError("the picture needs supports over a range of gamma > 0")
     supports = [one.support for part in along.intervals for one in part if one.support is not None]
     p = max([len(names), *(int(support.max()) + 1 for support in supports)])
-    gammas = np.geomspace(min(ends), max(ends), SHOWN_GAMMAS)
+    # A picture of supports shows them at this many γ.
+    gammas = np.geomspace(min(ends), max(ends), 400)
     count = along.sizes.size
     figure, axes = new_figure(count, sharex=True, figsize=(8.0, 1.0 + 0.16 * p * count))
     for axis, tau, intervals in zip(axes[:, 0], along.sizes, along.intervals, strict=True):

@@ -14,12 +14,8 @@ from .. import __version__
 from ..errors import file_faults
 from .answer import answer
 from .details import sections
-from .result import Result, Section, Table
+from .sections import Result, Section, Table
 from .style import matplotlib
-
-# A table of more rows shows this many of them around the chosen row, and all rows when it is
-# unfolded. The number is a choice.
-MAX_ROWS = 24
 
 # Colours of the page by their use, for light and for dark grounds. Text has a contrast of at least
 # 4.5 to its ground in both, and lines of at least 3 (tests/plots/test_report.py computes them).
@@ -131,7 +127,9 @@ def _section(number: int, section: Section) -> str:
         figure, words = section.picture()
         parts.append(picture(figure, number, words))
     if section.table is not None:
-        shown = section.table.around(MAX_ROWS)
+        # A table of more rows shows this many of them around the chosen row, and all rows when it
+        # is unfolded. The number is a choice.
+        shown = section.table.around(24)
         parts.append(_table(shown))
         if section.table.length > shown.length:
             heading = f"All {section.table.length} {section.table.what}"

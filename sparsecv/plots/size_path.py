@@ -13,13 +13,6 @@ from ..selection.sizes import SizeModels
 from .curves import label_sizes, save, star, without_formulas
 from .style import BLUE, GREEN, GREY, VERMILION, in_style, matplotlib, new_figure
 
-# A picture of more sizes has no dots, which would hide the line. Forty dots were chosen.
-MAX_DOTS = 40
-
-# At most this many columns are named, those of the largest effects in the largest model. Their
-# legend is as high as the picture.
-MAX_NAMES = 12
-
 
 def draw_errors(axes: Any, sizes: SizeModels, chosen: int | None, peers: dict[str, Array]) -> None:
     """Draw the CV error of every size on axes, with a star at a chosen size.
@@ -31,7 +24,8 @@ def draw_errors(axes: Any, sizes: SizeModels, chosen: int | None, peers: dict[st
     axes.fill_between(
         sizes.tau, error - spread, error + spread, color=BLUE, alpha=0.15, linewidth=0
     )
-    dots = "o-" if sizes.tau.size <= MAX_DOTS else "-"
+    # A picture of more sizes has no dots, which would hide the line. Forty dots were chosen.
+    dots = "o-" if sizes.tau.size <= 40 else "-"
     axes.plot(sizes.tau, error, dots, color=BLUE, markersize=4, label="best subset ± s.e.")
     styles = {"lasso": (GREEN, "--"), "ridge": (GREY, ":")}
     for name, values in peers.items():
@@ -75,7 +69,9 @@ def draw_effects(axes: Any, sizes: SizeModels, spread: Array, names: Sequence[st
     used = [c for c in order.tolist() if effects[:, c].any()]
     colours = matplotlib().colormaps["tab20"].colors
     for i, c in enumerate(used):
-        named = i < MAX_NAMES
+        # At most this many columns are named, those of the largest effects in the largest model.
+        # Their legend is as high as the picture.
+        named = i < 12
         style: dict[str, Any] = {"color": colours[i % 20] if named else GREY}
         style["label"] = without_formulas(names[c]) if named else None
         style["markevery"] = np.flatnonzero(effects[:, c]).tolist()  # Models with this column.

@@ -21,9 +21,6 @@ from ..solvers.paths import support_path
 from .partial_errors import Array, Index
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
-# Up to this many columns the solver "auto" of a SparseRidgeLearner solves every problem to
-# optimality; with more columns heuristics give good supports without a proof.
-EXACT_COLUMNS = 20
 
 
 def largest_tau(n: int, p: int) -> int:
@@ -130,7 +127,9 @@ class SparseRidgeLearner:
         self.protocol = Protocol(
             "honest", "unit-variance" if standardize else "none", intercept=fit_intercept
         )
-        few = X.shape[1] <= EXACT_COLUMNS
+        # Up to this many columns the solver "auto" of a SparseRidgeLearner solves every problem to
+        # optimality; with more columns heuristics give good supports without a proof.
+        few = X.shape[1] <= 20
         self.solver = ("exact" if few else "heuristic") if solver == "auto" else solver
 
     @property

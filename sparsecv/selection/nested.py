@@ -24,7 +24,7 @@ from ..design.missing import fill, filled
 from ..design.model import FittedModel
 from ..errors import InputError
 from ..solvers.core.plan import TREE_ONLY
-from ..tables.rows import RowSubset, joined
+from ..tables.row_source import RowSubset, joined
 from .choice import choose, chosen_model
 from .learner import quiet_design
 from .study import Study

@@ -15,11 +15,6 @@ from ..errors import InputError
 from ..solvers.core.plan import TREE_ONLY
 from .partial_errors import checked_partition
 
-# The rule stability refuses more rows than this, summed over all pairs of folds, which is n k (k −
-# 1) / 2 with k folds and n rows: a model without each pair predicts every row, so this many losses,
-# of one γ and τ, take 200 MB.
-MAX_ROWS_OF_PAIRS = 25_000_000
-
 
 def redrawn(folds: Folds) -> bool:
     """Whether other random partitions of the rows into folds of the same kind can be drawn."""
@@ -86,7 +81,10 @@ def _refuse(needs: frozenset[str], data: FoldData) -> None:
             what = "no missing values but --missing drop"
             raise InputError(f"rule stability takes {what}: choose another rule")
         pairs = folds.k * (folds.k - 1) // 2
-        if pairs * folds.n > MAX_ROWS_OF_PAIRS:
+        # The rule stability refuses more rows than this, summed over all pairs of folds, which is n
+        # k (k − 1) / 2 with k folds and n rows: a model without each pair predicts every row, so
+        # this many losses, of one γ and τ, take 200 MB.
+        if pairs * folds.n > 25_000_000:
             raise InputError(
                 f"rule stability solves every pair of folds, {pairs:,} here: use fewer folds"
             )

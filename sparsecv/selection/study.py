@@ -58,10 +58,6 @@ from .rules import RULES, allowed_rule, checked_repeats, redrawn
 # The CV error is averaged over this many random partitions of the rows by default, the first among
 # them. With a time limit there may be fewer, as no partition is begun after the limit.
 REPEATS = 6
-# After an alternation, other partitions skip γ that lie close together. From the best γ outwards,
-# a γ is evaluated where the ratio of this γ and the last evaluated one, the larger divided by the
-# smaller, is at least this number. The γ of the default grid are a factor of 7.7 apart.
-MIN_GAMMA_RATIO = 1.5
 # The rule stability holds at most this many losses at a time, which take 200 MB. With k folds and n
 # rows, one γ has (k + 1) n losses for every τ. At least one γ is computed at a time.
 MAX_LOSSES = 25_000_000
@@ -257,7 +253,11 @@ class Study:
         for way in (order[best + 1 :], order[:best][::-1]):
             last = result.gammas[kept[0]]
             for g in way:
-                far = max(result.gammas[g], last) >= MIN_GAMMA_RATIO * min(result.gammas[g], last)
+                # After an alternation, other partitions skip γ that lie close together. From the
+                # best γ outwards, a γ is evaluated where the ratio of this γ and the last evaluated
+                # one, the larger divided by the smaller, is at least this number. The γ of the
+                # default grid are a factor of 7.7 apart.
+                far = max(result.gammas[g], last) >= 1.5 * min(result.gammas[g], last)
                 if far and g in weighted:
                     kept.append(int(g))
                     last = result.gammas[g]

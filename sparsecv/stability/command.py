@@ -15,7 +15,7 @@ from ..cv.progress import Report
 from ..design.design import Array
 from ..design.folds import Index, make_folds
 from ..errors import InputError
-from ..tables.rows import RowSource
+from ..tables.row_source import RowSource
 from .estimator import StabilityCV
 from .learners import learner_of, weight_params
 from .losses import checked_loss

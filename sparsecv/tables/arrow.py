@@ -25,7 +25,7 @@ from .columns import (
     rows_changed,
 )
 from .dates import as_times, date_numbers, first_date
-from .rows import Column
+from .row_source import Column
 
 
 class ArrowFile(ABC):

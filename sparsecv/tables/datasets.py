@@ -21,7 +21,7 @@ from .columns import (
     quoted,
     quoted_names,
 )
-from .rows import RowSource
+from .row_source import RowSource
 from .sources import Matrix, name_of, open_file, open_table
 from .synthetic import make_synthetic
 

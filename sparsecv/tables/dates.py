@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from .arrays import as_text
 from .columns import FloatArray
 
-_MICROSECONDS_OF_A_DAY = 86_400_000_000
 _TIMES = pa.timestamp("us")
 
 
@@ -65,5 +64,5 @@ def date_numbers(times: Any, first: str) -> FloatArray:
     every = (one.cast(pa.float64(), safe=False) for one in (*parts, since))
     columns = [one.to_numpy(zero_copy_only=False) for one in every]
     found = np.array(columns, dtype=np.float64).T
-    found[:, 3] /= _MICROSECONDS_OF_A_DAY
+    found[:, 3] /= 86_400_000_000  # A day has so many microseconds.
     return found

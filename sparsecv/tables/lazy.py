@@ -7,7 +7,7 @@ import numpy as np
 
 from ..errors import InputError
 from .columns import FloatArray, quoted
-from .rows import Part, RowSource, as_source
+from .row_source import Part, RowSource, as_source
 
 CHUNK_BYTES = 128_000_000
 """Chunks of more bytes of X are cut, because a worker holds a whole chunk in memory.

@@ -26,7 +26,7 @@ from .columns import (
     quoted,
     select_columns,
 )
-from .rows import ArraySource, Column, Part, RowSource
+from .row_source import ArraySource, Column, Part, RowSource
 
 if TYPE_CHECKING:
     from .arrow import ArrowFile, ArrowTable

@@ -32,7 +32,7 @@ from sparsecv.design.design import Protocol
 from sparsecv.design.prepare import prepare
 from sparsecv.errors import CheckpointWarning, InputError
 from sparsecv.selection.study import Study
-from sparsecv.tables.rows import ArraySource
+from sparsecv.tables.row_source import ArraySource
 
 Array = NDArray[np.float64]
 GAMMAS = np.array([0.1, 1e-5])

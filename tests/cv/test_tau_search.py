@@ -17,7 +17,7 @@ from sparsecv.design.fold_data import MomentFolds, RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.moments import fold_moments
 from sparsecv.errors import InputError
-from sparsecv.tables.rows import ArraySource
+from sparsecv.tables.row_source import ArraySource
 from sparsecv.tables.synthetic import make_synthetic
 
 

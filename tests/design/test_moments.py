@@ -17,7 +17,7 @@ from sparsecv.design.fold_data import MomentFolds, RowFolds
 from sparsecv.design.folds import Folds, make_folds
 from sparsecv.design.moments import Moments, fold_moments
 from sparsecv.errors import ConstantColumnWarning, InputError
-from sparsecv.tables.rows import ArraySource, RowSource
+from sparsecv.tables.row_source import ArraySource, RowSource
 from sparsecv.tables.sources import open_table
 
 Array = NDArray[np.float64]

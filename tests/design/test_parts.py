@@ -20,7 +20,7 @@ from sparsecv.design.folds import Folds, fold_count, hashed_folds
 from sparsecv.design.moments import FoldMoments, fold_moments
 from sparsecv.errors import InputError
 from sparsecv.solvers import on_client
-from sparsecv.tables.rows import ArraySource, Part
+from sparsecv.tables.row_source import ArraySource, Part
 from sparsecv.tables.sources import open_table
 
 pa = pytest.importorskip("pyarrow")

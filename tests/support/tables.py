@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sparsecv.errors import InputError
-from sparsecv.tables.rows import RowSource
+from sparsecv.tables.row_source import RowSource
 from sparsecv.tables.sources import open_table
 
 Array = NDArray[np.float64]

@@ -23,7 +23,7 @@ from sparsecv.tables.datasets import (
     make_synthetic,
     resolve,
 )
-from sparsecv.tables.rows import ArraySource
+from sparsecv.tables.row_source import ArraySource
 from sparsecv.tables.synthetic import Synthetic
 
 DATA = os.environ.get("SPARSECV_DATA")

@@ -13,7 +13,7 @@ from support.tables import refused, write
 from sparsecv.errors import InputError
 from sparsecv.tables.datasets import locate
 from sparsecv.tables.features import FeatureRows
-from sparsecv.tables.rows import RowSource
+from sparsecv.tables.row_source import RowSource
 from sparsecv.tables.sources import open_table
 
 FRAME = pd.DataFrame(

@@ -12,7 +12,7 @@ from support.tables import NAMES, check, csv_text, refused, table, write
 from sparsecv.errors import InputError
 from sparsecv.tables.datasets import locate
 from sparsecv.tables.features import FeatureRows
-from sparsecv.tables.rows import ArraySource
+from sparsecv.tables.row_source import ArraySource
 from sparsecv.tables.sources import FileSource, open_table
 from sparsecv.tables.text import TextFile
 

@@ -11,7 +11,7 @@ from support.tables import NAMES, check, refused, table, write
 from sparsecv.design.folds import make_folds
 from sparsecv.design.moments import fold_moments
 from sparsecv.errors import InputError
-from sparsecv.tables.rows import ArraySource, Column
+from sparsecv.tables.row_source import ArraySource, Column
 from sparsecv.tables.sources import open_table
 from sparsecv.tables.text import TextFile
 

@@ -7,10 +7,7 @@ from typing import Any
 
 from ..design.design import Design
 from ..solvers.core.column_rules import ResolvedRules
-from .result import counted, listed
-
-# A line names at most this many columns, and says how many more there are. The number is a choice.
-MAX_NAMED = 6
+from .sections import counted, listed
 
 
 def values(asked: ResolvedRules | None, names: Sequence[str]) -> dict[str, Any] | None:
@@ -65,7 +62,9 @@ def lines(design: Design, names: Sequence[str]) -> Iterator[str]:
         ("penalty factors", weighed),
     ):
         if texts:
-            yield f"{what}: {listed(texts[:MAX_NAMED], len(texts))}"
+            # A line names at most this many columns, and says how many more there are. The number
+            # is a choice.
+            yield f"{what}: {listed(texts[:6], len(texts))}"
 
 
 def selectable(design: Design) -> str:

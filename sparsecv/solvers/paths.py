@@ -387,10 +387,7 @@ class _Path:
             by_size = UnitSteps(problem).supports(sizes, [], self._for_swaps(g))
         else:
             if self.grower is None:
-                left = self.limits.share(2.0).remaining()
-                if left is not None:
-                    left = max(left, LEAST_SECONDS_AT_FIRST_GAMMA)
-                self.grower = SupportGrower(problem, sizes, [], Limits(left))
+                self.grower = SupportGrower(problem, sizes)
             by_size = self.grower.at(problem.gamma, [], self._for_swaps(g))
         self.enter(g, [by_size[size] for size in sizes])
 

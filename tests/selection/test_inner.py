@@ -37,7 +37,7 @@ def run(what: str, unit: Any, shared: Any, tasks: Any) -> list[Any]:
     return [unit(shared, *task, Limits()) for task in tasks]
 
 
-@pytest.mark.parametrize("p", [5, 50])
+@pytest.mark.parametrize("p", [5, 50, 260])  # Of 260 columns the training rows choose some first.
 @pytest.mark.parametrize("cv", [2, 5, ShuffleSplit(3, random_state=0), "loo"])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_held_out_rows_change_nothing_before_they_are_predicted(

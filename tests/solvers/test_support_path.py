@@ -60,6 +60,17 @@ def test_more_columns_than_are_looked_at() -> None:
     assert every[100].size == 100
 
 
+def test_a_column_that_helps_beside_another_alone() -> None:
+    """Screening finds a column that is not correlated with y, but with what another leaves of y."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 900))
+    X[:, 700] += 2.0 * X[:, 5]
+    y = X[:, 5] - X[:, 700] * (X[:, 5] @ X[:, 700]) / (X[:, 700] @ X[:, 700])
+    assert abs(X[:, 700] @ y) < 1e-9
+    found = grown(SparseRidgeProblem(X, y, gamma=1e-3, tau=1), [2])
+    np.testing.assert_array_equal(found[2], [5, 700])
+
+
 @pytest.mark.parametrize("ridge", [1e-3, 1.0])
 @pytest.mark.parametrize("seed", range(6))
 def test_exchanges_keep_what_is_kept_of_a_support(

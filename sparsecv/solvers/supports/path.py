@@ -22,7 +22,7 @@ from ..core.problem import SparseRidgeProblem
 from ..core.threads import on_one_thread
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array, Ints, allocated
-from .rounding import complete_support, forward_order, largest
+from .rounding import complete_support, largest
 from .swaps import Swaps, add_member, attained_gain, new_swaps, recompute, remove_member, swap_from
 
 Support = NDArray[np.intp]
@@ -44,9 +44,12 @@ FIRST_WINDOW = 16
 # one. The last window is not where it is cut short. The number is a choice.
 LOOK_AHEAD = 3
 # Where columns are more than this, supports are searched among so many that are most correlated
-# with y, and among so many that help most at a step of forward selection.
-MAX_CORRELATED_COLUMNS = 2000
-COLUMNS_OF_A_STEP = 32
+# with y, and among so many that are most correlated with what forward selection leaves of y. The
+# numbers are choices.
+MAX_CORRELATED_COLUMNS = 200
+COLUMNS_OF_A_STEP = 100
+# The first number where a single size is wanted, whose support is the start of a proof: a choice.
+MAX_COLUMNS_OF_ONE_SIZE = 2000
 # Of one size three supports are kept, and exchanges end after this many failures in a row.
 SINGLE_SIZE_WIDTH = 3
 MAX_FAILED_EXCHANGES = 200
@@ -88,7 +91,7 @@ def heuristic_support(
     problem.refuse_constraints("heuristic_support")
     limits, tau = Limits(time_limit), problem.tau
     starts = [np.unique(start) for start in warm_starts]
-    grower = SupportGrower(problem, [tau, min(tau + 2, problem.p)], starts, limits, True)
+    grower = SupportGrower(problem, [tau, min(tau + 2, problem.p)], starts, single=True)
     return grower.search(problem.gamma, tau, starts, limits)
 
 
@@ -124,7 +127,6 @@ class SupportGrower:
     problem: Gives the data and a γ at which columns are selected; its τ is not used.
     sizes: In 1..p; other sizes raise a ValueError.
     starts: Supports whose columns the search is to use in any case.
-    limits: Where the time left does not suffice for the Gram matrix, the search uses fewer columns.
     single: Whether :meth:`search` follows, which needs several supports of a size.
     """
 
@@ -133,7 +135,6 @@ class SupportGrower:
         problem: SparseRidgeProblem,
         sizes: Iterable[int],
         starts: Sequence[Support] = (),
-        limits: Limits | None = None,
         single: bool = False,
     ) -> None:
         self.wanted = sorted({int(size) for size in sizes})
@@ -144,7 +145,8 @@ class SupportGrower:
         factor = problem.rows
         head, y = factor[:, :p], factor[:, p]
         most = min(self.wanted[-1] + (0 if single else LOOK_AHEAD), p)
-        self.columns, self.since = promising_columns(problem, most, starts, limits or Limits())
+        share = MAX_COLUMNS_OF_ONE_SIZE if single else MAX_CORRELATED_COLUMNS
+        self.columns, self.since = promising_columns(problem, most, starts, share)
         m = self.columns.size
         within = head if m == p else head[:, self.columns]
         self.G, self.b = within.T @ within, within.T @ y
@@ -273,34 +275,40 @@ def window_ends(largest_size: int) -> list[int]:
 
 
 def promising_columns(
-    problem: SparseRidgeProblem, most: int, starts: Sequence[Support], limits: Limits
+    problem: SparseRidgeProblem, most: int, starts: Sequence[Support], share: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The columns among which supports of up to ``most`` columns are searched.
 
-    They are the columns that are most correlated with y, the columns of ``starts``, and those that
-    help most at some step of forward selection. Where time is short they are fewer.
+    They are the columns of ``starts``, the ``share`` columns that are most correlated with y, and
+    at every size 1, 2, 4, 8, … those that are most correlated with the residual of forward
+    selection among the columns so far. The gains of all p columns are thus computed once for every
+    doubling of the size. All columns are searched where these are fewer than ``most``.
 
     Returns: The columns, increasing, and the size from which on each may be in a support.
     """
     p, factor = problem.p, problem.rows
-    head, y, n = factor[:, :p], factor[:, p], factor.shape[0]
-    share = max(MAX_CORRELATED_COLUMNS, most)
-    while share > most and not limits.affords(2.0 * n * min(share, p) ** 2):
-        share = max(share // 2, most)
-    every = np.arange(p)
+    head, y = factor[:, :p], factor[:, p]
+    every, since, none = np.arange(p), np.zeros(p, dtype=np.intp), np.arange(0)
     if p <= share:
-        return every, np.zeros(p, dtype=np.intp)
-    score = np.abs(head.T @ y) / np.maximum(np.sqrt(np.einsum("ij,ij->j", head, head)), 1e-300)
-    columns = np.union1d(largest(score, share), np.concatenate([np.arange(0), *starts]))
-    since = np.full(p, p, dtype=np.intp)
-    if limits.affords(2.0 * n * p * most):
-        steps = min(most, problem.rank_bound)
-        best = np.empty((steps, min(COLUMNS_OF_A_STEP, p)), dtype=np.intp)
-        forward_order(head, y, steps, problem.gamma, best)
-        for step in range(steps, 0, -1):
-            since[best[step - 1]] = step
+        return every, since
+    lengths = np.maximum(np.sqrt(problem.squared_lengths), 1e-300)
+    columns = np.union1d(
+        largest(np.abs(head.T @ y) / lengths, share), np.concatenate([none, *starts])
+    )
+    since[:] = p
     since[columns] = 0
-    columns = np.flatnonzero(since < p)
+    size, ridge = 1, problem.gamma / 2.0
+    while size <= min(most, problem.rank_bound, columns.size):
+        within = head[:, columns]
+        G, b = within.T @ within, within.T @ y
+        order = complete_support(G, b, ridge, none, size)
+        normal = G[np.ix_(order, order)] + ridge * np.eye(size)
+        coef = np.linalg.lstsq(normal, b[order], rcond=None)[0]
+        left = head.T @ (y - within[:, order] @ coef)
+        new = np.setdiff1d(largest(np.abs(left) / lengths, COLUMNS_OF_A_STEP), columns)
+        since[new] = size
+        columns = np.union1d(columns, new)
+        size *= 2
     if columns.size < most:
         return every, np.zeros(p, dtype=np.intp)
     return columns, since[columns]

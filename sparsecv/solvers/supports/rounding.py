@@ -43,9 +43,7 @@ def stacked(supports: Sequence[Support], most: int) -> NDArray[np.int64]:
     return rows
 
 
-def forward_order(
-    X: Array, y: Array, steps: int, gamma: float = 0.0, best: NDArray[np.intp] | None = None
-) -> NDArray[np.intp]:
+def forward_order(X: Array, y: Array, steps: int, gamma: float = 0.0) -> NDArray[np.intp]:
     """The first ``steps`` columns that forward selection takes from X (n, p), in their order.
 
     With the taken columns projected out, c_i = x_iᵀr and d_i is the squared length of x_i that is
@@ -54,11 +52,10 @@ def forward_order(
 
     steps: At most p.
     gamma: 0 where X holds the penalty already: where XᵀX is the Gram matrix plus (γ/2)I.
-    best, shape (steps, r), optional: Takes the r ≤ p columns of largest c_i²/d_i at every step.
     """
     full = np.einsum("ij,ij->j", X, X) + gamma / 2.0
     none = np.empty(0, dtype=np.intp)
-    return _select(lambda j: X.T @ X[:, j], X.T @ y, full, none, steps, best)
+    return _select(lambda j: X.T @ X[:, j], X.T @ y, full, none, steps)
 
 
 def complete_support(
@@ -86,13 +83,11 @@ def _select(
     full: Array,
     start: NDArray[np.intp],
     steps: int,
-    best: NDArray[np.intp] | None = None,
 ) -> NDArray[np.intp]:
     """The columns of ``start``, filled up to ``steps`` columns by forward selection.
 
     products: Gives the row XᵀX_j of a column j.
     b, full: Xᵀy (p,), and the diagonal of XᵀX + (γ/2)I (p,).
-    best: As of :func:`forward_order`.
     """
     support = np.empty(steps, dtype=np.intp)
     support[: start.size] = start
@@ -104,8 +99,6 @@ def _select(
             score = c * c / np.maximum(d, least)
             score[support[:level]] = -1.0
             support[level] = np.argmax(score)
-            if best is not None:
-                best[level] = np.argpartition(-score, best.shape[1] - 1)[: best.shape[1]]
         j = int(support[level])
         if d[j] <= least[j]:  # The column depends on those before, and nothing is left of it.
             directions[level] = 0.0

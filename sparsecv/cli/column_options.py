@@ -31,12 +31,8 @@ def asked_of(source: RowSource, given: Mapping[str, Any]) -> ResolvedRules | Non
 
     names, asked = source.feature_names, _read(given["constraints"], [*vars(Constraints())])
     factors = asked.pop("penalty_factors", None)
-    coded = {f"{name}={one}": name for name, levels in source.levels.items() for one in levels}
-    places: dict[str, list[int]] = {}
-    for j, column in enumerate(names):
-        places.setdefault(coded.get(column, column), []).append(j)
-    together = not given["split_factors"]
-    if not together and not source.levels:
+    levels, together = source.coding.levels, not given["split_factors"]
+    if not together and not levels:
         raise InputError("--split-factors: the table has no factor; it goes with --one-hot")
     for name in ("include", "exclude"):
         listed, more = asked.get(name) or [], names_in(given[name] or "")
@@ -44,9 +40,9 @@ def asked_of(source: RowSource, given: Mapping[str, Any]) -> ResolvedRules | Non
     if positive := given["positive"]:
         asked["positive"] = (positive == "all" and "all" not in names) or names_in(positive)
     asked["heredity"] = given["heredity"] or asked.get("heredity")
-    own = list(places.items()) if source.levels else None
+    own = source.coding.places if levels else None
     found = Constraints(**asked).resolve(len(names), names, factors, own, together=together)
-    several = [name for name in source.levels if len(found.groups.get(name, ())) > 1]
+    several = [name for name in levels if len(found.groups.get(name, ())) > 1]
     if several and together and not given["quiet"]:
         what = f"the 0/1 columns of {', '.join(several[:6])}" + ", …" * (len(several) > 6)
         note(f"{what} enter together and count once (--split-factors lets each enter alone)")

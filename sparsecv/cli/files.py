@@ -86,7 +86,7 @@ def write_page(path: Path | None, found: Result) -> None:
 
 def kept_facts(source: RowSource) -> dict[str, Any]:
     """What a model file keeps of the table, by the names of its fields."""
-    levels, dates = dict(source.levels), dict(source.dates)
+    levels, dates = dict(source.coding.levels), dict(source.coding.dates)
     return {"target": source.target_name, "levels": levels, "dates": dates}
 
 

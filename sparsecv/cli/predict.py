@@ -78,8 +78,7 @@ def predict(
     names = list(ids or ())
     labels = texts_of(file, names)
     how: dict[str, Any] = {"fills": saved.fills, "unknown": unknown or saved.unknown}
-    how["dates"] = saved.dates
-    rows = FeatureRows(file, saved.columns(asked), saved.needed(asked), **how)
+    rows = FeatureRows(file, saved.coding(asked), saved.needed(asked), **how)
     # Of the rows without a prediction, a message lists at most the numbers of this many rows of
     # each column at fault, and counts all of them. The number is a choice.
     rows.faults.max_rows = 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from os import PathLike
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .. import __version__
 from ..errors import InputError, file_faults, is_number, read_json
-from ..tables.columns import DATE_PARTS
+from ..tables.coding import Coding
 from .fold_models import FoldModels
 
 if TYPE_CHECKING:
@@ -128,20 +128,15 @@ class SavedModel:
         more = self.intervals["features"] if intervals and self.intervals is not None else []
         return list(dict.fromkeys([*self.support, *more]))
 
-    def columns(self, intervals: bool = False) -> dict[str, list[str]]:
-        """Names of the table's columns that predictions need, with the levels of text columns.
+    def coding(self, intervals: bool = False, known: Collection[str] = ()) -> Coding:
+        """The table's columns that predictions need, and which features they become.
 
-        A column of numbers has an empty list of levels.
+        known: Features that are columns of the table themselves.
         """
-        table = self.table_columns
-        needed = dict.fromkeys(table.get(name, name) for name in self.needed(intervals))
-        return {name: self.levels.get(name, []) for name in needed}
-
-    @property
-    def table_columns(self) -> dict[str, str]:
-        """The table's column of text or dates that a feature comes from, by the feature's name."""
-        dates = {f"{name}.{part}": name for name in self.dates for part in DATE_PARTS}
-        return dates | {name: column for name, (column, _) in self.coded.items()}
+        every = Coding([*self.levels, *self.dates], self.levels, self.dates)
+        table = {feature: name for name, own in every.columns.items() for feature in own}
+        names = [one if one in known else table.get(one, one) for one in self.needed(intervals)]
+        return every._replace(names=list(dict.fromkeys(names)))
 
     def features_of(self, frame: Any, unknown: str = "error") -> NDArray[np.float64]:
         """The features of the rows of a data frame, shape (n, p); 0 where predictions need none.
@@ -155,15 +150,11 @@ class SavedModel:
         from ..tables.features import FeatureRows
         from ..tables.frames import open_frame
 
-        needed, table, file = self.needed(intervals=True), self.table_columns, open_frame(frame)
-        columns: dict[str, list[str]] = {}
-        for feature in needed:
-            known = feature in file.names
-            name = feature if known else table.get(feature, feature)
-            columns[name] = [] if known else self.levels.get(name, [])
+        needed, file = self.needed(intervals=True), open_frame(frame)
         X = np.zeros((file.n, len(self.features)))
         at = [self.features.index(feature) for feature in needed]
-        X[:, at] = FeatureRows(file, columns, needed, self.fills, unknown, self.dates).load()
+        coding = self.coding(intervals=True, known=file.names)
+        X[:, at] = FeatureRows(file, coding, needed, self.fills, unknown).load()
         return X
 
     def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -22,7 +22,8 @@ from ..design.saved import SavedModel
 from ..design.sql import sql_expression
 from ..errors import InputError
 from ..solvers.core.column_rules import Constraints, ResolvedRules
-from ..tables.frames import Coding, frame_names
+from ..tables.coding import Coding
+from ..tables.frames import coding_of, encoded, frame_names
 from .pipeline import linear_pipeline
 from .validation import checked_weights
 
@@ -106,7 +107,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         if given is not None and saved is not None and by_name:
             return np.asarray(saved.features_of(X, self.unknown))
         if self._coding_ is not None:
-            values = self._coding_.encode(X, hasattr(self, "_fills_"), self.unknown)
+            values = encoded(self._coding_, X, hasattr(self, "_fills_"), self.unknown)
             if hasattr(self, "_fills_"):
                 fill(values, self._fills_)
             return values
@@ -323,9 +324,9 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         """Check what was passed to ``fit``; rows come back as float64."""
         if self.unknown not in ("error", "zero"):
             raise InputError(f"unknown must be 'error' or 'zero'; got {self.unknown!r}")
-        given, coding = frame_names(X), Coding.of(X, self.missing is not None)
+        given, coding = frame_names(X), coding_of(X, self.missing is not None)
         if coding is not None:
-            X = coding.encode(X, True, "error")
+            X = encoded(coding, X, True, "error")
         values = np.asarray(y)
         if values.dtype.kind in "mM":
             raise InputError("y holds dates: it must be numeric")

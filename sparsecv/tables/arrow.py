@@ -1,7 +1,7 @@
 """Columns of text and Parquet files as numbers, which Arrow reads block by block."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from .arrays import as_floats, as_text, missing_rows
+from .coding import Coding
 from .columns import (
     BLOCK_ROWS,
-    DATE_PARTS,
     MAX_LEVELS,
     Faults,
     FloatArray,
@@ -141,10 +141,9 @@ class ArrowTable:
     one_hot: "" refuses columns of text and of dates. "all" makes one 0/1 column for every level of
         such a column. "two-level" does so, too, except that a column of two levels becomes the
         0/1 column of its second level.
-    levels: The levels of text columns, where a fitted model prescribes them.
+    known: The levels and the dates of a fitted model, whose columns have no others.
     min_rows: Fewer rows are refused.
-    dates: True replaces columns of dates by numbers. A mapping names such columns of a fitted
-        model, with the dates from which days are counted.
+    dates: Whether columns of dates are replaced by numbers.
     unknown: With "zero" the 0/1 columns of a cell are 0 if the cell is none of the given levels.
     rows: Takes the cells that a model cannot use, in place of an error. They become infinite, and
         missing cells NaN.
@@ -157,46 +156,38 @@ class ArrowTable:
         columns: Sequence[str],
         target: str | None = None,
         one_hot: str = "",
-        levels: Mapping[str, Sequence[str]] | None = None,
+        known: Coding | None = None,
         min_rows: int = 2,
-        dates: bool | Mapping[str, str] = False,
+        dates: bool = False,
         unknown: str = "error",
         rows: Faults | None = None,
     ) -> None:
-        self._file, self.label, self.levels = file, file.label, dict(levels or {})
+        self._file, self.label, known = file, file.label, known or Coding()
+        levels, first_dates = dict(known.levels), dict(known.dates)
         self._unknown, self._strict = unknown, rows is None
         self._faults = Faults(file.label) if rows is None else rows
         self._faults.missing_allowed = file.missing_allowed
-        self.dates = dict(dates) if isinstance(dates, Mapping) else {}
         faults = Faults(file.label, target, file.missing_allowed, columns)
-        text = file.inspect(columns, {*self.levels, *self.dates}, faults)
+        text = file.inspect(columns, {*levels, *first_dates}.intersection(columns), faults)
         self.n = file.n
         check_rows(self.label, self.n, min_rows)
-        new = [name for name in columns if name in text - self.levels.keys() - self.dates.keys()]
-        if dates is True:
-            self.dates = self._first_dates([name for name in new if name != target])
-            new = [name for name in new if name not in self.dates]
+        new = [name for name in columns if name in text - levels.keys() - first_dates.keys()]
+        if dates:
+            first_dates = self._first_dates([name for name in new if name != target])
+            new = [name for name in new if name not in first_dates]
         # Columns of a model's numbers that hold text in some rows.
         self.mixed = set() if self._strict else set(new)
         new = new if self._strict else []
-        self.levels |= self._text(new, bool(one_hot), faults) if new else {}
+        levels |= self._text(new, bool(one_hot), faults) if new else {}
         if faults and file.max_columns_at_once is None:
             # A pass over the other columns finds their missing and infinite values, too.
             for row, name, cells in file.cells([name for name in columns if name not in text]):
                 faults.values(as_floats(cells), [name], row)
         faults.check()
-        # The names of the table's columns that each column of the file becomes.
-        self._becomes: dict[str, Sequence[str]] = {}
-        self.reference_levels: dict[str, str] = {}
-        for name in columns:
-            own = self.levels.get(name, [])
-            if one_hot == "two-level" and len(own) == 2:
-                self.reference_levels[name], own = own[0], own[1:]
-            parts = [f"{name}.{part}" for part in DATE_PARTS] if name in self.dates else [name]
-            self._becomes[name] = [f"{name}={level}" for level in own] or parts
-        self.names = [new for names in self._becomes.values() for new in names]
+        self.coding = Coding(list(columns), levels, first_dates, one_hot == "two-level")
+        self.names, self._becomes = self.coding.features, self.coding.columns
         # In a saved model ``column=level`` names the level, also where the level has no 0/1 column.
-        without = [f"{name}={level}" for name, level in self.reference_levels.items()]
+        without = [f"{name}={level}" for name, level in self.coding.first_levels.items()]
         check_names(self.label, [*self.names, *without])
         self.in_memory = 8 * self.n * len(self.names) <= file.max_bytes_in_memory
 
@@ -266,9 +257,9 @@ class ArrowTable:
             at = 0
             for name, cells in zip(columns, batch.columns, strict=True):
                 end = at + len(self._becomes[name])
-                if name in self.levels:
+                if name in self.coding.levels:
                     self._spread(block[:, at:end], name, cells, rows_before)
-                elif name in self.dates:
+                elif name in self.coding.dates:
                     block[:, at:end] = self._date_numbers(name, cells, rows_before)
                 elif name in self.mixed:
                     block[:, at] = self._numbers_among(name, cells, rows_before)
@@ -306,7 +297,7 @@ class ArrowTable:
         cells: The column's cells, one for every row of the block.
         rows_before: Number of the table's rows before the block.
         """
-        levels = self.levels[name]
+        levels = self.coding.levels[name]
         self._faults.rows(name, "missing", rows_before + missing_rows(cells))
         texts = as_text(cells)
         place = pc.index_in(texts, pa.array(levels, pa.string()))
@@ -324,7 +315,7 @@ class ArrowTable:
     def _date_numbers(self, name: str, cells: Any, rows_before: int) -> FloatArray:
         """The numbers that stand for a column of dates, infinite where a cell is no date."""
         times, wrong = as_times(cells)
-        found = date_numbers(times, self.dates[name])
+        found = date_numbers(times, self.coding.dates[name])
         found[wrong] = np.inf
         if wrong.size:
             cell = quoted(cells[int(wrong[0])].as_py())

@@ -166,12 +166,6 @@ def is_numeric(dtype: Any) -> bool:
     return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
 
 
-DATE_PARTS = ("year", "month", "weekday", "days")
-"""What a column of dates is replaced by: one column of numbers for each of these names.
-
-Weekdays are 1 (Monday) to 7. Days are counted from the date of the first row that has one, which a
-saved model keeps for the rows that it predicts."""
-
 MAX_LEVELS = 100
 """A text column with more levels (distinct texts) is refused as an identifier of the rows.
 

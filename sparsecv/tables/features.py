@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
+from .coding import Coding
 from .columns import (
     BLOCK_ROWS,
     Faults,
@@ -30,12 +31,11 @@ class FeatureRows:
     """The features of a model in the rows of a table, read by the names of columns.
 
     file: The table; no response is needed.
-    columns: The columns to read, each with its levels if the column holds text, else with none.
+    coding: The columns to read, with the levels of text columns and the dates of dates.
     wanted: The features in the model's order: a column's name, or ``column=level``.
     fills: What missing values of a feature are filled with, by its name; with None they are faults.
     unknown: With "zero" a text that is no level has no level; with "error" it is a fault.
     missing_allowed: Missing values stay NaN where there are no fills, and are no fault.
-    dates: The columns of dates, with the dates from which days are counted.
     faults: The rows that cannot be used, once they have been read.
     Raises InputError: A column is missing or repeated, or holds what the model cannot use.
     """
@@ -43,23 +43,21 @@ class FeatureRows:
     def __init__(
         self,
         file: ArrowFile | Matrix,
-        columns: Mapping[str, Sequence[str]],
+        coding: Coding,
         wanted: Sequence[str],
         fills: Mapping[str, float] | None = None,
         unknown: str = "error",
-        dates: Mapping[str, str] | None = None,
         missing_allowed: bool = False,
     ) -> None:
+        columns = list(coding.names)
         _check_columns(file.label, file.names, columns)
         file.missing_allowed = missing_allowed or bool(fills)
-        self.faults = Faults(file.label, None, file.missing_allowed, list(columns))
-        levels = {name: found for name, found in columns.items() if found}
-        own = {name: first for name, first in (dates or {}).items() if name in columns}
-        how: dict[str, Any] = {"levels": levels, "unknown": unknown, "dates": own}
-        self._table = file.select(list(columns), min_rows=1, rows=self.faults, **how)
+        self.faults = Faults(file.label, None, file.missing_allowed, columns)
+        how: dict[str, Any] = {"known": coding, "unknown": unknown, "rows": self.faults}
+        self._table = file.select(columns, min_rows=1, **how)
         self.n = self._table.n
         self._place = [self._table.names.index(name) for name in wanted]
-        watched = set(columns) - levels.keys() - set(self._table.mixed)
+        watched = set(columns) - coding.levels.keys() - set(self._table.mixed)
         self._watched = [name for name in self._table.names if name in watched]
         self._fills = np.array([fills[name] for name in wanted]) if fills else None
 
@@ -98,7 +96,7 @@ def texts_of(file: ArrowFile | Matrix, columns: Sequence[str]) -> Iterator[list[
     return copy(file).texts(columns) if columns else repeat([])
 
 
-def _check_columns(label: str, names: Sequence[str], columns: Mapping[str, Sequence[str]]) -> None:
+def _check_columns(label: str, names: Sequence[str], columns: Sequence[str]) -> None:
     """Raise an InputError where ``columns`` are not among a table's ``names``, or stand twice."""
     missing = [name for name in columns if name not in names]
     if missing:

@@ -5,12 +5,12 @@ narwhals reads the frames, and Arrow their text, as :mod:`sparsecv.tables.arrow`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
+from .coding import Coding
 from .columns import FloatArray, is_numeric, quoted_names
 from .features import FeatureRows
 
@@ -41,76 +41,35 @@ def frame_names(X: Any) -> list[str] | None:
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-class Coding(NamedTuple):
-    """How the columns of a data frame become numbers.
+def coding_of(X: Any, missing_allowed: bool = False) -> Coding | None:
+    """The coding of a data frame; None where X is no frame, or has no text column.
 
-    names: Names of the frame's columns.
-    levels: The levels of every text column, sorted.
+    missing_allowed: Cells of text may be missing.
+    Raises InputError: A column holds dates, or text that looks like an identifier.
     """
+    frame = as_frame(X)
+    if frame is None or all(map(is_numeric, frame.schema.values())):
+        return None
+    file = open_frame(X)
+    file.missing_allowed = missing_allowed
+    found: Coding = file.select(file.names, one_hot="two-level", min_rows=0).coding
+    return found if found.levels else None
 
-    names: list[str]
-    levels: Mapping[str, Sequence[str]]
 
-    @classmethod
-    def of(cls, X: Any, missing_allowed: bool = False) -> Coding | None:
-        """The coding of a data frame; None where X is no frame, or has no text column.
+def encoded(coding: Coding, X: Any, missing_allowed: bool, unknown: str) -> FloatArray:
+    """The columns of numbers of a frame, shape (n, columns); missing values are NaN.
 
-        missing_allowed: Cells of text may be missing.
-        Raises InputError: A column holds dates, or text that looks like an identifier.
-        """
-        frame = as_frame(X)
-        if frame is None or all(map(is_numeric, frame.schema.values())):
-            return None
-        file = open_frame(X)
-        file.missing_allowed = missing_allowed
-        levels = file.select(file.names, one_hot="two-level", min_rows=0).levels
-        return cls(file.names, levels) if levels else None
-
-    @property
-    def columns(self) -> list[list[str]]:
-        """The names of the columns of numbers that each column of the frame becomes.
-
-        A text column of two levels becomes the 0/1 column of its second level.
-        """
-
-        def become(name: str) -> list[str]:
-            levels = list(self.levels.get(name, ()))
-            levels = levels[1:] if len(levels) == 2 else levels
-            return [f"{name}={level}" for level in levels] or [name]
-
-        return [become(name) for name in self.names]
-
-    @property
-    def features(self) -> list[str]:
-        """The names of all columns of numbers, in their order."""
-        return [feature for one in self.columns for feature in one]
-
-    @property
-    def places(self) -> list[tuple[str, list[int]]]:
-        """Of each column of the frame the name, and the positions of its columns of numbers."""
-        ends = np.cumsum([len(one) for one in self.columns]).tolist()
-        starts = [0, *ends[:-1]]
-        return [
-            (name, list(range(start, end)))
-            for name, start, end in zip(self.names, starts, ends, strict=True)
-        ]
-
-    def encode(self, X: Any, missing_allowed: bool, unknown: str) -> FloatArray:
-        """The columns of numbers of a frame, shape (n, columns); missing values are NaN.
-
-        unknown: With "zero" a text that is no level has no level.
-        Raises InputError: X is no frame with these columns, or cells cannot be used.
-        """
-        frame = as_frame(X)
-        if frame is None:
-            text = quoted_names(self.levels)
-            raise InputError(f"pass a data frame: the model was fitted to text in column {text}")
-        names = [str(name) for name in frame.columns]
-        if names != self.names:
-            raise InputError("the feature names should match those passed to fit, in their order")
-        columns = {name: list(self.levels.get(name, ())) for name in names}
-        how: dict[str, Any] = {"unknown": unknown, "missing_allowed": missing_allowed}
-        return FeatureRows(open_frame(X), columns, self.features, **how).load()
+    unknown: With "zero" a text that is no level has no level.
+    Raises InputError: X is no frame with these columns, or cells cannot be used.
+    """
+    frame = as_frame(X)
+    if frame is None:
+        text = quoted_names(coding.levels)
+        raise InputError(f"pass a data frame: the model was fitted to text in column {text}")
+    if [str(name) for name in frame.columns] != list(coding.names):
+        raise InputError("the feature names should match those passed to fit, in their order")
+    how: dict[str, Any] = {"unknown": unknown, "missing_allowed": missing_allowed}
+    return FeatureRows(open_frame(X), coding, coding.features, **how).load()
 
 
 def open_frame(X: Any) -> Any:

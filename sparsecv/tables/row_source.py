@@ -2,14 +2,14 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
+from .coding import Coding
 from .columns import (
     BLOCK_ROWS,
     MISSING,
@@ -190,13 +190,8 @@ class RowSource(ABC):
         Number of rows and of features.
     feature_names, target_name : list of str, str
         Names of the features in the order of the columns, and of the response.
-    levels : dict of str to list of str
-        The levels of every text column that was replaced by 0/1 columns.
-    reference_levels : dict of str to str
-        Of a text column with two levels and a single 0/1 column, the level whose rows have the
-        value 0.
-    dates : dict of str to str
-        Of every column of dates that was replaced by numbers, the date from which days are counted.
+    coding : Coding
+        Which features the columns of the table have become.
     weights, weights_name : ndarray, shape (n,), and str, or None
         Weights >= 0 of the rows, and the name of their column.
     groups, groups_name : ndarray of int, shape (n,), and str, or None
@@ -221,9 +216,7 @@ class RowSource(ABC):
     n: int
     feature_names: list[str]
     target_name: str
-    levels: Mapping[str, Sequence[str]] = MappingProxyType({})
-    reference_levels: Mapping[str, str] = MappingProxyType({})
-    dates: Mapping[str, str] = MappingProxyType({})
+    coding = Coding()
     weights: FloatArray | None = None
     groups: NDArray[np.intp] | None = None
     weights_name: str | None = None
@@ -342,9 +335,8 @@ class RowSource(ABC):
             )
         found += [
             f"text column {quoted(name)} has two levels: one 0/1 column for "
-            f"{quoted(next(one for one in self.levels[name] if one != level))}, none for "
-            f"{quoted(level)}"
-            for name, level in self.reference_levels.items()
+            f"{quoted(self.coding.levels[name][1])}, none for {quoted(level)}"
+            for name, level in self.coding.first_levels.items()
         ]
         X, _ = next(self._read(min(self.n, 1000)))
         if len(X) >= 10:

@@ -5,7 +5,7 @@ message of one line, which names the column or the row.
 """
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from functools import partial
 from os import PathLike
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, first_line
+from .coding import Coding
 from .columns import (
     BLOCK_ROWS,
     PARQUET_SUFFIXES,
@@ -50,9 +51,6 @@ class Matrix:
     index: Sequence[str] = ()
     missing_allowed = False
     mixed: Collection[str] = ()
-    levels: Mapping[str, Sequence[str]] = {}
-    dates: Mapping[str, str] = {}
-    reference_levels: Mapping[str, str] = {}
 
     def __init__(
         self,
@@ -64,6 +62,11 @@ class Matrix:
         self.label, self.names, self._read, self.in_memory = label, list(names), read, in_memory
         self.n = len(read())
         self._columns: slice | list[int] = slice(None)
+
+    @property
+    def coding(self) -> Coding:
+        """The coding of columns of numbers, which stay."""
+        return Coding(self.names)
 
     def select(self, columns: Sequence[str], min_rows: int = 2, **options: Any) -> "Matrix":
         """The named columns of the same rows; ``options`` concern text and have no effect here."""
@@ -129,8 +132,7 @@ class FileSource(RowSource):
         self, name: str, target: str, table: "ArrowTable | Matrix", missing: str | None = None
     ) -> None:
         self.name, self.label, self.target_name, self.n = name, table.label, target, table.n
-        self.levels, self.reference_levels = table.levels, table.reference_levels
-        self.dates = table.dates
+        self.coding = table.coding._replace(names=table.coding.names[:-1])
         self.feature_names, self._table = table.names[:-1], table
         self.divisible = bool(table.parts())
         self.kept: NDArray[np.bool_] | None = None  # The rows in use; None where all are.
@@ -338,8 +340,7 @@ def open_table(
         X, y = opened.load()
         names = opened.feature_names, use.target, name
         source = ArraySource(X, y, *names, missing=opened.missing)
-        source.levels, source.reference_levels = opened.levels, opened.reference_levels
-        source.dates = opened.dates
+        source.coding = opened.coding
         source.rows_left_out = opened.rows_left_out
     if use.groups is not None and use.order is not None:
         raise InputError("--order and --groups cannot go together: folds in order keep no groups")

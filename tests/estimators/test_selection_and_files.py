@@ -139,7 +139,8 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
 
 
 def test_columns_of_a_saved_model() -> None:
-    assert GOOD.columns() == {"b": [], "c": ["u", "v"]}
+    assert list(GOOD.coding().columns.items()) == [("b", ["b"]), ("c", ["c=u", "c=v"])]
+    assert list(GOOD.coding(known=["c=u"]).columns) == ["b", "c=u"]
 
 
 @pytest.mark.parametrize("factor", [1e-160, 1e-300])

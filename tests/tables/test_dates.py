@@ -46,7 +46,7 @@ def test_dates_become_numbers(tmp_path: Path, suffix: str, hours: bool) -> None:
     expected = np.column_stack([numbers(frame["day"], frame["day"][0]), frame[["x", "y"]]])
     source = open_table(path, dates=True)
     check(source, expected, [*PARTS, "x"], "y")
-    assert source.dates == {"day": str(frame["day"][0])}
+    assert source.coding.dates == {"day": str(frame["day"][0])}
     refused(path, "'day' holds dates", "--dates")
     refused(save(frame[["x", "day"]], path), "target column 'day'", dates=True)
 

@@ -11,6 +11,7 @@ import pytest
 from support.tables import refused, write
 
 from sparsecv.errors import InputError
+from sparsecv.tables.coding import Coding
 from sparsecv.tables.datasets import locate
 from sparsecv.tables.features import FeatureRows
 from sparsecv.tables.row_source import RowSource
@@ -77,7 +78,7 @@ def test_a_workbook_reads_like_its_csv(tmp_path: Path) -> None:
         assert (source.name, source.feature_names) == ("t", expected.feature_names)
         for one, other in zip(source.load(), expected.load(), strict=True):
             np.testing.assert_array_equal(one, other)
-    block = FeatureRows(locate(book)[0], {"a": []}, ["a"]).load()
+    block = FeatureRows(locate(book)[0], Coding(["a"]), ["a"]).load()
     np.testing.assert_array_equal(block[:, 0], FRAME["a"])
 
 

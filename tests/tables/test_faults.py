@@ -10,6 +10,7 @@ import pytest
 from support.tables import NAMES, check, csv_text, refused, table, write
 
 from sparsecv.errors import InputError
+from sparsecv.tables.coding import Coding
 from sparsecv.tables.datasets import locate
 from sparsecv.tables.features import FeatureRows
 from sparsecv.tables.row_source import ArraySource
@@ -110,7 +111,7 @@ def test_text_in_blocks(
     source = open_table(path, one_hot=one_hot)
     assert isinstance(source, FileSource) is (kept < 1 << 60)
     check(source, values, ["g=v"] * one_hot + NAMES, "resp")
-    assert source.reference_levels == ({"g": "u"} if one_hot else {})
+    assert source.coding.first_levels == ({"g": "u"} if one_hot else {})
 
 
 def test_blocks_of_text_that_changes_its_mind(
@@ -150,10 +151,10 @@ def test_features_are_read_by_name(tmp_path: Path) -> None:
     frame["g"] = ["u", "v"] * 10
     frame.to_parquet(tmp_path / "t.parquet")
     file, _ = locate(tmp_path / "t.parquet")
-    X = FeatureRows(file, {"d.e": [], "g": ["t", "v", "u"]}, ["g=v", "d.e"]).load()
+    X = FeatureRows(file, Coding(["d.e", "g"], {"g": ["t", "v", "u"]}), ["g=v", "d.e"]).load()
     np.testing.assert_array_equal(X, np.column_stack([frame["g"] == "v", values[:, 2]]))
     with pytest.raises(InputError, match="needs column 'b', which the table does not have"):
-        FeatureRows(file, {"b": []}, ["b"])
+        FeatureRows(file, Coding(["b"]), ["b"])
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -166,7 +167,7 @@ def test_a_text_column_of_a_model_may_lack_no_cell(
     frame.loc[[4, 150], "g"] = None
     path = tmp_path / f"t.{suffix}"
     _ = frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
-    wanted: tuple[dict[str, list[str]], list[str]] = ({"g": ["u", "v"], "a": []}, ["g=v", "a"])
+    wanted = Coding(["g", "a"], {"g": ["u", "v"]}), ["g=v", "a"]
     with pytest.raises(InputError, match=r"'g', data row 5 \(2 in all, also in 151\)"):
         FeatureRows(locate(path)[0], *wanted).load()
     filled = FeatureRows(locate(path)[0], *wanted, fills={"g=v": 0.5, "a": 0.0}).load()

@@ -77,7 +77,9 @@ def test_tables_are_those_of_the_estimators(
     )
     np.testing.assert_allclose(fitted["criteria"]["cp"], plain.criteria_["cp"], rtol=1e-9)
     capsys.readouterr()
-    assert main(["cv", path, "--gamma", "0.1,10", "--no-nested", "--table", *asked]) == 0
+    shown = ["--table", "--html", "page.html", *asked]
+    assert main(["cv", path, "--gamma", "0.1,10", "--no-nested", *shown]) == 0
+    assert "Alternatives" in Path("page.html").read_text(encoding="utf-8")
     screen = " ".join(capsys.readouterr().out.split())
     for words in ("EBIC", "Forward steps", "the best subsets", *NAMES):
         assert words in screen
@@ -132,24 +134,6 @@ def test_predict_prints_the_intervals_of_the_estimator(
     assert list(pd.read_csv(out).columns) == ["prediction"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["cv", "--n-best", "0"], "--n-best must be from 1"),
-        (["cv", "--size", "9", "--gamma", "1"], "size must be one of 1 to 4; got 9"),
-        (["cv", "--size", "2", "--nested", "--gamma", "1"], "--nested judges the choice"),
-        (["cv", "--sql", "/nowhere/m.sql"], "--sql /nowhere/m.sql"),
-    ],
-)
-def test_what_cannot_be_asked_is_one_line(
-    arguments: list[str],
-    words: str,
-    table: tuple[pd.DataFrame, str],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    complaint(capsys, [arguments[0], table[1], *arguments[1:]], [words])
-
-
 def test_a_model_without_intervals_says_so(
     table: tuple[pd.DataFrame, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -158,13 +142,3 @@ def test_a_model_without_intervals_says_so(
     complaint(
         capsys, ["predict", model, table[1], "--coverage", "0.9"], ["keeps nothing for intervals"]
     )
-
-
-@pytest.mark.parametrize("command", [["cv", "--gamma", "1", "--no-nested"], ["fit", "--tau", "3"]])
-def test_the_page_shows_the_best_subsets_that_were_asked_for(
-    command: list[str], tmp_path: Path
-) -> None:
-    page = tmp_path / "page.html"
-    main([command[0], "diabetes", *command[1:], "--quiet", "--n-best", "3", "--html", str(page)])
-    text = page.read_text(encoding="utf-8")
-    assert "Alternatives" in text

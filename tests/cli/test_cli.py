@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_diabetes
 from support.commands import Capture, complaint, hard_csv, run_json
 from support.tables import growing_columns, write_csv
 
@@ -69,19 +68,6 @@ def test_document() -> None:
     assert final["lower_bound"] <= final["objective"]
 
 
-def test_built_in_data() -> None:
-    X, y = load_diabetes(return_X_y=True, scaled=False)
-    document = run_json("cv", "diabetes", "--folds", "loo", "--gamma", "0.1")
-    assert document["folds"]["kind"] == "loo"
-    assert (document["n"], document["p"]) == (442, 10)
-    assert document["results"][0]["n_mio"] == 1
-    model = SparseRidgeCV(cv="loo", gammas=0.1).fit(X, y)
-    np.testing.assert_allclose(
-        document["results"][0]["cv_error"], model.cv_results_["cv_error"], rtol=1e-12
-    )
-    assert run_json("cv", "synthetic", "--folds", "5", "--gamma", "1")["p"] == 20
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -123,23 +109,6 @@ def test_options(options: list[str]) -> None:
         assert document["feature_names"] == ["x1", "x2", "x4"]
 
 
-def test_printed_tables(capsys: Capture) -> None:
-    X, y = growing_columns()
-    write_csv(Path("t.csv"), X, y)
-    assert main(["cv", "t.csv", "--folds", "4", "--gamma", "0.1,10", "--rule", "minimum"]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    model = SparseRidgeCV(cv=4, gammas=[0.1, 10.0], random_state=0, rule="minimum").fit(X, y)
-    for h in model.cv_results_["cv_error"].ravel():
-        assert f"{h:.6g}" in out
-    assert f"τ = {model.tau_} of 5 features, γ = {model.gamma_:g}" in out
-    assert "≈" not in out
-    for c in model.support_:
-        assert f"x{c}" in out
-    assert f"{model.intercept_:.6g}" in out
-    assert all(len(line) <= 80 for line in out.splitlines())
-
-
 @pytest.mark.parametrize("factor", [1e-12, 1.0, 1e8])
 def test_tables_fit_eighty_columns(factor: float, capsys: Capture) -> None:
     X, y = growing_columns()
@@ -163,21 +132,6 @@ def test_names_are_not_markup(capsys: Capture) -> None:
     out = capsys.readouterr().out
     for name in ("[red]t", "[bold]a[/bold]", "[/]", ":smile:"):
         assert name in out
-
-
-def test_quiet(capsys: Capture) -> None:
-    write_csv(Path("t.csv"), *growing_columns())
-    assert main(["cv", "t.csv", "--folds", "4", "--gamma", "1", "--quiet"]) == 0
-    assert main(["fit", "t.csv", "--tau", "2", "--quiet"]) == 0
-    assert capsys.readouterr() == ("", "")
-
-
-def test_plot(capsys: Capture) -> None:
-    pytest.importorskip("matplotlib")
-    write_csv(Path("$a_{$.csv"), *growing_columns())
-    assert main(["cv", "./$a_{$.csv", "--folds", "4", "--plot", "p.png"]) == 0
-    assert Path("p.png").read_bytes().startswith(b"\x89PNG")
-    assert capsys.readouterr().err == ""
 
 
 def test_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,16 +171,6 @@ def test_constant_columns_are_one_line_on_stderr(capsys: Capture) -> None:
     document = run_json("cv", "t.csv", "--folds", "4", "--gamma", "1")
     assert document["p"] == 3
     assert document["feature_names"] == ["a", "c", "e"]
-
-
-def test_one_hot() -> None:
-    X, y = growing_columns()
-    lines = write_csv(Path("t.csv"), X, y).read_text().splitlines()
-    text = ["colour," + lines[0]]
-    text += [f"{('red', 'green', 'blue')[i % 3]},{line}" for i, line in enumerate(lines[1:])]
-    Path("t.csv").write_text("\n".join(text))
-    document = run_json("cv", "t.csv", "--folds", "4", "--gamma", "1", "--one-hot")
-    assert document["p"] == 8
 
 
 # ---------------------------------------------------------------------------- fit and the rest
@@ -293,31 +237,20 @@ def test_lines_stand_for_the_bar_where_there_is_no_terminal(
         assert ("s: outer fold 2 of 5, folds, about 3 s left: 2 of 5\n" in said) == (not quiet)
 
 
-def test_version_and_help(capsys: Capture) -> None:
-    assert main(["--version"]) == 0
-    assert capsys.readouterr() == (f"sparsecv {sparsecv.__version__}\n", "")
+def test_version_help_and_data_sets(capsys: Capture) -> None:
     for arguments, words in (
-        (["--help"], ["cv", "fit", "datasets"]),
-        (["cv", "--help"], ["--folds", "--gamma", "--checkpoint"]),
-        (["fit", "--help"], ["--tau"]),
+        (["--version"], [f"sparsecv {sparsecv.__version__}\n"]),
+        (["--help"], ["cv", "fit", "datasets", "--install-completion"]),
+        (["cv", "-h"], ["--folds", "--gamma", "--checkpoint", "exact|"]),
+        (["fit", "-h"], ["--tau"]),
+        (["datasets"], ["diabetes", "built in"]),
+        (["datasets", "show", "diabetes"], ["442", "licence", "target (disease progression"]),
+        (["datasets", "show", "housing"], ["y (MEDV"]),
     ):
         assert main(arguments) == 0
         out, err = capsys.readouterr()
         assert err == ""
         assert all(word in out for word in words)
-
-
-def test_datasets(capsys: Capture) -> None:
-    for arguments in (["datasets"], ["datasets", "list"]):
-        assert main(arguments) == 0
-        out = capsys.readouterr().out
-        assert "diabetes" in out
-        assert "built in" in out
-        assert all(len(line) <= 80 for line in out.splitlines())
-    assert main(["datasets", "show", "diabetes"]) == 0
-    out = capsys.readouterr().out
-    assert "442" in out
-    assert "licence" in out
 
 
 # ---------------------------------------------------------------------------- limits
@@ -357,13 +290,6 @@ def test_duplicate_columns_are_no_gap(capsys: Capture) -> None:
             "proved +no other ([2-6] features fit|single feature fits) all rows better", out
         )
         assert "≈" not in out
-
-
-def test_fit_under_a_time_limit(capsys: Capture) -> None:
-    hard_csv(Path("hard.csv"))
-    document = run_json("fit", "hard.csv", "--tau", "15", "--time-limit", "0.5", status=1)
-    assert document["status"] == "time limit"
-    assert document["model"]["gap"] > 0
 
 
 def test_fit_with_threads() -> None:

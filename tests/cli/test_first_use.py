@@ -86,42 +86,11 @@ def test_a_column_that_counts_the_rows(capsys: Capture) -> None:
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("mark", ["|", ";", "\t"])
-def test_separators(mark: str) -> None:
-    Path("t.txt").write_text(rows().replace(",", mark))
-    assert main(["fit", "t.txt", "--tau", "1", "--quiet"]) == 0
-
-
 @pytest.mark.parametrize("name", ["latin-1", "utf-16", "cp1252"])
 def test_encoding(name: str) -> None:
     Path("t.csv").write_bytes(rows().replace("a,", "größe,").encode(name))
     found = run_json("fit", "t.csv", "--tau", "1", "--encoding", name)
     assert found["model"]["support"] == ["größe"]
-
-
-def test_help_and_completion(capsys: Capture) -> None:
-    for command in ([], ["cv"], ["predict"]):
-        assert main([*command, "-h"]) == 0
-    out = capsys.readouterr().out
-    assert "--install-completion" in out
-    assert "auto|exact|search" in out.replace("\n", "").replace(" ", "")
-
-
-def test_a_checkpoint_says_what_it_reused(capsys: Capture) -> None:
-    Path("t.csv").write_text(rows())
-    arguments = ["cv", "t.csv", *QUICK, "--checkpoint", "kept"]
-    assert main(arguments) == 0
-    assert "taken over" not in capsys.readouterr().err
-    assert main([*arguments, "--gamma", "1,10"]) == 0
-    assert "--checkpoint: 1 γ taken over from kept" in capsys.readouterr().err
-
-
-def test_a_data_set_shows_the_column_it_has(capsys: Capture) -> None:
-    assert main(["datasets", "show", "diabetes"]) == 0
-    shown = capsys.readouterr().out
-    assert f"{load_dataset('diabetes').target_name} (disease progression" in shown
-    assert main(["datasets", "show", "housing"]) == 0
-    assert "y (MEDV" in capsys.readouterr().out
 
 
 # ---------------------------------------------------------------------------- saved models
@@ -252,18 +221,6 @@ def test_files_are_written_though_nobody_reads_on(
     with pytest.raises(SystemExit):
         main([command[0], "t.csv", *command[1:], "--save", "m.json", "--json", "o.json"])
     assert all(Path(name).stat().st_size > 0 for name in files)
-
-
-def test_a_file_named_without_its_ending_is_offered(capsys: Capture) -> None:
-    Path("prices.csv").write_text(rows())
-    complaint(capsys, ["cv", "prices"], ["did you mean 'prices.csv'?"])
-
-
-def test_files_are_tried_first(capsys: Capture) -> None:
-    Path("t.csv").write_text(rows())
-    complaint(capsys, ["cv", "t.csv", "--save", "no/m.json"], ["--save no/m.json"])
-    complaint(capsys, ["predict", "m.json", "t.csv"], ["cannot read m.json"])
-    complaint(capsys, ["predict", "t.csv", "t.csv"], ["t.csv is not a model file"])
 
 
 def test_predictions_that_overflow_stay_empty(capsys: Capture) -> None:

@@ -160,46 +160,6 @@ def test_a_large_table_is_weighted_in_memory(
         complaint(capsys, more, ["weights need all rows in memory", "--weights"])
 
 
-GOOD = "w,a,g,y\n1,2,u,3\n2,1,v,4\n0,5,u,5\n1,4,v,7\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "words"),
-    [
-        (GOOD, "--weights v", ["no weights column 'v'", "'w'"]),
-        (GOOD, "--groups gg", ["no groups column 'gg'", "'g'"]),
-        (GOOD, "--weights g", ["weights in column 'g'", "'u'", "data row 1"]),
-        (GOOD.replace("2,1", "-2,1"), "--weights w", ["'w'", ">= 0", "'-2'", "data row 2"]),
-        (GOOD.replace("2,1", "inf,1"), "--weights w", ["'w'", "finite", "'inf'", "data row 2"]),
-        (GOOD.replace("2,1", ",1"), "--weights w", ["missing value in column 'w'", "data row 2"]),
-        (GOOD.replace(",v,7", ",,7"), "--groups g", ["missing value in column 'g'", "data row 4"]),
-        ("w,a,g,y\n1,2,u,3\n0,1,v,4\n0,5,u,5\n", "--weights w", ["'w'", "above 0", "2 rows"]),
-        (GOOD, "--groups g --folds 3", ["groups (2)", "got 3"]),
-        (GOOD.replace("v", "u"), "--groups g", ["groups (1)", "got 2"]),
-        (GOOD, "--groups g --folds size:1", ["groups", "folds of a size"]),
-        (GOOD, "--weights y --target Y", ["'y'", "--weights", "the target"]),
-        (GOOD, "--groups w --weights w", ["'w'", "--groups", "--weights"]),
-        (GOOD, "--weights w --drop a,w", ["'w'", "--weights", "--drop"]),
-        (GOOD.replace("w,a,g", "w,w,g"), "--weights w", ["duplicate", "'w'"]),
-        ("w,y\n1,2\n2,3\n", "--weights w", ["no feature columns"]),
-    ],
-)
-def test_one_clear_line(text: str, options: str, words: list[str], capsys: Capture) -> None:
-    Path("t.csv").write_text(text)
-    more = options.split()
-    if "--groups" not in more and "g" in text.splitlines()[0] and more[:2] != ["--weights", "g"]:
-        more += ["--one-hot"]
-    complaint(capsys, ["cv", "t.csv", "--folds", "2", "--gamma", "1", "--quiet", *more], words)
-
-
-def test_the_screen_names_them(capsys: Capture) -> None:
-    _, _, _, g = table()
-    path = write("csv", [f"t{i}" for i in g])
-    arguments = ["--weights", "w", "--groups", "town", "--gamma", "1", "--rule", "minimum"]
-    assert main(["cv", path, *arguments]) == 0
-    assert "weights w, groups town" in " ".join(capsys.readouterr().out.split())
-
-
 def test_many_groups_are_no_identifier() -> None:
     """What one-hot encoding refuses, a level for every few rows, is what groups are for."""
     rng = np.random.default_rng(0)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.commands import complaint
 
 from sparsecv.cli.main import main
 from sparsecv.cv.engine import cross_validate
@@ -86,18 +85,3 @@ def test_benchmark_compares_the_ways(tmp_path: Path, capsys: pytest.CaptureFixtu
             assert int(row["mio"]) <= 9 * k + 9
             assert row["status"] == "optimal"
     assert picture.stat().st_size > 5_000
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--ways", "nonsense"], "--ways knows"),
-        (["--gamma", "auto"], "needs values of gamma"),
-        (["--folds", "nonsense"], "nonsense"),
-        (["--csv", "no/such/folder/b.csv"], "not a file in an existing folder"),
-    ],
-)
-def test_benchmark_refuses_nonsense(
-    more: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    complaint(capsys, ["benchmark", "--datasets", "diabetes", *more], [message])

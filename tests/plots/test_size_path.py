@@ -67,13 +67,6 @@ def test_sizes_that_are_not_proved_have_open_marks(figures: list[Any], tmp_path:
     assert len(open_marks.get_ydata()) > 1
 
 
-def test_a_wrong_file_is_refused_before_the_fit(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["fit", "diabetes", "--tau", "2", "--plot", "p.docx"]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "no such picture format" in err
-
-
 def test_one_size_under_constraints(figures: list[Any], tmp_path: Path) -> None:
     path = tmp_path / "p.pdf"
     command = ["fit", "diabetes", "--tau", "2", "--include", "sex,age", "--plot", str(path)]

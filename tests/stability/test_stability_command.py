@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -71,39 +70,6 @@ def test_learners_on_the_command_line(
     assert found["loss"] == ("zero-one" if classify else "squared")
     assert found["test_error"] >= 0.0
     assert found["search"] == ("coordinate" if learner in ("cart", "xgboost") else "grid")
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--learner", "lasso"], "--learner"),
-        (["--learner", "cart", "--tau", "2"], "--tau"),
-        (["--learner", "cart", "--plot", "p.png"], "--plot"),
-        (["--gamma", "auto"], "--gamma auto"),
-        (["--lambda", "x"], "--lambda"),
-        (["--lambda", "-1"], "--lambda"),
-        (["--lambda", "1:2"], "--lambda"),
-        (["--test", "1"], "--test"),
-        (["--classify"], "sparse-ridge|labels"),
-        (["--learner", "projected", "--solver", "rounding"], "solver"),
-        (["--learner", "cart", "--classify"], "--classify"),
-        (["--loss", "cubed"], "loss"),
-        (["--search", "x"], "search"),
-        (["--folds", "1"], "folds"),
-        (["--tau", "9"], "tau"),
-        (["--jobs", "0"], "--jobs"),
-        (["--seed", "-1"], "--seed"),
-    ],
-)
-def test_bad_commands(
-    tmp_path: Path, options: list[str], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["stability", str(table_of(tmp_path / "t.csv")), *options]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("sparsecv: error: ")
-    assert err.count("\n") == 1
-    assert re.search(words, err)
 
 
 @pytest.mark.parametrize("learner", ["sparse-ridge", "projected"])

@@ -1,0 +1,241 @@
+"""What cannot be used is refused in one line that names the option or column, before any search."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from support.commands import Capture, complaint
+from support.tables import growing_columns, write_csv
+
+from sparsecv.cli.grids import parse_gammas, parse_taus
+from sparsecv.cli.main import main
+from sparsecv.errors import InputError
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "experiments" / "scale" / "bad_input.py"
+SOME = "a,b,w,y\n" + "".join(f"{i % 5},{i * i % 7},{int(i < 2)},{i % 4}\n" for i in range(12))
+WEIGHED = "w,a,g,y\n1,2,u,3\n2,1,v,4\n0,5,u,5\n1,4,v,7\n"
+FILES = {
+    "good.csv": "a,b,y\n1,2,3\n2,1,4\n3,5,5\n4,4,9\n",
+    "some.csv": SOME,
+    "fractions.csv": "a,y\n" + "".join(f"{i % 5},{i / 7}\n" for i in range(12)),
+    "weighed.csv": WEIGHED,
+    "negative.csv": WEIGHED.replace("2,1", "-2,1"),
+    "infinite.csv": WEIGHED.replace("2,1", "inf,1"),
+    "no-weight.csv": WEIGHED.replace("2,1", ",1"),
+    "no-group.csv": WEIGHED.replace(",v,7", ",,7"),
+    "one-weight.csv": "w,a,y\n1,2,3\n0,1,4\n0,5,5\n",
+    "one-group.csv": WEIGHED.replace("v", "u"),
+    "two-weights.csv": WEIGHED.replace("w,a,g", "w,w,g"),
+    "weights-alone.csv": "w,y\n1,2\n2,3\n",
+    "huge.csv": "a,b,y\n1,2,3e200\n2,1,4e200\n3,5,-5e200\n",
+}
+LONG = "x" * 300
+CV, FIT = "cv good.csv --folds 2 --gamma 1", "fit good.csv --tau 1"
+WEIGHTS, GROUPS = "--folds 2 --gamma 1 --one-hot --weights w", "--folds 2 --gamma 1 --groups g"
+REFUSED = {
+    # commands
+    "cv": "data",
+    "fit good.csv": "--tau",
+    "--frobnicate": "--frobnicate",
+    "datasets list diabetes": "'list diabetes'",
+    "datasets show": "NAME",
+    "datasets show nothing": "'nothing'",
+    "datasets drop": "'drop'",
+    # values of options
+    f"{CV} --folds 0": "at least 2 folds",
+    f"{CV} --folds size:3": "size 3|there are 4",
+    f"{CV} --folds {'9' * 5000}": "folds|999",
+    f"{CV} --tau 1:3": "p = 2|got 3",
+    f"{CV} --gamma nan": "gamma|>= 0",
+    f"{CV} --backend abacus": "backend|'abacus'",
+    f"{CV} --backend highs --method bounds": "backend highs|grid or search",
+    f"{CV} --protocol kind": "protocol|'kind'",
+    f"{CV} --scale big": "scale|'big'",
+    f"{CV} --no-intercept": "--no-intercept is gone|fit_intercept=False",
+    f"{CV} --mio-limit 3": "--mio-limit is gone|--time-limit SECONDS",
+    f"{CV} --bounds a:0:1": "--bounds is gone|--constraints FILE",
+    f"{CV} --time-limit -1": "--time-limit",
+    f"{CV} --time-limit nan": "time",
+    f"{CV} --time-limit soon": "--time-limit|seconds",
+    f"{CV} --seed x": "--seed",
+    f"{CV} --seed -1": "--seed",
+    f"{CV} --jobs 0": "--jobs",
+    f"{CV} --jobs -2": "--jobs",
+    "cv some.csv --gamma 1 --size 9": "size must be one of 1 to 3; got 9",
+    f"{CV} --size 2 --nested": "--nested judges the choice",
+    f"{CV} --n-best 0": "--n-best must be from 1",
+    f"cv some.csv --n-best {'9' * 9}": "--n-best|100000",
+    f"{CV} another.csv": "another.csv",
+    f"{FIT} --tau one": "--tau",
+    f"{FIT} --tol nan": "--tol",
+    f"{FIT} --time-limit -1": "time",
+    f"{FIT} --backend abacus": "backend",
+    f"{FIT} --jobs 0": "--jobs",
+    "cv huge.csv --folds 2": "response",
+    # files that are written
+    f"{CV} --json": "--json",
+    f"{CV} --json .": "--json",
+    f"{CV} --plot no/such/folder.png": "--plot|no/such",
+    f"{CV} --plot p.xyz": "--plot|xyz",
+    f"{FIT} --plot p.docx": "no such picture format",
+    f"{CV} --html no/such/folder.html": "--html",
+    f"{CV} --sql no/m.sql": "--sql no/m.sql",
+    f"{CV} --save no/m.json": "--save no/m.json",
+    f"{CV} --checkpoint good.csv": "--checkpoint|good.csv",
+    f"{CV} --json {LONG}": "--json",
+    f"{CV} --sql {LONG}": "--sql",
+    f"{FIT} --save {LONG}": "--save",
+    f"{FIT} --plot {LONG}.png": "--plot",
+    f"stability some.csv --json {LONG}": "--json",
+    f"benchmark --csv {LONG}": "--csv",
+    f"{CV} --json o.json --save o.json": "--json|--save|o.json",
+    # files that are read
+    "cv good": "did you mean 'good.csv'?",
+    f"cv {LONG}": "xxx|too long",
+    f"{CV} --constraints {LONG}": "--constraints|too long",
+    f"{CV} --constraints none.json": "--constraints none.json",
+    "predict m.json good.csv": "cannot read m.json",
+    # what cannot go together
+    "cv some.csv --folds 12 --nested": "outer fold 1 of 12|11 rows",
+    "cv some.csv --folds size:6 --nested": "outer fold 1 of 12|11",
+    "stability some.csv --weights w --test 0.1": "no test row|--test",
+    "benchmark --datasets diabetes,pears --gamma 1": "pears",
+    "benchmark --datasets diabetes --folds 5,1000 --gamma 1": "1000 folds",
+    "benchmark --datasets diabetes --folds nonsense": "nonsense",
+    "benchmark --datasets diabetes --ways nonsense": "--ways knows",
+    "benchmark --datasets diabetes --gamma auto": "needs values of gamma",
+    # weights and groups
+    f"cv weighed.csv {GROUPS}g": "no groups column 'gg'|'g'",
+    f"cv infinite.csv {WEIGHTS}": "'w'|finite|'inf'|data row 2",
+    f"cv negative.csv {WEIGHTS}": "'w'|>= 0|'-2'|data row 2",
+    f"cv no-weight.csv {WEIGHTS}": "missing value in column 'w'|data row 2",
+    f"cv no-group.csv {GROUPS}": "missing value in column 'g'|data row 4",
+    f"cv one-weight.csv {WEIGHTS}": "'w'|above 0|2 rows",
+    f"cv one-group.csv {GROUPS}": "groups (1)|got 2",
+    f"cv weighed.csv {GROUPS} --folds size:1": "groups|folds of a size",
+    f"cv weighed.csv {WEIGHTS} --groups w": "'w'|--groups|--weights",
+    f"cv weighed.csv {WEIGHTS} --drop a,w": "'w'|--weights|--drop",
+    f"cv two-weights.csv {WEIGHTS}": "duplicate|'w'",
+    f"cv weights-alone.csv {WEIGHTS}": "no feature columns",
+    "cv some.csv --weights w --folds 3 --rule projected --seed 1": "weight 0",
+    # stability
+    "stability some.csv --learner lasso": "--learner",
+    "stability some.csv --learner cart --tau 2": "--tau",
+    "stability some.csv --learner cart --plot p.png": "--plot",
+    "stability some.csv --learner cart --save m.json": "--save",
+    "stability some.csv --gamma auto": "--gamma auto",
+    "stability some.csv --lambda x": "--lambda",
+    "stability some.csv --lambda -1": "--lambda",
+    "stability some.csv --test 1": "--test",
+    "stability some.csv --classify": "sparse-ridge is a regression",
+    "stability some.csv --learner projected --solver rounding": "solver",
+    "stability fractions.csv --learner cart --classify": "--classify",
+    "stability some.csv --learner cart --include b": "cart serves none",
+    "stability some.csv --loss cubed": "loss",
+    "stability some.csv --search x": "search",
+    "stability some.csv --folds 1": "folds",
+    "stability some.csv --tau 9": "tau",
+    "stability some.csv --jobs 0": "--jobs",
+    "stability some.csv --seed -1": "--seed",
+}
+
+
+@pytest.fixture
+def nothing_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    def searched(*_: Any, **__: Any) -> None:
+        raise AssertionError("searched first")
+
+    monkeypatch.setattr("sparsecv.cv.engine.Surface.visit", searched)
+    monkeypatch.setattr("sparsecv.solvers.api.best_support", searched)
+
+
+def written() -> list[str]:
+    return sorted(str(path) for path in Path().iterdir())
+
+
+@pytest.mark.usefixtures("nothing_is_searched")
+@pytest.mark.parametrize("command", REFUSED, ids=lambda command: command[:60])
+def test_one_line_before_any_search(command: str, capsys: Capture) -> None:
+    for name, text in FILES.items():
+        Path(name).write_text(text)
+    before = written()
+    complaint(capsys, command.split(), REFUSED[command].split("|"))
+    assert written() == before
+
+
+def test_the_page_says_what_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables, cells and options of every kind: docs/python-and-command.md has the messages."""
+    if not SCRIPT.is_file():
+        pytest.skip("no experiments beside the tests: this is not a checkout")
+    monkeypatch.delenv("SPARSECV_DATA", raising=False)
+    spec = importlib.util.spec_from_file_location("bad_input", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    made: ModuleType = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    assert len(made.CASES) >= 40
+    assert made.PAGE.read_text(encoding="utf-8").endswith(made.table())
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "values"),
+    [
+        (parse_gammas, " 3 ", [3.0]),
+        (parse_gammas, "10, 0.1", [10.0, 0.1]),
+        (parse_gammas, "1e-4:1e4:9", [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1e3, 1e4]),
+        (parse_gammas, "2:2:1", [2.0]),
+        (parse_taus, "1:4", [1, 2, 3, 4]),
+        (parse_taus, " 2 : 2 ", [2]),
+        (parse_taus, "5,2,8", [5, 2, 8]),
+        (parse_taus, "0", [0]),  # the range is checked once p is known
+    ],
+)
+def test_lists_and_grids(parse: Callable[[str], Any], text: str, values: list[float]) -> None:
+    np.testing.assert_allclose(parse(text), values, rtol=1e-14)
+    assert parse_taus(" ALL ") is None
+
+
+@pytest.mark.parametrize(
+    ("parse", "texts"),
+    [
+        (parse_gammas, "|x|1,,2|1,x|1:2|1:2:|1:2:0|1:2:1|1:2:-3|1:2:2.5|2:1:3|0:1:3|-1:1:3"),
+        (parse_gammas, "1:inf:3|nan:1:3|1:2:3:4|1:2,3|1:10:999999999999|-1|nan|1,-2|1e400"),
+        (parse_taus, "|x|1.5|1,|4:2|1:2:3|:|1:|1:99999999999|9999999999999999999|1:1" + "0" * 19),
+    ],
+)
+def test_texts_that_are_no_grid(parse: Callable[[str], Any], texts: str) -> None:
+    for text in texts.split("|"):
+        with pytest.raises(InputError, match=r"--gamma|gamma must be finite and >= 0|--tau"):
+            parse(text)
+
+
+def test_what_is_unusual_is_no_fault(capsys: Capture) -> None:
+    """More threads than work, columns that depend, two rows, γ at the ends of the numbers."""
+    X, y = growing_columns()
+    X[:, 1] = X[:, 0]
+    write_csv(Path("t.csv"), X, y)
+    Path("two.csv").write_text("a,b,y\n1,2,3\n2,1,4\n")
+    for command in (
+        *(f"{name} --jobs 1000000" for name in ("cv t.csv --no-nested", "fit t.csv --tau 1")),
+        *(f"cv t.csv --folds 4 --gamma {gamma}" for gamma in ("0", "1e-30")),
+        *(f"fit t.csv --tau 2 --gamma {gamma}" for gamma in ("0", "1e-30")),
+        *(
+            f"cv t.csv --gamma global:{span} --tau 1 --no-nested"  # may lie outside every range
+            for span in ("1e-320:1e-319", "1e-301:1e-300", "1e300:1e308")
+        ),
+        *(
+            f"cv two.csv --folds loo --gamma {gamma} --no-nested{more}"
+            for gamma in ("1e-8", "1", "1e8")
+            for more in ("", " --protocol paper", " --scale none")
+        ),
+    ):
+        assert main([*command.split(), "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+    complaint(capsys, ["cv", "two.csv"], ["5 folds"])

@@ -11,7 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import SelectorMixin
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..design.design import Array, Design, Protocol, Summary, make_design
@@ -24,7 +28,6 @@ from ..errors import InputError
 from ..solvers.core.column_rules import Constraints, ResolvedRules
 from ..tables.coding import Coding
 from ..tables.frames import coding_of, encoded, frame_names
-from .pipeline import linear_pipeline
 from .validation import checked_weights
 
 if TYPE_CHECKING:
@@ -240,11 +243,20 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
                 "to_sklearn needs columns of numbers, and the model was fitted to text columns: "
                 "encode them before fit, or use save or to_sql"
             )
-        names = getattr(self, "feature_names_in_", None)
         columns = np.flatnonzero(self._get_support_mask())
-        fills = self._fills_[columns] if hasattr(self, "_fills_") else None
-        model = self.coef_[..., columns], self.intercept_
-        return linear_pipeline(columns, *model, names, self.n_features_in_, fills)
+        select = ColumnTransformer([("selected", "passthrough", columns.tolist())])
+        select.fit(np.zeros((1, self.n_features_in_)))
+        if hasattr(self, "feature_names_in_"):
+            select.feature_names_in_ = np.array(self.feature_names_in_, dtype=object)
+        coef, intercept = self.coef_[..., columns], self.intercept_
+        model = LinearRegression().fit(np.zeros((2, columns.size)), np.zeros((2, *coef.shape[:-1])))
+        # As scikit-learn's own fit does: an intercept of one response is a number of numpy.
+        own = np.float64(intercept) if coef.ndim == 1 else np.array(intercept)
+        model.coef_, model.intercept_ = np.array(coef), own
+        steps: list[tuple[str, Any]] = [("columns", select), ("model", model)]
+        if hasattr(self, "_fills_"):  # The mean of a single row is that row.
+            steps.insert(1, ("missing", SimpleImputer().fit(self._fills_[None, columns])))
+        return Pipeline(steps)
 
     def _saved(self, what: str, intervals: bool = False) -> SavedModel:
         """The model as a file holds it; ``what`` begins the message that refuses responses."""

@@ -19,7 +19,8 @@ from ..plots.page import report, short
 from ..plots.sections import Result
 from ..plots.size_path import draw_sizes
 from ..selection.criteria import criteria
-from ..selection.sizes import SizeModels, check_size, forward_steps
+from ..selection.sizes import SizeModels, forward_steps
+from ..selection.study import check_size
 from ..solvers.core.problem import SparseRidgeProblem
 from .base import SparseLinearModel
 

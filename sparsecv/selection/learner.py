@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cv.settings import checked_gammas, checked_taus
 from ..design.design import Design, Protocol, Summary, make_design
 from ..errors import InputError
 from ..solvers.core.column_rules import ResolvedRules
@@ -115,15 +116,8 @@ class SparseRidgeLearner:
         if solver not in SOLVERS:
             raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
         self.X, self.y, self.asked, self.weights = X, y, asked, weights
-        self.taus = np.asarray(taus, dtype=np.intp)
-        self.gammas = np.asarray(gammas, dtype=np.float64)
-        if not ((self.gammas >= 0.0).all() and np.isfinite(self.gammas).all()):
-            raise InputError(f"gamma must be >= 0; got {self.gammas.min():g}")
-        if self.taus.size == 0 or self.taus.min() < 1 or self.taus.max() > X.shape[1]:
-            raise InputError(f"tau must lie between 1 and p = {X.shape[1]}")
-        if asked is not None and not asked.constraints.plain:
-            for tau in (self.taus.min(), self.taus.max()):
-                asked.constraints.checked_size(int(tau))
+        checked_taus(taus, X.shape[1], None if asked is None else asked.constraints)
+        self.taus, self.gammas = np.asarray(taus, dtype=np.intp), checked_gammas(gammas)
         self.protocol = Protocol(
             "honest", "unit-variance" if standardize else "none", intercept=fit_intercept
         )

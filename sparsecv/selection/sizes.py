@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from ..cv.results import TIE, least
 from ..design.design import Array, Design
 from ..design.model import FittedModel, fitted_model
-from ..errors import InputError
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.paths import support_path
 from ..solvers.supports.rounding import forward_order
 from ..solvers.supports.unit_steps import UnitSteps
 from .choice import CHOOSERS, Choice, criterion_of_pairs, of_projection
-from .study import Study, listed_sizes
+from .study import Study, check_size
 
 
 class SizeModels(NamedTuple):
@@ -120,12 +119,6 @@ def models_at_gamma(
     models[-1] = own
     unknown = np.full(sizes.size, np.nan)
     return SizeModels(sizes, gammas, models, unknown, unknown)
-
-
-def check_size(sizes: NDArray[np.intp], size: int) -> None:
-    """Raise an InputError where a size is none of the increasing ``sizes``."""
-    if size not in sizes:
-        raise InputError(f"size must be one of {listed_sizes(sizes)}; got {size}")
 
 
 def choice_of_size(study: Study, choice: Choice, size: int) -> Choice:

@@ -78,11 +78,14 @@ def partition_again(folds: Folds, seed: Any, number: int) -> Folds:
     return folds.again(seed)
 
 
-def listed_sizes(sizes: NDArray[np.intp]) -> str:
-    """Increasing sizes in words; sizes that follow one another by the first and the last."""
+def check_size(sizes: NDArray[np.intp], size: int) -> None:
+    """Raise an InputError where a size is none of the increasing ``sizes``."""
+    if size in sizes:
+        return
+    words = ", ".join(map(str, sizes))
     if sizes.size > 2 and sizes[-1] - sizes[0] == sizes.size - 1:
-        return f"{sizes[0]} to {sizes[-1]}"
-    return ", ".join(map(str, sizes))
+        words = f"{sizes[0]} to {sizes[-1]}"
+    raise InputError(f"size must be one of {words}; got {size}")
 
 
 class Study:
@@ -165,8 +168,7 @@ class Study:
 
         Raises InputError: The size was not asked for, or is too large to be tried.
         """
-        if size not in self.sizes:
-            raise InputError(f"size must be one of {listed_sizes(self.sizes)}; got {size}")
+        check_size(self.sizes, size)
         self._tried = [one for one in self._tried if one.end >= size] or self._tried
 
     def _refuse_range(self) -> None:

@@ -53,6 +53,22 @@ def test_one_pair_is_the_chosen_one(capsys: Capture) -> None:
     assert row.split()[3::2][:3] == ["3", f"{best['gamma']:g}", f"{best['cv_error']:.6g}"]
 
 
+def test_the_picture_stars_the_chosen_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    from sparsecv.plots import curves
+
+    figures: list[Any] = []
+    monkeypatch.setattr(curves, "save", lambda figure, path: figures.append(figure))
+    X, y = three_of_eight()
+    document = run_json("cv", write_csv(TABLE, X, y), *CORRECTED, "--plot", "p.png")
+    (axes,) = figures[0].axes
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert [text for text in labels if "chosen" in text] == ["chosen: τ = 5"]
+    assert "least error: τ = 3" in labels
+    (star,) = [line for line in axes.get_lines() if line.get_marker() == "*"]
+    assert star.get_xydata().tolist() == [[5.0, document["chosen"]["cv_error"]]]
+
+
 def test_without_time_the_choice_is_an_estimate(capsys: Capture) -> None:
     arguments = ["--gamma", "1", "--tau", "2,15", "--time-limit", "0", "--rule", "minimum"]
     document = run_json("cv", write_csv(TABLE, *many_alike(8.0)), *arguments, status=1, quiet=False)

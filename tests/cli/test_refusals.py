@@ -102,6 +102,7 @@ REFUSED = {
     f"{CV} --constraints {LONG}": "--constraints|too long",
     f"{CV} --constraints none.json": "--constraints none.json",
     "predict m.json good.csv": "cannot read m.json",
+    "cv diabetes --folds loo --gamma 1 --rule stability": "use fewer folds",
     # what cannot go together
     "cv some.csv --folds 12 --nested": "outer fold 1 of 12|11 rows",
     "cv some.csv --folds size:6 --nested": "outer fold 1 of 12|11",
@@ -110,6 +111,7 @@ REFUSED = {
     "benchmark --datasets diabetes --folds 5,1000 --gamma 1": "1000 folds",
     "benchmark --datasets diabetes --folds nonsense": "nonsense",
     "benchmark --datasets diabetes --ways nonsense": "--ways knows",
+    "benchmark --datasets diabetes --ways , --gamma 1": "--ways",
     "benchmark --datasets diabetes --gamma auto": "needs values of gamma",
     # weights and groups
     f"cv weighed.csv {GROUPS}g": "no groups column 'gg'|'g'",

@@ -104,14 +104,6 @@ def test_the_order_in_which_parts_come_changes_no_bit(client: Any) -> None:
                 np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
 
 
-def test_a_fault_is_named_by_its_row() -> None:
-    X, y = ugly(100)
-    source = Parted(X, y, 7)
-    source._X[63, 2] = np.nan
-    with pytest.raises(InputError, match=r"column 'x2'.*64"):
-        fold_moments(source, hashed_folds(3, 100, 0))
-
-
 # ------------------------------------------------------------------------------ folds by a hash
 
 

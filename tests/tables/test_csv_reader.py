@@ -50,13 +50,6 @@ def test_gzip_round_trip(tmp_path: Path, file: str) -> None:
     assert source.name == "t"
 
 
-def test_many_chunks_equal_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    values = table(n=1000)
-    path = write(tmp_path / "t.csv", csv_text(values))
-    monkeypatch.setattr(TextFile, "block_bytes", 256)
-    check(open_table(path), values, NAMES, "resp")
-
-
 @pytest.mark.parametrize(
     ("file", "name"),
     [("a.b.csv", "a.b"), ("x.csv.gz", "x"), ("x.dat", "x.dat"), ("x.CSV", "x"), ("x", "x")],
@@ -78,11 +71,6 @@ def test_booleans_are_numbers(tmp_path: Path) -> None:
     text = "a,b,y\nTrue,false,1\nFalse,true,0\nTRUE,true,1\n"
     source = open_table(write(tmp_path / "t.csv", text))
     check(source, np.array([[1, 0, 1], [0, 1, 0], [1, 1, 1.0]]), ["a", "b"], "y")
-
-
-def test_boolean_target(tmp_path: Path) -> None:
-    source = open_table(write(tmp_path / "t.csv", "a,y\n1,True\n2,False\n"))
-    np.testing.assert_array_equal(source.load()[1], [1.0, 0.0])
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -210,10 +198,6 @@ def test_ragged_rows(tmp_path: Path, text: str, line: int, fields: int) -> None:
     refused(write(tmp_path / "t.csv", text), f"line {line} ", f"{fields} fields", "has 3")
 
 
-def test_unclosed_quote(tmp_path: Path) -> None:
-    refused(write(tmp_path / "t.csv", 'a,y\n1,2\n"3,4\n5,6\n'), "t.csv", "quotes", "line")
-
-
 @pytest.mark.parametrize("cell", ["", "  ", "NA", "NaN", "nan", "null", "NULL", "n/a", "?", "-nan"])
 @pytest.mark.parametrize("one_hot", [False, True])
 @pytest.mark.parametrize("mark", [",", ";", "\t"])
@@ -224,11 +208,6 @@ def test_missing_values(tmp_path: Path, cell: str, one_hot: bool, mark: str) -> 
     rows = ["1,2,3", "4,5,6", f"7,8,{cell or 'NA'}"]
     path = write(tmp_path / "u.csv", "\n".join(["a,b,y", *rows]).replace(",", mark))
     refused(path, "missing value", "'y'", "data row 3", "remove the row", one_hot=one_hot)
-
-
-def test_missing_values_in_text(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.csv", "g,y\nm,1\nf,2\nNA,3\nm,4\n")
-    refused(path, "missing value", "'g'", "data row 3", one_hot=True)
 
 
 def test_row_numbers_run_over_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,12 +242,6 @@ def test_a_table_of_text_alone(tmp_path: Path) -> None:
     refused(path, "2 columns cannot be used: column 'g' holds text", "target column 'y'", "'p'")
 
 
-@pytest.mark.parametrize("one_hot", [False, True])
-def test_text_target(tmp_path: Path, one_hot: bool) -> None:
-    path = write(tmp_path / "t.csv", "a,y\n1,yes\n2,no\n3,no\n")
-    refused(path, "target column 'y'", "'yes'", "never encoded", "--target", one_hot=one_hot)
-
-
 def test_decimal_comma_file_names_the_real_culprit(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "a;y\n1,5;1\nabc;2\n2,5;3\n")
     refused(path, "'a'", "'abc'", "data row 2")
@@ -300,12 +273,6 @@ def test_one_hot_of_a_column_that_turns_text_late(
     np.testing.assert_array_equal(X[:, :3], [[c == v for v in ("3", "4", "5more")] for c in cells])
     np.testing.assert_array_equal(y, np.arange(201))
     np.testing.assert_array_equal(X[:, 3], y**2)
-
-
-def test_one_hot_leaves_numbers_alone(tmp_path: Path) -> None:
-    values = table()
-    path = write(tmp_path / "t.csv", csv_text(values))
-    check(open_table(path, one_hot=True), values, NAMES, "resp")
 
 
 def test_one_hot_agrees_with_pandas(tmp_path: Path) -> None:

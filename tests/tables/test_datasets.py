@@ -3,7 +3,6 @@
 import csv
 import hashlib
 import os
-import shutil
 import warnings
 from importlib import resources
 from pathlib import Path
@@ -44,7 +43,6 @@ COLUMNS = [
     "notes",
     "design",
 ]
-DESIGNS = {"stated", "inferred", "conjecture", "companion"}
 
 
 @pytest.fixture
@@ -298,22 +296,6 @@ def registry() -> list[dict[str, str]]:
     return rows[2:]
 
 
-def test_registry_is_well_formed() -> None:
-    rows = registry()
-    assert len({row["name"] for row in rows}) == len({row["file"] for row in rows}) == len(rows)
-    for row in rows:
-        assert None not in row.values()
-        assert int(row["n"]) >= 2
-        assert int(row["p"]) >= 1
-        assert len(row["sha256"]) == 64
-        assert row["task"] in {"regression", "classification"}
-        assert row["design"] in DESIGNS
-        assert row["file"].startswith("processed/")
-        for column in ("response", "source", "licence", "recipe"):
-            assert row[column]
-    assert {"diabetes", "synthetic"}.isdisjoint(row["name"] for row in rows)
-
-
 def test_linked_registry() -> None:
     link = Path(__file__).parents[2] / "data" / "registry.csv"
     if not link.exists():
@@ -360,20 +342,3 @@ def test_registry_agrees_with_the_files(row: dict[str, str]) -> None:
     assert describe(row["name"]).available
     if row["task"] == "classification":
         assert set(np.unique(y)) == {-1.0, 1.0}
-
-
-@needs_data
-def test_every_design_file_is_registered() -> None:
-    known = {Path(row["file"]).name for row in registry()}
-    there = {path.name for path in (Path(str(DATA)) / "processed").glob("*.csv*")}
-    if not there:
-        pytest.skip("SPARSECV_DATA has no folder processed/")
-    assert there <= known
-
-
-@needs_data
-def test_copied_file_is_found_without_the_subfolder(folder: Path) -> None:
-    shutil.copy(Path(str(DATA)) / "processed" / "prostate.csv", folder)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert load_dataset("prostate").p == 8

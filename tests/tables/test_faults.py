@@ -114,16 +114,6 @@ def test_text_in_blocks(
     assert source.coding.first_levels == ({"g": "u"} if one_hot else {})
 
 
-def test_blocks_of_text_that_changes_its_mind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A column that holds text far down is a fault, though earlier blocks were numbers."""
-    monkeypatch.setattr(TextFile, "block_bytes", 2048)
-    rows = [f"{i},1" for i in range(2000)]
-    rows[1700] = "no number,1"
-    refused(write(tmp_path / "t.csv", "\n".join(["a,y", *rows])), "'a'", "data row 1701")
-
-
 def test_lines_at_fault_are_counted_past_quoted_breaks(tmp_path: Path) -> None:
     body = '"x\ny",1\n' * 3 + "1,2,3\n"
     refused(write(tmp_path / "t.csv", "a,y\n" + body), "line 8 ", "3 fields")

@@ -130,18 +130,6 @@ def test_parquet_missing(tmp_path: Path, bad: float | None) -> None:
     assert open_table(path, drop="z").load()[0].shape == (40, 1)
 
 
-def test_parquet_missing_in_one_hot(tmp_path: Path) -> None:
-    path = save_parquet(
-        tmp_path / "t.parquet", g=pa.array(["a", "b", None, "a"]), y=pa.array([1.0, 2, 3, 4])
-    )
-    refused(path, "missing value", "'g'", "data row 3", one_hot=True)
-
-
-def test_parquet_infinite(tmp_path: Path) -> None:
-    path = save_parquet(tmp_path / "t.parquet", x=[1.0, 2.0, np.inf], y=[1.0, 2.0, 3.0])
-    refused(path, "infinite value", "'x'", "data row 3", load=True)
-
-
 def test_parquet_file_faults(tmp_path: Path) -> None:
     refused(write(tmp_path / "t.parquet", "a,y\n1,2\n"), "t.parquet", "not a readable Parquet")
     refused(write(tmp_path / "u.parquet", ""), "u.parquet", "not a readable Parquet")

@@ -58,20 +58,6 @@ def test_npy_faults(tmp_path: Path) -> None:
     refused(tmp_path / "cut.npy", "cut.npy", "not a readable .npy")
 
 
-@pytest.mark.parametrize(
-    ("value", "word"), [(np.nan, "missing"), (np.inf, "infinite"), (-np.inf, "infinite")]
-)
-def test_npy_missing_and_infinite(tmp_path: Path, value: float, word: str) -> None:
-    values = table(40)
-    values[33, 1] = value
-    np.save(tmp_path / "t.npy", values)
-    source = open_table(tmp_path / "t.npy")
-    for rows in (1, 10, 100):
-        with pytest.raises(InputError, match=rf"t\.npy: {word} value in column 'x1', data row 34"):
-            list(source.blocks(rows))
-    refused(tmp_path / "t.npy", word, "'x1'", "data row 34", load=True, target="x1")
-
-
 def test_npy_huge_values_are_not_infinite(tmp_path: Path) -> None:
     values = np.full((10, 3), 1.5e308)  # their sum overflows
     np.save(tmp_path / "t.npy", values)

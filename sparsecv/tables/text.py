@@ -26,6 +26,7 @@ from .arrow import ArrowFile
 from .columns import MISSING, Faults, is_number, quoted
 
 _NUMERIC = {pa.int64(), pa.float64()}  # the types of numbers that Arrow infers
+_NOT_GZIP = "not a complete gzip file; compress it again"
 # Where two of these marks are equally frequent in the header line, the earlier mark is preferred.
 _DELIMITERS = "\t;,|"
 
@@ -49,6 +50,10 @@ def detect_delimiter(header: str, first: str = "") -> str:
     return ranked[0] if counts[ranked[0]] else ","
 
 
+class _BlankRow(Exception):
+    """Arrow has refused a text that has nothing worse than rows of blanks."""
+
+
 class TextFile(ArrowFile):
     """A text file with a header line.
 
@@ -69,7 +74,7 @@ class TextFile(ArrowFile):
             self._encoding = codecs.lookup(encoding).name
         except LookupError:
             raise InputError(f"--encoding: Python knows no {quoted(encoding)}") from None
-        self._ragged: Any = None
+        self._is_read_by_arrow = content is None and self._encoding == "utf-8"
         # What columns hold, "number", "boolean" or "text", once it is known; those that Arrow reads
         # as numbers; and all rows of a small table.
         self._kinds: dict[str, str] = {}
@@ -91,16 +96,13 @@ class TextFile(ArrowFile):
             with handle:
                 yield handle
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            reason = "not a complete gzip file; compress it again"
-            raise InputError(f"{self.label}: {reason}") from error
+            raise InputError(f"{self.label}: {_NOT_GZIP}") from error
         except UnicodeDecodeError as error:
             raise InputError(self._not_text()) from error
         except OSError as error:
             raise InputError(f"cannot read {self.path}: {error.strerror or error}") from error
         except csv.Error as error:
             raise InputError(f"{self.label}: malformed quotes in the header ({error})") from error
-        except pa.ArrowInvalid as error:
-            raise InputError(self._not_rows(str(error))) from error
 
     @contextmanager
     def _lines(self) -> Iterator[Iterator[str]]:
@@ -120,24 +122,34 @@ class TextFile(ArrowFile):
         """The message for a row that does not fit the header, or for a file that is no text.
 
         reason: Arrow's own message.
+        Raises _BlankRow: Arrow took a row of blanks for a row of one field.
         """
         if "UTF8" in reason:
             return self._not_text()
-        if self._ragged is None:
-            return f"{self.label}: malformed quotes or field ({reason.splitlines()[0]}); correct it"
-        row = self._ragged
-        first = row.text.splitlines()[0] if row.text else ""
+        if "zlib" in reason:
+            return f"{self.label}: {_NOT_GZIP}"
         with self._lines() as lines:
-            texts = enumerate(lines, start=1)
-            at = (i for i, text in texts if i > self._above and text.rstrip("\r\n") == first)
-            line = next(at, row.number)
-        if row.text.count('"') % 2:
-            return f"{self.label}: malformed quotes from line {line} on; correct that line"
-        is_first = row.number == self._above + 1
+            rows = csv.reader(lines, delimiter=self.delimiter, skipinitialspace=True, strict=True)
+            line, width, has_blank_row = 1, len(self.names), False
+            try:
+                for fields in rows:
+                    is_blank = len(fields) <= 1 and not "".join(fields).strip()
+                    has_blank_row |= is_blank
+                    if line > self._above and len(fields) != width and not is_blank:
+                        break
+                    line = rows.line_num + 1
+                else:
+                    if has_blank_row and self._is_read_by_arrow:
+                        raise _BlankRow
+                    first = reason.splitlines()[0]
+                    return f"{self.label}: malformed quotes or field ({first}); correct it"
+            except csv.Error:
+                return f"{self.label}: malformed quotes from line {line} on; correct that line"
+        is_first = line == self._above + 1
         hint = " (or remove line 1, if it is a title above the header)" * is_first
         return (
-            f"{self.label}: line {line} has {row.actual_columns} fields where the header has "
-            f"{row.expected_columns}; correct that line{hint}"
+            f"{self.label}: line {line} has {len(fields)} fields where the header has "
+            f"{width}; correct that line{hint}"
         )
 
     def _read_header(self, lines: Iterator[str]) -> None:
@@ -185,24 +197,37 @@ class TextFile(ArrowFile):
         types: The Arrow types of columns; Arrow infers the types of all others.
         """
 
-        def ragged(row: Any) -> str:
-            if not row.text.strip():
-                return "skip"
-            self._ragged = row
-            return "error"
-
         at = {name: str(self.names.index(name)) for name in columns}
         read = pacsv.ReadOptions(use_threads=False, skip_rows=self._above)
         read.block_size = max(self.block_bytes, self._header_bytes)
         read.column_names = [str(number) for number in range(len(self.names))]
-        read.encoding = "utf8" if self._encoding == "utf-8" else self._encoding
         parse = pacsv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
-        parse.invalid_row_handler = ragged
         convert = pacsv.ConvertOptions(include_columns=list(at.values()))
         convert.column_types = {at[name]: dtype for name, dtype in types.items()}
         convert.decimal_point = "." if self._points else self.decimal
-        with self._opened() as handle:
-            yield pacsv.open_csv(handle, read, parse, convert)
+        text = self._text_for_arrow()
+        try:
+            yield pacsv.open_csv(text, read, parse, convert)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InputError(self._not_rows(str(error))) from error
+
+    def _text_for_arrow(self) -> Any:
+        """The file as UTF-8 text, as an object that holds nothing of Python.
+
+        Threads of Arrow read ahead, and let go of the file when they are done with it. This may be
+        while Python ends, when a thread that touches an object of Python aborts the process.
+        """
+        if self._is_read_by_arrow:
+            file = pa.OSFile(str(self.path))
+            is_packed = self.path.suffix.lower() == ".gz"
+            return pa.CompressedInputStream(file, "gzip") if is_packed else file
+        text, is_quoted = pa.BufferOutputStream(), False
+        with self._lines() as lines:
+            for above, line in enumerate(lines):
+                is_quoted ^= line.count('"') % 2 == 1
+                if above < self._above or is_quoted or line.strip():
+                    text.write(line.encode())
+        return pa.BufferReader(text.getvalue())
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """Yield record batches of at most ``rows`` rows of numbers, or of text without blanks.
@@ -233,6 +258,15 @@ class TextFile(ArrowFile):
 
     def inspect(self, columns: Sequence[str], levels: Collection[str], faults: Faults) -> set[str]:
         """Read all rows to find what columns hold; see :meth:`ArrowFile.inspect`."""
+        try:
+            self._find_kinds(columns, levels, faults)
+        except _BlankRow:
+            self._is_read_by_arrow = False
+            self._find_kinds(columns, levels, faults)
+        return {name for name, kind in self._kinds.items() if kind == "text"}
+
+    def _find_kinds(self, columns: Sequence[str], levels: Collection[str], faults: Faults) -> None:
+        """Find what columns hold, as :meth:`_read_once` does, with few columns read as text."""
         numeric: list[str] = []
         if not self._empty:
             with self._reader(columns, {}) as reader:
@@ -245,7 +279,6 @@ class TextFile(ArrowFile):
                 raise
             # A later cell is no number, and only reading text finds the cell.
             self._read_once(columns, [], levels, faults)
-        return {name for name, kind in self._kinds.items() if kind == "text"}
 
     def _read_once(
         self, columns: Sequence[str], numeric: list[str], levels: Collection[str], faults: Faults

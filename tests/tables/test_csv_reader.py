@@ -67,6 +67,21 @@ def test_quotes_blanks_and_blank_lines(tmp_path: Path) -> None:
     check(source, np.array([[1, 2, 3], [4, 5, 6.0]]), ["a, first", "b"], 'say "y"')
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16"])
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz"])
+def test_a_blank_row_is_left_out_however_the_text_is_read(
+    tmp_path: Path, encoding: str, suffix: str
+) -> None:
+    text = '\nweiß,kind,y\n1,"a\n \nb",3\n  \n2,c,4\n3,c,5\n4,"a\n \nb",1\n'
+    data = text.encode(encoding)
+    path = tmp_path / f"t.{suffix}"
+    path.write_bytes(gzip.compress(data) if suffix.endswith("gz") else data)
+    source = open_table(path, one_hot=True, encoding=encoding)
+    X, y = source.load()[:2]
+    np.testing.assert_array_equal(y, [3.0, 4.0, 5.0, 1.0])
+    np.testing.assert_array_equal(X, [[1, 0], [2, 1], [3, 1], [4, 0]])
+
+
 def test_booleans_are_numbers(tmp_path: Path) -> None:
     text = "a,b,y\nTrue,false,1\nFalse,true,0\nTRUE,true,1\n"
     source = open_table(write(tmp_path / "t.csv", text))

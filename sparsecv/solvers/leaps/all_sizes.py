@@ -162,8 +162,12 @@ class SizesTree:
         lost = problem.data_losses(objective, (s.size for s in supports), True)
         lower = np.maximum(np.minimum(objective, bound) - margin - lost, 0.0)
         proved = _closed(status, bound, objective) & certain(objective, margin, problem.yy)
-        if not problem.constraints.bounded:  # All columns are one support: none is better.
-            proved |= self.sizes >= problem.constraints.n_units
+        if not problem.constraints.bounded:
+            # All columns are one support, so that none is better. What rounding leaves open is how
+            # far the objective of its fit is from the optimum.
+            everything = self.sizes >= problem.constraints.n_units
+            for i in np.flatnonzero(everything & ~proved):
+                proved[i] = only_support(problem, supports[i], 0.0).status is Status.OPTIMAL
         if proved.all():
             status = Status.OPTIMAL
         elif status is Status.OPTIMAL:

@@ -251,9 +251,10 @@ class _Search:
         self.n_cells += 1
         middle = middle or split_gamma(low, high)
         bound_cell(np.array([low, high, middle]), self.tables[s], self._work, self._out)
-        # Bounds on the sum of squared errors; for how many folds several supports may be best in
-        # the cell; the t nearest to the middle at which one of these begins or ends to be best, or
-        # 0; and what rounding takes off the bounds.
+        # ``lower`` and ``upper`` bound the sum of squared errors, and rounding takes ``lost`` off
+        # them. In the cell ``several`` folds have more than one support that may be best. Of the t
+        # at which such a support begins or ends to be best, ``nearest`` is the one nearest to the
+        # middle; it is 0 where there is none.
         lower, upper, several, nearest, lost = self._out.tolist()
         divide = nearest if several else middle
         # Smaller cells have no better bounds, unless from γ = 0 on there is no bound at all.

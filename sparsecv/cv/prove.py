@@ -49,9 +49,9 @@ from .shared_tree import SharedTree, rows_left_out
 # These numbers divide the time for proofs. Where no source is named, a value was chosen by timing
 # tables of data/.
 # A problem (one fold, or all rows, at one γ and τ) gets this many seconds in the first round,
-# and is left for the next round when they are over. After a fold that is left, the folds of its
-# cell (γ, τ) that have not begun are left, too. A tree that the k folds of a cell share gets 10
-# times the seconds, or k / 10 times if that is more.
+# and when they are over, the search of the problem ends until the next round. Then the folds of
+# the same cell (γ, τ) that have not begun wait for the next round, too. A tree that the k folds of
+# a cell share gets 10 times the seconds, or k / 10 times if that is more.
 FIRST_ROUND_SECONDS = 0.05
 # Every later round gives a problem this many times the seconds of the round before.
 ROUND_GROWTH = 4.0
@@ -70,11 +70,11 @@ MIN_CLOSED_SHARE = 0.05
 # The least lower bound is left alone where a better bound on the optimum of all rows could
 # raise it by at most this share of its cell's error.
 MIN_RISE_SHARE = 0.1
-# Within a cell, progress is reported after this many seconds without a report; twice the
-# seconds would report half as often.
+# Within a cell, progress is reported once this many seconds have passed without a report. The
+# number is a choice.
 REPORT_SECONDS = 0.5
-# Up to 45 columns every tree gets this many nodes in the first round, which take about a
-# second: a choice. Later rounds begin the tree anew. Under constraints it gets a share of them.
+# Up to 45 columns every tree gets this many nodes in the first round, and a share of them under
+# constraints. Later rounds begin the tree anew. The number is a choice.
 FIRST_TREE_NODES = 5_000_000
 # With the default time limit a round may take this many nodes in total, which take about 25 s:
 # a choice.
@@ -84,10 +84,10 @@ FIRST_TRIAL_SECONDS = 0.1
 # After a tree that did not end, the next tree is tried once the proofs have taken this many
 # times the seconds they had taken then.
 TRIAL_GROWTH = 4.0
-# A trial tree may have this many nodes for every second of proofs so far, which take an eighth
-# of that second; or twice the nodes of the largest tree of a fold that has ended, if that is
-# more. The limit is that of the first fold; once its tree has ended, every other fold's tree
-# may have four times as many.
+# The trial tree of the first fold may have this many nodes for every second that the proofs have
+# taken. It may have more where a tree of another fold has ended: twice the nodes of the largest
+# such tree. Once the trial tree has ended, the tree of every other fold may have four times as many
+# nodes as the trial tree was allowed. The number is a choice.
 TRIAL_NODES_PER_SECOND = 3_000_000
 
 

@@ -26,7 +26,6 @@ from .arrow import ArrowFile
 from .columns import MISSING, Faults, is_number, quoted
 
 _NUMERIC = {pa.int64(), pa.float64()}  # the types of numbers that Arrow infers
-_NOT_GZIP = "not a complete gzip file; compress it again"
 # Where two of these marks are equally frequent in the header line, the earlier mark is preferred.
 _DELIMITERS = "\t;,|"
 
@@ -50,8 +49,11 @@ def detect_delimiter(header: str, first: str = "") -> str:
     return ranked[0] if counts[ranked[0]] else ","
 
 
-class _BlankRow(Exception):
-    """Arrow has refused a text that has nothing worse than rows of blanks."""
+class _NotForArrow(Exception):
+    """Arrow refuses a text that Python may be able to read.
+
+    Such a text has rows of blanks, or is in a gzip file that is damaged or padded with zeros.
+    """
 
 
 class TextFile(ArrowFile):
@@ -96,7 +98,8 @@ class TextFile(ArrowFile):
             with handle:
                 yield handle
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError(f"{self.label}: {_NOT_GZIP}") from error
+            reason = "not a complete gzip file; compress it again"
+            raise InputError(f"{self.label}: {reason}") from error
         except UnicodeDecodeError as error:
             raise InputError(self._not_text()) from error
         except OSError as error:
@@ -122,27 +125,30 @@ class TextFile(ArrowFile):
         """The message for a row that does not fit the header, or for a file that is no text.
 
         reason: Arrow's own message.
-        Raises _BlankRow: Arrow took a row of blanks for a row of one field.
+        Raises _NotForArrow: Python may be able to read the file.
         """
         if "UTF8" in reason:
             return self._not_text()
-        if "zlib" in reason:
-            return f"{self.label}: {_NOT_GZIP}"
+        if "zlib" in reason and self._is_read_by_arrow:
+            raise _NotForArrow
+        first = reason.splitlines()[0]
+        not_read = f"{self.label}: malformed quotes or field ({first}); correct it"
+        if "conversion error" in reason:  # The rows are well formed, and a cell is no number.
+            return not_read
         with self._lines() as lines:
             rows = csv.reader(lines, delimiter=self.delimiter, skipinitialspace=True, strict=True)
             line, width, has_blank_row = 1, len(self.names), False
             try:
                 for fields in rows:
                     is_blank = len(fields) <= 1 and not "".join(fields).strip()
-                    has_blank_row |= is_blank
+                    has_blank_row |= is_blank and bool(fields)  # Arrow leaves out empty lines.
                     if line > self._above and len(fields) != width and not is_blank:
                         break
                     line = rows.line_num + 1
                 else:
                     if has_blank_row and self._is_read_by_arrow:
-                        raise _BlankRow
-                    first = reason.splitlines()[0]
-                    return f"{self.label}: malformed quotes or field ({first}); correct it"
+                        raise _NotForArrow
+                    return not_read
             except csv.Error:
                 return f"{self.label}: malformed quotes from line {line} on; correct that line"
         is_first = line == self._above + 1
@@ -260,7 +266,7 @@ class TextFile(ArrowFile):
         """Read all rows to find what columns hold; see :meth:`ArrowFile.inspect`."""
         try:
             self._find_kinds(columns, levels, faults)
-        except _BlankRow:
+        except _NotForArrow:
             self._is_read_by_arrow = False
             self._find_kinds(columns, levels, faults)
         return {name for name, kind in self._kinds.items() if kind == "text"}

@@ -82,6 +82,20 @@ def test_a_blank_row_is_left_out_however_the_text_is_read(
     np.testing.assert_array_equal(X, [[1, 0], [2, 1], [3, 1], [4, 0]])
 
 
+def test_a_gzip_file_may_end_in_zeros(tmp_path: Path) -> None:
+    values = table()
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(csv_text(values).encode()) + bytes(10))
+    check(open_table(path), values, NAMES, "resp")
+
+
+def test_a_gzip_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv.gz"
+    packed = gzip.compress(csv_text(table(n=5000)).encode())
+    path.write_bytes(packed[: len(packed) // 2])
+    refused(path, "gzip")
+
+
 def test_booleans_are_numbers(tmp_path: Path) -> None:
     text = "a,b,y\nTrue,false,1\nFalse,true,0\nTRUE,true,1\n"
     source = open_table(write(tmp_path / "t.csv", text))

@@ -276,6 +276,19 @@ def test_the_bound_of_the_whole_problem(data: Data) -> None:
         assert found.objective[i] == pytest.approx(own, abs=slack)
 
 
+@pytest.mark.parametrize("apart", [1e-9, 1e-7, 1e-5])
+def test_the_bound_of_the_whole_problem_on_columns_nearly_the_same(apart: float) -> None:
+    """Coefficients of 1/apart cancel each other, and rounding of their fit is taken off."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((5, 3))
+        X[:, 1] = X[:, 0] + apart * rng.standard_normal(5)
+        data = Data(X, rng.standard_normal(5), 0.0)
+        found, exact = without_tree(problem_of(data)), exact_of(data)
+        for size, bound in zip(found.sizes.tolist(), found.lower_bound.tolist(), strict=True):
+            assert bound <= min(exact[size].values())
+
+
 @settings(max_examples=examples(100))
 @given(data=ugly(max_columns=5, max_rows=4, mild=True, zero=False), seed=st.integers(0, 2**32 - 1))
 def test_the_ranges_of_the_whole_problem(data: Data, seed: int) -> None:

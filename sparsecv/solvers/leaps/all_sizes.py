@@ -15,7 +15,7 @@ from ..core.plan import holds_tree
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.result import Proof, Status, Work, nothing_left
 from ..core.subset_fit import SubsetFit, inflation_factors
-from ..core.threads import on_one_thread
+from ..core.threads import cached, on_one_thread
 from ..kernels.linalg import EPS, Array
 from ..supports.rounding import forward_order
 from ..supports.unit_steps import UnitSteps
@@ -269,7 +269,7 @@ class _Unsearched:
     problem, sizes, starts: As :func:`_begun` takes them.
     """
 
-    n_nodes, reach = 0, 1.0
+    n_nodes = 0
 
     def __init__(
         self,
@@ -278,6 +278,15 @@ class _Unsearched:
         starts: Sequence[NDArray[np.intp]],
     ) -> None:
         self.problem, self.sizes, self.starts = problem, sizes, starts
+
+    @cached
+    def reach(self) -> float:
+        """The number ``reach`` of the fit on all columns; 1e100 where only the ridge bounds it."""
+        p = self.problem.p
+        few = p <= self.problem.triangle.shape[0]
+        if not few or coefficient_spread(self.problem) <= MAX_CERTAIN_SPREAD:
+            return 1e100
+        return min(_reach_of(self.problem, np.arange(p)), 1e100)
 
     def run(self, limits: Limits) -> Status:
         """Search nothing; the limit that was reached."""
@@ -408,8 +417,14 @@ def support_bound(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> flo
     The margin is :func:`rounding_margin` with the variance inflation factors of the support: where
     columns nearly depend on each other the bound may be 0.
     """
-    s, fit = support.size, problem.fit(support)
-    factors = inflation_factors(problem.factor(support)[:s, :s])
-    reach, spread = 1.0 + 2.0 * float(np.sqrt(factors).sum()), coefficient_spread(problem)
+    fit, reach = problem.fit(support), _reach_of(problem, support)
+    spread = coefficient_spread(problem)
     margin = rounding_margin(np.array(fit.objective), problem.yy, reach, spread)
     return max(float(fit.objective - fit.lacking - margin), 0.0)
+
+
+def _reach_of(problem: SparseRidgeProblem, columns: NDArray[np.intp]) -> float:
+    """A number that (Σ ℓ_j|β_j| + |y|)/|y| of the fit on some columns is at most; ∞ at rank < s."""
+    s = columns.size
+    factors = inflation_factors(problem.factor(columns)[:s, :s])
+    return 1.0 + 2.0 * float(np.sqrt(factors).sum())

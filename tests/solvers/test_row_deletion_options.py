@@ -1,10 +1,20 @@
 """The shared tree: sizes, warm starts, what is refused; fits with a row deleted."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.brute_force import Array, Data, Support, ridge, value
+from support.brute_force import (
+    Array,
+    Data,
+    Support,
+    exact_least_norm,
+    inner_product,
+    ridge,
+    value,
+)
 from support.deleted_rows import check, chosen, exact_of, residual_of, solve, without
 from support.fresh import examples
 from support.problems import plain, problem_of, ugly
@@ -101,3 +111,18 @@ def test_deleted_fits(gamma: float, support: Support) -> None:
         assert fits.objective[i] == pytest.approx(fit.objective, rel=1e-10)
         assert fits.gain[i] == pytest.approx(fit.gain, rel=1e-8)
         assert fits.residual[i] == pytest.approx(residual_of(data, i, support), rel=1e-9)
+
+
+def test_deleted_fits_are_those_at_gamma_zero_beside_a_long_column() -> None:
+    data = plain(6, 14, 5, 0.0)
+    X = data.X * np.array([1.0, 1e7, 1.0, 1e-2, 1.0])
+    data = Data(X, data.y, 0.0)
+    columns = np.arange(5)
+    fits = deleted_fits(problem_of(data), columns, data.X, data.y)
+    for i in range(14):
+        rest = without(data, i)
+        rows = [[Fraction(float(v)) for v in row] for row in rest.X]
+        beta, rank = exact_least_norm(rows, [Fraction(float(v)) for v in rest.y])
+        left = Fraction(float(data.y[i])) - inner_product([Fraction(float(v)) for v in X[i]], beta)
+        assert rank == 5
+        assert fits.residual[i] == pytest.approx(float(left), rel=1e-11)

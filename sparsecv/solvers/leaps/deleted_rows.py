@@ -261,7 +261,8 @@ def deleted_fits(
     """Ridge fits on ``support`` with each row deleted in turn, from one QR factorisation.
 
     With r the residual and h the leverage of row i in the fit on all rows, the objective without
-    the row is f − r²/(1 − h) and the deleted residual is r/(1 − h).
+    the row is f − r²/(1 − h) and the deleted residual is r/(1 − h). Both are at the γ that the user
+    named: at γ = 0 the working γ would count beside columns that are much shorter than others.
 
     problem: The problem with all rows; its τ is not used.
     support, shape (s,).
@@ -270,11 +271,14 @@ def deleted_fits(
         row where columns of the support may depend on each other.
     """
     s = support.size
-    R = problem.factor(support)
+    R = problem.factor(support, problem.given_gamma)
+    surely_independent = independent(R, s, LEAST_SINGULAR_VALUE_OF_QUICK_FITS)
+    if not surely_independent:
+        R = problem.factor(support)  # The working γ keeps pivots above 0.
     T, z = R[:s, :s], R[:s, s]
     V = rows[:, support].T
     if s > 0:
-        V, _ = sla.lapack.dtrtrs(T, V, trans=1)  # No pivot is below √(γ/2).
+        V, _ = sla.lapack.dtrtrs(T, V, trans=1)
     one_minus_leverage = 1.0 - np.einsum("ij,ij->j", V, V)
     residual = targets - z @ V
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -288,7 +292,7 @@ def deleted_fits(
         # The difference of two terms loses at most some rounding units of either; 64 are taken.
         rounding = 32.0 * EPS * (R[s, s] ** 2 + np.abs(lost))
         deleted = residual / one_minus_leverage
-    if not independent(R, s, LEAST_SINGULAR_VALUE_OF_QUICK_FITS):
+    if not surely_independent:
         one_minus_leverage[:] = 0.0
     return DeletedFits(objective, gain, deleted, rounding, one_minus_leverage)
 

@@ -1,19 +1,98 @@
-"""Proved results on disk, so that an interrupted run goes on where it stopped."""
+"""Proved results on disk, so that an interrupted run goes on where it stopped.
+
+A file is one JSON document that names its run by a key and carries a hash of its content. It is
+written whole or not at all. A file that is damaged, changed or of another run is ignored with a
+warning.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import uuid
+import warnings
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .checkpoint_file import content_hash, made_folder, read_checkpoint, write_checkpoint
+from ..errors import CheckpointWarning, file_faults, read_json, warn_caller
 from .ledger import Ledger
+
+# A file of another format number is ignored; the number grows whenever the content changes.
+FORMAT = 6
+
+
+def made_folder(folder: str | os.PathLike[str]) -> Path:
+    """The path of a folder for checkpoints, which is made where it does not exist.
+
+    Raises InputError: The folder cannot be made.
+    """
+    path = Path(folder)
+    with file_faults(f"--checkpoint {path}"):
+        path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def read_checkpoint(path: Path, key: str, instead: str) -> Any:
+    """A file's content as it was written; None, with a warning, where the file is invalid.
+
+    path: The file; where it does not exist the result is None without a warning.
+    key: A text that identifies the run: its data and everything else the content depends on.
+    instead: Words for the warning that say what happens without the file.
+    """
+    try:
+        stored = read_json(path)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        stored = None
+    if not isinstance(stored, dict) or stored.get("format") != FORMAT:
+        fault = "it is not a checkpoint of this version"
+    elif stored.get("key") != key:
+        fault = "it belongs to other data or settings"
+    elif stored.get("hash") != content_hash(stored.get("content")):
+        fault = "its content was changed"
+    else:
+        return stored["content"]
+    text = f"checkpoint file {path} is passed over, {instead}: {fault}"
+    warnings.warn(text, CheckpointWarning, stacklevel=3)
+    return None
+
+
+def write_checkpoint(path: Path, key: str, content: Any, warned: set[Path]) -> bool:
+    """Write ``content``, plain JSON values, so that the file appears whole or not at all.
+
+    The file is first written under a name that no other writer uses. A file that stood at the path
+    before is replaced. Where the file cannot be written (a full disk), there is a warning, one for
+    a folder in a run.
+
+    key: A text that identifies the run.
+    warned: The folders that a warning of this run has named, to which this one is added.
+    Returns: Whether the file was written.
+    """
+    document = {"format": FORMAT, "key": key, "hash": content_hash(content), "content": content}
+    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        partial.write_text(json.dumps(document), encoding="utf-8")
+        os.replace(partial, path)
+    except OSError as error:
+        text = f"--checkpoint {path.parent}: {error.strerror or error}; the run goes on, and what "
+        if path.parent not in warned:
+            warned.add(path.parent)
+            warn_caller(text + "could not be kept would be computed again", CheckpointWarning)
+        return False
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+    return True
+
+
+def content_hash(content: Any) -> str:
+    """A hash of plain JSON values."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 class Checkpoint:
@@ -50,18 +129,24 @@ class Checkpoint:
         digest.update(data)
         self._key = digest.hexdigest()
 
+    def _key_of(self, ledger: Ledger, g: int) -> str:
+        """The key of the files of one γ, which holds everything that their content depends on."""
+        return f"{self._key} {ledger.gammas[g]!r} {ledger.taus.tolist()} {ledger.k}"
+
     def _name(self, gamma: float, which: str) -> str:
         return f"cv-{self._key[:16]}-{gamma!r}-{which}.json"
 
     def load(self, ledger: Ledger, g: int) -> None:
         """Enter into row g of the ledger what the valid files of its γ hold, if there are any."""
         gamma = ledger.gammas[g]
-        taken, instead = partial(ledger.restore, g), f"γ = {gamma:g} is computed anew"
-        files = sorted(self.folder.glob(self._name(gamma, "*")))
-        valid = [read_checkpoint(path, self._key, taken, instead) is not None for path in files]
-        self._files[gamma] = [path for path, there in zip(files, valid, strict=True) if there]
+        key, instead = self._key_of(ledger, g), f"γ = {gamma:g} is computed anew"
+        self._files[gamma] = []
+        for path in sorted(self.folder.glob(self._name(gamma, "*"))):
+            if (content := read_checkpoint(path, key, instead)) is not None:
+                ledger.restore(g, content)
+                self._files[gamma].append(path)
         self._kept[gamma] = ledger.progress(g)
-        if any(valid):
+        if self._files[gamma]:
             self.reused.append(gamma)
 
     def save(self, ledger: Ledger, g: int) -> None:
@@ -80,7 +165,7 @@ class Checkpoint:
         whole = ledger.complete(g) or len(files) > ledger.k
         content = ledger.stored(g, np.flatnonzero(new | whole))
         path = self.folder / self._name(gamma, content_hash(content)[:16])
-        if not write_checkpoint(path, self._key, content, self._warned):
+        if not write_checkpoint(path, self._key_of(ledger, g), content, self._warned):
             return
         self._kept[gamma] = known
         for old in {*files} - {path} if whole else ():

@@ -28,7 +28,6 @@ from ..solvers.leaps.open_nodes import OpenNode, prediction_ranges
 from ..solvers.ridge_fits import SupportPath, known_path
 from ..solvers.supports.rounding import pad_support, stacked
 from .bounds import bounds_along_gamma, objective_gap_bound, squared_error_bounds
-from .checkpoint_file import checked_array, checked_support
 from .results import TIE, mean_over_folds
 
 Array = NDArray[np.float64]
@@ -58,13 +57,14 @@ _CELL: dict[str, Any] = {
     "left_open": False,
 }
 _COUNT: dict[str, Any] = {"n_mio": 0, "n_nodes": 0, "seconds": 0.0}
-_STORED = ("choice", "exact", "searched", "left_open", "lower", "upper", "bound")
+_STORED = (*_ANSWER, "exact", "searched", "left_open", "lower", "upper", "bound")
 
 
 class Ledger:
     """Answers, incumbents and intervals of all problems, in arrays of shape (γ, τ, k + 1).
 
-    gammas: The γ of every row. The arrays may have further rows, which have no γ yet.
+    gammas: The γ of every row.
+    few: Whether there are at most 45 columns, so that one tree proves all sizes of a problem.
     objective, error, choice: Training objective of the answer, its squared error on the held-out
         rows (0 for the problem of all rows) and its number in ``supports``. The objective is
         infinite until there is an answer.
@@ -96,6 +96,7 @@ class Ledger:
     exact: NDArray[np.bool_]
     searched: NDArray[np.bool_]
     left_open: NDArray[np.bool_]
+    trees: NDArray[np.intp]
     n_mio: NDArray[np.intp]
     n_nodes: NDArray[np.intp]
     seconds: Array
@@ -106,6 +107,7 @@ class Ledger:
         self.data, self.taus, self.k = data, taus, data.folds.k
         # The largest number of columns of a support; a group of columns counts once in a size.
         self.most = data.constraints.most_columns(int(taus[-1]))
+        self.few = data.n_units <= TREE_ONLY
         self.gammas: list[float] = []
         self.first: list[int] = []
         self.status: list[Status] = []
@@ -113,26 +115,24 @@ class Ledger:
         self.supports: list[Support] = []
         self._numbers: dict[bytes, int] = {}
         self.imprecise: set[tuple[int, int]] = set()
-        for name, nothing in _CELL.items():
-            setattr(self, name, np.full((0, taus.size, self.k + 1), nothing))
-        for name, nothing in _COUNT.items():
-            setattr(self, name, np.full(0, nothing))
-        self.trees = np.zeros((0, taus.size), dtype=np.intp)
+        empty = {name: np.full((taus.size, self.k + 1), value) for name, value in _CELL.items()}
+        empty["upper"][:, self.k] = 0.0  # The problem of all rows holds nothing out.
+        counts = {name: np.array(value) for name, value in _COUNT.items()}
+        self._empty = {**empty, **counts, "trees": np.zeros(taus.size, dtype=np.intp)}
+        for name, one in self._empty.items():
+            setattr(self, name, one[None][:0])
         self.add(gammas)
 
     def add(self, gammas: Sequence[float]) -> list[int]:
         """Give every γ a row in which nothing is known; return the numbers of the rows."""
-        first, needed = len(self.gammas), len(self.gammas) + len(gammas)
-        if needed > self.exact.shape[0]:
-            for name, nothing in {**_CELL, **_COUNT, "trees": 0}.items():
-                old = getattr(self, name)
-                more = np.full((max(needed - first, first), *old.shape[1:]), nothing)
-                setattr(self, name, np.concatenate([old, more]))
-        self.upper[first:, :, self.k] = 0.0  # the problem of all rows holds nothing out
+        first = len(self.gammas)
+        for name, one in self._empty.items():
+            more = np.repeat(one[None], len(gammas), axis=0)
+            setattr(self, name, np.concatenate([getattr(self, name), more]))
         self.gammas += gammas
         self.status += [Status.OPTIMAL] * len(gammas)
         self.history += [[] for _ in gammas]
-        return list(range(first, needed))
+        return list(range(first, len(self.gammas)))
 
     def is_hard(self, g: int, j: int) -> bool:
         """Whether a tree of problem j at the γ of row g would hardly end, up to 45 columns.
@@ -141,7 +141,7 @@ class Ledger:
         these γ was left open. Nothing else may decide, other folds and proofs included, because
         a fold's answer depends on its training rows alone.
         """
-        if g in self.first or self.data.n_units > TREE_ONLY:
+        if g in self.first or not self.few:
             return False
         logs = np.log(np.maximum(self.gammas, MIN_GAMMA))
         nearest = min(self.first, key=lambda i: float(abs(logs[i] - logs[g])))
@@ -183,61 +183,60 @@ class Ledger:
 
     # what is found
 
-    def take_path(self, g: int, j: int, path: SupportPath, i: int, error: Any = 0.0) -> None:
-        """Enter the answers that problem j's own rows gave at the γ of row g.
+    def take_path(
+        self, g: int, j: int, path: SupportPath, i: int, error: Any = 0.0, again: bool = False
+    ) -> None:
+        """Enter supports that problem j's own rows gave at the γ of row g, and their proofs.
 
-        Answers that are proved already stay; sizes that the path has proved become exact.
+        The supports become the answers where no answer is proved, and sizes that the path has
+        proved become exact.
 
         path: Supports at several γ, of which position i is taken.
         error: Squared errors on the held-out rows, shape (τ,).
+        again: Whether the problem has answers already. Up to 45 columns they give way to what is
+            proved, so that of supports that tie the first one is the answer. Of the problem of all
+            rows they give way to a better support; all other answers stay.
         """
+        at, objective, proved = np.s_[g, :, j], path.objective[i], path.proved[i]
         number = np.array([self.number(support) for support in path.at(i)])
-        error = np.broadcast_to(error, number.shape)
-        unproved, tree = ~self.exact[g, :, j], path.unfinished.get(i)
-        self.left_open[g, :, j] = ~path.proved[i]
-        if tree is not None and tree.status is Status.PRECISION:
-            self.imprecise.add((g, j))
-        for name, values in zip(_ANSWER, (path.objective[i], error, number), strict=True):
-            getattr(self, name)[g, unproved, j] = values[unproved]
-        if j == self.k:
-            self.bound[g, unproved, j] = path.lower_bound[i, unproved]
-            self.exact[g, :, j] |= path.proved[i]
+        error, answers = np.broadcast_to(error, number.shape), ~self.exact[at]
+        if again:
+            better = (j == self.k) & (objective <= self.objective[at])
+            answers &= (proved & self.few) | better
+        else:
+            self.left_open[at] = ~proved
             self.note_limit(g, path.status)
+        if (tree := path.unfinished.get(i)) is not None and tree.status is Status.PRECISION:
+            self.imprecise.add((g, j))
+        for name, values in zip(_ANSWER, (objective, error, number), strict=True):
+            getattr(self, name)[g, answers, j] = values[answers]
+        self.n_nodes[g] += path.n_nodes[i] if again or j < self.k else 0
+        if j == self.k:
+            bound = np.minimum(path.lower_bound[i], self.objective[at])
+            self.bound[at] = np.maximum(self.bound[at], bound)
+            self.exact[at] |= proved
             return
-        self._enter(g, np.s_[:, j], path.objective[i], error, number)
-        self.searched[g, :, j] |= path.searched[i]
-        self.n_nodes[g] += path.n_nodes[i]
+        self._enter(g, np.s_[:, j], objective, error, number)
+        self.searched[at] |= path.searched[i]
         self.n_mio[g] += path.n_trees[i]
-        self.note_limit(g, path.status)
-        self.prove(g, np.flatnonzero(path.proved[i]), j)
+        self.prove(g, np.flatnonzero(proved), j)
         if tree is not None:
             self.bracket(g, j, tree.open_nodes)
 
     def take_sizes(self, g: int, j: int, found: BestSubsets) -> None:
-        """Enter what a tree of problem j has found at every τ, at the γ of row g.
-
-        Sizes that the tree has proved become exact, and their supports are the answers: of supports
-        that tie up to rounding the first one. The answers of other sizes stay.
-        """
-        self.n_nodes[g] += found.n_nodes
-        if found.status is Status.PRECISION:
-            self.imprecise.add((g, j))
-        number = np.zeros(self.choice[g].shape, dtype=np.intp)
-        number[:, j] = [self.number(support) for support in found.supports]
-        proved = np.zeros(number.shape, dtype=bool)
-        proved[:, j] = found.proved & ~self.exact[g, :, j]
-        self._answer(g, proved, number)
-        self.exact[g, :, j] |= found.proved
-        if j == self.k:
-            bound = np.minimum(found.lower_bound, self.objective[g, :, j])
-            self.bound[g, :, j] = np.maximum(self.bound[g, :, j], bound)
-            return
-        self.searched[g, :, j] = True
-        self.n_mio[g] += found.n_trees
-        self.lower[g][proved] = self.upper[g][proved] = self.error[g][proved]
-        for t in np.flatnonzero(~self.exact[g, :, j]).tolist():
-            self.offer(g, t, j, found.supports[t])
-        self.bracket(g, j, found.open_nodes)
+        """Enter what a tree of problem j has found at every τ, at the γ of row g."""
+        supports = stacked(found.supports, self.most)[None]
+        path = known_path(self.problem(g, j), [self.gammas[g]], self.taus, supports)
+        path.proved[0], path.lower_bound[0], path.searched[0] = (
+            found.proved,
+            found.lower_bound,
+            True,
+        )
+        path.n_nodes[0], path.n_trees[0] = found.n_nodes, found.n_trees
+        if self.few:  # Beyond 45 columns open nodes are so many that their intervals cost more.
+            path.unfinished[0] = found
+        error = 0.0 if j == self.k else path.squared_errors(*self.data.held_out(j))[0]
+        self.take_path(g, j, path, 0, error, again=True)
 
     def take_rows(
         self, g: int, folds: NDArray[np.intp], found: DeletedRowSubsets, weight: Array
@@ -509,94 +508,37 @@ class Ledger:
             **{name: getattr(self, name)[g][:, problems].tolist() for name in _STORED},
             **{name: getattr(self, name)[g].tolist() for name in ("trees", *_COUNT)},
             "choice": choice.reshape(-1, problems.size).tolist(),
-            "gamma": self.gammas[g],
-            "taus": self.taus.tolist(),
-            "k": self.k,
             "problems": problems.tolist(),
             "supports": [self.supports[c].tolist() for c in used],
             "history": self.history[g] if self.complete(g) else [],
         }
 
-    def restore(self, g: int, stored: dict[str, Any]) -> int:
-        """Enter what :meth:`stored` returned; errors and objectives are computed again.
+    def restore(self, g: int, stored: dict[str, Any]) -> None:
+        """Enter what :meth:`stored` returned for the same γ, τ and folds.
 
         Answers that are proved in the ledger stay. Answers of folds are taken over where they are
         proved, or where Algorithm 1 had ended; of the problem of all rows the better answer is.
-
-        Returns: The number of problems.
-        Raises ValueError, TypeError, KeyError: A value is missing, out of range or of another
-            shape; nothing is entered then.
         """
-        own = self.gammas[g], self.taus.tolist(), self.k
-        if (stored["gamma"], stored["taus"], stored["k"]) != own:
-            raise ValueError("it is of other γ, τ or folds")
-        supports = [checked_support(s, self.data.p) for s in stored["supports"]]
-        at = checked_array("problems", stored["problems"], np.zeros(len(stored["problems"]), int))
-        if not at.size or at[-1] > self.k or (np.diff(at) <= 0).any():
-            raise ValueError("it names problems that do not exist, or not in order")
-        found = {n: checked_array(n, stored[n], getattr(self, n)[g][:, at]) for n in _STORED}
-        counts = {n: checked_array(n, stored[n], getattr(self, n)[g]) for n in ("trees", *_COUNT)}
-        choice = found["choice"]
-        if choice.max() >= len(supports):
-            raise ValueError("a support is named that is not there")
-        steps = len(stored["history"])
-        history = checked_array("history", stored["history"], np.ones((steps, 4) if steps else 0))
-        ended = steps > 0 and not self.history[g]
-        # Other cells may have no answer yet, and then name any support.
-        answered = found["exact"] | (steps > 0) | (at == self.k)
-        units = self.data.constraints.units
-        sizes = np.array([units(support).size for support in supports])
-        if (sizes[choice] > np.where(answered, self.taus[:, None], self.taus[-1])).any():
-            raise ValueError("a support has too many columns")
-        if (found["lower"] > found["upper"]).any():
-            raise ValueError("a lower bound exceeds its upper bound")
-        for name, value in counts.items():
-            getattr(self, name)[g] = np.maximum(getattr(self, name)[g], value)
-        self.searched[g][:, at] |= found["searched"]
-        self.left_open[g][:, at] |= found["left_open"]
+        ended, at = bool(stored["history"]) and not self.history[g], np.array(stored["problems"])
+        cells = {name: np.array(stored[name]) for name in _STORED}
+        supports = [np.array(support, dtype=np.intp) for support in stored["supports"]]
+        cells["choice"] = np.array([self.number(one) for one in supports])[cells["choice"]]
+        for name in ("trees", *_COUNT):
+            getattr(self, name)[g] = np.maximum(getattr(self, name)[g], stored[name])
         if ended:
-            self.history[g] = history.tolist()
-        number = self.choice[g].copy()
-        number[:, at] = np.array([self.number(support) for support in supports])[choice]
-        taken = np.zeros(number.shape, dtype=bool)
-        taken[:, at] = ~self.exact[g][:, at] & (found["exact"] | ended)
-        taken[:, self.k] = False
-        self._answer(g, taken, number)
-        if at[-1] == self.k:
-            model = self._fitted(g, self.k, number[:, -1]).objective[0]
-            for t in np.flatnonzero(~self.exact[g, :, self.k]).tolist():
-                proof = found["bound"][t, -1], found["exact"][t, -1]
-                self.take((g, t, self.k), self.supports[number[t, -1]], model[t], *proof)
-        rows, i = np.nonzero(~(self.exact[g][:, at] | found["exact"]))
-        self.narrow(g, rows, at[i], found["lower"][rows, i], found["upper"][rows, i])
-        taken[:, at] &= found["exact"]
-        self.exact[g] |= taken
-        self.lower[g][taken] = self.upper[g][taken] = self.error[g][taken]
-        return int(at.size)
-
-    def _answer(self, g: int, cells: NDArray[np.bool_], number: NDArray[np.intp]) -> None:
-        """Make supports the answers of some cells of row g, and fit them again.
-
-        cells, shape (τ, k + 1): Which cells; column k is the problem of all rows.
-        number, shape (τ, k + 1): Numbers of the supports.
-        """
-        data = self.data
-        self.choice[g][cells] = number[cells]
-        by_row = isinstance(data, RowFolds) and data.deletes_rows
-        for j in [] if by_row else np.flatnonzero(cells.any(axis=0)).tolist():
-            here, path = cells[:, j], self._fitted(g, j, number[:, j])
-            self.objective[g, here, j] = path.objective[0, here]
-            if j < self.k:
-                self.error[g, here, j] = path.squared_errors(*data.held_out(j))[0, here]
-        for t in range(self.taus.size if by_row else 0):
-            for c in np.unique(number[t][cells[t]]):
-                folds = np.flatnonzero(cells[t] & (number[t] == c))
-                found = self.fits(g, folds, self.supports[int(c)])
-                self.objective[g, t, folds], self.error[g, t, folds] = found
-        answers = (getattr(self, name)[g] for name in _ANSWER)
-        self._enter(g, np.s_[:, :], *answers)
-
-    def _fitted(self, g: int, j: int, number: NDArray[np.intp]) -> SupportPath:
-        """The fits of problem j on the supports of some numbers, shape (τ,), at the γ of row g."""
-        rows = stacked([self.supports[c] for c in number], self.most)[None]
-        return known_path(self.problem(g, j), [self.gammas[g]], self.taus, rows)
+            self.history[g] = stored["history"]
+        better = (at == self.k) & (cells["objective"] <= self.objective[g][:, at])
+        taken = (cells["exact"] | ended | better) & ~self.exact[g][:, at]
+        for name in _ANSWER:
+            answers = getattr(self, name)[g]
+            answers[:, at] = np.where(taken, cells[name], answers[:, at])
+        cells["objective"] = np.where(taken, cells["objective"], np.inf)
+        self._enter(g, np.s_[:, at], *(cells[name] for name in _ANSWER))
+        self.narrow(g, np.arange(self.taus.size)[:, None], at, cells["lower"], cells["upper"])
+        for name in ("exact", "searched", "left_open"):
+            getattr(self, name)[g][:, at] |= cells[name]
+        for name in ("lower", "upper"):
+            ends = getattr(self, name)[g]
+            ends[:, at] = np.where(self.exact[g][:, at], self.error[g][:, at], ends[:, at])
+        bound = np.minimum(cells["bound"], self.objective[g][:, at])
+        self.bound[g][:, at] = np.maximum(self.bound[g][:, at], bound)

@@ -412,16 +412,8 @@ class Prover:
             statuses.append(Status.OPTIMAL if ended else reached)
             if found is None:
                 return
-            if self.few:
-                ledger.take_sizes(g, j, found)
-                return
-            ledger.n_nodes[g] += found.n_nodes
-            proofs = found.supports, found.objective, found.lower_bound, found.proved
-            for i, proof in enumerate(zip(*proofs, strict=True)):
-                ledger.take((g, i, j), *proof)
+            ledger.take_sizes(g, j, found)
             if j < self.k:
-                ledger.searched[g, :, j] = True
-                ledger.n_mio[g] += 1
                 self._largest_tree = max(self._largest_tree, ended * found.n_nodes)
 
         tasks = []

@@ -207,7 +207,7 @@ def test_a_file_of_another_gamma_is_ignored(tmp_path: Path) -> None:
     first = run(tmp_path, X, y)
     a, b = sorted(tmp_path.iterdir())
     a.write_bytes(b.read_bytes())
-    with pytest.warns(CheckpointWarning, match="it is of other γ, τ or folds") as caught:
+    with pytest.warns(CheckpointWarning, match="it belongs to other data or settings") as caught:
         assert equal(run(tmp_path, X, y), first)
     assert len(caught) == 1
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from experiments.common import PAPER_GAMMAS, machine
 from experiments.solvers import gurobi_models  # noqa: F401  The import adds three back ends.
-from sparsecv.cli import comparison
+from sparsecv.cli.benchmark import run
 from sparsecv.solvers import available_backends
 
 PACKAGES = ("highspy", "gurobipy", "pyscipopt", "cvxpy")
@@ -41,9 +41,9 @@ def main() -> None:
         total: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
         errors: dict[str, list[float]] = defaultdict(list)
         unproved = 0
-        list(comparison.run(["diabetes11"], ["10"], [0.1], WAYS, backend=name))  # compiles
+        list(run(["diabetes11"], ["10"], [0.1], WAYS, backend=name))  # compiles
         started = time.perf_counter()
-        for row in comparison.run(["diabetes11"], [folds], PAPER_GAMMAS, WAYS, backend=name):
+        for row in run(["diabetes11"], [folds], PAPER_GAMMAS, WAYS, backend=name):
             new = (row.mio, row.nodes, row.seconds)
             total[row.way] = [a + b for a, b in zip(total[row.way], new, strict=True)]
             errors[row.way].append(row.cv_error)

@@ -2,134 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import typer
 
+from ..cv.alternating import alternate
+from ..cv.settings import Settings
+from ..design.design import Protocol
+from ..design.fold_models import FoldModels
+from ..design.folds import TimeOrdered
+from ..design.prepare import Prepared, prepare
 from ..errors import InputError
-from .console import announce_limit, as_limit, note, open_console, progress, read
-from .options import Exit, takes
-
-if TYPE_CHECKING:
-    from ..design.fold_models import FoldModels
-    from ..design.folds import Folds
-    from ..design.prepare import Prepared
-    from ..plots.sections import Result
-    from ..selection.choice import Choice
-    from ..selection.sizes import SizeModels
-    from ..selection.study import Study
-    from ..solvers.core.problem import SparseRidgeProblem
-    from ..tables.row_source import RowSource
+from ..plots import curves, over_gamma, peers, search_bounds, size_path
+from ..plots.details import GOOD
+from ..plots.outcome import Result
+from ..selection.alternatives import alternatives, column_table
+from ..selection.choice import CHOOSERS, Choice, choose, chosen_model
+from ..selection.criteria import criteria
+from ..selection.intervals import fold_models
+from ..selection.nested import nested_by_default, nested_error, refuse_nested
+from ..selection.rules import RULES, allowed_rule
+from ..selection.sizes import (
+    SizeModels,
+    choice_of_size,
+    forward_steps,
+    models_by_size,
+    subsets_by_size,
+)
+from ..selection.study import Study
+from ..solvers.core.limits import Limits
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.result import Status
+from ..solvers.executor import on_client
+from . import column_options, files, grids
+from .console import announce_limit, as_limit, note, open_console, progress, read, remarks
+from .deliver import deliver
+from .options import Exit
 
 # What is said of the model of a run that Ctrl-C has ended before the choice, and after it.
 INTERRUPTED = "the model of least CV error when Ctrl-C came; neither chosen by the rule nor proved"
 INTERRUPTED_LATE = "Ctrl-C came after the choice, while the error to expect was computed"
 
 
-@takes(
-    "data target drop one_hot dates weights groups order missing encoding "
-    "folds tau gamma rule compare nested size n_best criteria "
-    "method backend prove tol time_limit protocol scale "
-    "json_file save sql plot html table checkpoint seed jobs dask quiet "
-    "include exclude split_factors heredity positive constraints"
-)
-def cv(data: str, **given: Any) -> None:
+def cv(data: str, **given: Any) -> Exit:
     """Print the exact CV error at every sparsity, choose the best and fit the model."""
-    from ..cv.settings import Settings
-    from ..design.design import Protocol
-    from ..design.folds import TimeOrdered
-    from ..design.prepare import prepare
-    from ..plots.details import sections
-    from ..selection.study import Study
-    from ..solvers.core.limits import Limits
-    from ..solvers.executor import on_client
-    from . import column_options, documents, files, grids, screen
-
-    clock, asked = Limits(), SimpleNamespace(**given)
+    clock, asked, ended = Limits(), SimpleNamespace(**given), ""
     console = open_console(asked.quiet, asked.json_file, asked.sql)
     files.check(asked, film=asked.method in ("search", "bounds"))
     gammas, taus = grids.parse_asked_gammas(asked.gamma), grids.parse_taus(asked.tau)
     grids.check_count("--n-best", asked.n_best)
     limit, announce = as_limit(asked.time_limit), None if asked.quiet else note
-    settings = Settings(
-        asked.method, asked.backend, limit, asked.jobs, asked.tol, prove=asked.prove
-    )
-    layout = Protocol(asked.protocol, asked.scale)
+    how: Any = {"tol": asked.tol, "prove": asked.prove}
+    settings = Settings(asked.method, asked.backend, limit, asked.jobs, **how)
     held_out = asked.folds if asked.order is None else TimeOrdered(asked.folds)
     with on_client(asked.dask), progress(asked.quiet) as bar:
         source = read(data, given, bar)
-        reading: Any = {"asked": column_options.asked_of(source, given), "announce": announce}
-        reading |= {"progress": partial(bar, "reading rows"), "n_jobs": asked.jobs}
-        prepared = prepare(source, held_out, layout, seed=asked.seed, **reading)
+        how = {"progress": partial(bar, "reading rows"), "n_jobs": asked.jobs}
+        how |= {"asked": column_options.asked_of(source, given), "announce": announce}
+        layout = Protocol(asked.protocol, asked.scale)
+        prepared = prepare(source, held_out, layout, seed=asked.seed, **how)
         _refuse(prepared, asked, settings, held_out)
-        more: Any = {"rule": asked.rule, "seed": asked.seed, "checkpoint": asked.checkpoint}
+        how = {"rule": asked.rule, "seed": asked.seed, "checkpoint": asked.checkpoint}
         known = prepared.data, prepared.design, gammas, taus, settings
-        study, ended = Study(*known, progress=bar, **more), ""
+        study = Study(*known, progress=bar, **how)
         try:
-            found = _chosen(prepared, study, asked)
+            if asked.size is not None:
+                study.try_size(asked.size)
+            choices = choose(study, compare=asked.compare)
+            if asked.size is not None:
+                own = choice_of_size(study, choices[study.rule], asked.size)
+                choices[study.rule] = own
+            found = _result(prepared, study, choices)
             ended = _expected(found, study, held_out, asked, source.groups)
         except KeyboardInterrupt as interrupt:
             found, ended = _partial(prepared, study, interrupt), INTERRUPTED
         intervals = _intervals(study, found) if asked.save and not ended else None
-    files.save_model(asked, prepared, found, note=ended, intervals=intervals)
-    if asked.json_file is not None:
-        document = documents.cv_document(prepared, found, bool(ended))
-        files.write_json(asked.json_file, document | {"seconds": clock.elapsed()})
-    with progress(asked.quiet) as bar:
-        bar("reports and pictures", 0, 1)
-        files.write_page(asked.html, found)
-        if asked.plot is not None:
-            _draw(found, study, asked)
     if study.reused:
         note(f"--checkpoint: {len(study.reused)} γ taken over from {study.folder}")
-    if ended:
-        console.print(f"[bold]interrupted[/]: {ended}")
-    # Files come first, so that printing cannot delay them.
-    screen.show(console, sections(found, whole=asked.table), asked.table)
-    raise typer.Exit(_status(study, found, ended))
+    more = {"interrupted": bool(ended), "seconds": clock.elapsed()}
+    draw = partial(_draw, found, study, asked)
+    deliver(asked, console, prepared, found, more, draw, note=ended, intervals=intervals)
+    return _status(study, found, ended)
 
 
 def _refuse(prepared: Prepared, asked: SimpleNamespace, settings: Any, held_out: Any) -> None:
     """Refuse what the table does not allow, before the fit; announce the time limit."""
-    from ..selection.nested import refuse_nested
-    from ..selection.rules import RULES, allowed_rule
-
     if "averages" not in RULES[allowed_rule(asked.rule, prepared.data, settings)].needs:
         announce_limit(prepared.data.n_units, settings.time_limit)
     if asked.nested and asked.size is not None:
-        raise InputError("--nested judges the choice of a size: with --size, leave it out")
+        raise InputError("--nested judges the choice of a size. With --size, leave it out")
     if asked.nested:
         refuse_nested(prepared.data, held_out, groups=prepared.source.groups)
 
 
-def _chosen(prepared: Prepared, study: Study, asked: SimpleNamespace) -> Result:
-    """The choice, its model, and the tables that are asked for."""
-    from ..selection.choice import choose
-    from ..selection.sizes import choice_of_size
-
-    if asked.size is not None:
-        study.try_size(asked.size)
-    choices = choose(study, compare=asked.compare)
-    if asked.size is not None:
-        choices[study.rule] = choice_of_size(study, choices[study.rule], asked.size)
-    return _result(prepared, study, choices)
-
-
 def _result(prepared: Prepared, study: Study, choices: dict[str, Choice]) -> Result:
     """What is shown of a study: the model that its rule chooses, and that of every size."""
-    from ..plots.sections import Result
-    from ..selection.choice import chosen_model
-    from ..selection.sizes import models_by_size
-
     choice, surface = choices[study.rule], study.surface
-    trees, nodes = (
-        sum(getattr(r, name) for r in surface.by_gamma) for name in ("n_mio", "n_nodes")
-    )
+    trees, nodes = (int(surface.table(name).sum()) for name in ("n_mio", "n_nodes"))
     problems = prepared.folds.k * surface.taus.size * len(surface.gammas)
     return Result(
         prepared.source.name,
@@ -151,17 +123,11 @@ def _result(prepared: Prepared, study: Study, choices: dict[str, Choice]) -> Res
 
 def _besides(found: Result, study: Study, asked: SimpleNamespace) -> None:
     """Add the tables that are asked for: criteria, forward steps, other subsets."""
-    from ..plots.details import GOOD
-    from ..selection.alternatives import alternatives, column_table
-    from ..selection.sizes import subsets_by_size
-
-    if not asked.criteria and asked.n_best is None:
+    if found.choice is None or not (asked.criteria or asked.n_best):
         return
-    assert found.choice is not None
-    assert found.sizes is not None
-    full, subsets = study.data.full(), subsets_by_size(study, found.choice)
+    subsets = subsets_by_size(study, found.choice)
     if asked.criteria:
-        found.answers |= of_sizes(full, found, subsets)
+        found.answers |= of_sizes(study.data.full(), found, subsets)
     if asked.n_best is not None:
         others = alternatives(study, subsets, asked.n_best)
         shares = column_table(study, subsets, others, GOOD)
@@ -174,11 +140,7 @@ def of_sizes(problem: SparseRidgeProblem, found: Result, subsets: SizeModels) ->
     problem: All rows; its γ and τ are not used.
     subsets: The best known subset of every size for the response itself.
     """
-    from ..selection.criteria import criteria
-    from ..selection.sizes import forward_steps
-
-    assert found.sizes is not None
-    sizes = found.sizes()
+    sizes = subsets if found.sizes is None else found.sizes()
     held_out = {} if np.isnan(sizes.cv_error).all() else {"cv_error": sizes.cv_error}
     values = criteria(problem, found.design, [model.support for model in sizes.models])
     return {
@@ -188,12 +150,12 @@ def of_sizes(problem: SparseRidgeProblem, found: Result, subsets: SizeModels) ->
 
 
 def _expected(found: Result, study: Study, folds: Any, asked: SimpleNamespace, groups: Any) -> str:
-    """Add the error to expect, if it is asked for or takes little time; return what ended early.
+    """Add the tables that are asked for, and the error to expect; return what Ctrl-C has ended.
+
+    The error is computed where it is asked for or takes little time.
 
     folds: The folds as the user asked for them.
     """
-    from ..selection.nested import nested_by_default, nested_error
-
     nested = asked.nested
     if nested is None:  # What is asked for besides takes time that the fit did not take.
         nested = asked.size is None and nested_by_default(study)
@@ -216,9 +178,6 @@ def _partial(prepared: Prepared, study: Study, interrupt: KeyboardInterrupt) -> 
 
     Raises KeyboardInterrupt: No model is known.
     """
-    from ..selection.choice import CHOOSERS
-    from ..selection.sizes import choice_of_size
-
     surface = vars(study).get("surface") or getattr(interrupt, "partial", None)
     if surface is None:
         note("interrupted before the first model was known; nothing is saved")
@@ -234,31 +193,10 @@ def _partial(prepared: Prepared, study: Study, interrupt: KeyboardInterrupt) -> 
     return found
 
 
-def remarks(source: RowSource, folds: Folds | None = None) -> Iterator[str]:
-    """Yield sentences on the rows: their weights and groups, and which are left out."""
-    named = {"weights": source.weights_name, "groups": source.groups_name}
-    if roles := [f"{what} {name}" for what, name in named.items() if name is not None]:
-        yield ", ".join(roles)
-    if folds is not None and folds.kind == "time":
-        held, order = int(folds.sizes.sum()), source.order_name
-        yield (
-            f"Folds in order of {order} train on earlier rows and hold out later ones: the first "
-            f"{folds.n - held} rows are never held out, the error is of {held} rows."
-        )
-    if source.rows_left_out:
-        yield f"{source.rows_left_out:,} rows were left out, as values are missing."
-    if source.missing is not None:
-        what = f"by the {source.missing} of each fold's training rows"
-        yield f"Missing values were filled {what}, and for the model by that of all rows."
-
-
 def _intervals(study: Study, found: Result) -> FoldModels | None:
     """What a model file keeps for prediction intervals; None where the table allows none."""
-    from ..selection.intervals import fold_models
-
-    assert found.choice is not None
     try:
-        return fold_models(study, found.choice)
+        return None if found.choice is None else fold_models(study, found.choice)
     except InputError:
         return None
 
@@ -268,9 +206,6 @@ def _status(study: Study, found: Result, ended: str) -> Exit:
 
     ended: Not empty after Ctrl-C.
     """
-    from ..solvers.core.result import Status
-
-    assert found.choice is not None
     if ended:
         return Exit.INTERRUPTED
     settings = study.settings
@@ -280,7 +215,8 @@ def _status(study: Study, found: Result, ended: str) -> Exit:
         finished = study.status is not Status.TIME_LIMIT
     else:  # A search looks for the choice alone, not for the CV error of every size.
         errors = settings.searches or study.surface.finished
-        finished = errors and found.choice.certified and found.model.proved
+        certified = found.choice is not None and found.choice.certified
+        finished = errors and certified and found.model.proved
     return Exit.DONE if finished else Exit.GAP
 
 
@@ -291,18 +227,16 @@ def _draw(found: Result, study: Study, asked: SimpleNamespace) -> None:
     range of γ, what is proved of it, and the way of the alternating minimisation from γ = 1/√n; for
     a search, the bounds at its start and end, or a film of the bounds if the file is a .gif.
     """
-    from ..cv.alternating import alternate
-    from ..plots import curves, over_gamma, peers, search_bounds, size_path
-
     choice, surface = found.choice, study.surface
-    assert choice is not None
+    if choice is None or found.sizes is None:
+        return
     kind = "leave-one-out" if asked.folds == "loo" else f"{asked.folds} folds"
     path, title = str(asked.plot), f"{found.name}, {kind}"
     chosen = surface.by_gamma[choice.gamma_index]
-    if choice.projection is not None and found.sizes is not None:
+    if choice.projection is not None:
         sizes = found.sizes()
         others = peers.linear_peers(study.data, [surface.folds], sizes.tau)
-        size_path.plot_errors(sizes, found.chosen(sizes), others, path, title)
+        size_path.plot_errors(sizes, found.position(sizes), others, path, title)
     elif surface.minimum is not None:
         start = 1.0 / study.data.folds.n**0.5
         way = alternate(study.data, surface.taus, study.settings, start=start)
@@ -311,6 +245,6 @@ def _draw(found: Result, study: Study, asked: SimpleNamespace) -> None:
         pair = (choice.gamma_index, choice.tau_index) if choice.is_pair else None
         curves.plot_cv(surface, path, title, chosen=pair)
     elif asked.plot.suffix.lower() == ".gif":
-        search_bounds.animate_bounds(chosen, path, title, search_bounds.FILM.max_frames)
+        search_bounds.animate_bounds(chosen, path, title, search_bounds.MAX_FRAMES)
     else:
         search_bounds.plot_bounds(chosen, path, title)

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
+from rich.table import Table
 
 from ..errors import InputError
+from ..tables.datasets import describe, list_datasets
 from .console import open_console
 
 
-def datasets(
-    action: Annotated[str, typer.Argument(help="list or show.")] = "list",
-    name: Annotated[str | None, typer.Argument(help="Data set to show.")] = None,
-) -> None:
+def datasets(action: str, name: str | None) -> None:
     """List the data sets sparsecv knows, or show one."""
-    from rich.table import Table
-
-    from ..tables.datasets import describe, list_datasets
-
     console = open_console(False)
     if action == "show":
         if name is None:

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, file_faults
 
-if TYPE_CHECKING:
-    from ..design.fold_models import FoldModels
-    from ..design.prepare import Prepared
-    from ..plots.sections import Result
-    from ..tables.row_source import RowSource
+# The options of all commands that name a file to be written.
+FILES = ("json_file", "save", "html", "sql", "csv_file", "out", "plot")
 
 
-def check_files(**paths: Path | None) -> None:
+def check(asked: SimpleNamespace, film: bool = False) -> None:
     """Refuse files that cannot be written, before any work is done.
 
-    paths: The files, by the names of the options that name them; two options name two files.
-    Raises InputError: A path is a folder, its folder does not exist, or the file cannot be opened.
+    asked: The values of all options of a command.
+    film: The file of --plot may be a film.
+    Raises InputError: A path is a folder, its folder does not exist, the file cannot be opened, or
+        two options name the same file.
     """
+    if getattr(asked, "plot", None) is not None:
+        from ..plots.curves import check_writable
+
+        check_writable(str(asked.plot), film=film)
+    if getattr(asked, "html", None) is not None:
+        from ..plots.style import matplotlib
+
+        matplotlib()
     taken: dict[Path, str] = {}
-    for option, path in paths.items():
+    for name in FILES:
+        option, path = name.removesuffix("_file"), getattr(asked, name, None)
         if path is None:
             continue
         with file_faults(f"--{option} {path}"):
@@ -41,23 +47,6 @@ def check_files(**paths: Path | None) -> None:
                 path.unlink()
 
 
-def check(asked: SimpleNamespace, film: bool = False) -> None:
-    """Refuse what the options of a command name and cannot be written.
-
-    film: The file of --plot may be a film.
-    """
-    from ..plots import curves, style
-
-    plot = getattr(asked, "plot", None)
-    if plot is not None:
-        curves.check_writable(str(plot), film=film)
-    elif getattr(asked, "html", None) is not None:
-        style.matplotlib()
-    names = ("json_file", "save", "html", "sql", "csv_file", "plot")
-    paths = {name.removesuffix("_file"): getattr(asked, name, None) for name in names}
-    check_files(**paths)
-
-
 def write_text(path: Path, text: str, option: str) -> None:
     """Write a text to the file of an option, or to standard output where the path is "-".
 
@@ -68,58 +57,3 @@ def write_text(path: Path, text: str, option: str) -> None:
         return
     with file_faults(f"--{option} {path}"):
         path.write_text(text, encoding="utf-8")
-
-
-def write_json(path: Path, document: dict[str, Any]) -> None:
-    """Write a document, all of whose numbers must be finite, to the file of --json."""
-    write_text(path, json.dumps(document, indent=1, allow_nan=False) + "\n", "json")
-
-
-def write_page(path: Path | None, found: Result) -> None:
-    """Write the page that the option --html asks for."""
-    if path is None:
-        return
-    from ..plots.page import report
-
-    report(path, found)
-
-
-def kept_facts(source: RowSource) -> dict[str, Any]:
-    """What a model file keeps of the table, by the names of its fields."""
-    levels, dates = dict(source.coding.levels), dict(source.coding.dates)
-    return {"target": source.target_name, "levels": levels, "dates": dates}
-
-
-def save_model(
-    asked: SimpleNamespace,
-    ready: Prepared,
-    found: Result,
-    *,
-    note: str = "",
-    intervals: FoldModels | None = None,
-) -> None:
-    """Write a model to the files of the options --save and --sql, where they are given.
-
-    note: What a user of the file should know of the model.
-    intervals: What the file keeps for prediction intervals.
-    """
-    if asked.save is None and asked.sql is None:
-        return
-    from ..design.saved import SavedModel
-    from ..design.sql import sql_expression
-
-    source = ready.source
-    saved = SavedModel.of(
-        found.model,
-        source.feature_names,
-        found.gamma,
-        fills=ready.fills,
-        intervals=intervals,
-        tau=found.tau,
-        note=note,
-        **kept_facts(source),
-    )
-    if asked.save is not None:
-        saved.write(asked.save)
-    if asked.sql is not None:
-        write_text(asked.sql, sql_expression(saved) + "\n", "sql")

@@ -1,6 +1,6 @@
 """The command line ``sparsecv``: its commands, and how errors and warnings are printed.
 
-Every command is a function in a module of its own, which imports what it needs when it runs.
+Every command is a function in a module of its name, which is imported when the command runs.
 """
 
 from __future__ import annotations
@@ -18,14 +18,7 @@ import typer
 
 from .. import __version__
 from ..errors import ClusterError, InputError
-from .benchmark import benchmark
-from .cv import cv
-from .datasets_command import datasets
-from .fit import fit
-from .options import GONE, Exit
-from .predict import predict
-from .stability import stability
-from .warmup import warmup
+from .options import COMMANDS, GONE, Exit
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -33,8 +26,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Exact cross-validation of best-subset ridge regression.",
 )
-for command in (cv, fit, predict, stability, benchmark, datasets, warmup):
-    app.command()(command)
+for name, command in COMMANDS.items():
+    app.command(name, help=command.text)(command.function(name))
 
 
 @app.callback(invoke_without_command=True)
@@ -66,10 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
         # objects that can be freed.
         gc.set_threshold(100_000)
     try:
-        found = app(
-            args=_with_values(given) or ["--help"], prog_name="sparsecv", standalone_mode=False
-        )
-        status = found if isinstance(found, int) else Exit.DONE
+        words = _with_values(given) or ["--help"]
+        work = app(args=words, prog_name="sparsecv", standalone_mode=False)
+        status = (work() if callable(work) else work) or Exit.DONE
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
         status = Exit.INTERRUPTED
@@ -88,7 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         print(f"sparsecv: error: {' '.join(_complaint(error).split())}", file=sys.stderr)
         status = Exit.BAD_INPUT
-    if status == Exit.INTERRUPTED:  # Typer returns the status of an interrupted command.
+    if status == Exit.INTERRUPTED:
         print("sparsecv: interrupted", file=sys.stderr)
     if arguments is None:
         # At its end Python would look at every object once more, which takes a third of a second.
@@ -118,6 +110,7 @@ def _is_table(word: str) -> bool:
     return (
         path.suffix.lower() in TABLE_SUFFIXES
         or path.is_file()
+        or any(path.glob("*.parquet"))
         or word in {data.name for data in list_datasets()}
     )
 

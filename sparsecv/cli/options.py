@@ -1,18 +1,22 @@
-"""The options of all commands: their names, what they take, and what ``--help`` says of them."""
+"""The commands and their options: names, what they take, and what ``--help`` says of them."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
 from enum import IntEnum
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from ..errors import InputError
 
-Command = TypeVar("Command", bound=Callable[..., None])
+Seconds = float | None
+Text = str | None
+File = Path | None
 
 
 class Exit(IntEnum):
@@ -25,37 +29,31 @@ class Exit(IntEnum):
 
 
 class Option(NamedTuple):
-    """What an option takes, its default, and its names and words in ``--help``.
-
-    names: Names such as "--json"; where there are none, the parameter's name with hyphens.
-    more: Further arguments of ``typer.Option``.
-    """
+    """What an option or an argument takes, its default, and how typer shows it in ``--help``."""
 
     kind: Any
     default: Any
-    text: str
-    names: tuple[str, ...]
-    more: dict[str, Any]
+    shown: Any
 
-    def parameter(self, name: str, panel: str | None) -> inspect.Parameter:
-        """The parameter of a command, whose option stands in a panel of ``--help``."""
-        how = typer.Option(*self.names, help=self.text, rich_help_panel=panel, **self.more)
-        return inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=self.default,
-            annotation=Annotated[self.kind, how],
-        )
+    def parameter(self, name: str) -> inspect.Parameter:
+        """The parameter of a command's function."""
+        kind, annotation = inspect.Parameter.KEYWORD_ONLY, Annotated[self.kind, self.shown]
+        return inspect.Parameter(name, kind, default=self.default, annotation=annotation)
 
 
 def option(kind: Any, default: Any, text: str, *names: str, **more: Any) -> Option:
     """An option; ``names`` and ``more`` are those of ``typer.Option``."""
-    return Option(kind, default, text, names, more)
+    return Option(kind, default, typer.Option(*names, help=text, **more))
 
 
-def flag(name: str, text: str) -> Option:
+def flag(text: str) -> Option:
     """An option without a value."""
-    return option(bool, False, text, f"--{name}")
+    return option(bool, False, text)
+
+
+def argument(kind: Any, default: Any, text: str, **more: Any) -> Option:
+    """An argument; ``more`` is that of ``typer.Argument``."""
+    return Option(kind, default, typer.Argument(help=text, **more))
 
 
 def _data_sets() -> list[str]:
@@ -72,63 +70,41 @@ def _checked_jobs(jobs: int) -> int:
     return jobs
 
 
-DATA = Annotated[
-    str,
-    typer.Argument(
-        metavar="data",
-        help="A CSV, Parquet or .npy file, a data set's name, or - for CSV on standard input.",
-        autocompletion=_data_sets,
-    ),
-]
 RULE = Literal[
     "auto", "minimum", "one-se", "stability", "corrected", "repeated", "averaged", "projected"
 ]
-Encoding = Annotated[str, typer.Option(help="Encoding of a text file, such as latin-1.")]
 TABLE = {
-    "target": option(str | None, None, "Response column; default: the last one."),
-    "drop": option(
-        list[str] | None, None, "Columns to leave out, comma-separated; may be repeated."
-    ),
-    "one_hot": flag("one-hot", "Encode text columns as 0/1 columns."),
-    "dates": flag(
-        "dates", "Replace columns of dates by year, month, weekday and days since the first row."
-    ),
-    "weights": option(str | None, None, "Column of weights >= 0 of the squared errors."),
-    "groups": option(str | None, None, "Column of groups, which folds keep together."),
-    "order": option(
-        str | None, None, "Column of times: folds train on earlier rows and hold out later ones."
-    ),
+    "target": option(Text, None, "Response column; default: the last one."),
+    "drop": option(list[str] | None, None, "Columns to leave out, as a,b; may be repeated."),
+    "one_hot": flag("Encode text columns as 0/1 columns."),
+    "dates": flag("Replace dates by year, month, weekday and days since the first row."),
+    "weights": option(Text, None, "Column of weights >= 0 of the squared errors."),
+    "groups": option(Text, None, "Column of groups, which folds keep together."),
+    "order": option(Text, None, "Column of times: folds train on earlier rows."),
     "missing": option(
         Literal["drop", "mean", "median"] | None,
         None,
-        "Missing values: leave out their rows, or fill them with the mean or median of each "
-        "fold's training rows.",
+        "Missing values: leave out their rows, or fill them from each fold's training rows.",
     ),
     "encoding": option(str, "utf-8", "Encoding of a text file, such as latin-1."),
 }
 CONSTRAINTS = {
-    "include": option(str | None, None, "Columns that are in every model, as a,b."),
-    "exclude": option(str | None, None, "Columns that are in no model, as a,b."),
-    "split_factors": flag(
-        "split-factors",
-        "With --one-hot: each 0/1 column enters alone, not the columns of a text column together.",
-    ),
+    "include": option(Text, None, "Columns that are in every model, as a,b."),
+    "exclude": option(Text, None, "Columns that are in no model, as a,b."),
+    "split_factors": flag("With --one-hot: each 0/1 column enters alone."),
     "heredity": option(
         Literal["strong", "weak"] | None,
         None,
         "A column named a:b needs a and b (strong), or one of them (weak).",
     ),
     "positive": option(
-        str | None,
-        None,
-        "Columns whose coefficients are not negative; without names all.",
-        metavar="[a,b]",
+        Text, None, "Columns with coefficients >= 0; without names all.", metavar="[a,b]"
     ),
     "constraints": option(
-        Path | None,
+        File,
         None,
-        "JSON file of constraints on columns, with the names of sparsecv.Constraints, such as "
-        '{"groups": {"style": ["s1", "s2"]}, "bounds": {"age": [0, 2]}}, and "penalty_factors".',
+        "JSON file with the names of sparsecv.Constraints and penalty_factors, such as "
+        '{"groups": {"style": ["s1", "s2"]}, "bounds": {"age": [0, 2]}}.',
     ),
 }
 # The panels of ``--help``, with the options in each.
@@ -144,32 +120,22 @@ PANELS: dict[str, dict[str, Option]] = {
             "--nested/--no-nested",
         ),
         "test": option(float, 0.0, "Share of the rows that are held out for a test."),
-        "seed": option(
-            int, 0, "Seed of the folds, and of what else is drawn.", min=0, max=2**32 - 1
-        ),
+        "seed": option(int, 0, "Seed of all that is drawn.", min=0, max=2**32 - 1),
     },
     "Model": {
         "tau": option(str, "all", "Numbers of features: all, A:B or a list t1,t2."),
         "gamma": option(
             str,
             "auto",
-            "Ridge weight: a number, a list, LO:HI:N spaced in the logarithm, auto (minimise "
-            "over τ and γ in turn, from 1e-4 to 1e4), or global or global:LO:HI (the least error "
-            "over every τ and all γ of the range, proved).",
+            "Ridge weight: a number, a list, LO:HI:N spaced in the logarithm, auto, or global or "
+            "global:LO:HI (the least error over all γ of the range, proved).",
         ),
-        "rule": option(
-            RULE,
-            "auto",
-            "How the model is chosen; auto depends on the number of columns, and the output names "
-            "the rule.",
-        ),
-        "compare": flag("compare", "Also show what every other rule would choose."),
+        "rule": option(RULE, "auto", "How the model is chosen; the output names the rule."),
+        "compare": flag("Also show what every other rule would choose."),
         "protocol": option(
             Literal["honest", "paper"],
             "honest",
-            "honest: folds refit the intercept, columns are scaled by all rows, or by each fold's "
-            "training rows where folds leave rows aside; paper: y and columns are centred and "
-            "scaled once by all rows.",
+            "honest: folds refit the intercept; paper: all is centred and scaled once.",
         ),
         "scale": option(
             Literal["unit-variance", "unit-norm", "none"], "unit-variance", "Scale of the columns."
@@ -185,41 +151,33 @@ PANELS: dict[str, dict[str, Option]] = {
             "What errors are measured by.",
         ),
         "lambdas": option(
-            str | None,
+            Text,
             None,
             "Weights of the stability: one, or a list or LO:HI:N, to which 0 is added.",
             "--lambda",
         ),
-        "classify": flag("classify", "The response holds labels."),
+        "classify": flag("The response holds labels."),
     },
     "Search and proof": {
         "method": option(
             Literal["auto", "exact", "search", "bounds", "grid"],
             "auto",
-            "exact: h at every τ; search: the best τ alone, by bounds and few problems "
-            "(Algorithm 1); bounds: its first phase; grid: one problem per fold and τ; auto: "
-            "exact, or grid where --backend names an outside solver.",
+            "exact: h at every τ; search: the best τ alone (Algorithm 1); bounds: its first "
+            "phase; grid: one problem per fold and τ; auto: exact, or grid with an outside solver.",
         ),
         "tol": option(
-            float | None,
+            Seconds,
             None,
-            "Relative tolerance of --method search (0.01 by default) and --gamma global (1e-4).",
+            "Relative tolerance of --method search (0.01) and --gamma global (1e-4).",
             show_default=False,
         ),
-        "backend": option(
-            str, "auto", "Solver of single problems: auto, native, highs, gurobi, scip or mosek."
-        ),
+        "backend": option(str, "auto", "auto, native, highs, gurobi, scip or mosek."),
         "prove": option(str, "choice", "Beyond 45 columns: choice, or all (every error)."),
         "time_limit": option(
-            str,
-            "auto",
-            "Seconds for everything (0: estimates only), none, or auto: 60 of proving once the "
-            "estimates are there.",
+            str, "auto", "Seconds (0: estimates only), none, or auto: 60 of proving."
         ),
         "search": option(
-            Literal["grid", "coordinate"] | None,
-            None,
-            "Coordinate is a descent; the paper's choice by default.",
+            Literal["grid", "coordinate"] | None, None, "Default: the paper's choice."
         ),
         "solver": option(
             Literal["auto", "exact", "heuristic", "rounding"],
@@ -228,37 +186,25 @@ PANELS: dict[str, dict[str, Option]] = {
         ),
     },
     "Output": {
-        "json_file": option(
-            Path | None, None, "Write the results here; - is standard output.", "--json"
-        ),
-        "save": option(Path | None, None, "Write the model here, for sparsecv predict."),
-        "sql": option(
-            Path | None, None, "Write the model as an SQL expression here (- the screen)."
-        ),
-        "plot": option(
-            Path | None,
-            None,
-            "Picture of the curves; of a search: its bounds (.gif: a film, 300 frames).",
-        ),
-        "html": option(Path | None, None, "Write a report here, as one HTML page."),
-        "table": flag("table", "Print every table, to its last row."),
-        "quiet": flag("quiet", "Print nothing but warnings and errors."),
+        "json_file": option(File, None, "Write results here; - is standard output.", "--json"),
+        "save": option(File, None, "Write the model here, for sparsecv predict."),
+        "sql": option(File, None, "Write the model as SQL here (- the screen)."),
+        "plot": option(File, None, "Picture of the curves; of a search its bounds (.gif: a film)."),
+        "html": option(File, None, "Write a report here, as one HTML page."),
+        "csv_file": option(File, None, "Write the table here.", "--csv"),
+        "table": flag("Print every table, to its last row."),
+        "quiet": flag("Print nothing but warnings and errors."),
     },
     "Machine": {
         "jobs": option(int, 1, "Threads; -1 uses every core.", callback=_checked_jobs),
-        "checkpoint": option(
-            Path | None, None, "Folder that keeps what is finished; a rerun goes on from it."
-        ),
-        "dask": option(str | None, None, "Address of a Dask scheduler, whose workers work."),
+        "checkpoint": option(File, None, "Folder that keeps what is finished, for a rerun."),
+        "dask": option(Text, None, "Address of a Dask scheduler, whose workers work."),
     },
     "Constraints on columns": CONSTRAINTS,
     "What else to find out": {
         "size": option(int | None, None, "The model of this size, by the same rule."),
         "n_best": option(int | None, None, "Also the N best subsets of each size."),
-        "criteria": flag(
-            "criteria",
-            "Also AIC, BIC, EBIC and Cp of each size, and what forward steps would have missed.",
-        ),
+        "criteria": flag("Also AIC, BIC, EBIC, Cp and forward steps of each size."),
     },
 }
 # What to write in place of an option that is gone.
@@ -277,25 +223,124 @@ GONE = {
 }
 
 
-def takes(names: str, **own: Option) -> Callable[[Command], Command]:
-    """A decorator that puts options in the place of the ``**given`` of a command.
+class Command(NamedTuple):
+    """A command: what ``--help`` says of it, and its arguments and options by their names."""
 
-    names: Names of parameters with blanks between; "data" is the table.
-    own: Options of the command that are other than those in PANELS, by their names.
+    text: str
+    options: dict[str, Option]
+
+    def function(self, name: str) -> Callable[..., Callable[[], Exit | None]]:
+        """A function of the command's options, which imports the module and returns the work."""
+
+        home = "datasets_command" if name == "datasets" else name
+
+        def run(**given: Any) -> Callable[[], Exit | None]:
+            return partial(getattr(import_module(f"..{home}", __name__), name), **given)
+
+        made: Any = run
+        made.__signature__ = inspect.Signature([o.parameter(n) for n, o in self.options.items()])
+        made.__annotations__ = {n: o.parameter(n).annotation for n, o in self.options.items()}
+        return run
+
+
+def command(text: str, names: str, **own: Option) -> Command:
+    """A command with options of PANELS.
+
+    names: Names of arguments and options, with blanks between.
+    own: Arguments, and options that are other than those of PANELS.
     """
-    panel_of = {name: panel for panel, options in PANELS.items() for name in options}
-    every = {name: one for options in PANELS.values() for name, one in options.items()} | own
+    known = own.copy()
+    for panel, options in PANELS.items():
+        for name, one in options.items():
+            known.setdefault(name, one).shown.rich_help_panel = panel
+    return Command(text, {name: known[name] for name in names.split()})
 
-    def parameter(name: str) -> inspect.Parameter:
-        if name == "data":
-            return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=DATA)
-        return every[name].parameter(name, panel_of.get(name))
 
-    def decorate(command: Command) -> Command:
-        made: Any = command
-        options = [parameter(name) for name in names.split()]
-        made.__signature__ = inspect.Signature(options)
-        made.__annotations__ = {one.name: one.annotation for one in options}
-        return command
-
-    return decorate
+DATA = argument(
+    str,
+    ...,
+    "A CSV, Parquet or .npy file, a data set's name, or - for CSV on standard input.",
+    autocompletion=_data_sets,
+)
+READING = "data target drop one_hot dates weights groups"
+COLUMNS = "include exclude split_factors heredity positive constraints"
+COMMANDS = {
+    "cv": command(
+        "Print the exact CV error at every sparsity, choose the best and fit the model.",
+        f"{READING} order missing encoding folds tau gamma rule compare nested size n_best "
+        "criteria method backend prove tol time_limit protocol scale json_file save sql plot html "
+        f"table checkpoint seed jobs dask quiet {COLUMNS}",
+        data=DATA,
+    ),
+    "fit": command(
+        "Fit the best model of at most τ features, with its certificate.",
+        f"{READING} missing encoding tau gamma n_best criteria backend tol time_limit protocol "
+        f"scale json_file save sql plot html table jobs quiet {COLUMNS}",
+        data=DATA,
+        tau=option(int, ..., "Largest number of features."),
+        gamma=option(float, 1.0, "Ridge weight γ of (γ/2)||β||²."),
+        tol=option(float, 1e-6, "Relative gap at which to stop."),
+        groups=option(Text, None, "Column of groups, as in cv: no feature. A fit has no folds."),
+        plot=option(File, None, "Picture of every size up to τ: objectives and coefficients."),
+    ),
+    "predict": command(
+        "Predict the rows of a table by a saved model; a row that cannot be predicted stays empty.",
+        "model data out coverage ids unknown encoding",
+        model=argument(Path, ..., "A file that --save has written."),
+        data=argument(str, ..., "A table, as for cv; its columns are matched by name."),
+        out=option(File, None, "CSV of the predictions; default: the screen."),
+        coverage=option(
+            Seconds,
+            None,
+            "Also the ends of prediction intervals of this coverage, such as 0.9, of a model that "
+            "sparsecv cv --save FILE wrote.",
+        ),
+        ids=option(
+            list[str] | None,
+            None,
+            "A column of the table that is written before the prediction; repeatable.",
+            "--id",
+        ),
+        unknown=option(
+            Literal["error", "zero"] | None,
+            None,
+            "A text that is no level of its column leaves the row without a prediction (error), or "
+            "counts as no level (zero); default: as the model was saved.",
+        ),
+    ),
+    "stability": command(
+        "Choose a model by cross-validation error and stability, the weight by nested folds.",
+        f"{READING} missing encoding learner folds tau gamma lambdas loss classify search solver "
+        f"test json_file save plot checkpoint seed jobs dask quiet {COLUMNS}",
+        data=DATA,
+        tau=option(str, "all", "sparse-ridge, projected: all (τ log τ <= n), A:B or a list."),
+        gamma=option(Text, None, "sparse-ridge: a number, a list or LO:HI:N; 2e-3:2e3:20 first."),
+        missing=option(Literal["drop"] | None, None, "Leave out rows with missing values."),
+        plot=option(File, None, "Heatmaps over (τ, γ), minimisers marked (sparse-ridge)."),
+    ),
+    "benchmark": command(
+        "Compare the grid with Algorithm 1 and the shared trees: problems, nodes, seconds.\n\n"
+        "This repeats Section 4.1 of the first paper by the paper's protocol: columns are "
+        "standardised once and folds have no intercept.",
+        "datasets folds gamma ways scale tol backend time_limit csv_file plot dask quiet",
+        datasets=option(str, "diabetes11,housing,servo,autompg", "Data sets, comma-separated."),
+        folds=option(str, "loo,size:10", "loo, K or size:M, comma-separated."),
+        gamma=option(str, "0.01,0.02,0.05,0.1,0.2,0.5,1", "As in cv."),
+        ways=option(
+            str,
+            "grid,paper,paper-exact,best,exact",
+            "Of grid, paper, paper-exact, best (Algorithm 1) and exact.",
+        ),
+        scale=option(Literal["unit-norm", "unit-variance"], "unit-norm", "Scale of the columns."),
+        tol=option(float, 0.01, "Relative tolerance of Algorithm 1."),
+        time_limit=option(Seconds, None, "Seconds for each way at each γ."),
+        plot=option(File, None, "Picture of the reductions over γ (Figures 2 and 3)."),
+    ),
+    "datasets": command(
+        "List the data sets sparsecv knows, or show one.",
+        "action name",
+        action=argument(str, "list", "list or show."),
+        name=argument(Text, None, "Data set to show."),
+    ),
+    "warmup": command("Compile all kernels once, so that no later call waits for it.", ""),
+}

@@ -5,73 +5,40 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
+from ..design.fold_models import checked_coverage
+from ..design.saved import SavedModel
 from ..errors import InputError, file_faults
-from .files import check_files
-from .options import Encoding, Exit
-
-if TYPE_CHECKING:
-    from ..design.saved import SavedModel
-    from ..tables.features import FeatureRows
-
-Model = Annotated[Path, typer.Argument(help="A file that --save has written.")]
-New = Annotated[str, typer.Argument(help="A table, as for cv; its columns are matched by name.")]
-Out = Annotated[Path | None, typer.Option(help="CSV of the predictions; default: the screen.")]
-
-Coverage = Annotated[
-    float | None,
-    typer.Option(
-        help="Also the ends of prediction intervals of this coverage, such as 0.9, of a model that "
-        "sparsecv cv --save FILE wrote."
-    ),
-]
-
-
-Ids = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--id", help="A column of the table that is written before the prediction; repeatable."
-    ),
-]
-Unknown = Annotated[
-    Literal["error", "zero"] | None,
-    typer.Option(
-        help="A text that is no level of its column leaves the row without a prediction (error), "
-        "or counts as no level (zero); default: as the model was saved."
-    ),
-]
+from ..tables.datasets import locate
+from ..tables.features import FeatureRows, texts_of
+from . import files
+from .options import Exit
 
 
 def predict(
-    model: Model,
-    data: New,
-    out: Out = None,
-    coverage: Coverage = None,
-    ids: Ids = None,
-    unknown: Unknown = None,
-    encoding: Encoding = "utf-8",
-) -> None:
+    model: Path,
+    data: str,
+    out: Path | None,
+    coverage: float | None,
+    ids: list[str] | None,
+    unknown: str | None,
+    encoding: str,
+) -> Exit:
     """Predict the rows of a table by a saved model; a row that cannot be predicted stays empty."""
-    from ..design.fold_models import checked_coverage
-    from ..design.saved import SavedModel
-    from ..tables.datasets import locate
-    from ..tables.features import FeatureRows, texts_of
-
-    check_files(out=out)
-    saved = SavedModel.read(model)
-    asked = coverage is not None
+    files.check(SimpleNamespace(out=out))
+    saved, asked, bad = SavedModel.read(model), coverage is not None, 0
     if asked:
         checked_coverage(coverage)
         if saved.intervals is None:
             raise InputError(
-                f"{model} keeps nothing for intervals: sparsecv cv --save FILE does, where the "
+                f"{model} keeps nothing for intervals. sparsecv cv --save FILE does, where the "
                 "folds hold out every row once and rows have no weights or missing values"
             )
     file, _ = locate(data, encoding)
@@ -82,16 +49,13 @@ def predict(
     # Of the rows without a prediction, a message lists at most the numbers of this many rows of
     # each column at fault, and counts all of them. The number is a choice.
     rows.faults.max_rows = 100
-    columns = ["prediction", "lower", "upper"] if asked else ["prediction"]
-    bad = 0
-    # ``main`` reports what goes wrong with standard output.
-    faults = nullcontext() if out is None else file_faults(f"--out {out}")
-    with (
-        faults,
-        nullcontext(sys.stdout) if out is None else out.open("w", encoding="utf-8") as target,
-    ):
+    with ExitStack() as opened:
+        target = sys.stdout  # ``main`` reports what goes wrong with standard output.
+        if out is not None:
+            opened.enter_context(file_faults(f"--out {out}"))
+            target = opened.enter_context(out.open("w", encoding="utf-8"))
         table = csv.writer(target, lineterminator="\n")
-        table.writerow([*names, *columns])
+        table.writerow([*names, "prediction", *("lower", "upper") * asked])
         for values in _predictions(saved, rows, coverage):
             known = np.isfinite(values[:, 0])
             bad += int(np.count_nonzero(~known))
@@ -99,11 +63,9 @@ def predict(
                 cells = map(repr, row) if there else [""] * len(row)
                 table.writerow([*next(labels), *cells])
     if bad:
-        print(
-            f"{bad:,} of {rows.n:,} rows have no prediction: {rows.faults.message()}",
-            file=sys.stderr,
-        )
-    raise typer.Exit(Exit.GAP if bad else Exit.DONE)
+        what = f"{bad:,} of {rows.n:,} rows have no prediction: {rows.faults.message()}"
+        print(what, file=sys.stderr)
+    return Exit.GAP if bad else Exit.DONE
 
 
 def _predictions(

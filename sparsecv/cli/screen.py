@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ..plots.sections import Column, Section, Table
+from ..plots.sections import Column, Section
 
 # A table of more rows is cut to ROWS_AROUND rows around the choice, unless --table is given. Both
 # numbers are choices.
@@ -23,11 +23,18 @@ def show(console: Console, sections: Iterable[Section], whole: bool = False) -> 
     for section in sections:
         if section.facts:
             console.print(_facts(section))
-        if section.table is not None:
+        if (table := section.table) is not None:
+            cut = not whole and table.length > MAX_TABLE_ROWS
+            shown = table.around(ROWS_AROUND) if cut else table
             console.print()
-            _print_table(console, section.title, section.table, whole)
+            console.print(Text(section.title, style="italic"))
+            for columns in _parts(shown.columns, console.width):
+                console.print(_part(columns, shown.chosen))
+            if cut:
+                more = f"… {table.length - shown.length} more {table.what}: --table shows them"
+                console.print(Text(more, style="dim"))
         for text in section.sentences:
-            console.print(Text(text, style="dim" if section.table is None else ""))
+            console.print(Text(text, style="dim" if table is None else ""))
 
 
 def _facts(section: Section) -> RichTable:
@@ -44,43 +51,42 @@ def _facts(section: Section) -> RichTable:
     return lines
 
 
-def _print_table(console: Console, title: str, table: Table, whole: bool) -> None:
-    """Print a table, in as many parts as the console's width needs."""
-    shown = table if whole or table.length <= MAX_TABLE_ROWS else table.around(ROWS_AROUND)
-    console.print(Text(title, style="italic"))
-    for columns in _parts(shown.columns, console.width):
-        console.print(_part(columns, shown.chosen))
-    if table.length > shown.length:
-        more = f"… {table.length - shown.length} more {table.what}: --table shows them"
-        console.print(Text(more, style="dim"))
-
-
 def _parts(columns: Sequence[Column], width: int) -> Iterator[list[Column]]:
     """Yield the columns of each part: all, or of numbers the first column and some others."""
+    first, *others = columns
     if any(one.kind != "number" for one in columns):
         yield list(columns)
         return
-    widths = [3 + max(map(len, [one.head, *one.cells])) for one in columns]
-    part, used = [columns[0]], widths[0] + 1
-    for column, more in zip(columns[1:], widths[1:], strict=True):
-        if used + more > width and len(part) > 1:
-            yield part
-            part, used = [columns[0]], widths[0] + 1
+    part: list[Column] = []
+    left = free = width - _width(first) - 1
+    for column in others:
+        left -= _width(column)
+        if left < 0 and part:
+            yield [first, *part]
+            part, left = [], free - _width(column)
         part.append(column)
-        used += more
-    yield part
+    yield [first, *part]
+
+
+def _width(column: Column) -> int:
+    """Number of characters that a column takes, its border included."""
+    return 3 + max(map(len, [column.head, *column.texts]))
 
 
 def _part(columns: Sequence[Column], chosen: int | None) -> RichTable:
     """Columns side by side; numbers stand to the right, and bars are drawn."""
-    found, drawn = RichTable(), []
-    for head, cells, kind in columns:
-        number, bar = kind == "number", kind == "bar"
+    found = RichTable()
+    drawn: list[list[Bar] | list[Text]] = []
+    for column in columns:
+        number, bar = column.kind == "number", column.kind == "bar"
         how: Any = {"justify": "right" if number else "left", "no_wrap": number}
         # The largest bar takes this many characters.
         width = 12 if bar else None
-        found.add_column(Text(head), overflow="fold", width=width, **how)
-        drawn.append([Bar(1.0, 0.0, cell) if bar else Text(cell) for cell in cells])
+        found.add_column(Text(column.head), overflow="fold", width=width, **how)
+        if bar:
+            drawn.append([Bar(1.0, 0.0, cell) for cell in column.cells])
+        else:
+            drawn.append([Text(text) for text in column.texts])
     for i, row in enumerate(zip(*drawn, strict=True)):
         found.add_row(*row, style="bold green" if i == chosen else None)
     return found

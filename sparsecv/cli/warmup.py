@@ -9,7 +9,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 
+from ..cv.engine import cross_validate
+from ..cv.settings import Settings
+from ..design.fold_data import RowFolds
+from ..design.folds import make_folds
+from ..estimators import SparseRidge, SparseRidgeCV
+from ..selection.learner import SparseRidgeLearner
 from .console import note, progress
 
 
@@ -20,8 +27,6 @@ def warmup() -> None:
     at most two processes compile at a time, however many cores there are, and one where there is a
     single core.
     """
-    from joblib import Parallel, delayed
-
     started = time.perf_counter()
     with progress(quiet=False) as bar:
         for done, stage in enumerate(STAGES):
@@ -45,10 +50,6 @@ def _rows(n: int, p: int) -> tuple[Any, Any]:
 
 def _validate(n: int, p: int, folds: str, method: str = "auto") -> None:
     """Cross-validate a tiny table of n rows and p columns."""
-    from ..cv.engine import cross_validate
-    from ..cv.settings import Settings
-    from ..design.fold_data import RowFolds
-    from ..design.folds import make_folds
 
     data = RowFolds(*_rows(n, p), make_folds(folds, n), refit_intercept=True)
     cross_validate(data, [1.0, 10.0], [2, 3] if p <= 45 else [2, 8], Settings(method, prove="all"))
@@ -56,7 +57,6 @@ def _validate(n: int, p: int, folds: str, method: str = "auto") -> None:
 
 def _estimate() -> None:
     """Fit the estimators to a tiny table."""
-    from ..estimators import SparseRidge, SparseRidgeCV
 
     X, y = _rows(40, 6)
     SparseRidge(tau=2).fit(X, y)
@@ -66,7 +66,6 @@ def _estimate() -> None:
 
 def _select_stably() -> None:
     """Compute the losses of stability selection on a tiny table, by every solver."""
-    from ..selection.learner import SparseRidgeLearner
 
     X, y = _rows(40, 30)
     for solver in ("exact", "heuristic", "rounding"):

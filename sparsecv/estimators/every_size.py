@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..design.design import Design
 from ..errors import InputError
+from ..plots.outcome import Result
 from ..plots.page import report, short
-from ..plots.sections import Result
 from ..plots.size_path import draw_sizes
 from ..selection.criteria import criteria
 from ..selection.sizes import SizeModels, forward_steps
@@ -217,7 +217,7 @@ class EverySize(SparseLinearModel):
         if self.coef_.ndim > 1:
             raise InputError(f"plot is asked of one response: {self._one_response()}")
         sizes, found = self._sizes_, self._result()
-        chosen, spread = found.chosen(sizes), found.design.raw_spread
+        chosen, spread = found.position(sizes), found.design.raw_spread
         return draw_sizes(ax, sizes, chosen, spread, found.names)
 
     def report(self, path: str | PathLike[str]) -> None:

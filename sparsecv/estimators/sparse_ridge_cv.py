@@ -19,7 +19,7 @@ from ..design.fold_models import FoldModels, checked_coverage
 from ..design.folds import Folds, make_folds
 from ..design.prepare import prepare
 from ..errors import InputError, UnprovedWarning, warn_caller
-from ..plots.sections import Result
+from ..plots.outcome import Result
 from ..selection.alternatives import alternatives, column_table
 from ..selection.choice import Choice, choose, chosen_model
 from ..selection.intervals import fold_models

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from ..cv.minimum import GlobalMinimum
 from ..cv.results import bounds_text
+from ..design.model import FittedModel
 from ..selection.choice import Choice
 from ..selection.nested import can_nest
 from ..selection.rules import RULES, rule_reason
 from ..selection.study import Study
 from ..solvers.core.result import Status
-from .conditions import lines, selectable, within_constraints
-from .sections import Column, Fact, Result, Section, Table, counted, number, percent
+from .outcome import Result, constraint_lines, constraints
+from .sections import Column, Fact, Section, Table, counted, listed, number, percent
 
 # At most this many ranges of γ that cannot be excluded are shown for a τ; --json has all.
 MAX_SHOWN_RANGES = 4
@@ -22,36 +24,41 @@ MAX_SHOWN_RANGES = 4
 
 def answer(result: Result) -> Iterator[Section]:
     """Yield the sections that every report begins with."""
-    yield Section("", list(_chosen(result)))
-    if result.choice is not None and result.study is not None:
-        yield Section("The error to expect", list(_errors(result, result.study, result.choice)))
-    yield Section("How sure", list(_sure(result)))
+    study, choice = result.study, result.choice
+    asked = constraints(result.design.asked, result.names)
+    lines = [Fact("", "", text) for text in (*constraint_lines(asked), *result.remarks)]
+    facts = [*_chosen(result, study, choice), Fact("data", "", _data(result)), *lines]
+    yield Section("", facts, entries=lambda: {"constraints": asked})
+    if study is None or choice is None:
+        yield Section("How sure", [_best_of_size(result)])
+    else:
+        yield Section(
+            "The error to expect",
+            list(_errors(result, study, choice)),
+            entries=lambda: _chosen_entries(result, study, choice),
+        )
+        yield Section("How sure", list(_sure(result, study, choice)))
     yield _model(result)
 
 
-def _chosen(result: Result) -> Iterator[Fact]:
-    """Yield what is chosen, by which rule, and from which table."""
-    model, choice, design = result.model, result.choice, result.design
-    figure = f"τ = {result.tau} of {selectable(design)}, γ = {number(result.gamma)}"
+def _chosen(result: Result, study: Study | None, choice: Choice | None) -> Iterator[Fact]:
+    """Yield what is chosen, by which rule."""
+    model = result.model
+    figure = f"τ = {result.tau} of {result.selectable}, γ = {number(result.gamma)}"
     if choice is not None and choice.weights is not None:
-        figure = f"the average of all models, {result.tau} of {selectable(design)}"
+        figure = f"the average of all models, {result.tau} of {result.selectable}"
     yield Fact("chosen", figure)
-    order = np.argsort(-np.abs(result.effects()), kind="stable")
     # The line of the chosen columns names at most this many; the table of coefficients has all.
-    yield Fact("columns", "", result.called(model.support[order], 12))
-    if result.study is not None and choice is not None:
-        study = result.study
+    yield Fact("columns", "", listed(result.called(model.support[result.by_effect]), 12))
+    if study is not None and choice is not None:
         why = rule_reason(study.rule_asked, study.data, study.settings)
         given = f"; size {choice.tau} as asked" if choice.size_given else ""
         yield Fact("rule", "", f"{choice.rule} ({why}): {RULES[choice.rule].aim}{given}")
-    else:
-        objective = number(model.objective, model.proved)
-        if not model.proved and model.shows_gap:
-            objective += f" (proved lower bound {number(model.lower_bound)})"
-        yield Fact("objective", objective, "‖y − Xβ‖² + (γ/2)‖β‖² on scaled columns")
-    yield Fact("data", "", _data(result))
-    for text in (*lines(design, result.names), *result.remarks):
-        yield Fact("", "", text)
+        return
+    objective = number(model.objective, model.proved)
+    if not model.proved and model.shows_gap:
+        objective += f" (proved lower bound {number(model.lower_bound)})"
+    yield Fact("objective", objective, "‖y − Xβ‖² + (γ/2)‖β‖² on scaled columns")
 
 
 def _data(result: Result) -> str:
@@ -67,20 +74,19 @@ def _data(result: Result) -> str:
 
 def _errors(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
     """Yield the choice's CV error, its root, R², and the error to expect on new data."""
-    folds, (spread, exact) = study.data.folds, result.spread()
-    kind = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds"
+    folds, (spread, exact) = study.data.folds, result.spread(study, choice)
+    kind = "leave-one-out" if folds.leave_one_out else counted(folds.k, "fold")
     meaning = f"mean squared held-out error, {kind}. It compares models and chose among them: "
     meaning += "expect more on new data."
     settled = result.expected is not None or choice.size_given or not can_nest(study.data)
     meaning += "" if settled else " --nested, or nested=True, tells how much."
     yield Fact("CV error", f"{number(choice.cv_error, exact)} ± {number(spread)} (s.e.)", meaning)
-    if choice.is_pair and not exact:
-        known = bounds_text(choice.lower, choice.cv_error, choice.upper)
-        if known:
-            yield Fact("", "", f"proved bounds of this CV error: {known}")
+    known = bounds_text(choice.lower, choice.cv_error, choice.upper)
+    if choice.is_pair and not exact and known:
+        yield Fact("", "", f"proved bounds of this CV error: {known}")
     root = number(float(np.sqrt(choice.cv_error)), exact)
     yield Fact("RMSE", root, f"the square root of the CV error, in the units of {result.target}")
-    if (r2 := result.r_squared(choice.cv_error)) is not None:
+    if not np.isnan(r2 := result.r_squared(choice.cv_error)):
         worse = "" if r2 > 0.0 else "; the mean alone predicts as well"
         formula = f"1 − CV error / variance of {result.target} about its mean{worse}"
         yield Fact("R²", f"{'' if exact else '≈'}{r2:.3f}", formula)
@@ -90,29 +96,41 @@ def _errors(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
         yield Fact("to quote", figure, meaning + f"held out in {expected.folds} outer folds")
 
 
-def _sure(result: Result) -> Iterator[Fact]:
-    """Yield what is proved of the choice, and of the model's columns."""
-    if result.study is not None and result.choice is not None:
-        yield from _proof_of_choice(result, result.study, result.choice)
-    if result.choice is None or result.choice.is_pair:
-        yield _best_of_size(result)
-    elif np.isnan(result.model.objective):
-        text = "the model is an average of models; it minimises no training objective"
-        yield Fact("", "", text)
+def _chosen_entries(result: Result, study: Study, choice: Choice) -> dict[str, Any]:
+    """The choice, its rule and its errors as entries of the JSON document."""
+    errors = {name: getattr(choice, name) for name in ("lower", "upper", "certified")}
+    return {
+        "method": study.settings.method,
+        "backend": study.settings.backend,
+        "chosen": {
+            "rule": study.rule,
+            **pair(choice),
+            "rmse": np.sqrt(choice.cv_error),
+            "r2": result.r_squared(choice.cv_error),
+            **errors,
+        },
+        "rule": study.rule,
+        "rule_status": study.status,
+        "nested": None if result.expected is None else result.expected._asdict(),
+    }
 
 
-def _proof_of_choice(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
-    """Yield whether the choice is proved, and what is known of a range of γ."""
-    surface = study.surface
+def pair(choice: Choice) -> dict[str, Any]:
+    """The chosen τ and γ, and their CV error; γ of an average is NaN."""
+    return {"tau": choice.tau, "gamma": choice.gamma, "cv_error": choice.cv_error}
+
+
+def _sure(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
+    """Yield what is proved of the choice, of a range of γ, and of the model's columns."""
+    surface, span = study.surface, study.surface.minimum
     tolerance, pairs = surface.tolerance, "no pair (τ, γ) "
     pairs += "that was tried" if surface.trace else "of the grid"
-    if (span := surface.minimum) is not None:
+    if span is not None:
         tolerance = span.tolerance
         pairs = f"no τ and no γ from {span.low:g} to {span.high:g}"
         yield from _range(span)
     within = f" by more than {100 * tolerance:g} %" if tolerance else ""
-    nearer = f"no other {counted(choice.tau)} predict more like the average"
-    nearer += within_constraints(result.design)
+    nearer = f"no other {counted(choice.tau)} predict more like the average{result.within}"
     proofs = {
         "minimum": f"{pairs} {'have' if span else 'has'} a smaller CV error{within}",
         "one-se": "every CV error that was compared",
@@ -124,14 +142,18 @@ def _proof_of_choice(result: Result, study: Study, choice: Choice) -> Iterator[F
         pairs += f" with τ = {choice.tau}"
         proofs = {"projected": nearer}
     if choice.certified:
-        text = proofs.get(choice.rule, f"{pairs} is better by this rule")
-        yield Fact("proved", "", text)
-        return
-    best = surface.best()
-    known = bounds_text(best.lower_bound, best.cv_error, best.upper)
-    least = f"; proved bounds of the least CV error: {known}" if known else ""
-    text = f"not proved: with all CV errors proved another model might be chosen{least}"
-    yield Fact("≈", "", text)
+        yield Fact("proved", "", proofs.get(choice.rule, f"{pairs} is better by this rule"))
+    else:
+        best = surface.best()
+        known = bounds_text(best.lower_bound, best.cv_error, best.upper)
+        least = f"; proved bounds of the least CV error: {known}" if known else ""
+        text = "not proved: with all CV errors proved another model might be chosen"
+        yield Fact("≈", "", text + least)
+    if choice.is_pair:
+        yield _best_of_size(result)
+    elif np.isnan(result.model.objective):
+        text = "the model is an average of models; it minimises no training objective"
+        yield Fact("", "", text)
 
 
 def _range(span: GlobalMinimum) -> Iterator[Fact]:
@@ -150,7 +172,7 @@ def _range(span: GlobalMinimum) -> Iterator[Fact]:
 
 def _best_of_size(result: Result) -> Fact:
     """Whether the model's features are proved to fit all rows best."""
-    model, tau, within = result.model, result.tau, within_constraints(result.design)
+    model, tau, within = result.model, result.tau, result.within
     if model.proved:
         others = f"{counted(tau)} fit" if tau > 1 else "single feature fits"
         return Fact("proved", "", f"no other {others} all rows better at this γ{within}")
@@ -161,22 +183,37 @@ def _best_of_size(result: Result) -> Fact:
 
 def _model(result: Result) -> Section:
     """The coefficients in the table's units, in the order of their effects."""
-    model, effects = result.model, result.effects()
-    spread = float(result.design.spread[-1])
+    model, order = result.model, result.by_effect
+    effects, columns = result.effects[order], model.support[order]
+    spread = float(result.design.spread[-1]) or np.nan
     most = float(np.abs(effects).max(initial=0.0)) or 1.0
-    order = np.argsort(-np.abs(effects), kind="stable")
-    columns, standardised = model.support[order], effects[order] / (spread or np.nan)
     table = [
-        Column("column", [result.names[c] for c in columns], "words"),
-        Column("coefficient", [number(value) for value in model.coef[columns]]),
-        Column("× s.d.", [number(value) for value in effects[order]]),
-        Column("standardised", [number(value) for value in standardised]),
-        Column("size of effect", (np.abs(effects[order]) / most).tolist(), "bar"),
+        Column("column", result.called(columns), "words"),
+        Column("coefficient", model.coef[columns]),
+        Column("× s.d.", effects),
+        Column("standardised", effects / spread),
+        Column("size of effect", np.abs(effects) / most, "bar"),
     ]
     sentences = (
         f"The intercept is {number(model.intercept)}. “× s.d.” is the change of {result.target} "
         "when the column grows by one standard deviation; “standardised” is the same in standard "
         f"deviations of {result.target}.",
     )
-    title = "The model, fitted to all rows"
-    return Section(title, table=Table(table, what="columns"), sentences=sentences)
+    bounds = {name: getattr(model, name) for name in ("objective", "lower_bound", "gap")}
+    own = {"standardized_coef": result.effects, **bounds}
+    return Section(
+        "The model, fitted to all rows",
+        table=Table(table, what="columns"),
+        sentences=sentences,
+        entries=lambda: {"model": coefficients(result, model) | own},
+    )
+
+
+def coefficients(result: Result, model: FittedModel) -> dict[str, Any]:
+    """Names and coefficients of a model's features, in lists of the same order."""
+    return {
+        "support": result.called(model.support),
+        "coef": model.coef[model.support],
+        "intercept": model.intercept,
+        "proved": model.proved,
+    }

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cv.results import Array, CVResult, bounds_text
-from ..design.folds import Folds
+from ..cv.results import Array, CVResult, GammaResult, bounds_text
 from ..selection.alternatives import selected_by_folds
 from ..selection.choice import Choice
 from ..selection.projection import Projection
@@ -18,8 +17,10 @@ from ..selection.rules import RULES
 from ..selection.sizes import SizeModels, changes, gamma_positions
 from ..selection.study import Study
 from ..solvers.core.plan import TREE_ONLY
-from .answer import answer
-from .sections import Column, Fact, Result, Section, Table, errors, filled, number, percent
+from .answer import answer, coefficients, pair
+from .outcome import Result
+from .peers import linear_peers
+from .sections import Column, Fact, Section, Table, counted, listed, number, numbers, percent
 from .size_path import draw_errors
 from .style import in_style, new_figure
 
@@ -39,27 +40,18 @@ def sections(result: Result, *, whole: bool = False, page: bool = False) -> Iter
 
     whole: With the steps of the search, with the table of all pairs (τ, γ) however large it is, and
         with other subsets of every size.
-    page: With what only a page has: lasso and ridge on the same folds, and what folds select.
+    page: With what only a page has: lasso and ridge on the same folds, what folds select, and the
+        sizes of a fit that had to search for them.
     """
     study, choice, found = result.study, result.choice, result.answers
+    proved = result.model.proved
     yield from answer(result)
-    sizes = None if result.sizes is None else result.sizes()
-    if sizes is not None:
-        peers = _peers(study, sizes) if page and study is not None else {}
-        yield _every_size(result, sizes, peers)
-        if peers and choice is not None:
-            yield _other_methods(result, choice, sizes, peers)
-    if len(result.choices) > 1:
-        yield _choices(result)
-    if study is not None:
-        surface = study.surface
-        # The screen shows the table of all pairs (τ, γ) unasked up to this many pairs. The number
-        # is a choice: so many pairs of six digits take about forty lines.
-        few = surface.taus.size * len(surface.gammas) <= 360 and not surface.trace
-        if len(surface.gammas) > 1 and (whole or few):
-            yield _pairs(surface)
-        if surface.trace and whole:
-            yield _search(surface)
+    if result.sizes is not None and (study is not None or found or page):
+        yield from _every_size(result, result.sizes(), page)
+    if study is not None and choice is not None:
+        proved = proved and choice.certified and study.surface.complete
+        yield _choices(result, choice)
+        yield from _surface(result, study, whole)
     if "criteria_" in found:
         yield _criteria(found["criteria_"], result.tau)
     if "forward_steps_" in found:
@@ -70,10 +62,9 @@ def sections(result: Result, *, whole: bool = False, page: bool = False) -> Iter
         yield _in_good_subsets(result, found["column_table"])
     if page and study is not None:
         yield _selected_by_folds(result, study)
-    proved = result.model.proved
-    if study is not None and choice is not None:
-        proved = proved and choice.certified and study.surface.complete
-    yield Section("", facts=WORDS[:-1] if proved else WORDS, sentences=list(_work(result)))
+    answers = partial(_answers, result)
+    facts = WORDS[:-1] if proved else WORDS
+    yield Section("", facts, sentences=list(_work(result)), entries=answers)
 
 
 def _work(result: Result) -> Iterator[str]:
@@ -91,40 +82,49 @@ def _work(result: Result) -> Iterator[str]:
         yield result.work
 
 
-def _peers(study: Study, sizes: SizeModels) -> dict[str, Array]:
-    """CV errors of lasso and ridge at every size, on the same folds."""
-    from .peers import linear_peers
+def _answers(result: Result) -> dict[str, Any]:
+    """What was asked for besides, with names of columns in place of their positions."""
+    found: dict[str, Any] = {}
+    for what, table in result.answers.items():
+        found[what.rstrip("_")] = named = dict(table)
+        for name in named.keys() & {"columns", "missed"}:
+            named[name] = [result.called(columns) for columns in table[name]]
+        if "column" in named:
+            named["column"] = result.called(table["column"])
+    return found
 
-    every: list[Folds] = [study.data.folds]
-    return linear_peers(study.data, every, sizes.tau)
 
-
-def _every_size(result: Result, sizes: SizeModels, peers: dict[str, Array]) -> Section:
-    """The section of all sizes: CV errors or objectives, what is proved, and what changes."""
-    study, choice, t = result.study, result.choice, result.chosen(sizes)
-    proved, sentences = [model.proved for model in sizes.models], []
+def _every_size(result: Result, sizes: SizeModels, page: bool) -> Iterator[Section]:
+    """Yield the section of all sizes, and on a page that of other methods on the same folds."""
+    study, choice, t = result.study, result.choice, result.position(sizes)
+    proved, sentences, entries = [model.proved for model in sizes.models], [], None
+    peers: dict[str, Array] = {}
     columns = [
-        Column("features", list(map(str, sizes.tau))),
+        Column("features", sizes.tau),
         Column("γ", [f"{gamma:.4g}" for gamma in sizes.gamma]),
     ]
     if study is None or choice is None:
         objectives = [model.objective for model in sizes.models]
-        columns.append(Column("objective", errors(objectives, proved)))
+        columns.append(Column("objective", numbers(objectives, proved)))
     else:
+        peers = linear_peers(study.data, [study.data.folds], sizes.tau) if page else {}
         columns += _held_out(result, study, choice, sizes, t)
         if choice.projection is not None and sizes.distance is not None:
             sentences.append(_aim(choice.projection, sizes.distance))
+            entries = partial(_size_entries, result, choice.projection, sizes)
     supports = [np.empty(0, dtype=np.intp), *(model.support for model in sizes.models)]
-    steps = [changes(*pair, result.names) for pair in pairwise(supports)]
+    steps = [changes(*two, result.names) for two in pairwise(supports)]
     columns.append(Column("what changes", [" ".join(step) for step in steps], "words"))
     if all(proved):
         sentences.append("No other set of as many columns fits all rows better at its γ.")
     else:
         words = ["yes" if one else "no" for one in proved]
         columns.insert(-1, Column("columns proved", words, "words"))
+    table = Table(columns, t, "sizes").filled()
     picture = None if study is None else partial(_picture, sizes, t, peers)
-    table = Table(filled(*columns), t, "sizes")
-    return Section("Every size", table=table, sentences=sentences, picture=picture)
+    yield Section("Every size", (), table, sentences, picture, entries)
+    if peers and choice is not None:
+        yield _other_methods(result, choice, sizes, peers)
 
 
 def _held_out(
@@ -147,11 +147,11 @@ def _held_out(
         marks[best.tau_index] = "least"
     if t is not None:
         marks[t] = "chosen"
-    yield Column("CV error", errors(sizes.cv_error, exact))
-    yield Column("± s.e.", [number(error) for error in sizes.std_error])
+    yield Column("CV error", numbers(sizes.cv_error, exact))
+    yield Column("± s.e.", sizes.std_error)
     if found is None or sizes.distance is None:
         r2 = [result.r_squared(error) for error in sizes.cv_error]
-        yield Column("R²", ["" if one is None else f"{one:.3f}" for one in r2])
+        yield Column("R²", ["" if np.isnan(one) else f"{one:.3f}" for one in r2])
     else:
         yield Column("distance", [percent(one) for one in _shares(found, sizes.distance)])
     yield Column("bounds", known)
@@ -177,6 +177,20 @@ def _aim(found: Projection, distance: Array) -> str:
     )
 
 
+def _size_entries(result: Result, found: Projection, sizes: SizeModels) -> dict[str, Any]:
+    """The projected models of every size as entries of the JSON document."""
+    names = ("tau", "gamma", "distance", "cv_error", "std_error")
+    values = zip(*(getattr(sizes, name) for name in names), strict=True)
+    return {
+        "reference_error": found.reference,
+        "reference_std_error": found.reference_std,
+        "sizes": [
+            dict(zip(names, of_size, strict=True)) | coefficients(result, model)
+            for of_size, model in zip(values, sizes.models, strict=True)
+        ],
+    }
+
+
 @in_style
 def _picture(sizes: SizeModels, chosen: int | None, peers: dict[str, Array]) -> tuple[Any, str]:
     """The CV error of every size, with ridge and lasso on the same folds."""
@@ -189,7 +203,7 @@ def _other_methods(
     result: Result, choice: Choice, sizes: SizeModels, peers: dict[str, Array]
 ) -> Section:
     """The section of ridge and lasso on the same folds."""
-    t, lasso, ridge = result.chosen(sizes), peers["lasso"], peers["ridge"]
+    t, lasso, ridge = result.position(sizes), peers["lasso"], peers["ridge"]
     least = int(np.argmin(lasso))
     rows = [
         ("this model", str(result.model.support.size), choice.cv_error),
@@ -206,34 +220,41 @@ def _other_methods(
     columns = [
         Column("method", methods, "words"),
         Column("columns", sizes_of),
-        Column("CV error", [number(error) for error in held_out]),
+        Column("CV error", held_out),
     ]
     title = "Ridge and lasso on the same folds"
     return Section(title, table=Table(columns, 0), sentences=sentences)
 
 
-def _choices(result: Result) -> Section:
+def _choices(result: Result, chosen: Choice) -> Section:
     """What each rule chooses, with the value of the criterion that a rule minimises.
 
     An average of models has no γ of its own, and its cell is empty.
     """
     names, every, aims = list(result.choices), list(result.choices.values()), []
+    entries: dict[str, Any] = {}
     for name, choice in result.choices.items():
+        entries[name] = pair(choice) | {
+            "criterion": choice.criterion,
+            "certified": choice.certified,
+        }
         aim = RULES[name].aim
         if choice.is_pair and name != "one-se" and np.isfinite(choice.criterion):
             aim += f": {number(choice.criterion)}"
         if choice.lambda_ is not None:
             aim += f" at λ = {choice.lambda_:.3g}"
+            entries[name]["lambda"] = choice.lambda_
         aims.append(aim + ("" if choice.certified else ", not proved"))
     columns = [
         Column("rule", names, "words"),
-        Column("τ", [str(choice.tau) for choice in every]),
-        Column("γ", [number(choice.gamma) for choice in every]),
-        Column("CV error", [number(one.cv_error, _is_exact(one)) for one in every]),
+        Column("τ", [choice.tau for choice in every]),
+        Column("γ", [choice.gamma for choice in every]),
+        Column("CV error", numbers([one.cv_error for one in every], map(_is_exact, every))),
         Column("what the rule looks for", aims, "words"),
     ]
-    chosen = names.index(result.choice.rule) if result.choice is not None else None
-    return Section("What each rule chooses", table=Table(columns, chosen, "rules"))
+    table = Table(columns, names.index(chosen.rule), "rules") if len(names) > 1 else None
+    title = "What each rule chooses"
+    return Section(title, table=table, entries=lambda: {"rules": entries})
 
 
 def _is_exact(choice: Choice) -> bool:
@@ -243,33 +264,80 @@ def _is_exact(choice: Choice) -> bool:
     return choice.weights is not None or choice.lower == choice.upper
 
 
-def _pairs(surface: CVResult) -> Section:
-    """The CV error of every pair (τ, γ)."""
-    columns = [Column("τ", list(map(str, surface.taus)))]
-    for one in surface.by_gamma:
-        columns.append(Column(f"γ={one.gamma:.4g}", errors(one.cv_error, one.exact)))
-    return Section("CV error at every τ and γ", table=Table(columns, what="sizes"))
+def _surface(result: Result, study: Study, whole: bool) -> Iterator[Section]:
+    """Yield the CV error of every pair (τ, γ), and the steps of the search of γ."""
+    surface, table = study.surface, None
+    # The screen shows the table of all pairs (τ, γ) unasked up to this many pairs. The number
+    # is a choice: so many pairs of six digits take about forty lines.
+    few = surface.taus.size * surface.gammas.size <= 360 and not surface.trace
+    if surface.gammas.size > 1 and (whole or few):
+        columns = [Column("τ", surface.taus)]
+        for one in surface.by_gamma:
+            columns.append(Column(f"γ={one.gamma:.4g}", numbers(one.cv_error, one.exact)))
+        table = Table(columns, what="sizes")
+    entries = partial(_surface_entries, result, study)
+    yield Section("CV error at every τ and γ", table=table, entries=entries)
+    if surface.trace and whole:
+        steps = surface.trace
+        columns = [
+            Column("γ", [step.gamma for step in steps]),
+            Column("τ", [step.tau for step in steps]),
+            Column("CV error", [number(step.cv_error, step.certified) for step in steps]),
+            Column("next γ", [step.next_gamma for step in steps]),
+            Column("for τ", [step.next_tau for step in steps]),
+            Column("predicted", [step.predicted for step in steps]),
+        ]
+        title = "Search of γ: the best τ at γ, then the best γ for those features"
+        yield Section(title, table=Table(columns), sentences=(f"Ended: {surface.ended}.",))
 
 
-def _search(surface: CVResult) -> Section:
-    """The iterations of the alternating minimisation over τ and γ."""
-    steps = surface.trace
-    columns = [
-        Column("γ", [number(step.gamma) for step in steps]),
-        Column("τ", [str(step.tau) for step in steps]),
-        Column("CV error", [number(step.cv_error, step.certified) for step in steps]),
-        Column("next γ", [number(step.next_gamma) for step in steps]),
-        Column("for τ", [str(step.next_tau) for step in steps]),
-        Column("predicted", [number(step.predicted) for step in steps]),
-    ]
-    title = "Search of γ: the best τ at γ, then the best γ for those features"
-    return Section(title, table=Table(columns), sentences=(f"Ended: {surface.ended}.",))
+def _surface_entries(result: Result, study: Study) -> dict[str, Any]:
+    """The folds and the CV error h(γ, τ) of every pair as entries of the JSON document."""
+    surface, design = study.surface, study.design
+    best, span, folds = surface.best(), surface.minimum, surface.folds
+    same: tuple[str, ...] = "tau", "gamma", "cv_error", "std_error", "lower_bound", "certified"
+    found: dict[str, Any] = {
+        "feature_names": result.called(design.kept),
+        "folds": {"kind": folds.kind, "k": folds.k, "sizes": folds.sizes},
+        "protocol": design.protocol.name,
+        "scale": design.protocol.scale,
+        "results": [_gamma_entries(result, one) for one in surface.by_gamma],
+        "best": {
+            **{name: getattr(best, name) for name in same},
+            "upper_bound": best.upper,
+            "tau_1se": best.one_se,
+        },
+    }
+    if surface.trace:
+        found |= {"trace": [vars(step) for step in surface.trace], "ended": surface.ended}
+    if surface.tolerance is not None:
+        found["tolerance"] = surface.tolerance
+    if span is not None:
+        same = ("tau", "gamma", "low", "high", "tolerance", "certified", "status", "seconds")
+        left = [{"tau": int(tau), "gamma": [low, high]} for tau, low, high in span.left]
+        own = {"upper_bound": span.upper, "lower_bound": span.lower, "not_excluded": left}
+        found["global"] = {name: getattr(span, name) for name in same} | own
+    return found
+
+
+def _gamma_entries(result: Result, one: GammaResult) -> dict[str, Any]:
+    """CV errors, bounds, supports and work at one γ, in lists over τ; null for unproved errors."""
+    names = ("gamma", "std_error", "lower", "upper", "mio_by_tau", "n_mio", "n_nodes", "seconds")
+    found = {name: getattr(one, name) for name in names}
+    if one.history:
+        found["history"] = one.history
+    return found | {
+        "tau": one.taus,
+        "cv_error": np.where(one.exact, one.cv_error, np.nan),
+        "incumbent": one.cv_error,
+        "support": [result.called(result.design.counted[columns]) for columns in one.models],
+    }
 
 
 def _criteria(found: Mapping[str, Any], tau: int) -> Section:
     """Criteria of the subset of every size, with a star at the least of each."""
     heads = {"cv_error": "CV error", "aic": "AIC", "bic": "BIC", "ebic": "EBIC", "cp": "Cp"}
-    columns = [Column("features", list(map(str, found["tau"])))]
+    columns = [Column("features", found["tau"])]
     for name in [name for name in heads if name in found]:
         least = np.nanmin(found[name]) if np.isfinite(found[name]).any() else np.nan
         cells = [number(value) + ("*" if value == least else "") for value in found[name]]
@@ -288,11 +356,11 @@ def _forward_steps(result: Result, found: Mapping[str, Any]) -> Section:
     """Forward steps against the best subset of every size."""
     above = [percent(excess) if excess != 0.0 else "" for excess in found["excess"]]
     columns = [
-        Column("features", list(map(str, found["tau"]))),
-        Column("best", errors(found["best"], found["proved"])),
-        Column("forward", [number(value) for value in found["objective"]]),
+        Column("features", found["tau"]),
+        Column("best", numbers(found["best"], found["proved"])),
+        Column("forward", found["objective"]),
         Column("above", above),
-        Column("missed", [result.called(missed) for missed in found["missed"]], "words"),
+        Column("missed", [listed(result.called(one)) for one in found["missed"]], "words"),
     ]
     title = "Forward steps against the best subset, by training objective"
     return Section(title, table=Table(columns, what="sizes"))
@@ -303,35 +371,34 @@ def _alternatives(result: Result, found: Mapping[str, Any], tau: int | None) -> 
     at = np.flatnonzero(found["tau"] == tau)
     at = at if at.size else np.arange(found["tau"].size)
     shown = {name: [values[i] for i in at] for name, values in found.items()}
-    columns = filled(
-        Column("features", list(map(str, shown["tau"]))),
-        Column("rank", list(map(str, shown["rank"]))),
-        Column("objective", errors(shown["objective"], shown["proved"])),
-        Column("CV error", [number(error) for error in shown["cv_error"]]),
-        Column("± s.e.", [number(error) for error in shown["std_error"]]),
-        Column("columns", [result.called(columns) for columns in shown["columns"]], "words"),
-    )
+    columns = [
+        Column("features", shown["tau"]),
+        Column("rank", shown["rank"]),
+        Column("objective", numbers(shown["objective"], shown["proved"])),
+        Column("CV error", shown["cv_error"]),
+        Column("± s.e.", shown["std_error"]),
+        Column("columns", [listed(result.called(one)) for one in shown["columns"]], "words"),
+    ]
     sentences = []
     if not all(shown["proved"]):
         sentences.append("≈: the search ended before this rank was proved.")
     if np.isfinite(shown["cv_error"]).any():
         sentences.append(
-            "Every fold fits the same features, which all rows have chosen: these CV errors are "
-            "mostly lower than those of a size, whose folds choose features of their own, and are "
-            "not to be quoted."
+            "Every fold fits the same features, which all rows have chosen. These CV errors are "
+            "therefore mostly lower than those of a size, whose folds choose features of their "
+            "own. They are not to be quoted."
         )
     title = "Alternatives: the best subsets, by training objective"
-    return Section(title, table=Table(columns, what="subsets"), sentences=sentences)
+    return Section(title, table=Table(columns, what="subsets").filled(), sentences=sentences)
 
 
 def _in_good_subsets(result: Result, found: Mapping[str, Any]) -> Section:
     """How often each column is in a good subset, and how often folds select it."""
     order = np.lexsort((-found["in_folds"], -found["in_good"]))
-    names = [result.names[c] for c in found["column"][order]]
     columns = [
-        Column("column", names, "words"),
-        Column("in good subsets", [f"{100.0 * share:.0f} %" for share in found["in_good"][order]]),
-        Column("in folds", [f"{100.0 * share:.0f} %" for share in found["in_folds"][order]]),
+        Column("column", result.called(found["column"][order]), "words"),
+        Column("in good subsets", _percents(found["in_good"][order])),
+        Column("in folds", _percents(found["in_folds"][order])),
     ]
     sentences = (
         f"Shares of the {found['n_good']} subsets within {percent(GOOD)} of the best CV errors, "
@@ -343,23 +410,28 @@ def _in_good_subsets(result: Result, found: Mapping[str, Any]) -> Section:
     return Section("Columns of good subsets", table=table, sentences=sentences)
 
 
+def _percents(shares: Array) -> list[str]:
+    """Shares as whole percents."""
+    return [f"{100.0 * share:.0f} %" for share in shares]
+
+
 def _selected_by_folds(result: Result, study: Study) -> Section:
     """How often folds select a column, over the partitions that were evaluated."""
     every: list[CVResult] = [study.surface, *vars(study).get("others", [])]
     counts, n_folds = selected_by_folds(study, every)
-    own = set(result.model.support.tolist())
-    ranked = np.argsort(-counts, kind="stable").tolist()
+    own = result.model.support
+    ranked = np.argsort(-counts, kind="stable")
     # A page shows at most this many columns in the table of what folds select. The number is a
     # choice.
-    shown = [c for c in ranked if counts[c] > 0.0 or c in own][:24]
-    shares = [float(counts[c] / n_folds) for c in shown]
+    shown = ranked[(counts[ranked] > 0.0) | np.isin(ranked, own)][:24]
+    shares = counts[shown] / n_folds
     columns = [
-        Column("column", [result.names[c] for c in shown], "words"),
+        Column("column", result.called(shown), "words"),
         Column("in the model", ["yes" if c in own else "" for c in shown], "words"),
-        Column("selected by", [f"{100 * share:.0f} %" for share in shares]),
+        Column("selected by", _percents(shares)),
         Column("share of folds", shares, "bar"),
     ]
-    parts = f"{len(every)} partition{'s' * (len(every) > 1)} of the rows into folds"
+    parts = f"{counted(len(every), 'partition')} of the rows into folds"
     sentences = (
         f"How many of {n_folds} folds ({parts}) select a column in their model of least CV error. "
         "These shares describe these rows and folds; they are no probabilities that a column "

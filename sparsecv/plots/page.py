@@ -14,7 +14,8 @@ from .. import __version__
 from ..errors import file_faults
 from .answer import answer
 from .details import sections
-from .sections import Result, Section, Table
+from .outcome import Result
+from .sections import Section, Table
 from .style import matplotlib
 
 # Colours of the page by their use, for light and for dark grounds. Text has a contrast of at least
@@ -109,7 +110,8 @@ def short(found: Result) -> str:
 
 def body(title: str, sections: Iterable[Section]) -> str:
     """The body of a page: a heading, and all sections."""
-    parts = [f"<h1>{escape(title)}</h1>", *(_section(i, one) for i, one in enumerate(sections))]
+    shown = [one for one in sections if one.facts or one.table or one.sentences]
+    parts = [f"<h1>{escape(title)}</h1>", *(_section(i, one) for i, one in enumerate(shown))]
     words = f"sparsecv {__version__}. ≈ marks an estimate that no search has proved."
     return "\n".join([*parts, _paragraph(words, "muted")])
 
@@ -141,34 +143,32 @@ def _section(number: int, section: Section) -> str:
 
 def _facts(section: Section) -> str:
     """Facts with a figure as boxes, and the others as lines."""
-    boxes = "".join(
-        f'<div class="card">{escape(label)}<b>{escape(figure)}</b>'
-        f'<span class="muted">{escape(meaning)}</span></div>'
-        for label, figure, meaning in section.facts
-        if figure
-    )
-    lines = [
-        f"<p>{f'<b>{escape(label)}</b> ' if label else ''}{escape(meaning)}</p>"
-        for label, figure, meaning in section.facts
-        if not figure
-    ]
+    boxes, lines = "", []
+    for fact in section.facts:
+        label, figure, meaning = map(escape, fact)
+        if figure:
+            words = f'{label}<b>{figure}</b><span class="muted">{meaning}</span>'
+            boxes += f'<div class="card">{words}</div>'
+        else:
+            lines.append(f"<p>{f'<b>{label}</b> ' if label else ''}{meaning}</p>")
     return "\n".join([*([f'<div class="cards">{boxes}</div>'] if boxes else []), *lines])
 
 
 def _table(table: Table) -> str:
     """A table; a bar is drawn, at most six times as long as the text is high."""
     sides = ["" if one.kind == "number" else ' class="left"' for one in table.columns]
-    heads = (escape(one.head) for one in table.columns)
-    head = "".join(f"<th{s}>{h}</th>" for h, s in zip(heads, sides, strict=True))
+    pairs = list(zip(table.columns, sides, strict=True))
+    head = "".join(f"<th{side}>{escape(one.head)}</th>" for one, side in pairs)
+    bar = '<span class="bar" style="width:{:.2f}em"></span>'
+    drawn = [
+        [bar.format(6.0 * max(share, 0.0)) for share in one.cells]
+        if one.kind == "bar"
+        else [escape(text) for text in one.texts]
+        for one in table.columns
+    ]
     lines = []
-    for i in range(table.length):
-        texts = (
-            f'<span class="bar" style="width:{6.0 * max(one.cells[i], 0.0):.2f}em"></span>'
-            if one.kind == "bar"
-            else escape(one.cells[i])
-            for one in table.columns
-        )
-        cells = "".join(f"<td{s}>{t}</td>" for t, s in zip(texts, sides, strict=True))
+    for i, row in enumerate(zip(*drawn, strict=True)):
+        cells = "".join(f"<td{s}>{text}</td>" for text, s in zip(row, sides, strict=True))
         kind = ' class="chosen"' if i == table.chosen else ""
         lines.append(f"<tr{kind}>{cells}</tr>")
     rows = "\n".join(lines)

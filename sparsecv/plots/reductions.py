@@ -15,7 +15,7 @@ from .style import in_style, new_figure
 def plot(rows: Sequence[Any], path: str) -> None:
     """Draw the distributions over γ of the reductions against the grid.
 
-    rows: The rows that :func:`sparsecv.cli.comparison.run` yields.
+    rows: The rows that :func:`sparsecv.cli.benchmark.run` yields.
     Raises InputError: matplotlib is missing or the file cannot be written.
     """
     kinds = list(dict.fromkeys(row.folds for row in rows))

@@ -15,16 +15,8 @@ from .style import BLUE, VERMILION, in_style, new_figure
 Array = NDArray[np.float64]
 
 
-class FilmSettings(NamedTuple):
-    """Numbers of a film that ``sparsecv cv --plot film.gif`` writes; both were chosen."""
-
-    # A frame is shown for this long.
-    milliseconds_per_frame: int = 120
-    # A film of more frames shows this many of them, evenly spread.
-    max_frames: int = 300
-
-
-FILM = FilmSettings()
+# A film of more frames shows this many of them, evenly spread. The number is a choice.
+MAX_FRAMES = 300
 
 
 class Frame(NamedTuple):
@@ -147,8 +139,8 @@ def animate_bounds(
 
     film = FuncAnimation(figure, lambda i: panel.show(every[i]), frames=len(every))
     with picture_faults(path):
-        writer = PillowWriter(fps=1000 // FILM.milliseconds_per_frame)
-        film.save(path, writer=writer, dpi=90)
+        # A frame is shown for an eighth of a second, which is a choice.
+        film.save(path, writer=PillowWriter(fps=8), dpi=90)
     return len(every)
 
 

@@ -170,5 +170,6 @@ def test_predictions_that_nobody_can_take_end_in_one_line() -> None:
     assert process.stdout is not None
     process.stdout.close()  # As with ``| head``.
     assert process.stderr is not None
-    assert process.stderr.read() == ""
+    with process.stderr:
+        assert process.stderr.read() == ""
     assert process.wait(timeout=120) == 1

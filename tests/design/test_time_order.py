@@ -81,4 +81,4 @@ def test_the_command_says_what_is_held_out(
     assert found["nested"]["folds"] == 5
     assert main(["cv", "t.csv", *options]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "first 12 rows are never held out, the error is of 50 rows" in text
+    assert "first 12 rows are never held out. The error is of the other 50 rows" in text

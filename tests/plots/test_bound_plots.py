@@ -73,7 +73,7 @@ def test_benchmark_compares_the_ways(tmp_path: Path, capsys: pytest.CaptureFixtu
     arguments = ["benchmark", "--datasets", "diabetes", "--folds", "size:40,5", "--gamma", "1"]
     assert main([*arguments, "--csv", str(table), "--plot", str(picture)]) == 0
     assert "fewer" in capsys.readouterr().out
-    rows = list(csv.DictReader(table.open(encoding="utf-8")))
+    rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
     assert [row["way"] for row in rows] == 2 * ["grid", "paper", "paper-exact", "best", "exact"]
     assert {row["n"] for row in rows} == {"442"}
     for folds, k in (("size:40", 11), ("5", 5)):

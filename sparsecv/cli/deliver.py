@@ -1,0 +1,99 @@
+"""Writes a result to all files that a command's options name, and then to the screen."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from rich.console import Console
+
+from .. import __version__
+from ..design.fold_models import FoldModels
+from ..design.prepare import Prepared, versions
+from ..design.saved import SavedModel
+from ..design.sql import sql_expression
+from ..plots.details import sections
+from ..plots.outcome import Result
+from ..plots.page import report
+from ..plots.sections import document, plain
+from ..tables.row_source import RowSource
+from . import screen
+from .console import progress
+from .files import write_text
+
+
+def deliver(
+    asked: SimpleNamespace,
+    console: Console,
+    ready: Prepared,
+    found: Result,
+    more: dict[str, Any],
+    draw: Callable[[], None],
+    *,
+    note: str = "",
+    intervals: FoldModels | None = None,
+) -> None:
+    """Write a result to the files that are named and to the screen, which cannot delay the files.
+
+    more: Entries of the JSON document beside those of the sections.
+    draw: Draws the picture of --plot.
+    note: What a user of the model should know, such as that Ctrl-C came; else empty.
+    intervals: What a model file keeps for prediction intervals.
+    """
+    if asked.save is not None or asked.sql is not None:
+        own: Any = {"fills": ready.fills, "intervals": intervals, "tau": found.tau, "note": note}
+        own |= kept_facts(ready.source)
+        saved = SavedModel.of(found.model, ready.names, found.gamma, **own)
+        if asked.save is not None:
+            saved.write(asked.save)
+        if asked.sql is not None:
+            write_text(asked.sql, sql_expression(saved) + "\n", "sql")
+    shown = list(sections(found, whole=asked.table))
+    if asked.json_file is not None:
+        write_json(asked.json_file, head(ready.source, found.design.p) | document(shown) | more)
+    with progress(asked.quiet) as bar:
+        bar("reports and pictures", 0, 1)
+        if asked.html is not None:
+            report(asked.html, found)
+        if asked.plot is not None:
+            draw()
+    if note:
+        console.print(f"[bold]interrupted[/]: {note}")
+    screen.show(console, shown, asked.table)
+
+
+def kept_facts(source: RowSource) -> dict[str, Any]:
+    """What a model file keeps of the table, by the names of its fields."""
+    levels, dates = dict(source.coding.levels), dict(source.coding.dates)
+    return {"target": source.target_name, "levels": levels, "dates": dates}
+
+
+def write_json(path: Path | None, found: Mapping[str, Any]) -> None:
+    """Write the entries of a document to the file of --json, where there is one."""
+    if path is not None:
+        text = json.dumps(plain(found), indent=1, allow_nan=False)
+        write_text(path, text + "\n", "json")
+
+
+def head(source: RowSource, p: int) -> dict[str, Any]:
+    """The first entries of every document: versions of the program and its libraries, the table.
+
+    p: Number of columns that are not constant.
+    """
+    return {
+        "sparsecv": __version__,
+        "dataset": source.name,
+        "n": source.n,
+        "p": p,
+        "target": source.target_name,
+        "weights": source.weights_name,
+        "groups": source.groups_name,
+        "order": source.order_name,
+        "missing": source.missing,
+        "cpu_count": os.cpu_count(),
+        "versions": versions(),
+    }

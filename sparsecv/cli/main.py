@@ -104,7 +104,7 @@ def _with_values(words: list[str]) -> list[str]:
 def _is_table(word: str) -> bool:
     """Whether a word of a command names a file or a data set."""
     from ..tables.datasets import list_datasets
-    from ..tables.sources import TABLE_SUFFIXES
+    from ..tables.files import TABLE_SUFFIXES
 
     path = Path(word)
     return (

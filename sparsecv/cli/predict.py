@@ -87,7 +87,7 @@ def _predictions(
         far = np.flatnonzero(usable & ~np.isfinite(values))
         if far.size:
             what = "the prediction is too large for a number: the values are far from those fitted"
-            rows.faults.at_rows("prediction", what, ["correct the row"], done + far)
+            rows.faults.add("prediction", what, ["correct the row"], done + far)
         done += len(X)
         parts = [values[:, None]]
         if models is not None and coverage is not None:

@@ -148,9 +148,9 @@ class SavedModel:
         Raises InputError: A column is missing, or holds an unknown level, text or no value.
         """
         from ..tables.features import FeatureRows
-        from ..tables.frames import open_frame
+        from ..tables.frames import FrameFile
 
-        needed, file = self.needed(intervals=True), open_frame(frame)
+        needed, file = self.needed(intervals=True), FrameFile(frame)
         X = np.zeros((file.n, len(self.features)))
         at = [self.features.index(feature) for feature in needed]
         coding = self.coding(intervals=True, known=file.names)

@@ -11,22 +11,16 @@ from importlib import resources
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, file_faults, warn_caller
-from .columns import (
-    FloatArray,
-    quoted,
-    quoted_names,
-)
+from .columns import FloatArray, quoted, quoted_names
+from .files import File, Matrix
 from .row_source import RowSource
-from .sources import Matrix, name_of, open_file, open_table
+from .sources import name_of, open_file, open_table
 from .synthetic import make_synthetic
-
-if TYPE_CHECKING:
-    from .arrow import ArrowFile
 
 __all__ = ["list_datasets", "load_dataset", "make_synthetic"]
 
@@ -182,7 +176,7 @@ def _unknown(name: str) -> InputError:
     )
 
 
-def locate(data: str | PathLike[str], encoding: str = "utf-8") -> "tuple[ArrowFile | Matrix, str]":
+def locate(data: str | PathLike[str], encoding: str = "utf-8") -> tuple[File, str]:
     """Find a built-in data set or a file, and return it with its name for output.
 
     Names of built-in data sets come first. A text with a path separator or a suffix is a file. Any
@@ -196,7 +190,9 @@ def locate(data: str | PathLike[str], encoding: str = "utf-8") -> "tuple[ArrowFi
     if text in _BUILTIN:
         read, names = _BUILTIN[text]
         values = read()
-        return Matrix(text, names, lambda: values, in_memory=True), text
+        matrix = Matrix(text, names, lambda: values)
+        matrix.max_bytes_in_memory = values.nbytes
+        return matrix, text
     is_path = Path(text).name != text or bool(Path(text).suffix) or text == "-"
     with file_faults(quoted(text)):
         if is_path or (_find(text) is None and Path(text).exists()):

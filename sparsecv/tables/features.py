@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,18 +12,16 @@ from ..errors import InputError
 from .coding import Coding
 from .columns import (
     BLOCK_ROWS,
-    Faults,
     FloatArray,
     check_names,
+    check_rows,
     quoted,
     quoted_names,
     similar_names,
     suggestion,
 )
-
-if TYPE_CHECKING:
-    from .arrow import ArrowFile
-    from .sources import Matrix
+from .faults import Faults
+from .files import File
 
 
 class FeatureRows:
@@ -42,23 +39,26 @@ class FeatureRows:
 
     def __init__(
         self,
-        file: ArrowFile | Matrix,
+        file: File,
         coding: Coding,
         wanted: Sequence[str],
         fills: Mapping[str, float] | None = None,
         unknown: str = "error",
         missing_allowed: bool = False,
     ) -> None:
-        columns = list(coding.names)
+        from .arrow import Encoded  # The import of pyarrow would slow down other commands.
+
+        columns, known = list(coding.names), {*coding.levels, *coding.dates}
         _check_columns(file.label, file.names, columns)
-        file.missing_allowed = missing_allowed or bool(fills)
-        self.faults = Faults(file.label, None, file.missing_allowed, columns)
-        how: dict[str, Any] = {"known": coding, "unknown": unknown, "rows": self.faults}
-        self._table = file.select(columns, min_rows=1, **how)
-        self.n = self._table.n
-        self._place = [self._table.names.index(name) for name in wanted]
-        watched = set(columns) - coding.levels.keys() - set(self._table.mixed)
-        self._watched = [name for name in self._table.names if name in watched]
+        self.faults = Faults(file.label, None, missing_allowed or bool(fills), columns)
+        types = Faults(file.label, None, self.faults.missing_allowed, columns)
+        text = file.inspect(columns, known.intersection(columns), types)
+        check_rows(file.label, file.n, 1)
+        types.check()
+        self._encoded = Encoded(file, coding, self.faults, unknown, mixed=text - known)
+        check_names(file.label, self._encoded.names)
+        self.n = file.n
+        self._place = [self._encoded.names.index(name) for name in wanted]
         self._fills = np.array([fills[name] for name in wanted]) if fills else None
 
     def blocks(self) -> Iterator[FloatArray]:
@@ -66,12 +66,8 @@ class FeatureRows:
 
         Rows that cannot be used hold values that are not finite, and ``faults`` then names them.
         """
-        at = [self._table.names.index(name) for name in self._watched]
-        row = 0
-        for block in self._table.blocks(BLOCK_ROWS):
-            self.faults.values(block[:, at], self._watched, row)
-            row += len(block)
-            X = np.ascontiguousarray(block[:, self._place], dtype=np.float64)
+        for block in self._encoded.blocks(BLOCK_ROWS):
+            X = np.ascontiguousarray(block[:, self._place])
             yield X if self._fills is None else np.where(np.isnan(X), self._fills, X)
 
     def load(self) -> FloatArray:
@@ -84,7 +80,7 @@ class FeatureRows:
         return found
 
 
-def texts_of(file: ArrowFile | Matrix, columns: Sequence[str]) -> Iterator[list[str]]:
+def texts_of(file: File, columns: Sequence[str]) -> Iterator[list[str]]:
     """Yield the cells of some columns as text, row by row; a missing cell is an empty text.
 
     Raises InputError: A column is unknown.

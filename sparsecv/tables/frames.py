@@ -5,14 +5,24 @@ narwhals reads the frames, and Arrow their text, as :mod:`sparsecv.tables.arrow`
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
+from datetime import date, time, timedelta
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
 from .coding import Coding
-from .columns import FloatArray, is_numeric, quoted_names
+from .columns import FloatArray, quoted, quoted_names
+from .faults import Faults
 from .features import FeatureRows
+from .files import File
+
+# What the message that refuses a column of dates in a data frame tells the user to do.
+_DATES = (
+    "replace it by numbers, such as the year, the month or the days since the first row: for "
+    "pandas X[name].dt.year or (X[name] - X[name].min()).dt.days"
+)
 
 
 def as_frame(X: Any) -> Any:
@@ -41,6 +51,76 @@ def frame_names(X: Any) -> list[str] | None:
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
+def _is_numeric(dtype: Any) -> bool:
+    """Whether a type of narwhals is one of numbers, or of true and false."""
+    return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
+
+
+class FrameFile(File):
+    """A data frame as a file from which :class:`~sparsecv.tables.arrow.Encoded` reads columns.
+
+    Text that holds nothing but numbers counts as numbers, as in files.
+
+    Raises InputError: A column name occurs twice.
+    """
+
+    label = "X"
+    max_columns_at_once = 1 << 20  # Every column is read alone, and none is read to find faults.
+
+    def __init__(self, X: Any) -> None:
+        frame = as_frame(X)
+        self.n, self.names = len(frame), [str(name) for name in frame.columns]
+        self._series = {str(name): frame.get_column(name) for name in frame.columns}
+        self._text: set[str] = set()
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """Yield all rows as one record batch."""
+        import pyarrow as pa
+
+        arrays = []
+        for name in columns:
+            values, missing = self._cells(name)
+            if name not in self._text:
+                arrays.append(pa.array(values.astype(np.float64)))
+            elif values.dtype.kind == "M":
+                arrays.append(pa.array(values.astype("datetime64[us]")))
+            else:
+                arrays.append(pa.array(list(map(str, values.tolist())), pa.string(), mask=missing))
+        yield pa.record_batch(arrays, list(columns))
+
+    def _cells(self, name: str) -> tuple[Any, Any]:
+        """The cells of a column, and which of them are missing.
+
+        Among objects these are None, which NumPy reads as NaN. It cannot read ``pandas.NA``.
+        """
+        series = self._series[name]
+        values, missing = np.asarray(series.to_numpy()), np.asarray(series.is_null().to_numpy())
+        if values.dtype.kind == "O":
+            values = values.copy()
+            values[missing] = None
+        return values, missing
+
+    def inspect(self, columns: Sequence[str], levels: Collection[str], faults: Faults) -> set[str]:
+        """Find text by the columns' types and cells; see :meth:`File.inspect`."""
+        self._text = set(levels)
+        for name in columns:
+            dtype = self._series[name].dtype
+            if name in self._text or _is_numeric(dtype):
+                continue
+            values, _ = self._cells(name)
+            kinds = set(map(type, values))
+            if dtype.is_temporal() or any(issubclass(k, (date, time, timedelta)) for k in kinds):
+                faults.add(name, f"column {quoted(name)} is not numeric: it holds dates", [_DATES])
+            elif any(issubclass(k, (list, dict, tuple, np.ndarray, complex)) for k in kinds):
+                faults.add(name, f"column {quoted(name)} is neither numeric nor text", ["drop it"])
+            else:
+                try:
+                    values.astype(np.float64)
+                except (TypeError, ValueError):
+                    self._text.add(name)
+        return self._text & set(columns)
+
+
 def coding_of(X: Any, missing_allowed: bool = False) -> Coding | None:
     """The coding of a data frame; None where X is no frame, or has no text column.
 
@@ -48,11 +128,13 @@ def coding_of(X: Any, missing_allowed: bool = False) -> Coding | None:
     Raises InputError: A column holds dates, or text that looks like an identifier.
     """
     frame = as_frame(X)
-    if frame is None or all(map(is_numeric, frame.schema.values())):
+    if frame is None or all(map(_is_numeric, frame.schema.values())):
         return None
-    file = open_frame(X)
-    file.missing_allowed = missing_allowed
-    found: Coding = file.select(file.names, one_hot="two-level", min_rows=0).coding
+    from .arrow import learned  # The import of pyarrow would slow down other fits.
+
+    file = FrameFile(X)
+    faults = Faults(file.label, None, missing_allowed, file.names)
+    found = learned(file, file.names, faults, one_hot=True, min_rows=0)
     return found if found.levels else None
 
 
@@ -69,14 +151,4 @@ def encoded(coding: Coding, X: Any, missing_allowed: bool, unknown: str) -> Floa
     if [str(name) for name in frame.columns] != list(coding.names):
         raise InputError("the feature names should match those passed to fit, in their order")
     how: dict[str, Any] = {"unknown": unknown, "missing_allowed": missing_allowed}
-    return FeatureRows(open_frame(X), coding, coding.features, **how).load()
-
-
-def open_frame(X: Any) -> Any:
-    """A data frame as a file from which :class:`~sparsecv.tables.arrow.ArrowTable` reads columns.
-
-    Raises InputError: A column name occurs twice.
-    """
-    from .frame_file import FrameFile  # The import of pyarrow would slow down other commands.
-
-    return FrameFile(as_frame(X))
+    return FeatureRows(FrameFile(X), coding, coding.features, **how).load()

@@ -36,10 +36,6 @@ class LazySource(RowSource):
     def __init__(self, X: Any, y: Any, name: str = "data") -> None:
         frame = hasattr(X, "columns") and X.ndim == 2
         names = [str(column) for column in X.columns] if frame else None
-        if names is not None:
-            for column, dtype in zip(names, X.dtypes, strict=True):
-                if getattr(dtype, "kind", "O") not in "biuf":
-                    raise InputError(f"column {quoted(column)} is not numeric: encode or drop it")
         series = hasattr(y, "to_dask_array") and getattr(y, "name", None) is not None
         # The name of an array of Dask is a hash.
         self.name, self.target_name = name, str(y.name) if series else "y"
@@ -84,11 +80,13 @@ def _as_array(what: str, values: Any, dimensions: int) -> tuple[Any, bool]:
             f"X must have shape (n, p) and y, a single column, shape (n,): {what} has "
             f"{array.ndim} dimensions in place of {dimensions}"
         )
-    # The columns of a data frame have types of their own, which the caller has checked.
-    dtype = getattr(array, "dtype", np.dtype(float))
-    kinds = "biuf" if frame else "biufO"  # Objects are checked when they are read.
-    if getattr(dtype, "kind", "O") not in kinds:
-        raise InputError(f"{what} must hold real numbers, not {dtype}")
+    types = {what: getattr(array, "dtype", None)}
+    if frame and dimensions == 2:
+        types = {f"column {quoted(name)}": dtype for name, dtype in array.dtypes.items()}
+    for name, dtype in types.items():
+        # Objects in an array are checked when they are read.
+        if getattr(dtype, "kind", "O") not in ("biuf" if frame else "biufO"):
+            raise InputError(f"{name} must hold real numbers, not {dtype}: encode or drop it")
     if frame:  # Missing values of pandas' own kind become NaN.
         return array.astype(np.float64).to_dask_array(lengths=True), True
     unknown = bool(np.isnan(array.shape).any())

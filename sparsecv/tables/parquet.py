@@ -9,23 +9,29 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import InputError, first_line
-from .arrow import ArrowFile
-from .columns import BLOCK_ROWS, PARQUET_SUFFIXES, Faults, quoted
+from .columns import BLOCK_ROWS, PARQUET_SUFFIXES, quoted
+from .faults import Faults
+from .files import File
 
 _TYPES = pa.types
-_NUMERIC = (_TYPES.is_boolean, _TYPES.is_integer, _TYPES.is_floating, _TYPES.is_decimal)
-_TEXT = (
-    _TYPES.is_null,
-    _TYPES.is_string,
-    _TYPES.is_large_string,
-    _TYPES.is_string_view,
-    _TYPES.is_date,
-    _TYPES.is_time,
-    _TYPES.is_timestamp,
-)
 
 
-class ParquetFile(ArrowFile):
+def is_numeric(dtype: Any) -> bool:
+    """Whether a type of Arrow, or of the entries of its dictionary, is one of numbers."""
+    dtype = dtype.value_type if _TYPES.is_dictionary(dtype) else dtype
+    tests = _TYPES.is_boolean, _TYPES.is_integer, _TYPES.is_floating, _TYPES.is_decimal
+    return any(test(dtype) for test in tests)
+
+
+def is_text(dtype: Any) -> bool:
+    """Whether a type of Arrow is one of text or times, or that of a column without a value."""
+    dtype = dtype.value_type if _TYPES.is_dictionary(dtype) else dtype
+    texts = _TYPES.is_string, _TYPES.is_large_string, _TYPES.is_string_view
+    times = _TYPES.is_date, _TYPES.is_time, _TYPES.is_timestamp
+    return any(test(dtype) for test in (_TYPES.is_null, *texts, *times))
+
+
+class ParquetFile(File):
     """A Parquet file, or the Parquet files of a folder as one table, in the order of their names.
 
     Only the columns in use are read. The attribute ``index`` names the columns that pandas has
@@ -72,17 +78,13 @@ class ParquetFile(ArrowFile):
                     f"{files[0].label}"
                 )
             for name in one.names:
-                if _is(_NUMERIC, one._type(name)) != _is(_NUMERIC, files[0]._type(name)):
+                types = [file._schema.field(name).type for file in (one, files[0])]
+                if is_numeric(types[0]) != is_numeric(types[1]):
                     raise InputError(
                         f"{path.name}: column {quoted(name)} is numeric in one file and not in "
                         f"another ({one.label})"
                     )
         return files
-
-    def _type(self, name: str) -> Any:
-        """The Arrow type of a column's values; of a dictionary, the type of its entries."""
-        dtype = self._schema.field(name).type
-        return dtype.value_type if _TYPES.is_dictionary(dtype) else dtype
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
@@ -115,23 +117,18 @@ class ParquetFile(ArrowFile):
                     yield pa.record_batch([batch.column(j) for j in at], list(columns))
 
     def inspect(self, columns: Sequence[str], levels: Collection[str], faults: Faults) -> set[str]:
-        """Find text by the columns' types; see :meth:`ArrowFile.inspect`."""
+        """Find text by the columns' types; see :meth:`File.inspect`."""
         text = set(levels)
         for name in columns:
-            dtype = self._type(name)
-            if name in text or _is(_NUMERIC, dtype):
+            dtype = self._schema.field(name).type
+            if name in text or is_numeric(dtype):
                 continue
-            if _is(_TEXT, dtype):
+            if is_text(dtype):
                 text.add(name)
             elif name == faults.target:
                 what = f"the target column {quoted(name)} is not numeric: it has type {dtype}"
-                faults.add(name, what, "name a numeric column with --target")
+                faults.add(name, what, ["name a numeric column with --target"])
             else:
                 what = f"column {quoted(name)} has type {dtype}, neither numeric nor text"
                 faults.add(name, what)
         return text
-
-
-def _is(tests: Sequence[Any], dtype: Any) -> bool:
-    """Whether an Arrow type passes any of some tests, such as ``_NUMERIC``."""
-    return any(test(dtype) for test in tests)

@@ -1,6 +1,5 @@
 """A table's rows of features and response, their weights and groups; and tables in memory."""
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -12,19 +11,16 @@ from ..errors import InputError
 from .coding import Coding
 from .columns import (
     BLOCK_ROWS,
-    MISSING,
-    Faults,
     FloatArray,
     check_names,
     check_rows,
     is_finite,
     is_integer,
-    is_number,
     quoted,
     rows_changed,
 )
-
-_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T].*)?$")
+from .faults import Faults
+from .weights import Column
 
 
 class Part(NamedTuple):
@@ -99,82 +95,6 @@ def joined(X: Any, y: FloatArray) -> Any:
         if all(one.__array_interface__ == other.__array_interface__ for one, other in pairs):
             return table
     return np.column_stack([X, y])
-
-
-class Column:
-    """A column of weights or groups, stored as its distinct words and a position for every row.
-
-    label: The table's name in messages.
-    name: The column's name.
-    codes, shape (n,): The cell of row i is ``words[codes[i]]``.
-    words: The distinct texts of the column's cells.
-    mark: The decimal mark of numbers in the words.
-    Raises InputError: A cell is missing.
-    """
-
-    def __init__(
-        self, label: str, name: str, codes: NDArray[np.intp], words: Sequence[str], mark: str = "."
-    ) -> None:
-        self.label, self.name, self.codes, self.words = label, name, codes, words
-        missing = np.array([word.lower() in MISSING for word in words], dtype=bool)
-        faults = Faults(label, name)
-        faults.rows(name, "missing", np.flatnonzero(missing[codes]))
-        faults.check()
-        plain = [word.replace(mark, ".") for word in words]
-        # These are the words' values, NaN for a word that is no number.
-        self._numbers = np.array([float(word) if is_number(word) else np.nan for word in plain])
-
-    @classmethod
-    def of(cls, label: str, name: str, values: FloatArray) -> "Column":
-        """The column whose cells are numbers in memory, shape (n,)."""
-        found, codes = np.unique(values, return_inverse=True)
-        return cls(label, name, codes.astype(np.intp), [repr(float(v)) for v in found])
-
-    def weights(self) -> FloatArray | None:
-        """The column's numbers as weights of the rows, shape (n,); None where all weights are 1.
-
-        Raises InputError: A weight is no number, infinite or negative, or fewer than 2 weights are
-            above 0.
-        """
-        values: FloatArray = self._numbers[self.codes]
-        wrong = ~(np.isfinite(values) & (values >= 0.0))
-        if wrong.any():
-            row = int(wrong.argmax())
-            raise InputError(
-                f"{self.label}: the weights in column {quoted(self.name)} must be finite numbers "
-                f">= 0, not {quoted(self.words[self.codes[row]])} (data row {row + 1})"
-            )
-        if np.count_nonzero(values) < 2:
-            raise InputError(
-                f"{self.label}: the weights in column {quoted(self.name)} must be above 0 in at "
-                "least 2 rows"
-            )
-        return None if (values == 1.0).all() else values
-
-    def times(self) -> NDArray[np.intp]:
-        """The rank of every row's time, shape (n,): rows of one time have one rank.
-
-        Raises InputError: The words are neither all numbers nor all dates that begin with the year,
-            such as 2024-01-31 or 2024-01-31 12:00.
-        """
-        if np.isnan(self._numbers).any():
-            odd = [word for word in self.words if not _ISO_DATE.match(word)]
-            if odd:
-                raise InputError(
-                    f"{self.label}: --order needs numbers, or dates written like 2024-01-31; "
-                    f"column {quoted(self.name)} holds {quoted(odd[0])}"
-                )
-        return self.groups()
-
-    def groups(self) -> NDArray[np.intp]:
-        """The number of every row's group, shape (n,).
-
-        Groups are numbered in the order of their values if all words are numbers, else of the
-        words.
-        """
-        keys = np.array(self.words) if np.isnan(self._numbers).any() else self._numbers
-        rank = np.unique(keys, return_inverse=True)[1].astype(np.intp)
-        return np.asarray(rank[self.codes])
 
 
 class RowSource(ABC):

@@ -5,7 +5,7 @@ message of one line, which names the column or the row.
 """
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from functools import partial
 from os import PathLike
@@ -15,126 +15,41 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, first_line
-from .coding import Coding
+from ..errors import InputError
 from .columns import (
     BLOCK_ROWS,
     PARQUET_SUFFIXES,
     WORKBOOK_SUFFIXES,
-    Faults,
     FloatArray,
     check_rows,
     quoted,
     select_columns,
 )
-from .row_source import ArraySource, Column, Part, RowSource
+from .faults import Faults
+from .files import TABLE_SUFFIXES, File, Matrix, MatrixColumns, map_npy
+from .row_source import ArraySource, Part, RowSource
 
 if TYPE_CHECKING:
-    from .arrow import ArrowFile, ArrowTable
+    from .arrow import Encoded
 
 __all__ = ["open_table"]
 
-TEXT_SUFFIXES = {".csv", ".tsv", ".txt"}
-TABLE_SUFFIXES = {*TEXT_SUFFIXES, *PARQUET_SUFFIXES, *WORKBOOK_SUFFIXES, ".npy", ".gz"}
 
-
-class Matrix:
-    """A matrix of n rows, and the columns of the matrix that are in use.
-
-    label: The matrix's name in messages.
-    names: Names of the columns in use.
-    read: Returns the matrix. The matrix of a file is mapped into memory again for every block, so
-        that blocks that were read do not count as used memory.
-    in_memory: Whether ``read`` returns an array in memory rather than a mapped file.
-    """
-
-    index: Sequence[str] = ()
-    missing_allowed = False
-    mixed: Collection[str] = ()
-
-    def __init__(
-        self,
-        label: str,
-        names: Sequence[str],
-        read: Callable[[], NDArray[Any]],
-        in_memory: bool = False,
-    ) -> None:
-        self.label, self.names, self._read, self.in_memory = label, list(names), read, in_memory
-        self.n = len(read())
-        self._columns: slice | list[int] = slice(None)
-
-    @property
-    def coding(self) -> Coding:
-        """The coding of columns of numbers, which stay."""
-        return Coding(self.names)
-
-    def select(self, columns: Sequence[str], min_rows: int = 2, **options: Any) -> "Matrix":
-        """The named columns of the same rows; ``options`` concern text and have no effect here."""
-        check_rows(self.label, self.n, min_rows)
-        found, at = copy(self), [self.names.index(name) for name in columns]
-        # A slice selects neighbouring columns faster than a list of positions does.
-        together = at and at == list(range(at[0], at[0] + len(at)))
-        found.names, found._columns = list(columns), slice(at[0], at[-1] + 1) if together else at
-        return found
-
-    def weights_or_groups(self, name: str, kept: slice | NDArray[np.bool_]) -> Column:
-        """Read a column of weights or groups; ``kept`` says which rows are in use."""
-        values = self._read()[:, self.names.index(name)].astype(np.float64)
-        return Column.of(self.label, name, values[kept])
-
-    def unnamed_index(self) -> None:
-        """None, because all columns of a matrix have names."""
-
-    def texts(self, columns: Sequence[str]) -> Iterator[list[str]]:
-        """Yield the numbers of some columns as text, row by row."""
-        at = [self.names.index(name) for name in columns]
-        for row in self._read():
-            yield [repr(float(value)) for value in row[at]]
-
-    def parts(self) -> "list[Matrix]":
-        """The empty list, because a matrix is not divided into files."""
-        return []
-
-    def blocks(self, rows: int) -> Iterator[FloatArray]:
-        """Yield the columns in use in blocks of at most ``rows`` rows, of any numeric type."""
-        for start in range(0, self.n, rows):
-            yield self._read()[start : start + rows, self._columns]
-
-
-def map_npy(path: Path) -> NDArray[Any]:
-    """Map the array in a ``.npy`` file into memory; InputError if it is no matrix of numbers."""
-    try:
-        array: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, EOFError) as error:
-        reason = first_line(error, "it ends too early")
-        raise InputError(
-            f"{path.name}: not a readable .npy array ({reason}); "
-            "write it again with numpy.save as a 2-D array of numbers"
-        ) from error
-    if array.ndim != 2 or array.dtype.kind not in "biuf":
-        raise InputError(
-            f"{path.name}: a .npy file must hold a 2-D array of real numbers (rows by columns, "
-            f"the target last), not {array.ndim}-D {array.dtype}"
-        )
-    return array
-
-
-class FileSource(RowSource):
+class Stream(RowSource):
     """A table whose rows are read from a file or a matrix whenever they are needed.
 
     name: The table's name in output.
     table: The columns in use, the response last.
+    missing: What becomes of missing values; None where they are errors.
     """
 
     def __init__(
-        self, name: str, target: str, table: "ArrowTable | Matrix", missing: str | None = None
+        self, name: str, target: str, table: "Encoded | MatrixColumns", missing: str | None = None
     ) -> None:
         self.name, self.label, self.target_name, self.n = name, table.label, target, table.n
         self.coding = table.coding._replace(names=table.coding.names[:-1])
         self.feature_names, self._table = table.names[:-1], table
-        self.divisible = bool(table.parts())
+        self.divisible, self.in_memory = bool(table.parts()), table.in_memory
         self.kept: NDArray[np.bool_] | None = None  # The rows in use; None where all are.
         if missing is not None:
             self.kept = self._rows_in_use(missing)
@@ -161,6 +76,7 @@ class FileSource(RowSource):
             known |= ~holes.all(axis=0)
             faults.values(values, names, rows_before)
             rows_before += len(values)
+        self._table.faults.check()
         for j in np.flatnonzero(~known):
             faults.add(names[j], f"column {quoted(names[j])} has no value")
         faults.check()
@@ -191,7 +107,7 @@ class FileSource(RowSource):
 
         Raises InputError: Another value is missing or infinite; the message names its column.
         """
-        if isinstance(self._table, Matrix):
+        if isinstance(self._table, MatrixColumns):
             return super().load()
         rows = self._table.load()
         rows = rows if self.kept is None or not self.rows_left_out else rows[self.kept]
@@ -199,6 +115,10 @@ class FileSource(RowSource):
         if not self._usable(X, y):
             self._refuse(iter([(X, y)]))
         return X, y
+
+    def _refuse(self, blocks: Iterator[tuple[FloatArray, FloatArray]], first_row: int = 0) -> None:
+        self._table.faults.check()  # A level or a date is at fault.
+        super()._refuse(blocks, first_row)
 
     def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
         row = 0
@@ -218,7 +138,7 @@ class FileSource(RowSource):
             yield X, y
 
 
-def open_file(path: str | PathLike[str], encoding: str) -> "ArrowFile | Matrix":
+def open_file(path: str | PathLike[str], encoding: str) -> File:
     """Open the file of a path, where "-" means text on the standard input.
 
     encoding: Encoding of text.
@@ -236,18 +156,24 @@ def open_file(path: str | PathLike[str], encoding: str) -> "ArrowFile | Matrix":
         from .parquet import ParquetFile  # The import of pyarrow would slow down other commands.
 
         return ParquetFile(place)
+    from .text import TextFile, open_workbook
+
     if suffix in WORKBOOK_SUFFIXES:
-        from .text import open_workbook
-
         return open_workbook(place)
-    from .text import TextFile
-
     content = sys.stdin.buffer.read() if str(path) == "-" else None
     return TextFile(place, encoding, content)
 
 
+def name_of(path: str | PathLike[str]) -> str:
+    """The name of a table: the file's name without a known suffix, and without ``.gz``."""
+    file = Path(path)
+    stem = Path(file.stem) if file.suffix.lower() == ".gz" else file
+    known = stem.suffix.lower() in TABLE_SUFFIXES
+    return "data" if str(path) == "-" else stem.stem if known else stem.name
+
+
 def open_table(
-    path: "str | PathLike[str] | tuple[ArrowFile | Matrix, str]",
+    path: str | PathLike[str] | tuple[File, str],
     *,
     target: str | None = None,
     one_hot: str | bool = False,
@@ -328,15 +254,13 @@ def open_table(
     index = [column for column in file.index if column not in uses.values()]
     index += [] if unnamed is None else [unnamed]
     use = select_columns(file.label, file.names, (*drop, *index), uses)
-    kind = "all" if one_hot == "all" else "two-level" * bool(one_hot)
     if missing not in (None, "drop", "mean", "median"):
         raise InputError(f"missing must be drop, mean or median; got {missing!r}")
-    file.missing_allowed = missing is not None
-    how: dict[str, Any] = {"target": use.target, "one_hot": kind, "dates": dates}
-    table = file.select([*use.features, use.target], **how)
-    opened = FileSource(name, use.target, table, missing)
+    columns = [*use.features, use.target]
+    faults = Faults(file.label, use.target, missing is not None, columns)
+    opened = Stream(name, use.target, _numbers(file, columns, faults, one_hot, dates), missing)
     source: RowSource = opened
-    if table.in_memory:
+    if opened.in_memory:
         X, y = opened.load()
         names = opened.feature_names, use.target, name
         source = ArraySource(X, y, *names, missing=opened.missing)
@@ -345,18 +269,19 @@ def open_table(
     if use.groups is not None and use.order is not None:
         raise InputError("--order and --groups cannot go together: folds in order keep no groups")
     kept = slice(None) if opened.kept is None else opened.kept
-    columns = (
-        None if column is None else file.weights_or_groups(column, kept)
-        for column in (use.weights, use.groups, use.order)
-    )
-    source.take_columns(*columns)
+    others = use.weights, use.groups, use.order
+    source.take_columns(*(None if one is None else file.column(one, kept) for one in others))
     source.left_out = unnamed
     return source
 
 
-def name_of(path: str | PathLike[str]) -> str:
-    """The name of a table: the file's name without a known suffix, and without ``.gz``."""
-    file = Path(path)
-    stem = Path(file.stem) if file.suffix.lower() == ".gz" else file
-    known = stem.suffix.lower() in TABLE_SUFFIXES
-    return "data" if str(path) == "-" else stem.stem if known else stem.name
+def _numbers(
+    file: File, columns: Sequence[str], faults: Faults, one_hot: str | bool, dates: bool
+) -> "Encoded | MatrixColumns":
+    """The numbers that columns of a file become."""
+    if isinstance(file, Matrix):
+        return MatrixColumns(file, columns)
+    from .arrow import Encoded, learned  # The import of pyarrow would slow down other commands.
+
+    coding = learned(file, columns, faults, one_hot, dates)
+    return Encoded(file, coding, Faults(file.label, faults.target, faults.missing_allowed, columns))

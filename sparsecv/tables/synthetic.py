@@ -1,8 +1,7 @@
 """The synthetic data of the papers."""
 
 from dataclasses import dataclass
-from math import inf, isfinite, sqrt
-from typing import Any
+from math import isfinite, sqrt
 
 import numpy as np
 
@@ -30,13 +29,6 @@ class Synthetic:
     beta_true: FloatArray
     X_test: FloatArray | None = None
     y_test: FloatArray | None = None
-
-
-def _check_integer(name: str, value: Any, low: int, high: float = inf) -> None:
-    """Raise an InputError unless the argument ``name`` is an integer from ``low`` to ``high``."""
-    if not is_integer(value) or not low <= value <= high:
-        bound = f"of at least {low}" if high == inf else f"between {low} and {high}"
-        raise InputError(f"{name} must be an integer {bound}, not {value!r}")
 
 
 def _rows(rng: np.random.Generator, n: int, p: int, rho: float) -> FloatArray:
@@ -116,11 +108,13 @@ def make_synthetic(
     >>> made.X.shape, int((made.beta_true != 0.0).sum())
     ((30, 5), 2)
     """
-    _check_integer("n", n, 2)
-    _check_integer("p", p, 1)
-    _check_integer("tau_true", tau_true, 1, p)
-    _check_integer("seed", seed, 0)
-    _check_integer("n_test", n_test, 0)
+    least = {"n": 2, "p": 1, "tau_true": 1, "seed": 0, "n_test": 0}
+    given = {"n": n, "p": p, "tau_true": tau_true, "seed": seed, "n_test": n_test}
+    for name, value in given.items():
+        if not is_integer(value) or value < least[name]:
+            raise InputError(f"{name} must be an integer of at least {least[name]}, not {value!r}")
+    if tau_true > p:
+        raise InputError(f"tau_true must be an integer between 1 and {p}, not {tau_true}")
     if not 0 <= rho < 1:
         raise InputError(f"rho must be at least 0 and below 1, not {rho!r}")
     if not (nu > 0 and isfinite(nu)):

@@ -15,17 +15,17 @@ from contextlib import contextmanager
 from datetime import date, datetime, time
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from ..errors import InputError, first_line, not_installed
-from .arrow import ArrowFile
-from .columns import MISSING, Faults, is_number, quoted
+from .columns import MISSING, is_number, quoted
+from .faults import Faults
+from .files import File
 
-_NUMERIC = {pa.int64(), pa.float64()}  # the types of numbers that Arrow infers
 # Where two of these marks are equally frequent in the header line, the earlier mark is preferred.
 _DELIMITERS = "\t;,|"
 
@@ -56,7 +56,7 @@ class _NotForArrow(Exception):
     """
 
 
-class TextFile(ArrowFile):
+class TextFile(File):
     """A text file with a header line.
 
     path: The file, which is decompressed where the name ends in ``.gz``.
@@ -67,7 +67,7 @@ class TextFile(ArrowFile):
 
     # Arrow parses a text in blocks of this many bytes.
     block_bytes = 1 << 20
-    max_bytes_in_memory = 200_000_000  # See :class:`ArrowFile`; the value was chosen.
+    max_bytes_in_memory = 200_000_000  # See :class:`File`; the value was chosen.
 
     def __init__(self, path: Path, encoding: str = "utf-8", content: bytes | None = None) -> None:
         self.path, self._content = path, content
@@ -77,17 +77,18 @@ class TextFile(ArrowFile):
         except LookupError:
             raise InputError(f"--encoding: Python knows no {quoted(encoding)}") from None
         self._is_read_by_arrow = content is None and self._encoding == "utf-8"
-        # What columns hold, "number", "boolean" or "text", once it is known; those that Arrow reads
-        # as numbers; and all rows of a small table.
+        # What columns hold, "number", "boolean" or "text", once it is known; the columns that Arrow
+        # reads as numbers; and all rows of a small table.
         self._kinds: dict[str, str] = {}
-        self._numeric: list[str] = []
+        self._numeric: Collection[str] = ()
         self._kept: list[Any] = []
         with self._lines() as lines:
             self._read_header(lines)
 
     @contextmanager
-    def _opened(self) -> Iterator[BinaryIO]:
-        """Open the file for reading bytes; errors while it is open become InputErrors."""
+    def _lines(self) -> Iterator[Iterator[str]]:
+        """Open the file for reading lines of text; errors while it is open become InputErrors."""
+        encoding = "utf-8-sig" if self._encoding == "utf-8" else self._encoding
         try:
             if self._content is not None:
                 handle: Any = io.BytesIO(self._content)
@@ -95,8 +96,8 @@ class TextFile(ArrowFile):
                 handle = gzip.open(self.path)  # noqa: SIM115
             else:
                 handle = open(self.path, "rb")  # noqa: SIM115
-            with handle:
-                yield handle
+            with handle, io.TextIOWrapper(handle, encoding, newline="") as lines:
+                yield iter(lines)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             reason = "not a complete gzip file; compress it again"
             raise InputError(f"{self.label}: {reason}") from error
@@ -106,13 +107,6 @@ class TextFile(ArrowFile):
             raise InputError(f"cannot read {self.path}: {error.strerror or error}") from error
         except csv.Error as error:
             raise InputError(f"{self.label}: malformed quotes in the header ({error})") from error
-
-    @contextmanager
-    def _lines(self) -> Iterator[Iterator[str]]:
-        """Open the file for reading lines of text, each with its line break."""
-        encoding = "utf-8-sig" if self._encoding == "utf-8" else self._encoding
-        with self._opened() as handle, io.TextIOWrapper(handle, encoding, newline="") as lines:
-            yield iter(lines)
 
     def _not_text(self) -> str:
         """The message for bytes that are not text in the file's encoding."""
@@ -172,27 +166,21 @@ class TextFile(ArrowFile):
         self._above = above + reader.line_num  # The header may hold quoted line breaks.
         self._header_bytes, self._empty = 4 * len(header), not first
         self._points = "," not in first  # Arrow reads the decimal mark of the first row alone.
-        self._check_header(header, first)
-
-    def _check_header(self, header: str, first: str) -> None:
-        """Refuse a first line that holds no names of columns; ``first`` is the line after it."""
-        names = self.names
-        if all(is_number(name) for name in names):
-            raise InputError(
-                f"{self.label}: the first line holds numbers only (for example "
-                f"{quoted(names[0])}); add a header line with the column names"
+        first_name, fields = quoted(self.names[0]), max(map(first.count, _DELIMITERS))
+        wrong = ""
+        if all(is_number(name) for name in self.names):
+            wrong = (
+                f"the first line holds numbers only (for example {first_name}); add a header line"
             )
-        if len(names) == 1 and len(names[0].split()) == len(first.split()) > 1:
-            raise InputError(
-                f"{self.label}: the columns seem to be separated by spaces; separate them by "
-                "comma, semicolon, tab or |"
-            )
-        fields = max(_count_outside_quotes(first, mark) for mark in _DELIMITERS)
-        if fields and names[0] and not any(names[1:]):
-            raise InputError(
-                f"{self.label}: the first line {quoted(header.strip())} looks like a title above "
-                "the header line; remove it"
-            )
+            wrong += " with the column names"
+        elif len(self.names) == 1 and len(header.split()) == len(first.split()) > 1:
+            wrong = "the columns seem to be separated by spaces; separate them by "
+            wrong += "comma, semicolon, tab or |"
+        elif fields and self.names[0] and not any(self.names[1:]):
+            wrong = f"the first line {quoted(header.strip())} looks like a title above the header "
+            wrong += "line; remove it"
+        if wrong:
+            raise InputError(f"{self.label}: {wrong}")
 
     # ------------------------------------------------------------------------ rows
 
@@ -202,7 +190,6 @@ class TextFile(ArrowFile):
 
         types: The Arrow types of columns; Arrow infers the types of all others.
         """
-
         at = {name: str(self.names.index(name)) for name in columns}
         read = pacsv.ReadOptions(use_threads=False, skip_rows=self._above)
         read.block_size = max(self.block_bytes, self._header_bytes)
@@ -211,9 +198,8 @@ class TextFile(ArrowFile):
         convert = pacsv.ConvertOptions(include_columns=list(at.values()))
         convert.column_types = {at[name]: dtype for name, dtype in types.items()}
         convert.decimal_point = "." if self._points else self.decimal
-        text = self._text_for_arrow()
         try:
-            yield pacsv.open_csv(text, read, parse, convert)
+            yield pacsv.open_csv(self._text_for_arrow(), read, parse, convert)
         except (pa.ArrowInvalid, OSError) as error:
             raise InputError(self._not_rows(str(error))) from error
 
@@ -256,47 +242,46 @@ class TextFile(ArrowFile):
         types = {n: pa.float64() if n in self._numeric else pa.string() for n in columns}
         with self._reader(columns, types) as reader:
             for batch in reader:
-                arrays = [
-                    self._as_kind(_cells(cells), self._kinds.get(name))
-                    for name, cells in zip(columns, batch, strict=True)
-                ]
+                pairs = zip(columns, map(_cells, batch.columns), strict=True)
+                arrays = [self._as_kind(cells, self._kinds.get(name)) for name, cells in pairs]
                 yield pa.record_batch(arrays, list(columns))
 
     def inspect(self, columns: Sequence[str], levels: Collection[str], faults: Faults) -> set[str]:
-        """Read all rows to find what columns hold; see :meth:`ArrowFile.inspect`."""
+        """Read all rows to find what columns hold; see :meth:`File.inspect`."""
         try:
-            self._find_kinds(columns, levels, faults)
+            try:
+                self._find_kinds(columns, self._numbers_first(columns, levels), levels, faults)
+            except InputError:
+                if not self._numeric:
+                    raise
+                # A later cell is no number, and only reading text finds the cell.
+                self._find_kinds(columns, (), levels, faults)
         except _NotForArrow:
             self._is_read_by_arrow = False
-            self._find_kinds(columns, levels, faults)
+            return self.inspect(columns, levels, faults)
         return {name for name, kind in self._kinds.items() if kind == "text"}
 
-    def _find_kinds(self, columns: Sequence[str], levels: Collection[str], faults: Faults) -> None:
-        """Find what columns hold, as :meth:`_read_once` does, with few columns read as text."""
-        numeric: list[str] = []
-        if not self._empty:
-            with self._reader(columns, {}) as reader:
-                kinds = zip(columns, reader.schema.types, strict=True)
-                numeric = [name for name, kind in kinds if kind in _NUMERIC and name not in levels]
-        try:
-            self._read_once(columns, numeric, levels, faults)
-        except InputError:
-            if not numeric:
-                raise
-            # A later cell is no number, and only reading text finds the cell.
-            self._read_once(columns, [], levels, faults)
+    def _numbers_first(self, columns: Sequence[str], levels: Collection[str]) -> list[str]:
+        """The columns that hold numbers in the first block, those of ``levels`` left out."""
+        if self._empty:
+            return []
+        with self._reader(columns, {}) as reader:
+            types = zip(columns, reader.schema.types, strict=True)
+            numeric = pa.int64(), pa.float64()  # Arrow infers no other types of numbers.
+            return [name for name, kind in types if kind in numeric and name not in levels]
 
-    def _read_once(
-        self, columns: Sequence[str], numeric: list[str], levels: Collection[str], faults: Faults
+    def _find_kinds(
+        self,
+        columns: Sequence[str],
+        numeric: Collection[str],
+        levels: Collection[str],
+        faults: Faults,
     ) -> None:
         """Count the rows, find what the columns hold, and keep the rows of a small table.
 
-        A column that holds numbers in one block and true and false in another holds text.
-
-        Writes ``n``, the number of rows; ``_numeric``; ``_kinds``, which says "number", "boolean"
-        or "text" of every column; and ``_kept``, the rows as record batches. ``_kept`` is empty
-        where the table takes more than ``max_bytes_in_memory``, or where a column was found to hold
-        text after blocks of it were taken for numbers.
+        A column that holds numbers in one block and true and false in another holds text. No rows
+        are kept where the table takes more than ``max_bytes_in_memory``, or where a column was
+        found to hold text after blocks of it were taken for numbers.
 
         numeric: Columns that Arrow reads as numbers.
         levels: Columns that hold text, whatever their cells look like.
@@ -321,10 +306,7 @@ class TextFile(ArrowFile):
                 arrays[j] = self._as_kind(arrays[j], kind)
             self.n += len(batch)
             kept = kept and 8 * self.n * len(columns) <= self.max_bytes_in_memory
-            if not kept:
-                self._kept.clear()
-            else:
-                self._kept.append(pa.record_batch(arrays, list(columns)))
+            self._kept = [*self._kept, pa.record_batch(arrays, list(columns))] if kept else []
         # A column without a value is one of numbers, all of them missing.
         self._kinds = dict.fromkeys(columns, "number") | kinds
 
@@ -355,12 +337,11 @@ class TextFile(ArrowFile):
         for mark in (",", "."):
             at = pc.index(pc.match_substring(cells, mark), pa.scalar(True)).as_py()
             if at >= 0 and marks.setdefault(name, mark) != mark:
-                faults.add(
-                    name,
+                what = (
                     f"column {quoted(name)} mixes decimal commas and decimal points (for example "
-                    f"{quoted(cells[at].as_py())})",
-                    "write all numbers in one way",
+                    f"{quoted(cells[at].as_py())})"
                 )
+                faults.add(name, what, ["write all numbers in one way"])
 
 
 def _cells(column: Any) -> Any:

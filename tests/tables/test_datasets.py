@@ -142,7 +142,7 @@ def test_test_set_has_the_training_normalisation() -> None:
         ({"n": 10.0}, "n must be"),
         ({"n": True}, "n must be"),
         ({"p": 0}, "p must be"),
-        ({"tau_true": 0}, "tau_true must be an integer between 1 and 20"),
+        ({"tau_true": 0}, "tau_true must be"),
         ({"tau_true": 21}, "tau_true must be an integer between 1 and 20"),
         ({"rho": 1.0}, "rho must be"),
         ({"rho": -0.1}, "rho must be"),

@@ -14,7 +14,7 @@ from sparsecv.tables.coding import Coding
 from sparsecv.tables.datasets import locate
 from sparsecv.tables.features import FeatureRows
 from sparsecv.tables.row_source import ArraySource
-from sparsecv.tables.sources import FileSource, open_table
+from sparsecv.tables.sources import Stream, open_table
 from sparsecv.tables.text import TextFile
 
 
@@ -109,7 +109,7 @@ def test_text_in_blocks(
     monkeypatch.setattr(TextFile, "block_bytes", 2048)
     monkeypatch.setattr(TextFile, "max_bytes_in_memory", kept)
     source = open_table(path, one_hot=one_hot)
-    assert isinstance(source, FileSource) is (kept < 1 << 60)
+    assert isinstance(source, Stream) is (kept < 1 << 60)
     check(source, values, ["g=v"] * one_hot + NAMES, "resp")
     assert source.coding.first_levels == ({"g": "u"} if one_hot else {})
 

@@ -11,8 +11,8 @@ from support.tables import NAMES, check, refused, table, write
 from sparsecv.design.folds import make_folds
 from sparsecv.design.moments import fold_moments
 from sparsecv.errors import InputError
-from sparsecv.tables.row_source import ArraySource, Column
-from sparsecv.tables.sources import open_table
+from sparsecv.tables.row_source import ArraySource
+from sparsecv.tables.sources import open_file, open_table
 from sparsecv.tables.text import TextFile
 
 # ---------------------------------------------------------------------------- .npy
@@ -149,11 +149,10 @@ def test_a_file_that_changes_while_it_is_open(
         assert "\n" not in str(caught.value)
 
 
-def test_weights_of_another_number_than_the_rows(tmp_path: Path) -> None:
-    source = open_table(save_rows(tmp_path / "t.npy", 60))
-    for columns in (
-        (Column.of("t", "w", np.ones(59)), None),
-        (None, Column.of("t", "g", np.ones(61))),
-    ):
-        with pytest.raises(InputError, match="60 rows when it was opened"):
-            source.take_columns(*columns)
+@pytest.mark.parametrize("use", ["weights", "groups"])
+def test_weights_of_another_number_than_the_rows(tmp_path: Path, use: str) -> None:
+    save_rows(tmp_path / "t.npy", 60)
+    file = open_file(tmp_path / "t.npy", "utf-8")
+    save_rows(tmp_path / "t.npy", 61)
+    with pytest.raises(InputError, match="60 rows when it was opened"):
+        open_table((file, "t"), **{use: "x0"})

@@ -1,0 +1,131 @@
+"""What is wrong with the cells of a table, said in one line that names columns and rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .columns import FloatArray, is_finite, quoted
+
+
+@dataclass
+class _Fault:
+    """One fault of one column, and what a user can do about it, best first.
+
+    rows: The first of the ``count`` data rows at fault, numbered from 1.
+    """
+
+    what: str
+    remedies: tuple[str, ...]
+    rows: list[int] = field(default_factory=list)
+    count: int = 0
+
+    def __str__(self) -> str:
+        if not self.rows:
+            return self.what
+        text = f"{self.what}, data row {self.rows[0]}"
+        if self.count == 1:
+            return text
+        more = ", ".join(map(str, self.rows[1:])) + ", ..." * (self.count > len(self.rows))
+        return f"{text} ({self.count} in all, also in {more})"
+
+
+class Faults:
+    """Faults of a table's columns, collected while the table is read.
+
+    label: The table's name in messages.
+    target: Name of the response, which a user can neither encode nor drop. Messages name options of
+        the command only where there is a response: ``sparsecv predict`` and data frames have none.
+    missing_allowed: Missing values are no fault.
+    columns: Names of columns, which a message names in this order; columns at fault that are not
+        among them follow.
+    """
+
+    # A message describes the faults of at most this many columns and counts the other columns at
+    # fault. The number is a choice.
+    max_columns = 8
+    # A message names at most this many rows of a column and counts all rows at fault. The number
+    # is a choice.
+    max_rows = 5
+
+    def __init__(
+        self,
+        label: str,
+        target: str | None = None,
+        missing_allowed: bool = False,
+        columns: Sequence[str] = (),
+    ) -> None:
+        self.label, self.target, self.missing_allowed = label, target, missing_allowed
+        self._found: dict[str, dict[str, _Fault]] = {name: {} for name in columns}
+
+    def __bool__(self) -> bool:
+        return any(self._found.values())
+
+    def check(self) -> None:
+        """Raise an InputError that names the columns and rows at fault, if there are any."""
+        if self:
+            raise InputError(self.message())
+
+    def message(self) -> str:
+        """One line that names the columns and rows at fault, and says what to do."""
+        found = {name: column for name, column in self._found.items() if column}
+        # What a column holds comes before the rows that lack a value.
+        faults = [
+            one
+            for each in found.values()
+            for one in sorted(each.values(), key=lambda one: bool(one.rows))
+        ]
+        remedies = list(dict.fromkeys(text for fault in faults for text in fault.remedies))
+        drop = [f"--drop {quoted(name)}" for name in found if name != self.target]
+        more = len(found) - self.max_columns
+        if drop and self.target is not None and more <= 0:
+            what = "the column" if len(drop) == 1 else "columns"
+            remedies.append(f"leave {what} out with {' '.join(drop)}")
+        text = "; ".join(map(str, faults[: self.max_columns])) + f"; and {more} more" * (more > 0)
+        if len(found) > 1 and self.target is not None:
+            text = f"{len(found)} columns cannot be used: {text}"
+        with_drop = " with --drop" * (self.target is not None)
+        *first, last = remedies or [f"correct them or leave columns out{with_drop}"]
+        return f"{self.label}: {text}; {', '.join([*first, ''])}{'or ' * bool(first)}{last}"
+
+    def add(
+        self,
+        column: str,
+        what: str,
+        remedies: Sequence[str] = (),
+        rows: Sequence[int] | NDArray[np.intp] = (),
+    ) -> None:
+        """Add a fault of a column, or more rows, numbered from 0, to a fault that is known.
+
+        what: What is wrong, in words that name the column.
+        remedies: What helps besides leaving the column out.
+        """
+        fault = self._found.setdefault(column, {}).setdefault(what, _Fault(what, tuple(remedies)))
+        fault.rows += [int(row) + 1 for row in rows[: self.max_rows - len(fault.rows)]]
+        fault.count += len(rows)
+
+    def missing(self, column: str, rows: Sequence[int] | NDArray[np.intp]) -> None:
+        """Add rows, numbered from 0, that lack a value of a column, unless they may."""
+        if len(rows) and not self.missing_allowed:
+            remedies = ["fill it in", "remove the row"]
+            if self.target is not None:
+                remedies.append("pass --missing drop, mean or median")
+            self.add(column, f"missing value in column {quoted(column)}", remedies, rows)
+
+    def values(self, block: FloatArray, names: Sequence[str], first_row: int = 0) -> None:
+        """Add the missing (NaN) and infinite values of a block of shape (m, p) or (m,).
+
+        names: Names of the p columns, or of the single column.
+        first_row: The table's row, numbered from 0, that is the first row of the block.
+        """
+        if is_finite(block):
+            return
+        columns = block.reshape(block.shape[0], -1)
+        for j in np.flatnonzero(~np.isfinite(columns).all(axis=0)):
+            name = names[int(j)]
+            self.missing(name, first_row + np.flatnonzero(np.isnan(columns[:, j])))
+            if len(rows := np.flatnonzero(np.isinf(columns[:, j]))):
+                what = f"infinite value in column {quoted(name)}"
+                self.add(name, what, ["correct it", "remove the row"], first_row + rows)

@@ -1,0 +1,197 @@
+"""Files of columns: what all kinds of files have in common, and matrices in ``.npy`` files."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, first_line
+from .coding import Coding
+from .columns import (
+    BLOCK_ROWS,
+    PARQUET_SUFFIXES,
+    WORKBOOK_SUFFIXES,
+    FloatArray,
+    check_rows,
+    quoted,
+)
+from .faults import Faults
+from .weights import Column
+
+TABLE_SUFFIXES = {".csv", ".tsv", ".txt", *PARQUET_SUFFIXES, *WORKBOOK_SUFFIXES, ".npy", ".gz"}
+
+
+class File(ABC):
+    """A file whose columns are read by name, as record batches of Arrow.
+
+    label: The file's name in messages.
+    names: Names of all columns.
+    n: Number of rows; known of a text file once :meth:`inspect` has read it.
+    index: Names of columns that are no features unless a user names them.
+    files: The files of a folder.
+    decimal: The decimal mark of numbers in text.
+    """
+
+    label: str
+    names: list[str]
+    n = 0
+    index: Sequence[str] = ()
+    files: Sequence[File] = ()
+    decimal = "."
+    # A table of more bytes of numbers is read again whenever its rows are needed; others are kept
+    # in memory. Parquet is never kept.
+    max_bytes_in_memory = 0
+    # All rows of at most this many columns are read in one pass over a file that stores columns, as
+    # Arrow needs 3 MB for every column that is read at the same time. None: a file that stores
+    # rows, all of whose columns are read in one pass.
+    max_columns_at_once: int | None = None
+
+    @abstractmethod
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """Yield record batches of at most ``rows`` rows with the named columns, in this order."""
+
+    @abstractmethod
+    def inspect(self, columns: Sequence[str], levels: Collection[str], faults: Faults) -> set[str]:
+        """Count the rows, and return the names of the columns that hold text or no value.
+
+        Columns that are neither numeric nor text are added to ``faults``.
+
+        levels: Names of columns that are known to hold text.
+        """
+
+    def cells(self, columns: Sequence[str]) -> Iterator[tuple[int, str, Any]]:
+        """Read columns block by block: yield a block's first row, a column's name and its cells."""
+        row = 0
+        for batch in self.batches(columns, BLOCK_ROWS) if columns else ():
+            yield from ((row, *column) for column in zip(columns, batch.columns, strict=True))
+            row += len(batch)
+
+    def texts(self, columns: Sequence[str]) -> Iterator[list[str]]:
+        """Yield the cells of some columns as text, row by row; a missing cell is an empty text."""
+        from .cells import as_text
+
+        for batch in self.batches(columns, BLOCK_ROWS):
+            cells = [as_text(column).fill_null("").to_pylist() for column in batch.columns]
+            yield from map(list, zip(*cells, strict=True))
+
+    def column(self, name: str, kept: slice | NDArray[np.bool_]) -> Column:
+        """Read a column of weights, groups or times, in a pass over the file.
+
+        kept: Which rows are in use.
+        Raises InputError: The column is neither numeric nor text, or a cell of it is missing.
+        """
+        import pyarrow as pa
+
+        from .cells import as_text
+
+        kind = pa.dictionary(pa.int32(), pa.string())
+        try:
+            cells = [as_text(c).fill_null("").dictionary_encode() for _, _, c in self.cells([name])]
+        except pa.ArrowException:
+            what = f"column {quoted(name)} is neither numeric nor text"
+            raise InputError(f"{self.label}: {what}") from None
+        coded = pa.chunked_array(cells, kind).unify_dictionaries().combine_chunks()
+        codes, words = np.from_dlpack(coded.indices)[kept], coded.dictionary.to_pylist()
+        return Column(self.label, name, codes.astype(np.intp), words, self.decimal)
+
+    def unnamed_index(self) -> str | None:
+        """The name of the first column if it is none and its cells count the rows, else None.
+
+        Exported data frames have such a column, which counts from 0 or from 1. R and pandas write
+        no name, and a file that pandas wrote and read again has the name "Unnamed: 0".
+        """
+        name = self.names[0] if self.names else None
+        if name not in ("", "Unnamed: 0") or self.names.count(name) > 1:
+            return None
+        import pyarrow as pa
+
+        from .cells import as_floats
+
+        first = 0.0
+        try:
+            for row, _, cells in self.cells([name]):
+                values = as_floats(cells.cast(pa.float64()))
+                first = values[0] if row == 0 else first
+                counted = values == first + row + np.arange(len(values))
+                if first not in (0.0, 1.0) or not counted.all():
+                    return None
+        except pa.ArrowException:
+            return None
+        return name
+
+
+class Matrix(File):
+    """A matrix of n rows, and the columns of the matrix that are in use.
+
+    read: Returns the matrix. The matrix of a file is mapped into memory again for every block, so
+        that blocks that were read do not count as used memory.
+    """
+
+    max_columns_at_once = 1 << 20
+
+    def __init__(self, label: str, names: Sequence[str], read: Callable[[], NDArray[Any]]) -> None:
+        self.label, self.names, self._read = label, list(names), read
+        self.n = len(read())
+
+    def inspect(self, columns: Sequence[str], levels: Collection[str], faults: Faults) -> set[str]:
+        """A matrix has no column of text."""
+        return set()
+
+    def values(self, columns: Sequence[str], rows: int) -> Iterator[FloatArray]:
+        """Yield columns as blocks of at most ``rows`` rows, of any numeric type."""
+        at = [self.names.index(name) for name in columns]
+        # A slice selects neighbouring columns faster than a list of positions does.
+        together = at == list(range(at[0], at[0] + len(at)))
+        for start in range(0, self.n, rows):
+            part = self._read()[start : start + rows]
+            yield part[:, at[0] : at[-1] + 1] if together else part[:, at]
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """Yield record batches of numbers."""
+        import pyarrow as pa
+
+        for block in self.values(columns, rows):
+            yield pa.record_batch(list(block.astype(np.float64).T.copy()), list(columns))
+
+
+class MatrixColumns:
+    """Columns of a matrix, with the attributes of :class:`~sparsecv.tables.arrow.Encoded`."""
+
+    def __init__(self, matrix: Matrix, columns: Sequence[str]) -> None:
+        check_rows(matrix.label, matrix.n)
+        self._matrix, self.names, self.n = matrix, list(columns), matrix.n
+        self.label, self.coding, self.faults = matrix.label, Coding(columns), Faults(matrix.label)
+        self.in_memory = 8 * self.n * len(self.names) <= matrix.max_bytes_in_memory
+
+    def parts(self) -> list[Any]:
+        """The empty list, because a matrix is not divided into files."""
+        return []
+
+    def blocks(self, rows: int) -> Iterator[FloatArray]:
+        """Yield the columns in blocks of at most ``rows`` rows, of any numeric type."""
+        return self._matrix.values(self.names, rows)
+
+
+def map_npy(path: Path) -> NDArray[Any]:
+    """Map the array in a ``.npy`` file into memory; InputError if it is no matrix of numbers."""
+    try:
+        array: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, EOFError) as error:
+        reason = first_line(error, "it ends too early")
+        raise InputError(
+            f"{path.name}: not a readable .npy array ({reason}); "
+            "write it again with numpy.save as a 2-D array of numbers"
+        ) from error
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        raise InputError(
+            f"{path.name}: a .npy file must hold a 2-D array of real numbers (rows by columns, "
+            f"the target last), not {array.ndim}-D {array.dtype}"
+        )
+    return array

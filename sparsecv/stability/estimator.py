@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils import indexable
-from sklearn.utils.metaestimators import available_if
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from .. import __version__
@@ -43,43 +43,7 @@ SEARCHES = ("grid", "coordinate")
 REFIT_SECONDS = 10.0
 
 
-def _fitted(search: Any) -> Any:
-    """The chosen model; raises scikit-learn's NotFittedError before a fit or without ``refit``."""
-    check_is_fitted(search, "best_estimator_")
-    return search.best_estimator_
-
-
-def _has(name: str) -> Callable[[Any], bool]:
-    """A check that the model of a search has a method; an AttributeError says what is missing."""
-
-    def check(search: Any) -> bool:
-        getattr(getattr(search, "best_estimator_", search.estimator), name)
-        return True
-
-    return check
-
-
-def _delegated(name: str) -> Any:
-    """A method of the chosen model, for searches over models that have the method."""
-
-    @available_if(_has(name))  # type: ignore[untyped-decorator]
-    def method(self: Any, X: Any) -> Any:
-        """What the chosen model's method of this name gives.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, p)
-
-        Returns
-        -------
-        ndarray, shape (n,) or (n, classes)
-        """
-        return getattr(_fitted(self), name)(X)
-
-    return method
-
-
-class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class StabilityCV(BaseSearchCV):  # type: ignore[misc]
     """Choose hyperparameters by cross-validation error plus λ times instability.
 
     The criterion is (7) of "Stability Regularized Cross-Validation": the k-fold error plus λ μ̂_h,
@@ -350,13 +314,6 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 "params": [candidates[c] if c >= 0 else None for c in selection.choice.tolist()],
             }
 
-    # the chosen model
-
-    predict = _delegated("predict")
-    predict_proba = _delegated("predict_proba")
-    decision_function = _delegated("decision_function")
-
-    @available_if(_has("score"))  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any) -> float:
         """Score of the chosen model.
 
@@ -368,24 +325,17 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         -------
         float
         """
-        return float(_fitted(self).score(X, y))
+        check_is_fitted(self, "best_estimator_")
+        return float(self.best_estimator_.score(X, y))
 
-    @property
-    def n_features_in_(self) -> int:
-        """Columns seen in ``fit``."""
-        return int(_fitted(self).n_features_in_)
-
-    @property
-    def classes_(self) -> Any:
-        """Class labels, for classifiers."""
-        return _fitted(self).classes_
+    # A search chooses a model that predicts, also where the estimator transforms, too.
+    transform = inverse_transform = property()
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import get_tags
-
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
         tags.target_tags, tags.input_tags = deepcopy(inner.target_tags), inner.input_tags
         tags.target_tags.multi_output = False
         return tags
+
+    # The fit of a StabilityCV routes no metadata to scorers, which it does not have.
+    get_metadata_routing = BaseEstimator.get_metadata_routing

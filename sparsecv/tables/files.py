@@ -147,9 +147,10 @@ class Matrix(File):
         at = [self.names.index(name) for name in columns]
         # A slice selects neighbouring columns faster than a list of positions does.
         together = at == list(range(at[0], at[0] + len(at)))
+        place = slice(at[0], at[-1] + 1) if together else at
         for start in range(0, self.n, rows):
-            part = self._read()[start : start + rows]
-            yield part[:, at[0] : at[-1] + 1] if together else part[:, at]
+            # No name here may keep the mapped file between two blocks.
+            yield self._read()[start : start + rows, place]
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """Yield record batches of numbers."""

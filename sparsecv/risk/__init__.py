@@ -15,7 +15,6 @@ from .deviations import (
     training_error_bound,
 )
 from .estimates import corrected_k_fold, k_fold, leave_one_out, leave_p_out, repeated_k_fold
-from .lower_bound import lower_bound_example
 
 __all__ = [
     "corrected_deviation",
@@ -30,7 +29,6 @@ __all__ = [
     "leave_one_out",
     "leave_p_out",
     "leave_p_out_deviation",
-    "lower_bound_example",
     "nested_cv",
     "repeated_k_fold",
     "ridge_stability",

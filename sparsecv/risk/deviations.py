@@ -219,7 +219,7 @@ def k_fold_deviation(*, n: int, k: int, stability: float, loss_bound: float, del
 def k_fold_lower_bound(*, n: int, k: int, stability: float) -> float:
     """Theorem 4.1 of [C]: some learner with β_t = 3λ/t has E|R_Kfold − R| ≥ λ/(2K²) − 2λ/n.
 
-    :func:`sparsecv.risk.lower_bound_example` constructs the learner.
+    The proof constructs the learner; ``tests/risk/test_risk.py`` has it.
 
     Parameters
     ----------

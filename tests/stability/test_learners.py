@@ -248,13 +248,7 @@ def test_losses_are_what_they_say() -> None:
         StabilityCV(Ridge(), values, loss=lambda y, f: 1.0, **options).fit(X, y)
 
 
-def test_ready_made_learners() -> None:
-    X, y = made(40)
-    for name in ("cart", "svm"):
-        estimator, grid, _ = recipe(name, *X.shape)
-        some = {each: values[::3] for each, values in grid.items()}
-        found = StabilityCV(estimator, some, cv=3, lambdas=[0.0, 1.0]).fit(X, y)
-        assert np.isfinite(found.predict(X)).all()
+def test_the_grids_of_ready_made_learners() -> None:
     for classification, machine in ((False, "svr"), (True, "svc")):
         costs = recipe("svm", 40, 5, classification=classification).param_grid[f"{machine}__C"]
         np.testing.assert_allclose(costs, 1.0 / (80.0 * np.geomspace(0.1, 100.0, 20)))
@@ -262,13 +256,5 @@ def test_ready_made_learners() -> None:
     assert isinstance(cart.estimator, DecisionTreeClassifier)
     assert list(cart.param_grid["max_depth"]) == list(range(1, 11))
     assert list(cart.param_grid["min_samples_split"]) == list(range(2, 11))
-
-
-def test_xgboost() -> None:
     pytest.importorskip("xgboost", reason="the extra trees is not installed")
-    estimator, grid, _ = recipe("xgboost", 30, 5)
-    assert len(grid["subsample"]) == 100
-    X, y = made(30)
-    small = {"max_depth": [1, 3], "subsample": [0.5, 1.0]}
-    found = StabilityCV(estimator.set_params(n_estimators=5), small, cv=3, lambdas=[0, 1])
-    assert np.isfinite(found.fit(X, y).predict(X)).all()
+    assert len(recipe("xgboost", 30, 5).param_grid["subsample"]) == 100

@@ -89,13 +89,6 @@ def test_a_gzip_file_may_end_in_zeros(tmp_path: Path) -> None:
     check(open_table(path), values, NAMES, "resp")
 
 
-def test_a_gzip_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv.gz"
-    packed = gzip.compress(csv_text(table(n=5000)).encode())
-    path.write_bytes(packed[: len(packed) // 2])
-    refused(path, "gzip")
-
-
 def test_booleans_are_numbers(tmp_path: Path) -> None:
     text = "a,b,y\nTrue,false,1\nFalse,true,0\nTRUE,true,1\n"
     source = open_table(write(tmp_path / "t.csv", text))

@@ -34,8 +34,11 @@ def asked_of(source: RowSource, given: Mapping[str, Any]) -> ResolvedRules | Non
     levels, together = source.coding.levels, not given["split_factors"]
     if not together and not levels:
         raise InputError("--split-factors: the table has no factor; it goes with --one-hot")
-    for name in ("include", "exclude"):
-        listed, more = asked.get(name) or [], names_in(given[name] or "")
+    for name, more in (
+        ("include", names_in(given["include"] or "")),
+        ("exclude", given["exclude"]),
+    ):
+        listed = asked.get(name) or []
         asked[name] = [*listed, *more] if isinstance(listed, list) else listed
     if positive := given["positive"]:
         asked["positive"] = (positive == "all" and "all" not in names) or names_in(positive)

@@ -28,15 +28,29 @@ FIRST_LINE_SECONDS = 2.0
 def read(data: str, given: dict[str, Any], report: Report) -> RowSource:
     """Open the table of a command, and print remarks on its columns unless --quiet.
 
-    given: The values of all options of the command.
+    given: The values of all options of the command. Columns of --exclude are not read. Only names
+        of levels, such as city=Oslo, and of columns that are in a product a:b remain in it.
     report: Takes what is being done, the number of units done and the number of all units.
     Raises InputError: The table or the options cannot be used.
     """
-    from ..tables.datasets import resolve
+    from ..tables.datasets import locate
+    from ..tables.sources import open_table
 
-    how = {name: given[name] for name in TABLE if name in given}
     report(f"reading {data}", 0, 1)
-    source = resolve(data, **how | {"drop": how["drop"] or ()})
+    file, name = locate(data, given["encoding"])
+    columns, names = file.names, list[str]()
+    for text in given["exclude"] or ():
+        names += [text] if text in columns or not text else names_in(text)
+    factors = {part for column in columns if ":" in column for part in column.split(":")}
+    given["exclude"] = [
+        one for one in names if one in factors or (one not in columns and "=" in one)
+    ]
+    how = {option: given[option] for option in TABLE if option in given and option != "encoding"}
+    how |= {
+        "dates": given["one_hot"],
+        "drop": [one for one in names if one not in given["exclude"]],
+    }
+    source = open_table((file, name), **how)
     for text in () if given["quiet"] else source.notes():
         note(text)
     return source

@@ -46,9 +46,9 @@ def option(kind: Any, default: Any, text: str, *names: str, **more: Any) -> Opti
     return Option(kind, default, typer.Option(*names, help=text, **more))
 
 
-def flag(text: str) -> Option:
+def flag(text: str, *names: str) -> Option:
     """An option without a value."""
-    return option(bool, False, text)
+    return option(bool, False, text, *names)
 
 
 def argument(kind: Any, default: Any, text: str, **more: Any) -> Option:
@@ -75,9 +75,11 @@ RULE = Literal[
 ]
 TABLE = {
     "target": option(Text, None, "Response column; default: the last one."),
-    "drop": option(list[str] | None, None, "Columns to leave out, as a,b; may be repeated."),
-    "one_hot": flag("Encode text columns as 0/1 columns."),
-    "dates": flag("Replace dates by year, month, weekday and days since the first row."),
+    "one_hot": flag(
+        "Text columns become 0/1 columns, and dates year, month, weekday and days since the first.",
+        "--one-hot",
+        "--dates",
+    ),
     "weights": option(Text, None, "Column of weights >= 0 of the squared errors."),
     "groups": option(Text, None, "Column of groups, which folds keep together."),
     "order": option(Text, None, "Column of times: folds train on earlier rows."),
@@ -90,7 +92,13 @@ TABLE = {
 }
 CONSTRAINTS = {
     "include": option(Text, None, "Columns that are in every model, as a,b."),
-    "exclude": option(Text, None, "Columns that are in no model, as a,b."),
+    "exclude": option(
+        list[str] | None,
+        None,
+        "Columns that are left out, as a,b; may be repeated.",
+        "--exclude",
+        "--drop",
+    ),
     "split_factors": flag("With --one-hot: each 0/1 column enters alone."),
     "heredity": option(
         Literal["strong", "weak"] | None,
@@ -262,7 +270,7 @@ DATA = argument(
     "A CSV, Parquet or .npy file, a data set's name, or - for CSV on standard input.",
     autocompletion=_data_sets,
 )
-READING = "data target drop one_hot dates weights groups"
+READING = "data target one_hot weights groups"
 COLUMNS = "include exclude split_factors heredity positive constraints"
 COMMANDS = {
     "cv": command(

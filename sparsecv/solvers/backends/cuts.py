@@ -10,8 +10,6 @@ at every 0–1 z. At the β̂ that attains f(ẑ) the right-hand side is f(ẑ) 
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import warnings
 from typing import NamedTuple
 
@@ -19,11 +17,12 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from ..branching import driver
+from ..branching.search import Tree
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
-from ..relaxation import descent as kernels
-from ..relaxation.dual_bound import EXTRA, FREE, IN, OUT, bound_terms, first_multiplier
+from ..relaxation.dual_bound import FREE, IN, bound_terms, first_multiplier
 from ..relaxation.gram import GramForm
 
 
@@ -48,7 +47,7 @@ class CutForm:
     def __init__(
         self, problem: SparseRidgeProblem, columns: NDArray[np.intp], gram: GramForm
     ) -> None:
-        self.problem, self.columns, self.tau = problem, columns, problem.tau
+        self.problem, self.columns, self.gram, self.tau = problem, columns, gram, problem.tau
         self.p, ridge = int(columns.size), problem.gamma / 2.0
         # Cuts take no multiple of the residual, and neither do the bounds of the leaves.
         self.Q, self.terms = gram.quadratic(), gram.terms(ridge)._replace(scaled=False)
@@ -77,20 +76,6 @@ class CutForm:
         return self.cut(beta)
 
 
-class _Leaf(NamedTuple):
-    """A leaf: its bound, its number, and the solution of its relaxation.
-
-    The bound of a leaf that has a single support is ∞, because it is not branched on.
-    """
-
-    bound: float
-    number: int
-    state: NDArray[np.int8]
-    beta: Array
-    root_lam: float
-    cut: Cut
-
-
 class FrontierCuts:
     """Cuts at the relaxations of a tree's leaves, below which a master's bound is as tight.
 
@@ -100,63 +85,36 @@ class FrontierCuts:
     """
 
     def __init__(self, form: CutForm) -> None:
-        self.form, p = form, form.p
-        # Descent at a leaf ends after 60 rounds. The number is a choice: a cut is valid after any.
-        self._sweeps = kernels.new_sweeps(kernels.gram_arrays(form.Q), p, 1e-7, 60)
-        self._number = itertools.count()
-        self._leaves: list[_Leaf] = []  # A heap.
-        start, nothing = first_multiplier(form.b, form.w, form.tau), np.zeros(p)
-        root = _Leaf(-np.inf, 0, np.zeros(p, dtype=np.int8), nothing, start, form.cut(nothing))
-        self._push(root, root.state, np.inf)
+        self.form, self.tree = form, Tree(form.gram, form.problem, 0.0)
+        self.tree.st = self.tree.st._replace(Q=form.Q, terms=form.terms)
+        self.tree.now["keep_closed"] = 1  # Every support is then below one of the leaves.
+        root_lam = np.array([first_multiplier(form.b, form.w, form.tau)])
+        self.tree.add(np.zeros((1, form.p), dtype=np.int8), np.zeros((1, form.p)), root_lam)
 
     @property
     def size(self) -> int:
         """Number of leaves."""
-        return len(self._leaves)
+        return self.tree.kept.size + self.tree.n_open
 
     @property
-    def bound(self) -> float:
-        """Least bound of the leaves that may still be branched on."""
-        return self._leaves[0].bound
+    def support(self) -> NDArray[np.intp]:
+        """The best support that the tree has come by, as increasing positions."""
+        return np.sort(self.tree.st.support).astype(np.intp)
 
     def cuts(self) -> list[Cut]:
         """A cut for every leaf."""
-        return [leaf.cut for leaf in self._leaves]
+        state, beta, *_ = self.tree.leaves()
+        constants, slopes = bound_terms(self.form.terms, beta, self.form.b - beta @ self.form.Q)
+        found = [Cut(*cut) for cut in zip(constants.tolist(), slopes, strict=True)]
+        for leaf in np.flatnonzero(~(state == FREE).any(axis=1)):  # The leaf is one support.
+            found[leaf] = self.form.at_support(np.flatnonzero(state[leaf] == IN))
+        return found
 
     def grow(self, target: float, limits: Limits, most: float = np.inf) -> None:
         """Branch on the leaf of least bound until all reach ``target``, or there are ``most``."""
-        w = self.form.w
-        while self.bound < target and self.size < most and limits.reached(0) is None:
-            leaf = heapq.heappop(self._leaves)
-            free = np.flatnonzero(leaf.state == FREE)
-            i = int(free[np.argmax(np.abs(leaf.beta[free]) * np.sqrt(w[free]))])
-            for value in (IN, OUT):
-                state = leaf.state.copy()
-                state[i] = value
-                self._push(leaf, state, target)
-
-    def _push(self, parent: _Leaf, state: NDArray[np.int8], target: float) -> None:
-        """Make a leaf; solve its relaxation, from its parent's, until its bound passes ``target``.
-
-        state: Free, included and excluded columns of the leaf.
-        """
-        form, bound = self.form, np.inf
-        beta, lam = np.where(state == OUT, 0.0, parent.beta), np.array([parent.root_lam])
-        left = form.tau - int(np.count_nonzero(state == IN))
-        if 0 < left < int(np.count_nonzero(state == FREE)):
-            self._sweeps.limits["target"], self._sweeps.best[0] = target, -np.inf
-            here = (state, left, beta, np.zeros(form.p), lam, np.zeros(form.tau + EXTRA))
-            kernels.relax(self._sweeps, None, form.terms, *here)
-            # Sweeps that do not converge may end on coefficients worse than the parent's.
-            cut = max((parent.cut, form.cut(beta)), key=lambda cut: self._least(cut, state))
-            bound = self._least(cut, state)
-        else:
-            cut = form.at_support(np.flatnonzero(state == IN if left <= 0 else state != OUT))
-        leaf = _Leaf(bound, next(self._number), state, beta, float(lam[0]), cut)
-        heapq.heappush(self._leaves, leaf)
-
-    def _least(self, cut: Cut, state: NDArray[np.int8]) -> float:
-        """The least value of a cut over the supports of a leaf."""
-        inside, free = cut.slopes[state == IN], cut.slopes[state == FREE]
-        left = min(self.form.tau - inside.size, free.size)
-        return float(cut.constant - inside.sum() - np.sort(free)[free.size - left :].sum())
+        tree = self.tree
+        tree.now["upper"] = target
+        while tree.n_open and self.size < most and limits.reached(0) is None:
+            rows = tree.open.state.shape[0]
+            if tree.advance(8) == driver.FULL and tree.open.state.shape[0] == rows:
+                return

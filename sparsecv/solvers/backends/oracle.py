@@ -122,6 +122,11 @@ class Oracle:
         if objective < self.upper:
             self.upper, self.support = objective, support
 
+    def grow(self, limits: Limits, most: float = np.inf) -> None:
+        """Grow the tree of cuts, to at most so many leaves; its best support may be better."""
+        self.frontier.grow(self.target, limits, most)
+        self.offer(self.frontier.support)
+
     def at(self, z: Any) -> Cut:
         """The cut, in units of ``scale``, at the support that a 0–1 point is up to tolerances.
 
@@ -173,7 +178,7 @@ def approximated(master: Solver, oracle: Oracle, root_cuts: int = 1000) -> Claim
 
     root_cuts: The tree's most leaves. The default is a choice: the master proves from any cuts.
     """
-    oracle.frontier.grow(oracle.target, oracle.limits, root_cuts)
+    oracle.grow(oracle.limits, root_cuts)
     oracle.at(oracle.start())
     return master(oracle)
 
@@ -201,7 +206,7 @@ def in_rounds(oracle: Oracle, search: Search, tolerance: float = MASTER_TOLERANC
         elif status is None and oracle.count == known:
             status = Status.PRECISION  # Without a new cut the gap is that of the tolerances.
         if status is None:
-            oracle.frontier.grow(oracle.target, limits.within(seconds))
+            oracle.grow(limits.within(seconds))
             status = limits.reached(nodes)
     return oracle.claim(bound, nodes, status, lost)
 

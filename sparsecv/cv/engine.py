@@ -15,17 +15,14 @@ from ..design.fold_data import FoldData
 from ..errors import InputError
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.core.limits import Limits, StopFlag
-from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.result import Status
 from ..solvers.core.threads import cached, one_blas_thread
 from ..solvers.executor import run_units
-from .batch import Batch, SolveAt
 from .checkpoint import Checkpoint
-from .estimate import MANY_FOLDS, estimate_folds, estimate_models
-from .grid import solve_grid
+from .estimate import MANY_FOLDS, estimates
 from .ledger import Ledger, Support
-from .progress import Report, TimedReport
-from .prove import Prover
+from .progress import Batch, Report, TimedReport
+from .prove import Prover, solve_grid
 from .results import Array, CVResult
 from .settings import Settings, checked_gammas, checked_taus
 from .tau_search import search_tau
@@ -124,10 +121,8 @@ class Surface:
         self.data, self.taus = data, checked_taus(taus, data.p, data.constraints)
         self.settings = settings or Settings()
         self.settings.check_constraints(data.constraints)
-        # How each γ is solved alone, after its estimates; None where proofs of all γ follow.
-        self._solve_at: SolveAt | None = None
-        if self.settings.searches or self.settings.grid:
-            self._solve_at = search_tau if self.settings.searches else solve_grid
+        # Whether each γ is solved alone, after its estimates; else proofs of all γ follow.
+        self._alone = self.settings.searches or self.settings.grid
         self.ledger = Ledger(data, self.taus)
         self.rows: dict[float, int] = {}
         self.order: list[float] = []
@@ -135,7 +130,7 @@ class Surface:
         self.report: Report = (lambda *_: None) if progress is None else progress
         self._clock = Limits()
         seconds, self._proving = self.settings.seconds
-        self.few = data.n_units <= TREE_ONLY
+        self.few = self.ledger.few
         self._only_estimates = only_estimates or seconds == 0.0
         # A time limit of 0 asks for estimates, which then take as long as they need.
         self._unlimited_estimates = seconds == 0.0
@@ -196,12 +191,12 @@ class Surface:
                 self.checkpoint.load(ledger, g)
         left = [g for g in rows if not ledger.complete(g)]
         limits = Limits(None, None, self._stop) if self._unlimited_estimates else self.limits
-        quick = self._only_estimates or self._solve_at is not None
-        how, report = ("heuristic" if quick else "estimate", limits), self._timed_report
+        quick = self._only_estimates or self._alone
+        how, report = "heuristic" if quick else "estimate", self._timed_report
         try:
             if left:
-                estimate_models(ledger, left, *how, self.settings.n_jobs, report)
-                self._run(estimate_folds(ledger, left, *how, report), left)
+                n_jobs = self.settings.n_jobs
+                self._run(estimates(ledger, left, how, limits, n_jobs, report), left)
         except KeyboardInterrupt:  # A γ at which every fold has an answer is a result.
             self.rows |= {ledger.gammas[g]: g for g in rows if ledger.answered(g)}
             raise
@@ -209,12 +204,11 @@ class Surface:
         for g in rows if self._only_estimates else []:
             if not ledger.proved(g):
                 ledger.note_limit(g, Status.TIME_LIMIT if self.spent else Status.UNPROVED)
-        if self._solve_at is None:
-            return
-        for i, g in enumerate(rows):
+        for i, g in enumerate(rows if self._alone else []):
             if not ledger.complete(g):
                 limits = self.proofs.share(len(rows) - i)
-                self._run(self._solve_at(ledger, g, self.settings, limits, report), [g])
+                solve = search_tau if self.settings.searches else solve_grid
+                self._run(solve(ledger, g, self.settings, limits, report), [g])
             self._save([g])
 
     def passes(self) -> Iterator[None]:
@@ -251,10 +245,10 @@ class Surface:
         if self.few and self._complete:
             return
         # Where folds are many, a shared tree proves them sooner than every fold has an interval.
-        trees_first = self._solve_at is None and (self.few or many) and self._cheap_intervals
+        trees_first = not self._alone and (self.few or many) and self._cheap_intervals
         if not trees_first:
             self._bracket(rows)
-        if self._solve_at is not None or (self._only_estimates and not self._unlimited_estimates):
+        if self._alone or (self._only_estimates and not self._unlimited_estimates):
             return
         prover = Prover(self.ledger, rows, self.proofs, self.settings, self.report, self._save)
         self._prover = prover
@@ -319,12 +313,12 @@ class Surface:
             units = run_units(
                 batch.unit, batch.shared, batch.tasks, self.settings.n_jobs, allot=batch.allot
             )
-            batch.report(0)
+            batch.report(0, len(batch.tasks))
             for done, (index, found) in enumerate(units, 1):
                 batch.enter(index, found)
                 if batch.keep and found is not None:
                     self._save(batch.rows)
-                batch.report(done)
+                batch.report(done, len(batch.tasks))
                 self._refuse_interrupt()
             self.ledger.seconds[batch.rows] += clock.elapsed() / len(batch.rows)
             clock = Limits()

@@ -10,7 +10,8 @@ Units are functions whose arguments can be pickled, and no unit depends on anoth
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,8 @@ from ..solvers.executor import workers
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted
 from ..solvers.paths import support_path
 from ..solvers.ridge_fits import SupportPath
-from .batch import Batch
 from .ledger import Ledger
-from .progress import Report
+from .progress import Batch, Report
 
 # Of leave-one-out folds up to 45 columns, at most this many share a tree, so that the tree's arrays
 # for the deleted rows stay in the processor's cache. A table of n rows has n / 512 trees, rounded
@@ -43,10 +43,13 @@ def fold_unit(
 ) -> tuple[SupportPath, Array]:
     """The unit of fold j: its supports and fits at every γ and τ, and their held-out errors.
 
+    j: With the number of folds, the unit of all rows, which holds no rows out.
     Returns: The path, and Σ (t − Hβ)² over the held-out rows H with targets t, shape (γ, τ).
     """
-    path = support_path(data.training(j), gammas, taus, solver=solver, limits=limits)
-    return path, path.squared_errors(*data.held_out(j))
+    whole = j == data.folds.k
+    problem = data.full() if whole else data.training(j)
+    path = support_path(problem, gammas, taus, solver=solver, limits=limits)
+    return path, 0.0 * path.objective if whole else path.squared_errors(*data.held_out(j))
 
 
 def _block(
@@ -82,29 +85,10 @@ def shares_a_tree(data: FoldData) -> bool:
     return data.deletes_rows and data.p <= TREE_ONLY and data.folds.n > data.p + 2
 
 
-def estimate_models(
+def estimates(
     ledger: Ledger, rows: list[int], solver: str, limits: Limits, n_jobs: int | None, report: Report
-) -> None:
-    """Give the problem of all rows an answer at every γ and τ, unless the ledger has answers."""
-    data, k, clock = ledger.data, ledger.k, Limits()
-    missing = [g for g in rows if not np.isfinite(ledger.objective[g, :, k]).all()]
-    if not missing:
-        return
-    report("the models of all rows", 0, 1)
-    deleted = solver != "heuristic" and shares_a_tree(data)
-    share = limits.share(3.0 if deleted else k / workers(n_jobs) + 1.0)
-    for some, how in _by_solver(ledger, missing, k, solver):
-        gammas = [ledger.gammas[g] for g in some]
-        whole = support_path(data.full(), gammas, ledger.taus, solver=how, limits=share)
-        for i, g in enumerate(some):
-            ledger.take_path(g, k, whole, i)
-    ledger.seconds[missing] += clock.elapsed() / len(missing)
-
-
-def estimate_folds(
-    ledger: Ledger, rows: list[int], solver: str, limits: Limits, report: Report
 ) -> Iterator[Batch]:
-    """Batches that give every fold an answer at every γ and τ.
+    """Batches that give the problem of all rows, and then every fold, an answer at every γ and τ.
 
     Up to 45 columns the folds of leave-one-out share a tree where the problem of all rows is
     proved, as their tree would not end elsewhere. A fold that no shared tree proves is answered
@@ -114,48 +98,52 @@ def estimate_folds(
     solver: With "heuristic" answers are good supports and nothing is proved; else "estimate".
     """
     data, k = ledger.data, ledger.k
-    shared: list[int] = []
-    if solver != "heuristic" and shares_a_tree(data):
-        shared = [g for g in rows if ledger.exact[g, :, k].all()]
+    share_a_tree = solver != "heuristic" and shares_a_tree(data)
+    missing = [g for g in rows if not np.isfinite(ledger.objective[g, :, k]).all()]
+    if missing:
+        share = limits.share(3.0 if share_a_tree else k / workers(n_jobs) + 1.0)
+        told = partial(report, "the models of all rows")
+        yield _own_rows(ledger, missing, [k], solver, lambda _: share, told)
+    shared = [g for g in rows if share_a_tree and ledger.exact[g, :, k].all()]
     for done, g in enumerate(shared):
         report(f"every row left out at γ = {ledger.gammas[g]:.4g}", done, len(shared))
         yield _deleted_rows(ledger, g, limits.share(float(len(rows) - done)))
-    rest = [g for g in rows if not ledger.proved(g)]
     # Whether a tree that folds share proves a fold depends on all rows. A tree of the fold's own
     # would then be searched, or not, for a reason outside the fold's training rows.
-    if shares_a_tree(data) or (data.n_units > TREE_ONLY and k >= MANY_FOLDS):
+    if shares_a_tree(data) or (not ledger.few and k >= MANY_FOLDS):
         solver = "heuristic"
-    yield from _own_rows(ledger, rest, solver, limits, report)
-
-
-def _by_solver(ledger: Ledger, rows: list[int], j: int, solver: str) -> list[tuple[list[int], str]]:
-    """Some rows of the ledger, divided by the solver that answers problem j at their γ."""
-    hard = [g for g in rows if ledger.is_hard(g, j)]
-    easy = [g for g in rows if g not in hard]
-    return [(some, how) for some, how in ((easy, solver), (hard, "heuristic")) if some]
+    rest = [g for g in rows if not ledger.proved(g)]
+    folds = np.flatnonzero(~ledger.exact[rest, :, :k].all(axis=(0, 1))).tolist()
+    if folds:
+        yield _own_rows(ledger, rest, folds, solver, limits.share, partial(report, "folds"))
 
 
 def _own_rows(
-    ledger: Ledger, rows: list[int], solver: str, limits: Limits, report: Report
-) -> Iterator[Batch]:
-    """The batch that gives the open folds, at the γ of some rows, answers from their own rows."""
-    data = ledger.data
-    folds = np.flatnonzero(~ledger.exact[rows, :, : ledger.k].all(axis=(0, 1))).tolist()
-    units = [(j, *part) for j in folds for part in _by_solver(ledger, rows, j, solver)]
+    ledger: Ledger,
+    rows: list[int],
+    problems: list[int],
+    solver: str,
+    allot: Callable[[float], Limits],
+    report: Callable[[int, int], object],
+) -> Batch:
+    """The batch that gives some problems, at the γ of some rows, answers from their own rows.
+
+    Where a tree of a problem would hardly end, the problem gets a good support without a proof.
+    """
+    units: list[tuple[int, list[int], str]] = []
+    for j in problems:
+        hard = [g for g in rows if ledger.is_hard(g, j)]
+        easy = [g for g in rows if g not in hard]
+        units += [(j, some, how) for some, how in ((easy, solver), (hard, "heuristic")) if some]
 
     def enter(index: int, found: tuple[SupportPath, Array]) -> None:
         j, some, _ = units[index]
         for i, g in enumerate(some):
             ledger.take_path(g, j, found[0], i, found[1][i])
 
-    if units:
-        gammas = np.array(ledger.gammas)
-        tasks = [(j, gammas[some], ledger.taus, how) for j, some, how in units]
-
-        def report_done(done: int) -> None:
-            report("folds", done, len(units))
-
-        yield Batch(rows, fold_unit, data, tasks, enter, limits.share, report_done, keep=True)
+    gammas = np.array(ledger.gammas)
+    tasks = [(j, gammas[some], ledger.taus, how) for j, some, how in units]
+    return Batch(rows, fold_unit, ledger.data, tasks, enter, allot, report, problems != [ledger.k])
 
 
 def _deleted_rows(ledger: Ledger, g: int, limits: Limits) -> Batch:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,6 @@ from ..design.fold_data import FoldData, RowFolds
 from ..errors import InputError
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import TREE_ONLY
-from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, worst
 from ..solvers.executor import run_units
 from ..solvers.kernels.envelope import NARROW, Fits
@@ -36,8 +34,8 @@ from ..solvers.leaps.gamma_range import (
 )
 from .error_bounds import CellData, bound_cell
 from .estimate import shares_a_tree
-from .minimum import GlobalMinimum
 from .progress import Report
+from .results import GlobalMinimum
 from .settings import GammaSpan, checked_taus
 
 Array = NDArray[np.float64]
@@ -58,67 +56,70 @@ LEAST_BLOCKS = 4
 VISITED_EVERY = 8
 
 
-class FoldPieces(NamedTuple):
-    """What cells of one size are bounded from, for some folds (``error_bounds.CellData``)."""
+def cell_data(pieces: Pieces, rows: Array, targets: Array, lengths: Array) -> CellData:
+    """What cells of one size are bounded from, for the folds that pieces are of.
 
-    number: NDArray[np.intp]
-    ends: Array
-    row: NDArray[np.int64]
-    fits: Fits
-    coef: Array
-    length: Array
-
-
-def fold_pieces(pieces: Pieces, held_out: Array, folds: NDArray[np.intp]) -> FoldPieces:
-    """Predictions of the rows that some folds hold out, for every support of one size.
-
-    held_out, shape (folds, m, p + 1): Rows, with a last column of zeros.
-    folds: The numbers of the folds.
+    rows, shape (folds, m, p + 1): Held-out rows, with a last column of zeros.
+    targets, lengths: See :class:`CellData`.
     """
     decomposed = pieces.decomposed
     known = pieces.row >= 0
     used, row = np.unique(pieces.row[known], return_inverse=True)
     number, columns = decomposed.number[used], decomposed.columns[used]
-    rows = np.arange(held_out.shape[1])
-    H = held_out[number[:, None, None], rows[:, None], columns[:, None, :]]
+    H = rows[number[:, None, None], np.arange(rows.shape[1])[:, None], columns[:, None, :]]
     coef = np.einsum("imc,ikc->imk", H, decomposed.vectors[used]) * decomposed.turned[used][:, None]
     places = pieces.row.copy()
     places[known] = row
+    start = np.searchsorted(pieces.number, np.arange(len(targets) + 1)).astype(np.int64)
     ends = np.column_stack([pieces.low, pieces.high]) / 2.0
     fits = Fits(*(part[used] for part in decomposed.fits))
     length = np.sqrt(np.einsum("imc,imc->im", H, H))
-    return FoldPieces(folds[pieces.number], ends, places, fits, coef, length)
+    return CellData(start, ends, places, fits, coef, length, targets, lengths)
 
 
-def _held_out(data: FoldData, folds: Sequence[int]) -> tuple[Array, Array]:
-    """Rows (folds, m, p + 1) with a last column of zeros, and targets (folds, m).
-
-    Rows of zeros with the target 0 give all folds one shape.
-    """
-    parts = [data.held_out(int(j)) for j in folds]
-    most = max(t.size for _, t in parts)
-    rows, targets = np.zeros((len(parts), most, data.p + 1)), np.zeros((len(parts), most))
-    for i, (H, t) in enumerate(parts):
-        rows[i, : t.size, :-1], targets[i, : t.size] = H, t
-    return rows, targets
+def _joined(parts: Sequence[CellData]) -> CellData:
+    """The data of all blocks of folds, with pieces and supports counted through."""
+    starts, rows, n_pieces, n_supports = [np.zeros(1, dtype=np.int64)], [], 0, 0
+    for part in parts:
+        starts.append(part.start[1:] + n_pieces)
+        rows.append(np.where(part.row >= 0, part.row + n_supports, -1))
+        n_pieces, n_supports = n_pieces + len(part.row), n_supports + len(part.coef)
+    fits = Fits(*map(np.concatenate, zip(*(part.fits for part in parts), strict=True)))
+    coef, length, targets, lengths = (
+        np.concatenate(values) for values in zip(*(one[4:] for one in parts), strict=True)
+    )
+    ends = np.concatenate([part.ends for part in parts])
+    return CellData(
+        np.concatenate(starts), ends, np.concatenate(rows), fits, coef, length, targets, lengths
+    )
 
 
 def supports_unit(
     data: FoldData,
     folds: NDArray[np.intp],
+    most: int,
     low: float,
     high: float,
     taus: NDArray[np.intp],
     limits: Limits,
-) -> tuple[list[FoldPieces], int, Status]:
+) -> tuple[list[CellData], int, Status]:
     """The unit of some folds: their supports along the range, with the predictions.
 
+    most: The largest number of rows that any fold holds out. Rows of zeros with the target 0 give
+        all folds as many.
     Returns: A record per τ, the number of trees, and the status.
     """
-    problems = [data.training(int(j)) for j in folds]
-    rows, _ = _held_out(data, folds.tolist())
-    if taus.tolist() == [data.p]:
-        found, n_trees, status = [_all_columns(problems, low, high)], 0, Status.OPTIMAL
+    problems = [data.training(j) for j in folds.tolist()]
+    rows, targets = np.zeros((folds.size, most, data.p + 1)), np.zeros((folds.size, most))
+    for i, j in enumerate(folds.tolist()):
+        H, t = data.held_out(j)
+        rows[i, : t.size, :-1], targets[i, : t.size] = H, t
+    stacked = stacked_rows(problems)
+    if taus.tolist() == [data.p]:  # There is one support.
+        decomposed, numbers = Decomposed(stacked, data.p), np.arange(folds.size)
+        decomposed.add(numbers, np.tile(np.arange(data.p), (folds.size, 1)))
+        whole = np.full(folds.size, low), np.full(folds.size, high), numbers.astype(np.int64)
+        found, n_trees, status = [Pieces(numbers, *whole, decomposed)], 0, Status.OPTIMAL
     else:
         shared = None
         if isinstance(data, RowFolds) and shares_a_tree(data):
@@ -128,15 +129,8 @@ def supports_unit(
         along = GammaRange(problems, taus, limits, shared)
         found = along.run(low, high)
         n_trees, status = along.n_trees, along.status
-    return [fold_pieces(pieces, rows, folds) for pieces in found], n_trees, status
-
-
-def _all_columns(problems: Sequence[SparseRidgeProblem], low: float, high: float) -> Pieces:
-    """The only support of p columns, for every problem."""
-    p, k = problems[0].p, len(problems)
-    decomposed, numbers = Decomposed(stacked_rows(problems), p), np.arange(k)
-    decomposed.add(numbers, np.tile(np.arange(p), (k, 1)))
-    return Pieces(numbers, np.full(k, low), np.full(k, high), numbers.astype(np.int64), decomposed)
+    lengths = lengths_of(stacked)
+    return [cell_data(pieces, rows, targets, lengths) for pieces in found], n_trees, status
 
 
 def global_minimum(
@@ -206,8 +200,9 @@ def global_minimum(
     k = data.folds.k
     per_block = min(-(-k // LEAST_BLOCKS), FOLDS_PER_BLOCK)
     blocks = [np.arange(i, min(i + per_block, k)) for i in range(0, k, per_block)]
-    tasks = [(block, low, high, sizes) for block in blocks]
-    found: list[tuple[list[FoldPieces], int, Status]] = [None] * len(blocks)  # type: ignore[list-item]
+    most = max(data.held_out(j)[1].size for j in range(k))
+    tasks = [(block, most, low, high, sizes) for block in blocks]
+    found: dict[int, tuple[list[CellData], int, Status]] = {}
     report("supports along γ", 0, len(blocks))
     units = run_units(
         supports_unit, data, tasks, n_jobs, allot=lambda left: limits.share(left + 1.0)
@@ -215,27 +210,19 @@ def global_minimum(
     for done, (index, one) in enumerate(units, 1):
         found[index] = one
         report("supports along γ", done, len(blocks))
-    search = _Search(data, sizes, [one[0] for one in found], limits)
-    status = worst([one[2] for one in found])
-    return search.run((low, high), tolerance, report, sum(one[1] for one in found), status)
+    by_block, trees, statuses = zip(*(found[i] for i in range(len(blocks))), strict=True)
+    tables = [_joined(parts) for parts in zip(*by_block, strict=True)]
+    search = _Search(data, sizes, tables, limits)
+    return search.run((low, high), tolerance, report, sum(trees), worst(statuses))
 
 
 class _Search:
     """Branch and bound over cells (τ, range of t = γ/2), the least lower bound first."""
 
     def __init__(
-        self,
-        data: FoldData,
-        taus: NDArray[np.intp],
-        found: list[list[FoldPieces]],
-        limits: Limits,
+        self, data: FoldData, taus: NDArray[np.intp], tables: list[CellData], limits: Limits
     ) -> None:
-        self.taus, self.limits, self.total = taus, limits, data.total
-        k = data.folds.k
-        targets = _held_out(data, range(k))[1]
-        lengths = lengths_of(stacked_rows([data.training(j) for j in range(k)]))
-        sizes = range(taus.size)
-        self.tables = [_joined([one[s] for one in found], targets, lengths) for s in sizes]
+        self.taus, self.tables, self.limits, self.total = taus, tables, limits, data.total
         self._work, self._out = (np.empty((3, 2)), np.empty(6)), np.empty(5)
         self.n_cells, self._least = 0, 0.0
 
@@ -300,37 +287,40 @@ class _Search:
         ends = self._spaced(*gammas, 32 + 1) / 2.0
         self._least = LEAST_GAMMA_SHARE**2 * ends[-1]
         heap: list[Cell] = []
-        final: list[Cell] = []
+        final: list[Cell] = []  # Cells that are not divided.
         best, at = np.inf, (0, float(gammas[1]) / 2.0)
-        pairs, sizes = list(itertools.pairwise(ends)), range(self.taus.size)
+        pairs, sizes = list(itertools.pairwise(ends.tolist())), range(self.taus.size)
         todo = [(s, a, b, 0.0) for s in sizes for a, b in pairs]
+        # Once the gap is small, at most this many cells are divided, to show more closely which
+        # pairs cannot be excluded.
+        extra, closed = 2000, False
         while True:
             for s, a, b, known in todo:
-                lower, upper, middle, divide = self.bound(s, float(a), float(b))
-                lower = max(lower, known)
+                lower, upper, middle, divide = self.bound(s, a, b)
                 if upper < best:
                     best, at = upper, (s, middle)
-                cell = (lower, s, float(a), float(b), divide)
-                if divide:
+                # Once the gap is small, cells that may hold the least error are divided until their
+                # ends differ by less than this factor.
+                cell, small = (max(lower, known), s, a, b, divide), closed and b <= 1.02 * a
+                if divide and not small:
                     heapq.heappush(heap, cell)
                 else:
                     final.append(cell)
             least = min(heap[0][0] if heap else np.inf, min((c[0] for c in final), default=np.inf))
-            if least >= best * (1.0 - tolerance):
-                break
+            closed = closed or least >= best * (1.0 - tolerance)
             reached = self.limits.reached(self.n_cells)
             # What is left may be cells alone whose bounds cannot be improved.
-            if reached is not None or not heap or heap[0][0] >= best * (1.0 - tolerance):
-                status = worst([status, reached or Status.UNPROVED])
+            stuck = not heap or heap[0][0] > best * (1.0 if closed else 1.0 - tolerance)
+            if reached is not None or stuck or extra == 0:
                 break
+            extra -= closed
             known, s, a, b, divide = heapq.heappop(heap)
             todo = [(s, a, divide, known), (s, divide, b, known)]
             if self.n_cells % 1024 < 2:
                 report("cells of γ", self.n_cells, self.n_cells + len(heap))
-        if least >= best * (1.0 - tolerance):
-            status = Status.OPTIMAL
+        status = Status.OPTIMAL if closed else worst([status, reached or Status.UNPROVED])
         best, t = self.polished(at[0], at[1], best)
-        left = self.narrowed([cell for cell in heap + final if cell[0] <= best], best)
+        left = [cell for cell in heap + final if cell[0] <= best]
         least = min((cell[0] for cell in left), default=best)
         shown, errors = self._shown(*gammas)
         return GlobalMinimum(
@@ -349,26 +339,6 @@ class _Search:
             self.n_cells,
             self.limits.elapsed(),
         )
-
-    def narrowed(self, cells: list[Cell], best: float) -> list[Cell]:
-        """Divide cells further, and leave out those that cannot hold an error below the best."""
-        kept = []
-        # Once the gap is small, at most this many cells are divided.
-        for _ in range(2000):
-            if not cells or self.limits.reached(self.n_cells) is not None:
-                break
-            known, s, a, b, divide = cell = cells.pop()
-            # Once the gap is small, cells that may hold the least error are divided until their
-            # ends differ by less than this factor. Narrow cells show more closely which pairs
-            # cannot be excluded.
-            if not divide or b <= 1.02 * a:
-                kept.append(cell)
-                continue
-            for low, high in ((a, divide), (divide, b)):
-                lower, _, _, further = self.bound(s, low, high)
-                if max(lower, known) <= best:
-                    cells.append((max(lower, known), s, low, high, further))
-        return kept + cells
 
     @staticmethod
     def _spaced(low: float, high: float, count: int) -> Array:
@@ -397,23 +367,3 @@ class _Search:
             for s in range(self.taus.size):
                 errors[g, s] = self.error(s, float(t))
         return gammas, errors
-
-
-def _joined(parts: list[FoldPieces], targets: Array, lengths: Array) -> CellData:
-    """The pieces of all blocks of folds, with rows counted through.
-
-    targets, lengths: Of all folds (:class:`CellData`).
-    """
-    most, before = max(part.length.shape[1] for part in parts), 0
-    for i, part in enumerate(parts):
-        lack = (0, 0), (0, most - part.length.shape[1])  # Rows of zeros give all folds one shape.
-        row = np.where(part.row >= 0, part.row + before, -1).astype(np.int64)
-        coef, length = np.pad(part.coef, (*lack, (0, 0))), np.pad(part.length, lack)
-        parts[i] = part._replace(row=row, coef=coef, length=length)
-        before += part.fits.left.size
-    number, ends, row, coef, length = (
-        np.concatenate(values) for values in zip(*(one[:3] + one[4:] for one in parts), strict=True)
-    )
-    start = np.searchsorted(number, np.arange(len(targets) + 1)).astype(np.int64)
-    fits = Fits(*map(np.concatenate, zip(*(part.fits for part in parts), strict=True)))
-    return CellData(start, ends, row, fits, coef, length, targets, lengths)

@@ -1,13 +1,37 @@
-"""Reports of a run's progress: what is being done, the units done, and the time left."""
+"""Units of work, and reports of what is being done, the units done and the time left."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from ..solvers.core.limits import Limits
 
 # A function that takes what is being done, the number of units done and the number of all units.
 Report = Callable[[str, int, int], None]
+
+
+class Batch(NamedTuple):
+    """Units of work that differ by their tasks alone.
+
+    rows: Rows of the ledger that the results change; the seconds are divided among these rows.
+    unit: A function of a module, so that it can be pickled, called as
+        ``unit(shared, *task, limits)``.
+    shared: What all units need alike; it is sent once to every process.
+    enter: Takes the number of a task and the result of its unit, and enters it into the ledger.
+    allot: Takes the number of rounds of units still to come, and returns the next unit's limits.
+    report: Takes the number of units done, 0 at first, and the number of all units.
+    keep: Whether the rows are saved in the checkpoint after every unit that returned a result.
+    """
+
+    rows: Sequence[int]
+    unit: Callable[..., Any]
+    shared: Any
+    tasks: Sequence[tuple[Any, ...]]
+    enter: Callable[[int, Any], None]
+    allot: Callable[[float], Limits]
+    report: Callable[[int, int], object] = lambda done, total: None
+    keep: bool = False
 
 
 class TimedReport:

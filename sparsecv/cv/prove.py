@@ -23,28 +23,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
-from ..solvers.api import best_support
-from ..solvers.branching.single import branch_and_bound
 from ..solvers.branching.size_sweep import solve_sizes
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import MAX_COLUMNS, TREE_ONLY
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Proof, Status
+from ..solvers.core.result import Proof, Status, worst
 from ..solvers.leaps.all_sizes import BestSubsets, best_subsets
-from ..solvers.paths import SHARE_OF_NODES_OF_UNITS
+from ..solvers.paths import SHARE_OF_NODES_OF_UNITS, support_path
 from ..solvers.relaxation.diagonal import shared_diagonal
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import GramForm, wants_gram
 from ..solvers.relaxation.perspective import perspective_relaxation
 from ..solvers.supports.rounding import pad_support
-from .batch import Batch
 from .bounds import fold_bounds
 from .estimate import MANY_FOLDS
 from .ledger import Ledger
-from .progress import Report
+from .progress import Batch, Report
 from .results import TIE
 from .settings import Settings
-from .shared_tree import SharedTree, rows_left_out
+from .shared_tree import SharedTree, rows_left_out, searched, solve_problem
 
 # These numbers divide the time for proofs. Where no source is named, a value was chosen by timing
 # tables of data/.
@@ -126,6 +123,7 @@ def prove_fold(
     objective: float,
     starts: Sequence[NDArray[np.intp]],
     full_bound: float,
+    backend: str,
     limits: Limits,
 ) -> tuple[Proof, float, float] | None:
     """The unit of one cell and fold j: branch and bound on the fold's training problem.
@@ -135,6 +133,7 @@ def prove_fold(
     starts: Supports that the search starts from.
     full_bound: Lower bound on the optimum of all rows; 0 where the fold's training and held-out
         rows are not all rows.
+    backend: The solver of the problem, or "" for branch and bound.
     Returns: The proof, and lower and upper bounds on the fold's error, which are 0 and ∞ where the
         support is proved optimal; None where the time is up. Under constraints the bounds are those
         of models without constraints that are as good as the incumbent.
@@ -142,8 +141,8 @@ def prove_fold(
     if limits.reached(0) is not None:
         return None
     problem = folds.data.training(j).replace(gamma=at[0], tau=at[1])
-    gram = folds.gram(j, problem)
-    found = _searched(problem, starts, limits, gram)
+    gram = None if backend else folds.gram(j, problem)
+    found = searched(problem, starts, limits, gram, backend=backend)
     if found.status is Status.OPTIMAL:
         return found, 0.0, np.inf
     support = found.support
@@ -154,21 +153,6 @@ def prove_fold(
     held_out, spectrum = folds.data.held_out(j), folds.spectrum(j, problem)
     bounds = fold_bounds(free, (relaxed.beta,), full_bound, upper, *held_out, spectrum=spectrum)
     return found, *bounds
-
-
-def _searched(
-    problem: SparseRidgeProblem,
-    starts: Sequence[NDArray[np.intp]],
-    limits: Limits,
-    gram: GramForm | None,
-    n_jobs: int | None = None,
-) -> Proof:
-    """The best support: by branch and bound, or under constraints by a tree over units."""
-    if problem.constraints.plain:
-        options: dict[str, Any] = {"limits": limits, "gram": gram, "n_jobs": n_jobs}
-        return branch_and_bound(problem, warm_starts=starts, tol=0.0, **options)
-    limited: dict[str, Any] = {"time_limit": limits.remaining(), "stop": limits.stop}
-    return best_support(problem, warm_start=starts[0], tol=0.0, **limited)
 
 
 def prove_sizes(
@@ -213,7 +197,7 @@ class Prover:
         self.ledger, self.rows, self.limits = ledger, np.array(rows, dtype=np.intp), limits
         self.everything, self.n_jobs = settings.prove == "all", settings.n_jobs
         self.report, self.save, self.k = report, save, ledger.k
-        self.few = ledger.data.n_units <= TREE_ONLY
+        self.few = ledger.few
         self.gives_up = settings.time_limit == "auto"
         self.beyond_precision = np.zeros((len(ledger.gammas), ledger.taus.size), dtype=bool)
         self._trees: dict[int, SharedTree | None] = {}
@@ -453,7 +437,8 @@ class Prover:
                 if (g, t) not in self._open_cells():
                     return False
             statuses: list[Status] = []
-            yield self.folds(g, t, seconds, statuses)
+            left = [(g, t, j) for j in np.flatnonzero(~ledger.exact[g, t, : self.k]).tolist()]
+            yield self.folds(left, statuses, self._until_one_fails(statuses, seconds))
             failed = set(statuses) - {Status.OPTIMAL}
         self.beyond_precision[g, t] = failed == {Status.PRECISION}
         ledger.narrow_by_objective(g, t)
@@ -499,33 +484,43 @@ class Prover:
             elif found >= known - least_rise:
                 self._bounding_share *= 0.75
 
-    def folds(self, g: int, t: int, seconds: float, statuses: list[Status]) -> Batch:
-        """The batch of the open folds of a cell; ``statuses`` takes the status of every fold."""
-        ledger, tau = self.ledger, int(self.ledger.taus[t])
-        left = np.flatnonzero(~ledger.exact[g, t, : self.k]).tolist()
+    def folds(
+        self,
+        cells: list[tuple[int, int, int]],
+        statuses: list[Status],
+        allot: Callable[[float], Limits],
+        backend: str = "",
+    ) -> Batch:
+        """The batch of some folds (row of γ, index of τ, fold), all at one γ.
+
+        statuses: Takes the status of every fold.
+        backend: The solver of every problem, without a warm start; "" for branch and bound.
+        """
+        ledger, (g, first, _) = self.ledger, cells[0]
 
         def enter(index: int, found: tuple[Proof, float, float] | None) -> None:
             statuses.append(Status.TIME_LIMIT if found is None else found[0].status)
             if found is not None:
-                at = g, t, left[index]
+                at = cells[index]
                 ledger.n_mio[g] += not ledger.searched[at]
                 ledger.searched[at] = True
                 ledger.take_proof(at, found[0])
-                if not ledger.exact[at]:
-                    ledger.narrow(*at, *found[1:])
+                ledger.narrow(*at, *found[1:])
 
-        def report_done(done: int) -> None:
+        def report_done(done: int, total: int) -> None:
             if done and self._since_report.elapsed() >= REPORT_SECONDS:
-                self._report_cell(g, t, f"fold {done} of {len(left)}")
+                self._report_cell(g, first, f"fold {done} of {total}")
 
         tasks = []
-        for j in left:
+        for g, t, j in cells:
             near = [(g, t), (g, t - 1), *((i, t) for i in self._beside(g))]
-            starts = [ledger.support(*at, j) for at in near if at[1] >= 0]
+            starts = [ledger.support(*at, j) for at in near if at[1] >= 0 and not backend]
             bound = float(ledger.bound[g, t, self.k]) if ledger.data.covers(j) else 0.0
-            best = float(ledger.best_objective[g, t, j])
-            tasks.append((j, (ledger.gammas[g], tau), best, starts, bound))
-        allot = self._until_one_fails(statuses, seconds)
+            best, at = (
+                float(ledger.best_objective[g, t, j]),
+                (ledger.gammas[g], int(ledger.taus[t])),
+            )
+            tasks.append((j, at, best, starts, bound, backend))
         return Batch([g], prove_fold, self._forms, tasks, enter, allot, report_done)
 
     def _beside(self, g: int) -> list[int]:
@@ -544,10 +539,8 @@ class Prover:
         if ledger.exact[g, t, k] or limits.reached(0) is not None:
             return 0.0
         problem = ledger.problem(g, k).replace(tau=int(ledger.taus[t]))
-        start, gram = ledger.support(g, t, k), self._forms.gram(k, problem)
-        found = _searched(problem, [start], limits, gram, self.n_jobs)
-        ledger.take_proof((g, t, k), found)
-        return found.lower_bound
+        gram = self._forms.gram(k, problem)
+        return solve_problem(ledger, (g, t, k), limits, "", gram, self.n_jobs).lower_bound
 
     def _shared_tree(self, g: int) -> SharedTree | None:
         """The tree that the folds of a γ share, made at the first call.
@@ -561,3 +554,22 @@ class Prover:
             left_out = rows_left_out(ledger.data, ledger.gammas[g]) if suited else None
             self._trees[g] = None if left_out is None else SharedTree(ledger, g, left_out)
         return self._trees[g]
+
+
+def solve_grid(
+    ledger: Ledger, g: int, settings: Settings, limits: Limits, report: Report
+) -> Iterator[Batch]:
+    """Solve every fold at every τ alone: the first paper's Grid, k·|τ| training problems.
+
+    The problem of all rows is solved by one tree. Problems that the time limit leaves unsolved
+    keep their estimates.
+    """
+    data, taus, k = ledger.data, ledger.taus, ledger.k
+    whole = support_path(data.full(), [ledger.gammas[g]], taus, limits=limits.share(k + 1.0))
+    ledger.take_path(g, k, whole, 0)
+    open_cells = ~(ledger.exact & ledger.searched)[g, :, :k]
+    cells, statuses = [(g, t, j) for t, j in np.argwhere(open_cells).tolist()], list[Status]()
+    if cells:
+        prover = Prover(ledger, [g], limits, settings, report, lambda rows: None)
+        yield prover.folds(cells, statuses, limits.share, settings.backend)
+    ledger.note_limit(g, worst(statuses))

@@ -45,8 +45,6 @@ class Settings:
     bounds: search and bounds: "best"; "paper" for the first paper's Algorithm 2 alone;
         "paper-exact" for the same with u*, the optimum on all rows, in Corollary 3 (one problem
         more per τ).
-    mio_limit: search: most mixed-integer problems at each γ (r in Algorithm 1), over all its τ and
-        folds; a search ends there, though the model of all rows may take one more.
     prove: Beyond 45 columns: "choice" proves what the least error needs, "all" every h(γ, τ).
     proving: Seconds of proving where ``time_limit`` is "auto", in total over γ, τ and folds; see
         PROVING_SECONDS.
@@ -58,7 +56,6 @@ class Settings:
     n_jobs: int | None = None
     tol: float | None = None
     bounds: str = "best"
-    mio_limit: int | None = None
     prove: str = "choice"
     proving: float = field(default_factory=lambda: PROVING_SECONDS)
 
@@ -81,9 +78,6 @@ class Settings:
         tol = 0.0 if self.tol is None else self.tol
         if not (isinstance(tol, Real) and 0.0 <= float(tol) < 1.0):
             raise InputError(f"tol must lie in [0, 1); got {tol!r}")
-        most = self.mio_limit
-        if most is not None and not (isinstance(most, Integral) and most >= 0):
-            raise InputError(f"mio_limit must be a whole number >= 0; got {most!r}")
 
     @property
     def seconds(self) -> tuple[float | None, float | None]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import replace
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,17 +12,18 @@ from ..design.fold_data import FoldData, RowFolds
 from ..solvers.api import best_support
 from ..solvers.branching.family import PartialProof, search_alone, solve_jointly
 from ..solvers.branching.row_deletion import LeftOut
+from ..solvers.branching.single import branch_and_bound
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Status, Work, worst
+from ..solvers.core.result import Proof, Status, worst
 from ..solvers.core.threads import cached
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import TOLERANCE, GramForm, wants_gram
-from ..solvers.relaxation.perspective import Relaxation, perspective_relaxation
+from ..solvers.relaxation.perspective import Relaxation
 from ..solvers.supports.rounding import pad_support
-from .batch import Batch
 from .bounds import EIGENVALUE_SHARES, GAMMA_SHARES, open_node_range, squared_error_bounds
 from .ledger import Cell, Ledger
+from .progress import Batch
 
 Array = NDArray[np.float64]
 # A fold's own search, whose Gram matrix is that of all rows less the fold's, proves nothing where
@@ -56,17 +56,44 @@ def rows_left_out(data: FoldData, gamma: float) -> LeftOut | None:
     return data.left_out(GramForm.of(problem))
 
 
+def searched(
+    problem: SparseRidgeProblem,
+    starts: Sequence[NDArray[np.intp]],
+    limits: Limits,
+    gram: GramForm | None = None,
+    n_jobs: int | None = None,
+    backend: str = "",
+    tol: float = 0.0,
+) -> Proof:
+    """The best support of one problem.
+
+    gram: XᵀX, where the caller has it.
+    backend: The solver; with "" branch and bound, or under constraints the native solver.
+    """
+    if problem.constraints.plain and not backend:
+        options: dict[str, Any] = {"limits": limits, "gram": gram, "n_jobs": n_jobs}
+        return branch_and_bound(problem, warm_starts=starts, tol=tol, **options)
+    limited: dict[str, Any] = {"time_limit": limits.remaining(), "stop": limits.stop}
+    start, backend = starts[0] if starts else None, backend or "auto"
+    return best_support(problem, backend=backend, warm_start=start, tol=tol, **limited)
+
+
 def solve_problem(
-    ledger: Ledger, at: Cell, limits: Limits, backend: str = "auto", tol: float = 0.0
-) -> Status:
-    """Solve one problem from its own rows, enter the proof, and return the status."""
+    ledger: Ledger,
+    at: Cell,
+    limits: Limits,
+    backend: str = "auto",
+    gram: GramForm | None = None,
+    n_jobs: int | None = None,
+    tol: float = 0.0,
+) -> Proof:
+    """Solve one problem from its own rows, and enter the proof; parameters as of ``searched``."""
     g, t, j = at
-    problem, start = ledger.problem(g, j).replace(tau=int(ledger.taus[t])), ledger.support(*at)
-    options: dict[str, Any] = {"time_limit": limits.remaining(), "stop": limits.stop}
-    solution = best_support(problem, backend=backend, tol=tol, warm_start=start, **options)
+    problem = ledger.problem(g, j).replace(tau=int(ledger.taus[t]))
+    found = searched(problem, [ledger.support(*at)], limits, gram, n_jobs, backend, tol)
     ledger.searched[at] |= j < ledger.k
-    ledger.take_proof(at, solution)
-    return solution.status
+    ledger.take_proof(at, found)
+    return found
 
 
 def close_fold(
@@ -145,12 +172,10 @@ class SharedTree:
         yield Batch([g], close_fold, self.left_out, tasks, enter, lambda rounds: limits)
         for j in np.flatnonzero(~ledger.exact[g, t, :k] & ~is_open).tolist() if branch else []:
             if j not in stopped:  # The fold's Gram matrix is too imprecise.
-                statuses.append(solve_problem(ledger, (g, t, j), limits))
+                statuses.append(solve_problem(ledger, (g, t, j), limits).status)
         reached = limits.reached(0)
         if is_open.any() and reached is not None:
             statuses.append(reached)
-            if reached is not Status.INTERRUPTED:
-                self._bracket_open(t, problem, {j: found[j] for j in left if is_open[j]})
         return worst(statuses)
 
     def _precise(self, t: int, j: int, found: PartialProof) -> bool:
@@ -165,24 +190,6 @@ class SharedTree:
             least = min(least, (found.lower_bound + found.rounding) / (1.0 - TOLERANCE))
         known = least * (1.0 + MAX_ROUNDING_SHARE) + found.rounding
         return fresh <= known and found.rounding <= MAX_ROUNDING_SHARE * fresh
-
-    def _bracket_open(
-        self, t: int, problem: SparseRidgeProblem, found: dict[int, PartialProof]
-    ) -> None:
-        """Give intervals, from the relaxation of all rows, to folds that the time limit left."""
-        gram = self.left_out.gram
-        relaxed = perspective_relaxation(problem, extract=True, gram=gram, gap=1e-4)
-        if self.ledger.data.folds.leave_one_out:
-            self.bracket_rows(t, relaxed, False)
-            self.bracket_rows(t, relaxed, True)
-            return
-        root = np.zeros((1, problem.p), dtype=np.int8)
-        lam = np.array([np.sqrt(relaxed.multiplier)])
-        nodes: dict[str, Any] = {"leaves": root, "beta": relaxed.beta[None], "root_lam": lam}
-        for j, one in found.items():
-            upper = min(one.objective, float(self.ledger.best_objective[self.g, t, j]))
-            status, work = Status.TIME_LIMIT, Work()
-            self.enter(t, j, replace(one, objective=upper, status=status, work=work, **nodes))
 
     @cached
     def held_out(self) -> tuple[Array, Array]:

@@ -27,10 +27,9 @@ from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.perspective import Relaxation, relaxation_path
 from ..solvers.supports.path import heuristic_support
 from ..solvers.supports.rounding import largest
-from .batch import Batch
 from .bounds import compute_bounds, epsilons, fold_bounds
 from .ledger import Ledger
-from .progress import Report
+from .progress import Batch, Report
 from .results import least
 from .settings import Settings
 from .shared_tree import PROOF_GAP, SharedTree, rows_left_out, solve_problem
@@ -167,37 +166,29 @@ class _Search:
         # Corollary 3 needs the optimum on the fold's training and held-out rows together, which is
         # known only where they are all rows; elsewhere 0 is the bound.
         whole = ledger.bound[g, :, self.k] if self.data.covers(j) else 0.0 * self.taus
-
-        def begin(t: int, beta: NDArray[np.float64]) -> tuple[SparseRidgeProblem, float]:
-            """The problem at τ, and the least objective known, that of ``beta`` rounded or less."""
+        shares, paths = [0.0], self._relaxations(training)
+        if self.paper:
+            if training.n is not None and training.n <= training.p:
+                shares = [e for e in epsilons(self.gamma, spectrum) if e >= 0.0]
+            paths = tuple(self._path(training, epsilon=epsilon) for epsilon in shares)
+        for t, found in enumerate(zip(*paths, strict=True)):
             problem = training.replace(tau=int(self.taus[t]))
-            if problem.constraints.plain:
-                ledger.offer(g, t, j, largest(np.abs(beta), problem.tau))
-            return problem.unconstrained(), float(ledger.best_objective[g, t, j])
-
-        def enter(t: int, bounds: tuple[float, float], relaxed: float) -> None:
-            ledger.narrow(g, t, j, *bounds)
-            if relaxed >= ledger.best_objective[g, t, j] * (1.0 - PROOF_GAP):
-                ledger.prove(g, t, j)
-
-        if not self.paper:
-            plain, tight = self._relaxations(training)
-            for t, (first, second) in enumerate(zip(plain, tight, strict=True)):
+            if not self.paper:
                 ledger.offer(g, t, j, ledger.support(g, t, self.k))
-                problem, upper = begin(t, first.beta)
-                given = (first.beta, second.beta), whole[t], upper, *held_out
-                bounds = fold_bounds(problem, *given, spectrum=spectrum)
-                enter(t, bounds, max(first.bound, second.bound))
-            return
-        rows = training.p if training.n is None else training.n
-        tried = [e for e in epsilons(self.gamma, spectrum) if e >= 0.0]
-        for epsilon in [0.0] if rows > training.p else tried:  # the paper's choice
-            options: dict[str, Any] = {"epsilon": epsilon, "spectrum": spectrum}
-            for t, relaxation in enumerate(self._path(training, epsilon=epsilon)):
-                problem, upper = begin(t, relaxation.beta)
-                known = whole[t], upper, *held_out
-                bounds = compute_bounds(problem, relaxation, *known, **options)
-                enter(t, bounds, relaxation.bound)
+            if problem.constraints.plain:
+                for one in found if self.paper else found[:1]:
+                    ledger.offer(g, t, j, largest(np.abs(one.beta), problem.tau))
+            upper, free = float(ledger.best_objective[g, t, j]), problem.unconstrained()
+            given: Any = whole[t], upper, *held_out
+            if self.paper:
+                for epsilon, one in zip(shares, found, strict=True):
+                    options: dict[str, Any] = {"epsilon": epsilon, "spectrum": spectrum}
+                    ledger.narrow(g, t, j, *compute_bounds(free, one, *given, **options))
+            else:
+                centres = [one.beta for one in found]
+                ledger.narrow(g, t, j, *fold_bounds(free, centres, *given, spectrum=spectrum))
+            if max(one.bound for one in found) >= upper * (1.0 - PROOF_GAP):
+                ledger.prove(g, t, j)
 
     # phase 2
 
@@ -206,12 +197,9 @@ class _Search:
 
         The loop ends when the least upper bound is within the tolerance, or at a limit.
         """
-        ledger, g, most = self.ledger, self.g, self.settings.mio_limit
+        ledger, g = self.ledger, self.g
         while not self.ended:
             t = int(np.argmin(self.sums()[0]))
-            if most is not None and ledger.n_mio[g] >= most:
-                self.status = Status.MIO_LIMIT
-                return
             if (reached := self.limits.reached(0)) is not None:
                 self.status = reached
                 return
@@ -261,8 +249,8 @@ class _Search:
             ledger.searched[g, t, j] = True
             self.shared.solve_fold(t, j, self.limits)
             return
-        status = solve_problem(ledger, (g, t, j), self.limits, backend)
-        self.given_up[t, j] = status is Status.PRECISION
+        found = solve_problem(ledger, (g, t, j), self.limits, backend)
+        self.given_up[t, j] = found.status is Status.PRECISION
 
     def solve_best_model(self) -> Status:
         """Solve the problem of all rows at the τ that will be chosen; return the status.
@@ -273,8 +261,8 @@ class _Search:
         _, t = least(upper[None], self.taus, np.array([self.gamma]))
         if self.ledger.exact[self.g, t, self.k]:
             return Status.OPTIMAL
-        at = self.g, t, self.k
-        return solve_problem(self.ledger, at, self.limits, self.settings.backend, 1e-6)
+        at, backend = (self.g, t, self.k), self.settings.backend
+        return solve_problem(self.ledger, at, self.limits, backend, tol=1e-6).status
 
     def _note(self, t: int) -> None:
         """Enter the bounds of one τ into the history."""

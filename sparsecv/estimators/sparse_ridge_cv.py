@@ -191,7 +191,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
     gamma_edge_ : str
         Where ``gammas`` is None: why the grid of γ could go no further although its best value is
         at an end; empty otherwise.
-    minimum_ : sparsecv.cv.minimum.GlobalMinimum
+    minimum_ : sparsecv.cv.results.GlobalMinimum
         Only with ``gammas="global"``: bounds of the least CV error over the range, the certified
         pair, the pairs that cannot be excluded, and the time.
     estimators_ : list of SparseRidgeCV

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cv.minimum import GlobalMinimum
-from ..cv.results import bounds_text
+from ..cv.results import GlobalMinimum, bounds_text
 from ..design.model import FittedModel
 from ..selection.choice import Choice
 from ..selection.nested import can_nest

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cv.minimum import GlobalMinimum
-from ..cv.results import Step
+from ..cv.results import GlobalMinimum, Step
 from ..errors import InputError
 from ..solvers import SupportsAlongGamma
 from .curves import save, without_formulas

@@ -611,7 +611,7 @@ class Study:
     def _identity(self, folds: Folds, taus: Any) -> dict[str, Any]:
         label, settings, protocol = folds.label, self.settings, self.design.protocol
         pairs = [[test.tolist() for _, test in folds.pairs], [a.tolist() for a, _ in folds.pairs]]
-        search = [settings.search_tolerance, settings.bounds, settings.mio_limit]
+        search = [settings.search_tolerance, settings.bounds]
         return {
             "version": __version__,
             "n": folds.n,

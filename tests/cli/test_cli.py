@@ -146,7 +146,7 @@ def test_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("solved again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "estimate_folds", refuse)
+        patch.setattr(engine, "estimates", refuse)
         second = run_json(*arguments)
     for document in (first, second):
         for part in (document, *document["results"]):

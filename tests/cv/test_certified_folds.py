@@ -16,7 +16,7 @@ from support.folds import brute_force, in_fold, inside, standardised
 from support.fresh import draws
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cv import prove
+from sparsecv.cv import prove, shared_tree
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.settings import Settings
@@ -87,10 +87,10 @@ def test_unfinished_proofs_of_rows_that_no_fold_sees(monkeypatch: pytest.MonkeyP
     prover = prove.Prover(ledger, [0], Limits(1e-9), Settings(prove="all"), print, print)
     assert list(prover.batches()) == []
     unfinished = dataclasses.replace(found[0], status=Status.TIME_LIMIT)
-    monkeypatch.setattr(prove, "branch_and_bound", lambda *_, **__: unfinished)
+    monkeypatch.setattr(shared_tree, "branch_and_bound", lambda *_, **__: unfinished)
     for t in range(taus.size):
-        batch = prover.folds(0, t, 1.0, [])
-        assert len(batch.tasks) == data.folds.k
+        cells = [(0, t, j) for j in range(data.folds.k)]
+        batch = prover.folds(cells, [], lambda _: Limits())
         for index, task in enumerate(batch.tasks):
             batch.enter(index, batch.unit(batch.shared, *task, Limits()))
     truth = brute_force(X, y, data.folds.pairs, [gamma], taus, True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +16,6 @@ from support.folds import assert_within, fold_errors
 from sparsecv.cv import estimate
 from sparsecv.cv.checkpoint import Checkpoint
 from sparsecv.cv.engine import cross_validate, interruptible
-from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
@@ -48,31 +47,25 @@ def test_reported_supports_reproduce_the_errors(data: st.DataObject) -> None:
         case.check_supports(case.run(method))
 
 
+CORNERS = [
+    *[(n, p, cv, 30.0) for n, p in ((5, 7), (7, 7), (14, 6)) for cv in ("loo", 3, "size:2")],
+    *[(2, 3, cv, 10.0**k) for cv in ("loo", 2, [([0], [1])]) for k in (-8, 0, 8)],
+    *[(12, 5, cv, 10.0**k) for cv in ("loo", 4) for k in (-8, -6, -4, 4, 6, 8)],
+]
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("cv", ["loo", 3, "size:2"])
-@pytest.mark.parametrize(("n", "p"), [(5, 7), (7, 7), (14, 6)])
-def test_shapes_and_protocols(protocol: Protocol, cv: Any, n: int, p: int) -> None:
+@pytest.mark.parametrize(("n", "p", "cv", "gamma"), CORNERS)
+def test_shapes_and_protocols(protocol: Protocol, n: int, p: int, cv: Any, gamma: float) -> None:
     rng = np.random.default_rng([n, p])
     X = rng.standard_normal((n, p)) * 10.0 ** rng.integers(-1, 2, p) + rng.integers(0, 3, p)
     y = X[:, 0] + X[:, 1] + rng.standard_normal(n) + 5.0
-    case = Case(X, y, protocol, cv, [1e-2, 30.0])
+    case = Case(X, y, protocol, cv, [1e-2, gamma])
     truth = case.truth()
     for method in ("exact", "grid"):
-        assert_within(case.run(method).table("cv_error"), truth, what=method)
-
-
-@pytest.mark.parametrize("gamma", [1e-8, 1e-6, 1e-4, 1e4, 1e6, 1e8])
-@pytest.mark.parametrize("cv", ["loo", 4])
-def test_extreme_gammas(gamma: float, cv: Any) -> None:
-    rng = np.random.default_rng(3)
-    for n, p in ((6, 7), (12, 5)):
-        X = rng.standard_normal((n, p))
-        y = X @ rng.standard_normal(p) + rng.standard_normal(n)
-        case = Case(X, y, Protocol(), cv, [gamma])
-        for method in ("exact", "grid"):
-            result = case.run(method)
-            assert result.complete
-            assert_within(result.table("cv_error"), case.truth(), what=method)
+        result = case.run(method)
+        assert result.complete
+        assert_within(result.table("cv_error"), truth, what=method)
 
 
 @pytest.mark.parametrize(("n", "p", "cv"), [(13, 12, 3), (30, 11, 5), (8, 10, "loo")])
@@ -102,18 +95,6 @@ def test_more_columns_than_the_trees_take(cv: Any) -> None:
         result = case.run(method, prove="all")
         assert result.complete
         assert_within(result.table("cv_error"), truth, what=method)
-
-
-@pytest.mark.parametrize("gamma", [1e-8, 1.0, 1e8])
-def test_two_rows(gamma: float) -> None:
-    X = np.array([[1.0, 2.0, 0.0], [2.0, 7.0, 1.0]])
-    y = np.array([1.0, 4.0])
-    for protocol in PROTOCOLS:
-        for cv in ("loo", 2, [([0], [1])]):
-            case = Case(X, y, protocol, cv, [gamma])
-            truth = case.truth()
-            for method in ("exact", "grid"):
-                assert_within(case.run(method).table("cv_error"), truth, what=method)
 
 
 def test_row_order_of_leave_one_out_does_not_matter() -> None:
@@ -240,50 +221,6 @@ def test_gamma_order_and_repeats_are_kept() -> None:
     assert [r.gamma for r in result.by_gamma] == [5.0, 0.1, 5.0]
     table = result.table("cv_error")
     np.testing.assert_array_equal(table[0], table[2])
-
-
-def told_and_saved(case: Case, **options: Any) -> tuple[list[tuple[str, int, int]], list[float]]:
-    """What a run says of its progress, and the γ it hands to its store, in order."""
-    ticks: list[tuple[str, int, int]] = []
-    saved: list[float] = []
-
-    class Store:
-        def load(self, ledger: Ledger, g: int) -> None:
-            """Nothing is known."""
-
-        def save(self, ledger: Ledger, g: int) -> None:
-            saved.append(ledger.gammas[g])
-
-    cross_validate(
-        case.data,
-        case.gammas,
-        case.taus,
-        Settings(**options),
-        checkpoint=cast(Any, Store()),
-        progress=lambda what, done, total: ticks.append((what, done, total)),
-    )
-    return ticks, saved
-
-
-def test_progress_and_saving_per_unit() -> None:
-    X = np.random.default_rng(0).standard_normal((10, 3))
-    y = X[:, 0] + 1.0
-    # K folds: a unit is a fold along all γ
-    ticks, saved = told_and_saved(Case(X, y, Protocol(), 4, [1.0, 2.0]))
-    first = ("the models of all rows", 0, 1)
-    assert ticks == [first] + [("folds", done, 4) for done in range(5)]
-    assert saved == [1.0, 2.0] * 4
-    # leave-one-out and Algorithm 1: a γ with all its folds
-    ticks, saved = told_and_saved(Case(X, y, Protocol(), "loo", [1.0, 2.0]))
-    rows = "every row left out at γ = "
-    assert ticks == [first, (rows + "1", 0, 2), (rows + "2", 1, 2)]
-    assert saved == [1.0, 2.0]
-    # one problem per fold and τ
-    ticks, saved = told_and_saved(Case(X, y, Protocol(), 4, [1.0, 2.0]), method="grid")
-    answers, problems = ticks[:6], ticks[6:]
-    assert answers == [first] + [("folds", done, 4) for done in range(5)]
-    assert problems == [(f"γ = {g}, folds", done, 4) for g in (1, 2) for done in range(5)]
-    assert saved[-2:] == [1.0, 2.0]
 
 
 def test_what_a_checkpoint_knows_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

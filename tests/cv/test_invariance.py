@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
-from sparsecv.cv import estimate, prove
+from sparsecv.cv import estimate, prove, shared_tree
 from sparsecv.cv.engine import Surface, cross_validate
 from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.settings import Settings
@@ -274,14 +274,14 @@ def test_what_is_left_by_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     taus = np.array([2, 5, 9])
     with Surface(data, taus) as surface:
         surface.visit(GAMMAS)
-    real, calls = prove.branch_and_bound, itertools.count()
+    real, calls = shared_tree.branch_and_bound, itertools.count()
 
     def interrupted(*args: Any, **options: Any) -> Any:
         if next(calls) == 3:
             raise KeyboardInterrupt
         return real(*args, **options)
 
-    monkeypatch.setattr(prove, "branch_and_bound", interrupted)
+    monkeypatch.setattr(shared_tree, "branch_and_bound", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         cross_validate(data, GAMMAS, taus, Settings(prove="all"))
     partial = caught.value.partial  # type: ignore[attr-defined]

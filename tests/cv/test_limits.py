@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.cross_validations import Case, draw_case, least_of
 from support.folds import Bracket, assert_within, brute_force, inside
 
-from sparsecv.cv import alternating, estimate, grid, prove
+from sparsecv.cv import alternating, estimate, prove, shared_tree
 from sparsecv.cv.engine import Surface
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
@@ -35,9 +35,11 @@ def limit_nodes(monkeypatch: pytest.MonkeyPatch, nodes: int, only_shared: bool =
             *args, **{**options, "limits": options["limits"].within(nodes=nodes)}
         )
 
-    real = grid.best_support
+    real = shared_tree.best_support
     monkeypatch.setattr(
-        grid, "best_support", lambda *args, **options: real(*args, **options, node_limit=nodes)
+        shared_tree,
+        "best_support",
+        lambda *args, **options: real(*args, **options, node_limit=nodes),
     )
     searches = [(estimate, "best_subsets_rows_deleted")]
     if not only_shared:
@@ -152,8 +154,8 @@ def test_no_search_begins_after_the_time_limit(
     for module, name in (
         (paths, "best_subsets"),
         (size_sweep, "branch_and_bound"),
-        (grid, "best_support"),
-        (prove, "branch_and_bound"),
+        (shared_tree, "best_support"),
+        (shared_tree, "branch_and_bound"),
     ):
         monkeypatch.setattr(module, name, counted(getattr(module, name)))
     for limit in (0.0, 1e-9):
@@ -236,7 +238,7 @@ def test_estimates_after_the_time_limit(gram: float, monkeypatch: pytest.MonkeyP
         (path, "extend", 0.01),
         (path, "exchange", 0.01),
         (alternating, "gamma_step", 0.1),
-        (prove, "branch_and_bound", 0.1),
+        (shared_tree, "branch_and_bound", 0.1),
     ):
         monkeypatch.setattr(module, name, clock.counts(getattr(module, name), name, seconds))
     result = alternating.alternation(

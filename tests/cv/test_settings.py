@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,34 +21,23 @@ def test_default_taus_and_grids() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "words"),
+    ("check", "values", "words"),
     [
-        ([], "gamma"),
-        ([-1.0], "gamma must be finite and >= 0; got -1"),
-        ([1.0, -2.0], "got -2"),
-        ([np.nan], "got nan"),
-        ([np.inf], "got inf"),
+        (checked_gammas, [], "gamma"),
+        (checked_gammas, [1.0, -2.0], "gamma must be finite and >= 0; got -2"),
+        (checked_gammas, [np.nan], "got nan"),
+        (checked_gammas, [np.inf], "got inf"),
+        (partial(checked_taus, p=4), [], "tau"),
+        (partial(checked_taus, p=4), [0], "tau must lie between 1 and p = 4, .*; got 0"),
+        (partial(checked_taus, p=4), [1, 5], "got 5"),
+        (partial(checked_taus, p=4), [1.5], "whole numbers"),
+        (partial(checked_taus, p=4), [True], "whole numbers"),
+        (partial(checked_taus, p=4), ["1"], "whole numbers"),
     ],
 )
-def test_bad_gammas(values: list[float], words: str) -> None:
+def test_bad_values(check: Any, values: list[Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        checked_gammas(values)
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ([], "tau"),
-        ([0], "tau must lie between 1 and p = 4, .*; got 0"),
-        ([1, 5], "got 5"),
-        ([1.5], "whole numbers"),
-        ([True], "whole numbers"),
-        (["1"], "whole numbers"),
-    ],
-)
-def test_bad_taus(values: list[Any], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        checked_taus(values, 4)
+        check(values)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +52,9 @@ def test_bad_taus(values: list[Any], words: str) -> None:
         ({"prove": "some"}, "prove must be one of choice, all; got 'some'"),
         ({"n_jobs": 0}, "n_jobs must be None or a whole number other than 0; got 0"),
         ({"n_jobs": 1.5}, "n_jobs must be .*; got 1.5"),
+        ({"tol": -0.1}, "tol must lie in"),
+        ({"tol": 1.0}, "tol must lie in"),
+        ({"bounds": "none"}, "bounds must be one of best, paper"),
         ({"method": "exact", "backend": "highs"}, "method exact has trees of its own"),
     ],
 )

@@ -22,7 +22,7 @@ from sparsecv.solvers import best_subsets
 
 from .attacks import Attack
 from .folds import about_mean, brute_force, inside, least_norm_range
-from .problems import few_digits
+from .problems import few_digits, ugly_problem
 
 Pairs = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 
@@ -58,21 +58,31 @@ def fold_schemes(rng: np.random.Generator, number: int) -> Iterator[str]:
     if rng.random() < 0.2:
         X[:, 1] = X[:, 0]
     y = X[:, :2] @ rng.normal(size=2) + 10.0 ** rng.uniform(-3, 1) * rng.normal(size=n)
+    if rng.random() < 0.4:
+        rows = ugly_problem(int(rng.integers(2**31)), 6).rows
+        rows = np.vstack([rows, rng.normal(size=(4, rows.shape[1]))])
+        rows = rows[: 5 if rng.random() < 0.3 else None]  # There may be more columns than rows.
+        X, y = rows[:, :-1] / np.maximum(np.abs(rows[:, :-1]).max(axis=0), 1e-9), rows[:, -1]
+        n, p = X.shape
     refit = bool(rng.random() < 0.5)
     if refit:
         X, y = X - X.mean(axis=0), y - y.mean()
     method = ("search", "bounds", "exact")[int(rng.integers(3))]
     bounds = ("best", "paper", "paper-exact")[int(rng.integers(3))]
     settings = Settings(method, bounds=bounds, tol=float(rng.choice([0.0, 0.1])))
-    folds = make_folds(scheme(rng, n), n, seed=0)
-    gammas, taus = [10.0 ** rng.uniform(-4, 2)], np.arange(1, p + 1)
+    folds = make_folds(scheme(rng, n) if n > 5 else "loo", n, seed=0)
+    gammas, taus = [10.0 ** rng.uniform(-4, 4)], np.arange(1, p + 1)
     pairs = [folds.split(j) for j in range(folds.k)]
     truth = brute_force(X, y, pairs, gammas, taus, refit)
     result = cross_validate(RowFolds(X, y, folds, refit), gammas, taus, settings)
     held = inside(result.table("lower"), result.table("upper"), truth, 1e-6)
     if not held.all():
         yield f"{method}: no interval of h at τ = {taus[~held[0]]}"
-    best = result.best()
+    best, one = result.best(), result.by_gamma[0]
+    if method == "bounds" and one.n_mio > 0:
+        yield f"bounds: {one.n_mio} problems were solved"
+    if method == "search" and not best.certified:
+        yield f"search: ended with {one.status}"
     if method == "search" and best.certified:
         rounding = (1e-6 + 10.0 * truth.slack.max()) * truth.size**2
         chosen, least = float(truth.low[0, best.tau_index]), float(truth.high.min())

@@ -70,19 +70,32 @@ class EverySize(SparseLinearModel):
     @cached_property
     def path_(self) -> dict[str, Any]:
         """The model of every size with its CV error; see the class."""
-        return self._sizes_.table()
+        return self._named(self._sizes_.table())
+
+    def _named(self, table: dict[str, Any]) -> dict[str, Any]:
+        """A table with the names of its columns beside their positions, where X had names."""
+        found = dict(table)
+        if self._coding_ is None and not hasattr(self, "feature_names_in_"):
+            return found
+        labels = self._labels(self.coef_.size)
+        if "columns" in table:
+            found["names"] = [[labels[c] for c in some] for some in table["columns"]]
+        if "column" in table:
+            found["name"] = [labels[c] for c in table["column"]]
+        return found
 
     @cached_property
     def criteria_(self) -> dict[str, Any]:
         """AIC, BIC, EBIC and Mallows' Cp of every size; see the class."""
         sizes = self._sizes_
         found = criteria(*self._rows(), [model.support for model in sizes.models])
-        return {"tau": sizes.tau, "columns": [model.support for model in sizes.models], **found}
+        columns = [model.support for model in sizes.models]
+        return self._named({"tau": sizes.tau, "columns": columns, **found})
 
     @cached_property
     def forward_steps_(self) -> dict[str, Any]:
         """Forward selection beside the best known support of every size; see the class."""
-        return forward_steps(*self._rows(), self._subsets())
+        return self._named(forward_steps(*self._rows(), self._subsets()))
 
     def alternatives(self, n: int = 5) -> dict[str, Any]:
         """Return the n best subsets of every size, by size and then in order of objective.
@@ -96,7 +109,8 @@ class EverySize(SparseLinearModel):
         -------
         dict
             An entry for every subset: "tau", "rank" (1 is the best), "gamma", "columns"
-            (positions), "objective", "proved" (every other subset of this size with a smaller
+            (positions; and "names", where X had names), "objective", "proved" (every other subset
+            of this size with a smaller
             objective at this γ is listed before it), "cv_error" and "std_error". Where
             ``time_limit`` (else 60 s) ends the search, good subsets stand there that are not
             proved, and beyond 168 columns those known besides. The CV errors of
@@ -126,7 +140,7 @@ class EverySize(SparseLinearModel):
             raise InputError(f"n must be a whole number >= 1; got {n!r}")
         if self._ranked_ is None or self._ranked_[0] != n:
             self._needs_rows()
-            self._ranked_ = int(n), self._alternatives(int(n))
+            self._ranked_ = int(n), self._named(self._alternatives(int(n)))
         return self._ranked_[1]
 
     def at_size(self, size: int) -> Any:
@@ -157,7 +171,7 @@ class EverySize(SparseLinearModel):
         >>> from sparsecv import SparseRidgeCV
         >>> X = np.random.default_rng(0).standard_normal((40, 4))
         >>> y = X @ [3.0, 2.0, 1.0, 0.0]
-        >>> SparseRidgeCV(gammas=[0.1, 1.0]).fit(X, y).at_size(2).support_
+        >>> SparseRidgeCV().fit(X, y).at_size(2).support_
         array([0, 1])
         """
         check_is_fitted(self)
@@ -208,7 +222,7 @@ class EverySize(SparseLinearModel):
         >>> from matplotlib.figure import Figure
         >>> from sparsecv import SparseRidgeCV
         >>> X = np.random.default_rng(0).standard_normal((40, 4))
-        >>> model = SparseRidgeCV(gammas=[1.0]).fit(X, X[:, 0] + X[:, 1] ** 2)
+        >>> model = SparseRidgeCV().fit(X, X[:, 0] + X[:, 1] ** 2)
         >>> errors, coefficients = model.plot(Figure().subplots(1, 2))
         >>> errors.get_ylabel()
         'CV error'
@@ -248,7 +262,7 @@ class EverySize(SparseLinearModel):
         >>> import numpy as np
         >>> from sparsecv import SparseRidgeCV
         >>> X = np.random.default_rng(0).standard_normal((40, 4))
-        >>> model = SparseRidgeCV(gammas=[1.0]).fit(X, X[:, 0] + X[:, 1] ** 2)
+        >>> model = SparseRidgeCV().fit(X, X[:, 0] + X[:, 1] ** 2)
         >>> with TemporaryDirectory() as folder:
         ...     path = Path(folder) / "report.html"
         ...     model.report(path)

@@ -27,11 +27,10 @@ from .validation import sizes_of_responses, with_old_names
 
 
 class SparseRidge(EverySize):
-    """Best-subset ridge regression, solved to proven optimality.
+    """Best-subset ridge regression, proved optimal; gamma = 2 * alpha of scikit-learn's Ridge.
 
     Minimises ||y − Xβ||² + (γ/2)||β||² over ||β||₀ ≤ τ (eq. 1, first paper) on centred columns of
-    unit variance; gamma = 2 * alpha of scikit-learn's Ridge. Each of several responses gets a
-    support of its own.
+    unit variance. Each of several responses gets a support of its own.
 
     Parameters
     ----------
@@ -90,7 +89,8 @@ class SparseRidge(EverySize):
     n_nodes_ : int
         Branch-and-bound nodes, of all responses.
     path_ : dict, one entry per size from 1 to τ
-        "tau", "gamma", "columns" (positions), "coef" (original units), "intercept", "proved" (the
+        "tau", "gamma", "columns" (positions; and "names", where X had names), "coef" (original
+        units), "intercept", "proved" (the
         columns are the best ones at this γ); "cv_error" and "std_error" are NaN, as nothing is held
         out. This attribute and the two below are computed when first asked for, by the native
         solver within ``time_limit``, for one response; :meth:`at_size` gives the models.

@@ -42,9 +42,9 @@ NESTED = ("nested_error_", "nested_std_error_")  # attributes of a fit with ``ne
 
 
 class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
-    """Best-subset ridge regression with τ and γ chosen by exact cross-validation.
+    """Best-subset ridge, τ and γ chosen by exact CV; gamma = 2 * alpha of scikit-learn's Ridge.
 
-    γ weighs the ridge penalty: gamma = 2 * alpha of scikit-learn's Ridge. Every fold's
+    Every fold's
     mixed-integer problem is solved or bounded; h(γ, τ) of the first paper's eq. (2) is exact
     wherever ``cv_results_["exact"]`` says so, and lies in [lower, upper] always. Each of several
     responses gets a pair and a support of its own, on the same folds.
@@ -171,8 +171,9 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
     taus_ : ndarray of int
         The sizes that were tried.
     path_ : dict, one entry per size
-        "tau", "gamma", "columns" (positions), "coef" (original units), "intercept", "cv_error",
-        "std_error", "proved" (the columns are the best ones). A size has the γ at which the rule's
+        "tau", "gamma", "columns" (positions; and "names", where X had names), "coef" (original
+        units), "intercept", "cv_error", "std_error", "proved" (the columns are the best ones). A
+        size has the γ at which the rule's
         criterion is least among the pairs of that size: the CV error (minimum, one-se), CV error
         + λ·stability, the corrected error, or the mean over partitions (repeated, averaged); the
         chosen size has the chosen γ. With projected, the models are the projections, and γ is that
@@ -221,11 +222,11 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
     >>> import numpy as np
     >>> from sparsecv import SparseRidgeCV
     >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0], [5.0, 0.0], [6.0, 1.0]])
-    >>> model = SparseRidgeCV(cv="loo", gammas=[0.1, 1.0], rule="minimum").fit(X, 2.0 * X[:, 0])
-    >>> model.certified_, float(model.gamma_)
-    (True, 0.1)
+    >>> model = SparseRidgeCV(cv="loo").fit(X, 2.0 * X[:, 0])
+    >>> model.certified_, model.support_
+    (True, array([0]))
     >>> Y = np.column_stack([2.0 * X[:, 0], X[:, 0] + 5.0 * X[:, 1]])
-    >>> both = SparseRidgeCV(cv="loo", gammas=[0.1, 1.0], rule="minimum").fit(X, Y)
+    >>> both = SparseRidgeCV(cv="loo").fit(X, Y)
     >>> both.coef_.shape, both.tau_, both.certified_
     ((2, 2), array([1, 2]), [True, True])
     """
@@ -448,7 +449,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         >>> from sparsecv import SparseRidgeCV
         >>> X = np.random.default_rng(0).standard_normal((60, 4))
         >>> y = X[:, 0] + 0.1 * X[:, 3] ** 2
-        >>> model = SparseRidgeCV(cv="loo", gammas=0.1).fit(X, y)
+        >>> model = SparseRidgeCV(cv="loo").fit(X, y)
         >>> model.predict_interval(X[:1], coverage=0.8).shape
         (1, 2)
         """
@@ -478,7 +479,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         >>> import numpy as np
         >>> from sparsecv import SparseRidgeCV
         >>> X = np.random.default_rng(0).standard_normal((40, 4))
-        >>> model = SparseRidgeCV(gammas=[0.1, 1.0]).fit(X, X[:, 0] + X[:, 1] ** 2)
+        >>> model = SparseRidgeCV().fit(X, X[:, 0] + X[:, 1] ** 2)
         >>> sorted(model.compare())[:2]
         ['averaged', 'corrected']
         """
@@ -505,7 +506,8 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         Returns
         -------
         dict
-            Arrays with an entry for each column that varies: "column" (position), "in_good" (share
+            Arrays with an entry for each column that varies: "column" (position; and "name", where
+            X had names), "in_good" (share
             of the good subsets that have it) and "in_folds" (share of the folds of all partitions
             whose model, at the pair of least CV error of the partition, has it); and the numbers
             "n_good" and "n_folds". There are ``repeats`` partitions; those that the rule has not
@@ -524,7 +526,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         >>> from sparsecv import SparseRidgeCV
         >>> X = np.random.default_rng(0).standard_normal((40, 4))
         >>> y = X @ [3.0, 2.0, 0.0, 0.0] + X[:, 3] ** 2
-        >>> model = SparseRidgeCV(gammas=[0.1, 1.0]).fit(X, y)
+        >>> model = SparseRidgeCV().fit(X, y)
         >>> model.column_table(3)["in_folds"][:2]
         array([1., 1.])
         """
@@ -532,7 +534,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
             raise InputError(f"within must be >= 0; got {within!r}")
         found = self.alternatives(n)
         self._needs_rows()
-        return column_table(self._run_[0], self._subsets(), found, float(within))
+        return self._named(column_table(self._run_[0], self._subsets(), found, float(within)))
 
     def _result(self) -> Result:
         found = super()._result()

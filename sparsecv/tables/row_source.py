@@ -249,10 +249,9 @@ class RowSource(ABC):
         if self.left_out is not None:
             found.append("the first column has no name and counts the rows: it is left out")
         if self.rows_left_out:
-            found.append(
-                f"{self.rows_left_out:,} of {self.n + self.rows_left_out:,} rows are left out, as "
-                + ("they have no response" if self.missing else "values are missing in them")
-            )
+            lost, why = self.rows_left_out, "the response is" if self.missing else "values are"
+            be = "is" if lost == 1 else "are"
+            found.append(f"{lost:,} of {self.n + lost:,} rows {be} left out, as {why} missing")
         found += [
             f"text column {quoted(name)} has two levels: one 0/1 column for "
             f"{quoted(self.coding.levels[name][1])}, none for {quoted(level)}"

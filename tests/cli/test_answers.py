@@ -63,8 +63,9 @@ def test_tables_are_those_of_the_estimators(
         np.testing.assert_allclose(found["criteria"][name], model.criteria_[name], rtol=1e-9)
     own = model.alternatives(2)
     np.testing.assert_allclose(found["alternatives"]["cv_error"], own["cv_error"], rtol=1e-9)
-    columns = [[NAMES[c] for c in some] for some in own["columns"]]
-    assert found["alternatives"]["columns"] == columns
+    assert own["names"] == [[NAMES[c] for c in some] for some in own["columns"]]
+    assert found["alternatives"]["columns"] == own["names"]
+    assert model.path_["names"][-1] == NAMES
     shares = model.column_table(2)
     np.testing.assert_allclose(found["column_table"]["in_folds"], shares["in_folds"])
     assert found["forward_steps"]["missed"] == [

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +12,8 @@ from support.commands import Capture, run_json
 from support.problems import many_alike
 from support.tables import write_csv
 
-from sparsecv.cv import estimate
 from sparsecv.cv.prove import Prover
 from sparsecv.cv.results import bounds_text
-from sparsecv.solvers.kernels import compiled
 
 Array = NDArray[np.float64]
 
@@ -51,22 +47,6 @@ def test_one_pair_is_the_chosen_one(capsys: Capture) -> None:
     assert flat.startswith(f"chosen τ = 5 of 8 features, γ = {chosen['gamma']:g} columns x")
     (row,) = [line for line in lines if line.startswith("│ minimum")]
     assert row.split()[3::2][:3] == ["3", f"{best['gamma']:g}", f"{best['cv_error']:.6g}"]
-
-
-def test_the_picture_stars_the_chosen_pair(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("matplotlib")
-    from sparsecv.plots import curves
-
-    figures: list[Any] = []
-    monkeypatch.setattr(curves, "save", lambda figure, path: figures.append(figure))
-    X, y = three_of_eight()
-    document = run_json("cv", write_csv(TABLE, X, y), *CORRECTED, "--plot", "p.png")
-    (axes,) = figures[0].axes
-    labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert [text for text in labels if "chosen" in text] == ["chosen: τ = 5"]
-    assert "least error: τ = 3" in labels
-    (star,) = [line for line in axes.get_lines() if line.get_marker() == "*"]
-    assert star.get_xydata().tolist() == [[5.0, document["chosen"]["cv_error"]]]
 
 
 def test_without_time_the_choice_is_an_estimate(capsys: Capture) -> None:
@@ -129,27 +109,3 @@ def test_a_model_left_with_a_gap_says_so(monkeypatch: pytest.MonkeyPatch, capsys
 
 
 # ---------------------------------------------------------------------------- seconds, progress
-
-
-def test_seconds_are_work_alone(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    """A compiler that takes 0.2 s before every fold: no reported time counts its pauses."""
-    real, pauses = estimate.support_path, []
-
-    def compiled_first(*arguments: Any, **options: Any) -> Any:
-        with compiled._compiling():
-            time.sleep(0.2)
-        pauses.append(0.2)
-        return real(*arguments, **options)
-
-    write_csv(TABLE, *three_of_eight())
-    arguments = ["--gamma", "1", "--rule", "minimum", "--no-nested"]
-    run_json("cv", "t.csv", *arguments)  # compiles, or loads what is compiled
-    monkeypatch.setattr(estimate, "support_path", compiled_first)
-    started = time.perf_counter()
-    document = run_json("cv", "t.csv", *arguments, quiet=False)
-    wall = time.perf_counter() - started
-    found = re.search(r"nodes, ([\d.]+) s", capsys.readouterr().out)
-    assert found is not None
-    for seconds in (float(found[1]), document["seconds"], document["results"][0]["seconds"]):
-        assert 0.0 <= seconds <= wall - 0.99 * sum(pauses)
-    assert sum(pauses) >= 0.99

@@ -19,7 +19,6 @@ import sparsecv
 from sparsecv import SparseRidge
 from sparsecv.cli.main import main
 from sparsecv.design.saved import SavedModel
-from sparsecv.tables.datasets import load_dataset
 
 Capture = pytest.CaptureFixture[str]
 QUICK = ["--folds", "3", "--gamma", "1", "--rule", "minimum"]
@@ -50,47 +49,11 @@ def test_standard_streams(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> N
     assert not Path("-").exists()
 
 
-def test_two_levels_have_one_column(capsys: Capture) -> None:
-    Path("t.csv").write_text(rows(sex=["male", "female"], town=["u", "v", "w"]))
-    assert main(["fit", "t.csv", "--tau", "9", "--one-hot", "--json", "o.json"]) == 2
-    assert "p = 6" in capsys.readouterr().err
-    found = run_json("fit", "t.csv", "--tau", "4", "--one-hot", quiet=False)
-    assert found["model"]["support"] == ["sex=male", "town=u", "town=v", "town=w", "a", "b"]
-    err = capsys.readouterr().err
-    assert "'sex' has two levels" in err
-    assert "'female'" in err
-    assert "--all-levels" not in err  # There is no such option.
-
-
 def test_drop(capsys: Capture) -> None:
     Path("t.csv").write_text(rows(**{'"x,1"': ["1", "2"], "": ["u"], "z": ["3", "4"]}))
     drop = ["--drop", "x,1", "--drop", "", "--drop", "z, b"]
     assert run_json("fit", "t.csv", "--tau", "1", *drop)["p"] == 1
     complaint(capsys, ["fit", "t.csv", "--tau", "1"], ["--drop ''"])
-
-
-def test_target_in_any_case(capsys: Capture) -> None:
-    Path("t.csv").write_text(rows().replace("a,b,y", "a,b,Price"))
-    assert main(["fit", "t.csv", "--tau", "1", "--target", "PRICE", "--quiet"]) == 0
-    Path("u.csv").write_text(rows().replace("a,b,y", "a,Price,price"))
-    complaint(capsys, ["fit", "u.csv", "--tau", "1", "--target", "PRICE"], ["'PRICE'"])
-
-
-def test_a_column_that_counts_the_rows(capsys: Capture) -> None:
-    lines = rows().splitlines()
-    text = "\n".join(["id," + lines[0], *(f"{i},{line}" for i, line in enumerate(lines[1:], 1))])
-    Path("t.csv").write_text(text)
-    assert main(["fit", "t.csv", "--tau", "1"]) == 0
-    assert "'id' counts the rows" in capsys.readouterr().err
-    assert main(["fit", "t.csv", "--tau", "1", "--drop", "id"]) == 0
-    assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize("name", ["latin-1", "utf-16", "cp1252"])
-def test_encoding(name: str) -> None:
-    Path("t.csv").write_bytes(rows().replace("a,", "größe,").encode(name))
-    found = run_json("fit", "t.csv", "--tau", "1", "--encoding", name)
-    assert found["model"]["support"] == ["größe"]
 
 
 # ---------------------------------------------------------------------------- saved models
@@ -116,27 +79,6 @@ def test_a_model_leaves_the_program(command: list[str], capsys: Capture) -> None
     expected = model.intercept_ + np.array([0.0, 2.0, 1.5]) @ model.coef_
     assert value == pytest.approx(expected, rel=1e-12)
     assert capsys.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_levels_are_matched_by_name(suffix: str, capsys: Capture) -> None:
-    pandas = pytest.importorskip("pandas")
-    Path("t.csv").write_text(rows(sex=["m", "f"], code=["3", "4x", "5"]))
-    assert main(["fit", "t.csv", "--tau", "4", "--one-hot", "--save", "m.json"]) == 0
-    capsys.readouterr()
-
-    def predicted(sex: str, code: str) -> float:
-        frame = pandas.DataFrame({"code": [code], "b": [0.5], "a": [1.0], "sex": [sex]})
-        _ = frame.to_csv("n.csv", index=False) if suffix == "csv" else frame.to_parquet("n.parquet")
-        assert main(["predict", "m.json", f"n.{suffix}"]) == 0
-        return float(capsys.readouterr().out.split()[1])
-
-    model = SparseRidge.load("m.json")
-    weight = dict(zip(model.feature_names_in_, model.coef_, strict=True))
-    base = model.intercept_ + weight["a"] + 0.5 * weight["b"]
-    assert predicted("f", "3") == pytest.approx(base + weight["code=3"], rel=1e-12)
-    expected = base + weight["code=4x"] + weight["sex=m"]
-    assert predicted("m", "4x") == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -231,20 +173,6 @@ def test_predictions_that_overflow_stay_empty(capsys: Capture) -> None:
         assert "prediction is too large for a number" in (err := capsys.readouterr().err)
         assert "data row 2" in err
         assert Path("p.csv").read_text() == 'prediction\n1.0\n""\n'
-
-
-def test_npy_and_data_sets_are_predicted(capsys: Capture) -> None:
-    X, y = load_dataset("diabetes").load()
-    np.save("d.npy", np.column_stack([X, y]))
-    np.save("new.npy", X[:3])
-    assert main(["fit", "d.npy", "--tau", "3", "--save", "m.json", "--quiet"]) == 0
-    assert main(["fit", "diabetes", "--tau", "3", "--save", "n.json", "--quiet"]) == 0
-    outputs = []
-    for arguments in (["m.json", "d.npy"], ["m.json", "new.npy"], ["n.json", "diabetes"]):
-        assert main(["predict", *arguments]) == 0
-        outputs.append(capsys.readouterr().out.splitlines())
-    assert outputs[0] == outputs[2]
-    assert outputs[1] == outputs[0][:4]
 
 
 # ---------------------------------------------------------------------------- start-up

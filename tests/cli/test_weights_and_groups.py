@@ -12,8 +12,6 @@ from support.commands import Capture, complaint, run_json
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
-from sparsecv.tables.datasets import load_dataset
-from sparsecv.tables.sources import open_table
 
 NAMES = ["w", "a", "b", "c", "d", "town", "y"]
 
@@ -53,10 +51,14 @@ def check_model(final: dict[str, Any], model: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("folds", "rule"), [("4", "minimum"), ("4", "repeated"), ("loo", "minimum")]
+    ("kind", "words", "folds", "rule"),
+    [
+        ("csv", "text", "4", "repeated"),
+        ("txt", "numbers", "loo", "minimum"),
+        ("parquet", "text", "4", "minimum"),
+        ("parquet", "numbers", "4", "repeated"),
+    ],
 )
-@pytest.mark.parametrize("kind", ["csv", "txt", "parquet"])
-@pytest.mark.parametrize("words", ["text", "numbers"])
 def test_as_in_the_estimator(kind: str, words: str, folds: str, rule: str) -> None:
     X, y, w, g = table()
     towns = [f"town {i}" if words == "text" else str(i) for i in g]
@@ -79,65 +81,21 @@ def test_as_in_the_estimator(kind: str, words: str, folds: str, rule: str) -> No
     check_model(document["model"], model)
 
 
-def test_whole_weights_are_copies_that_stay_together() -> None:
-    X, y, w, _ = table()
-    count = (2.0 * w).astype(int)
-    lines = ["row,w,a,y"] + [f"r{i},{count[i]},{X[i, 0]},{y[i]}" for i in range(60)]
-    Path("t.csv").write_text("\n".join(lines))
-    copies = [line for i, line in enumerate(lines[1:]) for _ in range(count[i])]
-    Path("copies.csv").write_text("\n".join([lines[0], *copies]))
-    arguments = ["--folds", "loo", "--gamma", "1", "--rule", "minimum"]
-    one = run_json("cv", "t.csv", *arguments, "--weights", "w", "--drop", "row")
-    other = run_json("cv", "copies.csv", *arguments, "--groups", "row", "--drop", "w")
-    assert other["n"] == count.sum()
-    assert one["best"]["cv_error"] == pytest.approx(other["best"]["cv_error"], rel=1e-9)
-    np.testing.assert_allclose(one["model"]["coef"], other["model"]["coef"], rtol=1e-9)
-
-
-def test_fit_with_weights(capsys: Capture) -> None:
+def test_fit_takes_weights_and_leaves_groups_out_of_the_features(capsys: Capture) -> None:
     X, y, w, g = table()
-    path = write("csv", [str(i) for i in g])
-    arguments = ["fit", path, "--tau", "2", "--weights", "w", "--drop", "town"]
+    path = write("csv", [f"town {i}" for i in g])
+    arguments = ["fit", path, "--tau", "2", "--weights", "w", "--groups", "town"]
     document = run_json(*arguments)
     model = SparseRidge(tau=2).fit(X, y, sample_weight=w)
-    assert document["weights"] == "w"
+    assert (document["weights"], document["groups"]) == ("w", "town")
     check_model(document["model"], model)
     assert document["model"]["objective"] == pytest.approx(model.objective_, rel=1e-10)
-    assert main([*arguments[:4], "--drop", "town", "--save", "m.json", "--quiet"]) == 0
-    assert main([*arguments, "--save", "m.json", "--quiet"]) == 0
+    assert main([*arguments, "--save", "m.json"]) == 0
+    assert "weights w, groups town" in " ".join(capsys.readouterr().out.split())
     Path("new.csv").write_text("d,c,b,a\n1,2,3,4\n")  # weights are not needed to predict
     assert main(["predict", "m.json", "new.csv"]) == 0
     value = float(capsys.readouterr().out.split()[1])
     assert value == pytest.approx(float(model.predict([[4.0, 3.0, 2.0, 1.0]])[0]), rel=1e-9)
-
-
-def test_fit_leaves_the_groups_out_of_the_features(capsys: Capture) -> None:
-    """The options of ``cv`` serve ``fit``, which has no folds that could keep groups whole."""
-    X, y, w, g = table()
-    path = write("csv", [f"town {i}" for i in g])
-    document = run_json("fit", path, "--tau", "2", "--weights", "w", "--groups", "town")
-    assert (document["weights"], document["groups"]) == ("w", "town")
-    model = SparseRidge(tau=2).fit(X, y, sample_weight=w)
-    check_model(document["model"], model)
-    assert main(["fit", path, "--tau", "2", "--groups", "town"]) == 0
-    assert "groups town" in " ".join(capsys.readouterr().out.split())
-
-
-def test_data_sets_and_npy() -> None:
-    X, y = load_dataset("diabetes").load()
-    names = load_dataset("diabetes").feature_names
-    sex, bmi = names.index("sex"), names.index("bmi")
-    rest = [j for j in range(10) if j not in (sex, bmi)]
-    np.save("d.npy", np.column_stack([X, y]))
-    arguments = ["--folds", "2", "--gamma", "1", "--rule", "minimum"]
-    one = run_json("cv", "diabetes", *arguments, "--groups", "sex", "--weights", "bmi")
-    other = run_json("cv", "d.npy", *arguments, "--groups", f"x{sex}", "--weights", f"x{bmi}")
-    model = SparseRidgeCV(cv=2, gammas=1.0, rule="minimum").fit(
-        X[:, rest], y, sample_weight=X[:, bmi], groups=X[:, sex]
-    )
-    for document in (one, other):
-        found = document["results"][0]["cv_error"]
-        np.testing.assert_allclose(found, model.cv_results_["cv_error"], rtol=1e-10)
 
 
 def test_a_large_table_is_weighted_in_memory(
@@ -165,8 +123,6 @@ def test_many_groups_are_no_identifier() -> None:
     rng = np.random.default_rng(0)
     lines = ["who,a,y"] + [f"p{i // 2},{a},{a + i % 3}" for i, a in enumerate(rng.random(400))]
     Path("t.csv").write_text("\n".join(lines))
-    source = open_table("t.csv", groups="who")
-    assert source.feature_names == ["a"]
-    assert source.groups is not None
-    assert np.unique(source.groups).size == 200
-    assert (source.groups[::2] == source.groups[1::2]).all()
+    found = run_json("cv", "t.csv", "--groups", "who", "--folds", "200", "--gamma", "1")
+    assert found["feature_names"] == ["a"]
+    assert found["folds"]["sizes"] == [2] * 200

@@ -14,9 +14,21 @@ import typer
 
 from ..errors import InputError
 
-Seconds = float | None
+Number = float | None
+Whole = int | None
 Text = str | None
 File = Path | None
+Names = list[str] | None
+Rule = Literal[
+    "auto", "minimum", "one-se", "stability", "corrected", "repeated", "averaged", "projected"
+]
+Method = Literal["auto", "exact", "search", "bounds", "grid"]
+Scale = Literal["unit-variance", "unit-norm", "none"]
+Learner = Literal["sparse-ridge", "projected", "cart", "xgboost", "svm"]
+Loss = Literal["auto", "squared", "absolute", "zero-one", "hinge", "log"]
+Fitting = Literal["auto", "exact", "heuristic", "rounding"]
+Missing = Literal["drop", "mean", "median"] | None
+Heredity = Literal["strong", "weak"] | None
 
 
 class Exit(IntEnum):
@@ -70,9 +82,6 @@ def _checked_jobs(jobs: int) -> int:
     return jobs
 
 
-RULE = Literal[
-    "auto", "minimum", "one-se", "stability", "corrected", "repeated", "averaged", "projected"
-]
 TABLE = {
     "target": option(Text, None, "Response column; default: the last one."),
     "one_hot": flag(
@@ -83,28 +92,16 @@ TABLE = {
     "weights": option(Text, None, "Column of weights >= 0 of the squared errors."),
     "groups": option(Text, None, "Column of groups, which folds keep together."),
     "order": option(Text, None, "Column of times: folds train on earlier rows."),
-    "missing": option(
-        Literal["drop", "mean", "median"] | None,
-        None,
-        "Missing values: leave out their rows, or fill them from each fold's training rows.",
-    ),
+    "missing": option(Missing, None, "Leave out rows with missing values, or fill these by folds."),
     "encoding": option(str, "utf-8", "Encoding of a text file, such as latin-1."),
 }
 CONSTRAINTS = {
     "include": option(Text, None, "Columns that are in every model, as a,b."),
     "exclude": option(
-        list[str] | None,
-        None,
-        "Columns that are left out, as a,b; may be repeated.",
-        "--exclude",
-        "--drop",
+        Names, None, "Columns to leave out, as a,b; may be repeated.", "--exclude", "--drop"
     ),
     "split_factors": flag("With --one-hot: each 0/1 column enters alone."),
-    "heredity": option(
-        Literal["strong", "weak"] | None,
-        None,
-        "A column named a:b needs a and b (strong), or one of them (weak).",
-    ),
+    "heredity": option(Heredity, None, "A column named a:b needs a and b (strong), or one (weak)."),
     "positive": option(
         Text, None, "Columns with coefficients >= 0; without names all.", metavar="[a,b]"
     ),
@@ -123,8 +120,8 @@ PANELS: dict[str, dict[str, Option]] = {
         "nested": option(
             bool | None,
             None,
-            "Cross-validate the whole fit by outer folds: the error to expect on new data. "
-            "By default up to 45 columns, where the fit took at most 5 s.",
+            "The error to expect on new data, from outer folds of the whole fit. By default up to "
+            "45 columns, where the fit took at most 5 s.",
             "--nested/--no-nested",
         ),
         "test": option(float, 0.0, "Share of the rows that are held out for a test."),
@@ -135,63 +132,42 @@ PANELS: dict[str, dict[str, Option]] = {
         "gamma": option(
             str,
             "auto",
-            "Ridge weight: a number, a list, LO:HI:N spaced in the logarithm, auto, or global or "
+            "Ridge weight, 2 alpha of scikit-learn: a number, a list, LO:HI:N, auto, or global or "
             "global:LO:HI (the least error over all γ of the range, proved).",
         ),
-        "rule": option(RULE, "auto", "How the model is chosen; the output names the rule."),
+        "rule": option(Rule, "auto", "How the model is chosen; the output names the rule."),
         "compare": flag("Also show what every other rule would choose."),
         "protocol": option(
             Literal["honest", "paper"],
             "honest",
             "honest: folds refit the intercept; paper: all is centred and scaled once.",
         ),
-        "scale": option(
-            Literal["unit-variance", "unit-norm", "none"], "unit-variance", "Scale of the columns."
-        ),
-        "learner": option(
-            Literal["sparse-ridge", "projected", "cart", "xgboost", "svm"],
-            "sparse-ridge",
-            "What is fitted; projected: the average of the grid's models.",
-        ),
-        "loss": option(
-            Literal["auto", "squared", "absolute", "zero-one", "hinge", "log"],
-            "auto",
-            "What errors are measured by.",
-        ),
+        "scale": option(Scale, "unit-variance", "Scale of the columns."),
+        "learner": option(Learner, "sparse-ridge", "projected: the average of the grid's models."),
+        "loss": option(Loss, "auto", "What errors are measured by."),
         "lambdas": option(
-            Text,
-            None,
-            "Weights of the stability: one, or a list or LO:HI:N, to which 0 is added.",
-            "--lambda",
+            Text, None, "Weights of the stability: one, a list or LO:HI:N, and 0.", "--lambda"
         ),
         "classify": flag("The response holds labels."),
     },
     "Search and proof": {
         "method": option(
-            Literal["auto", "exact", "search", "bounds", "grid"],
+            Method,
             "auto",
             "exact: h at every τ; search: the best τ alone (Algorithm 1); bounds: its first "
             "phase; grid: one problem per fold and τ; auto: exact, or grid with an outside solver.",
         ),
         "tol": option(
-            Seconds,
+            Number,
             None,
             "Relative tolerance of --method search (0.01) and --gamma global (1e-4).",
             show_default=False,
         ),
         "backend": option(str, "auto", "auto, native, highs, gurobi, scip or mosek."),
         "prove": option(str, "choice", "Beyond 45 columns: choice, or all (every error)."),
-        "time_limit": option(
-            str, "auto", "Seconds (0: estimates only), none, or auto: 60 of proving."
-        ),
-        "search": option(
-            Literal["grid", "coordinate"] | None, None, "Default: the paper's choice."
-        ),
-        "solver": option(
-            Literal["auto", "exact", "heuristic", "rounding"],
-            "auto",
-            "sparse-ridge: rounding is the paper's; auto: exact up to 20 columns.",
-        ),
+        "time_limit": option(str, "auto", "Seconds (0: estimates), none, or auto: 60 of proving."),
+        "search": option(Literal["grid", "coordinate"] | None, None, "Default: that of the paper."),
+        "solver": option(Fitting, "auto", "rounding is the paper's; auto: exact up to 20 columns."),
     },
     "Output": {
         "json_file": option(File, None, "Write results here; - is standard output.", "--json"),
@@ -210,8 +186,8 @@ PANELS: dict[str, dict[str, Option]] = {
     },
     "Constraints on columns": CONSTRAINTS,
     "What else to find out": {
-        "size": option(int | None, None, "The model of this size, by the same rule."),
-        "n_best": option(int | None, None, "Also the N best subsets of each size."),
+        "size": option(Whole, None, "The model of this size, by the same rule."),
+        "n_best": option(Whole, None, "Also the N best subsets of each size."),
         "criteria": flag("Also AIC, BIC, EBIC, Cp and forward steps of each size."),
     },
 }
@@ -297,23 +273,12 @@ COMMANDS = {
         model=argument(Path, ..., "A file that --save has written."),
         data=argument(str, ..., "A table, as for cv; its columns are matched by name."),
         out=option(File, None, "CSV of the predictions; default: the screen."),
-        coverage=option(
-            Seconds,
-            None,
-            "Also the ends of prediction intervals of this coverage, such as 0.9, of a model that "
-            "sparsecv cv --save FILE wrote.",
-        ),
-        ids=option(
-            list[str] | None,
-            None,
-            "A column of the table that is written before the prediction; repeatable.",
-            "--id",
-        ),
+        coverage=option(Number, None, "Also intervals of this coverage, such as 0.9 (cv --save)."),
+        ids=option(Names, None, "Column to write before the predictions; repeatable.", "--id"),
         unknown=option(
             Literal["error", "zero"] | None,
             None,
-            "A text that is no level of its column leaves the row without a prediction (error), or "
-            "counts as no level (zero); default: as the model was saved.",
+            "A text that is no level of its column: no prediction (error), or no level (zero).",
         ),
     ),
     "stability": command(
@@ -334,14 +299,10 @@ COMMANDS = {
         datasets=option(str, "diabetes11,housing,servo,autompg", "Data sets, comma-separated."),
         folds=option(str, "loo,size:10", "loo, K or size:M, comma-separated."),
         gamma=option(str, "0.01,0.02,0.05,0.1,0.2,0.5,1", "As in cv."),
-        ways=option(
-            str,
-            "grid,paper,paper-exact,best,exact",
-            "Of grid, paper, paper-exact, best (Algorithm 1) and exact.",
-        ),
+        ways=option(str, "grid,paper,paper-exact,best,exact", "Some of these, comma-separated."),
         scale=option(Literal["unit-norm", "unit-variance"], "unit-norm", "Scale of the columns."),
         tol=option(float, 0.01, "Relative tolerance of Algorithm 1."),
-        time_limit=option(Seconds, None, "Seconds for each way at each γ."),
+        time_limit=option(Number, None, "Number for each way at each γ."),
         plot=option(File, None, "Picture of the reductions over γ (Figures 2 and 3)."),
     ),
     "datasets": command(

@@ -1,1 +1,1 @@
-"""Pictures of curves and of bounds (matplotlib)."""
+"""The sections of a result, the page that shows them, and pictures (matplotlib)."""

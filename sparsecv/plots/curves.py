@@ -18,8 +18,7 @@ def check_writable(path: str, *, film: bool = False) -> None:
     """Refuse a picture file that cannot be written, before any work is done.
 
     film: The picture may be a film, whose suffix is .gif.
-    Raises InputError: matplotlib is missing, the suffix is no known format, or the folder does not
-        exist.
+    Raises InputError: matplotlib is missing, or the suffix is no known format.
     """
     figure, _ = new_figure(figsize=(1.0, 1.0))
     kinds = set(figure.canvas.get_supported_filetypes()) | ({"gif"} if film else set())
@@ -27,8 +26,6 @@ def check_writable(path: str, *, film: bool = False) -> None:
     if suffix not in kinds:
         known = ", ".join("." + kind for kind in sorted(kinds))
         raise InputError(f"--plot {path}: no such picture format; use one of {known}")
-    if not Path(path).absolute().parent.is_dir():
-        raise InputError(f"--plot {path}: the folder does not exist")
 
 
 def save(figure: Any, path: str) -> None:

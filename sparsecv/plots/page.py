@@ -111,7 +111,7 @@ def short(found: Result) -> str:
 def body(title: str, sections: Iterable[Section]) -> str:
     """The body of a page: a heading, and all sections."""
     shown = [one for one in sections if one.facts or one.table or one.sentences]
-    parts = [f"<h1>{escape(title)}</h1>", *(_section(i, one) for i, one in enumerate(shown))]
+    parts = [f"<h1>{escape(title)}</h1>", *map(_section, shown)]
     words = f"sparsecv {__version__}. ≈ marks an estimate that no search has proved."
     return "\n".join([*parts, _paragraph(words, "muted")])
 
@@ -121,13 +121,12 @@ def _paragraph(text: str, kind: str) -> str:
     return f'<p class="{kind}">{escape(text)}</p>'
 
 
-def _section(number: int, section: Section) -> str:
-    """One section, the ``number``-th of the page."""
+def _section(section: Section) -> str:
+    """One section of the page."""
     title = f"<h2>{escape(section.title)}</h2>" if section.title else ""
     parts = [title, _facts(section)]
     if section.picture is not None:
-        figure, words = section.picture()
-        parts.append(picture(figure, number, words))
+        parts.append(picture(*section.picture()))
     if section.table is not None:
         # A table of more rows shows this many of them around the chosen row, and all rows when it
         # is unfolded. The number is a choice.
@@ -176,10 +175,9 @@ def _table(table: Table) -> str:
     return f'<div class="scroll"><table>{inner}</table></div>'
 
 
-def picture(figure: Any, number: int, words: str) -> str:
+def picture(figure: Any, words: str) -> str:
     """A figure of matplotlib as inline SVG, whose black follows the colour of the page's text.
 
-    number: The figure's number on the page, which keeps the identifiers of figures apart.
     words: What the picture shows, for those who do not see it.
     """
     text = io.StringIO()
@@ -188,13 +186,8 @@ def picture(figure: Any, number: int, words: str) -> str:
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
-    svg = re.sub(r'\bid="', f'id="f{number}-', svg)
-    svg = re.sub(r'(url\(#|href="#)', rf"\g<1>f{number}-", svg)
     svg = re.sub(r"#000000|#262626|\bblack\b", "currentColor", svg)
     svg = svg.replace("<text ", '<text fill="currentColor" ')
-    for size in ("width", "height"):  # The page decides them; the proportions stay in viewBox.
-        svg = re.sub(rf'(<svg[^>]*?) {size}="[^"]*"', r"\1", svg)
     label = f'role="img" aria-label="{escape(words, quote=True)}"'
-    svg = svg.replace("<svg ", f"<svg {label} ", 1).replace("#D9D9D9", "var(--line)")
-    svg = svg.replace("#d9d9d9", "var(--line)")
+    svg = svg.replace("<svg ", f"<svg {label} ", 1).replace("#d9d9d9", "var(--line)")
     return f'<figure>{svg}<figcaption class="muted">{escape(words)}</figcaption></figure>'

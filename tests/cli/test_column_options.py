@@ -166,18 +166,6 @@ def test_stability_serves_constraints(frame: pd.DataFrame) -> None:
     assert {line["tau"] for line in found["candidates"]} == set(range(1, 6))
 
 
-def test_the_python_model_with_factors_is_saved_with_its_columns(frame: pd.DataFrame) -> None:
-    factors = write(file({"penalty_factors": {"b": 0}}))
-    run_json("cv", "t.csv", "--one-hot", *factors, *QUICK, "--save", "m.json")
-    saved = json.loads(Path("m.json").read_text(encoding="utf-8"))
-    assert "b" in saved["support"]
-    model = SparseRidgeCV.load("m.json")
-    assert main(["predict", "m.json", "t.csv", "--out", "p.csv"]) == 0
-    X = table(frame)
-    lines = Path("p.csv").read_text().split()
-    np.testing.assert_allclose([float(v) for v in lines[1:]], model.predict(X), rtol=1e-9)
-
-
 def test_a_checkpoint_is_of_its_constraints(frame: pd.DataFrame, capsys: Capture) -> None:
     common = ["cv", "t.csv", "--one-hot", *QUICK]
     bounds, factors = file({"bounds": {"a": [-0.1, 0.1]}}), file({"penalty_factors": {"b": 0}})
@@ -195,5 +183,9 @@ def test_a_checkpoint_is_of_its_constraints(frame: pd.DataFrame, capsys: Capture
 def test_positive_takes_no_table_for_its_columns(frame: pd.DataFrame) -> None:
     first = run_json("fit", "--positive", "t.csv", "--one-hot", "--tau", "3")
     last = run_json("fit", "t.csv", "--one-hot", "--tau", "3", "--positive")
+    Path("parts").mkdir()
+    frame.to_parquet("parts/1.parquet")
+    folder = run_json("fit", "--positive", "parts", "--one-hot", "--tau", "3")
     assert first["model"] == last["model"]
+    np.testing.assert_allclose(folder["model"]["coef"], last["model"]["coef"], rtol=1e-9)
     assert min(first["model"]["coef"]) >= 0.0

@@ -136,11 +136,11 @@ def _find(name: str) -> Path | None:
     folder = _folder()
     if folder is None or not name or Path(name).name != name:
         return None
-    places = (folder, folder / "processed")
-    candidates = [place / f"{name}{suffix}" for place in places for suffix in _SUFFIXES]
+    places = [folder / f"{name}{suffix}" for suffix in _SUFFIXES]
+    places += [folder / "processed" / place.name for place in places]
     if name in _registry():
-        candidates.append(folder / _registry()[name].file)
-    return next((path for path in candidates if path.is_file()), None)
+        places.append(folder / _registry()[name].file)
+    return next((path for path in places if path.is_file()), None)
 
 
 def _check_hash(name: str, path: Path) -> None:

@@ -96,12 +96,9 @@ def _check_columns(label: str, names: Sequence[str], columns: Sequence[str]) -> 
     """Raise an InputError where ``columns`` are not among a table's ``names``, or stand twice."""
     missing = [name for name in columns if name not in names]
     if missing:
-        close = quoted_names(
-            dict.fromkeys(other for name in missing for other in similar_names(name, names))
-        )
-        hint = f"; it has {close}" if close else ""
-        raise InputError(
-            f"{label}: the model needs {'column' if len(missing) == 1 else 'columns'} "
-            f"{quoted_names(missing)}, which the table does not have{hint}"
-        )
+        close = dict.fromkeys(other for name in missing for other in similar_names(name, names))
+        hint = f"; it has {quoted_names(close)}" if close else ""
+        columns_missing = f"column{'s' * (len(missing) > 1)} {quoted_names(missing)}"
+        needed = f"the model needs {columns_missing}, which the table does not have"
+        raise InputError(f"{label}: {needed}{hint}")
     check_names(label, [name for name in names if name in columns])

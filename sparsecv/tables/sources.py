@@ -5,7 +5,7 @@ message of one line, which names the column or the row.
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from copy import copy
 from functools import partial
 from os import PathLike
@@ -257,8 +257,15 @@ def open_table(
     if missing not in (None, "drop", "mean", "median"):
         raise InputError(f"missing must be drop, mean or median; got {missing!r}")
     columns = [*use.features, use.target]
-    faults = Faults(file.label, use.target, missing is not None, columns)
-    opened = Stream(name, use.target, _numbers(file, columns, faults, one_hot, dates), missing)
+    table: Any
+    if isinstance(file, Matrix):
+        table = MatrixColumns(file, columns)
+    else:
+        from .arrow import Encoded, learned  # The import of pyarrow would slow down other commands.
+
+        faults = Faults(file.label, use.target, missing is not None, columns)
+        table = Encoded(file, learned(file, columns, faults, one_hot, dates), faults)
+    opened = Stream(name, use.target, table, missing)
     source: RowSource = opened
     if opened.in_memory:
         X, y = opened.load()
@@ -273,15 +280,3 @@ def open_table(
     source.take_columns(*(None if one is None else file.column(one, kept) for one in others))
     source.left_out = unnamed
     return source
-
-
-def _numbers(
-    file: File, columns: Sequence[str], faults: Faults, one_hot: str | bool, dates: bool
-) -> "Encoded | MatrixColumns":
-    """The numbers that columns of a file become."""
-    if isinstance(file, Matrix):
-        return MatrixColumns(file, columns)
-    from .arrow import Encoded, learned  # The import of pyarrow would slow down other commands.
-
-    coding = learned(file, columns, faults, one_hot, dates)
-    return Encoded(file, coding, Faults(file.label, faults.target, faults.missing_allowed, columns))

@@ -46,10 +46,7 @@ def read(data: str, given: dict[str, Any], report: Report) -> RowSource:
         one for one in names if one in factors or (one not in columns and "=" in one)
     ]
     how = {option: given[option] for option in TABLE if option in given and option != "encoding"}
-    how |= {
-        "dates": given["one_hot"],
-        "drop": [one for one in names if one not in given["exclude"]],
-    }
+    how["drop"] = [one for one in names if one not in given["exclude"]]
     source = open_table((file, name), **how)
     for text in () if given["quiet"] else source.notes():
         note(text)

@@ -79,7 +79,7 @@ class _TextColumn:
         if kind == "dates" or (odd and all(map(_DATE.match, self.example))):
             kind, mend = "dates", "write numbers in their place, such as years or days since a date"
             if faults.target is not None and not is_target:
-                mend = f"pass --dates, for dates like 2024-01-31, or {mend}"
+                mend = f"pass --one-hot, for dates like 2024-01-31, or {mend}"
         elif odd and all(map(_DISGUISED.fullmatch, odd)):
             kind, mend = "numbers that are not written plainly", "write digits and a point alone"
         elif faults.target is not None:
@@ -105,21 +105,19 @@ def learned(
     columns: Sequence[str],
     faults: Faults,
     one_hot: str | bool = False,
-    dates: bool = False,
     min_rows: int = 2,
 ) -> Coding:
     """What the columns of a file become, found in passes over the file.
 
-    one_hot: False refuses columns of text and of dates. "all" makes one 0/1 column for every level
-        of such a column. True does so, too, except that a column of two levels becomes the 0/1
-        column of its second level.
-    dates: Whether columns of dates are replaced by numbers.
+    one_hot: False refuses columns of text and of dates. With True columns of dates become numbers,
+        and a text column becomes one 0/1 column for every level, or, where it has two levels, the
+        0/1 column of its second level. With "all" a column of two levels has two 0/1 columns, too.
     Raises InputError: Columns cannot be used, or rows are too few; the message names all columns.
     """
     text = file.inspect(columns, (), faults)
     check_rows(file.label, file.n, min_rows)
     left = [name for name in columns if name in text]
-    first = _first_dates(file, [one for one in left if one != faults.target]) if dates else {}
+    first = _first_dates(file, [one for one in left if one != faults.target]) if one_hot else {}
     found = {name: _TextColumn(file.decimal) for name in left if name not in first}
     for row, name, cells in file.cells(list(found)):
         faults.missing(name, row + where(cells.is_null()))

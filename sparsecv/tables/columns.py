@@ -74,7 +74,7 @@ def check_names(label: str, names: Sequence[str]) -> None:
         if not name.strip():
             raise InputError(
                 f"{label}: column {position} has an empty name; name it in the header line, or "
-                "leave it out with --drop '' if it holds the names of the rows"
+                "leave it out with --exclude '' if it holds the names of the rows"
             )
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
@@ -84,7 +84,7 @@ def check_names(label: str, names: Sequence[str]) -> None:
 
 
 def dropped_columns(label: str, names: Sequence[str], drop: Iterable[str]) -> set[str]:
-    """The names of the columns that the option ``--drop`` leaves out.
+    """The names of the columns that the option ``--exclude`` leaves out.
 
     drop: Each value is the name of a column, or several names with commas between.
     """
@@ -93,7 +93,7 @@ def dropped_columns(label: str, names: Sequence[str], drop: Iterable[str]) -> se
         parts = [value] if value in names or not value else value.split(",")
         for name in (part if part in names else part.strip() for part in parts):
             if name not in names:
-                what = f"--drop names {quoted(name)}, which is not a column"
+                what = f"--exclude names {quoted(name)}, which is not a column"
                 raise InputError(f"{label}: {what}; {suggestion(name, names)}")
             dropped.add(name)
     return dropped
@@ -115,7 +115,7 @@ def select_columns(
     """
     dropped = dropped_columns(label, names, drop)
     check_names(label, [name for name in names if name not in dropped])
-    taken, found = dict.fromkeys(dropped, "in --drop"), dict(uses)
+    taken, found = dict.fromkeys(dropped, "in --exclude"), dict(uses)
     for use, wanted in uses.items():
         if wanted is None:
             continue

@@ -78,7 +78,7 @@ class Faults:
             for one in sorted(each.values(), key=lambda one: bool(one.rows))
         ]
         remedies = list(dict.fromkeys(text for fault in faults for text in fault.remedies))
-        drop = [f"--drop {quoted(name)}" for name in found if name != self.target]
+        drop = [f"--exclude {quoted(name)}" for name in found if name != self.target]
         more = len(found) - self.max_columns
         if drop and self.target is not None and more <= 0:
             what = "the column" if len(drop) == 1 else "columns"
@@ -86,7 +86,7 @@ class Faults:
         text = "; ".join(map(str, faults[: self.max_columns])) + f"; and {more} more" * (more > 0)
         if len(found) > 1 and self.target is not None:
             text = f"{len(found)} columns cannot be used: {text}"
-        with_drop = " with --drop" * (self.target is not None)
+        with_drop = " with --exclude" * (self.target is not None)
         *first, last = remedies or [f"correct them or leave columns out{with_drop}"]
         return f"{self.label}: {text}; {', '.join([*first, ''])}{'or ' * bool(first)}{last}"
 

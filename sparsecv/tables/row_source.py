@@ -262,7 +262,7 @@ class RowSource(ABC):
             counted = (X[0] + np.arange(len(X))[:, None] == X).all(axis=0) & np.isin(X[0], (0, 1))
             found += [
                 f"column {quoted(self.feature_names[j])} counts the rows: if it is an identifier, "
-                f"leave it out with --drop {quoted(self.feature_names[j])}"
+                f"leave it out with --exclude {quoted(self.feature_names[j])}"
                 for j in np.flatnonzero(counted)
             ]
         return found

@@ -177,7 +177,6 @@ def open_table(
     *,
     target: str | None = None,
     one_hot: str | bool = False,
-    dates: bool = False,
     drop: str | Iterable[str] = (),
     encoding: str = "utf-8",
     weights: str | None = None,
@@ -204,8 +203,7 @@ def open_table(
     one_hot : bool or "all"
         Replace each text column by one 0/1 column per level, sorted and named ``feature=level``. A
         column of two levels gets the 0/1 column of its second level alone, unless "all" is passed.
-    dates : bool
-        Replace each column of dates, such as 2024-01-31 or 2024-01-31 12:00, by the columns
+        Each column of dates, such as 2024-01-31 or 2024-01-31 12:00, is replaced by the columns
         ``name.year``, ``name.month``, ``name.weekday`` (Monday is 1) and ``name.days``, the days
         since the date of the first row.
     drop : str or iterable of str
@@ -264,7 +262,7 @@ def open_table(
         from .arrow import Encoded, learned  # The import of pyarrow would slow down other commands.
 
         faults = Faults(file.label, use.target, missing is not None, columns)
-        table = Encoded(file, learned(file, columns, faults, one_hot, dates), faults)
+        table = Encoded(file, learned(file, columns, faults, one_hot), faults)
     opened = Stream(name, use.target, table, missing)
     source: RowSource = opened
     if opened.in_memory:

@@ -53,7 +53,7 @@ def test_drop(capsys: Capture) -> None:
     Path("t.csv").write_text(rows(**{'"x,1"': ["1", "2"], "": ["u"], "z": ["3", "4"]}))
     drop = ["--drop", "x,1", "--drop", "", "--drop", "z, b"]
     assert run_json("fit", "t.csv", "--tau", "1", *drop)["p"] == 1
-    complaint(capsys, ["fit", "t.csv", "--tau", "1"], ["--drop ''"])
+    complaint(capsys, ["fit", "t.csv", "--tau", "1"], ["--exclude ''"])
 
 
 # ---------------------------------------------------------------------------- saved models
@@ -126,7 +126,7 @@ def test_rows_that_cannot_be_predicted_stay_empty(suffix: str, capsys: Capture) 
         "--unknown zero",
     ):
         assert words in err
-    assert "--drop" not in err
+    assert "--exclude" not in err
     assert "--missing" not in err
     found = pandas.read_csv("p.csv", dtype={"who": str})
     assert found.columns.tolist() == ["who", "a", "prediction"]

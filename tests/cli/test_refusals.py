@@ -105,7 +105,7 @@ REFUSED = {
     f"cv one-group.csv {GROUPS}": "groups (1)|got 2",
     f"cv weighed.csv {GROUPS} --folds size:1": "groups|folds of a size",
     f"cv weighed.csv {WEIGHTS} --groups w": "'w'|--groups|--weights",
-    f"cv weighed.csv {WEIGHTS} --drop a,w": "'w'|--weights|--drop",
+    f"cv weighed.csv {WEIGHTS} --exclude a,w": "'w'|--weights|--exclude",
     f"cv weights-alone.csv {WEIGHTS}": "no feature columns",
     "cv some.csv --weights w --folds 3 --rule projected --seed 1": "weight 0",
     # stability

@@ -172,9 +172,9 @@ PRICES = "Price,weight,y\n1,2,3\n4,5,6\n"
 REFUSED: list[tuple[str, dict[str, Any], list[str]]] = [
     (PRICES, {"target": "prise"}, ["'prise'", "did you mean 'Price'"]),
     (PRICES, {"target": "qqq"}, ["'qqq'", "'Price', 'weight', 'y'"]),
-    (PRICES, {"drop": ["wight"]}, ["--drop", "'wight'", "did you mean 'weight'"]),
+    (PRICES, {"drop": ["wight"]}, ["--exclude", "'wight'", "did you mean 'weight'"]),
     (PRICES, {"drop": ["Price", "weight"]}, ["no feature columns left"]),
-    (PRICES, {"target": "y", "drop": ["y"]}, ["'y'", "target", "--drop"]),
+    (PRICES, {"target": "y", "drop": ["y"]}, ["'y'", "target", "--exclude"]),
     ("y\n1\n2\n", {}, ["no feature columns left"]),
     ("a,b,a,b,y\n1,2,3,4,5\n1,2,3,4,6\n", {}, ["duplicate", "'a', 'b'"]),
     (",a,y\n1,2,3\n4,5,6\n", {}, ["column 1", "empty name"]),
@@ -234,10 +234,11 @@ def test_infinite_values(tmp_path: Path, cell: str) -> None:
 
 
 @pytest.mark.parametrize("day", ["2024-01-05", "5.1.2024", "01/05/24", "2024-01-05T10:00:00"])
-@pytest.mark.parametrize("one_hot", [False, True])
-def test_dates_are_refused(tmp_path: Path, day: str, one_hot: bool) -> None:
+def test_dates_are_refused(tmp_path: Path, day: str) -> None:
     path = write(tmp_path / "d.csv", f"a,day,y\n1,{day},3\n4,{day},6\n")
-    refused(path, "'day'", "dates", repr(day), "days since", "--drop", one_hot=one_hot)
+    refused(path, "'day'", "dates", repr(day), "days since", "--one-hot", "--exclude")
+    if not day.startswith("2024"):
+        refused(path, "'day'", "dates", repr(day), "2024-01-31", one_hot=True)
 
 
 # ---------------------------------------------------------------------------- one-hot
@@ -296,9 +297,9 @@ def test_one_hot_refuses_identifiers(tmp_path: Path, kind: str) -> None:
         return path
 
     many = save([f"id{i % 101}" for i in range(500)], 500)
-    refused(many, "'who'", "more than 100 levels", "identifier", "--drop 'who'", one_hot=True)
+    refused(many, "'who'", "more than 100 levels", "identifier", "--exclude 'who'", one_hot=True)
     distinct = save([f"id{i}" for i in range(20)], 20)
-    refused(distinct, "'who'", "every row", "identifier", "--drop 'who'", one_hot=True)
+    refused(distinct, "'who'", "every row", "identifier", "--exclude 'who'", one_hot=True)
     assert open_table(save([f"id{i % 100}" for i in range(500)], 500), one_hot=True).p == 101
 
 

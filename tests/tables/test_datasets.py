@@ -157,7 +157,7 @@ def test_target_and_drop_work_on_builtins() -> None:
     np.testing.assert_array_equal(source.load()[0][:, -1], y)
     with pytest.raises(InputError, match=r"diabetes: no target column 'bmj'; did you mean 'bmi'"):
         resolve("diabetes", target="bmj")
-    with pytest.raises(InputError, match=r"--drop names 'sexx'.*'sex'"):
+    with pytest.raises(InputError, match=r"--exclude names 'sexx'.*'sex'"):
         resolve("diabetes", drop=["sexx"])
 
 

@@ -44,17 +44,17 @@ def test_dates_become_numbers(tmp_path: Path, suffix: str, hours: bool) -> None:
         frame["day"] += pd.to_timedelta(np.arange(len(frame)) % 24, unit="h")
     path = save(frame, tmp_path / f"t.{suffix}")
     expected = np.column_stack([numbers(frame["day"], frame["day"][0]), frame[["x", "y"]]])
-    source = open_table(path, dates=True)
+    source = open_table(path, one_hot=True)
     check(source, expected, [*PARTS, "x"], "y")
     assert source.coding.dates == {"day": str(frame["day"][0])}
-    refused(path, "'day' holds dates", "--dates")
-    refused(save(frame[["x", "day"]], path), "target column 'day'", dates=True)
+    refused(path, "'day' holds dates", "--one-hot")
+    refused(save(frame[["x", "day"]], path), "target column 'day'", one_hot=True)
 
 
 def test_dates_of_other_centuries(tmp_path: Path) -> None:
     dates = ["2000-01-01", "1492-10-12", "2600-03-01"]
     path = save(pd.DataFrame({"day": dates, "y": [1.0, 2.0, 3.0]}), tmp_path / "t.csv")
-    X, _ = open_table(path, dates=True).load()
+    X, _ = open_table(path, one_hot=True).load()
     days = (np.array(dates, dtype="M8[D]") - np.datetime64("2000-01-01")).astype(float)
     np.testing.assert_array_equal(X[:, 3], days)
     np.testing.assert_array_equal(X[:, 0], [2000.0, 1492.0, 2600.0])
@@ -64,14 +64,14 @@ def test_cells_that_are_no_dates(tmp_path: Path) -> None:
     frame = dated().astype({"day": str})
     frame.loc[7, "day"] = "soon"
     path = save(frame, tmp_path / "t.csv")
-    refused(path, "'day' holds dates, and 'soon' is none", "data row 8", dates=True)
+    refused(path, "'day' holds dates, and 'soon' is none", "data row 8", one_hot=True)
     frame["day"] = "5.1.2024"
-    refused(save(frame, path), "'day' holds dates", "'5.1.2024'", "2024-01-31", dates=True)
+    refused(save(frame, path), "'day' holds dates", "'5.1.2024'", "2024-01-31", one_hot=True)
     frame = dated()
     frame.loc[4, "day"] = None
     path = save(frame, path)
-    refused(path, "missing value in column 'day'", "data row 5", dates=True)
-    X, _ = open_table(path, dates=True, missing="mean").load()
+    refused(path, "missing value in column 'day'", "data row 5", one_hot=True)
+    X, _ = open_table(path, one_hot=True, missing="mean").load()
     assert np.isnan(X[4, :4]).all()
     assert not np.isnan(np.delete(X, 4, axis=0)).any()
 
@@ -85,7 +85,7 @@ def test_a_model_of_dates_predicts_new_tables(
     monkeypatch.chdir(tmp_path)
     frame = dated()
     save(frame, Path(f"t.{suffix}"))
-    options = ["--gamma", "0.1", "--dates", "--save", "m.json", "--quiet"]
+    options = ["--gamma", "0.1", "--one-hot", "--save", "m.json", "--quiet"]
     options += ["--tau", "5"] if command == "fit" else ["--no-nested", "--tau", "5"]
     assert main([command, f"t.{suffix}", *options]) == 0
     new = dated().iloc[5:].reset_index(drop=True)

@@ -50,7 +50,7 @@ def test_an_unnamed_index_is_left_out(tmp_path: Path, first: int, suffix: str, n
 
 def test_other_first_columns_stay(tmp_path: Path) -> None:
     path = write(tmp_path / "names.csv", ',a,y\n"x",1,2\n"z",3,5\n')
-    refused(path, "empty name", "--drop ''")
+    refused(path, "empty name", "--exclude ''")
     path = write(tmp_path / "gap.csv", ",a,y\n0,1,2\n2,3,5\n")
     refused(path, "empty name")
     path = write(tmp_path / "from7.csv", ",a,y\n7,1,2\n8,3,5\n")
@@ -89,7 +89,7 @@ def test_faults_of_a_workbook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     frame.to_excel(path, index=False)
     refused(path, "t.xlsx, sheet 'Sheet1'", "missing value in column 'a'", "data row 3")
     FRAME.assign(city=[datetime.date(2024, 1, day) for day in range(1, 7)]).to_excel(path)
-    refused(path, "'city'", "dates", "2024-01-01", "--drop 'city'")
+    refused(path, "'city'", "dates", "2024-01-01", "--exclude 'city'")
     broken = write(tmp_path / "broken.xlsx", "a,b\n1,2\n")
     refused(broken, "broken.xlsx", "not a readable workbook")
     find = builtins.__import__

@@ -43,7 +43,7 @@ def test_every_column_with_missing_values_is_named(tmp_path: Path, kind: str) ->
         "(6 in all, also in 10, 21, 22, 23, ...); infinite value in column 'x2', data row 41; "
         "missing value in column 'y', data row 60; fill it in, remove the row, pass "
         "--missing drop, mean or median, correct it, or leave columns out with "
-        "--drop 'x1' --drop 'x2'"
+        "--exclude 'x1' --exclude 'x2'"
     )
 
 
@@ -126,7 +126,7 @@ def test_hints(tmp_path: Path) -> None:
     for file in ("t.csv", "t.parquet"):
         notes = open_table(tmp_path / file, target="x").notes()
         assert [note.split("'")[1] for note in notes] == ["id", "row", "y"]
-        assert "--drop 'id'" in notes[0]
+        assert "--exclude 'id'" in notes[0]
     assert open_table(tmp_path / "t.csv", drop=["id,row", "y"]).notes() == []
 
 

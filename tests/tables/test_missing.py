@@ -65,7 +65,7 @@ def test_what_cannot_be_filled(tmp_path: Path) -> None:
     frame["x2"] = np.nan
     for suffix in (".csv", ".parquet"):
         path = save(frame, tmp_path / f"t{suffix}")
-        refused(path, "'x2' has no value", "--drop 'x2'", missing="mean")
+        refused(path, "'x2' has no value", "--exclude 'x2'", missing="mean")
     frame["x2"] = np.where(np.arange(60) == 4, np.inf, 1.0)
     path = save(frame, tmp_path / "i.parquet")
     refused(path, "infinite value in column 'x2', data row 5", missing="median")

@@ -97,20 +97,20 @@ def test_parquet_text_and_dates(tmp_path: Path) -> None:
     y = pa.array([1.0, 2.0, 3.0, 4.0])
     day = datetime.date(2024, 1, 5)
     path = save_parquet(tmp_path / "a.parquet", g=pa.array([None, "u", "v", "v"]), y=y)
-    refused(path, "'g'", "text", "'u'", "data row 2", "--one-hot", "--drop 'g'")
+    refused(path, "'g'", "text", "'u'", "data row 2", "--one-hot", "--exclude 'g'")
     for column, example in (
         (pa.array([day, day, day, None]), "2024-01-05"),
         (pa.array([datetime.datetime(2024, 1, 5, 7)] * 4, pa.timestamp("us")), "2024-01-05 07:00"),
         (pa.array([datetime.datetime(2024, 1, 5, 7)] * 4, pa.timestamp("ns")), "2024-01-05 07:00"),
     ):
         path = save_parquet(tmp_path / "b.parquet", x=y, day=column, y=y)
-        refused(path, "'day'", "dates", example, "days since", "--drop 'day'")
+        refused(path, "'day'", "dates", example, "days since", "--exclude 'day'")
     path = save_parquet(tmp_path / "c.parquet", x=y, y=pa.array(["p", "q", "p", "q"]))
     for one_hot in (False, True):
         refused(path, "target column 'y'", "'p'", "never encoded", one_hot=one_hot)
     path = save_parquet(tmp_path / "d.parquet", x=pa.array([[1], [2], [3], [4]]), y=y)
     for one_hot in (False, True):
-        refused(path, "'x'", "list", "--drop 'x'", one_hot=one_hot)
+        refused(path, "'x'", "list", "--exclude 'x'", one_hot=one_hot)
     path = save_parquet(tmp_path / "e.parquet", x=y, y=pa.array([[1], [2], [3], [4]]))
     refused(path, "target column 'y'", "list", "--target")
     path = save_parquet(tmp_path / "f.parquet", x=pa.nulls(4), y=y)
@@ -138,7 +138,7 @@ def test_parquet_file_faults(tmp_path: Path) -> None:
     refused(save_parquet(tmp_path / "w.parquet", x=empty, y=empty), "no data rows")
     path = save_parquet(tmp_path / "x.parquet", price=[1.0, 2.0], y=[2.0, 3.0])
     refused(path, "'prise'", "did you mean 'price'", target="prise")
-    refused(path, "--drop", "'z'", drop="z")
+    refused(path, "--exclude", "'z'", drop="z")
     both = pa.Table.from_arrays([pa.array([1.0, 2.0])] * 3, names=["a", "a", "y"])
     pq.write_table(both, tmp_path / "z.parquet")
     refused(tmp_path / "z.parquet", "duplicate", "'a'")

@@ -1,7 +1,6 @@
 """The all-sizes tree against enumeration: optima, bounds, ties, limits, warm starts, wide masks."""
 
 import math
-import pickle
 import threading
 from fractions import Fraction
 from itertools import combinations, pairwise
@@ -11,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support.brute_force import Data, enumerate_all, fit_rounding, rounding
+from support.brute_force import Data, fit_rounding
 from support.fresh import examples
-from support.problems import gram_of, keeps_digits, plain, problem_of, pure_noise, ugly
+from support.problems import keeps_digits, plain, problem_of, pure_noise, ugly
 from support.trees import Exact, every_stop, exact_of, key, tied
 
 from sparsecv.solvers import Status, best_subsets
@@ -116,42 +115,6 @@ def test_every_size_is_optimal(data: Data) -> None:
     assert found.open_nodes == []
 
 
-@settings(max_examples=examples(80))
-@given(
-    p=st.integers(6, 10),
-    n=st.sampled_from([1, 2, 5, 9, 10, 11, 40]),
-    exponent=st.floats(-8.0, 8.0),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_every_size_is_optimal_with_more_columns(
-    p: int, n: int, exponent: float, seed: int
-) -> None:
-    data = plain(seed, n, p, 10.0**exponent)
-    found = best_subsets(problem_of(data))
-    yy = float(data.y @ data.y)
-    for i, (s, every) in enumerate(enumerate_all(data).items()):
-        objective, gain = every.of(found.supports[i])
-        assert objective <= every.least * (1.0 + 1e-9) + 1e-26 * yy
-        assert gain >= every.gain.max() * (1.0 - 1e-9)
-        assert found.sizes[i] == s
-        assert abs(found.objective[i] - objective) <= rounding(objective, yy)
-        assert found.lower_bound[i] <= every.least * (1.0 + 1e-14)
-
-
-@pytest.mark.slow
-@settings(max_examples=examples(150))
-@given(data=ugly(mild=True, zero=False))
-def test_gram_problems_are_solved_too(data: Data) -> None:
-    y, gamma = data.y, data.gamma
-    found = best_subsets(gram_of(data))
-    for i, s in enumerate(found.sizes):
-        values = exact_of(data)[s]
-        own, least = float(values[key(found.supports[i])]), float(min(values.values()))
-        slack = 1e-9 * least + 1e-9 * float(y @ y) * min(1.0, 1e-5 / gamma)
-        assert own <= least + slack
-        assert found.lower_bound[i] <= least + slack
-
-
 @pytest.mark.slow
 @settings(max_examples=examples(150))
 @given(data=ugly(), draw=st.data())
@@ -175,27 +138,6 @@ def test_an_optimal_warm_start_is_kept_at_once() -> None:
     again = best_subsets(problem, warm_starts=best.supports, limits=Limits(node_limit=0))
     np.testing.assert_array_equal(again.objective, best.objective)
     assert best_subsets(problem, warm_starts=best.supports).n_nodes <= best.n_nodes
-
-
-@settings(max_examples=examples(150))
-@given(data=ugly())
-def test_runs_are_repeatable(data: Data) -> None:
-    a, b = (best_subsets(problem_of(data)) for _ in range(2))
-    assert [key(s) for s in a.supports] == [key(s) for s in b.supports]
-    np.testing.assert_array_equal(a.objective, b.objective)
-    np.testing.assert_array_equal(a.lower_bound, b.lower_bound)
-    assert a.n_nodes == b.n_nodes
-
-
-@settings(max_examples=examples(150))
-@given(data=ugly(), seed=st.integers(0, 999))
-def test_the_order_of_columns_does_not_matter(data: Data, seed: int) -> None:
-    order = np.random.default_rng(seed).permutation(data.X.shape[1])
-    shuffled = Data(np.ascontiguousarray(data.X[:, order]), data.y, data.gamma)
-    exact = exact_of(shuffled)
-    found = best_subsets(problem_of(shuffled))
-    check_bounds(shuffled, found, exact)
-    check_optimal(shuffled, found, exact)
 
 
 # --- ties ---------------------------------------------------------------------------------------
@@ -353,15 +295,6 @@ def test_another_thread_interrupts() -> None:
     timer.start()
     check_interrupted(best_subsets(HARD, limits=Limits(stop=flag)), Status.INTERRUPTED)
     timer.join()
-
-
-def test_a_flag_pickles_to_a_fresh_one() -> None:
-    flag = StopFlag()
-    flag.set()
-    copy = pickle.loads(pickle.dumps(flag))
-    assert not copy.is_set()
-    copy.set()
-    assert copy.is_set()
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.02])

@@ -70,16 +70,6 @@ def test_every_better_support_lies_below_an_open_node(data: Data) -> None:
             assert all(any(holds(open_, S) for open_ in found.open_nodes) for S in better)
 
 
-def test_open_nodes_list_columns_once() -> None:
-    data = plain(7, 30, 9, noise=3.0)
-    for found in every_stop(data):
-        for open_ in found.open_nodes:
-            members = open_.members.tolist()
-            assert len(set(members)) == len(members)
-            assert 0 < open_.pending <= open_.free.size
-            assert members == [*open_.fixed, *open_.free]
-
-
 def test_open_nodes_name_the_columns_of_the_problem_beside_zero_columns() -> None:
     data = plain(7, 30, 6, noise=3.0)
     data.X[:, [0, 3]] = 0.0

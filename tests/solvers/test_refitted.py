@@ -23,7 +23,6 @@ from sparsecv.solvers.branching import single
 from sparsecv.solvers.branching.sdp_nodes import RefittedTree
 from sparsecv.solvers.branching.search import Search
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.relaxation import diagonal
 from sparsecv.solvers.relaxation.diagonal import Fitted, fit_diagonal, interior, shared_diagonal
 from sparsecv.solvers.relaxation.gram import GramForm
 
@@ -62,36 +61,6 @@ def test_bounds_of_nodes_hold_and_their_diagonals_are_allowed() -> None:
         Q = (gram.G - np.diag(found.D))[np.ix_(left, left)]
         assert np.linalg.eigvalsh(Q)[0] >= -1e-14 * np.trace(gram.G), note
         np.testing.assert_array_equal(found.D > 0.0, state == 0, err_msg=note)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_derivatives_in_the_diagonal(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(60, 12))
-    problem = SparseRidgeProblem(X, X[:, :8].sum(1) + rng.normal(size=60), gamma=0.1, tau=5)
-    gram, ridge, state = GramForm.of(problem), 0.05, np.zeros(12, dtype=np.int8)
-    state[seed] = seed % 3
-    node = diagonal._Node(gram, ridge, state, 4)
-    D = 0.4 * gram.D * rng.uniform(0.5, 1.0, size=12)
-    at = node.solved(node.of(D), np.zeros(node.columns.size), 0.0)
-    mu, h, m = 3.0, 1e-5 * gram.D[0], node.free.size
-
-    def value(D: np.ndarray) -> tuple[float, np.ndarray]:
-        there, factor = node.solved(D, at.beta, at.root_lam), node.factor(D)
-        assert factor is not None
-        return there.bound + mu * node.barrier(factor, D), node.derivatives(there, factor, mu)[0]
-
-    factor = node.factor(at.D)
-    assert factor is not None
-    slope, curvature = node.derivatives(at, factor, mu)
-    for k in range(m):
-        step = np.zeros(at.D.size)
-        step[node.free[k]] = h
-        (up, up_slope), (down, down_slope) = value(at.D + step), value(at.D - step)
-        assert (up - down) / (2 * h) == pytest.approx(slope[k], rel=1e-4, abs=1e-4)
-        np.testing.assert_allclose(
-            (down_slope - up_slope) / (2 * h), curvature[:, k], rtol=1e-2, atol=1e-4
-        )
 
 
 def test_reaches_the_semidefinite_relaxation() -> None:

@@ -18,7 +18,6 @@ from support.brute_force import (
 from support.deleted_rows import check, chosen, exact_of, residual_of, solve, without
 from support.fresh import examples
 from support.problems import plain, problem_of, ugly
-from support.trees import key
 
 from sparsecv.solvers import Status, best_subsets_rows_deleted
 from sparsecv.solvers.core.limits import Limits
@@ -36,17 +35,6 @@ def test_sizes_and_warm_starts_change_nothing(data: Data, draw: st.DataObject) -
     np.testing.assert_array_equal(found.sizes, sorted(set(sizes)))
     assert found.status is Status.OPTIMAL
     check(data, found, exact_of(data))
-
-
-@settings(max_examples=examples(40))
-@given(data=ugly())
-def test_runs_are_repeatable(data: Data) -> None:
-    a, b = solve(data), solve(data)
-    np.testing.assert_array_equal(a.choice, b.choice)
-    np.testing.assert_array_equal(a.objective, b.objective)
-    np.testing.assert_array_equal(a.residual, b.residual)
-    assert [key(s) for s in a.supports] == [key(s) for s in b.supports]
-    assert a.n_nodes == b.n_nodes
 
 
 @pytest.mark.parametrize(

@@ -71,27 +71,6 @@ def test_the_empty_support_explains_nothing() -> None:
     assert fit.gain == 0.0
 
 
-@pytest.mark.parametrize(("n", "p"), [(1, 1), (1, 3), (4, 4), (3, 6), (50, 5)])
-def test_moments_are_those_of_the_data(n: int, p: int) -> None:
-    X, y, _ = data = plain(n * p, n, p)
-    for problem in (problem_of(data), gram_of(data)):
-        np.testing.assert_allclose(problem.G, X.T @ X, rtol=1e-11, atol=1e-11)
-        np.testing.assert_allclose(problem.b, X.T @ y, rtol=1e-11, atol=1e-11)
-        assert problem.yy == pytest.approx(float(y @ y), rel=1e-12)
-        assert problem.p == p
-    assert problem_of(data).n == n
-    assert gram_of(data).n is None
-
-
-def test_factor_is_the_triangle_of_the_augmented_moments() -> None:
-    X, y, gamma = data = plain(2, 15, 5, 0.7)
-    R = problem_of(data).factor()
-    assert R.shape == (6, 6)
-    assert np.all(np.tril(R, -1) == 0.0)
-    M = np.block([[X.T @ X + gamma / 2.0 * np.eye(5), (X.T @ y)[:, None]], [X.T @ y, y @ y]])
-    np.testing.assert_allclose(R.T @ R, M, rtol=1e-11, atol=1e-11)
-
-
 @given(data=ugly(max_columns=5, max_rows=6, mild=True, zero=False), draw=st.data())
 def test_from_gram_equals_the_problem_built_from_data(data: Data, draw: st.DataObject) -> None:
     p = data.X.shape[1]

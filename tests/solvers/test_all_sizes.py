@@ -232,34 +232,6 @@ def test_a_finished_search_leaves_the_gap_of_rounding(data: Data, draw: st.DataO
 # --- limits -------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@settings(max_examples=examples(150))
-@given(data=ugly(), draw=st.data())
-def test_bounds_hold_wherever_the_search_stops(data: Data, draw: st.DataObject) -> None:
-    options: dict[str, Any] = {}
-    if draw.draw(st.booleans(), label="some sizes and warm starts"):
-        p = data.X.shape[1]
-        options["sizes"] = draw.draw(st.sets(st.integers(1, p), min_size=1).map(list))
-        options["warm_starts"] = [draw.draw(st.sets(st.integers(0, p - 1)).map(list))]
-    exact = exact_of(data)
-    stops = every_stop(data, **options)
-    for k, found in enumerate(stops):
-        check_bounds(data, found, exact)
-        assert found.n_nodes <= max(k, 1)
-        for i, s in enumerate(found.sizes):
-            if found.proved[i]:
-                check_best(data, found.supports[i], exact[s])
-        if found is not stops[-1]:
-            assert found.status is Status.NODE_LIMIT
-            assert found.open_nodes
-    unlimited = best_subsets(problem_of(data), **options)
-    rounding = 1e-15 * float(data.y @ data.y)  # Objectives below are rounding errors of yᵀy.
-    last, whole = (
-        np.where(f <= rounding, 0.0, f) for f in (stops[-1].objective, unlimited.objective)
-    )
-    np.testing.assert_array_equal(last, whole)
-
-
 def test_stopping_never_loosens_bounds_nor_incumbents() -> None:
     stops = every_stop(plain(2, 20, 9, noise=2.0))
     assert len(stops) > 30

@@ -13,13 +13,13 @@ numba compiles none of the branches that need it, and it compiles all branches o
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array
+from ..kernels.linalg import Array, Ints
 from ..relaxation.descent import Sweeps, relax
 from ..relaxation.dual_bound import gram_gradient
 from ..relaxation.newton import newton
@@ -66,29 +66,29 @@ COUNTS = np.dtype(
 class OpenNodes(NamedTuple):
     """Nodes in rows of a table; a row is in the heap, kept, or holds no node."""
 
-    state: NDArray[np.int8]  # (rows, p)
-    beta: Array  # (rows, p)
-    lam: Array  # (rows,) √λ, λ the multiplier of the cardinality constraint
-    bound: Array  # (rows,)
-    unsolved: NDArray[np.int8]  # (rows,) 1 where the node's relaxation has not been solved
-    key: Array  # (rows,) the node of least key is taken up first
-    heap: NDArray[np.int64]  # (rows,) rows whose nodes wait, the row of least key first
+    state: Annotated[NDArray[np.int8], "rows m"]
+    beta: Annotated[Array, "rows p"]
+    lam: Annotated[Array, "rows"]  # √λ, λ the multiplier of the cardinality constraint
+    bound: Annotated[Array, "rows"]
+    unsolved: Annotated[NDArray[np.int8], "rows"]  # 1 where the relaxation has not been solved
+    key: Annotated[Array, "rows"]  # the node of least key is taken up first
+    heap: Annotated[Ints, "rows"]  # rows whose nodes wait, the row of least key first
     spare: NDArray[np.int64]  # (rows,) rows that hold no node
-    kept: NDArray[np.int64]  # (rows,) rows whose nodes stay there and are not branched on
+    kept: Annotated[Ints, "rows"]  # rows whose nodes stay there and are not branched on
     counts: NDArray[np.void]  # (1,) of COUNTS
 
 
 class Children(NamedTuple):
     """Two buffers for children of the current node, and how excluding columns has raised bounds."""
 
-    state: NDArray[np.int8]  # (2, p)
-    beta: Array  # (2, p)
-    g: Array  # (p,) b − Qβ of the child relaxed last
-    lam: Array  # (2, 1) √λ
-    top: Array  # (τ + 3,) what gram_bound leaves there
-    gain: Array  # (p,) sum of bounds' raises by excluding a column, each divided by the column's z
-    trials: NDArray[np.int64]  # (p,) how many raises were added up
-    tried: NDArray[np.int8]  # (p,) 1 where a column's exclusion was relaxed at this node
+    state: Annotated[NDArray[np.int8], "2 m"]
+    beta: Annotated[Array, "2 p"]
+    g: Annotated[Array, "p"]  # b − Qβ of the child relaxed last
+    lam: Annotated[Array, "2 1"]  # √λ
+    top: Annotated[Array, "tau+3"]  # what gram_bound leaves there
+    gain: Annotated[Array, "m"]  # sum of raises by excluding a column, each divided by its z
+    trials: Annotated[Ints, "m"]  # how many raises were added up
+    tried: Annotated[NDArray[np.int8], "m"]  # 1 where a column's exclusion was relaxed at this node
     sweeps: Sweeps  # for coordinate descent over columns or units
 
 

@@ -7,14 +7,14 @@ the node's bound, and enumerates the supports below a node. ``driver`` takes up 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.completion import Completion, complete, order_by_share
-from ..kernels.linalg import EPS, Array
+from ..kernels.linalg import EPS, Array, Ints
 from ..relaxation.dual_bound import (
     BoundTerms,
     fix_columns,
@@ -69,17 +69,17 @@ class SearchState(NamedTuple):
     root_w: Array  # (p,) √w, w = γ/2 + D
     support: NDArray[np.int64]  # (τ,) the incumbent
     now: NDArray[np.void]  # (1,) of NOW
-    state: NDArray[np.int8]  # (p,) FREE, IN or OUT
-    beta: Array  # (p,)
-    g: Array  # (p,) b − Qβ
-    lam: Array  # (1,) √λ, λ the multiplier of the cardinality constraint
-    top: Array  # (τ + 3,) what gram_bound leaves there
-    share: Array  # (p,) z of the free columns of a node that is branched on
-    columns: NDArray[np.int64]  # (p,) free columns
-    chosen: NDArray[np.int64]  # (τ,) included columns
+    state: Annotated[NDArray[np.int8], "p"]  # FREE, IN or OUT
+    beta: Annotated[Array, "p"]
+    g: Annotated[Array, "p"]  # b − Qβ
+    lam: Annotated[Array, "1"]  # √λ, λ the multiplier of the cardinality constraint
+    top: Annotated[Array, "tau+3"]  # what gram_bound leaves there
+    share: Annotated[Array, "p"]  # z of the free columns of a node that is branched on
+    columns: Annotated[Ints, "p"]  # free columns
+    chosen: Annotated[Ints, "tau"]  # included columns
     scratch: Array  # (p,)
     work: Completion
-    found: NDArray[np.int64]  # (τ + 1,) a support to enter
+    found: Annotated[Ints, "tau+1"]  # a support to enter
     tried: NDArray[np.int64]  # (τ,) the support that was rounded last
     anywhere: NDArray[np.int8]  # (p,) ones: swaps may use any column
 

@@ -12,7 +12,7 @@ relaxation on the columns A that have a coefficient, one row d after the other i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
@@ -23,9 +23,8 @@ from ..core.problem import SparseRidgeProblem
 from ..core.threads import cached
 from ..kernels.compiled import kernel
 from ..kernels.completion import elimination_loss
-from ..kernels.linalg import EPS, Array, add, dot, factor_row, invert_factor, zeros
+from ..kernels.linalg import EPS, Array, Ints, add, allocated, dot, factor_row, invert_factor
 from ..relaxation.dual_bound import (
-    EXTRA,
     FREE,
     IN,
     BoundTerms,
@@ -55,19 +54,19 @@ class Deleted(NamedTuple):
     shift: Array  # (k,) multiple of I that is added to a problem's Gram matrix
     scaled: NDArray[np.bool_]  # (k,) whether multiples of the residual may give a bound
     extracted: float  # d of the nodes' relaxations, whose quadratic part is G − dI
-    columns: NDArray[np.int64]  # (p,) the node's columns that are not excluded come first
-    active: NDArray[np.int64]  # (p,) columns with a coefficient, and included ones
-    inverse: Array  # (p, p) L⁻¹ of K = LLᵀ on the active columns
-    Z: Array  # (m, p) K⁻¹d of every deleted row d, K without the rows before
-    left: Array  # (m,) 1 − dᵀK⁻¹d of every deleted row
-    e: Array  # (m,) t − dᵀβ of every deleted row
-    inside: Array  # (p,) 1 for included columns of the node
-    free: Array  # (p,) 1 for free columns of the node
-    c: Array  # (p,) b − Gβ on all rows
-    moved: Array  # (p,) coefficients of one problem
-    moved_c: Array  # (p,) b − Gβ on all rows at these
-    g: Array  # (p,) gradient of one problem
-    top: Array  # (p + 3,)
+    columns: Annotated[Ints, "p"]  # the node's columns that are not excluded come first
+    active: Annotated[Ints, "p"]  # columns with a coefficient, and included ones
+    inverse: Annotated[Array, "p p"]  # L⁻¹ of K = LLᵀ on the active columns
+    Z: Annotated[Array, "most p"]  # K⁻¹d of every deleted row d, K without the rows before
+    left: Annotated[Array, "most"]  # 1 − dᵀK⁻¹d of every deleted row
+    e: Annotated[Array, "most"]  # t − dᵀβ of every deleted row
+    inside: Annotated[Array, "p"]  # 1 for included columns of the node
+    free: Annotated[Array, "p"]  # 1 for free columns of the node
+    c: Annotated[Array, "p"]  # b − Gβ on all rows
+    moved: Annotated[Array, "p"]  # coefficients of one problem
+    moved_c: Annotated[Array, "p"]  # b − Gβ on all rows at these
+    g: Annotated[Array, "p"]  # gradient of one problem
+    top: Annotated[Array, "p+3"]
 
 
 @kernel(inner=True, reorder=True)
@@ -337,7 +336,9 @@ class LeftOut:
         gram, p = self.gram, self.gram.b.size
         most, whole = max(int(np.diff(self.start).max(initial=1)), 1), gram.terms(ridge)
         squares = np.append(0.0, np.cumsum(self.targets**2))
-        return Deleted(
+        return allocated(
+            Deleted,
+            {"p": p, "most": most},
             G=np.ascontiguousarray(gram.G),
             whole=whole._replace(eps=self._eps, w=np.full(p, ridge)),
             unit=whole._replace(eps=self._eps, w=np.ones(p)),
@@ -349,12 +350,6 @@ class LeftOut:
             shift=shift,
             scaled=(shift == 0.0) & multiples,
             extracted=extracted,
-            **zeros("columns active", p, of=np.int64),
-            inverse=np.zeros((p, p)),
-            Z=np.zeros((most, p)),
-            **zeros("left e", most),
-            top=np.zeros(p + EXTRA),
-            **zeros("inside free c moved moved_c g", p),
         )
 
     def open_leaves(

@@ -16,9 +16,8 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status, relative_gap
 from ..kernels.completion import completion_work
-from ..kernels.linalg import Array, record, zeros
-from ..relaxation.descent import Sweeps, gram_arrays, new_sweeps
-from ..relaxation.dual_bound import EXTRA
+from ..kernels.linalg import Array, allocated, record
+from ..relaxation.descent import gram_arrays, new_sweeps
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.newton import newton_work
 from ..supports.rounding import pad_support
@@ -54,7 +53,8 @@ class Tree:
         p = gram.b.size
         self.nt = newton_work(p, driver.MAX_FACTORED_COLUMNS)
         sweeps = new_sweeps(gram_arrays(self.st.Q), p, 1e-4)
-        self.ch = new_children(p, p, problem.tau, sweeps)
+        lengths = {"m": p, "p": p, "tau": problem.tau}
+        self.ch = allocated(driver.Children, lengths, sweeps=sweeps)
         self._open(p, p)
 
     def _open(self, m: int, p: int) -> None:
@@ -374,9 +374,9 @@ def _some(nodes: Nodes, first: int, step: int) -> Nodes:
     return state[at], beta[at], lam[at], bound[at], unsolved[at]
 
 
-def shared_state(gram: GramForm, problem: SparseRidgeProblem, tol: float, m: int) -> dict[str, Any]:
-    """The fields of a state that trees of columns and of units have, for m columns or units."""
-    p, ridge = gram.b.size, problem.gamma / 2.0
+def shared_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> dict[str, Any]:
+    """The fields of a state that trees of columns and of units have, but work space."""
+    ridge = problem.gamma / 2.0
     unknown = {"upper": np.inf, "least": np.inf, "pruned": np.inf}
     share = 0.03 if gram.scaled else 0.1  # Both were chosen by times of solver_benchmark.py.
     tolerance = max(tol, TOLERANCE)
@@ -384,58 +384,31 @@ def shared_state(gram: GramForm, problem: SparseRidgeProblem, tol: float, m: int
         "Q": gram.quadratic(),
         "terms": gram.terms(ridge),
         "now": record(node.NOW, tolerance=tolerance, ridge=ridge, open_share=share, **unknown),
-        "state": np.zeros(m, dtype=np.int8),
-        "lam": np.zeros(1),
-        "top": np.zeros(problem.tau + EXTRA),
-        "columns": np.zeros(m, dtype=np.int64),
-        "share": np.zeros(m),
-        **zeros("beta g", p),
     }
 
 
 def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.SearchState:
     """The state of a search that knows no support and no node yet."""
-    p, tau, shared = gram.b.size, problem.tau, shared_state(gram, problem, tol, gram.b.size)
+    p, tau, shared = gram.b.size, problem.tau, shared_state(gram, problem, tol)
     # Enumeration chooses at most 5 columns more, and 2 of more than 600 columns, as each further
     # column takes a p × p matrix. Nodes that lack more columns are branched on.
     levels = 1 if p > 600 else min(max(tau - 1, 1), 4)
-    return node.SearchState(
+    return allocated(
+        node.SearchState,
+        {"p": p, "tau": tau},
         G=np.ascontiguousarray(gram.G),
         root_w=np.sqrt(shared["terms"].w),
         support=np.arange(tau, dtype=np.int64),
-        chosen=np.zeros(max(tau, 1), dtype=np.int64),
         scratch=np.zeros(max(p, tau + 1)),
         work=completion_work(tau, p, levels),
-        found=np.zeros(tau + 1, dtype=np.int64),
         tried=np.full(tau, -1, dtype=np.int64),
         anywhere=np.ones(p, dtype=np.int8),
         **shared,
     )
 
 
-def new_children(m: int, p: int, tau: int, sweeps: Sweeps) -> driver.Children:
-    """Buffers for children of nodes of m columns or units and p coefficients."""
-    return driver.Children(
-        state=np.zeros((2, m), dtype=np.int8),
-        beta=np.zeros((2, p)),
-        g=np.zeros(p),
-        lam=np.zeros((2, 1)),
-        gain=np.zeros(m),
-        trials=np.zeros(m, dtype=np.int64),
-        tried=np.zeros(m, dtype=np.int8),
-        top=np.zeros(tau + EXTRA),
-        sweeps=sweeps,
-    )
-
-
 def open_rows(rows: int, m: int, p: int) -> driver.OpenNodes:
     """A table with room for so many nodes of m columns or units and p coefficients."""
-    return driver.OpenNodes(
-        state=np.zeros((rows, m), dtype=np.int8),
-        beta=np.zeros((rows, p)),
-        unsolved=np.zeros(rows, dtype=np.int8),
-        spare=np.arange(rows, dtype=np.int64),
-        counts=record(driver.COUNTS, spare=rows),
-        **zeros("lam bound key", rows),
-        **zeros("heap kept", rows, of=np.int64),
-    )
+    spare, counts = np.arange(rows), record(driver.COUNTS, spare=rows)
+    lengths = {"rows": rows, "m": m, "p": p}
+    return allocated(driver.OpenNodes, lengths, spare=spare, counts=counts)

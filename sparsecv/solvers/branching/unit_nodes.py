@@ -9,13 +9,13 @@ the caller fits the support afresh.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array
+from ..kernels.linalg import Array, Ints
 from ..leaps.unit_tree import fix, lacks_parent, put_out
 from ..relaxation.descent import measure, relax, share_of
 from ..relaxation.dual_bound import (
@@ -36,16 +36,16 @@ class UnitState(NamedTuple):
 
     Q: Array  # (p, p)
     terms: BoundTerms
-    support: NDArray[np.int64]  # (m,) 1 for units of the incumbent
+    support: Annotated[Ints, "m"]  # 1 for units of the incumbent
     now: Any  # a record of type ``node.NOW``
-    state: NDArray[np.int8]  # (m,) FREE, IN or OUT
-    beta: Array  # (p,)
-    g: Array  # (p,) b − Qβ
-    lam: Array  # (1,)
-    top: Array  # (τ + 3,)
-    columns: NDArray[np.int64]  # (m,) free units
+    state: Annotated[NDArray[np.int8], "m"]  # FREE, IN or OUT
+    beta: Annotated[Array, "p"]
+    g: Annotated[Array, "p"]  # b − Qβ
+    lam: Annotated[Array, "1"]
+    top: Annotated[Array, "tau+3"]
+    columns: Annotated[Ints, "m"]  # free units
     tau: NDArray[np.int64]  # (1,)
-    share: Array  # (m,) z of the current node's relaxation
+    share: Annotated[Array, "m"]  # z of the current node's relaxation
 
 
 @kernel(inner=True)

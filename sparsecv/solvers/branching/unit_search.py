@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Proof, Status, Work
-from ..kernels.linalg import Array
+from ..kernels.linalg import Array, allocated
 from ..leaps.all_sizes import support_bound
 from ..relaxation.descent import gram_arrays, new_sweeps, relax
 from ..relaxation.dual_bound import first_multiplier
 from ..relaxation.unit_form import UnitForm
 from ..supports.unit_steps import UnitSteps
-from . import node
-from .search import Search, Tree, new_children, shared_state
+from . import driver, node
+from .search import Search, Tree, shared_state
 from .unit_nodes import UnitState
 
 Support = NDArray[np.intp]
@@ -40,15 +40,14 @@ class UnitTree(Tree):
     def __init__(self, form: UnitForm, problem: SparseRidgeProblem, tol: float) -> None:
         self.gram, self.form, self.problem, self.tol = form, form, problem, tol
         m, p, tau = form.left.units.size, form.b.size, problem.tau
-        self.st = UnitState(
-            support=np.zeros(m, dtype=np.int64),
-            tau=np.array([tau]),
-            **shared_state(form, problem, tol, m),
-        )
+        shared = shared_state(form, problem, tol)
+        lengths = {"m": m, "p": p, "tau": tau}
+        self.st = allocated(UnitState, lengths, tau=np.array([tau]), **shared)
         # A relaxation ends where its value exceeds the bound by 1e-5 of the value, or is below the
         # bound that closes the node, and exceeds the bound by a tenth of what that lacks.
         sweeps = new_sweeps(gram_arrays(self.st.Q), m, 1e-5, ROUNDS, 0.1)
-        self.ch, self.nt, self.steps = new_children(m, p, tau, sweeps), None, UnitSteps(problem)
+        self.ch = allocated(driver.Children, lengths, sweeps=sweeps)
+        self.nt, self.steps = None, UnitSteps(problem)
         self.units = form.arrays()
         self._open(m, p)
         self.tried: set[bytes] = set()

@@ -12,14 +12,14 @@ keeps its digits where the column is nearly in the span of F.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
-from ..kernels.linalg import EPS, add, dot, most_worth, zeros
+from ..kernels.linalg import EPS, Ints, add, allocated, dot, most_worth
 from .rows import DEPENDENT_SHARE
 
 Array = NDArray[np.float64]
@@ -36,14 +36,14 @@ class BoundedFit(NamedTuple):
     lengths: Array  # (p,) of the columns
     lower: Array  # (p,) bounds on the coefficients
     upper: Array  # (p,)
-    coef: Array  # (p,) within the bounds
-    fitted: Array  # (p,) the fit on the free columns
-    free: NDArray[np.int8]  # (p,) 1 for the free columns
+    coef: Annotated[Array, "p"]  # within the bounds
+    fitted: Annotated[Array, "p"]  # the fit on the free columns
+    free: Annotated[NDArray[np.int8], "p"]  # 1 for the free columns
     columns: NDArray[np.int64]  # (p,) the columns of the support at hand
-    places: NDArray[np.int64]  # (p,) the free columns among them
-    triangle: Array  # (p+1, p+1)
-    work: Array  # (p+1, p+1)
-    left: Array  # (p+1,) what the free columns leave of another column
+    places: Annotated[Ints, "p"]  # the free columns among them
+    triangle: Annotated[Array, "p+1 p+1"]
+    work: Annotated[Array, "p+1 p+1"]
+    left: Annotated[Array, "p+1"]  # what the free columns leave of another column
 
 
 def new_bounded_fit(R: Array, lower: Array, upper: Array) -> BoundedFit:
@@ -51,19 +51,15 @@ def new_bounded_fit(R: Array, lower: Array, upper: Array) -> BoundedFit:
 
     What the columns leave of y, the last entry of R, is taken for 0.
     """
-    p, y = lower.size, np.append(R[:-1, -1], 0.0)
-    return BoundedFit(
+    return allocated(
+        BoundedFit,
+        {"p": lower.size},
         columns_of=np.ascontiguousarray(R.T),
-        y=y,
-        lengths=np.sqrt(np.einsum("ij,ij->j", R[:, :p], R[:, :p])),
+        y=np.append(R[:-1, -1], 0.0),
+        lengths=np.sqrt(np.einsum("ij,ij->j", R[:, :-1], R[:, :-1])),
         lower=lower,
         upper=upper,
-        free=np.zeros(p, dtype=np.int8),
-        columns=np.arange(p),
-        places=np.zeros(p, dtype=np.int64),
-        left=np.empty(p + 1),
-        **zeros("coef fitted", p),
-        **zeros("triangle work", p + 1, p + 1),
+        columns=np.arange(lower.size),
     )
 
 

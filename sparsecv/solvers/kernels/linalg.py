@@ -53,7 +53,7 @@ def record(dtype: np.dtype[Any], **values: float) -> Any:
     return made.view(np.recarray)
 
 
-def allocated(kind: Callable[..., Record], lengths: dict[str, int], **given: Any) -> Record:
+def allocated(kind: Callable[..., Record], lengths: dict[str, int], /, **given: Any) -> Record:
     """A record of arrays of zeros, and of the fields that are given.
 
     kind: A NamedTuple whose arrays say their shapes: ``Annotated[Array, "levels p+1"]``.
@@ -76,11 +76,6 @@ def _arrays(kind: Any, **lengths: int) -> list[tuple[str, Any, tuple[int, ...]]]
             shape = (sum(lengths[x] if x in lengths else int(x) for x in terms) for terms in sums)
             found.append((name, dtype, tuple(shape)))
     return found
-
-
-def zeros(names: str, *shape: int, of: Any = np.float64) -> dict[str, Any]:
-    """Arrays of zeros of one shape and type, by name: fields of a record of arrays."""
-    return {name: np.zeros(shape, dtype=of) for name in names.split()}
 
 
 def field(records: Any, name: str) -> Any:

@@ -17,13 +17,12 @@ from β or r, as there is no bound on the rounding errors of a g that is updated
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, add, dot, record, zeros
+from ..kernels.linalg import Array, Ints, add, allocated, dot, record
 from .dual_bound import (
     FREE,
     IN,
@@ -56,10 +55,10 @@ class Sweeps(NamedTuple):
     form: Any
     limits: Any  # (1,) of ``LIMITS``
     best: Array  # (2,) the best certified bound, which starts at what the caller sets; least value
-    active: NDArray[np.int64]  # (p,) the active columns come first
-    columns: NDArray[np.int64]  # (p,) the columns that are not excluded come first
-    size: Array  # (p,) |β_i|√w_i, of units √(Σ w_jβ_j²)
-    scratch: Array  # (p,) values that are sorted
+    active: Annotated[Ints, "p"]  # the active columns come first
+    columns: Annotated[Ints, "p"]  # the columns that are not excluded come first
+    size: Annotated[Array, "p"]  # |β_i|√w_i, of units √(Σ w_jβ_j²)
+    scratch: Annotated[Array, "p"]  # values that are sorted
 
 
 def gram_arrays(Q: Array) -> tuple[Any, ...]:
@@ -73,13 +72,8 @@ def new_sweeps(
 ) -> Sweeps:
     """What :func:`relax` takes for p columns or units, without a target; see ``LIMITS``."""
     stops = {"gap": gap, "rounds": rounds, "shortfall_share": shortfall_share}
-    return Sweeps(
-        form=form,
-        limits=record(LIMITS, target=np.inf, **stops),
-        best=np.array([-np.inf, np.inf]),
-        **zeros("active columns", p, of=np.int64),
-        **zeros("size scratch", p),
-    )
+    limits, best = record(LIMITS, target=np.inf, **stops), np.array([-np.inf, np.inf])
+    return allocated(Sweeps, {"p": p}, form=form, limits=limits, best=best)
 
 
 @kernel(inner=True)

@@ -22,13 +22,12 @@ times longer with Newton steps alone.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, add, dot, zeros
+from ..kernels.linalg import Array, Ints, add, allocated, dot
 from .descent import measure, relaxed_size
 from .dual_bound import FREE, IN, gram_bound, gram_gradient, list_allowed
 
@@ -45,32 +44,22 @@ MOST_STEPS = 60
 class NewtonWork(NamedTuple):
     """Work space of :func:`newton` for p columns, of which at most m are active."""
 
-    active: NDArray[np.int64]  # (m,) the active columns: first those with a coefficient
-    when: Array  # (3m,) the t at which the penalty of a coordinate changes its form at β + td
-    where: NDArray[np.int64]  # (3m,) 3·(place among the active columns) + (kind of change)
-    columns: NDArray[np.int64]  # (p,) the columns that are not excluded come first
-    U: Array  # (m, m + 2) upper Cholesky factor, and two right sides
-    inverse: Array  # (m,) one over the diagonal of the factor
-    v: Array  # (m,) the v of the system
-    move: Array  # (2, m) solutions of both right sides: the step is move[0] − s·move[1]
-    d: Array  # (m,) the step of each active column
-    h: Array  # (p,) Qd
-    size: Array  # (p,) |β_i|√w_i
+    active: Annotated[Ints, "m"]  # the active columns: first those with a coefficient
+    when: Annotated[Array, "m+m+m"]  # the t at which the penalty of a coordinate changes at β + td
+    where: Annotated[Ints, "m+m+m"]  # 3·(place among the active columns) + (kind of change)
+    columns: Annotated[Ints, "p"]  # the columns that are not excluded come first
+    U: Annotated[Array, "m m+2"]  # upper Cholesky factor, and two right sides
+    inverse: Annotated[Array, "m"]  # one over the diagonal of the factor
+    v: Annotated[Array, "m"]  # the v of the system
+    move: Annotated[Array, "2 m"]  # solutions of both right sides: the step is move[0] − s·move[1]
+    d: Annotated[Array, "m"]  # the step of each active column
+    h: Annotated[Array, "p"]  # Qd
+    size: Annotated[Array, "p"]  # |β_i|√w_i
 
 
 def newton_work(p: int, most_active: int = ACTIVE_COLUMNS) -> NewtonWork:
     """Allocate the work space for p columns, of which at most ``most_active`` are active."""
-    m = min(p, most_active)
-    return NewtonWork(
-        active=np.zeros(m, dtype=np.int64),
-        when=np.zeros(3 * m),
-        where=np.zeros(3 * m, dtype=np.int64),
-        columns=np.zeros(p, dtype=np.int64),
-        U=np.zeros((m, m + 2)),
-        move=np.zeros((2, m)),
-        **zeros("h size", p),
-        **zeros("inverse v d", m),
-    )
+    return allocated(NewtonWork, {"p": p, "m": min(p, most_active)})
 
 
 @kernel(inner=True)

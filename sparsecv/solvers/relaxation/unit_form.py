@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..core.constraints import UnitsLeft
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
-from ..kernels.linalg import EPS, Array, record, zeros
+from ..kernels.linalg import EPS, Array, allocated, record
 from .diagonal import largest_diagonal
 from .dual_bound import BoundTerms, relative_rounding
 from .gram import GramForm, extraction
@@ -119,7 +119,10 @@ class UnitForm(GramForm):
 
     def arrays(self) -> Units:
         """The units for kernels."""
-        return Units(
+        lengths = {"m": self.left.units.size, "p": self.b.size}
+        return allocated(
+            Units,
+            lengths,
             first=self.first,
             lower=self.lower,
             upper=self.upper,
@@ -127,8 +130,6 @@ class UnitForm(GramForm):
             parent_at=self.left.parent_at,
             parents=self.left.parents,
             rules=record(RULES, strong=self.strong),
-            least_share=np.zeros(self.left.units.size),
-            **zeros("theta rho", self.b.size),
         )
 
     def spread(self) -> Array:

@@ -20,7 +20,7 @@ all other units fixed, follows from one equation in z_u (:func:`best_share`): z_
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,9 +40,9 @@ class Units(NamedTuple):
     parent_at: NDArray[np.int64]  # (m+1,) parents of unit u are parents[parent_at[u]:…]
     parents: NDArray[np.int64]
     rules: Any  # whether a unit needs all its parents: ``strong`` of a record
-    least_share: Array  # (m,) the least z_u for which β_u is within z_u times its bounds
-    theta: Array  # (p,)
-    rho: Array  # (p,)
+    least_share: Annotated[Array, "m"]  # the least z_u for which β_u is within z_u times its bounds
+    theta: Annotated[Array, "p"]
+    rho: Annotated[Array, "p"]
 
 
 @kernel(inner=True)

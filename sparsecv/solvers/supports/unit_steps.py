@@ -164,15 +164,9 @@ class UnitSteps:
             return gains
         for units, at in self.of_length:
             c, within = slope[at], V[:, at]
-            if at.shape[1] == 1:
-                d = np.diag(self.H)[at[:, 0]] - np.einsum(
-                    "sm,sm->m", within[:, :, 0], within[:, :, 0]
-                )
-                gains[units] = c[:, 0] ** 2 / np.maximum(d, least[at[:, 0]])
-            else:  # the block of every unit that regression on the support leaves
-                left = self.H[at[:, :, None], at[:, None, :]] + least[at][:, :, None] * np.eye(
-                    at.shape[1]
-                )
-                left -= within.transpose(1, 2, 0) @ within.transpose(1, 0, 2)
-                gains[units] = (c * np.linalg.solve(left, c[:, :, None])[:, :, 0]).sum(axis=1)
+            # the block of every unit that regression on the support leaves
+            left = self.H[at[:, :, None], at[:, None, :]]
+            left = left - within.transpose(1, 2, 0) @ within.transpose(1, 0, 2)
+            left += least[at][:, :, None] * np.eye(at.shape[1])
+            gains[units] = (c * np.linalg.solve(left, c[:, :, None])[:, :, 0]).sum(axis=1)
         return gains

@@ -19,7 +19,7 @@ from ..solvers.core.result import Status
 from ..solvers.core.threads import cached, one_blas_thread
 from ..solvers.executor import run_units
 from .checkpoint import Checkpoint
-from .estimate import MANY_FOLDS, estimates
+from .estimate import MANY_FOLDS, estimate_folds, estimate_models
 from .ledger import Ledger, Support
 from .progress import Batch, Report, TimedReport
 from .prove import Prover, solve_grid
@@ -195,8 +195,8 @@ class Surface:
         how, report = "heuristic" if quick else "estimate", self._timed_report
         try:
             if left:
-                n_jobs = self.settings.n_jobs
-                self._run(estimates(ledger, left, how, limits, n_jobs, report), left)
+                estimate_models(ledger, left, how, limits, self.settings.n_jobs, report)
+                self._run(estimate_folds(ledger, left, how, limits, report), left)
         except KeyboardInterrupt:  # A γ at which every fold has an answer is a result.
             self.rows |= {ledger.gammas[g]: g for g in rows if ledger.answered(g)}
             raise

@@ -10,7 +10,7 @@ Units are functions whose arguments can be pickled, and no unit depends on anoth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -43,13 +43,10 @@ def fold_unit(
 ) -> tuple[SupportPath, Array]:
     """The unit of fold j: its supports and fits at every γ and τ, and their held-out errors.
 
-    j: With the number of folds, the unit of all rows, which holds no rows out.
     Returns: The path, and Σ (t − Hβ)² over the held-out rows H with targets t, shape (γ, τ).
     """
-    whole = j == data.folds.k
-    problem = data.full() if whole else data.training(j)
-    path = support_path(problem, gammas, taus, solver=solver, limits=limits)
-    return path, 0.0 * path.objective if whole else path.squared_errors(*data.held_out(j))
+    path = support_path(data.training(j), gammas, taus, solver=solver, limits=limits)
+    return path, path.squared_errors(*data.held_out(j))
 
 
 def _block(
@@ -85,10 +82,28 @@ def shares_a_tree(data: FoldData) -> bool:
     return data.deletes_rows and data.p <= TREE_ONLY and data.folds.n > data.p + 2
 
 
-def estimates(
+def estimate_models(
     ledger: Ledger, rows: list[int], solver: str, limits: Limits, n_jobs: int | None, report: Report
+) -> None:
+    """Give the problem of all rows an answer at every γ and τ, unless the ledger has answers."""
+    data, k, clock = ledger.data, ledger.k, Limits()
+    missing = [g for g in rows if not np.isfinite(ledger.objective[g, :, k]).all()]
+    if missing:
+        report("the models of all rows", 0, 1)
+        shared = solver != "heuristic" and shares_a_tree(data)
+        share = limits.share(3.0 if shared else k / workers(n_jobs) + 1.0)
+        for some, how in _by_solver(ledger, missing, k, solver):
+            gammas = [ledger.gammas[g] for g in some]
+            whole = support_path(data.full(), gammas, ledger.taus, solver=how, limits=share)
+            for i, g in enumerate(some):
+                ledger.take_path(g, k, whole, i)
+        ledger.seconds[missing] += clock.elapsed() / len(missing)
+
+
+def estimate_folds(
+    ledger: Ledger, rows: list[int], solver: str, limits: Limits, report: Report
 ) -> Iterator[Batch]:
-    """Batches that give the problem of all rows, and then every fold, an answer at every γ and τ.
+    """Batches that give every fold an answer at every γ and τ.
 
     Up to 45 columns the folds of leave-one-out share a tree where the problem of all rows is
     proved, as their tree would not end elsewhere. A fold that no shared tree proves is answered
@@ -99,11 +114,6 @@ def estimates(
     """
     data, k = ledger.data, ledger.k
     share_a_tree = solver != "heuristic" and shares_a_tree(data)
-    missing = [g for g in rows if not np.isfinite(ledger.objective[g, :, k]).all()]
-    if missing:
-        share = limits.share(3.0 if share_a_tree else k / workers(n_jobs) + 1.0)
-        told = partial(report, "the models of all rows")
-        yield _own_rows(ledger, missing, [k], solver, lambda _: share, told)
     shared = [g for g in rows if share_a_tree and ledger.exact[g, :, k].all()]
     for done, g in enumerate(shared):
         report(f"every row left out at γ = {ledger.gammas[g]:.4g}", done, len(shared))
@@ -114,36 +124,27 @@ def estimates(
         solver = "heuristic"
     rest = [g for g in rows if not ledger.proved(g)]
     folds = np.flatnonzero(~ledger.exact[rest, :, :k].all(axis=(0, 1))).tolist()
-    if folds:
-        yield _own_rows(ledger, rest, folds, solver, limits.share, partial(report, "folds"))
-
-
-def _own_rows(
-    ledger: Ledger,
-    rows: list[int],
-    problems: list[int],
-    solver: str,
-    allot: Callable[[float], Limits],
-    report: Callable[[int, int], object],
-) -> Batch:
-    """The batch that gives some problems, at the γ of some rows, answers from their own rows.
-
-    Where a tree of a problem would hardly end, the problem gets a good support without a proof.
-    """
-    units: list[tuple[int, list[int], str]] = []
-    for j in problems:
-        hard = [g for g in rows if ledger.is_hard(g, j)]
-        easy = [g for g in rows if g not in hard]
-        units += [(j, some, how) for some, how in ((easy, solver), (hard, "heuristic")) if some]
+    units = [(j, *part) for j in folds for part in _by_solver(ledger, rest, j, solver)]
 
     def enter(index: int, found: tuple[SupportPath, Array]) -> None:
         j, some, _ = units[index]
         for i, g in enumerate(some):
             ledger.take_path(g, j, found[0], i, found[1][i])
 
-    gammas = np.array(ledger.gammas)
-    tasks = [(j, gammas[some], ledger.taus, how) for j, some, how in units]
-    return Batch(rows, fold_unit, ledger.data, tasks, enter, allot, report, problems != [ledger.k])
+    if units:
+        gammas, told = np.array(ledger.gammas), partial(report, "folds")
+        tasks = [(j, gammas[some], ledger.taus, how) for j, some, how in units]
+        yield Batch(rest, fold_unit, data, tasks, enter, limits.share, told, keep=True)
+
+
+def _by_solver(ledger: Ledger, rows: list[int], j: int, solver: str) -> list[tuple[list[int], str]]:
+    """Some rows of the ledger, divided by the solver that answers problem j at their γ.
+
+    Where a tree of the problem would hardly end, it gets a good support without a proof.
+    """
+    hard = [g for g in rows if ledger.is_hard(g, j)]
+    easy = [g for g in rows if g not in hard]
+    return [(some, how) for some, how in ((easy, solver), (hard, "heuristic")) if some]
 
 
 def _deleted_rows(ledger: Ledger, g: int, limits: Limits) -> Batch:

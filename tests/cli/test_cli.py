@@ -161,7 +161,7 @@ def test_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("solved again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "estimates", refuse)
+        patch.setattr(engine, "estimate_folds", refuse)
         second = run_json(*arguments)
     for document in (first, second):
         for part in (document, *document["results"]):

@@ -199,14 +199,14 @@ def test_interrupted_run_keeps_the_folds_it_finished(
 ) -> None:
     X, y = table()
     whole = run(None, X, y)
-    calls = interrupt_at(monkeypatch, "fold_unit", 1 + 3)  # The first unit is that of all rows.
+    calls = interrupt_at(monkeypatch, "fold_unit", 3)
     with pytest.raises(KeyboardInterrupt) as caught:
         run(tmp_path, X, y)
     # Two folds are exact. The others were not begun: no model that has seen them stands in.
     assert not hasattr(caught.value, "partial")
     assert len(list(tmp_path.iterdir())) == 2 * 2  # a file for each fold and γ
     resumed = run(tmp_path, X, y)
-    assert len(calls) == 1 + 3 + 2  # two folds of four were known, and the models of all rows
+    assert len(calls) == 3 + 2  # two folds of four were known
     assert equal(resumed, whole)
     assert len(list(tmp_path.iterdir())) == 2  # what a γ is about is now in one file
 

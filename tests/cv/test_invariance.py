@@ -274,26 +274,31 @@ def test_what_is_left_by_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     taus = np.array([2, 5, 9])
     with Surface(data, taus) as surface:
         surface.visit(GAMMAS)
-    real, calls = shared_tree.branch_and_bound, itertools.count()
+    exact = cross_validate(data, GAMMAS, taus, Settings(prove="all")).table("cv_error")
+    real = shared_tree.branch_and_bound
+    for last in (0, 1, 3):
+        calls = itertools.count()
 
-    def interrupted(*args: Any, **options: Any) -> Any:
-        if next(calls) == 3:
-            raise KeyboardInterrupt
-        return real(*args, **options)
+        def interrupted(*args: Any, calls: Any = calls, last: int = last, **options: Any) -> Any:
+            if next(calls) == last:
+                raise KeyboardInterrupt
+            return real(*args, **options)
 
-    monkeypatch.setattr(shared_tree, "branch_and_bound", interrupted)
-    with pytest.raises(KeyboardInterrupt) as caught:
-        cross_validate(data, GAMMAS, taus, Settings(prove="all"))
-    partial = caught.value.partial  # type: ignore[attr-defined]
-    assert not partial.complete
-    assert str(partial.status) == "interrupted"
-    differs = 0
-    for one, gamma in zip(partial.by_gamma, GAMMAS, strict=True):
-        assert not one.exact.all()
-        differs += np.count_nonzero(
-            one.fold_error != surface.result([gamma]).by_gamma[0].fold_error
-        )
-    assert differs <= 3  # proved before the interrupt
+        monkeypatch.setattr(shared_tree, "branch_and_bound", interrupted)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            cross_validate(data, GAMMAS, taus, Settings(prove="all"))
+        partial = caught.value.partial  # type: ignore[attr-defined]
+        assert not partial.complete
+        assert str(partial.status) == "interrupted"
+        assert np.isfinite(partial.table("upper")).all()
+        assert (partial.table("lower") <= exact * (1.0 + 1e-9)).all()
+        assert (exact <= partial.table("upper") * (1.0 + 1e-9)).all()
+        differs = 0
+        for one, gamma in zip(partial.by_gamma, GAMMAS, strict=True):
+            assert not one.exact.all()
+            known = surface.result([gamma]).by_gamma[0].fold_error
+            differs += np.count_nonzero(one.fold_error != known)
+        assert differs <= last  # proved before the interrupt
 
 
 def test_a_better_support_from_elsewhere_stays_a_bound() -> None:

@@ -18,29 +18,20 @@ def test_time_left_of_a_stage(monkeypatch: pytest.MonkeyPatch) -> None:
         told.append(f"{what} {done}/{total}")
 
     pace = TimedReport(tell, Limits(50.0))
-    pace("folds", 0, 10)
-    now[0] += 0.5  # too little to say anything of
-    pace("folds", 1, 10)
-    now[0] += 1.5
-    pace("folds", 4, 10)  # 2 s for 4: 3 s for 6
-    now[0] += 18.0
-    pace("folds", 5, 10)  # 20 s for 5, and 20 of the 30 s left
-    now[0] += 24.0
-    pace("folds", 6, 10)  # 44 s for 6: 29 s for 4, but 6 s are left
-    pace("folds", 10, 10)  # nothing is left
-    pace("others", 0, 10)  # another stage: its own clock
-    now[0] += 1.0
-    pace("others", 5, 10)
-    assert told == [
-        "folds 0/10",
-        "folds 1/10",
-        "folds, about 3 s left 4/10",
-        "folds, about 20 s left 5/10",
-        "folds, about 6 s left 6/10",
-        "folds 10/10",
-        "others 0/10",
-        "others, about 1 s left 5/10",
+    steps = [
+        (0.0, "folds", 0, ""),
+        (0.5, "folds", 1, ""),  # The time is too little to say anything of.
+        (1.5, "folds", 4, ", about 3 s left"),  # 2 s for 4: 3 s for 6
+        (18.0, "folds", 5, ", about 20 s left"),  # 20 s for 5, and 20 of the 30 s left
+        (24.0, "folds", 6, ", about 6 s left"),  # 44 s for 6: 29 s for 4, but 6 s are left
+        (0.0, "folds", 10, ""),
+        (0.0, "others", 0, ""),  # Another stage has its own clock.
+        (1.0, "others", 5, ", about 1 s left"),
     ]
+    for seconds, what, done, left in steps:
+        now[0] += seconds
+        pace(what, done, 10)
+        assert told[-1] == f"{what}{left} {done}/10"
     pace = TimedReport(tell, Limits())
     pace("rows", 0, 2)
     now[0] += 100.0

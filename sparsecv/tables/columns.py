@@ -83,37 +83,25 @@ def check_names(label: str, names: Sequence[str]) -> None:
         )
 
 
-def dropped_columns(label: str, names: Sequence[str], drop: Iterable[str]) -> set[str]:
-    """The names of the columns that the option ``--exclude`` leaves out.
-
-    drop: Each value is the name of a column, or several names with commas between.
-    """
-    dropped = set()
-    for value in drop:
-        parts = [value] if value in names or not value else value.split(",")
-        for name in (part if part in names else part.strip() for part in parts):
-            if name not in names:
-                what = f"--exclude names {quoted(name)}, which is not a column"
-                raise InputError(f"{label}: {what}; {suggestion(name, names)}")
-            dropped.add(name)
-    return dropped
-
-
 def select_columns(
-    label: str, names: Sequence[str], drop: Iterable[str], uses: Mapping[str, str | None]
+    label: str, names: Sequence[str], drop: Sequence[str], uses: Mapping[str, str | None]
 ) -> Selection:
     """Find the response, weights and groups among a table's columns; other columns are features.
 
     A name that a user gives is also accepted in another case, if exactly one column has the name
     in some case.
 
-    drop: Columns to leave out, as for :func:`dropped_columns`.
+    drop: Names of columns to leave out.
     uses: The columns named by a user for "target", "weights", "groups" and "order", or None.
         Without a target the response is the last column that has no other use.
     Raises InputError: A name is empty, repeated or unknown, a column has two uses, or no feature
         is left.
     """
-    dropped = dropped_columns(label, names, drop)
+    dropped = set(drop)
+    for name in drop:
+        if name not in names:
+            what = f"--exclude names {quoted(name)}, which is not a column"
+            raise InputError(f"{label}: {what}; {suggestion(name, names)}")
     check_names(label, [name for name in names if name not in dropped])
     taken, found = dict.fromkeys(dropped, "in --exclude"), dict(uses)
     for use, wanted in uses.items():

@@ -291,7 +291,7 @@ class RowSource(ABC):
 
 
 class ArraySource(RowSource):
-    """A table in memory: X of shape (n, p) and y of shape (n,).
+    """A table in memory: X of shape (n, p) and y of shape (n,), whose shapes the caller knows.
 
     Arrays of float64 are not copied, and ``load`` and ``blocks`` return the arrays and views of
     them, so nobody may write to the arrays.
@@ -301,8 +301,8 @@ class ArraySource(RowSource):
     first_row: Where the rows are a part of a larger table, the larger table's row, numbered from
         0, that is the first row; messages count from it.
     missing: "mean" or "median" where X may be NaN.
-    Raises InputError: The shapes do not fit, rows or features are too few, names are empty or
-        repeated, or a value is no finite number.
+    Raises InputError: Rows or features are too few, names are empty or repeated, or a value is no
+        finite number.
     """
 
     def __init__(
@@ -318,23 +318,11 @@ class ArraySource(RowSource):
     ) -> None:
         self.missing = missing
         try:
-            if np.iscomplexobj(X) or np.iscomplexobj(y):  # float64 would drop the imaginary part
-                raise TypeError("complex ones are not: pass real parts")
             self._X, self._y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise InputError(f"{name}: X and y must be arrays of numbers ({error})") from error
-        if self._X.ndim != 2 or self._y.shape != self._X.shape[:1]:
-            raise InputError(
-                f"{name}: X must have shape (n, p) and y shape (n,), "
-                f"not {self._X.shape} and {self._y.shape}"
-            )
         self.name, self.target_name = name, target_name
         self.n, self.feature_names = len(self._y), list(feature_names)
-        if self._X.shape[1] != self.p:
-            raise InputError(
-                f"{name}: {self.p} feature names for {self._X.shape[1]} columns of X; "
-                "give one name per column"
-            )
         self._check_columns(min_rows)
         self._refuse(iter([(self._X, self._y)]), first_row)
 

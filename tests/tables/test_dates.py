@@ -12,6 +12,9 @@ from support.tables import check, refused
 from sparsecv import SparseRidge
 from sparsecv.cli.main import main
 from sparsecv.errors import InputError
+from sparsecv.tables.coding import Coding
+from sparsecv.tables.datasets import locate
+from sparsecv.tables.features import FeatureRows
 from sparsecv.tables.sources import open_table
 
 PARTS = ["day.year", "day.month", "day.weekday", "day.days"]
@@ -74,6 +77,14 @@ def test_cells_that_are_no_dates(tmp_path: Path) -> None:
     X, _ = open_table(path, one_hot=True, missing="mean").load()
     assert np.isnan(X[4, :4]).all()
     assert not np.isnan(np.delete(X, 4, axis=0)).any()
+
+
+def test_a_cell_that_is_no_date_is_not_filled(tmp_path: Path) -> None:
+    path = save(pd.DataFrame({"day": ["2024-01-02", "soon", None]}), tmp_path / "t.csv")
+    coding = Coding(["day"], {}, {"day": "2024-01-01"})
+    rows = FeatureRows(locate(path)[0], coding, ["day.days"], fills={"day.days": 7.0})
+    assert np.concatenate(list(rows.blocks())).ravel().tolist() == [1.0, np.inf, 7.0]
+    assert "'soon'" in rows.faults.message()
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

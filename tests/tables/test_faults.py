@@ -127,7 +127,7 @@ def test_hints(tmp_path: Path) -> None:
         notes = open_table(tmp_path / file, target="x").notes()
         assert [note.split("'")[1] for note in notes] == ["id", "row", "y"]
         assert "--exclude 'id'" in notes[0]
-    assert open_table(tmp_path / "t.csv", drop=["id,row", "y"]).notes() == []
+    assert open_table(tmp_path / "t.csv", drop=["id", "row", "y"]).notes() == []
 
 
 def test_features_are_read_by_name(tmp_path: Path) -> None:

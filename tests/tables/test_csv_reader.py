@@ -193,6 +193,7 @@ REFUSED: list[tuple[str, dict[str, Any], list[str]]] = [
     ("a,city,y\n1,5,3\n4,Oslo,6\n", {}, ["'city'", "text", "'Oslo'", "data row 2", "--one-hot"]),
     ("g,y\nu,p\nv,q\nu,p\n", {}, ["2 columns", "column 'g' holds text", "target column 'y'"]),
     ("g=a,g,y\n1,a,1\n2,a,2\n3,b,3\n", {"one_hot": "all"}, ["duplicate", "'g=a'"]),
+    ("a,g,y\n1,u,3\n,v,4\n", {}, ["2 columns", "missing value in column 'a'", "'g' holds text"]),
     ("a,y\n1,2\n", {}, ["only 1 data row", "at least 2"]),
     ("a,b,y\n", {}, ["no data rows"]),
     ("", {}, ["the file is empty"]),

@@ -183,16 +183,6 @@ def test_projections_of_all_sizes_at_once_are_those_of_each(seed: int) -> None:
     np.testing.assert_array_equal(losses[0], losses[1])
 
 
-def test_sizes_chosen_by_stability() -> None:
-    X, y = made(30, 4)
-    model = SparseRidgeCV(rule="projected", gammas=[0.1, 10.0], random_state=1)
-    found = StabilityCV(model, {"taus": [1, 2, 4]}, cv=3, random_state=0).fit(X, y)
-    tau = found.best_params_["taus"]
-    assert found.best_estimator_.tau_ == tau
-    own = clone(model).fit(X, y).at_size(tau)
-    np.testing.assert_allclose(found.predict(X), own.predict(X), rtol=1e-9)
-
-
 def test_the_estimators_own_backend_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = made(20, 3)
     calls = []

@@ -258,14 +258,14 @@ def test_one_hot_of_a_column_that_turns_text_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TextFile, "block_bytes", 256)
-    cells = ["3", "4"] * 100 + ["5more"]
+    cells = ["03", "4"] * 100 + ["5more"]
     text = "\n".join(["y,doors,x", *(f"{i},{c},{i * i}" for i, c in enumerate(cells))])
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(text.encode()))
     source = open_table(path, one_hot=True, target="y")
-    assert source.feature_names == ["doors=3", "doors=4", "doors=5more", "x"]
+    assert source.feature_names == ["doors=03", "doors=4", "doors=5more", "x"]
     X, y = source.load()
-    np.testing.assert_array_equal(X[:, :3], [[c == v for v in ("3", "4", "5more")] for c in cells])
+    np.testing.assert_array_equal(X[:, :3], [[c == v for v in ("03", "4", "5more")] for c in cells])
     np.testing.assert_array_equal(y, np.arange(201))
     np.testing.assert_array_equal(X[:, 3], y**2)
 

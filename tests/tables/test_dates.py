@@ -67,7 +67,9 @@ def test_cells_that_are_no_dates(tmp_path: Path) -> None:
     frame = dated().astype({"day": str})
     frame.loc[7, "day"] = "soon"
     path = save(frame, tmp_path / "t.csv")
-    refused(path, "'day' holds dates, and 'soon' is none", "data row 8", one_hot=True)
+    for missing in (None, "mean"):
+        words = "'day' holds dates, and 'soon' is none", "data row 8"
+        refused(path, *words, one_hot=True, missing=missing)
     frame["day"] = "5.1.2024"
     refused(save(frame, path), "'day' holds dates", "'5.1.2024'", "2024-01-31", one_hot=True)
     frame = dated()

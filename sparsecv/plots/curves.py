@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..cv.results import CVResult, bounds_to_show
+from ..cv.results import Array, CVResult, bounds_to_show
 from ..errors import InputError
 from .style import VERMILION, in_style, matplotlib, new_figure
 
@@ -60,6 +60,22 @@ def star(axes: Any, at: tuple[float, float, float], label: str) -> None:
         *at, color=VERMILION, zorder=5, linestyle="none", marker="*", markersize=15, capsize=4,
         label=label,
     )  # fmt: skip
+
+
+def focus(axes: Any, low: Iterable[float], errors: Array, shown: float = -np.inf) -> None:
+    """Limit the vertical axis, so that a few large errors or bounds do not flatten the curves.
+
+    The axis ends at most six times as far above its lower end as the median error lies (or 2 % of
+    the lower end, if that is more), plus 6 % of the axis.
+
+    low: Values of which the least is the lower end.
+    shown: The axis contains this value.
+    """
+    end, median = float(min(low)), float(np.median(errors))
+    top = min(float(errors.max()), end + 6.0 * max(median - end, 0.02 * abs(end)))
+    top = max(top, shown)
+    pad = 0.06 * (top - end) or 0.05 * abs(end) or 1.0
+    axes.set_ylim(end - pad, top + pad)
 
 
 @in_style
@@ -129,7 +145,8 @@ def plot_cv(
     _mark(axes, best.one_se, error, "D", "one standard error")
     label_sizes(axes)
     axes.set_ylabel("cross-validation error")
-    _focus(axes, result)
+    errors, spread = result.table("cv_error"), best.std_error
+    focus(axes, (errors.min(), best.cv_error - spread), errors, best.cv_error + spread)
     axes.set_title(without_formulas(title))
     axes.legend(fontsize=7, ncols=2)
     save(figure, path)
@@ -139,19 +156,3 @@ def _mark(axes: Any, tau: int, error: float, marker: str, what: str) -> None:
     """Mark the CV error of a model of size ``tau`` that is not chosen; ``what`` describes it."""
     shape = {"marker": marker, "markersize": 8, "fillstyle": "none", "linestyle": "none"}
     axes.plot(tau, error, label=f"{what}: τ = {tau}", color=VERMILION, zorder=5, **shape)
-
-
-def _focus(axes: Any, result: CVResult) -> None:
-    """Limit the vertical axis, so that a few large errors or bounds do not flatten the curves.
-
-    The axis ends at most six times as far above the least error as the median error lies (or 2 % of
-    the least error, if that is more), plus 6 % of the axis.
-    """
-    errors = result.table("cv_error")
-    best = result.best()
-    low, high = float(errors.min()), float(errors.max())
-    shown = min(high, low + 6.0 * max(float(np.median(errors)) - low, 0.02 * abs(low)))
-    low = min(low, best.cv_error - best.std_error)
-    shown = max(shown, best.cv_error + best.std_error)
-    pad = 0.06 * (shown - low) or 0.05 * abs(low) or 1.0
-    axes.set_ylim(low - pad, shown + pad)

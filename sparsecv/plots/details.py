@@ -27,6 +27,11 @@ from .style import in_style, new_figure
 # A subset counts as good if the CV error of its size exceeds the least of all sizes by at most this
 # share, and its own that of the best subset of its size. The number is a choice.
 GOOD = 0.02
+PEERS = (
+    "On the same folds the lasso has CV error {} at its best penalty, and ridge with all columns "
+    "has {}. In the column “lasso” it has the best penalty that selects at most as many columns. "
+    "The folds have chosen all these penalties. Lasso and ridge are scikit-learn's."
+)
 WORDS = (
     Fact("τ", "", "the largest number of features that a model may have"),
     Fact("γ", "", "the ridge weight: a penalty (γ/2)‖β‖² that shrinks the coefficients"),
@@ -47,7 +52,7 @@ def sections(result: Result, *, whole: bool = False, page: bool = False) -> Iter
     proved = result.model.proved
     yield from answer(result)
     if result.sizes is not None and (study is not None or found or page):
-        yield from _every_size(result, result.sizes(), page)
+        yield _every_size(result, result.sizes(), page)
     if study is not None and choice is not None:
         proved = proved and choice.certified and study.surface.complete
         yield _choices(result, choice)
@@ -94,8 +99,8 @@ def _answers(result: Result) -> dict[str, Any]:
     return found
 
 
-def _every_size(result: Result, sizes: SizeModels, page: bool) -> Iterator[Section]:
-    """Yield the section of all sizes, and on a page that of other methods on the same folds."""
+def _every_size(result: Result, sizes: SizeModels, page: bool) -> Section:
+    """The section of all sizes; on a page with lasso and ridge on the same folds."""
     study, choice, t = result.study, result.choice, result.position(sizes)
     proved, sentences, entries = [model.proved for model in sizes.models], [], None
     peers: dict[str, Array] = {}
@@ -109,6 +114,9 @@ def _every_size(result: Result, sizes: SizeModels, page: bool) -> Iterator[Secti
     else:
         peers = linear_peers(study.data, [study.data.folds], sizes.tau) if page else {}
         columns += _held_out(result, study, choice, sizes, t)
+        if peers:
+            columns.insert(3, Column("lasso", peers["lasso"]))
+            sentences.append(PEERS.format(*map(number, (peers["lasso"].min(), peers["ridge"][0]))))
         if choice.projection is not None and sizes.distance is not None:
             sentences.append(_aim(choice.projection, sizes.distance))
             entries = partial(_size_entries, result, choice.projection, sizes)
@@ -122,9 +130,7 @@ def _every_size(result: Result, sizes: SizeModels, page: bool) -> Iterator[Secti
         columns.insert(-1, Column("columns proved", words, "words"))
     table = Table(columns, t, "sizes").filled()
     picture = None if study is None else partial(_picture, sizes, t, peers)
-    yield Section("Every size", (), table, sentences, picture, entries)
-    if peers and choice is not None:
-        yield _other_methods(result, choice, sizes, peers)
+    return Section("Every size", (), table, sentences, picture, entries)
 
 
 def _held_out(
@@ -197,33 +203,6 @@ def _picture(sizes: SizeModels, chosen: int | None, peers: dict[str, Array]) -> 
     figure, ((axes,),) = new_figure(figsize=(5.6, 3.6))
     draw_errors(axes, sizes, chosen, peers)
     return figure, "CV error against the number of columns; the star marks the chosen size."
-
-
-def _other_methods(
-    result: Result, choice: Choice, sizes: SizeModels, peers: dict[str, Array]
-) -> Section:
-    """The section of ridge and lasso on the same folds."""
-    t, lasso, ridge = result.position(sizes), peers["lasso"], peers["ridge"]
-    least = int(np.argmin(lasso))
-    rows = [
-        ("this model", str(result.model.support.size), choice.cv_error),
-        ("lasso, its best penalty", f"≤ {sizes.tau[least]}", lasso[least]),
-        ("ridge, its best penalty", str(result.design.p), ridge[0]),
-    ]
-    if t is not None:
-        rows.insert(1, ("lasso, at most as many columns", str(sizes.tau[t]), lasso[t]))
-    methods, sizes_of, held_out = zip(*rows, strict=True)
-    sentences = (
-        "All are held out on the same folds, and each penalty is the best of its path, so all "
-        "four errors have been chosen by these folds. Lasso and ridge are scikit-learn's.",
-    )
-    columns = [
-        Column("method", methods, "words"),
-        Column("columns", sizes_of),
-        Column("CV error", held_out),
-    ]
-    title = "Ridge and lasso on the same folds"
-    return Section(title, table=Table(columns, 0), sentences=sentences)
 
 
 def _choices(result: Result, chosen: Choice) -> Section:
@@ -400,14 +379,19 @@ def _in_good_subsets(result: Result, found: Mapping[str, Any]) -> Section:
         Column("in good subsets", _percents(found["in_good"][order])),
         Column("in folds", _percents(found["in_folds"][order])),
     ]
-    sentences = (
-        f"Shares of the {found['n_good']} subsets within {percent(GOOD)} of the best CV errors, "
-        f"and of {found['n_folds']} models of folds. They describe this table and these folds. "
-        "They are no probabilities: neither that a column matters, nor what other data would "
-        "select. Columns that stand in for each other share their counts.",
+    what = f"the {found['n_good']} subsets within {percent(GOOD)} of the best CV errors, and of "
+    what += f"the models of {found['n_folds']} folds"
+    return _shares_of_columns("Columns of good subsets", columns, what)
+
+
+def _shares_of_columns(title: str, columns: list[Column], what: str) -> Section:
+    """A section of shares, which are no probabilities; ``what`` says of what they are shares."""
+    sentence = (
+        f"Shares of {what}. They describe this table and these folds. They are no probabilities: "
+        "neither that a column matters, nor what other data would select. Columns that stand in "
+        "for each other share their counts."
     )
-    table = Table(columns, what="columns")
-    return Section("Columns of good subsets", table=table, sentences=sentences)
+    return Section(title, table=Table(columns, what="columns"), sentences=[sentence])
 
 
 def _percents(shares: Array) -> list[str]:
@@ -432,10 +416,5 @@ def _selected_by_folds(result: Result, study: Study) -> Section:
         Column("share of folds", shares, "bar"),
     ]
     parts = f"{counted(len(every), 'partition')} of the rows into folds"
-    sentences = (
-        f"How many of {n_folds} folds ({parts}) select a column in their model of least CV error. "
-        "These shares describe these rows and folds; they are no probabilities that a column "
-        "matters.",
-    )
-    table = Table(columns, what="columns")
-    return Section("How stable the columns are", table=table, sentences=sentences)
+    what = f"the models of least CV error of {n_folds} folds ({parts})"
+    return _shares_of_columns("How stable the columns are", columns, what)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..cv.results import GammaResult
 from ..errors import InputError
 from .curves import label_sizes, picture_faults, save, without_formulas
+from .sections import counted
 from .style import BLUE, VERMILION, in_style, new_figure
 
 Array = NDArray[np.float64]
@@ -82,9 +83,10 @@ def plot_bounds(result: GammaResult, path: str, title: str) -> None:
     ...     plot_bounds(found.by_gamma[0], file.name, "bounds of made data")
     """
     every = frames(result)
-    figure, panels = _panels(result, every, title, (9.6, 4.0), 2)
-    panels[0].show(every[0])
-    panels[1].show(every[-1])
+    figure, (axes,) = new_figure(1, 2, figsize=(9.6, 4.0))
+    figure.suptitle(without_formulas(f"{title}, γ = {result.gamma:.4g}"))
+    for panel, frame in zip(axes, (every[0], every[-1]), strict=True):
+        _draw(panel, result.taus, frame, _top(every))
     save(figure, path)
 
 
@@ -134,63 +136,37 @@ def animate_bounds(
     if most_frames is not None and len(every) > most_frames:
         kept = np.unique(np.linspace(0, len(every) - 1, most_frames).round().astype(int))
         every = [every[i] for i in kept]
-    figure, (panel,) = _panels(result, every, title, (6.0, 3.8), 1)
+    figure, ((axes,),) = new_figure(figsize=(6.0, 3.8))
+    figure.suptitle(without_formulas(f"{title}, γ = {result.gamma:.4g}"))
     from matplotlib.animation import FuncAnimation, PillowWriter
 
-    film = FuncAnimation(figure, lambda i: panel.show(every[i]), frames=len(every))
+    def draw(i: int) -> list[Any]:
+        axes.clear()
+        _draw(axes, result.taus, every[i], _top(every))
+        return [axes]
+
+    draw(0)
+    figure.canvas.draw()
+    figure.set_layout_engine("none")  # All frames have the layout of the first.
+    film = FuncAnimation(figure, draw, frames=len(every))
     with picture_faults(path):
         # A frame is shown for an eighth of a second, which is a choice.
         film.save(path, writer=PillowWriter(fps=8), dpi=90)
     return len(every)
 
 
-def _panels(
-    result: GammaResult, every: list[Frame], title: str, size: tuple[float, float], count: int
-) -> tuple[Any, list[_Panel]]:
-    """A new figure of ``count`` empty panels side by side, and the panels.
-
-    every: The frames of the picture or film, which decide the range of the vertical axis.
-    size: Width and height in inches.
-    """
-    figure, axes = new_figure(1, count, figsize=size, sharey=True)
-    panels = [_Panel(one, result.taus, _top(every)) for one in axes[0]]
-    axes[0][0].set_ylabel("bounds on the CV error")
-    axes[0][0].legend(fontsize=8)
-    figure.suptitle(without_formulas(f"{title}, γ = {result.gamma:.4g}"))
-    return figure, panels
-
-
-class _Panel:
-    """Axes that show the bounds of one frame, and can be changed to show another frame.
-
-    top: Upper end of the vertical axis.
-    """
-
-    def __init__(self, axes: Any, taus: NDArray[np.intp], top: float) -> None:
-        self.axes, self.taus, self.top = axes, taus, top
-        (self.upper,) = axes.plot(taus, taus, "v-", markersize=4, color=VERMILION, label="upper")
-        (self.lower,) = axes.plot(taus, taus, "^-", markersize=4, color=BLUE, label="lower")
-        self.between: Any = None
-        label_sizes(axes)
-        axes.set_ylim(0.0, top)
-
-    def show(self, frame: Frame) -> list[Any]:
-        """Draw the bounds of a frame in place of the former frame; return what has changed."""
-        high = np.minimum(frame.upper, 2.0 * self.top)
-        self.upper.set_ydata(high)
-        self.lower.set_ydata(frame.lower)
-        if self.between is not None:
-            self.between.remove()
-        self.between = self.axes.fill_between(
-            *(self.taus, frame.lower, high),
-            where=frame.upper <= 2.0 * self.top,  # Larger bounds lie far above the axis.
-            color="grey",
-            alpha=0.2,
-            linewidth=0,
-        )
-        word = "problem" if frame.solved == 1 else "problems"
-        self.axes.set_title(f"{frame.solved:,} {word} solved", fontsize=10)
-        return [self.upper, self.lower, self.between]
+def _draw(axes: Any, taus: NDArray[np.intp], frame: Frame, top: float) -> None:
+    """Draw the bounds of a frame on empty axes whose vertical axis ends at ``top``."""
+    high = np.minimum(frame.upper, 2.0 * top)
+    axes.plot(taus, high, "v-", markersize=4, color=VERMILION, label="upper")
+    axes.plot(taus, frame.lower, "^-", markersize=4, color=BLUE, label="lower")
+    near = frame.upper <= 2.0 * top  # Larger bounds lie far above the axis.
+    grey = {"color": "grey", "alpha": 0.2, "linewidth": 0}
+    axes.fill_between(taus, frame.lower, high, where=near, **grey)
+    axes.set(ylim=(0.0, top), ylabel="bounds on the CV error")
+    axes.set_title(f"{counted(frame.solved, 'problem')} solved", fontsize=10)
+    axes.legend(fontsize=8)
+    label_sizes(axes)
 
 
 def _top(every: list[Frame]) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from ..design.design import Array
 from ..errors import InputError
 from ..selection.sizes import SizeModels
-from .curves import label_sizes, save, star, without_formulas
+from .curves import focus, label_sizes, save, star, without_formulas
 from .style import BLUE, GREEN, GREY, VERMILION, in_style, matplotlib, new_figure
 
 
@@ -35,10 +35,7 @@ def draw_errors(axes: Any, sizes: SizeModels, chosen: int | None, peers: dict[st
         at = sizes.tau[chosen], error[chosen], spread[chosen]
         star(axes, at, f"chosen: {sizes.tau[chosen]}")
     known = [error - spread, *(values[np.isfinite(values)] for values in peers.values())]
-    low, median = min(float(values.min()) for values in known), float(np.median(error))
-    top = min(float(error.max()), low + 4.0 * max(median - low, 0.05 * abs(low)))
-    pad = 0.06 * (top - low) or 1.0
-    axes.set_ylim(low - pad, top + pad)  # A few large errors would flatten the curves.
+    focus(axes, [values.min() for values in known], error)
     label_sizes(axes)
     axes.set_ylabel("CV error")
     axes.legend(loc="upper right")

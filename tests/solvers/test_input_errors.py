@@ -85,7 +85,7 @@ def test_a_bug_is_not_bad_input(
     X, y, _ = plain(0, 12, 3)
     monkeypatch.setattr(estimate, "fold_unit", bug)
     monkeypatch.setattr(sparse_ridge, "best_support", bug)
-    monkeypatch.setattr("sparsecv.solvers.api.best_support", bug)
+    monkeypatch.setattr("sparsecv.cli.fit.best_support", bug)
     runs = [
         lambda: SparseRidgeCV(cv=3, gammas=[1.0], rule="minimum").fit(X, y),
         lambda: SparseRidge(2).fit(X, y),

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..design.design import Array
 from ..design.fold_data import FoldData
-from ..solvers.branching.size_sweep import solve_sizes
 from ..solvers.core.limits import Limits
-from ..solvers.core.plan import MAX_COLUMNS, TREE_ONLY
+from ..solvers.core.plan import MAX_COLUMNS
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status, worst
 from ..solvers.leaps.all_sizes import BestSubsets, best_subsets
@@ -34,10 +34,11 @@ from ..solvers.relaxation.diagonal import shared_diagonal
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import GramForm, wants_gram
 from ..solvers.relaxation.perspective import perspective_relaxation
+from ..solvers.ridge_fits import SupportPath
 from ..solvers.supports.rounding import pad_support
 from .bounds import fold_bounds
-from .estimate import MANY_FOLDS
-from .ledger import Ledger
+from .estimate import MANY_FOLDS, fold_unit
+from .ledger import MIN_GAMMA, Ledger
 from .progress import Batch, Report
 from .results import TIE
 from .settings import Settings
@@ -73,6 +74,12 @@ REPORT_SECONDS = 0.5
 # Up to 45 columns every tree gets this many nodes in the first round, and a share of them under
 # constraints. Later rounds begin the tree anew. The number is a choice.
 FIRST_TREE_NODES = 5_000_000
+# Two γ are near each other if their logarithms differ by less than this number, which is that of 2:
+# a choice. Trees of γ that lie closer are much alike.
+NEAR = 0.7
+# At most this many γ near a proved one are proved by the same unit of work, so that a limit, or
+# Ctrl-C, comes between units and leaves few γ without all folds: a choice.
+MOST_NEAR = 8
 # With the default time limit a round may take this many nodes in total, which take about 25 s:
 # a choice.
 MOST_NODES_BY_DEFAULT = 120_000_000
@@ -172,9 +179,24 @@ def prove_sizes(
     if limits.reached(0) is not None:
         return None
     problem = folds.data.full() if j == folds.data.folds.k else folds.data.training(j)
-    at, limits = problem.replace(gamma=gamma), limits.within(nodes=most_nodes)
-    search = solve_sizes if folds.data.n_units <= TREE_ONLY else best_subsets
-    return search(at, sizes=taus, warm_starts=starts, limits=limits)
+    limits = limits.within(nodes=most_nodes)
+    return best_subsets(problem.replace(gamma=gamma), sizes=taus, warm_starts=starts, limits=limits)
+
+
+def prove_along_gamma(
+    data: FoldData, j: int, gammas: Array, taus: NDArray[np.intp], most_nodes: int, limits: Limits
+) -> tuple[SupportPath, Array] | None:
+    """The unit of problem j at some γ, up to 45 columns: all sizes; None where the time is up.
+
+    What a tree lists at one γ often proves the supports at the next γ, without another tree.
+
+    gammas: In increasing order.
+    most_nodes: The searches at each γ end after this many nodes.
+    Returns: As :func:`~sparsecv.cv.estimate.fold_unit`.
+    """
+    if limits.reached(0) is not None:
+        return None
+    return fold_unit(data, j, gammas, taus, "exact", limits.within(nodes=most_nodes))
 
 
 class Prover:
@@ -247,9 +269,10 @@ class Prover:
             ledger.note_limit(g, self.limits.reached(0) or Status.PRECISION)
 
     def _every_size(self) -> Iterator[Batch]:
-        """Batches of trees for all sizes of every problem, at one γ after the other.
+        """Batches of trees for all sizes of every problem, up to 45 columns.
 
         The γ whose τ can have the least error come first, in the order of their least estimates.
+        Once a γ is proved, the γ near it are proved together, as one tree may serve all of them.
         Where a tree takes more nodes than the round allows, γ that are smaller wait for the next
         round: there, more columns than rows interpolate, and trees grow larger. With the default
         time limit the proofs end after a round, the second or a later one, that has proved nothing:
@@ -259,15 +282,17 @@ class Prover:
         share = 1.0 if ledger.data.constraints.plain else SHARE_OF_NODES_OF_UNITS
         nodes = int(share * FIRST_TREE_NODES)
         while True:
-            hard, rows = -1.0, self._open_rows()
+            rows, tried = self._open_rows(), set[int]()
+            hard: list[float] = [-1.0]  # The γ at which a search was left in this round.
             for g in rows:
-                if ledger.gammas[g] > hard and self.limits.reached(0) is None:
-                    statuses: list[Status] = []
-                    problems = self._open_problems(g)
-                    self._report_cell(g, 0, f"all sizes of {len(problems)} problems")
-                    yield self._all_sizes(g, problems, nodes, statuses)
-                    if set(statuses) - {Status.OPTIMAL, Status.PRECISION}:
-                        hard = max(hard, ledger.gammas[g])
+                if g in tried or ledger.gammas[g] <= max(hard):
+                    continue
+                yield from self._along_gamma([g], nodes, hard)
+                tried.add(g)
+                near = self._near(g, [r for r in rows if r not in tried])
+                if near and ledger.gammas[g] > max(hard):
+                    yield from self._along_gamma(near, nodes, hard)
+                    tried.update(near)
             nodes *= int(ROUND_GROWTH)
             left = sum(len(self._open_problems(g)) for g in rows)
             hopeless = self.gives_up and left * nodes > share * MOST_NODES_BY_DEFAULT
@@ -278,6 +303,47 @@ class Prover:
                 open_now = self._open_problems(g)
                 ended = Status.NODE_LIMIT if open_now else Status.PRECISION
                 ledger.note_limit(g, self.limits.reached(0) or ended)
+
+    def _along_gamma(self, rows: list[int], most_nodes: int, hard: list[float]) -> Iterator[Batch]:
+        """The batch of all open problems at the γ of some rows, a unit for each problem.
+
+        most_nodes: As of :func:`prove_along_gamma`.
+        hard: Takes every γ at which a search was left.
+        """
+        ledger, statuses = self.ledger, list[Status]()
+        rows = sorted(rows, key=lambda g: ledger.gammas[g])
+        open_at = {g: set(self._open_problems(g)) for g in rows}
+        problems = sorted(set().union(*open_at.values()))
+        of = {j: [g for g in rows if j in open_at[g]] for j in problems}
+
+        def enter(index: int, found: tuple[SupportPath, Array] | None) -> None:
+            j, ended = problems[index], Status.OPTIMAL
+            if found is None:
+                statuses.append(Status.TIME_LIMIT)
+                return
+            path, errors = found
+            for i, g in enumerate(of[j]):
+                ledger.take_path(g, j, path, i, errors[i], again=True)
+                if not path.proved[i].all():
+                    tree = path.unfinished.get(i)
+                    ended = Status.TIME_LIMIT if tree is None else tree.status
+                    if ended is not Status.PRECISION:
+                        hard.append(ledger.gammas[g])
+            statuses.append(ended)
+
+        if self.limits.reached(0) is not None:
+            return
+        self._report_cell(rows[0], 0, f"all sizes of {len(problems)} problems")
+        gammas = np.array(ledger.gammas)
+        tasks = [(j, gammas[of[j]], ledger.taus, most_nodes) for j in problems]
+        allot = self._until_one_fails(statuses, None)
+        yield Batch(rows, prove_along_gamma, ledger.data, tasks, enter, allot, keep=True)
+
+    def _near(self, g: int, rows: list[int]) -> list[int]:
+        """Some of the rows, at most MOST_NEAR: those whose γ is nearest that of row g."""
+        logs = np.log(np.maximum(self.ledger.gammas, MIN_GAMMA))
+        away = {r: abs(logs[r] - logs[g]) for r in rows}
+        return sorted((r for r in rows if away[r] < NEAR), key=lambda r: away[r])[:MOST_NEAR]
 
     def _open_problems(self, g: int) -> list[int]:
         """The problems at the γ of row g that a longer search may prove."""

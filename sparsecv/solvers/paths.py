@@ -40,9 +40,13 @@ LEAST_SECONDS_AT_FIRST_GAMMA = 0.05
 # Under constraints a tree gets this share of the nodes that it gets without, as its nodes take so
 # much longer: a choice.
 SHARE_OF_NODES_OF_UNITS = 0.03
-# After a short tree that was left open, the next trees get this share of its nodes until one of
-# them ends. So where all trees of a problem are large, ten γ take about twice the time of one short
-# tree, which takes 10 ms at 40 columns: a choice.
+# Where all sizes are to be proved, the tree of one γ is left for other searches after this many
+# nodes, which take 0.05 s at 40 columns (measured). The tree also lists supports that prove sizes
+# at larger γ, so that it gets more nodes than the tree of a single γ: a choice.
+NODES_OF_A_PROOF = 2_000_000
+# After a tree that was left open, the next trees get this share of its nodes until one of them
+# ends. So where all trees of a problem are large, ten γ take about twice the time of one tree: a
+# choice.
 SHARE_OF_NODES_AFTER_AN_OPEN_TREE = 0.1
 LIMITS_REACHED = (Status.NODE_LIMIT, Status.TIME_LIMIT, Status.INTERRUPTED)
 
@@ -269,7 +273,7 @@ class _Path:
         # depends on; NaN where another search has.
         self.reach = np.full(supports.shape[:2], np.nan)
         self.statuses: list[Status] = []
-        self.left_open = False  # Whether the last short tree was left before its end.
+        self.left_open = False  # Whether the last tree was left before its end.
         self.grower: SupportGrower | None = None
 
     def answer(self, g: int) -> None:
@@ -341,7 +345,7 @@ class _Path:
         starts = self.found.at(g - 1) if g > 0 and self.done[g - 1] else []
         found = SizeSearch(self.at[g], sizes, starts, tree=tree).run(limits).subsets(0.0)
         better = np.ones(sizes.size, dtype=bool)
-        self.left_open = found.status in LIMITS_REACHED
+        self.left_open = tree is not None or found.status in LIMITS_REACHED
         if self.solver != "exact" and found.status in LIMITS_REACHED:
             better = found.proved
             self.without_proof(g)
@@ -353,8 +357,8 @@ class _Path:
 
     def _most_nodes(self) -> int:
         """Nodes after which the tree of one γ is left; the problem's own trees alone decide."""
-        shorter = self.left_open and self.solver != "exact"
-        return int(FIRST_NODES * (SHARE_OF_NODES_AFTER_AN_OPEN_TREE if shorter else 1.0))
+        nodes = FIRST_NODES if self.solver == "estimate" else NODES_OF_A_PROOF
+        return int(nodes * (SHARE_OF_NODES_AFTER_AN_OPEN_TREE if self.left_open else 1.0))
 
     def short_tree(self, g: int) -> None:
         """Prove what a short tree of all sizes can prove, of more than 45 columns."""

@@ -47,6 +47,7 @@ def limit_nodes(monkeypatch: pytest.MonkeyPatch, nodes: int, only_shared: bool =
         monkeypatch.setattr(size_sweep, "ways", lambda *_: ways)
         monkeypatch.setattr(prove, "MOST_NODES_BY_DEFAULT", 0)
         monkeypatch.setattr(paths, "FIRST_NODES", nodes)
+        monkeypatch.setattr(paths, "NODES_OF_A_PROOF", nodes)
     for module, name in searches:
         monkeypatch.setattr(module, name, limited(getattr(module, name)))
 

@@ -17,6 +17,7 @@ from ..core.threads import SharedByThreads
 
 SCIP = "pyscipopt>=5.6"  # The oldest version that the back end was tested with.
 EXTRAS = {
+    "highspy": "highs",
     "gurobipy": "gurobi",
     "mosek": "mosek",
     "pyscipopt": "scip",

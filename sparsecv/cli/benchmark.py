@@ -25,7 +25,7 @@ from ..plots import reductions
 from ..plots.sections import Column, Section, Table, percent
 from ..solvers.executor import on_client
 from ..tables.datasets import resolve
-from . import files, grids, screen
+from . import grids, outputs, screen
 from .console import names_in, open_console, progress
 from .options import Exit
 
@@ -72,7 +72,7 @@ def benchmark(**given: Any) -> Exit:
     """Compare the grid with Algorithm 1 and the shared trees: problems, nodes, seconds."""
     asked, rows = SimpleNamespace(**given), list[Row]()
     console = open_console(asked.quiet)
-    files.check(asked)
+    outputs.check(asked)
     gammas = grids.parse_gammas(asked.gamma)
     if gammas is None:
         raise InputError("--gamma auto: a benchmark needs values of gamma")

@@ -37,7 +37,7 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
 from ..solvers.executor import on_client
-from . import column_options, files, grids
+from . import column_options, grids, outputs
 from .console import announce_limit, as_limit, note, open_console, progress, read, remarks
 from .deliver import deliver
 from .options import Exit
@@ -51,7 +51,7 @@ def cv(data: str, **given: Any) -> Exit:
     """Print the exact CV error at every sparsity, choose the best and fit the model."""
     clock, asked, ended = Limits(), SimpleNamespace(**given), ""
     console = open_console(asked.quiet, asked.json_file, asked.sql)
-    files.check(asked, film=asked.method in ("search", "bounds"))
+    outputs.check(asked, film=asked.method in ("search", "bounds"))
     gammas, taus = grids.parse_asked_gammas(asked.gamma), grids.parse_taus(asked.tau)
     grids.check_count("--n-best", asked.n_best)
     limit, announce = as_limit(asked.time_limit), None if asked.quiet else note

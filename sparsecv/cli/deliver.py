@@ -23,7 +23,7 @@ from ..plots.sections import document, plain
 from ..tables.row_source import RowSource
 from . import screen
 from .console import progress
-from .files import write_text
+from .outputs import write_text
 
 
 def deliver(

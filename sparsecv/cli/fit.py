@@ -23,7 +23,7 @@ from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.core.limits import StopFlag
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
-from . import column_options, files, grids
+from . import column_options, grids, outputs
 from .console import announce_limit, as_limit, open_console, progress, read, remarks
 from .cv import of_sizes
 from .deliver import deliver
@@ -37,7 +37,7 @@ def fit(data: str, **given: Any) -> Exit:
 
     asked = SimpleNamespace(**given)
     console = open_console(asked.quiet, asked.json_file, asked.sql)
-    files.check(asked)
+    outputs.check(asked)
     tau, gamma = asked.tau, asked.gamma
     checked_gammas([gamma])
     grids.check_count("--n-best", asked.n_best)

@@ -18,7 +18,7 @@ from ..design.saved import SavedModel
 from ..errors import InputError, file_faults
 from ..tables.datasets import locate
 from ..tables.features import FeatureRows, texts_of
-from . import files
+from . import outputs
 from .options import Exit
 
 
@@ -32,7 +32,7 @@ def predict(
     encoding: str,
 ) -> Exit:
     """Predict the rows of a table by a saved model; a row that cannot be predicted stays empty."""
-    files.check(SimpleNamespace(out=out))
+    outputs.check(SimpleNamespace(out=out))
     saved, asked, bad = SavedModel.read(model), coverage is not None, 0
     if asked:
         checked_coverage(coverage)

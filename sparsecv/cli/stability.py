@@ -14,7 +14,7 @@ from ..plots.sections import Column, Fact, Section, Table, number
 from ..solvers.core.limits import Limits
 from ..solvers.executor import on_client
 from ..stability import command
-from . import column_options, deliver, files, grids, screen
+from . import column_options, deliver, grids, outputs, screen
 from .console import open_console, progress, read
 from .options import Exit
 
@@ -28,7 +28,7 @@ def stability(data: str, **given: Any) -> Exit:
         raise InputError("--plot needs --learner sparse-ridge and a grid")
     if asked.save and not sparse:
         raise InputError(f"--save needs --learner sparse-ridge or projected; got {asked.learner}")
-    files.check(asked)
+    outputs.check(asked)
     taus = grids.parse_taus(asked.tau)
     gammas = None if asked.gamma is None else grids.parse_gammas(asked.gamma)
     if asked.gamma is not None and gammas is None:

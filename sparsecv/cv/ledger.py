@@ -63,7 +63,7 @@ _STORED = (*_ANSWER, "exact", "searched", "left_open", "lower", "upper", "bound"
 class Ledger:
     """Answers, incumbents and intervals of all problems, in arrays of shape (γ, τ, k + 1).
 
-    gammas: The γ of every row.
+    gammas: The γ of every row. The arrays may have further rows, which have no γ yet.
     few: Whether there are at most 45 columns, so that one tree proves all sizes of a problem.
     objective, error, choice: Training objective of the answer, its squared error on the held-out
         rows (0 for the problem of all rows) and its number in ``supports``. The objective is
@@ -125,14 +125,15 @@ class Ledger:
 
     def add(self, gammas: Sequence[float]) -> list[int]:
         """Give every γ a row in which nothing is known; return the numbers of the rows."""
-        first = len(self.gammas)
-        for name, one in self._empty.items():
-            more = np.repeat(one[None], len(gammas), axis=0)
-            setattr(self, name, np.concatenate([getattr(self, name), more]))
+        first, needed = len(self.gammas), len(self.gammas) + len(gammas)
+        if needed > self.exact.shape[0]:  # The number of rows doubles, so that copies stay few.
+            for name, one in self._empty.items():
+                more = np.repeat(one[None], max(needed - first, first), axis=0)
+                setattr(self, name, np.concatenate([getattr(self, name), more]))
         self.gammas += gammas
         self.status += [Status.OPTIMAL] * len(gammas)
         self.history += [[] for _ in gammas]
-        return list(range(first, len(self.gammas)))
+        return list(range(first, needed))
 
     def is_hard(self, g: int, j: int) -> bool:
         """Whether a tree of problem j at the γ of row g would hardly end, up to 45 columns.

@@ -71,6 +71,13 @@ def test_intervals_at_gamma_zero_hold_the_error_where_two_pairs_of_columns_nearl
         assert low * (1.0 - 1e-6) <= error <= high * (1.0 + 1e-6), seed
 
 
+@pytest.mark.parametrize("number", [2582, 2656])
+def test_errors_at_gamma_zero_are_not_those_at_the_working_gamma(number: int) -> None:
+    """In these draws a trace of ridge moved errors that were called exact by 1e-10 of them."""
+    rng = np.random.default_rng([20261125, 18, number])
+    assert list(FOLDS["dependent rows"](rng, number)) == []
+
+
 def test_unfinished_proofs_of_rows_that_no_fold_sees(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same where the models of all rows are proved and the folds are not."""
     rng = np.random.default_rng(55)

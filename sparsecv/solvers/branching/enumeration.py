@@ -14,7 +14,6 @@ from ..core.rows import DEPENDENT_SHARE
 from ..kernels.every_support import advance, new_enumeration
 from ..kernels.linalg import EPS
 from ..leaps.all_sizes import ranking
-from ..leaps.tree import active_columns
 from ..supports.rounding import pad_support
 
 
@@ -23,7 +22,7 @@ class _Enumerator:
 
     def __init__(self, problem: SparseRidgeProblem, most: int, limits: Limits) -> None:
         self.problem, self.limits = problem, limits
-        self.active = active_columns(problem)
+        self.active = problem.data.active
         R = problem.factor(self.active, problem.given_gamma)
         lengths = np.linalg.norm(R[:, :-1], axis=0)
         lengths[lengths == 0.0] = 1.0

@@ -26,7 +26,7 @@ from .all_sizes import (
     rounding_margin,
 )
 from .open_nodes import Children, OpenNode, prediction_ranges
-from .tree import Leaps, active_columns
+from .tree import Leaps
 
 # The tree skips a row of leverage h_i in the fit on all columns if 1 − h_i is below this number, as
 # division by 1 − h_i would lose more than five of sixteen digits. A skipped row gets no result here
@@ -148,7 +148,7 @@ def best_subsets_rows_deleted(
     problem.refuse_constraints("best_subsets_rows_deleted")
     wanted = checked_sizes(problem, sizes)
     starts = [checked_support(problem.p, s) for s in warm_starts]
-    active = active_columns(problem)
+    active = problem.data.active
     if active.size > MAX_COLUMNS:
         raise ValueError(f"the shared tree holds at most {MAX_COLUMNS} columns; got {active.size}")
     tree, skipped = shared_tree(problem, wanted, Z, t)

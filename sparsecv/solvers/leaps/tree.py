@@ -452,7 +452,7 @@ class Leaps(Search):
         n_best: int = 1,
         begun: bool = True,
     ) -> None:
-        self.problem, self.sizes, self.active = problem, sizes, active_columns(problem)
+        self.problem, self.sizes, self.active = problem, sizes, problem.data.active
         p = self.active.size
         self.inner = np.minimum(sizes, p)
         inside = None if rows is None else rows[:, self.active]
@@ -550,11 +550,3 @@ class Leaps(Search):
                 loss = tree.loss[level, 0] + tree.added_loss[level, j]
                 bound[below] = np.minimum(bound[below], loss)
         return bound + float(self.now("full"))
-
-
-def active_columns(problem: SparseRidgeProblem) -> NDArray[np.intp]:
-    """Columns that are not identically zero, increasing; other columns never enter a fit.
-
-    Where y or every column is zero, all supports are equally good and column 0 alone is returned.
-    """
-    return problem.data.active

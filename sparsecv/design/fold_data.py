@@ -42,6 +42,7 @@ class FoldData(ABC):
     constraints: What models must obey; sizes count units of columns.
     plain: Whether nothing is asked of the columns, and all are penalised.
     fold_weight, shape (k,): Number of rows of every fold, or the sum of their weights.
+    fold_rows, shape (k,): Number of rows of weight above 0 that every fold holds out.
     fold_of, or None: Fold of every unit that :meth:`one_fold` takes; a unit is a row, or a whole
         fold where rows are not in memory. None where folds share rows.
     """
@@ -51,6 +52,7 @@ class FoldData(ABC):
     constraints: UnitConstraints
     plain: bool
     fold_weight: Array
+    fold_rows: Index
     fold_of: Index | None
 
     @property
@@ -62,6 +64,15 @@ class FoldData(ABC):
     def total(self) -> float:
         """Sum of ``fold_weight``: the CV error is the sum of squared errors divided by it."""
         return float(self.fold_weight.sum())
+
+    @property
+    def n(self) -> int:
+        """Number of rows of weight above 0; a row of weight 0 counts as no row."""
+        return self.folds.n
+
+    def counted(self, rows: Index) -> int:
+        """How many of some rows have a weight above 0."""
+        return rows.size
 
     @property
     def deletes_rows(self) -> bool:
@@ -229,6 +240,9 @@ class RowFolds(FoldData):
             self.fold_weight = sums.astype(np.float64)
         else:
             self.fold_weight = np.array([counts[test].sum() for _, test in folds.pairs])
+        self.fold_rows = folds.sizes
+        if self.weights is not None and folds.label is not None:
+            self.fold_rows = np.bincount(folds.label[self.weights > 0.0], minlength=folds.k)
         if self.weights is not None and folds.kind != "all":
             self._check_weights(self.weights > 0.0)
         self._origins: dict[int, _Origin] = {}
@@ -275,6 +289,15 @@ class RowFolds(FoldData):
         made = self.with_folds(Folds("custom", self.folds.n, sizes, None, [(train, test)]))
         made.design = self.design if self.scales_by_training_rows else None
         return made
+
+    @property
+    def n(self) -> int:
+        """Number of rows of weight above 0."""
+        return self.counted(np.arange(len(self._given)))
+
+    def counted(self, rows: Index) -> int:
+        """How many of some rows have a weight above 0."""
+        return rows.size if self.weights is None else int(np.sum(self.weights[rows] > 0.0))
 
     @property
     def _counts(self) -> Array:
@@ -584,6 +607,7 @@ class MomentFolds(FoldData):
         self._design, self._moments = design, moments
         self._refit_intercept = design.protocol.refit_intercept
         self.fold_weight, self.fold_of = folds.sizes.astype(np.float64), np.arange(folds.k)
+        self.fold_rows = folds.sizes
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_read": None}  # Another process reads no rows.

@@ -28,7 +28,7 @@ from ..errors import InputError
 from ..solvers.core.column_rules import Constraints, ResolvedRules
 from ..tables.coding import Coding
 from ..tables.frames import coding_of, encoded, frame_names
-from .validation import checked_weights
+from .validation import checked_weights, na_as_nan
 
 if TYPE_CHECKING:
     from typing import Self
@@ -120,7 +120,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
                 warnings.filterwarnings("ignore", "X does not have valid feature names")
             finite = "allow-nan" if hasattr(self, "_fills_") else True
             checks = {"dtype": np.float64, "ensure_all_finite": finite}
-            values = validate_data(self, X, reset=False, **checks)
+            values = validate_data(self, na_as_nan(X), reset=False, **checks)
         if hasattr(self, "_fills_"):
             values = np.array(values)
             fill(values, self._fills_)
@@ -339,6 +339,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         given, coding = frame_names(X), coding_of(X, self.missing is not None)
         if coding is not None:
             X = encoded(coding, X, True, "error")
+        X, y = na_as_nan(X), na_as_nan(y)
         values = np.asarray(y)
         if values.dtype.kind in "mM":
             raise InputError("y holds dates: it must be numeric")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import wraps
 from numbers import Integral
@@ -44,6 +45,25 @@ def with_old_names(init: Callable[Given, None]) -> Callable[Given, None]:
         init(*given, **named)
 
     return checked
+
+
+def na_as_nan(values: Any) -> Any:
+    """An array or frame in which NaN stands for every ``pandas.NA`` among its objects.
+
+    NumPy and scikit-learn cannot turn ``pandas.NA`` into a number.
+    """
+    pandas = sys.modules.get("pandas")  # Without pandas there is no pandas.NA.
+    if pandas is None:
+        return values
+    if isinstance(values, pandas.DataFrame):
+        columns = [j for j, kind in enumerate(values.dtypes) if str(kind) == "object"]
+        values = values.copy(deep=False) if columns else values
+        for j in columns:
+            values.isetitem(j, na_as_nan(values.iloc[:, j].to_numpy()))
+    elif str(getattr(values, "dtype", "")) == "object":
+        values = np.array(values)
+        values[pandas.isna(values)] = np.nan
+    return values
 
 
 def checked_weights(weights: Any, n: int) -> Array | None:

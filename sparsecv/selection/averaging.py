@@ -261,9 +261,9 @@ def inner_weights(
     fold_of = data.fold_of if k > 2 else None
     block = np.arange(k) % (k if fold_of is None else AVERAGE.max_blocks)
     splits = _inside_folds(folds) if fold_of is None else _without_pairs(block[fold_of])
-    rows = folds.sizes.sum() - np.bincount(block, weights=folds.sizes).astype(np.intp)
+    rows = data.n - np.bincount(block, weights=data.fold_rows).astype(np.intp)
     if folds.pairs:
-        rows = np.array([train.size for train, _ in folds.pairs])
+        rows = np.array([data.counted(train) for train, _ in folds.pairs])
     sums, proofs = dict[float, Array](), list[bool]()  # Errors of every block and τ, by γ.
 
     def visit(gammas: Sequence[float]) -> None:

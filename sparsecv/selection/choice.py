@@ -149,7 +149,7 @@ def _averaged(study: Study) -> Choice:
     result, at = study.surface, study.gamma_subset
     surface = study.mean_surface[0]
     weights = np.zeros((result.gammas.size, result.taus.size))
-    weights[at] = model_weights(surface, result.gammas[at], result.folds.n)
+    weights[at] = model_weights(surface, result.gammas[at], study.data.n)
     pairs = np.argwhere(weights > 0.0)
     columns = [result.by_gamma[g].models[t] for g, t in pairs]
     models = all(bool(result.by_gamma[g].model_proved[t]) for g, t in pairs)

@@ -216,7 +216,7 @@ def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Pr
     error, spread = mean_over_folds(np.stack(errors, axis=-1), data.fold_weight)
     reference, reference_std = study.average_error
     allowed = (sizes <= most[0]) | (error <= most[1])
-    share = max_distance_shares(sizes, data.folds.n)
+    share = max_distance_shares(sizes, data.n)
     at, chosen = choose_size(distance, share * reference, allowed)
     used, place = np.unique(at, return_inverse=True)
     with study.interruptible() as limits:

@@ -130,7 +130,7 @@ class Study:
             self._refuse_range()
         self.sizes_named = taus is not None
         # The sizes that were asked for; where none were, those that were tried in the end.
-        every = default_taus(data.folds.n, data.p, data.constraints)
+        every = default_taus(data.n, data.p, data.constraints)
         self.sizes = checked_taus(taus if self.sizes_named else every, data.p, data.constraints)
         self._tried = self._sizes_to_try(needs)
         self.repeats, self.seed = checked_repeats(repeats), seed
@@ -157,7 +157,7 @@ class Study:
         onto sizes that the user names is one of an average over all sizes that are worth trying.
         """
         data = self.data
-        every = default_taus(data.folds.n, data.p, data.constraints)
+        every = default_taus(data.n, data.p, data.constraints)
         if self.sizes_named and "projection" not in needs:
             return [Tried(self.sizes, int(self.sizes[-1]))]
         tried = growing_sizes(every, self.sizes if self.sizes_named else every[:0])
@@ -205,7 +205,7 @@ class Study:
             self._first = self._unvisited(self.data, tried.taus, name, after, None)
             found = self._evaluate(self._first, self.gammas, proved=not grows)
             errors = found.table("cv_error")[:, found.taus <= tried.end]
-            more = grows and worth_more_sizes(errors, found.gammas, found.folds.n)
+            more = grows and worth_more_sizes(errors, found.gammas, self.data.n)
             if not more or self._first.out_of_time():
                 break
         if grows:  # Only the sizes that are kept get intervals.
@@ -280,7 +280,7 @@ class Study:
         result = self.surface
         if not self.estimating:
             return np.ones((result.gammas.size, result.taus.size), dtype=bool)
-        weights = model_weights(result.table("cv_error"), result.gammas, result.folds.n)
+        weights = model_weights(result.table("cv_error"), result.gammas, self.data.n)
         return np.asarray(weights > 0.0)
 
     @property
@@ -583,7 +583,7 @@ class Study:
         elif gammas is None and not self.averages:
             result = alternation(surface)
         else:
-            edge, n = "", surface.data.folds.n
+            edge, n = "", surface.data.n
 
             def score(gamma: float) -> float:
                 return soft_least(surface.cv_error(gamma), n)

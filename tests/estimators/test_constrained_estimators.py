@@ -220,3 +220,29 @@ def test_coefficients_keep_their_bounds_to_the_last_digit(rule: str) -> None:
         alone = SparseRidge(tau=4, constraints=Constraints(bounds=bounds)).fit(X, y)
         for coef in (model.coef_, model.path_["coef"], alone.coef_):
             np.testing.assert_array_equal(coef, np.clip(coef, low, high))
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ({"bounds": {"b": (None, "2")}}, "bounds of 'b'.*a number"),
+        ({"bounds": {"b": ("-1", 2.0)}}, "bounds of 'b'.*a number"),
+        ({"heredity": {"b": ["b"]}}, "'b' is given as its own parent"),
+        ({"heredity": ("weak", {"b": ["a", "b"]})}, "'b' is given as its own parent"),
+        ({"include": "b"}, "include must be a list"),
+        ({"exclude": "b"}, "exclude must be a list"),
+        ({"positive": "b"}, "positive must be a list"),
+        ({"groups": {"both": "ab"}}, "groups must be a list"),
+        ({"heredity": {"b": "a"}}, "heredity must be a list"),
+    ],
+)
+def test_constraints_that_cannot_be_meant_are_refused(asked: dict[str, Any], named: str) -> None:
+    X = pd.DataFrame(np.random.default_rng(0).standard_normal((20, 3)), columns=list("abc"))
+    with pytest.raises(InputError, match=named):
+        SparseRidge(tau=2, constraints=Constraints(**asked)).fit(X, X["a"])
+
+
+def test_penalty_factors_are_numbers_and_no_text() -> None:
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    with pytest.raises(InputError, match="factor of '1' must be a finite number"):
+        SparseRidge(tau=2, penalty_factors=[1.0, "2", 1.0]).fit(X, X[:, 0])

@@ -80,3 +80,23 @@ def test_missing_values_are_advised_the_parameter_where_there_is_one() -> None:
     for broken in (X, np.where(np.isnan(X), np.inf, X)):
         with pytest.raises(InputError, match=r"impute those rows$"):
             SparseRidge().fit(broken, y)
+
+
+def test_pandas_na_among_objects_is_a_missing_value() -> None:
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    y = X[:, 0] + 0.5 * X[:, 1] ** 2
+    holes = X.copy()
+    holes[[3, 7], 1] = np.nan
+    frame = pd.DataFrame(holes, columns=list("abc")).astype({"b": object})
+    frame.loc[[3, 7], "b"] = pd.NA
+    model = SparseRidgeCV(missing="mean", gammas=1.0)
+    plain = clone(model).fit(holes, y)
+    for table in (frame, frame.to_numpy()):
+        fitted = clone(model).fit(table, y)
+        np.testing.assert_array_equal(fitted.coef_, plain.coef_)
+        np.testing.assert_allclose(fitted.predict(table), plain.predict(holes), rtol=1e-12)
+        with pytest.raises(InputError, match="NaN in column"):
+            SparseRidge().fit(table, y)
+    assert frame.loc[3, "b"] is pd.NA, "fit changes X"
+    with pytest.raises(ValueError, match="NaN"):
+        SparseRidge().fit(X, pd.Series([pd.NA, *y[1:]], dtype=object))

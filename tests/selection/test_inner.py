@@ -224,3 +224,28 @@ def test_after_the_time_limit_bounded_averages_take_coefficients_of_the_nearest_
     assert (of_late >= objective * (1.0 - 1e-12)).all()
     residual = y - X[:, [1, 2, 3]] @ late[2, 1]
     assert of_late[2, 1] == pytest.approx(residual @ residual + 5.0 * (late[2, 1] @ late[2, 1]))
+
+
+@pytest.mark.parametrize("rule", ["averaged", "projected"])
+@pytest.mark.parametrize("partition", [True, False])
+def test_rows_of_weight_0_have_no_part_in_the_weights_of_an_average(
+    rule: str, partition: bool
+) -> None:
+    rng, n, more = np.random.default_rng(3), 24, 36
+    X = rng.standard_normal((more, 4))
+    y = X[:, 0] + 0.3 * X[:, 1] + rng.standard_normal(more)
+    label = np.arange(more) % 4
+    if not partition:
+        label[
+            n:
+        ] = -1  # These rows are in the training rows of every fold, and in no held-out rows.
+
+    def folds(rows: int) -> list[tuple[Array, Array]]:
+        own = label[:rows]
+        return [(np.flatnonzero(own != j), np.flatnonzero(own == j)) for j in range(4)]
+
+    model = SparseRidgeCV(rule=rule, gammas=[0.1, 1.0, 10.0], cv=folds(n)).fit(X[:n], y[:n])
+    weighted = SparseRidgeCV(rule=rule, gammas=[0.1, 1.0, 10.0], cv=folds(more))
+    weighted.fit(X, y, sample_weight=np.repeat([1.0, 0.0], [n, more - n]))
+    np.testing.assert_allclose(weighted.coef_, model.coef_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(weighted.cv_error_, model.cv_error_, rtol=1e-9)

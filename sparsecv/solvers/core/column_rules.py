@@ -334,6 +334,11 @@ class _Resolver:
         for child, parents in (self.named_parents() if mapping is None else mapping).items():
             above = self.columns(parents, "heredity")
             for c in self.one(child, "heredity"):
+                if c in above:
+                    raise InputError(
+                        f"heredity: {self.called(c)} is given as its own parent: leave it out of "
+                        "its list of parents"
+                    )
                 found[c] = list(dict.fromkeys(found.get(c, []) + above))
         return found, kind == "strong"
 
@@ -373,16 +378,17 @@ class _Resolver:
         for given, pair in (rules.bounds or {}).items():
             try:
                 least, most = list(() if isinstance(pair, str) else pair)
-                ends = (
-                    float(-np.inf if least is None else least),
-                    float(np.inf if most is None else most),
-                )
             except (TypeError, ValueError):
-                ends = np.nan, np.nan
+                least, most = np.nan, np.nan
+            ends = (
+                _number(-np.inf if least is None else least),
+                _number(np.inf if most is None else most),
+            )
             if not ends[0] <= 0.0 <= ends[1]:
                 raise InputError(
-                    f"bounds of {given!r}: give (low, high) with low <= 0 <= high, as a column "
-                    f"that is left out has coefficient 0; got {pair!r}"
+                    f"bounds of {given!r}: give (low, high) with low <= 0 <= high, each a number "
+                    "or None: the coefficient of a column that is left out is 0; got "
+                    f"{pair!r}"
                 )
             for j in self.one(given, "bounds"):
                 low[j], high[j] = max(low[j], ends[0]), min(high[j], ends[1])
@@ -401,10 +407,7 @@ class _Resolver:
         if not named:
             values = dict(enumerate(self.listed(given, "penalty_factors", "numbers")))
         for column, value in values.items():
-            try:
-                number = float(value)
-            except (TypeError, ValueError):
-                number = math.nan
+            number = _number(value)
             if not 0.0 <= number < math.inf:
                 shown = column if named else self.names[self.given[column][0]]
                 raise InputError(
@@ -424,6 +427,16 @@ def _asks(value: Any) -> bool:
     if value is None or value is False:
         return False
     return not (isinstance(value, (list, tuple, dict, str)) and len(value) == 0)
+
+
+def _number(value: Any) -> float:
+    """A value as a number; NaN where it is none, as a text is none even if it shows a number."""
+    if isinstance(value, (str, bytes)):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def _near(given: str, names: Sequence[str]) -> str:

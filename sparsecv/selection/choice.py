@@ -218,6 +218,7 @@ def choose(study: Study, *, compare: bool = False) -> dict[str, Choice]:
     compare: Whether the choices of all rules are computed.
     Returns: Choices under the names of the rules.
     """
+    _ = study.surface  # Every rule reads the surface of the first partition, evaluated here.
     choices = {study.rule: CHOOSERS[study.rule](study)}
     for name in RULES:
         if name not in choices and _shown(study, name, compare):

@@ -300,6 +300,11 @@ class RowFolds(FoldData):
         return rows.size if self.weights is None else int(np.sum(self.weights[rows] > 0.0))
 
     @property
+    def given(self) -> Array:
+        """The rows of [X y] as they came, shape (n, p + 1), which nobody may change."""
+        return self._given
+
+    @property
     def _counts(self) -> Array:
         """The weight of every row, which is 1 where rows have no weights."""
         return np.ones(len(self._given)) if self.weights is None else self.weights

@@ -1,0 +1,117 @@
+"""The certificate of a choice: no pair (γ, τ) of the grid has a smaller CV error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..cv.results import CVResult
+from ..design.design import Design
+from ..design.fold_data import RowFolds
+from ..errors import InputError
+from ..solvers.certificate import (
+    SHARE,
+    Certificate,
+    Form,
+    Source,
+    block_of,
+    leaves_of,
+    points_of,
+    refuse,
+)
+from ..solvers.relaxation.gram import GramForm
+from ..solvers.supports.rounding import pad_support
+
+# The tree that all left-out rows share is pruned at this much above the objective of all rows: the
+# bounds of the folds are smaller. The number was chosen by the size of certificates.
+RAISED = 0.01
+# Every other subset of a fold is shown to be worse than the fold's by this share, and where that
+# fails the certificate says that a fold's subset is the best up to the share ``SHARE``.
+WORSE = 1e-9
+
+
+def choice_certificate(
+    data: Any, design: Design, result: CVResult, names: Sequence[str], response: str = "y"
+) -> Certificate:
+    """The certificate that no pair of a surface has a smaller CV error than its best pair.
+
+    names: Of the columns that were given; constant ones are left out.
+    """
+    if not isinstance(data, RowFolds) or data.weights is not None or data.missing is not None:
+        raise InputError("a certificate needs a table in memory, without weights or missing values")
+    if design.protocol.name != "honest" or not data.folds.is_partition:
+        raise InputError("a certificate needs folds that hold out every row once, not a protocol")
+    if not all(by_gamma.exact.all() for by_gamma in result.by_gamma):
+        raise InputError(
+            "a certificate needs every fold proved at every pair: fit with time_limit=None, "
+            "prove='all' and fewer sizes or values of gamma"
+        )
+    refuse(data.full().replace(gamma=float(min(result.gammas))))
+    named = [*(names[j] for j in design.kept), response]
+    scale = design.protocol.scale, design.scale[:-1]
+    source = Source.of(data.given, named, data.refit_intercept, *scale)
+    best, folds = result.best(), data.folds
+    for worse in (WORSE, -SHARE):
+        blocks = _blocks(data, result, source, worse)
+        if blocks:
+            break
+    if not blocks:
+        raise InputError("no certificate: rounding hides the proof, as columns nearly depend")
+    numbers: dict[str, Any] = {
+        "gammas": [repr(float(gamma)) for gamma in result.gammas],
+        "sizes": result.taus.tolist(),
+        "held_out": [folds.split(j)[1].tolist() for j in range(folds.k)],
+        "share": "0" if worse > 0.0 else repr(SHARE),
+        "pair_share": repr(SHARE),
+        "gamma": repr(float(best.gamma)),
+        "size": int(best.tau),
+        "cv_error": repr(float(best.cv_error)),
+    }
+    return Certificate.of(source, source.head(**numbers), blocks)
+
+
+def _blocks(
+    data: RowFolds, result: CVResult, source: Source, worse: float
+) -> list[dict[str, Any]]:
+    """Trees for every fold, γ and size; empty where one of them does not prove its fold.
+
+    worse: Bounds of other subsets exceed 1 + worse times the objective of a fold's subset.
+    """
+    k, blocks, units = data.folds.k, list[dict[str, Any]](), source.units
+    problems = [*(data.training(j) for j in range(k)), data.full()]
+    grams = [GramForm.of(problem) for problem in problems]
+    ratios = [gram.D / np.maximum(np.diag(gram.G), 1e-300) for gram in grams]
+    joint = data.deletes_rows
+    if joint:
+        ratios = [np.min(ratios, axis=0)] * (k + 1)
+    for g, gamma in enumerate(map(float, result.gammas)):
+        at = result.by_gamma[g]
+        for t, size in enumerate(result.taus.tolist()):
+            here = [problem.replace(gamma=gamma, tau=size) for problem in problems]
+            forms = [Form.of(*parts) for parts in zip(here, grams, ratios, strict=True)]
+            known = [*(at.supports[c] for c in at.choice[t]), at.models[t]]
+            supports = [pad_support(np.asarray(s, dtype=np.intp), size, data.p) for s in known]
+            goals = [
+                problem.objective(support) * (1.0 + min(worse, 0.0))
+                for problem, support in zip(here, supports, strict=True)
+            ]
+            left = np.arange(k)
+            if joint:
+                leaves = leaves_of(forms[k], supports[k], RAISED)
+                points, closed = points_of(forms[:k], goals[:k], supports[:k], leaves, units)
+                some = np.flatnonzero(closed)
+                parts = [forms[j] for j in some], some.tolist(), [supports[j] for j in some]
+                if some.size:
+                    blocks.append(block_of(*parts, (leaves[0], points), units, g))
+                left = np.flatnonzero(~closed)
+            for j in left.tolist():
+                own = [forms[j]], [goals[j]], [supports[j]]
+                leaves = leaves_of(forms[j], supports[j], worse)
+                points, closed = points_of(*own, leaves, units)
+                if not closed.all():
+                    return []
+                parts = [forms[j]], [j], [supports[j]]
+                blocks.append(block_of(*parts, (leaves[0], points), units, g))
+    return blocks

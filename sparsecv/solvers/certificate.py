@@ -1,0 +1,376 @@
+"""Trees that prove one support, as a certificate holds them for :mod:`sparsecv.verify`.
+
+The tree on the relaxation searches with the incumbent known, screens and enumerates nothing, and
+hands out its leaves. A certificate has these leaves with coefficients rounded to few bits. Numbers
+here are floating point and only choose what is written: the checker's integers decide.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..verify import FORMAT, ONE, claim
+from .branching.node import FREE, IN
+from .branching.search import Search, Tree
+from .core.limits import Limits
+from .core.problem import SparseRidgeProblem
+from .core.result import Status
+from .kernels.linalg import Array
+from .relaxation.diagonal import MAX_COLUMNS, Fitted, fit_diagonal, interior
+from .relaxation.gram import GramForm
+from .relaxation.relaxer import Relaxer
+from .relaxation.root import Root, relax
+from .supports.rounding import pad_support
+
+# Bits of a leaf's coefficients, the first number that proves the leaf. The last number is that of
+# coefficients of fits, and leaves less than rounding in floating point.
+BITS = (16, 24, 32, 60)
+# Seconds that one tree may take before the certificate is given up: a choice.
+MAX_SECONDS = 600.0
+# The leaves of one certificate take at most this share of an objective off it: a choice.
+SHARE = 1e-6
+# A leaf is written where its bound, in floating point, exceeds what it has to reach by this share
+# of yᵀy: what rounding may add in sums of some thousand products.
+ROUNDING = 1e-11
+# Whole numbers of the checker grow with the columns, and its time with their square: a choice.
+MAX_COLUMNS_CERTIFIED = 500
+# Steps of the fit of the diagonal at the root: a choice.
+FITTING_STEPS = 8
+Token = int | list[Any]
+
+
+class Units(NamedTuple):
+    """What takes coefficients of solved columns to the whole columns of the checker.
+
+    factors, length p + 1: Whole numbers. Times its factor every number of a column is whole.
+    ratio, shape (p,): Coefficients of solved columns times these numbers are those of whole ones.
+    """
+
+    factors: list[int]
+    ratio: Array
+
+    @classmethod
+    def of(cls, cells: Sequence[Sequence[str]], scale: Array, y_spread: float) -> Units:
+        """The units of columns of decimal strings, the response last, which have these scales."""
+        tens = [10 ** max(0, -min(map(_exponent, column))) for column in cells]
+        lengths = np.array([float(ten) for ten in tens[:-1]]) * scale
+        longest = max(float(lengths.max()), tens[-1] * y_spread)
+        shifts = np.ceil(np.log2(longest / lengths)).astype(int).tolist()
+        factors = [ten << shift for ten, shift in zip(tens[:-1], shifts, strict=True)]
+        own = np.array([float(factor) for factor in factors]) * scale
+        return cls([*factors, tens[-1]], float(tens[-1]) / own)
+
+    def rounded(self, beta: Array, bits: int) -> tuple[int, list[int], list[int]]:
+        """The columns with a coefficient, c, and the power of 2 that c was multiplied by."""
+        columns = np.flatnonzero(beta)
+        values = beta[columns] * self.ratio[columns]
+        power = max(0, bits - int(np.frexp(np.abs(values).max(initial=0.0))[1]))
+        return power, columns.tolist(), [round(x) for x in np.ldexp(values, power).tolist()]
+
+    def solved(self, point: tuple[int, list[int], list[int]]) -> Array:
+        """Rounded coefficients as coefficients of the solved columns."""
+        power, columns, c = point
+        beta = np.zeros(self.ratio.size)
+        beta[columns] = np.ldexp(np.array(c, dtype=float), -power) / self.ratio[columns]
+        return beta
+
+
+def _exponent(cell: str) -> int:
+    return int(Decimal(cell).as_tuple().exponent)
+
+
+@dataclass(frozen=True)
+class Form:
+    """The Gram form of one problem with the diagonal that the certificate names.
+
+    diagonal: Entries of D in units of G_jj / ONE; empty where D = 0.
+    """
+
+    problem: SparseRidgeProblem
+    gram: GramForm
+    diagonal: list[int]
+
+    @classmethod
+    def of(cls, problem: SparseRidgeProblem, gram: GramForm, ratio: Array) -> Form:
+        """The form whose diagonal has at most these shares of the diagonal of G."""
+        # The checker's own factorisation of G − D needs eigenvalues above some 1e-13 of the largest.
+        whole = np.floor(np.maximum(ratio * (1.0 - 1e-6) - 1e-12, 0.0) * ONE)
+        D = whole / ONE * np.diag(gram.G)
+        diagonal = [int(x) for x in whole] if D.any() else []
+        return cls(problem, replace(gram, D=D), diagonal)
+
+    def excess(self, goal: float, states: NDArray[np.int8], betas: Array) -> Array:
+        """By how much bounds of leaves exceed a goal; states and betas have shape (m, p)."""
+        gram, tau = self.gram, self.problem.tau
+        g = gram.b - betas @ gram.quadratic()
+        linear, square = betas @ gram.b, np.einsum("ij,ij->i", betas, gram.b - g)
+        worth = g * g / (self.problem.gamma / 2.0 + gram.D)
+        total = np.where(states == IN, worth, 0.0).sum(axis=1)
+        order = np.sort(np.where(states == FREE, worth, 0.0), axis=1)[:, ::-1]
+        chosen = np.arange(order.shape[1]) < (tau - (states == IN).sum(axis=1))[:, None]
+        total += np.where(chosen, order, 0.0).sum(axis=1)
+        found = gram.yy - square - total
+        if not self.diagonal:
+            along = gram.yy - linear
+            below = np.maximum(along - linear + square + total, 1e-300)
+            found = np.maximum(found, np.where(along > 0.0, along**2 / below, found))
+        return np.asarray(found - goal)
+
+
+def leaves_of(
+    form: Form, support: NDArray[np.intp], raised: float
+) -> tuple[NDArray[np.int8], Array]:
+    """Leaves that together hold every support, and the coefficients that bound them.
+
+    raised: Leaves are pruned at 1 + raised times the objective of the support, which may be < 1.
+    """
+    problem, gram = form.problem, form.gram
+    tree, columns = Tree(gram, problem, 0.0), np.arange(problem.p)
+    tree.enter(support, 0)
+    tree.now["tolerance"] = -raised
+    limit = Limits(time_limit=MAX_SECONDS).within(nodes=tree.keep_leaves())
+    root = Root(columns, np.zeros(problem.p), 0.0, -np.inf, np.inf)
+    relaxer = Relaxer.of(problem, gram, columns)
+    relax(root, relaxer, float(tree.now["upper"][0]) * (1.0 + raised))
+    tree.start(relaxer.beta, root.root_lam, root.bound)
+    if Search(tree).run(limit) is not Status.OPTIMAL:
+        where = f"size {problem.tau}, gamma = {problem.gamma:g}"
+        raise InputError(f"no certificate: its tree at {where} has too many leaves")
+    return tree.leaves()[:2]
+
+
+def preorder(states: NDArray[np.int8], points: Sequence[Token]) -> list[Token]:
+    """The tree that leaves came from, a node before its children, the child with a column in first.
+
+    A column that is decided at every leaf below a node divides them. Such a column is the one that
+    the search branched on, or as good.
+    """
+    tokens: list[Token] = []
+    stack: list[tuple[NDArray[np.intp], NDArray[np.bool_]]] = [
+        (np.arange(states.shape[0]), np.zeros(states.shape[1], dtype=bool))
+    ]
+    while stack:
+        at, used = stack.pop()
+        if at.size == 1:
+            tokens.append(points[at[0]])
+            continue
+        here = states[at]
+        inside, free = (here == IN).sum(axis=0), (here == FREE).any(axis=0)
+        divides = ~free & ~used & (inside > 0) & (inside < at.size)
+        column = int(np.flatnonzero(divides)[np.argmax(np.minimum(inside, at.size - inside)[divides])])
+        tokens.append(column)
+        used = used.copy()
+        used[column] = True
+        within = here[:, column] == IN
+        stack += [(at[~within], used), (at[within], used)]
+    return tokens
+
+
+def points_of(
+    forms: Sequence[Form],
+    goals: Sequence[float],
+    supports: Sequence[NDArray[np.intp]],
+    leaves: tuple[NDArray[np.int8], Array],
+    units: Units,
+) -> tuple[list[Token], NDArray[np.bool_]]:
+    """The rounded coefficients of every leaf, and for which problems they close all leaves.
+
+    goals, supports: What bounds have to exceed, and the incumbent, for every problem.
+    """
+    (states, betas), m = leaves, leaves[0].shape[0]
+    points: list[Token] = [[]] * m
+    full = (states == IN).sum(axis=1) == forms[0].problem.tau
+
+    def closed(rounded: Array, at: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Whether bounds at some coefficients close some leaves, for every problem."""
+        found = np.empty((len(forms), at.size), dtype=bool)
+        for f, (form, goal, support) in enumerate(zip(forms, goals, supports, strict=True)):
+            excess = form.excess(goal, states[at], rounded)
+            found[f] = (excess > ROUNDING * form.gram.yy) | (
+                full[at] & (states[at][:, support] == IN).all(axis=1)
+            )
+        return found
+
+    left, best = np.arange(m), closed(betas, np.arange(m))
+    for bits in BITS:
+        tried = [units.rounded(betas[a], bits) for a in left]
+        enough = closed(np.array([units.solved(point) for point in tried]), left)
+        for a, point in zip(left, tried, strict=True):
+            points[a] = list(point)
+        left = left[~(enough | ~best[:, left]).all(axis=0)]
+        if left.size == 0:
+            break
+    best[:, left] = False
+    return points, best.all(axis=1)
+
+
+def block_of(
+    forms: Sequence[Form],
+    numbers: Sequence[int],
+    supports: Sequence[NDArray[np.intp]],
+    tree: tuple[NDArray[np.int8], list[Token]],
+    units: Units,
+    gamma: int = 0,
+) -> dict[str, Any]:
+    """A tree and what it proves, as the checker reads it.
+
+    forms, numbers, supports: Problems, the folds that they stand for, and the incumbents.
+    tree: The decisions of leaves, and their coefficients.
+    gamma: Number of the problems' γ.
+    """
+    fits = []
+    for form, number, support in zip(forms, numbers, supports, strict=True):
+        beta = np.zeros(form.problem.p)
+        beta[support] = form.problem.fit(support).coef
+        bits, columns, c = units.rounded(beta, BITS[-1])
+        zero = [int(j) for j in support if j not in columns]
+        fits.append([number, columns + zero, bits, c + [0] * len(zero)])
+    size, diagonal = forms[0].problem.tau, forms[0].diagonal
+    known = {"gamma": gamma, "size": size, "diagonal": diagonal, "fits": fits}
+    return known | {"tree": preorder(*tree)}
+
+
+@dataclass(frozen=True)
+class Source:
+    """The table that a certificate is about, and what is done to its columns.
+
+    names: Of the columns that models choose from, and of the response.
+    cells: Decimal strings of these columns.
+    data: The bytes of the CSV file that has them.
+    scale: "unit-variance", "unit-norm" or "none".
+    divisors, shape (p,): What the scale divides columns by.
+    """
+
+    names: list[str]
+    cells: list[list[str]]
+    data: bytes
+    intercept: bool
+    scale: str
+    divisors: Array
+
+    @classmethod
+    def of(
+        cls, rows: Array, names: Sequence[str], intercept: bool, scale: str, divisors: Array
+    ) -> Source:
+        """The source of rows of [X y], shape (n, p + 1), in a table of its own."""
+        cells = [[repr(x) for x in column] for column in rows.T.tolist()]
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerows([names, *zip(*cells, strict=True)])
+        return cls(list(names), cells, text.getvalue().encode(), intercept, scale, divisors)
+
+    @cached_property
+    def units(self) -> Units:
+        """The units of the checker's whole columns."""
+        y = np.array(self.cells[-1], dtype=float)
+        return Units.of(self.cells, self.divisors, float(np.abs(y - y.mean()).max()) or 1.0)
+
+    def head(self, **numbers: Any) -> dict[str, Any]:
+        """The entries of a certificate that all claims have, and further ones."""
+        return {
+            "sha256": hashlib.sha256(self.data).hexdigest(),
+            "rows": len(self.cells[0]),
+            "columns": self.names[:-1],
+            "response": self.names[-1],
+            "factors": self.units.factors,
+            "intercept": self.intercept,
+            "scale": self.scale,
+            **numbers,
+        }
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A claim with a proof that ``sparsecv verify`` and ``verify.py`` check.
+
+    Attributes
+    ----------
+    claim : list of str
+        What is proved.
+    text : str
+        The certificate.
+    data : bytes
+        The table that it is about, a CSV file.
+    """
+
+    claim: list[str]
+    text: str
+    data: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, source: Source, head: dict[str, Any], blocks: list[dict[str, Any]]) -> Certificate:
+        """The certificate of a claim."""
+        lines = [json.dumps(entry, separators=(",", ":")) for entry in (head, *blocks)]
+        words = claim(head)
+        return cls(words, "\n".join([FORMAT, *words, *lines, ""]), source.data)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the certificate, and its table beside it.
+
+        Parameters
+        ----------
+        path : path-like
+            The file of the certificate; the table's name is the same with ``.csv`` appended.
+        """
+        try:
+            Path(path).write_text(self.text, encoding="utf-8")
+            Path(f"{path}.csv").write_bytes(self.data)
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def refuse(problem: SparseRidgeProblem) -> None:
+    """Refuse a problem that certificates do not serve."""
+    problem.refuse_constraints("a certificate")
+    if problem.data.step is not None or problem.gamma != problem.given_gamma:
+        what = "penalty factors" if problem.data.step is not None else "gamma = 0, or a tiny gamma"
+        raise InputError(f"a certificate serves no {what}: go without")
+    if problem.p > MAX_COLUMNS_CERTIFIED:
+        raise InputError(
+            f"a certificate serves at most {MAX_COLUMNS_CERTIFIED} columns; there are {problem.p}"
+        )
+
+
+def fit_certificate(
+    problem: SparseRidgeProblem, support: NDArray[np.intp], source: Source
+) -> Certificate:
+    """The certificate that no support of the problem's size is better than a support.
+
+    problem: All rows, at the γ and τ of the fit; its columns are those of the source.
+    """
+    refuse(problem)
+    support = pad_support(np.asarray(support, dtype=np.intp), problem.tau, problem.p)
+    objective, gram = problem.objective(support), GramForm.of(problem)
+    fitted, free = None, np.zeros(problem.p, dtype=np.int8)
+    if not gram.scaled and problem.p <= MAX_COLUMNS:
+        nothing = Fitted(interior(gram), np.zeros(problem.p), 0.0, -np.inf)
+        found = fit_diagonal(
+            gram, problem.gamma / 2.0, free, problem.tau, nothing, objective, FITTING_STEPS
+        )
+        fitted = found if found.bound > 0.0 else None
+    ratio = (gram.D if fitted is None else fitted.D) / np.maximum(np.diag(gram.G), 1e-300)
+    form = Form.of(problem, gram, ratio)
+    leaves = leaves_of(form, support, -SHARE / 2.0)
+    points, closed = points_of(
+        [form], [objective * (1.0 - SHARE)], [support], leaves, source.units
+    )
+    if not closed.all():
+        raise InputError("no certificate: rounding hides the proof, as columns nearly depend")
+    block = block_of([form], [0], [support], (leaves[0], points), source.units)
+    numbers = {"gammas": [repr(problem.gamma)], "sizes": [problem.tau], "held_out": [[]]}
+    named = {"share": repr(SHARE), "support": support.tolist(), "objective": repr(objective)}
+    return Certificate.of(source, source.head(**numbers, **named), [block])

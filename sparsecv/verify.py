@@ -1,28 +1,26 @@
 """Check a certificate of sparsecv: ``python verify.py CERTIFICATE DATA``.
 
-This file needs Python's standard library only. It searches for nothing and solves nothing, and all
-its arithmetic is on whole numbers, so that nothing rests on rounding.
-
-A table [X y] has rows with and without a fold. On the training rows, centred by their means where
-the model has an intercept, a subset S of k columns has the objective
+This file needs the standard library only. It searches for nothing and solves nothing, and computes
+with whole numbers and fractions, so that nothing rests on rounding. On training rows [X y], centred
+by their means where there is an intercept, a subset S of k columns has the objective
 
     f(S) = min ||y - X b||^2 + sum_j u_j b_j^2  over all b that are 0 outside S,  u_j = gamma/2 v_j,
 
-where v_j is the variance of column j on all rows (with the scale "unit-norm" its squared length,
-with "none" 1): the same as ridge regression on columns that are divided by sqrt(v_j).
-
-A tree decides columns one by one: a node has columns that are in, columns that are out, and free
-ones, and each branching puts one free column in and out. The leaves therefore cover every subset.
-A leaf gives numbers c_j. With G = X'X, a diagonal D >= 0 for which Q = G - D has no negative
-eigenvalue, w = u + D and g = X'y - Q c, every subset S of k columns below the leaf has
+where v_j is the variance of column j on all rows (with the scale "unit-norm" its squared length
+about the mean, with "none" 1): ridge regression on columns divided by sqrt(v_j). At a node of the
+tree some columns are in, some are out, and others are free. Branching puts one free column in and
+out, so that the leaves together hold every subset. A leaf names numbers c_j. With G = X'X, a
+diagonal D >= 0 for which Q = G - D has no negative eigenvalue, w = u + D and g = X'y - Q c, every
+subset S of k columns at the leaf has
 
     f(S) >= y'y - c'Q c - (sum of g_j^2 / w_j over the columns that are in)
                         - (sum of the k - #in largest g_j^2 / w_j over the free columns).      (1)
 
-Proof. b'Q b >= 2 c'Q b - c'Q c as (b - c)'Q (b - c) >= 0. So the objective of any b is at least
-y'y - c'Q c - 2 g'b + sum_j w_j b_j^2, and each column j of S lowers this by g_j^2 / w_j at most.
-With D = 0 and r = y - X c, the same holds for every multiple of r; the best multiple gives
-(y'r)^2 / (r'r + both sums).                                                                 (2)
+Proof. (b - c)'Q (b - c) >= 0 gives b'Q b >= 2 c'Q b - c'Q c. The objective of b is therefore at
+least y'y - c'Q c - 2 g'b + sum_j w_j b_j^2, and column j of S lowers this by g_j^2 / w_j at most.
+With D = 0, (1) holds for every multiple of r = y - X c, and the best multiple gives
+
+    f(S) >= (y'r)^2 / (r'r + both sums).                                                       (2)
 """
 
 import csv
@@ -30,311 +28,248 @@ import hashlib
 import json
 import sys
 from fractions import Fraction
+from itertools import chain, product
 from math import isqrt, lcm
 from operator import mul
+from typing import Any
 
 FORMAT = "sparsecv certificate, format 1"
-ONE = 1 << 32  # Entries of D are given in units of G_jj / ONE, and everything is multiplied by ONE.
-TIE = Fraction(1, 10**9)  # Numbers that the claim prints are correct up to this share.
+ONE = 1 << 32  # Entries of D are given in units of G_jj / ONE, and sums are multiplied by ONE.
+TIE = Fraction(1, 10**9)  # The objective that a claim names is that of its fit up to this share.
+Seq = tuple[int, ...]
 
 
 class Wrong(Exception):
     """What is wrong with a certificate, and where."""
 
 
-def need(condition, what):
+def need(condition: bool, what: str) -> None:
+    """Raise Wrong where a condition fails."""
     if not condition:
         raise Wrong(what)
 
 
 class Table:
-    """The named columns, the response last, as whole numbers: each times its factor."""
+    """The named columns as whole numbers, each times its factor; column 0 is 1, y is the last."""
 
-    def __init__(self, path, head):
+    def __init__(self, path: str, head: dict[str, Any]) -> None:
         with open(path, "rb") as file:
             content = file.read()
-        need(hashlib.sha256(content).hexdigest() == head["sha256"], f"{path}: another file is meant")
+        need(hashlib.sha256(content).hexdigest() == head["sha256"], f"{path}: other data are meant")
         lines = list(filter(None, csv.reader(content.decode("utf-8-sig").splitlines())))
         names, self.factor = [*head["columns"], head["response"]], head["factors"]
-        need(len(set(names)) == len(names) == len(self.factor), "columns: names or factors")
-        for name in names:
-            need(lines[0].count(name) == 1, f"{path}: the table has no column {name!r}, or several")
-        at, self.rows = [lines[0].index(name) for name in names], []
-        self.n, self.p = len(lines) - 1, len(names) - 1
+        need(len(set(names)) == len(names), "columns: a name occurs twice")
+        need(all(lines[0].count(name) == 1 for name in names), f"{path}: a column is not there")
+        at, self.p, self.rows = [lines[0].index(name) for name in names], len(names) - 1, []
         for number, line in enumerate(lines[1:], 2):
             row = [Fraction(line[i].strip()) * f for i, f in zip(at, self.factor, strict=True)]
-            need(all(x.denominator == 1 for x in row), f"{path}, line {number}: factors")
+            need(all(x.denominator == 1 for x in row), f"{path}, line {number}: not whole numbers")
             self.rows.append([1, *(x.numerator for x in row)])
-        columns = list(zip(*self.rows, strict=True))
+        self.n, columns = len(self.rows), list(zip(*self.rows, strict=True))
         self.sums = [[sum(map(mul, a, b)) for b in columns] for a in columns]
-        squares = Gram(self, [], True).G
-        self.v = [Fraction(f * f) for f in self.factor[:-1]]  # v_j, for the scale "none"
-        if head["scale"] != "none":
-            most = {"unit-variance": self.n**2, "unit-norm": self.n}[head["scale"]]
-            self.v = [Fraction(squares[j][j], most) for j in range(self.p)]
+        total = {"unit-variance": self.n**2, "unit-norm": self.n, "none": 0}[head["scale"]]
+        squares = [row[j] for j, row in enumerate(Gram(self, [], True).G)]
+        self.v = (
+            [Fraction(x, total) for x in squares] if total else [f**2 for f in self.factor[:-1]]
+        )
         need(min(self.v) > 0, "columns: a column is constant")
 
 
 class Gram:
-    """G, b = X'y and y'y without the held-out rows, multiplied by ``unit``."""
+    """G, X'y and y'y without the held-out rows; centring multiplies them by ``unit``."""
 
-    def __init__(self, table, held_out, centred):
-        z = table.sums
-        for i in held_out:
-            row = table.rows[i]
-            z = [[s - x * y for s, y in zip(sums, row, strict=True)] for sums, x in zip(z, row)]
-        self.unit, total = (z[0][0], z[0]) if centred else (1, [0] * len(z))
-        need(self.unit > 0, "folds: a fold has no training rows")
-        z = [[self.unit * x - s * t for x, t in zip(row, total)] for row, s in zip(z, total)]
-        self.total, self.G = total, [row[1:-1] for row in z[1:-1]]
-        self.b, self.yy = z[-1][1:-1], z[-1][-1]
+    def __init__(self, table: Table, held_out: list[int], centred: bool) -> None:
+        z: list[list[int]] = table.sums
+        for row in (table.rows[i] for i in held_out):
+            z = [[s - x * y for s, y in zip(z[a], row, strict=True)] for a, x in enumerate(row)]
+        self.unit, t = (z[0][0], z[0]) if centred else (1, [0] * len(z))
+        need(self.unit > 0, "folds: a fold has no training row")
+        z = [
+            [self.unit * x - t[a] * s for x, s in zip(z[a], t, strict=True)] for a in range(len(t))
+        ]
+        self.total, self.G, self.b, self.yy = t, [r[1:-1] for r in z[1:-1]], z[-1][1:-1], z[-1][-1]
 
 
-def no_negative_eigenvalue(Q):
-    """Whether Q = R'R + E + d I, with E + d I diagonally dominant, for some whole R.
+def no_negative_eigenvalue(Q: list[list[int]]) -> bool:
+    """Whether Q = R'R + (d I + E) with d I + E diagonally dominant, R being Q's rounded factor.
 
-    R is Q's Cholesky factor, rounded. E is what rounding leaves, and is summed exactly.
+    A matrix that is diagonally dominant has no negative eigenvalue. E is what rounding leaves.
     """
-    p, Q = len(Q), [[x << 64 for x in row] for row in Q]  # so that rounding is small beside d
-    d = max(Q[j][j] for j in range(p)) >> 44
-    left, R = [0] * p, []
+    p, Q = len(Q), [[x << 64 for x in row] for row in Q]
+    d, E, R = max(Q[j][j] for j in range(p)) >> 44, [0] * p, list[list[int]]()
     for i in range(p):
-        rest = [Q[i][j] - sum(row[i] * row[j] for row in R) for j in range(i, p)]
-        rest[0] -= d
-        if rest[0] <= 0:
+        left = [Q[i][j] - d * (i == j) - sum(row[i] * row[j] for row in R) for j in range(i, p)]
+        if left[0] <= 0:
             return False
-        root = isqrt(rest[0])
-        R.append([0] * i + [x // root for x in rest])
+        R.append([0] * i + [x // isqrt(left[0]) for x in left])
         for j in range(i, p):
-            error = rest[j - i] - root * R[i][j]
-            left[i] += abs(error)
-            left[j] += abs(error) * (j > i)
-    return max(left) <= d
+            error = abs(left[j - i] - R[i][i] * R[i][j])
+            E[i], E[j] = E[i] + error, E[j] + error * (i != j)
+    return max(E) <= d
 
 
 class Problem:
-    """Q, b, y'y (times unit * ONE) and w = numerator / denominator of a fold, a gamma and a D."""
+    """One fold at one gamma, with a diagonal and a fit: c / 2^bits on some columns.
 
-    def __init__(self, table, gram, gamma, diagonal):
-        self.Q = [[x * ONE for x in row] for row in gram.G]
-        for j, q in enumerate(diagonal):
-            self.Q[j][j] -= q * gram.G[j][j]
-        self.b, self.yy = [x * ONE for x in gram.b], gram.yy * ONE
-        u = [gram.unit * ONE * gamma / 2 * v for v in table.v]
-        self.den = lcm(*(x.denominator for x in u))
-        ridge = [x.numerator * (self.den // x.denominator) for x in u]
-        extra = [q * gram.G[j][j] * self.den for j, q in enumerate(diagonal)]
-        self.num, self.plain = list(map(sum, zip(ridge, extra))), not any(diagonal)
-        self.gram = gram
+    Q, b = X'y, yy = y'y and w = num / den are multiplied by gram.unit * ONE.
+    """
 
-    def fit(self, columns, bits, c):
-        """Take c / 2^bits as coefficients; keep the objective, and what the best ones may change.
+    goal = 0  # ONE times what the objective of other subsets has to reach
 
-        With s the gradient b - (Q + w) c, the best coefficients b satisfy (b - c)'(Q + w)(b - c) =
-        s'(Q + w)^-1 s <= sum_j s_j^2 / w_j, as Q has no negative eigenvalue.
-        """
-        self.columns, self.bits, self.c = columns, bits, c
-        self.objective, self.off = (self.den * self.yy) << (2 * bits), 0
-        for j, x in zip(columns, c, strict=True):
-            linear = self.den * (self.b[j] << bits)
-            fitted = self.den * sum(self.Q[j][i] * y for i, y in zip(columns, c, strict=True))
-            slope = linear - fitted - self.num[j] * x
-            self.objective -= x * (linear + slope)
-            self.off -= -slope * slope // (self.den * self.num[j])
-        self.objective = Fraction(self.objective, self.den << (2 * bits))
+    def __init__(self, table: Table, gram: Gram, gamma: Fraction, diagonal: Seq, fit: Any) -> None:
+        D, p, self.gram = [q * gram.G[j][j] for j, q in enumerate(diagonal)], table.p, gram
+        self.Q = [[ONE * gram.G[i][j] - D[i] * (i == j) for j in range(p)] for i in range(p)]
+        self.b, self.yy, self.plain = [x * ONE for x in gram.b], gram.yy * ONE, not any(D)
+        w = [gram.unit * ONE * gamma / 2 * v + d for v, d in zip(table.v, D, strict=True)]
+        self.den = lcm(*(x.denominator for x in w))
+        self.num = [x.numerator * (self.den // x.denominator) for x in w]
+        self.columns, self.bits, self.c = fit
+        # With s = b - (Q + w) c the objective of c is y'y - c'(b + s), and the best coefficients b*
+        # have (b* - c)'(Q + w)(b* - c) = s'(Q + w)^-1 s <= sum s_j^2 / w_j, which is ``off``.
+        value, self.off = (self.den * self.yy) << (2 * self.bits), 0
+        for j, x in zip(self.columns, self.c, strict=True):
+            slope = self.den * self.slope(j, fit) - self.num[j] * x
+            value -= x * ((self.den * self.b[j] << self.bits) + slope)
+            self.off += -(-slope * slope // (self.den * self.num[j]))
+        self.objective = Fraction(value, self.den << (2 * self.bits))
 
-    def closes(self, inside, free, k, point):
-        """Whether (1) or (2) gives ``goal``, or the subset of the fit alone is below the node."""
-        if set(inside) <= set(self.columns) and (len(inside) == k or len(inside) + len(free) <= k):
-            if set(self.columns) <= {*inside, *free}:
-                return True
-        bits, columns, c = point
-        slopes = {}
-        for j in (*inside, *free):
-            row = self.Q[j]
-            slopes[j] = (self.b[j] << bits) - sum([row[i] * x for i, x in zip(columns, c)])
-        linear = sum(self.b[i] * x for i, x in zip(columns, c, strict=True)) << bits
-        square = linear - sum(slopes[i] * x for i, x in zip(columns, c, strict=True))
-        # -a // b is -(a / b rounded up): the sums are never taken too small.
-        total = -sum(-(slopes[j] ** 2) * self.den // self.num[j] for j in inside)
-        worth = sorted(-(slopes[j] ** 2) * self.den // self.num[j] for j in free)
-        total -= sum(worth[: k - len(inside)])
-        yy = self.yy << (2 * bits)
-        goal = self.goal << (2 * bits)
-        if (yy - square - total) * ONE >= goal:
+    def slope(self, j: int, point: Any) -> int:
+        """(X'y - Q c)_j at c / 2^bits, times 2^bits."""
+        (columns, bits, c), row, start = point, self.Q[j], self.b[j]
+        fitted: int = sum(row[i] * x for i, x in zip(columns, c, strict=True))
+        return start * 2 ** int(bits) - fitted
+
+    def closes(self, inside: Seq, free: Seq, k: int, point: Any) -> bool:
+        """Whether (1) or (2) reaches the goal, or the subset of the fit is the only one."""
+        only = inside if len(inside) == k else inside + free
+        if len(only) == k and set(only) == set(self.columns):
             return True
-        along = yy - linear
-        return (
-            self.plain and along > 0 and along**2 * ONE >= goal * (along - linear + square + total)
-        )
+        (columns, bits, c), g = point, {j: self.slope(j, point) for j in inside + free}
+        linear = sum(self.b[j] * x for j, x in zip(columns, c, strict=True)) << bits  # c'X'y
+        square = linear - sum(g[j] * x for j, x in zip(columns, c, strict=True))  # c'Q c
+        worth = {j: -(-g[j] * g[j] * self.den // self.num[j]) for j in g}  # rounded up
+        sums = sum(sorted((worth[j] for j in free), reverse=True)[: k - len(inside)])
+        sums += sum(worth[j] for j in inside)
+        yy, goal = self.yy << (2 * bits), self.goal << (2 * bits)
+        along = yy - linear  # y'r
+        if self.plain and along > 0 and along**2 * ONE >= goal * (along - linear + square + sums):
+            return True
+        return bool((yy - square - sums) * ONE >= goal)
 
-    def errors(self, table, held_out, centred):
-        """Bounds on the sum of squared errors of the fit on held-out rows, in units of y."""
-        low = high = 0
-        for i in held_out:
-            row, total = table.rows[i], self.gram.total
-            moved = [self.gram.unit * x - s for x, s in zip(row, total)] if centred else row
-            error = moved[-1] << self.bits
-            error = abs(error - sum(moved[j + 1] * x for j, x in zip(self.columns, self.c)))
-            length = sum(-(-(moved[j + 1] ** 2) * self.den // self.num[j]) for j in self.columns)
-            off = isqrt(length * self.off) + 1  # Cauchy-Schwarz in the norm of Q + w
+    def errors(self, table: Table, held_out: list[int], centred: bool) -> tuple[Fraction, Fraction]:
+        """Bounds on the sum of squared errors of the best coefficients on held-out rows."""
+        low, high, unit, total = 0, 0, self.gram.unit, self.gram.total
+        for row in (table.rows[i] for i in held_out):
+            x = [unit * z - s for z, s in zip(row, total, strict=True)] if centred else row
+            fitted = sum(x[j + 1] * y for j, y in zip(self.columns, self.c, strict=True))
+            error = abs((x[-1] << self.bits) - fitted)
+            length = sum(-(-(x[j + 1] ** 2) * self.den // self.num[j]) for j in self.columns)
+            off = isqrt(length * self.off) + 1  # by the inequality of Cauchy and Schwarz
             low, high = low + max(error - off, 0) ** 2, high + (error + off) ** 2
-        unit = (self.gram.unit * table.factor[-1]) ** 2 << (2 * self.bits)
-        return Fraction(low, unit), Fraction(high, unit)
+        scale = (unit * table.factor[-1]) ** 2 << (2 * self.bits)
+        return Fraction(low, scale), Fraction(high, scale)
 
 
-def check_tree(tokens, p, k, problems, place):
-    """Follow a tree, node before children and in before out; every leaf must close every problem."""
-    stack, at = [((), tuple(range(p)))], 0
-    while stack:
+def check_tree(tree: list[Any], p: int, k: int, problems: dict[int, Problem], place: str) -> None:
+    """Follow a tree, a node before its children and "in" before "out", and check its leaves."""
+    stack: list[tuple[Seq, Seq]] = [((), tuple(range(p)))]
+    for number, entry in enumerate(tree, 1):
+        here = f"{place}, entry {number}"
+        need(len(stack) > 0, f"{here}: the tree is complete before")
         inside, free = stack.pop()
-        need(at < len(tokens), f"{place}: the tree ends early")
-        token, at = tokens[at], at + 1
-        if isinstance(token, int):
-            need(token in free, f"{place}, entry {at}: column {token} is decided already")
-            left = tuple(j for j in free if j != token)
-            stack += [(inside, left), ((*inside, token), left)]
-        elif len(inside) <= k <= len(inside) + len(free):  # Otherwise no subset is below the leaf.
-            need(set(token[1]) <= {*inside, *free}, f"{place}, entry {at}: a column is out")
+        if isinstance(entry, int):
+            need(entry in free, f"{here}: column {entry} is not free")
+            left = tuple(j for j in free if j != entry)
+            stack += [(inside, left), ((*inside, entry), left)]
+        elif len(inside) <= k <= len(inside) + len(free):  # Other leaves hold no subset of size k.
+            need(set(entry[0]) <= {*inside, *free}, f"{here}: a column is out")
             for fold, problem in problems.items():
-                where = f"{place}, entry {at}" + (f", fold {fold + 1}" if len(problems) > 1 else "")
-                need(problem.closes(inside, free, k, token), f"{where}: the bound is too small")
-    need(at == len(tokens), f"{place}: the tree has more entries than nodes")
+                closed = problem.closes(inside, free, k, entry)
+                need(closed, f"{here}: the bound is too small for fold {fold + 1}")
+    need(not stack, f"{place}: the tree ends before its last leaf")
 
 
-def claim(head):
+def claim(head: dict[str, Any]) -> list[str]:
     """The lines that say what a certificate proves, from its numbers."""
-    p, k, names = len(head["columns"]), head["sizes"], head["columns"]
-    centred = "with an intercept" if head["intercept"] else "without an intercept"
-    scale = {"none": "as they are", "unit-norm": "scaled to length 1 about their means"}
-    scaled = scale.get(head["scale"], "scaled to variance 1")
-    model = f"||y - X b||^2 + (gamma/2) ||b||^2, {centred}, on {p} columns {scaled}"
-    share = f"a share of {head['share']}"
-    if "cv_error" not in head:
-        named = ", ".join(names[j] for j in head["support"])
-        return [
-            f"No {k[0]} of the columns have an objective below {head['objective']} by more than "
-            f"{share}.",
-            f"The columns with this objective: {named}",
-            f"Objective: {model}, gamma = {head['gammas'][0]}; y is {head['response']}; "
-            f"{head['rows']} rows.",
-        ]
-    return [
-        f"No pair of gamma and size has a cross-validation error below {head['cv_error']} by more "
-        f"than a share of {head['pair_share']}.",
-        f"The pair with this error: gamma = {head['gamma']}, size = {head['size']}. The pairs: "
-        f"gamma in {', '.join(head['gammas'])}; size in {', '.join(map(str, k))}.",
-        f"The error of a pair: the mean squared error on held-out rows, each of {head['rows']} rows"
-        f" held out once, {len(head['held_out'])} folds. Every fold has its best subset of the size"
-        " (no other subset's objective is lower"
-        + (")." if head["share"] == "0" else f" by more than {share})."),
-        f"Objective: {model} by all rows; y is {head['response']}.",
-    ]
+    names, sizes, gammas = head["columns"], head["sizes"], ", ".join(head["gammas"])
+    what = f"Objective: ||y - X b||^2 + (gamma/2) ||b||^2, y = {head['response']}, intercept "
+    what += f"{head['intercept']}, {head['rows']} rows, {len(names)} columns, scale {head['scale']}"
+    if "objective" in head:
+        named = f"Columns with this objective: {', '.join(names[j] for j in head['support'])}"
+        least = f"No {sizes[0]} columns have an objective below {head['objective']} at gamma = "
+        return [f"{least}{gammas} by more than a share of {head['share']}.", named, what]
+    least = (
+        f"No pair of gamma and size has a CV error below {head['cv_error']} by more than a share"
+    )
+    least += f" of {head['pair_share']}; gamma = {head['gamma']}, size = {head['size']} attains it."
+    pairs = f"Pairs: gamma in {gammas}; size in {', '.join(map(str, sizes))}"
+    error = f"CV error: mean squared error on held-out rows of {len(head['held_out'])} folds, each "
+    error += f"with its best columns of the size, up to a share of {head['share']} of the objective"
+    return [least, pairs, error, what]
 
 
-def check(certificate, data):
-    """Check a certificate file against a table; return the lines of its claim, or raise Wrong."""
-    with open(certificate, encoding="utf-8") as file:
-        lines = file.read().splitlines()
-    start = next((i for i, line in enumerate(lines) if line.startswith("{")), 0)
-    need(lines[:1] == [FORMAT] and start > 0, f"{certificate}: this is no certificate")
+def check(certificate: str, data: str) -> list[str]:
+    """Check a certificate against a table; return the lines of its claim, or raise Wrong."""
     try:
-        return _check(
-            [json.loads(x, parse_float=_whole, parse_constant=_whole) for x in lines[start:]],
-            lines[1:start],
-            data,
-        )
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise Wrong(f"{certificate}: malformed ({error!r})") from error
-
-
-def _whole(text):
-    raise ValueError(f"{text} is no whole number")
-
-
-def _check(entries, words, data):
-    head, blocks = entries[0], entries[1:]
-    need(words == claim(head), "claim: the words do not say what the numbers say")
-    table, centred = Table(data, head), head["intercept"]
-    n, p, folds, single = table.n, table.p, head["held_out"], "cv_error" not in head
-    rows = sorted(i for fold in folds for i in fold)
-    need(n == head["rows"], "claim: the number of rows is another")
-    need(
-        folds == [[]] if single else rows == list(range(n)), "folds: not every row is held out once"
-    )
-    gammas, sizes, share = (
-        list(map(Fraction, head["gammas"])),
-        head["sizes"],
-        Fraction(head["share"]),
-    )
-    need(min(gammas) > 0 and 0 <= share < 1 and all(0 < k <= p for k in sizes), "claim: numbers")
-    grams, safe, errors = [Gram(table, fold, centred) for fold in folds], set(), {}
-    for number, block in enumerate(blocks, 1):
-        place, g, k, diagonal = f"block {number}", block["gamma"], block["size"], block["diagonal"]
-        diagonal, problems = tuple(diagonal) or (0,) * p, {}
-        need(len(diagonal) == p and min(diagonal) >= 0, f"{place}: the diagonal is malformed")
-        need(g in range(len(gammas)) and k in sizes, f"{place}: no such gamma or size")
-        for fold, columns, bits, c in block["fits"]:
-            where = f"{place}, fold {fold + 1}"
-            need(fold in range(len(folds)), f"{where}: there is no such fold")
-            need(len(set(columns)) == len(columns) == k, f"{where}: not {k} columns")
-            need(min(columns) >= 0 and 0 <= bits < 4096, f"{where}: the fit is malformed")
-            problem = problems[fold] = Problem(table, grams[fold], gammas[g], diagonal)
-            if (fold, diagonal) not in safe and any(diagonal):
-                need(no_negative_eigenvalue(problem.Q), f"{where}: G - D is indefinite")
-                safe.add((fold, diagonal))
-            problem.fit(columns, bits, c)
-            problem.goal = -int(-(1 - share) * problem.objective * ONE // 1)
-            need((g, k, fold) not in errors, f"{where}: it is there twice")
-            errors[g, k, fold] = problem.errors(table, folds[fold], centred)
-        check_tree(block["tree"], p, k, problems, place)
-    for g, gamma in enumerate(head["gammas"]):
-        for k in sizes:
-            for fold in range(len(folds)):
-                need(
-                    (g, k, fold) in errors, f"gamma = {gamma}, size = {k}, fold {fold + 1}: missing"
-                )
-    if single:
-        need(
-            len(gammas) == len(sizes) == 1 and sorted(columns) == head["support"], "claim: support"
-        )
-        unit = problem.gram.unit * ONE * table.factor[-1] ** 2
-        claimed, found = Fraction(head["objective"]), problem.objective / unit
-        need(abs(found - claimed) <= TIE * claimed, f"claim: the objective is {float(found)!r}")
-        return words
-    least, chosen = Fraction(head["cv_error"]), (Fraction(head["gamma"]), head["size"])
-    need(
-        chosen in [(gamma, k) for gamma in gammas for k in sizes],
-        "claim: the pair is none of the grid",
-    )
-    for g, gamma in enumerate(gammas):
-        for k in sizes:
-            low, high = (sum(errors[g, k, j][e] for j in range(len(folds))) / n for e in (0, 1))
-            if (gamma, k) == chosen:
-                need(
-                    least * (1 - TIE) <= low and high <= least * (1 + TIE),
-                    f"claim: the error of the pair is {float(low)!r}",
-                )
-            where = f"gamma = {head['gammas'][g]}, size = {k}"
-            need(
-                low >= least * (1 - Fraction(head["pair_share"])),
-                f"{where}: the error {float(low)!r} is below",
-            )
+        with open(certificate, encoding="utf-8") as file:
+            lines = file.read().split("\n")
+        need(lines[0] == FORMAT, "this is no certificate")
+        entries = [
+            json.loads(x, parse_float=str, parse_constant=str) for x in lines if x[:1] == "{"
+        ]
+        words = claim(entries[0])
+        need(lines[1 : len(words) + 1] == words, "claim: the words differ from the numbers")
+        check_entries(entries[0], entries[1:], data)
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise Wrong(f"malformed: {error!r}") from error
     return words
 
 
-def main(arguments):
-    """Print the claim and VERIFIED, or what is wrong."""
-    if len(arguments) != 2:
-        print("usage: python verify.py CERTIFICATE DATA", file=sys.stderr)
-        return 2
-    try:
-        print("\n".join([*check(*arguments), "VERIFIED"]))
-    except (Wrong, OSError, UnicodeDecodeError) as error:
-        print(f"NOT VERIFIED: {error}")
-        return 1
-    return 0
+def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str) -> None:
+    """Check that the blocks prove what the head claims."""
+    table, centred, folds, chosen = Table(data, head), head["intercept"], head["held_out"], False
+    n, p, single, held = table.n, table.p, "objective" in head, sorted(chain(*folds))
+    need(n == head["rows"], "claim: the table has another number of rows")
+    need(folds == [[]] if single else held == list(range(n)), "folds: a row is not held out once")
+    gammas, share = [Fraction(gamma) for gamma in head["gammas"]], Fraction(head["share"])
+    need(min(gammas) > 0 and 0 <= share < 1, "claim: gamma or the share")
+    grams, safe, fits = [Gram(table, fold, centred) for fold in folds], set(), {}
+    for number, block in enumerate(blocks, 1):
+        g, k, place, problems = block["gamma"], block["size"], f"block {number}", {}
+        diagonal = tuple(block["diagonal"] or [0] * p)
+        need(len(diagonal) == p and min(diagonal) >= 0, f"{place}: the diagonal")
+        for fold, *fit in block["fits"]:
+            here, columns = f"{place}, fold {fold + 1}", set(fit[0])
+            need(len(fit[0]) == len(columns) == k and columns <= set(range(p)), f"{here}: columns")
+            problem = problems[fold] = Problem(table, grams[fold], gammas[g], diagonal, fit)
+            if any(diagonal) and (fold, diagonal) not in safe:
+                need(no_negative_eigenvalue(problem.Q), f"{here}: G - D has a negative eigenvalue")
+                safe.add((fold, diagonal))
+            problem.goal = -int((share - 1) * problem.objective * ONE // 1)
+            error = problem.errors(table, folds[fold], centred)
+            fits[g, k, fold] = sorted(columns), problem.objective, error
+        check_tree(block["tree"], p, k, problems, place)
+    for g, k in product(range(len(gammas)), head["sizes"]):
+        here = f"gamma = {head['gammas'][g]}, size = {k}"
+        need(all((g, k, fold) in fits for fold in range(len(folds))), f"{here}: a fold is missing")
+        found = [fits[g, k, fold] for fold in range(len(folds))]
+        if single:
+            f = found[0][1] / (grams[0].unit * ONE * table.factor[-1] ** 2)
+            off = abs(f - Fraction(head["objective"]))
+            need(found[0][0] == head["support"], "claim: the columns are others")
+            need(off <= TIE * f, f"claim: the objective is {float(f)!r}")
+        else:
+            low, high = (sum(errors[end] for *_, errors in found) / n for end in (0, 1))
+            least, off = Fraction(head["cv_error"]), Fraction(head["pair_share"])
+            need(low >= least * (1 - off), f"{here}: the CV error is smaller, {float(low)!r}")
+            mine = (head["gammas"][g], k) == (head["gamma"], head["size"])
+            need(not mine or high <= least * (1 + off), f"{here}: the error is {float(high)!r}")
+            chosen = chosen or mine
+    need(single or chosen, "claim: the pair is not on the grid")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        print("\n".join([*check(*sys.argv[1:]), "VERIFIED"]))
+    except (Wrong, OSError) as wrong:
+        sys.exit(f"NOT VERIFIED: {wrong}")

@@ -17,7 +17,7 @@ LAYERS = [  # top to bottom; what stands on one line may not import each other
     ["cv"],
     ["design"],
     ["tables", "solvers"],
-    ["errors"],
+    ["errors", "verify"],
 ]
 SOLVERS = [
     ["budget"],
@@ -25,6 +25,7 @@ SOLVERS = [
     ["executor"],
     ["cluster"],
     ["backends"],
+    ["certificate"],
     ["branching"],
     ["ridge_fits"],
     ["leaps"],

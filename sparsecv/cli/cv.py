@@ -20,6 +20,7 @@ from ..plots import curves, over_gamma, peers, search_bounds, size_path
 from ..plots.details import GOOD
 from ..plots.outcome import Result
 from ..selection.alternatives import alternatives, column_table
+from ..selection.certificate import choice_certificate
 from ..selection.choice import CHOOSERS, Choice, choose, chosen_model
 from ..selection.criteria import criteria
 from ..selection.intervals import fold_models
@@ -83,6 +84,9 @@ def cv(data: str, **given: Any) -> Exit:
     if study.reused:
         note(f"--checkpoint: {len(study.reused)} γ taken over from {study.folder}")
     more = {"interrupted": bool(ended), "seconds": clock.elapsed()}
+    if asked.certificate is not None and not ended:
+        made = prepared.data, prepared.design, study.surface, prepared.names, source.target_name
+        choice_certificate(*made).save(asked.certificate)
     draw = partial(_draw, found, study, asked)
     deliver(asked, console, prepared, found, more, draw, note=ended, intervals=intervals)
     return _status(study, found, ended)

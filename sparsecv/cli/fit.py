@@ -17,6 +17,7 @@ from ..errors import InputError
 from ..plots.outcome import Result
 from ..plots.size_path import plot_size_path
 from ..selection.alternatives import alternatives_table, ranked_by_size
+from ..selection.certificate import model_certificate
 from ..selection.sizes import SizeModels, forward_steps, models_at_gamma
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
@@ -76,6 +77,9 @@ def fit(data: str, **given: Any) -> Exit:
             _besides(found, problem, sizes, limit, asked)
     names = ("status", "n_nodes", "seconds")
     more = {"tau": tau, "gamma": gamma} | {name: getattr(solution, name) for name in names}
+    if asked.certificate is not None:
+        known = ready.data, ready.design, problem, solution, ready.names, source.target_name
+        model_certificate(*known).save(asked.certificate)
     draw = partial(_draw, found, problem, sizes, asked.plot)
     deliver(asked, console, ready, found, more, draw, note=note)
     named = settings.time_limit not in ("auto", None)

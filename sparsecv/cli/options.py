@@ -176,6 +176,9 @@ PANELS: dict[str, dict[str, Option]] = {
         "plot": option(File, None, "Picture of the curves; of a search its bounds (.gif: a film)."),
         "html": option(File, None, "Write a report here, as one HTML page."),
         "csv_file": option(File, None, "Write the table here.", "--csv"),
+        "certificate": option(
+            File, None, "Write a proof for sparsecv verify here, and its table to FILE.csv."
+        ),
         "table": flag("Print every table, to its last row."),
         "quiet": flag("Print nothing but warnings and errors."),
     },
@@ -253,13 +256,13 @@ COMMANDS = {
         "Print the exact CV error at every sparsity, choose the best and fit the model.",
         f"{READING} order missing encoding folds tau gamma rule compare nested size n_best "
         "criteria method backend prove tol time_limit protocol scale json_file save sql plot html "
-        f"table checkpoint seed jobs dask quiet {COLUMNS}",
+        f"certificate table checkpoint seed jobs dask quiet {COLUMNS}",
         data=DATA,
     ),
     "fit": command(
         "Fit the best model of at most τ features, with its certificate.",
         f"{READING} missing encoding tau gamma n_best criteria backend tol time_limit protocol "
-        f"scale json_file save sql plot html table jobs quiet {COLUMNS}",
+        f"scale json_file save sql plot html certificate table jobs quiet {COLUMNS}",
         data=DATA,
         tau=option(int, ..., "Largest number of features."),
         gamma=option(float, 1.0, "Ridge weight γ of (γ/2)||β||²."),
@@ -280,6 +283,12 @@ COMMANDS = {
             None,
             "A text that is no level of its column: no prediction (error), or no level (zero).",
         ),
+    ),
+    "verify": command(
+        "Check a proof that --certificate has written, with whole numbers alone.",
+        "certificate data",
+        certificate=argument(str, ..., "The file that --certificate names."),
+        data=argument(str, ..., "The table that was written beside it."),
     ),
     "stability": command(
         "Choose a model by cross-validation error and stability, the weight by nested folds.",

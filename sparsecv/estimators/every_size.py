@@ -21,6 +21,7 @@ from ..plots.size_path import draw_sizes
 from ..selection.criteria import criteria
 from ..selection.sizes import SizeModels, forward_steps
 from ..selection.study import check_size
+from ..solvers.core.certificate import Certificate
 from ..solvers.core.problem import SparseRidgeProblem
 from .base import SparseLinearModel
 
@@ -52,6 +53,59 @@ class EverySize(SparseLinearModel):
     @abstractmethod
     def _of_size(self, tau: int, gamma: float) -> SparseLinearModel:
         """An estimator for a model of another size, not yet fitted."""
+
+    @abstractmethod
+    def _certified(self) -> Certificate:
+        """The certificate of the fit."""
+
+    def certificate(self, path: str | PathLike[str]) -> Certificate:
+        """Write a proof of the fit that ``sparsecv verify`` checks with whole numbers alone.
+
+        For :class:`SparseRidge` it proves that no other support of this size has an objective that
+        is smaller by a millionth; for :class:`SparseRidgeCV`, whatever its rule, that no pair of
+        the γ and sizes that were evaluated has a CV error that is smaller by a millionth than the
+        least. The proof is searched for anew, with the supports known. ``python verify.py`` checks
+        it as well, without this package.
+
+        Parameters
+        ----------
+        path : path-like
+            The file of the certificate; the table that it is about is written beside it, under the
+            same name with ".csv" appended.
+
+        Returns
+        -------
+        Certificate
+            Its ``claim`` says in words what is proved.
+
+        Raises
+        ------
+        InputError
+            Something is not proved, a file cannot be written, or the fit has what certificates do
+            not serve: constraints, penalty factors, weights, missing values, several responses,
+            γ = 0, more than 500 columns, or folds that do not hold out every row once.
+        AttributeError
+            The model was read from a file or a pickle, which have no rows.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> import numpy as np
+        >>> from sparsecv import SparseRidge
+        >>> from sparsecv.verify import check
+        >>> X = np.random.default_rng(0).standard_normal((40, 4))
+        >>> model = SparseRidge(tau=1).fit(X, X[:, 2] + X[:, 1] ** 2)
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "proof.txt"
+        ...     claim = model.certificate(path).claim
+        ...     check(str(path), f"{path}.csv") == claim
+        True
+        """
+        self._needs_rows()
+        found = self._certified()
+        found.save(path)
+        return found
 
     @cached_property
     def _sizes_(self) -> SizeModels:
@@ -343,5 +397,6 @@ class EverySize(SparseLinearModel):
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds the model and what was asked for, not the rows."""
         kept = dict(super().__getstate__())
-        kept.pop("_run_", None)
+        for name in ("_run_", "_given_"):
+            kept.pop(name, None)
         return kept

@@ -15,10 +15,13 @@ from ..design.design import Design
 from ..design.model import fitted_model
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..selection.alternatives import alternatives_table, ranked_by_size
+from ..selection.certificate import source_of
 from ..selection.sizes import SizeModels, models_at_gamma
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.budget import solve_budget
+from ..solvers.certificate import fit_certificate, refuse
+from ..solvers.core.certificate import Certificate
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status, relative_gap, worst
@@ -212,6 +215,7 @@ class SparseRidge(EverySize):
             model.tau_, model.status_ = problem.tau, str(proof.status)
             model.n_nodes_ = proof.n_nodes
         self._run_ = problems[0], design
+        self._given_ = table
         if q > 1:
             self._join(models)
         gap = None
@@ -228,6 +232,20 @@ class SparseRidge(EverySize):
 
     def _all_rows(self) -> tuple[SparseRidgeProblem, Design]:
         return self._run_
+
+    def _certified(self) -> Certificate:
+        if self.status_ != "optimal":
+            raise InputError(f"a certificate needs a proved fit; this one is: {self.status_}")
+        (problem, design), table = self._run_, self._given_
+        refuse(problem)
+        if table.weights is not None:
+            raise InputError("a certificate serves no weights of rows: fit without them")
+        rows, names = (
+            np.column_stack([design.columns(table.X), table.y]),
+            self._labels(design.p_raw),
+        )
+        support = np.searchsorted(design.kept, self.support_)
+        return fit_certificate(problem, support, source_of(design, rows, names))
 
     def _models_by_size(self) -> SizeModels:
         return models_at_gamma(*self._run_, self.tau_, self._fitted(), self.time_limit)

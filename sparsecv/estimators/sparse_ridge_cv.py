@@ -21,12 +21,14 @@ from ..design.prepare import prepare
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..plots.outcome import Result
 from ..selection.alternatives import alternatives, column_table
+from ..selection.certificate import choice_certificate
 from ..selection.choice import Choice, choose, chosen_model
 from ..selection.intervals import fold_models
 from ..selection.nested import NestedError, nested_error, refuse_nested
 from ..selection.rules import allowed_rule
 from ..selection.sizes import SizeModels, models_by_size, subsets_by_size
 from ..selection.study import REPEATS, Study
+from ..solvers.core.certificate import Certificate
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
@@ -535,6 +537,10 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         found = self.alternatives(n)
         self._needs_rows()
         return self._named(column_table(self._run_[0], self._subsets(), found, float(within)))
+
+    def _certified(self) -> Certificate:
+        study, names = self._run_[0], self._labels(self.coef_.size)
+        return choice_certificate(study.data, study.design, study.surface, names)
 
     def _result(self) -> Result:
         found = super()._result()

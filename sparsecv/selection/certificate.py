@@ -8,19 +8,21 @@ from typing import Any
 import numpy as np
 
 from ..cv.results import CVResult
-from ..design.design import Design
-from ..design.fold_data import RowFolds
+from ..design.design import Array, Design
+from ..design.fold_data import FoldData, RowFolds
 from ..errors import InputError
 from ..solvers.certificate import (
     SHARE,
-    Certificate,
     Form,
-    Source,
     block_of,
+    fit_certificate,
     leaves_of,
     points_of,
     refuse,
 )
+from ..solvers.core.certificate import Certificate, Source
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.result import Proof, Status
 from ..solvers.relaxation.gram import GramForm
 from ..solvers.supports.rounding import pad_support
 
@@ -32,27 +34,65 @@ RAISED = 0.01
 WORSE = 1e-9
 
 
+def source_of(design: Design, rows: Array, names: Sequence[str], response: str = "y") -> Source:
+    """The table of a certificate: rows of [X y] with the columns that are solved.
+
+    rows, shape (n, p + 1): In the units of the user's table.
+    names: Of all columns that were given.
+    """
+    if design.protocol.name != "honest":
+        raise InputError("a certificate does not serve the paper protocol: go without it")
+    named = [*(names[j] for j in design.kept), response]
+    if response in named[:-1]:
+        named[-1] = f"response {response}"
+    how = design.protocol.intercept, design.protocol.scale, design.scale[: design.p]
+    return Source.of(rows, named, *how)
+
+
+def model_certificate(
+    data: FoldData,
+    design: Design,
+    problem: SparseRidgeProblem,
+    proof: Proof,
+    names: Sequence[str],
+    response: str,
+) -> Certificate:
+    """The certificate that no support of the problem's size is better than a proved one.
+
+    problem: All rows of the data, at the γ and τ of the proof.
+    """
+    if proof.status is not Status.OPTIMAL:
+        raise InputError(f"a certificate needs a proved fit; this one is: {proof.status}")
+    refuse(problem)
+    source = source_of(design, _rows(data), names, response)
+    return fit_certificate(problem, proof.support, source)
+
+
+def _rows(data: FoldData) -> Array:
+    """The rows of [X y] of a table that certificates serve."""
+    if not isinstance(data, RowFolds) or data.weights is not None or data.missing is not None:
+        raise InputError("a certificate needs a table in memory, without weights or missing values")
+    return data.given
+
+
 def choice_certificate(
-    data: Any, design: Design, result: CVResult, names: Sequence[str], response: str = "y"
+    data: FoldData, design: Design, result: CVResult, names: Sequence[str], response: str = "y"
 ) -> Certificate:
     """The certificate that no pair of a surface has a smaller CV error than its best pair.
 
-    names: Of the columns that were given; constant ones are left out.
+    names: Of all columns that were given.
     """
-    if not isinstance(data, RowFolds) or data.weights is not None or data.missing is not None:
-        raise InputError("a certificate needs a table in memory, without weights or missing values")
-    if design.protocol.name != "honest" or not data.folds.is_partition:
-        raise InputError("a certificate needs folds that hold out every row once, not a protocol")
-    if not all(by_gamma.exact.all() for by_gamma in result.by_gamma):
+    source = source_of(design, _rows(data), names, response)
+    assert isinstance(data, RowFolds)
+    if not data.folds.is_partition:
+        raise InputError("a certificate needs folds that hold out every row once")
+    if not result.complete:
         raise InputError(
-            "a certificate needs every fold proved at every pair: fit with time_limit=None, "
-            "prove='all' and fewer sizes or values of gamma"
+            "a certificate needs every fold proved at every pair: take time_limit=None and "
+            "prove='all', or fewer sizes and values of gamma"
         )
     refuse(data.full().replace(gamma=float(min(result.gammas))))
-    named = [*(names[j] for j in design.kept), response]
-    scale = design.protocol.scale, design.scale[:-1]
-    source = Source.of(data.given, named, data.refit_intercept, *scale)
-    best, folds = result.best(), data.folds
+    best, folds, blocks = result.best(), data.folds, list[dict[str, Any]]()
     for worse in (WORSE, -SHARE):
         blocks = _blocks(data, result, source, worse)
         if blocks:
@@ -72,9 +112,7 @@ def choice_certificate(
     return Certificate.of(source, source.head(**numbers), blocks)
 
 
-def _blocks(
-    data: RowFolds, result: CVResult, source: Source, worse: float
-) -> list[dict[str, Any]]:
+def _blocks(data: RowFolds, result: CVResult, source: Source, worse: float) -> list[dict[str, Any]]:
     """Trees for every fold, γ and size; empty where one of them does not prove its fold.
 
     worse: Bounds of other subsets exceed 1 + worse times the objective of a fold's subset.

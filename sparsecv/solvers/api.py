@@ -15,6 +15,7 @@ from .backends.optional_dependencies import SolverUnavailable
 from .backends.oracle import prove
 from .branching.single import WORST_GAP
 from .branching.size_sweep import SizeSearch
+from .certificate import given_certificate
 from .core.limits import Limits, StopFlag
 from .core.problem import SparseRidgeProblem, checked_support
 from .core.result import Proof, Solution, Status, nothing_left
@@ -141,7 +142,7 @@ def solve(
     coef[proof.support] = problem.fit(proof.support).coef
     support, coef = problem.given_columns(proof.support), problem.given_coefficients(coef)
     known = support, proof.objective, proof.lower_bound, proof.status, proof.work
-    return Solution(*known, coef)
+    return Solution(*known, coef, partial(given_certificate, problem, proof.support))
 
 
 @on_one_thread

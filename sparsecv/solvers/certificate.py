@@ -7,25 +7,18 @@ here are floating point and only choose what is written: the checker's integers 
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import io
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from functools import cached_property
-from os import PathLike
-from pathlib import Path
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..verify import FORMAT, ONE, claim
+from ..verify import ONE
 from .branching.node import FREE, IN
 from .branching.search import Search, Tree
+from .core.certificate import Certificate, Point, Source, Units
 from .core.limits import Limits
 from .core.problem import SparseRidgeProblem
 from .core.result import Status
@@ -50,47 +43,8 @@ ROUNDING = 1e-11
 MAX_COLUMNS_CERTIFIED = 500
 # Steps of the fit of the diagonal at the root: a choice.
 FITTING_STEPS = 8
-Token = int | list[Any]
-
-
-class Units(NamedTuple):
-    """What takes coefficients of solved columns to the whole columns of the checker.
-
-    factors, length p + 1: Whole numbers. Times its factor every number of a column is whole.
-    ratio, shape (p,): Coefficients of solved columns times these numbers are those of whole ones.
-    """
-
-    factors: list[int]
-    ratio: Array
-
-    @classmethod
-    def of(cls, cells: Sequence[Sequence[str]], scale: Array, y_spread: float) -> Units:
-        """The units of columns of decimal strings, the response last, which have these scales."""
-        tens = [10 ** max(0, -min(map(_exponent, column))) for column in cells]
-        lengths = np.array([float(ten) for ten in tens[:-1]]) * scale
-        longest = max(float(lengths.max()), tens[-1] * y_spread)
-        shifts = np.ceil(np.log2(longest / lengths)).astype(int).tolist()
-        factors = [ten << shift for ten, shift in zip(tens[:-1], shifts, strict=True)]
-        own = np.array([float(factor) for factor in factors]) * scale
-        return cls([*factors, tens[-1]], float(tens[-1]) / own)
-
-    def rounded(self, beta: Array, bits: int) -> tuple[int, list[int], list[int]]:
-        """The columns with a coefficient, c, and the power of 2 that c was multiplied by."""
-        columns = np.flatnonzero(beta)
-        values = beta[columns] * self.ratio[columns]
-        power = max(0, bits - int(np.frexp(np.abs(values).max(initial=0.0))[1]))
-        return power, columns.tolist(), [round(x) for x in np.ldexp(values, power).tolist()]
-
-    def solved(self, point: tuple[int, list[int], list[int]]) -> Array:
-        """Rounded coefficients as coefficients of the solved columns."""
-        power, columns, c = point
-        beta = np.zeros(self.ratio.size)
-        beta[columns] = np.ldexp(np.array(c, dtype=float), -power) / self.ratio[columns]
-        return beta
-
-
-def _exponent(cell: str) -> int:
-    return int(Decimal(cell).as_tuple().exponent)
+# What a tree lists: a column that is branched on, or the coefficients of a leaf.
+Token = int | Point
 
 
 @dataclass(frozen=True)
@@ -107,7 +61,7 @@ class Form:
     @classmethod
     def of(cls, problem: SparseRidgeProblem, gram: GramForm, ratio: Array) -> Form:
         """The form whose diagonal has at most these shares of the diagonal of G."""
-        # The checker's own factorisation of G − D needs eigenvalues above some 1e-13 of the largest.
+        # The checker factorises G − D, whose eigenvalues it wants above 1e-13 of the largest.
         whole = np.floor(np.maximum(ratio * (1.0 - 1e-6) - 1e-12, 0.0) * ONE)
         D = whole / ONE * np.diag(gram.G)
         diagonal = [int(x) for x in whole] if D.any() else []
@@ -171,7 +125,9 @@ def preorder(states: NDArray[np.int8], points: Sequence[Token]) -> list[Token]:
         here = states[at]
         inside, free = (here == IN).sum(axis=0), (here == FREE).any(axis=0)
         divides = ~free & ~used & (inside > 0) & (inside < at.size)
-        column = int(np.flatnonzero(divides)[np.argmax(np.minimum(inside, at.size - inside)[divides])])
+        column = int(
+            np.flatnonzero(divides)[np.argmax(np.minimum(inside, at.size - inside)[divides])]
+        )
         tokens.append(column)
         used = used.copy()
         used[column] = True
@@ -192,7 +148,7 @@ def points_of(
     goals, supports: What bounds have to exceed, and the incumbent, for every problem.
     """
     (states, betas), m = leaves, leaves[0].shape[0]
-    points: list[Token] = [[]] * m
+    points: list[Token] = [0] * m
     full = (states == IN).sum(axis=1) == forms[0].problem.tau
 
     def closed(rounded: Array, at: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -200,9 +156,8 @@ def points_of(
         found = np.empty((len(forms), at.size), dtype=bool)
         for f, (form, goal, support) in enumerate(zip(forms, goals, supports, strict=True)):
             excess = form.excess(goal, states[at], rounded)
-            found[f] = (excess > ROUNDING * form.gram.yy) | (
-                full[at] & (states[at][:, support] == IN).all(axis=1)
-            )
+            alone = full[at] & (states[at][:, support] == IN).all(axis=1)
+            found[f] = alone | (excess > ROUNDING * form.gram.yy)
         return found
 
     left, best = np.arange(m), closed(betas, np.arange(m))
@@ -210,12 +165,12 @@ def points_of(
         tried = [units.rounded(betas[a], bits) for a in left]
         enough = closed(np.array([units.solved(point) for point in tried]), left)
         for a, point in zip(left, tried, strict=True):
-            points[a] = list(point)
+            points[a] = point
         left = left[~(enough | ~best[:, left]).all(axis=0)]
         if left.size == 0:
             break
     best[:, left] = False
-    return points, best.all(axis=1)
+    return points, np.asarray(best.all(axis=1))
 
 
 def block_of(
@@ -236,101 +191,12 @@ def block_of(
     for form, number, support in zip(forms, numbers, supports, strict=True):
         beta = np.zeros(form.problem.p)
         beta[support] = form.problem.fit(support).coef
-        bits, columns, c = units.rounded(beta, BITS[-1])
+        columns, bits, c = units.rounded(beta, BITS[-1])
         zero = [int(j) for j in support if j not in columns]
         fits.append([number, columns + zero, bits, c + [0] * len(zero)])
     size, diagonal = forms[0].problem.tau, forms[0].diagonal
     known = {"gamma": gamma, "size": size, "diagonal": diagonal, "fits": fits}
     return known | {"tree": preorder(*tree)}
-
-
-@dataclass(frozen=True)
-class Source:
-    """The table that a certificate is about, and what is done to its columns.
-
-    names: Of the columns that models choose from, and of the response.
-    cells: Decimal strings of these columns.
-    data: The bytes of the CSV file that has them.
-    scale: "unit-variance", "unit-norm" or "none".
-    divisors, shape (p,): What the scale divides columns by.
-    """
-
-    names: list[str]
-    cells: list[list[str]]
-    data: bytes
-    intercept: bool
-    scale: str
-    divisors: Array
-
-    @classmethod
-    def of(
-        cls, rows: Array, names: Sequence[str], intercept: bool, scale: str, divisors: Array
-    ) -> Source:
-        """The source of rows of [X y], shape (n, p + 1), in a table of its own."""
-        cells = [[repr(x) for x in column] for column in rows.T.tolist()]
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerows([names, *zip(*cells, strict=True)])
-        return cls(list(names), cells, text.getvalue().encode(), intercept, scale, divisors)
-
-    @cached_property
-    def units(self) -> Units:
-        """The units of the checker's whole columns."""
-        y = np.array(self.cells[-1], dtype=float)
-        return Units.of(self.cells, self.divisors, float(np.abs(y - y.mean()).max()) or 1.0)
-
-    def head(self, **numbers: Any) -> dict[str, Any]:
-        """The entries of a certificate that all claims have, and further ones."""
-        return {
-            "sha256": hashlib.sha256(self.data).hexdigest(),
-            "rows": len(self.cells[0]),
-            "columns": self.names[:-1],
-            "response": self.names[-1],
-            "factors": self.units.factors,
-            "intercept": self.intercept,
-            "scale": self.scale,
-            **numbers,
-        }
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """A claim with a proof that ``sparsecv verify`` and ``verify.py`` check.
-
-    Attributes
-    ----------
-    claim : list of str
-        What is proved.
-    text : str
-        The certificate.
-    data : bytes
-        The table that it is about, a CSV file.
-    """
-
-    claim: list[str]
-    text: str
-    data: bytes = field(repr=False)
-
-    @classmethod
-    def of(cls, source: Source, head: dict[str, Any], blocks: list[dict[str, Any]]) -> Certificate:
-        """The certificate of a claim."""
-        lines = [json.dumps(entry, separators=(",", ":")) for entry in (head, *blocks)]
-        words = claim(head)
-        return cls(words, "\n".join([FORMAT, *words, *lines, ""]), source.data)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the certificate, and its table beside it.
-
-        Parameters
-        ----------
-        path : path-like
-            The file of the certificate; the table's name is the same with ``.csv`` appended.
-        """
-        try:
-            Path(path).write_text(self.text, encoding="utf-8")
-            Path(f"{path}.csv").write_bytes(self.data)
-        except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def refuse(problem: SparseRidgeProblem) -> None:
@@ -365,12 +231,23 @@ def fit_certificate(
     ratio = (gram.D if fitted is None else fitted.D) / np.maximum(np.diag(gram.G), 1e-300)
     form = Form.of(problem, gram, ratio)
     leaves = leaves_of(form, support, -SHARE / 2.0)
-    points, closed = points_of(
-        [form], [objective * (1.0 - SHARE)], [support], leaves, source.units
-    )
+    points, closed = points_of([form], [objective * (1.0 - SHARE)], [support], leaves, source.units)
     if not closed.all():
         raise InputError("no certificate: rounding hides the proof, as columns nearly depend")
     block = block_of([form], [0], [support], (leaves[0], points), source.units)
     numbers = {"gammas": [repr(problem.gamma)], "sizes": [problem.tau], "held_out": [[]]}
     named = {"share": repr(SHARE), "support": support.tolist(), "objective": repr(objective)}
     return Certificate.of(source, source.head(**numbers, **named), [block])
+
+
+def given_certificate(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> Certificate:
+    """The certificate of a problem that was made from X and y."""
+    if problem.given is None:
+        raise InputError("a certificate needs a problem that was made from X and y")
+    refuse(problem)
+    X, y, names = problem.given
+    labels = [f"x{j}" for j in range(problem.p)] if names is None else names
+    response = next(name for name in ("y", "response", "y*") if name not in labels)
+    rows = np.column_stack([X, y])
+    source = Source.of(rows, [*labels, response], False, "none", np.ones(problem.p))
+    return fit_certificate(problem, support, source)

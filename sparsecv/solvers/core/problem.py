@@ -56,6 +56,9 @@ class SparseRidgeProblem:
         What is asked of the columns that are penalised, which are the p columns of this problem.
     data : Rows
         The rows of [X y], or a factor of them, which problems at another γ or τ share.
+    given : tuple or None
+        X and y as they were given, and the names of the columns of X or None, for certificates;
+        None where the problem was made in another way.
 
     Raises
     ------
@@ -79,6 +82,8 @@ class SparseRidgeProblem:
     >>> round(problem.objective([1, 2]), 6)
     7.5
     """
+
+    given: tuple[Array, Array, list[str] | None] | None
 
     def __init__(
         self,
@@ -114,12 +119,13 @@ class SparseRidgeProblem:
             step = step._replace(low=units.lower, high=units.upper)
             rows, units = step.apply(rows), units.scaled(step.roots)
         self._hold(Rows(rows, step), gamma, tau, units)
+        self.given = X, y, labels
 
     def _hold(
         self, data: Rows, gamma: float, tau: int, constraints: UnitConstraints | None
     ) -> None:
         """Take data, and γ, τ and constraints once they are checked."""
-        self.data, self.n = data, data.n
+        self.data, self.n, self.given = data, data.n, None
         self.p: int = data.rows.shape[1] - 1
         self.constraints = UnitConstraints.none(self.p) if constraints is None else constraints
         self.given_gamma = float(gamma)
@@ -224,12 +230,14 @@ class SparseRidgeProblem:
         -------
         SparseRidgeProblem
         """
-        return self.from_rows(
+        made = self.from_rows(
             self.data,
             gamma=self.given_gamma if gamma is None else gamma,
             tau=self.tau if tau is None else tau,
             constraints=self.constraints,
         )
+        made.given = self.given
+        return made
 
     def unconstrained(self) -> SparseRidgeProblem:
         """A relaxation: the same data without constraints, with τ the most columns of a model.

@@ -1,0 +1,155 @@
+"""What a certificate holds besides its proof: the table, its units in whole numbers, the claim."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import InputError
+from ...verify import FORMAT, claim
+from ..kernels.linalg import Array
+
+# Columns, a power of 2, and the coefficients of these columns times that power.
+Point = tuple[list[int], int, list[int]]
+
+
+class Units(NamedTuple):
+    """What takes coefficients of solved columns to the whole columns of the checker.
+
+    factors, length p + 1: Whole numbers. Times its factor every number of a column is whole.
+    ratio, shape (p,): Coefficients of solved columns times these numbers are those of whole ones.
+    """
+
+    factors: list[int]
+    ratio: Array
+
+    @classmethod
+    def of(cls, cells: Sequence[Sequence[str]], scale: Array, y_spread: float) -> Units:
+        """The units of columns of decimal strings, the response last, which have these scales."""
+        tens = [10 ** max(0, -min(map(_exponent, column))) for column in cells]
+        lengths = np.array([float(ten) for ten in tens[:-1]]) * scale
+        longest = max(float(lengths.max()), tens[-1] * y_spread)
+        shifts = np.ceil(np.log2(longest / lengths)).astype(int).tolist()
+        factors = [ten << shift for ten, shift in zip(tens[:-1], shifts, strict=True)]
+        own = np.array([float(factor) for factor in factors]) * scale
+        return cls([*factors, tens[-1]], float(tens[-1]) / own)
+
+    def rounded(self, beta: Array, bits: int) -> Point:
+        """Coefficients as the checker reads them, with a largest one of so many bits."""
+        columns = np.flatnonzero(beta)
+        values = beta[columns] * self.ratio[columns]
+        power = max(0, bits - int(np.frexp(np.abs(values).max(initial=0.0))[1]))
+        return columns.tolist(), power, [round(x) for x in np.ldexp(values, power).tolist()]
+
+    def solved(self, point: Point) -> Array:
+        """Rounded coefficients as coefficients of the solved columns."""
+        columns, power, c = point
+        beta = np.zeros(self.ratio.size)
+        beta[columns] = np.ldexp(np.array(c, dtype=float), -power) / self.ratio[columns]
+        return beta
+
+
+def _exponent(cell: str) -> int:
+    return int(Decimal(cell).as_tuple().exponent)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The table that a certificate is about, and what is done to its columns.
+
+    names: Of the columns that models choose from, and of the response.
+    cells: Decimal strings of these columns.
+    data: The bytes of the CSV file that has them.
+    scale: "unit-variance", "unit-norm" or "none".
+    divisors, shape (p,): What the scale divides columns by.
+    """
+
+    names: list[str]
+    cells: list[list[str]]
+    data: bytes
+    intercept: bool
+    scale: str
+    divisors: Array
+
+    @classmethod
+    def of(
+        cls, rows: Array, names: Sequence[str], intercept: bool, scale: str, divisors: Array
+    ) -> Source:
+        """The source of rows of [X y], shape (n, p + 1), in a table of its own."""
+        if len(set(names)) < len(names):
+            raise InputError("a certificate names columns, and two of these have the same name")
+        cells = [[repr(x) for x in column] for column in rows.T.tolist()]
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerows([names, *zip(*cells, strict=True)])
+        return cls(list(names), cells, text.getvalue().encode(), intercept, scale, divisors)
+
+    @cached_property
+    def units(self) -> Units:
+        """The units of the checker's whole columns."""
+        y = np.array(self.cells[-1], dtype=float)
+        return Units.of(self.cells, self.divisors, float(np.abs(y - y.mean()).max()) or 1.0)
+
+    def head(self, **numbers: Any) -> dict[str, Any]:
+        """The entries of a certificate that all claims have, and further ones."""
+        return {
+            "sha256": hashlib.sha256(self.data).hexdigest(),
+            "rows": len(self.cells[0]),
+            "columns": self.names[:-1],
+            "response": self.names[-1],
+            "factors": self.units.factors,
+            "intercept": self.intercept,
+            "scale": self.scale,
+            **numbers,
+        }
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A claim with a proof that ``sparsecv verify`` and ``verify.py`` check.
+
+    Attributes
+    ----------
+    claim : list of str
+        What is proved.
+    text : str
+        The certificate.
+    data : bytes
+        The table that it is about, a CSV file.
+    """
+
+    claim: list[str]
+    text: str
+    data: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, source: Source, head: dict[str, Any], blocks: list[dict[str, Any]]) -> Certificate:
+        """The certificate of a claim."""
+        lines = [json.dumps(entry, separators=(",", ":")) for entry in (head, *blocks)]
+        words = claim(head)
+        return cls(words, "\n".join([FORMAT, *words, *lines, ""]), source.data)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the certificate, and its table beside it.
+
+        Parameters
+        ----------
+        path : path-like
+            The file of the certificate; the table's name is the same with ``.csv`` appended.
+        """
+        try:
+            Path(path).write_text(self.text, encoding="utf-8")
+            Path(f"{path}.csv").write_bytes(self.data)
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror or error}") from error

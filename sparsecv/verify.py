@@ -95,7 +95,7 @@ def no_negative_eigenvalue(Q: list[list[int]]) -> bool:
 
     A matrix that is diagonally dominant has no negative eigenvalue. E is what rounding leaves.
     """
-    p, Q = len(Q), [[x << 64 for x in row] for row in Q]
+    p, Q = len(Q), [[x << 128 for x in row] for row in Q]
     d, E, R = max(Q[j][j] for j in range(p)) >> 44, [0] * p, list[list[int]]()
     for i in range(p):
         left = [Q[i][j] - d * (i == j) - sum(row[i] * row[j] for row in R) for j in range(i, p)]
@@ -135,9 +135,9 @@ class Problem:
 
     def slope(self, j: int, point: Any) -> int:
         """(X'y - Q c)_j at c / 2^bits, times 2^bits."""
-        (columns, bits, c), row, start = point, self.Q[j], self.b[j]
-        fitted: int = sum(row[i] * x for i, x in zip(columns, c, strict=True))
-        return start * 2 ** int(bits) - fitted
+        (columns, bits, c), row = point, self.Q[j]
+        found: int = (self.b[j] << bits) - sum(row[i] * x for i, x in zip(columns, c, strict=True))
+        return found
 
     def closes(self, inside: Seq, free: Seq, k: int, point: Any) -> bool:
         """Whether (1) or (2) reaches the goal, or the subset of the fit is the only one."""
@@ -163,8 +163,8 @@ class Problem:
             x = [unit * z - s for z, s in zip(row, total, strict=True)] if centred else row
             fitted = sum(x[j + 1] * y for j, y in zip(self.columns, self.c, strict=True))
             error = abs((x[-1] << self.bits) - fitted)
-            length = sum(-(-(x[j + 1] ** 2) * self.den // self.num[j]) for j in self.columns)
-            off = isqrt(length * self.off) + 1  # by the inequality of Cauchy and Schwarz
+            length = sum(-(-(x[j + 1] ** 2 * self.den << 64) // self.num[j]) for j in self.columns)
+            off = isqrt((length * self.off >> 64) + 1) + 1  # by the inequality of Cauchy, Schwarz
             low, high = low + max(error - off, 0) ** 2, high + (error + off) ** 2
         scale = (unit * table.factor[-1]) ** 2 << (2 * self.bits)
         return Fraction(low, scale), Fraction(high, scale)

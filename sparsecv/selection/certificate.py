@@ -40,8 +40,9 @@ def source_of(design: Design, rows: Array, names: Sequence[str], response: str =
     rows, shape (n, p + 1): In the units of the user's table.
     names: Of all columns that were given.
     """
-    if design.protocol.name != "honest":
-        raise InputError("a certificate does not serve the paper protocol: go without it")
+    if design.protocol.name != "honest" or design.asked is not None:
+        what = "paper protocol" if design.asked is None else "constraints and penalty factors"
+        raise InputError(f"a certificate serves no {what}: go without")
     named = [*(names[j] for j in design.kept), response]
     if response in named[:-1]:
         named[-1] = f"response {response}"

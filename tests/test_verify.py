@@ -1,0 +1,370 @@
+"""Certificates: honest ones are accepted, tampered ones are refused, and every bound holds."""
+
+import copy
+import csv
+import hashlib
+import io
+import itertools
+import json
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparsecv import SparseRidge, SparseRidgeCV, verify
+from sparsecv.cli.main import main
+from sparsecv.errors import InputError
+from sparsecv.solvers import SparseRidgeProblem, solve
+from sparsecv.solvers.core.certificate import Certificate
+
+Rows = list[list[Fraction]]
+SMALL = st.integers(-9, 9)
+
+
+def solved(A: Rows, b: list[Fraction]) -> list[Fraction]:
+    """The solution of a positive definite system, by elimination in fractions."""
+    rows = [[*row, value] for row, value in zip(A, b, strict=True)]
+    for i, row in enumerate(rows):
+        rows[i] = [x / row[i] for x in row]
+        for j in range(len(rows)):
+            if j != i:
+                rows[j] = [x - rows[j][i] * y for x, y in zip(rows[j], rows[i], strict=True)]
+    return [row[-1] for row in rows]
+
+
+def best_fit(
+    X: Rows, y: list[Fraction], u: list[Fraction], support: tuple[int, ...]
+) -> tuple[Fraction, list[Fraction]]:
+    """The least objective on a support and its coefficients, in fractions."""
+    columns = [[row[j] for row in X] for j in support]
+    G = [[sum(a * b for a, b in zip(s, t, strict=True)) for t in columns] for s in columns]
+    G = [[x + u[j] * (i == e) for i, x in enumerate(G[e])] for e, j in enumerate(support)]
+    b = [sum((a * v for a, v in zip(s, y, strict=True)), Fraction(0)) for s in columns]
+    coef = solved(G, b)
+    return sum(v * v for v in y) - sum(a * c for a, c in zip(b, coef, strict=True)), coef
+
+
+def problem_of(
+    rows: list[list[int]], held_out: list[int], gamma: Fraction, diagonal: list[int], fit: Any
+) -> verify.Problem:
+    """A problem of the checker on rows of [X y], with an intercept and columns as they are."""
+    text = "\n".join(",".join(map(str, row)) for row in rows)
+    names = [f"x{j}" for j in range(len(rows[0]) - 1)]
+    data = f"{','.join(names)},y\n{text}\n".encode()
+    head = {"sha256": hashlib.sha256(data).hexdigest(), "columns": names, "response": "y"}
+    head |= {"factors": [1] * len(rows[0]), "scale": "none"}
+    path = Path("table.csv")
+    path.write_bytes(data)
+    table = verify.Table(str(path), head)
+    gram = verify.Gram(table, held_out, True)
+    return verify.Problem(table, gram, gamma, tuple(diagonal), fit)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@given(data=st.data())
+def test_no_leaf_closes_above_the_best_subset(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("tables"))
+        p, n = data.draw(st.integers(2, 4)), data.draw(st.integers(3, 6))
+        rows = data.draw(st.lists(st.lists(SMALL, min_size=p + 1, max_size=p + 1), min_size=n))
+        gamma = Fraction(data.draw(st.integers(1, 40)), data.draw(st.integers(1, 9)))
+        diagonal = data.draw(st.lists(st.integers(0, 1 << 31), min_size=p, max_size=p))
+        diagonal = data.draw(st.sampled_from([[0] * p, diagonal]))
+        k = data.draw(st.integers(1, p))
+        problem = problem_of(rows, [], gamma, diagonal, ([], 0, []))
+        if any(diagonal) and not verify.no_negative_eigenvalue(problem.Q):
+            diagonal = [0] * p
+            problem = problem_of(rows, [], gamma, diagonal, ([], 0, []))
+        states = data.draw(st.lists(st.sampled_from("iof"), min_size=p, max_size=p))
+        inside = tuple(j for j in range(p) if states[j] == "i")
+        free = tuple(j for j in range(p) if states[j] == "f")
+        below = [
+            (*inside, *more)
+            for more in itertools.combinations(free, max(k - len(inside), 0))
+            if len(inside) <= k
+        ]
+        if not below:
+            return
+        means = [Fraction(sum(column), len(rows)) for column in zip(*rows, strict=True)]
+        moved = [[x - m for x, m in zip(row, means, strict=True)] for row in rows]
+        X, y, u = [row[:-1] for row in moved], [row[-1] for row in moved], [gamma / 2] * p
+        fits = {support: best_fit(X, y, u, support) for support in below}
+        least, coef = min(fits.values())
+        unit = problem.gram.unit * verify.ONE
+        problem.goal = int(least * unit * verify.ONE) + 1
+        support = next(s for s, (value, _) in fits.items() if value == least)
+        bits = data.draw(st.integers(0, 12))
+        columns = list(inside + free)
+        points = [
+            data.draw(
+                st.lists(st.integers(-4000, 4000), min_size=len(columns), max_size=len(columns))
+            )
+        ]
+        best = dict(zip(support, coef, strict=True))
+        points.append([round(best.get(j, Fraction(0)) * 2**bits) for j in columns])
+        for point in points:
+            assert not problem.closes(inside, free, k, (columns, bits, point))
+
+
+@given(data=st.data())
+def test_a_matrix_that_is_accepted_has_no_negative_eigenvalue(data: st.DataObject) -> None:
+    p = data.draw(st.integers(1, 4))
+    R = data.draw(st.lists(st.lists(SMALL, min_size=p, max_size=p), min_size=p, max_size=p))
+    shift = data.draw(st.integers(-3, 3))
+    Q = [[sum(row[i] * row[j] for row in R) + shift * (i == j) for j in range(p)] for i in range(p)]
+    minors = []
+    for size in range(1, p + 1):
+        for at in itertools.combinations(range(p), size):
+            minors.append(determinant([[Fraction(Q[i][j]) for j in at] for i in at]))
+    accepted = verify.no_negative_eigenvalue(Q)
+    assert not accepted or min(minors) >= 0
+    if shift > 0:
+        assert accepted
+
+
+def determinant(A: Rows) -> Fraction:
+    if not A:
+        return Fraction(1)
+    return sum(
+        (-1) ** j * A[0][j] * determinant([[*row[:j], *row[j + 1 :]] for row in A[1:]])
+        for j in range(len(A))
+    ) * Fraction(1)
+
+
+@given(data=st.data())
+def test_errors_on_held_out_rows_are_bracketed(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("tables"))
+        rows = data.draw(st.lists(st.lists(SMALL, min_size=4, max_size=4), min_size=4, max_size=7))
+        gamma, held = Fraction(data.draw(st.integers(1, 20)), 4), [0, 2]
+        support = (0, 2)
+        c = data.draw(st.lists(st.integers(-50, 50), min_size=2, max_size=2))
+        train = [row for i, row in enumerate(rows) if i not in held]
+        means = [Fraction(sum(column), len(train)) for column in zip(*train, strict=True)]
+        moved = [[x - m for x, m in zip(row, means, strict=True)] for row in rows]
+        inside = [row for i, row in enumerate(moved) if i not in held]
+        X, y = [row[:-1] for row in inside], [row[-1] for row in inside]
+        least, coef = best_fit(X, y, [gamma / 2] * 3, support)
+        exact = sum(
+            (moved[i][-1] - sum(moved[i][j] * b for j, b in zip(support, coef, strict=True))) ** 2
+            for i in held
+        )
+        for bits, point in ((3, c), (40, [round(b * 2**40) for b in coef])):
+            problem = problem_of(rows, held, gamma, [0] * 3, (list(support), bits, point))
+            table = verify.Table("table.csv", head_of("table.csv", ["x0", "x1", "x2"]))
+            low, high = problem.errors(table, held, True)
+            assert low <= exact <= high
+            assert problem.objective >= least * problem.gram.unit * verify.ONE
+        assert high - low <= Fraction(1, 10**6) * (1 + exact)
+
+
+def head_of(path: str, names: list[str]) -> dict[str, Any]:
+    digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    head: dict[str, Any] = {"sha256": digest, "columns": names, "response": "y", "scale": "none"}
+    return head | {"factors": [1] * (len(names) + 1)}
+
+
+def table(n: int, p: int, seed: int, digits: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * 10.0 ** rng.integers(-2, 3, p) + rng.integers(-5, 5, p)
+    y = X[:, : min(3, p)] @ rng.standard_normal(min(3, p)) + rng.standard_normal(n)
+    return X.round(digits), y.round(digits)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("shape", [(30, 6), (9, 12), (40, 1), (25, 10)])
+def test_fits_are_accepted(seed: int, shape: tuple[int, int], here: Path) -> None:
+    X, y = table(*shape, seed)
+    tau, gamma = 1 + seed % min(3, shape[1]), (0.01, 1.0, 300.0)[seed % 3]
+    options = {"fit_intercept": seed % 2 == 0, "standardize": seed < 4}
+    model = SparseRidge(tau=tau, gamma=gamma, **options).fit(X, y)
+    found = model.certificate(here / "proof")
+    assert verify.check("proof", "proof.csv") == found.claim
+    assert repr(float(model.objective_)) in found.claim[0]
+
+
+def test_a_solution_has_a_certificate_of_its_problem(here: Path) -> None:
+    X, y = table(12, 30, 1, 12)
+    found = solve(SparseRidgeProblem(X, y, gamma=2.0, tau=3))
+    found.certificate().save(here / "proof")
+    assert str(found.objective)[:8] in verify.check("proof", "proof.csv")[0]
+
+
+@pytest.mark.parametrize("cv", [4, "loo"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_choices_are_accepted(cv: Any, intercept: bool, here: Path) -> None:
+    X, y = table(24, 5, 3)
+    how = {"rule": "minimum", "time_limit": None, "fit_intercept": intercept}
+    model = SparseRidgeCV(cv=cv, gammas=[0.1, 1.0, 30.0], **how).fit(X, y)
+    found = model.certificate(here / "proof")
+    assert verify.check("proof", "proof.csv") == found.claim
+    assert f"gamma = {float(model.gamma_)!r}, size = {model.tau_} attains it" in found.claim[0]
+    assert repr(float(model.cv_error_)) in found.claim[0]
+
+
+def test_ties_are_certified_up_to_a_share(here: Path) -> None:
+    X, y = table(20, 3, 5)
+    X = np.column_stack([X, X[:, 0]])  # Column 3 is column 0.
+    found = SparseRidgeCV(gammas=[1.0], rule="minimum", time_limit=None).fit(X, y)
+    claimed = found.certificate(here / "proof").claim
+    assert "up to a share of 1e-06" in claimed[2]
+    assert verify.check("proof", "proof.csv") == claimed
+
+
+def test_commands_write_and_check(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = table(30, 4, 7)
+    rows = ["a,b,c,d,target", *(",".join(map(str, row)) for row in np.column_stack([X, y]))]
+    Path("t.csv").write_text("\n".join(rows))
+    for command in (["fit", "t.csv", "--tau", "2"], ["cv", "t.csv", "--gamma", "1,10"]):
+        assert main([*command, "--quiet", "--certificate", "proof"]) == 0
+        assert main(["verify", "proof", "proof.csv"]) == 0
+        assert capsys.readouterr().out.endswith("VERIFIED\n")
+        # The file works by itself, outside of the package.
+        alone = [sys.executable, "-I", verify.__file__, "proof", "proof.csv"]
+        assert subprocess.run(alone, check=False, capture_output=True).returncode == 0
+    assert main(["verify", "proof", "t.csv"]) == 2
+    assert "NOT VERIFIED" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [({"gamma": 0.0}, "gamma = 0"), ({"penalty_factors": [0.5, 1.0, 1.0]}, "penalty factors")],
+)
+def test_what_certificates_do_not_serve_is_refused(options: Any, word: str, here: Path) -> None:
+    X, y = table(20, 3, 2)
+    model = SparseRidge(tau=2, **options).fit(X, y)
+    with pytest.raises(InputError, match=word):
+        model.certificate(here / "proof")
+    weighted = SparseRidge(tau=2).fit(X, y, sample_weight=np.arange(20.0))
+    with pytest.raises(InputError, match="weights"):
+        weighted.certificate(here / "proof")
+
+
+class Tampered:
+    """A certificate in parts that tests change, and what they are written to."""
+
+    def __init__(self, found: Certificate) -> None:
+        lines = found.text.splitlines()
+        self.words = [line for line in lines if not line.startswith("{")]
+        self.head, *self.blocks = (json.loads(line) for line in lines if line.startswith("{"))
+        self.cells = list(csv.reader(io.StringIO(found.data.decode())))
+
+    def accepted(self, words: bool = True, digest: bool = True) -> bool:
+        """Whether the checker accepts it, with the words and the digest that fit its numbers."""
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(self.cells)
+        Path("t.csv").write_text(text.getvalue())
+        if digest:
+            self.head["sha256"] = hashlib.sha256(text.getvalue().encode()).hexdigest()
+        if words:
+            self.words[1:] = verify.claim(self.head)
+        entries = [json.dumps(entry) for entry in (self.head, *self.blocks)]
+        Path("t").write_text("\n".join([*self.words, *entries]))
+        try:
+            verify.check("t", "t.csv")
+        except verify.Wrong:
+            return False
+        return True
+
+
+def tamper(one: Tampered, kind: str, rng: np.random.Generator) -> None:
+    """Make one change of a kind, chosen at random, that makes the certificate wrong."""
+    block = one.blocks[rng.integers(len(one.blocks))]
+    fit = block["fits"][rng.integers(len(block["fits"]))]
+    tree, p = block["tree"], len(one.head["columns"])
+    if kind in ("data", "response"):  # A column outside of all subsets need not matter.
+        row = one.cells[rng.integers(1, len(one.cells))]
+        at = rng.integers(len(row)) if kind == "data" else -1
+        row[at] = str(float(row[at]) + 1.0)
+    elif kind == "folds":
+        held = one.head["held_out"]
+        a, b = rng.choice(len(held), 2, replace=False)
+        held[a].append(held[b].pop())
+    elif kind == "support":
+        others = sorted(set(range(p)) - set(fit[1]))
+        fit[1][rng.integers(len(fit[1]))] = others[rng.integers(len(others))]
+    elif kind == "bound":
+        name = "objective" if "objective" in one.head else "cv_error"
+        one.head[name] = repr(float(one.head[name]) * (1.0 + rng.choice([-1e-3, 1e-3])))
+    elif kind == "leaf":
+        del tree[rng.integers(len(tree))]
+    elif kind == "coefficients":
+        fit[3][rng.integers(len(fit[3]))] *= 2
+    elif kind == "gamma":
+        at = int(rng.integers(len(one.head["gammas"])))
+        one.head["gammas"][at] = repr(float(one.head["gammas"][at]) * 1.5)
+    elif kind == "block":
+        one.blocks.remove(block)
+
+
+KINDS = ("data", "response", "folds", "support", "bound", "leaf", "coefficients", "gamma", "block")
+
+
+def test_tampered_certificates_are_refused(here: Path) -> None:
+    made = []
+    for seed in range(2):
+        X, y = table(26, 7, seed)
+        made.append(SparseRidge(tau=3, gamma=0.5).fit(X, y).certificate(here / "proof"))
+        how = {"rule": "minimum", "time_limit": None, "taus": [1, 2, 3]}
+        for cv in (4, "loo"):
+            model = SparseRidgeCV(cv=cv, gammas=[0.1, 3.0], **how).fit(X, y)
+            made.append(model.certificate(here / "proof"))
+    rng, refused = np.random.default_rng(0), 0
+    for found in made:
+        assert Tampered(found).accepted()
+        choice = "cv_error" in Tampered(found).head
+        for kind in KINDS:
+            for _ in range(5 if choice or kind != "folds" else 0):
+                one = Tampered(found)
+                tamper(one, kind, rng)
+                assert not one.accepted(digest=kind != "data"), kind
+                refused += 1
+    assert refused >= 200
+
+
+def test_the_words_of_a_claim_cannot_be_changed(here: Path) -> None:
+    X, y = table(26, 5, 1)
+    found = SparseRidge(tau=2).fit(X, y).certificate(here / "proof")
+    for at, old, new in ((1, "No 2", "No 3"), (1, "1e-06", "1e-09"), (2, "x0", "x9")):
+        one = Tampered(found)
+        if old in one.words[at]:
+            one.words[at] = one.words[at].replace(old, new)
+            assert not one.accepted(words=False)
+    for name, value in (("share", "1e-12"), ("scale", "none"), ("intercept", False), ("rows", 9)):
+        one = Tampered(found)
+        one.head[name] = value
+        assert not one.accepted()
+    for value in ("Infinity", 0.5, None, [], "1"):
+        one = Tampered(found)
+        one.blocks[0]["fits"][0][3][0] = value
+        assert not one.accepted()
+
+
+def test_a_changed_point_is_accepted_only_where_it_proves_its_leaf(here: Path) -> None:
+    """A changed dual point is another dual point: what is proved is still true."""
+    X, y = table(26, 7, 4)
+    found = SparseRidge(tau=3, gamma=0.5).fit(X, y).certificate(here / "proof")
+    rng, outcomes = np.random.default_rng(1), set()
+    for _ in range(60):
+        one = copy.deepcopy(Tampered(found))
+        leaves = [entry for entry in one.blocks[0]["tree"] if isinstance(entry, list) and entry[2]]
+        leaf = leaves[rng.integers(len(leaves))]
+        at = rng.integers(len(leaf[2]))
+        leaf[2][at] = int(leaf[2][at] * rng.choice([1.0001, 5.0, -1.0]))
+        outcomes.add(one.accepted())
+    assert outcomes == {True, False}

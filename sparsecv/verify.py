@@ -1,24 +1,23 @@
 """Check a certificate of sparsecv: ``python verify.py CERTIFICATE DATA``.
 
-This file needs the standard library only. It searches for nothing and solves nothing, and computes
-with whole numbers and fractions, so that nothing rests on rounding. On training rows [X y], centred
-by their means where there is an intercept, a subset S of k columns has the objective
+This file needs the standard library alone. It searches and solves nothing, and computes with whole
+numbers and fractions, so that nothing rests on rounding. On training rows [X y], centred by their
+means where there is an intercept, a subset S of k columns has the objective
 
     f(S) = min ||y - X b||^2 + sum_j u_j b_j^2  over all b that are 0 outside S,  u_j = gamma/2 v_j,
 
-where v_j is the variance of column j on all rows (with the scale "unit-norm" its squared length
-about the mean, with "none" 1): ridge regression on columns divided by sqrt(v_j). At a node of the
-tree some columns are in, some are out, and others are free. Branching puts one free column in and
-out, so that the leaves together hold every subset. A leaf names numbers c_j. With G = X'X, a
-diagonal D >= 0 for which Q = G - D has no negative eigenvalue, w = u + D and g = X'y - Q c, every
-subset S of k columns at the leaf has
+v_j being the variance of column j on all rows (its squared length about the mean with the scale
+"unit-norm", 1 with "none"): ridge regression on columns divided by sqrt(v_j). At a node of the tree
+columns are in, out or free. Branching puts one free column in and out, so that the leaves together
+hold every subset. A leaf names numbers c. With G = X'X, a diagonal D >= 0 for which Q = G - D has
+no negative eigenvalue, w = u + D and g = X'y - Q c, a subset S of k columns at the leaf has
 
     f(S) >= y'y - c'Q c - (sum of g_j^2 / w_j over the columns that are in)
                         - (sum of the k - #in largest g_j^2 / w_j over the free columns).      (1)
 
 Proof. (b - c)'Q (b - c) >= 0 gives b'Q b >= 2 c'Q b - c'Q c. The objective of b is therefore at
 least y'y - c'Q c - 2 g'b + sum_j w_j b_j^2, and column j of S lowers this by g_j^2 / w_j at most.
-With D = 0, (1) holds for every multiple of r = y - X c, and the best multiple gives
+With D = 0, (1) holds for every multiple of r = y - X c; the best gives, with the sums of (1),
 
     f(S) >= (y'r)^2 / (r'r + both sums).                                                       (2)
 """
@@ -31,11 +30,11 @@ from fractions import Fraction
 from itertools import chain, product
 from math import isqrt, lcm
 from operator import mul
+from pathlib import Path
 from typing import Any
 
 FORMAT = "sparsecv certificate, format 1"
 ONE = 1 << 32  # Entries of D are given in units of G_jj / ONE, and sums are multiplied by ONE.
-TIE = Fraction(1, 10**9)  # The objective that a claim names is that of its fit up to this share.
 Seq = tuple[int, ...]
 
 
@@ -53,13 +52,11 @@ class Table:
     """The named columns as whole numbers, each times its factor; column 0 is 1, y is the last."""
 
     def __init__(self, path: str, head: dict[str, Any]) -> None:
-        with open(path, "rb") as file:
-            content = file.read()
+        content = Path(path).read_bytes()
         need(hashlib.sha256(content).hexdigest() == head["sha256"], f"{path}: other data are meant")
         lines = list(filter(None, csv.reader(content.decode("utf-8-sig").splitlines())))
         names, self.factor = [*head["columns"], head["response"]], head["factors"]
-        need(len(set(names)) == len(names), "columns: a name occurs twice")
-        need(all(lines[0].count(name) == 1 for name in names), f"{path}: a column is not there")
+        need(all(names.count(x) == lines[0].count(x) == 1 for x in names), f"{path}: column names")
         at, self.p, self.rows = [lines[0].index(name) for name in names], len(names) - 1, []
         for number, line in enumerate(lines[1:], 2):
             row = [Fraction(line[i].strip()) * f for i, f in zip(at, self.factor, strict=True)]
@@ -68,10 +65,8 @@ class Table:
         self.n, columns = len(self.rows), list(zip(*self.rows, strict=True))
         self.sums = [[sum(map(mul, a, b)) for b in columns] for a in columns]
         total = {"unit-variance": self.n**2, "unit-norm": self.n, "none": 0}[head["scale"]]
-        squares = [row[j] for j, row in enumerate(Gram(self, [], True).G)]
-        self.v = (
-            [Fraction(x, total) for x in squares] if total else [f**2 for f in self.factor[:-1]]
-        )
+        G, F = Gram(self, [], True).G, self.factor  # G is multiplied by n.
+        self.v = [Fraction(G[j][j], total) if total else F[j] ** 2 for j in range(self.p)]
         need(min(self.v) > 0, "columns: a column is constant")
 
 
@@ -82,19 +77,14 @@ class Gram:
         z: list[list[int]] = table.sums
         for row in (table.rows[i] for i in held_out):
             z = [[s - x * y for s, y in zip(z[a], row, strict=True)] for a, x in enumerate(row)]
-        self.unit, t = (z[0][0], z[0]) if centred else (1, [0] * len(z))
-        need(self.unit > 0, "folds: a fold has no training row")
-        z = [
-            [self.unit * x - t[a] * s for x, s in zip(z[a], t, strict=True)] for a in range(len(t))
-        ]
-        self.total, self.G, self.b, self.yy = t, [r[1:-1] for r in z[1:-1]], z[-1][1:-1], z[-1][-1]
+        self.unit, self.total = m, t = (z[0][0], z[0]) if centred else (1, [0] * len(z))
+        need(m > 0, "folds: a fold has no training row")
+        z = [[m * x - t[a] * s for x, s in zip(z[a], t, strict=True)] for a in range(len(t))]
+        self.G, self.b, self.yy = [row[1:-1] for row in z[1:-1]], z[-1][1:-1], z[-1][-1]
 
 
 def no_negative_eigenvalue(Q: list[list[int]]) -> bool:
-    """Whether Q = R'R + (d I + E) with d I + E diagonally dominant, R being Q's rounded factor.
-
-    A matrix that is diagonally dominant has no negative eigenvalue. E is what rounding leaves.
-    """
+    """Whether Q = R'R + d I + E, R a rounded Cholesky factor, with d I + E diagonally dominant."""
     p, Q = len(Q), [[x << 128 for x in row] for row in Q]
     d, E, R = max(Q[j][j] for j in range(p)) >> 44, [0] * p, list[list[int]]()
     for i in range(p):
@@ -109,12 +99,7 @@ def no_negative_eigenvalue(Q: list[list[int]]) -> bool:
 
 
 class Problem:
-    """One fold at one gamma, with a diagonal and a fit: c / 2^bits on some columns.
-
-    Q, b = X'y, yy = y'y and w = num / den are multiplied by gram.unit * ONE.
-    """
-
-    goal = 0  # ONE times what the objective of other subsets has to reach
+    """One fold at one gamma; Q, b, yy and w = num / den are multiplied by gram.unit * ONE."""
 
     def __init__(self, table: Table, gram: Gram, gamma: Fraction, diagonal: Seq, fit: Any) -> None:
         D, p, self.gram = [q * gram.G[j][j] for j, q in enumerate(diagonal)], table.p, gram
@@ -123,7 +108,7 @@ class Problem:
         w = [gram.unit * ONE * gamma / 2 * v + d for v, d in zip(table.v, D, strict=True)]
         self.den = lcm(*(x.denominator for x in w))
         self.num = [x.numerator * (self.den // x.denominator) for x in w]
-        self.columns, self.bits, self.c = fit
+        (self.columns, self.bits, self.c), self.goal = fit, 0
         # With s = b - (Q + w) c the objective of c is y'y - c'(b + s), and the best coefficients b*
         # have (b* - c)'(Q + w)(b* - c) = s'(Q + w)^-1 s <= sum s_j^2 / w_j, which is ``off``.
         value, self.off = (self.den * self.yy) << (2 * self.bits), 0
@@ -131,13 +116,12 @@ class Problem:
             slope = self.den * self.slope(j, fit) - self.num[j] * x
             value -= x * ((self.den * self.b[j] << self.bits) + slope)
             self.off += -(-slope * slope // (self.den * self.num[j]))
-        self.objective = Fraction(value, self.den << (2 * self.bits))
+        self.f = Fraction(value, self.den << (2 * self.bits))
 
-    def slope(self, j: int, point: Any) -> int:
+    def slope(self, j: int, point: Any) -> Any:
         """(X'y - Q c)_j at c / 2^bits, times 2^bits."""
         (columns, bits, c), row = point, self.Q[j]
-        found: int = (self.b[j] << bits) - sum(row[i] * x for i, x in zip(columns, c, strict=True))
-        return found
+        return (self.b[j] << bits) - sum(row[i] * x for i, x in zip(columns, c, strict=True))
 
     def closes(self, inside: Seq, free: Seq, k: int, point: Any) -> bool:
         """Whether (1) or (2) reaches the goal, or the subset of the fit is the only one."""
@@ -156,18 +140,18 @@ class Problem:
             return True
         return bool((yy - square - sums) * ONE >= goal)
 
-    def errors(self, table: Table, held_out: list[int], centred: bool) -> tuple[Fraction, Fraction]:
+    def errors(self, table: Table, held_out: list[int]) -> tuple[Fraction, Fraction]:
         """Bounds on the sum of squared errors of the best coefficients on held-out rows."""
         low, high, unit, total = 0, 0, self.gram.unit, self.gram.total
         for row in (table.rows[i] for i in held_out):
-            x = [unit * z - s for z, s in zip(row, total, strict=True)] if centred else row
+            x = [unit * z - s for z, s in zip(row, total, strict=True)]
             fitted = sum(x[j + 1] * y for j, y in zip(self.columns, self.c, strict=True))
             error = abs((x[-1] << self.bits) - fitted)
             length = sum(-(-(x[j + 1] ** 2 * self.den << 64) // self.num[j]) for j in self.columns)
             off = isqrt((length * self.off >> 64) + 1) + 1  # by the inequality of Cauchy, Schwarz
             low, high = low + max(error - off, 0) ** 2, high + (error + off) ** 2
-        scale = (unit * table.factor[-1]) ** 2 << (2 * self.bits)
-        return Fraction(low, scale), Fraction(high, scale)
+        whole = (unit * table.factor[-1]) ** 2 << (2 * self.bits)
+        return Fraction(low, whole), Fraction(high, whole)
 
 
 def check_tree(tree: list[Any], p: int, k: int, problems: dict[int, Problem], place: str) -> None:
@@ -175,7 +159,6 @@ def check_tree(tree: list[Any], p: int, k: int, problems: dict[int, Problem], pl
     stack: list[tuple[Seq, Seq]] = [((), tuple(range(p)))]
     for number, entry in enumerate(tree, 1):
         here = f"{place}, entry {number}"
-        need(len(stack) > 0, f"{here}: the tree is complete before")
         inside, free = stack.pop()
         if isinstance(entry, int):
             need(entry in free, f"{here}: column {entry} is not free")
@@ -184,8 +167,7 @@ def check_tree(tree: list[Any], p: int, k: int, problems: dict[int, Problem], pl
         elif len(inside) <= k <= len(inside) + len(free):  # Other leaves hold no subset of size k.
             need(set(entry[0]) <= {*inside, *free}, f"{here}: a column is out")
             for fold, problem in problems.items():
-                closed = problem.closes(inside, free, k, entry)
-                need(closed, f"{here}: the bound is too small for fold {fold + 1}")
+                need(problem.closes(inside, free, k, entry), f"{here}, fold {fold + 1}: too small")
     need(not stack, f"{place}: the tree ends before its last leaf")
 
 
@@ -198,10 +180,8 @@ def claim(head: dict[str, Any]) -> list[str]:
         named = f"Columns with this objective: {', '.join(names[j] for j in head['support'])}"
         least = f"No {sizes[0]} columns have an objective below {head['objective']} at gamma = "
         return [f"{least}{gammas} by more than a share of {head['share']}.", named, what]
-    least = (
-        f"No pair of gamma and size has a CV error below {head['cv_error']} by more than a share"
-    )
-    least += f" of {head['pair_share']}; gamma = {head['gamma']}, size = {head['size']} attains it."
+    least = f"No pair (gamma, size) has a CV error below {head['cv_error']} by more than a share"
+    least += f" of {head['pair_share']}; gamma = {head['gamma']}, size = {head['size']} has it."
     pairs = f"Pairs: gamma in {gammas}; size in {', '.join(map(str, sizes))}"
     error = f"CV error: mean squared error on held-out rows of {len(head['held_out'])} folds, each "
     error += f"with its best columns of the size, up to a share of {head['share']} of the objective"
@@ -211,14 +191,11 @@ def claim(head: dict[str, Any]) -> list[str]:
 def check(certificate: str, data: str) -> list[str]:
     """Check a certificate against a table; return the lines of its claim, or raise Wrong."""
     try:
-        with open(certificate, encoding="utf-8") as file:
-            lines = file.read().split("\n")
-        need(lines[0] == FORMAT, "this is no certificate")
-        entries = [
-            json.loads(x, parse_float=str, parse_constant=str) for x in lines if x[:1] == "{"
-        ]
+        lines = Path(certificate).read_text(encoding="utf-8").split("\n")
+        read = json.JSONDecoder(parse_float=str, parse_constant=str).decode  # no rounded numbers
+        entries = [read(line) for line in lines if line.startswith("{")]
         words = claim(entries[0])
-        need(lines[1 : len(words) + 1] == words, "claim: the words differ from the numbers")
+        need(lines[: len(words) + 1] == [FORMAT, *words], "claim: the words, or the format")
         check_entries(entries[0], entries[1:], data)
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise Wrong(f"malformed: {error!r}") from error
@@ -229,10 +206,10 @@ def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str)
     """Check that the blocks prove what the head claims."""
     table, centred, folds, chosen = Table(data, head), head["intercept"], head["held_out"], False
     n, p, single, held = table.n, table.p, "objective" in head, sorted(chain(*folds))
-    need(n == head["rows"], "claim: the table has another number of rows")
-    need(folds == [[]] if single else held == list(range(n)), "folds: a row is not held out once")
     gammas, share = [Fraction(gamma) for gamma in head["gammas"]], Fraction(head["share"])
-    need(min(gammas) > 0 and 0 <= share < 1, "claim: gamma or the share")
+    need(folds == [[]] if single else held == list(range(n)), "folds: a row is not held out once")
+    need(n == head["rows"] and min(gammas) > 0 <= share < 1, "claim: rows, gamma or the share")
+    need(not single or len(gammas) == len(head["sizes"]) == 1, "claim: several problems")
     grams, safe, fits = [Gram(table, fold, centred) for fold in folds], set(), {}
     for number, block in enumerate(blocks, 1):
         g, k, place, problems = block["gamma"], block["size"], f"block {number}", {}
@@ -245,9 +222,8 @@ def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str)
             if any(diagonal) and (fold, diagonal) not in safe:
                 need(no_negative_eigenvalue(problem.Q), f"{here}: G - D has a negative eigenvalue")
                 safe.add((fold, diagonal))
-            problem.goal = -int((share - 1) * problem.objective * ONE // 1)
-            error = problem.errors(table, folds[fold], centred)
-            fits[g, k, fold] = sorted(columns), problem.objective, error
+            problem.goal = -int((share - 1) * problem.f * ONE // 1)  # rounded up, times ONE
+            fits[g, k, fold] = sorted(columns), problem.f, problem.errors(table, folds[fold])
         check_tree(block["tree"], p, k, problems, place)
     for g, k in product(range(len(gammas)), head["sizes"]):
         here = f"gamma = {head['gammas'][g]}, size = {k}"
@@ -255,9 +231,8 @@ def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str)
         found = [fits[g, k, fold] for fold in range(len(folds))]
         if single:
             f = found[0][1] / (grams[0].unit * ONE * table.factor[-1] ** 2)
-            off = abs(f - Fraction(head["objective"]))
-            need(found[0][0] == head["support"], "claim: the columns are others")
-            need(off <= TIE * f, f"claim: the objective is {float(f)!r}")
+            off, chosen = abs(f - Fraction(head["objective"])), found[0][0] == head["support"]
+            need(off * 10**9 <= f, f"claim: the objective is {float(f)!r}")
         else:
             low, high = (sum(errors[end] for *_, errors in found) / n for end in (0, 1))
             least, off = Fraction(head["cv_error"]), Fraction(head["pair_share"])
@@ -265,7 +240,7 @@ def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str)
             mine = (head["gammas"][g], k) == (head["gamma"], head["size"])
             need(not mine or high <= least * (1 + off), f"{here}: the error is {float(high)!r}")
             chosen = chosen or mine
-    need(single or chosen, "claim: the pair is not on the grid")
+    need(chosen, "claim: the columns, or the pair, are not those that are proved")
 
 
 if __name__ == "__main__":

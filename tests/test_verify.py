@@ -167,9 +167,9 @@ def test_errors_on_held_out_rows_are_bracketed(
         for bits, point in ((3, c), (40, [round(b * 2**40) for b in coef])):
             problem = problem_of(rows, held, gamma, [0] * 3, (list(support), bits, point))
             table = verify.Table("table.csv", head_of("table.csv", ["x0", "x1", "x2"]))
-            low, high = problem.errors(table, held, True)
+            low, high = problem.errors(table, held)
             assert low <= exact <= high
-            assert problem.objective >= least * problem.gram.unit * verify.ONE
+            assert problem.f >= least * problem.gram.unit * verify.ONE
         assert high - low <= Fraction(1, 10**6) * (1 + exact)
 
 
@@ -213,7 +213,7 @@ def test_choices_are_accepted(cv: Any, intercept: bool, here: Path) -> None:
     model = SparseRidgeCV(cv=cv, gammas=[0.1, 1.0, 30.0], **how).fit(X, y)
     found = model.certificate(here / "proof")
     assert verify.check("proof", "proof.csv") == found.claim
-    assert f"gamma = {float(model.gamma_)!r}, size = {model.tau_} attains it" in found.claim[0]
+    assert f"gamma = {float(model.gamma_)!r}, size = {model.tau_} has it" in found.claim[0]
     assert repr(float(model.cv_error_)) in found.claim[0]
 
 

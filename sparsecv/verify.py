@@ -1,15 +1,15 @@
 """Check a certificate of sparsecv: ``python verify.py CERTIFICATE DATA``.
 
-This file needs the standard library alone. It searches and solves nothing, and computes with whole
-numbers and fractions, so that nothing rests on rounding. On training rows [X y], centred by their
-means where there is an intercept, a subset S of k columns has the objective
+This file needs Python alone. It searches and solves nothing, and computes with whole numbers and
+fractions. On training rows [X y], centred by their means where there is an intercept, let a subset
+S of k columns have the objective
 
     f(S) = min ||y - X b||^2 + sum_j u_j b_j^2  over all b that are 0 outside S,  u_j = gamma/2 v_j,
 
 v_j being the variance of column j on all rows (its squared length about the mean with the scale
 "unit-norm", 1 with "none"): ridge regression on columns divided by sqrt(v_j). At a node of the tree
 columns are in, out or free. Branching puts one free column in and out, so that the leaves together
-hold every subset. A leaf names numbers c. With G = X'X, a diagonal D >= 0 for which Q = G - D has
+hold every subset. A leaf names numbers c. With G = X'X, any diagonal D >= 0 for which Q = G - D has
 no negative eigenvalue, w = u + D and g = X'y - Q c, a subset S of k columns at the leaf has
 
     f(S) >= y'y - c'Q c - (sum of g_j^2 / w_j over the columns that are in)
@@ -17,9 +17,7 @@ no negative eigenvalue, w = u + D and g = X'y - Q c, a subset S of k columns at 
 
 Proof. (b - c)'Q (b - c) >= 0 gives b'Q b >= 2 c'Q b - c'Q c. The objective of b is therefore at
 least y'y - c'Q c - 2 g'b + sum_j w_j b_j^2, and column j of S lowers this by g_j^2 / w_j at most.
-With D = 0, (1) holds for every multiple of r = y - X c; the best gives, with the sums of (1),
-
-    f(S) >= (y'r)^2 / (r'r + both sums).                                                       (2)
+With D = 0 this holds for every multiple of r = y - X c: f(S) >= (y'r)^2 / (r'r + both sums). (2)
 """
 
 import csv
@@ -63,10 +61,12 @@ class Table:
             need(all(x.denominator == 1 for x in row), f"{path}, line {number}: not whole numbers")
             self.rows.append([1, *(x.numerator for x in row)])
         self.n, columns = len(self.rows), list(zip(*self.rows, strict=True))
-        self.sums = [[sum(map(mul, a, b)) for b in columns] for a in columns]
-        total = {"unit-variance": self.n**2, "unit-norm": self.n, "none": 0}[head["scale"]]
-        G, F = Gram(self, [], True).G, self.factor  # G is multiplied by n.
-        self.v = [Fraction(G[j][j], total) if total else F[j] ** 2 for j in range(self.p)]
+        half = [[sum(map(mul, a, b)) for b in columns[: i + 1]] for i, a in enumerate(columns)]
+        z = [[half[max(i, j)][min(i, j)] for j in range(len(half))] for i in range(len(half))]
+        squares = [self.n * z[j][j] - z[0][j] ** 2 for j in range(1, self.p + 1)]
+        total = {"unit-variance": self.n**2, "unit-norm": self.n, "none": 1}[head["scale"]]
+        squares = [f * f for f in self.factor[:-1]] if head["scale"] == "none" else squares
+        self.sums, self.v = z, [Fraction(square, total) for square in squares]
         need(min(self.v) > 0, "columns: a column is constant")
 
 
@@ -121,7 +121,7 @@ class Problem:
     def slope(self, j: int, point: Any) -> Any:
         """(X'y - Q c)_j at c / 2^bits, times 2^bits."""
         (columns, bits, c), row = point, self.Q[j]
-        return (self.b[j] << bits) - sum(row[i] * x for i, x in zip(columns, c, strict=True))
+        return (self.b[j] << bits) - sum(map(mul, [row[i] for i in columns], c))
 
     def closes(self, inside: Seq, free: Seq, k: int, point: Any) -> bool:
         """Whether (1) or (2) reaches the goal, or the subset of the fit is the only one."""

@@ -75,11 +75,12 @@ def fit(data: str, **given: Any) -> Exit:
         bar(f"the best of every size up to {tau}{most}", 0, 1)
         if not note:
             _besides(found, problem, sizes, limit, asked)
-    names = ("status", "n_nodes", "seconds")
-    more = {"tau": tau, "gamma": gamma} | {name: getattr(solution, name) for name in names}
+    kept = ("status", "n_nodes", "seconds")
+    more = {"tau": tau, "gamma": gamma} | {name: getattr(solution, name) for name in kept}
     if asked.certificate is not None:
-        known = ready.data, ready.design, problem, solution, ready.names, source.target_name
-        model_certificate(*known).save(asked.certificate)
+        names = ready.names, source.target_name
+        made = model_certificate(ready.data, ready.design, problem, solution, *names)
+        made.save(asked.certificate)
     draw = partial(_draw, found, problem, sizes, asked.plot)
     deliver(asked, console, ready, found, more, draw, note=note)
     named = settings.time_limit not in ("auto", None)

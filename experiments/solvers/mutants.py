@@ -1,0 +1,341 @@
+"""This script plants small faults, one at a time, and says which tests or checks find each one.
+
+    python -m experiments.solvers.mutants [--only WORDS] [--check]
+
+A fault is one changed text in a copy of the package: a factor in a bound, a leaf dropped, a sign, a
+stale incumbent, a rule loosened, a held-out row let in. The tests that are listed with the fault
+run on the copy, and stop at the first that fails; the checker is among them, as tests of
+certificates run it. --check only says whether the texts are still there, once each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from experiments.common import machine
+
+ROOT = Path(__file__).parents[2]
+# A fault that makes a test run longer than so many seconds counts as found.
+MOST_SECONDS = 900.0
+
+
+class Fault(NamedTuple):
+    """A fault: what it is, the module, the text and what replaces the text, and tests."""
+
+    what: str
+    module: str
+    text: str
+    planted: str
+    tests: str
+
+
+TREES = "solvers/test_branch_and_bound.py solvers/test_certified_solvers.py"
+BOUNDS = "solvers/test_perspective.py solvers/test_screening.py solvers/test_branch_and_bound.py"
+ROWS = "solvers/test_row_deletion.py solvers/test_left_out.py"
+LEAPS = "solvers/test_all_sizes.py solvers/test_certified_solvers.py"
+FOLDS = "design/test_folds.py design/test_design.py cv/test_invariance.py cv/test_engine.py"
+RULES = "cv/test_results.py selection/test_rules.py selection/test_criteria_of_r.py"
+CHECKS = "test_verify.py"
+FAULTS = (
+    # Bounds.
+    Fault(
+        "a dual bound counts 99 percent of every g²/w",
+        "solvers/relaxation/dual_bound.py",
+        "    return size * size / w\n",
+        "    return 0.99 * size * size / w\n",
+        BOUNDS,
+    ),
+    Fault(
+        "the best multiple of a residual gives one percent too much",
+        "solvers/relaxation/dual_bound.py",
+        "bound, square = scale * above * (1.0 - 4.0 * EPS), scale * scale",
+        "bound, square = 1.01 * scale * above, scale * scale",
+        BOUNDS,
+    ),
+    Fault(
+        "columns are excluded at 99 percent of the target",
+        "solvers/relaxation/dual_bound.py",
+        "if value < last and bound + last - value >= target:",
+        "if value < last and bound + last - value >= 0.99 * target:",
+        BOUNDS,
+    ),
+    Fault(
+        "columns are included although the next column could take their place",
+        "solvers/relaxation/dual_bound.py",
+        "elif including and value > following and bound + value - following >= target:",
+        "elif including and value > following and bound + value >= target:",
+        BOUNDS,
+    ),
+    Fault(
+        "a bound of many coefficients forgets βᵀQβ",
+        "solvers/relaxation/dual_bound.py",
+        'constant = yy - np.einsum("...i,...i->...", beta, b - g) - eps * reach * reach',
+        "constant = yy + 0.0 * np.asarray(reach)",
+        "solvers/test_gamma_range.py cv/test_global_gamma.py " + BOUNDS,
+    ),
+    Fault(
+        "the diagonal is the second eigenvalue of G, not the first",
+        "solvers/relaxation/gram.py",
+        "least = values[0] - 4.0",
+        "least = values[min(1, p - 1)] - 4.0",
+        BOUNDS,
+    ),
+    Fault(
+        "the diagonal of many columns is not lowered until it is allowed",
+        "solvers/relaxation/diagonal.py",
+        "return np.asarray(D + min(float(values[0]) - lost, 0.0))",
+        "return np.asarray(D + 0.0 * lost)",
+        "solvers/test_refitted.py solvers/test_certified_solvers.py",
+    ),
+    # Trees.
+    Fault(
+        "nodes are pruned at 99 percent of the incumbent",
+        "solvers/branching/driver.py",
+        "prune = bound >= now.upper * (1.0 - now.tolerance)",
+        "prune = bound >= now.upper * (0.99 - now.tolerance)",
+        TREES,
+    ),
+    Fault(
+        "the child that includes the column is dropped",
+        "solvers/branching/driver.py",
+        "    add(st, open_nodes, ch, 0, raised, later)\n",
+        "    ch.lam[0, 0] = raised\n",
+        TREES,
+    ),
+    Fault(
+        "the child that excludes the column keeps it",
+        "solvers/branching/driver.py",
+        "    ch.state[at, i] = value\n",
+        "    ch.state[at, i] = IN\n",
+        TREES,
+    ),
+    Fault(
+        "the incumbent stays when enumeration finds a better one",
+        "solvers/branching/node.py",
+        "    if gain > before:\n",
+        "    if gain > 1.001 * before:\n",
+        TREES,
+    ),
+    Fault(
+        "a better support takes the place of the incumbent, but not its objective",
+        "solvers/branching/node.py",
+        "        now.upper = value\n",
+        "        now.upper = 0.999 * value\n",
+        TREES,
+    ),
+    Fault(
+        "enumeration passes over choices by one column too few",
+        "solvers/branching/node.py",
+        "    for c in range(k):\n        total += top[c]\n    for f in range(n):",
+        "    for c in range(k - 1):\n        total += top[c]\n    for f in range(n):",
+        TREES + " solvers/test_backends.py",
+    ),
+    Fault(
+        "the tree of all sizes prunes children that could be the best",
+        "solvers/leaps/tree.py",
+        "losses[0] = value\n        better += value <= kept[size, 0]",
+        "losses[0] = value\n        better += 1.001 * value <= kept[size, 0]",
+        LEAPS,
+    ),
+    Fault(
+        "the tree of all sizes drops a member at a price without its square",
+        "solvers/leaps/tree.py",
+        "losses[i] = loss[level, i] + shifted * shifted / (d + w * w / remain[level, i])",
+        "losses[i] = loss[level, i] + shifted * shifted / (d - w * w / remain[level, i])",
+        LEAPS + " cv/test_engine.py",
+    ),
+    Fault(
+        "a leaf of the shared tree is closed by the objective of another problem",
+        "solvers/branching/family.py",
+        "        better = value < upper[which]\n",
+        "        better = value < np.inf * upper[which]\n",
+        ROWS,
+    ),
+    Fault(
+        "one open leaf of every problem is lost",
+        "solvers/branching/family.py",
+        "        at = pairs[first[j] : first[j + 1]] - m * j\n",
+        "        at = pairs[first[j] + 1 : first[j + 1]] - m * j\n",
+        ROWS,
+    ),
+    # Folds.
+    Fault(
+        "deleted rows stay in the matrix of a fold",
+        "solvers/branching/row_deletion.py",
+        "            gram.G - D.T @ D,\n",
+        "            gram.G - 0.5 * D.T @ D,\n",
+        ROWS,
+    ),
+    Fault(
+        "held-out rows are let into the training rows",
+        "design/folds.py",
+        "        return np.flatnonzero(~held), np.flatnonzero(held)\n",
+        "        return np.arange(held.size), np.flatnonzero(held)\n",
+        FOLDS,
+    ),
+    Fault(
+        "a fold is centred by the means of all rows",
+        "design/fold_data.py",
+        "        origin = self._origin_of(train, rows, own)\n",
+        "        origin = self._origin_of(slice(None), self._given.copy(), own)\n",
+        FOLDS,
+    ),
+    Fault(
+        "the deleted residual is divided by one plus the leverage",
+        "solvers/leaps/deleted_rows.py",
+        "        deleted = residual / one_minus_leverage\n",
+        "        deleted = residual / (2.0 - one_minus_leverage)\n",
+        "solvers/test_all_sizes.py cv/test_engine.py",
+    ),
+    Fault(
+        "the CV error is the mean over folds, not over rows",
+        "cv/results.py",
+        "    mean = sums.sum(axis=-1) / total\n",
+        "    mean = sums.sum(axis=-1) / weight.size\n",
+        "cv/test_results.py cv/test_engine.py",
+    ),
+    # Rules.
+    Fault(
+        "the rule one-se takes two standard errors",
+        "cv/results.py",
+        "<= estimates[g, t] + std_error[g, t]",
+        "<= estimates[g, t] + 2.0 * std_error[g, t]",
+        RULES,
+    ),
+    Fault(
+        "of equal errors the larger size is taken",
+        "cv/results.py",
+        "key=lambda gt: (taus[gt[1]], -gammas[gt[0]])",
+        "key=lambda gt: (-taus[gt[1]], -gammas[gt[0]])",
+        RULES,
+    ),
+    Fault(
+        "a choice is certified at a lower bound five percent below",
+        "cv/results.py",
+        "certified = sure and lower >= high - gap * abs(high)",
+        "certified = sure and lower >= high - (gap + 0.05) * abs(high)",
+        RULES + " cv/test_limits.py cv/test_tau_search.py",
+    ),
+    Fault(
+        "BIC takes the number of columns without the variance",
+        "selection/criteria.py",
+        "    bic = fit + log(n) * (k + own + 1.0)\n",
+        "    bic = fit + log(n) * (k + own)\n",
+        RULES,
+    ),
+    # Certificates.
+    Fault(
+        "the checker leaves out one of the largest free columns",
+        "verify.py",
+        "reverse=True)[: k - len(inside)])",
+        "reverse=True)[: max(k - len(inside) - 1, 0)])",
+        CHECKS,
+    ),
+    Fault(
+        "the checker takes multiples of a residual where D is not 0",
+        "verify.py",
+        "if self.plain and along > 0 and",
+        "if along > 0 and",
+        CHECKS,
+    ),
+    Fault(
+        "the checker accepts every diagonal",
+        "verify.py",
+        "    return max(E) <= d\n",
+        "    return True\n",
+        CHECKS,
+    ),
+    Fault(
+        "the checker lets held-out rows into the training rows",
+        "verify.py",
+        "z = [[s - x * y for s, y in zip(z[a], row, strict=True)]",
+        "z = [[s - 0 * x * y for s, y in zip(z[a], row, strict=True)]",
+        CHECKS,
+    ),
+    Fault(
+        "the checker takes the error of rounded coefficients for the exact one",
+        "verify.py",
+        "off = isqrt((length * self.off >> 64) + 1) + 1",
+        "off = 0 * length",
+        CHECKS,
+    ),
+    Fault(
+        "the checker follows a tree that lost its last leaf",
+        "verify.py",
+        "    need(not stack, ",
+        "    need(True, ",
+        CHECKS,
+    ),
+    Fault(
+        "a certificate exchanges the children of a node",
+        "solvers/certificate.py",
+        "stack += [(at[~within], used), (at[within], used)]",
+        "stack += [(at[within], used), (at[~within], used)]",
+        CHECKS,
+    ),
+)
+
+
+def planted(fault: Fault, folder: Path) -> None:
+    """Copy the package and the tests, and plant a fault in the copy."""
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".git", ".venv", "site", "results"))
+    path = folder / "sparsecv" / fault.module
+    path.write_text(path.read_text(encoding="utf-8").replace(fault.text, fault.planted))
+
+
+def found_by(fault: Fault, folder: Path) -> str | None:
+    """The first test that fails on the copy with the fault, or None."""
+    tests = [f"tests/{name}" for name in fault.tests.split()]
+    options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", "-rfE"]
+    command = [sys.executable, "-m", "pytest", *options, *tests]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(folder)},
+            capture_output=True,
+            text=True,
+            timeout=MOST_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return "the time limit"
+    if done.returncode == 0:
+        return None
+    named = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return named[0].split()[1] if named else done.stdout.strip().splitlines()[-1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", default="")
+    parser.add_argument("--check", action="store_true")
+    asked = parser.parse_args()
+    chosen = [one for one in FAULTS if asked.only in one.what]
+    for fault in chosen:
+        text = (ROOT / "sparsecv" / fault.module).read_text(encoding="utf-8")
+        if text.count(fault.text) != 1:
+            print(f"{fault.module} has this text {text.count(fault.text)} times: {fault.text!r}")
+    if asked.check:
+        return
+    print(machine() + "\n")
+    survivors = 0
+    for fault in chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder, "copy")
+            planted(fault, copy)
+            test = found_by(fault, copy)
+        survivors += test is None
+        print(f"{'SURVIVES' if test is None else test:90} {fault.what}", flush=True)
+    print(f"\n{len(chosen)} faults, {survivors} found by nothing")
+
+
+if __name__ == "__main__":
+    main()

@@ -308,11 +308,24 @@ def tamper(one: Tampered, kind: str, rng: np.random.Generator) -> None:
     elif kind == "gamma":
         at = int(rng.integers(len(one.head["gammas"])))
         one.head["gammas"][at] = repr(float(one.head["gammas"][at]) * 1.5)
+    elif kind == "diagonal":
+        block["diagonal"] = [1 << 33] * p
     elif kind == "block":
         one.blocks.remove(block)
 
 
-KINDS = ("data", "response", "folds", "support", "bound", "leaf", "coefficients", "gamma", "block")
+KINDS = (
+    "data",
+    "response",
+    "folds",
+    "support",
+    "bound",
+    "leaf",
+    "coefficients",
+    "gamma",
+    "diagonal",
+    "block",
+)
 
 
 def test_tampered_certificates_are_refused(here: Path) -> None:

@@ -165,3 +165,12 @@ def test_one_diagonal_serves_every_gamma_and_size(seed: int) -> None:
         best = min(problem.objective(s) for s in itertools.combinations(range(6), tau))
         assert found.objective == pytest.approx(best, rel=1e-9)
         assert found.lower_bound <= best * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_diagonal_is_lowered_until_no_eigenvalue_is_negative(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((30, 6)) * 10.0 ** rng.integers(-3, 4, 6)
+    G = X.T @ X
+    D = diagonal.allowed(G, 1.5 * np.diag(G) * rng.random(6), 1e-12)
+    assert np.linalg.eigvalsh(G - np.diag(D)).min() >= 0.0

@@ -278,3 +278,15 @@ def test_never_below_the_relaxation_alone(seed: int, nodes: int) -> None:
     alone = max(perspective_relaxation(problem, extract=e).bound for e in (False, True))
     found = branch_and_bound(problem, tol=0.0, limits=Limits(None, nodes))
     assert found.lower_bound >= min(alone, found.objective) * (1.0 - 1e-6) - 2e-12 * problem.yy
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_finished_search_closes_the_gap(seed: int) -> None:
+    """A node that is pruned too early leaves a gap, however valid the bound is."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((80, 50)) + 0.8 * rng.standard_normal((80, 1))
+    y = X[:, :10].sum(axis=1) + 6.0 * rng.standard_normal(80)
+    found = branch_and_bound(SparseRidgeProblem(X, y, gamma=1.0, tau=6))
+    assert found.status is Status.OPTIMAL
+    assert found.gap <= 1e-6
+    assert found.n_nodes > 20

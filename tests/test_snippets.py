@@ -127,6 +127,9 @@ def test_python_for_clusters_runs_on_two_workers(
 def test_commands_run(page: Path, command: str, table: dict[str, Any]) -> None:
     if "predict" in command:  # the model that the command before has saved
         main(shlex.split("cv houses.csv --target price --save model.json --quiet --no-nested"))
+    if "sparsecv verify" in command:  # the certificate that the command before has written
+        fit = "fit houses.csv --target price --tau 3 --quiet --certificate"
+        main([*shlex.split(fit), shlex.split(command)[2]])
     assert main(shlex.split(command)[1:]) == 0
 
 

@@ -100,7 +100,7 @@ FAULTS = (
         "solvers/branching/driver.py",
         "prune = bound >= now.upper * (1.0 - now.tolerance)",
         "prune = bound >= now.upper * (0.99 - now.tolerance)",
-        TREES,
+        CHECKS + " " + TREES,
     ),
     Fault(
         "the child that includes the column is dropped",
@@ -120,7 +120,7 @@ FAULTS = (
         "the incumbent stays when enumeration finds a better one",
         "solvers/branching/node.py",
         "    if gain > before:\n",
-        "    if gain > 1.001 * before:\n",
+        "    if gain > 1.05 * before:\n",
         TREES,
     ),
     Fault(

@@ -23,7 +23,13 @@ from sparsecv.solvers.branching import single
 from sparsecv.solvers.branching.sdp_nodes import RefittedTree
 from sparsecv.solvers.branching.search import Search
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.relaxation.diagonal import Fitted, fit_diagonal, interior, shared_diagonal
+from sparsecv.solvers.relaxation.diagonal import (
+    Fitted,
+    allowed,
+    fit_diagonal,
+    interior,
+    shared_diagonal,
+)
 from sparsecv.solvers.relaxation.gram import GramForm
 
 
@@ -172,5 +178,5 @@ def test_a_diagonal_is_lowered_until_no_eigenvalue_is_negative(seed: int) -> Non
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((30, 6)) * 10.0 ** rng.integers(-3, 4, 6)
     G = X.T @ X
-    D = diagonal.allowed(G, 1.5 * np.diag(G) * rng.random(6), 1e-12)
+    D = allowed(G, 1.5 * np.diag(G) * rng.random(6), 1e-12)
     assert np.linalg.eigvalsh(G - np.diag(D)).min() >= 0.0

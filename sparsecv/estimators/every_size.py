@@ -82,10 +82,11 @@ class EverySize(SparseLinearModel):
         ------
         InputError
             Something is not proved, a file cannot be written, or the fit has what certificates do
-            not serve: constraints, penalty factors, weights, missing values, several responses,
-            γ = 0, more than 500 columns, or folds that do not hold out every row once.
+            not serve: constraints, penalty factors, weights, missing values, γ = 0, more than 500
+            columns, or folds that do not hold out every row once.
         AttributeError
-            The model was read from a file or a pickle, which have no rows.
+            The model was read from a file or a pickle, which have no rows, or there are several
+            responses.
 
         Examples
         --------

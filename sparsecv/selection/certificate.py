@@ -27,7 +27,7 @@ from ..solvers.relaxation.gram import GramForm
 from ..solvers.supports.rounding import pad_support
 
 # The tree that all left-out rows share is pruned at this much above the objective of all rows: the
-# bounds of the folds are smaller. The number was chosen by the size of certificates.
+# bounds of the folds are smaller. The number is a choice.
 RAISED = 0.01
 # Every other subset of a fold is shown to be worse than the fold's by this share, and where that
 # fails the certificate says that a fold's subset is the best up to the share ``SHARE``.

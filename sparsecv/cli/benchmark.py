@@ -76,10 +76,12 @@ def benchmark(**given: Any) -> Exit:
     gammas = grids.parse_gammas(asked.gamma)
     if gammas is None:
         raise InputError("--gamma auto: a benchmark needs values of gamma")
+    threads, address = asked.jobs
     settings: dict[str, Any] = {name: given[name] for name in ("backend", "time_limit", "tol")}
+    settings["n_jobs"] = threads
     Settings(**settings)  # Settings that are not allowed are refused before any table is read.
     names = names_in(asked.datasets), names_in(asked.folds), gammas, names_in(asked.ways)
-    with on_client(asked.dask), progress(asked.quiet) as bar:
+    with on_client(address), progress(asked.quiet) as bar:
         for row in run(*names, scale=asked.scale, report=bar, **settings):
             rows.append(row)
             if asked.csv_file is None:

@@ -57,11 +57,12 @@ def cv(data: str, **given: Any) -> Exit:
     grids.check_count("--n-best", asked.n_best)
     limit, announce = as_limit(asked.time_limit), None if asked.quiet else note
     how: Any = {"tol": asked.tol, "prove": asked.prove}
-    settings = Settings(asked.method, asked.backend, limit, asked.jobs, **how)
+    threads, address = asked.jobs
+    settings = Settings(asked.method, asked.backend, limit, threads, **how)
     held_out = asked.folds if asked.order is None else TimeOrdered(asked.folds)
-    with on_client(asked.dask), progress(asked.quiet) as bar:
+    with on_client(address), progress(asked.quiet) as bar:
         source = read(data, given, bar)
-        how = {"progress": partial(bar, "reading rows"), "n_jobs": asked.jobs}
+        how = {"progress": partial(bar, "reading rows"), "n_jobs": threads}
         how |= {"asked": column_options.asked_of(source, given), "announce": announce}
         layout = Protocol(asked.protocol, asked.scale)
         prepared = prepare(source, held_out, layout, seed=asked.seed, **how)

@@ -76,10 +76,16 @@ def _data_sets() -> list[str]:
 
 
 def _checked_jobs(jobs: int) -> int:
-    """Return the value of --jobs; raise an InputError where it is 0 or below -1."""
+    """Return a number of threads; raise an InputError where it is 0 or below -1."""
     if jobs < -1 or jobs == 0:
         raise InputError(f"--jobs must be a number of threads or -1; got {jobs}")
     return jobs
+
+
+def _workers(jobs: str) -> tuple[int, str | None]:
+    """The number of threads that --jobs names, and the address of a cluster in place of threads."""
+    is_number = jobs.removeprefix("-").isdecimal()
+    return (_checked_jobs(int(jobs)), None) if is_number else (1, jobs)
 
 
 TABLE = {
@@ -183,9 +189,15 @@ PANELS: dict[str, dict[str, Option]] = {
         "quiet": flag("Print nothing but warnings and errors."),
     },
     "Machine": {
-        "jobs": option(int, 1, "Threads; -1 uses every core.", callback=_checked_jobs),
+        "jobs": option(
+            str,
+            "1",
+            "Threads (-1: every core), or the address of a Dask scheduler, whose workers work.",
+            "--jobs",
+            "--dask",
+            callback=_workers,
+        ),
         "checkpoint": option(File, None, "Folder that keeps what is finished, for a rerun."),
-        "dask": option(Text, None, "Address of a Dask scheduler, whose workers work."),
     },
     "Constraints on columns": CONSTRAINTS,
     "What else to find out": {
@@ -256,7 +268,7 @@ COMMANDS = {
         "Print the exact CV error at every sparsity, choose the best and fit the model.",
         f"{READING} order missing encoding folds tau gamma rule compare nested size n_best "
         "criteria method backend prove tol time_limit protocol scale json_file save sql plot html "
-        f"certificate table checkpoint seed jobs dask quiet {COLUMNS}",
+        f"certificate table checkpoint seed jobs quiet {COLUMNS}",
         data=DATA,
     ),
     "fit": command(
@@ -268,6 +280,7 @@ COMMANDS = {
         gamma=option(float, 1.0, "Ridge weight γ of (γ/2)||β||²."),
         tol=option(float, 1e-6, "Relative gap at which to stop."),
         groups=option(Text, None, "Column of groups, as in cv: no feature. A fit has no folds."),
+        jobs=option(int, 1, "Threads; -1 uses every core.", callback=_checked_jobs),
         plot=option(File, None, "Picture of every size up to τ: objectives and coefficients."),
     ),
     "predict": command(
@@ -293,7 +306,7 @@ COMMANDS = {
     "stability": command(
         "Choose a model by cross-validation error and stability, the weight by nested folds.",
         f"{READING} missing encoding learner folds tau gamma lambdas loss classify search solver "
-        f"test json_file save plot checkpoint seed jobs dask quiet {COLUMNS}",
+        f"test json_file save plot checkpoint seed jobs quiet {COLUMNS}",
         data=DATA,
         tau=option(str, "all", "sparse-ridge, projected: all (τ log τ <= n), A:B or a list."),
         gamma=option(Text, None, "sparse-ridge: a number, a list or LO:HI:N; 2e-3:2e3:20 first."),
@@ -304,7 +317,7 @@ COMMANDS = {
         "Compare the grid with Algorithm 1 and the shared trees: problems, nodes, seconds.\n\n"
         "This repeats Section 4.1 of the first paper by the paper's protocol: columns are "
         "standardised once and folds have no intercept.",
-        "datasets folds gamma ways scale tol backend time_limit csv_file plot dask quiet",
+        "datasets folds gamma ways scale tol backend time_limit csv_file plot jobs quiet",
         datasets=option(str, "diabetes11,housing,servo,autompg", "Data sets, comma-separated."),
         folds=option(str, "loo,size:10", "loo, K or size:M, comma-separated."),
         gamma=option(str, "0.01,0.02,0.05,0.1,0.2,0.5,1", "As in cv."),

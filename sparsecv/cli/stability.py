@@ -36,7 +36,8 @@ def stability(data: str, **given: Any) -> Exit:
     lambdas = None if asked.lambdas is None else grids.parse_weights(asked.lambdas)
     same = ("loss", "search", "classify", "test", "seed", "checkpoint", "solver")
     how = {name: given[name] for name in same}
-    with on_client(asked.dask), progress(asked.quiet) as bar:
+    threads, address = asked.jobs
+    with on_client(address), progress(asked.quiet) as bar:
         source = read(data, given, bar)
         if not sparse and column_options.some_asked(given):
             raise InputError(
@@ -47,7 +48,7 @@ def stability(data: str, **given: Any) -> Exit:
         made: dict[str, Any] = {"asked": rules}
         for name, values in (("taus", taus), ("gammas", gammas)):
             made[name] = None if values is None else values.tolist()
-        how |= {"cv": asked.folds, "lambdas": lambdas, "n_jobs": asked.jobs, "progress": bar}
+        how |= {"cv": asked.folds, "lambdas": lambdas, "n_jobs": threads, "progress": bar}
         job = command.run(source, asked.learner, grids=made, **how)
     found = deliver.head(source, source.p) | job.found
     found["constraints"] = constraints(rules, source.feature_names)

@@ -134,6 +134,16 @@ def test_a_path_without_time_proves_nothing(solver: str, p: int) -> None:
     assert not np.allclose(path.coef[1], path.coef[0])
 
 
+def test_sizes_that_a_short_tree_leaves_open_are_not_called_proved() -> None:
+    X, y, _ = plain(6, 25, 60, noise=2.0)
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+    path = support_path(problem, [0.01, 1.0], [8, 9, 10])
+    assert (path.status is Status.OPTIMAL) == path.proved.all()
+    for g, gamma in enumerate([0.01, 1.0]):
+        alone = solve_sizes(problem.replace(gamma=gamma), sizes=[8, 9, 10], limits=Limits(1.0))
+        assert (path.lower_bound[g] <= alone.objective * (1.0 + 1e-12)).all()
+
+
 def test_columns_of_zeros() -> None:
     X, y, _ = plain(1, 9, 4)
     X[:, 2] = 0.0

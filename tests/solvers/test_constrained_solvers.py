@@ -268,25 +268,6 @@ def test_other_back_ends_say_that_they_serve_no_constraints(backend: str) -> Non
         solve(problem, backend=backend)
 
 
-def test_columns_in_or_out_leave_a_problem_without_constraints() -> None:
-    rng = np.random.default_rng(8)
-    X = rng.normal(size=(120, 24)) + rng.normal(size=(120, 1))
-    y = X[:, :6] @ rng.normal(size=6) + 2.0 * rng.normal(size=120)
-    for gamma in (0.0, 1.0, 300.0):
-        rules = Constraints(include=[20, 7], exclude=[0, 3])
-        whole = SparseRidgeProblem(X, y, gamma=gamma, tau=22, constraints=rules)
-        every, by_units = solve_sizes(whole), best_subsets(whole)
-        assert every.sizes.tolist() == list(range(2, 23))
-        assert every.proved.all()
-        np.testing.assert_allclose(every.objective, by_units.objective, rtol=1e-9)
-        assert (every.lower_bound <= by_units.objective).all()
-        assert (every.lower_bound >= every.objective * (1.0 - 1e-6)).all()
-        assert all(whole.constraints.allowed(support) for support in every.supports)
-        for tau in (2, 3, 9):
-            found = solve(whole.replace(tau=tau), warm_start=[7, 20])
-            assert found.objective == pytest.approx(float(by_units.objective[tau - 2]), rel=1e-9)
-
-
 def test_many_columns_with_some_in_are_branched_on() -> None:
     rng = np.random.default_rng(9)
     X = rng.normal(size=(300, 150))

@@ -185,15 +185,6 @@ def agree_at_gamma_zero(note: str, rng: np.random.Generator) -> None:
             assert tree.objective[k - 1] == pytest.approx(least, **close), note
 
 
-def test_dependent_columns_have_the_coefficients_of_least_norm() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((20, 3))
-    X[:, 1], y = 3.0 * X[:, 0], rng.standard_normal(20)
-    fit = SparseRidgeProblem(X, y, gamma=0.0, tau=3).fit([0, 1, 2])
-    np.testing.assert_allclose(fit.coef, np.linalg.pinv(X) @ y, rtol=1e-9)
-    assert fit.objective == pytest.approx(np.square(y - X @ np.linalg.pinv(X) @ y).sum())
-
-
 def test_polynomials_on_a_short_curve_are_proved() -> None:
     t = np.linspace(0.0, 0.3, 200)
     columns = [t**a * np.exp(b * t) for a in range(8) for b in range(7)]

@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from support.brute_force import (
     Array,
     Data,
     Support,
-    enumerate_all,
     exact_objectives,
     fit_rounding,
     ridge,
@@ -70,15 +68,6 @@ def test_every_better_support_lies_below_an_open_node(data: Data) -> None:
             assert all(any(holds(open_, S) for open_ in found.open_nodes) for S in better)
 
 
-def test_open_nodes_name_the_columns_of_the_problem_beside_zero_columns() -> None:
-    data = plain(7, 30, 6, noise=3.0)
-    data.X[:, [0, 3]] = 0.0
-    found = best_subsets(problem_of(data), limits=Limits(node_limit=3))
-    assert found.open_nodes
-    for open_ in found.open_nodes:
-        assert not {0, 3} & set(open_.members.tolist())
-
-
 @pytest.mark.parametrize("gamma", [1e-4, 1.0, 1e4])
 @pytest.mark.parametrize(
     ("fixed", "free", "pending"),
@@ -124,22 +113,6 @@ def test_children_are_ridge_fits(
             rtol=1e-9,
             atol=1e-12,
         )
-
-
-def test_children_bound_the_supports_below_them_of_every_size_they_reach() -> None:
-    data = plain(3, 20, 6)
-    open_ = node([2], [0, 4, 5], 3)
-    children = expand(problem_of(data), open_, np.zeros((0, 6)))
-    sizes = np.arange(1, 7, dtype=np.intp)
-    reach = (children.low[:, None] <= sizes) & (sizes <= children.high)
-    bounds = np.where(reach, children.loss[:, None], np.inf).min(axis=0)
-    every = enumerate_all(data)
-    for s in range(1, 7):
-        below = [S for S in combinations(range(6), s) if holds(open_, S)]
-        if below:
-            assert bounds[s - 1] <= min(every[s].of(S)[0] for S in below) * (1.0 + 1e-12)
-        else:
-            assert np.isinf(bounds[s - 1])
 
 
 # --- ranges ---------------------------------------------------------------------------------------

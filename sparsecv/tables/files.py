@@ -156,8 +156,13 @@ class Matrix(File):
         """Yield record batches of numbers."""
         import pyarrow as pa
 
+        # pyarrow.array would import pandas to look at arrays of NumPy.
         for block in self.values(columns, rows):
-            yield pa.record_batch(list(block.astype(np.float64).T.copy()), list(columns))
+            arrays = [
+                pa.Array.from_buffers(pa.float64(), cells.size, [None, pa.py_buffer(cells)])
+                for cells in block.astype(np.float64).T.copy()
+            ]
+            yield pa.record_batch(arrays, list(columns))
 
 
 class MatrixColumns:

@@ -56,7 +56,7 @@ class _Response:
         self.settled = np.arange(most + 1) < max(1, least)
 
     def first(self, start: ArrayLike | None, limits: Limits) -> None:
-        """Give every size a support and a bound by one tree, about 20 ms."""
+        """Give every size a support and a bound by one tree of FIRST_NODES nodes at most."""
         sizes = np.flatnonzero(~self.settled)
         if sizes.size == 0:
             return

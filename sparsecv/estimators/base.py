@@ -260,10 +260,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
 
     def _saved(self, what: str, intervals: bool = False) -> SavedModel:
         """The model as a file holds it; ``what`` begins the message that refuses responses."""
-        check_is_fitted(self)
-        if self.coef_.ndim > 1:
-            how = "save each of estimators_" if hasattr(self, "estimators_") else "fit each alone"
-            raise InputError(f"{what} one response and this model has several: {how}")
+        self._refuse_several(what)
         return SavedModel.of(
             self._fitted(),
             self._labels(self.coef_.size),
@@ -275,6 +272,14 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             fills=getattr(self, "_fills_", None),
             intervals=self._intervals() if intervals else None,
         )
+
+    def _refuse_several(self, what: str, error: type[Exception] = InputError) -> None:
+        """Raise an error, whose message begins with ``what``, where there are several responses."""
+        check_is_fitted(self)
+        if self.coef_.ndim > 1:
+            each = hasattr(self, "estimators_")
+            how = "call it on each of estimators_" if each else "fit each response alone"
+            raise error(f"{what} one response and this model has several: {how}")
 
     def _fitted(self) -> FittedModel:
         """The model of one response, proved where everything that was searched for is."""

@@ -11,7 +11,6 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ..design.design import Design
 from ..errors import InputError
@@ -229,9 +228,7 @@ class EverySize(SparseLinearModel):
         >>> SparseRidgeCV().fit(X, y).at_size(2).support_
         array([0, 1])
         """
-        check_is_fitted(self)
-        if self.coef_.ndim > 1:
-            raise InputError(f"at_size is asked of one response: {self._one_response()}")
+        self._refuse_several("at_size gives a model of")
         sizes = self._sizes_
         check_size(sizes.tau, size)
         t = int(np.flatnonzero(sizes.tau == size)[0])
@@ -282,9 +279,7 @@ class EverySize(SparseLinearModel):
         >>> errors.get_ylabel()
         'CV error'
         """
-        check_is_fitted(self)
-        if self.coef_.ndim > 1:
-            raise InputError(f"plot is asked of one response: {self._one_response()}")
+        self._refuse_several("plot draws")
         sizes, found = self._sizes_, self._result()
         chosen, spread = found.position(sizes), found.design.raw_spread
         return draw_sizes(ax, sizes, chosen, spread, found.names)
@@ -324,9 +319,7 @@ class EverySize(SparseLinearModel):
         ...     "How sure" in path.read_text(encoding="utf-8")
         True
         """
-        check_is_fitted(self)
-        if self.coef_.ndim > 1:
-            raise InputError(f"report is asked of one response: {self._one_response()}")
+        self._refuse_several("report describes")
         report(path, self._result())
 
     def _result(self) -> Result:
@@ -375,20 +368,13 @@ class EverySize(SparseLinearModel):
             return ""
         return short(self._result())
 
-    def _one_response(self) -> str:
-        """What to do instead, where there are several responses."""
-        several = hasattr(self, "estimators_")
-        return "call it on one of estimators_" if several else "fit each response alone"
-
     def _rows(self) -> tuple[SparseRidgeProblem, Design]:
         self._needs_rows()
         return self._all_rows()
 
     def _needs_rows(self) -> None:
         """Raise an AttributeError where the rows of the fit are not there."""
-        check_is_fitted(self)
-        if self.coef_.ndim > 1:
-            raise AttributeError(f"there is one for each response: {self._one_response()}")
+        self._refuse_several("this is computed for", AttributeError)
         if not hasattr(self, "_run_"):
             raise AttributeError(
                 "this needs the rows of the fit, which a file, a pickle and the model of another "

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from ..cv.results import bounds_text
 from ..cv.settings import Settings, asked_gammas
@@ -455,10 +454,8 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         >>> model.predict_interval(X[:1], coverage=0.8).shape
         (1, 2)
         """
-        check_is_fitted(self)
+        self._refuse_several("predict_interval takes")
         coverage = checked_coverage(coverage)
-        if self.coef_.ndim > 1:
-            raise InputError("intervals are asked of one response: ask each of estimators_")
         rows = self._checked_columns(X)
         return self._fold_models_.interval(rows[:, self._fold_models_.columns], coverage)
 

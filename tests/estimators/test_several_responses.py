@@ -205,7 +205,7 @@ def test_fits_to_one_response_and_to_several_leave_nothing_behind(
     assert set(vars(model.fit(X, Y[:, 0]))) == one
     assert set(vars(model.fit(X, Y))) == several
     if isinstance(model, SparseRidgeCV):
-        with pytest.raises(InputError, match="one of estimators_"):
+        with pytest.raises(InputError, match="each of estimators_"):
             model.at_size(2)
 
 

@@ -68,6 +68,15 @@ def test_every_better_support_lies_below_an_open_node(data: Data) -> None:
             assert all(any(holds(open_, S) for open_ in found.open_nodes) for S in better)
 
 
+def test_open_nodes_name_the_columns_of_the_problem_beside_zero_columns() -> None:
+    data = plain(7, 30, 6, noise=3.0)
+    data.X[:, [0, 3]] = 0.0
+    found = best_subsets(problem_of(data), limits=Limits(node_limit=3))
+    assert found.open_nodes
+    for open_ in found.open_nodes:
+        assert not {0, 3} & set(open_.members.tolist())
+
+
 @pytest.mark.parametrize("gamma", [1e-4, 1.0, 1e4])
 @pytest.mark.parametrize(
     ("fixed", "free", "pending"),

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
+import os
+import zipfile
 from collections.abc import Iterable
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...errors import InputError
+from ...errors import InputError, file_faults, first_line
 from ..kernels.linalg import EPS
-from .column_rules import Constraints
+from .column_rules import Constraints, ResolvedRules
 from .constraints import UnitConstraints
 from .rows import ZERO_SHARE_OF_DEPENDENT, PenaltyStep, Rows
 from .subset_fit import SubsetFit, augmented_triangle, ridge_fit
@@ -20,6 +25,15 @@ Array = NDArray[np.float64]
 # The largest absolute value of a column and of y is 0, or lies between 1 over this number and this
 # number. Sums of squares of up to a million rows then neither overflow nor lose digits.
 SQUARABLE = 1e150
+
+
+class Given(NamedTuple):
+    """X and y as they were given, the names of the columns of X or None, and the constraints."""
+
+    X: Array
+    y: Array
+    names: list[str] | None
+    asked: ResolvedRules
 
 
 class SparseRidgeProblem:
@@ -56,9 +70,9 @@ class SparseRidgeProblem:
         What is asked of the columns that are penalised, which are the p columns of this problem.
     data : Rows
         The rows of [X y], or a factor of them, which problems at another γ or τ share.
-    given : tuple or None
-        X and y as they were given, and the names of the columns of X or None, for certificates;
-        None where the problem was made in another way.
+    given : Given or None
+        What the problem was made from, for certificates and files; None where it was made in
+        another way than from X and y.
 
     Raises
     ------
@@ -83,7 +97,7 @@ class SparseRidgeProblem:
     7.5
     """
 
-    given: tuple[Array, Array, list[str] | None] | None
+    given: Given | None
 
     def __init__(
         self,
@@ -119,7 +133,7 @@ class SparseRidgeProblem:
             step = step._replace(low=units.lower, high=units.upper)
             rows, units = step.apply(rows), units.scaled(step.roots)
         self._hold(Rows(rows, step), gamma, tau, units)
-        self.given = X, y, labels
+        self.given = Given(X, y, labels, asked)
 
     def _hold(
         self, data: Rows, gamma: float, tau: int, constraints: UnitConstraints | None
@@ -217,6 +231,94 @@ class SparseRidgeProblem:
         self = cls.__new__(cls)
         self._hold(Rows.of_gram(joint, row), gamma, tau, constraints)
         return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the problem to a ``.npz`` file, so that a hard instance can be sent.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, which is replaced where it exists.
+
+        Raises
+        ------
+        InputError
+            The file cannot be written, or the problem was not made from X and y.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> problem = SparseRidgeProblem(np.eye(3), np.array([1.0, 3.0, 2.0]), gamma=2.0, tau=2)
+        >>> with TemporaryDirectory() as folder:
+        ...     problem.save(Path(folder) / "hard.npz")
+        ...     same = SparseRidgeProblem.load(Path(folder) / "hard.npz")
+        >>> same.tau, same.objective([1, 2]) == problem.objective([1, 2])
+        (2, True)
+        """
+        if self.given is None:
+            raise InputError("only a problem that was made from X and y can be saved")
+        X, y, names, asked = self.given
+        rules = {name: value for name, value in vars(asked.by_position()).items() if value}
+        text = json.dumps({"names": names, "constraints": rules})
+        numbers: dict[str, Any] = {
+            "gamma": self.given_gamma,
+            "tau": self.tau,
+            "factors": asked.factors,
+        }
+        with file_faults(f"cannot write {path}"), open(path, "wb") as file:
+            np.savez_compressed(file, X=X, y=y, text=np.array(text), **numbers)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SparseRidgeProblem:
+        """Read a problem that :meth:`save` has written.
+
+        Parameters
+        ----------
+        path : path-like
+
+        Returns
+        -------
+        SparseRidgeProblem
+            It has positions for names in its constraints.
+
+        Raises
+        ------
+        InputError
+            The file cannot be read, or holds no such problem.
+        """
+        what = f"{Path(path).name}: not a problem that save has written"
+        try:
+            with (
+                file_faults(f"cannot read {path}"),
+                open(path, "rb") as content,
+                np.load(content, allow_pickle=False) as file,
+            ):
+                X, y, factors = file["X"], file["y"], file["factors"]
+                gamma, tau = file["gamma"].item(), file["tau"].item()
+                asked = json.loads(str(file["text"]))
+            rules = Constraints(**asked["constraints"])
+            if rules.bounds:
+                rules = dataclasses.replace(rules, bounds=_by_number(rules.bounds))
+            if rules.heredity:
+                kind, parents = rules.heredity
+                rules = dataclasses.replace(rules, heredity=(kind, _by_number(parents)))
+            made = cls(X, y, gamma=gamma, tau=tau, constraints=rules, penalty_factors=factors)
+        except InputError as error:
+            raise InputError(str(error)) from None
+        except (
+            ValueError,
+            TypeError,
+            KeyError,
+            AttributeError,
+            EOFError,
+            zipfile.BadZipFile,
+        ) as error:
+            raise InputError(f"{what} ({first_line(error)})") from error
+        names = asked["names"]
+        if names is not None and [*map(str, names)] == names and len(names) == X.shape[1]:
+            made.given = made.given._replace(names=names) if made.given else None
+        return made
 
     def replace(self, *, gamma: float | None = None, tau: int | None = None) -> SparseRidgeProblem:
         """Return the same data at another γ or τ, which are shared.
@@ -678,3 +780,8 @@ def _whole_numbers(given: NDArray[Any], low: int, high: int) -> bool:
     """Whether all of at least one number are whole and between two others."""
     whole = np.issubdtype(given.dtype, np.integer)
     return bool(whole and low <= given.min() and given.max() <= high)
+
+
+def _by_number(table: dict[str, Any]) -> dict[int, Any]:
+    """A table of a JSON file whose names are positions of columns."""
+    return {int(name): value for name, value in table.items()}

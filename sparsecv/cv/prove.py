@@ -192,11 +192,15 @@ def prove_along_gamma(
 
     gammas: In increasing order.
     most_nodes: The searches at each γ end after this many nodes.
-    Returns: As :func:`~sparsecv.cv.estimate.fold_unit`.
+    Returns: As :func:`~sparsecv.cv.estimate.fold_unit`; the model of all rows has no errors.
     """
     if limits.reached(0) is not None:
         return None
-    return fold_unit(data, j, gammas, taus, "exact", limits.within(nodes=most_nodes))
+    limits = limits.within(nodes=most_nodes)
+    if j < data.folds.k:
+        return fold_unit(data, j, gammas, taus, "exact", limits)
+    path = support_path(data.full(), gammas, taus, solver="exact", limits=limits)
+    return path, np.zeros(path.objective.shape)
 
 
 class Prover:

@@ -91,15 +91,18 @@ def tried(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tr
         same = copy(study)
         same.inner = FoldWeights(same.surface.gammas, [weights] * data.folds.k, False)
         found = project_average(same, weights, no_limit)
+        distance = found.sizes.distance
+        assert distance is not None
         signal = 1.0 - found.reference / float(np.var(y))
         dense = averaged_model(design, data.full(), study.surface, weights, False)
         yield Tried(f"average {way}", predicted(dense), dense.support.size, signal)
         sizes = {way: found.chosen}
         if way == "T=10":
             for near in (0.003, 0.03):
-                sizes[f"ε={near:g}"] = choose_size(found.distance, near * found.reference)[1]
+                sizes[f"ε={near:g}"] = choose_size(distance, near * found.reference)
         for name, t in sizes.items():
-            yield Tried(name, predicted(found.models[t]), int(found.sizes[t]), signal)
+            model, size = found.sizes.models[t], int(found.sizes.tau[t])
+            yield Tried(name, predicted(model), size, signal)
 
 
 Cells = dict[str, dict[int, dict[str, tuple[float, float, float]]]]

@@ -122,8 +122,8 @@ def subsets(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[
     yield tried("projected", chosen_model(study, chosen["projected"]))
     surface, at = study.mean_surface[0], study.gamma_subset
     for size in SIZES:
-        for t in np.flatnonzero(projection.sizes == size):
-            yield tried(f"projected@{size}", projection.models[t])
+        for t in np.flatnonzero(projection.sizes.tau == size):
+            yield tried(f"projected@{size}", projection.sizes.models[t])
             g = int(np.argmin(surface[:, t]))
             yield tried(f"subset@{size}", study.model(int(at[g]), int(t)))
 
@@ -384,9 +384,7 @@ def weighed(names: list[str]) -> None:
             del study.fold_averages, study.average_error  # these have the folds' own weights
             least = chosen["minimum"]
             every = project_average(study, weights, (least.tau, least.cv_error))
-            pair = [
-                [one.reference, one.of_size(one.cv_error)[one.chosen]] for one in (every, inner)
-            ]
+            pair = [[one.reference, one.sizes.cv_error[one.chosen]] for one in (every, inner)]
             found.append(np.ravel(pair, order="F") / np.var(y))
         a, b, c, d = np.mean(found, axis=0)
         print(f"{name:<16}{a:>14.4g}{b:>9.4g}{c:>16.4g}{d:>9.4g}", flush=True)
@@ -453,10 +451,12 @@ def excess_errors(n: int, p: int, r2: float, kind: str, seed: int) -> tuple[list
         chosen = choose(study)
     found, best = chosen["projected"].projection, chosen["minimum"]
     assert found is not None
-    allowed = (found.sizes <= best.tau) | (found.cv_error <= best.cv_error)
+    sizes = found.sizes
+    assert sizes.distance is not None
+    allowed = (sizes.tau <= best.tau) | (sizes.cv_error <= best.cv_error)
     share = PROJECTION.max_distance_share * found.reference
-    _, loose = choose_size(found.distance, share, allowed)
-    models = chosen_model(study, best), found.models[found.chosen], found.models[loose]
+    loose = choose_size(sizes.distance, share, allowed)
+    models = chosen_model(study, best), sizes.models[found.chosen], sizes.models[loose]
     return [excess(one.coef) for one in models], [one.support.size for one in models]
 
 

@@ -14,6 +14,7 @@ from ..cv.settings import Settings
 from ..design.design import Protocol
 from ..design.fold_models import FoldModels
 from ..design.folds import TimeOrdered
+from ..design.model import SizeModels
 from ..design.prepare import Prepared, prepare
 from ..errors import InputError
 from ..plots import curves, over_gamma, peers, search_bounds, size_path
@@ -27,7 +28,6 @@ from ..selection.intervals import fold_models
 from ..selection.nested import nested_by_default, nested_error, refuse_nested
 from ..selection.rules import RULES, allowed_rule
 from ..selection.sizes import (
-    SizeModels,
     choice_of_size,
     forward_steps,
     models_by_size,

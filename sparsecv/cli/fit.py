@@ -11,14 +11,14 @@ from typing import Any
 from ..cv.engine import interruptible
 from ..cv.settings import Settings, checked_gammas, checked_taus
 from ..design.design import Protocol
-from ..design.model import fitted_model
+from ..design.model import SizeModels, fitted_model
 from ..design.prepare import prepare
 from ..errors import InputError
 from ..plots.outcome import Result
 from ..plots.size_path import plot_size_path
 from ..selection.alternatives import alternatives_table, ranked_by_size
 from ..selection.certificate import model_certificate
-from ..selection.sizes import SizeModels, forward_steps, models_at_gamma
+from ..selection.sizes import forward_steps, models_at_gamma
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.core.limits import StopFlag

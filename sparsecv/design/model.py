@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,38 @@ class FittedModel:
         # The gap of a training objective is not shown where it is at least this large, as the lower
         # bound then says little; 1 is the gap of the trivial bound 0. The value was chosen.
         return self.gap < 0.75
+
+
+class SizeModels(NamedTuple):
+    """A model of all rows for every size.
+
+    tau, shape (m,): The sizes, increasing.
+    gamma, shape (m,): The ridge weight of every size's model.
+    models: One model for every size, in raw columns.
+    cv_error, std_error, shape (m,): CV errors at these pairs (γ, τ), and their standard errors.
+    distance, shape (m,): Of projections, the mean squared distance to the average on held-out rows.
+    """
+
+    tau: NDArray[np.intp]
+    gamma: Array
+    models: list[FittedModel]
+    cv_error: Array
+    std_error: Array
+    distance: Array | None = None
+
+    def table(self) -> dict[str, Any]:
+        """The values that estimators show as ``path_``."""
+        found = {
+            "tau": self.tau,
+            "gamma": self.gamma,
+            "columns": [model.support for model in self.models],
+            "coef": [model.coef for model in self.models],
+            "intercept": np.array([model.intercept for model in self.models]),
+            "cv_error": self.cv_error,
+            "std_error": self.std_error,
+            "proved": np.array([model.proved for model in self.models]),
+        }
+        return found if self.distance is None else found | {"distance": self.distance}
 
 
 def fitted_model(

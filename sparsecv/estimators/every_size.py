@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from ..design.design import Design
+from ..design.model import SizeModels
 from ..errors import InputError
 from ..plots.outcome import Result
 from ..plots.page import report, short
 from ..plots.size_path import draw_sizes
 from ..selection.criteria import criteria
-from ..selection.sizes import SizeModels, forward_steps
+from ..selection.sizes import forward_steps
 from ..selection.study import check_size
 from ..solvers.core.certificate import Certificate
 from ..solvers.core.problem import SparseRidgeProblem

@@ -12,11 +12,11 @@ from sklearn.base import clone
 
 from ..cv.settings import Settings, checked_gammas
 from ..design.design import Design
-from ..design.model import fitted_model
+from ..design.model import SizeModels, fitted_model
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..selection.alternatives import alternatives_table, ranked_by_size
 from ..selection.certificate import source_of
-from ..selection.sizes import SizeModels, models_at_gamma
+from ..selection.sizes import models_at_gamma
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.budget import solve_budget

@@ -16,6 +16,7 @@ from ..design.design import Array, Design
 from ..design.fold_data import FoldData, RowFolds
 from ..design.fold_models import FoldModels, checked_coverage
 from ..design.folds import Folds, make_folds
+from ..design.model import SizeModels
 from ..design.prepare import prepare
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..plots.outcome import Result
@@ -25,7 +26,7 @@ from ..selection.choice import Choice, choose, chosen_model
 from ..selection.intervals import fold_models
 from ..selection.nested import NestedError, nested_error, refuse_nested
 from ..selection.rules import allowed_rule
-from ..selection.sizes import SizeModels, models_by_size, subsets_by_size
+from ..selection.sizes import models_by_size, subsets_by_size
 from ..selection.study import REPEATS, Study
 from ..solvers.core.certificate import Certificate
 from ..solvers.core.column_rules import Constraints

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..cv.results import Array, CVResult, GammaResult, bounds_text
+from ..design.model import SizeModels
 from ..selection.alternatives import selected_by_folds
 from ..selection.choice import Choice
 from ..selection.projection import Projection
 from ..selection.rules import RULES
-from ..selection.sizes import SizeModels, changes, gamma_positions
+from ..selection.sizes import changes, gamma_positions
 from ..selection.study import Study
 from ..solvers.core.plan import TREE_ONLY
 from .answer import answer, coefficients, pair

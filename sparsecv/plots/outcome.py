@@ -10,10 +10,9 @@ import numpy as np
 
 from ..design.design import Array, Design
 from ..design.folds import Index
-from ..design.model import FittedModel
+from ..design.model import FittedModel, SizeModels
 from ..selection.choice import Choice
 from ..selection.nested import NestedError
-from ..selection.sizes import SizeModels
 from ..selection.study import Study
 from ..solvers.core.column_rules import ResolvedRules
 from .sections import counted, listed
@@ -103,7 +102,7 @@ class Result:
         if choice.weights is not None:
             return study.average_error[1], choice.certified
         if (found := choice.projection) is not None:
-            return float(found.of_size(found.std_error)[found.chosen]), found.proved
+            return float(found.sizes.std_error[found.chosen]), found.proved
         one = study.surface.by_gamma[choice.gamma_index]
         return float(one.std_error[choice.tau_index]), bool(one.exact[choice.tau_index])
 

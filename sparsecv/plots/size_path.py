@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..design.design import Array
+from ..design.model import SizeModels
 from ..errors import InputError
-from ..selection.sizes import SizeModels
 from .curves import focus, label_sizes, save, star, without_formulas
 from .style import BLUE, GREEN, GREY, VERMILION, in_style, matplotlib, new_figure
 

@@ -17,13 +17,14 @@ from ..cv.results import CVResult, mean_over_folds
 from ..cv.settings import PROVING_SECONDS
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData
+from ..design.model import SizeModels
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.leaps.all_sizes import RankedSupports, n_best_subsets
 from ..solvers.ridge_fits import known_path
 from ..solvers.supports.rounding import stacked
-from .sizes import SizeModels, own_columns
+from .sizes import own_columns
 from .study import Study
 
 Errors = tuple[Array, Array]

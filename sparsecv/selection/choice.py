@@ -187,16 +187,17 @@ def _projected(study: Study) -> Choice:
 
 def of_projection(choice: Choice, found: Projection) -> Choice:
     """A choice with the chosen projection, its size, γ⊥, distance and CV error."""
-    t = found.chosen
-    error = float(found.of_size(found.cv_error)[t])
+    t, sizes = found.chosen, found.sizes
+    assert sizes.distance is not None
+    error = float(sizes.cv_error[t])
     return replace(
         choice,
-        gamma=float(found.gammas[found.at[t]]),
-        tau=int(found.sizes[t]),
+        gamma=float(sizes.gamma[t]),
+        tau=int(sizes.tau[t]),
         cv_error=error,
         lower=error,
         upper=error,
-        criterion=float(found.of_size(found.distance)[t]),
+        criterion=float(sizes.distance[t]),
         projection=found,
     )
 
@@ -241,7 +242,7 @@ def _shown(study: Study, name: str, compare: bool) -> bool:
 def chosen_model(study: Study, choice: Choice) -> FittedModel:
     """The model of all rows that belongs to a choice."""
     if choice.projection is not None:
-        return choice.projection.models[choice.projection.chosen]
+        return choice.projection.sizes.models[choice.projection.chosen]
     if choice.weights is None:
         return study.model(choice.gamma_index, choice.tau_index)
     full, result = study.data.full(), study.surface

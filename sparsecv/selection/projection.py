@@ -25,7 +25,7 @@ from ..cv.results import mean_over_folds
 from ..cv.settings import checked_taus
 from ..design.design import Array
 from ..design.fold_data import FoldData
-from ..design.model import FittedModel, fitted_model
+from ..design.model import SizeModels, fitted_model
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.paths import support_path
@@ -59,48 +59,28 @@ class Projection:
 
     Attributes
     ----------
-    sizes : ndarray of int, shape (τ,)
-        Largest number of columns of every projection.
-    gammas : ndarray, shape (γ⊥,)
-        Ridge weights of the projections, increasing.
-    distance : ndarray, shape (γ⊥, τ)
-        Mean squared distance of the projected predictions to the average's predictions on held-out
-        rows.
-    cv_error, std_error : ndarray, shape (γ⊥, τ)
-        Mean squared error of the projected models against y on the same rows, and its standard
-        error. Every fold's average, with its weights, and projections come from the fold's training
+    sizes : SizeModels
+        The projection of every size at the γ⊥ of its least distance: its model of all rows, whose
+        objective is that of the projection; the mean squared distance of its predictions to the
+        average's predictions on held-out rows; and its mean squared error against y on the same
+        rows. Every fold's average, with its weights, and projections come from the fold's training
         rows.
     reference, reference_std : float
         The CV error of the average on the same rows, and its standard error.
-    at : ndarray of int, shape (τ,)
-        Position of the γ⊥ of least distance.
     max_share : ndarray, shape (τ,)
         The largest distance at which a size is close to the average, over ``reference``.
     chosen : int
         Position of the chosen size.
-    models : list of FittedModel
-        Projections of the average of all rows at (γ⊥, τ) = (gammas[at[t]], sizes[t]); their
-        objectives are those of the projection.
     proved : bool
         Whether every support of every fold and of all rows is the best support.
     """
 
-    sizes: NDArray[np.intp]
-    gammas: Array
-    distance: Array
-    cv_error: Array
-    std_error: Array
+    sizes: SizeModels = field(repr=False)
     reference: float
     reference_std: float
-    at: NDArray[np.intp]
     max_share: Array
     chosen: int
-    models: list[FittedModel] = field(repr=False)
     proved: bool
-
-    def of_size(self, values: Array) -> Array:
-        """Entries (τ,) of a table (γ⊥, τ) at the γ⊥ of least distance of every size."""
-        return np.asarray(values[self.at, np.arange(self.sizes.size)])
 
 
 def projection_gammas(problem: SparseRidgeProblem, averaged: Array) -> Array:
@@ -178,24 +158,20 @@ def max_distance_shares(sizes: NDArray[np.intp], n: int) -> Array:
 
 def choose_size(
     distance: Array, max_distance: float | Array, allowed: NDArray[np.bool_] | None = None
-) -> tuple[NDArray[np.intp], int]:
-    """The γ⊥ of least distance for every size, and the chosen size.
+) -> int:
+    """The position of the chosen size.
 
-    The chosen size is the least allowed size whose distance is at most ``max_distance``, or else
-    the allowed size of least distance.
+    It is the least allowed size whose distance is at most ``max_distance``, or else the allowed
+    size of least distance.
 
-    distance, shape (γ⊥, τ): Held-out distances of the projections to the average.
+    distance, shape (τ,): Held-out distance of every size's projection to the average.
     max_distance: A number, or one for every size, shape (τ,).
-    allowed, shape (γ⊥, τ), optional: Which sizes may be chosen at which γ⊥. A size counts by its γ⊥
-        of least distance; where no size is allowed all sizes are.
-    Returns: Positions, shape (τ,), of γ⊥, and the position of the chosen size.
+    allowed, shape (τ,), optional: Which sizes may be chosen; all sizes where no size is allowed.
     """
-    at, least = distance.argmin(axis=0), distance.min(axis=0)
-    if allowed is not None:
-        here = allowed[at, np.arange(at.size)]
-        least = np.where(here, least, np.inf) if here.any() else least
-    close = np.flatnonzero(least <= max_distance)
-    return at, int(close[0] if close.size else least.argmin())
+    if allowed is not None and allowed.any():
+        distance = np.where(allowed, distance, np.inf)
+    close = np.flatnonzero(distance <= max_distance)
+    return int(close[0] if close.size else distance.argmin())
 
 
 def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Projection:
@@ -215,18 +191,19 @@ def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Pr
     distance, _ = mean_over_folds(np.stack(distances, axis=-1), data.fold_weight)
     error, spread = mean_over_folds(np.stack(errors, axis=-1), data.fold_weight)
     reference, reference_std = study.average_error
-    allowed = (sizes <= most[0]) | (error <= most[1])
-    share = max_distance_shares(sizes, data.n)
-    at, chosen = choose_size(distance, share * reference, allowed)
-    used, place = np.unique(at, return_inverse=True)
+    at = distance.argmin(axis=0), np.arange(sizes.size)
+    distance, error, spread, own = distance[at], error[at], spread[at], gammas[at[0]]
+    allowed, share = (sizes <= most[0]) | (error <= most[1]), max_distance_shares(sizes, data.n)
+    chosen = choose_size(distance, share * reference, allowed)
+    used, place = np.unique(own, return_inverse=True)
     with study.interruptible() as limits:
         late = None if study.every_fit else limits
         target = full.predicting(averaged_coefficients(full, result, weights, late))
-        path = support_path(target, gammas[used], sizes, solver="auto", limits=limits)
+        path = support_path(target, used, sizes, solver="auto", limits=limits)
     models = [
         fitted_model(
             study.design,
-            target.replace(gamma=float(gammas[at[t]])),
+            target.replace(gamma=float(own[t])),
             path.support(g, t),
             float(path.lower_bound[g, t]),
             bool(path.proved[g, t]),
@@ -235,5 +212,5 @@ def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Pr
     ]
     proved = all(proofs) and all(model.proved for model in models)
     study.note_limit(proved)
-    found = reference, reference_std, at, share, chosen, models, proved
-    return Projection(sizes, gammas, distance, error, spread, *found)
+    by_size = SizeModels(sizes, own, models, error, spread, distance)
+    return Projection(by_size, reference, reference_std, share, chosen, proved)

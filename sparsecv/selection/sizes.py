@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.results import TIE, least
-from ..design.design import Array, Design
-from ..design.model import FittedModel, fitted_model
+from ..design.design import Design
+from ..design.model import FittedModel, SizeModels, fitted_model
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.paths import support_path
@@ -23,38 +23,6 @@ from ..solvers.supports.rounding import forward_order
 from ..solvers.supports.unit_steps import UnitSteps
 from .choice import CHOOSERS, Choice, criterion_of_pairs, of_projection
 from .study import Study, check_size
-
-
-class SizeModels(NamedTuple):
-    """A model of all rows for every size.
-
-    tau, shape (m,): The sizes, increasing.
-    gamma, shape (m,): The ridge weight of every size's model.
-    models: One model for every size, in raw columns.
-    cv_error, std_error, shape (m,): CV errors at these pairs (γ, τ), and their standard errors.
-    distance, shape (m,): Of projections, the mean squared distance to the average on held-out rows.
-    """
-
-    tau: NDArray[np.intp]
-    gamma: Array
-    models: list[FittedModel]
-    cv_error: Array
-    std_error: Array
-    distance: Array | None = None
-
-    def table(self) -> dict[str, Any]:
-        """The values that estimators show as ``path_``."""
-        found = {
-            "tau": self.tau,
-            "gamma": self.gamma,
-            "columns": [model.support for model in self.models],
-            "coef": [model.coef for model in self.models],
-            "intercept": np.array([model.intercept for model in self.models]),
-            "cv_error": self.cv_error,
-            "std_error": self.std_error,
-            "proved": np.array([model.proved for model in self.models]),
-        }
-        return found if self.distance is None else found | {"distance": self.distance}
 
 
 def own_columns(
@@ -91,8 +59,7 @@ def models_by_size(study: Study, choice: Choice) -> SizeModels:
     """The model of every size that belongs to a choice, with what the study has proved of it."""
     found, result = choice.projection, study.surface
     if found is not None:
-        kept = (found.of_size(v) for v in (found.cv_error, found.std_error, found.distance))
-        return SizeModels(found.sizes, found.gammas[found.at], found.models, *kept)
+        return found.sizes
     at, full = gamma_positions(study, choice), study.data.full()
     models = [result.by_gamma[g].model(study.design, full, t) for t, g in enumerate(at)]
     sizes = np.arange(result.taus.size)
@@ -129,7 +96,7 @@ def choice_of_size(study: Study, choice: Choice, size: int) -> Choice:
     Raises InputError: There is no such size.
     """
     result, found = study.surface, choice.projection
-    sizes = result.taus if found is None else found.sizes
+    sizes = result.taus if found is None else found.sizes.tau
     check_size(sizes, size)
     t = int(np.flatnonzero(sizes == size)[0])
     if found is not None:

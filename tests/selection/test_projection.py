@@ -225,18 +225,16 @@ def test_fitting_again_by_another_rule_forgets_the_sizes() -> None:
 
 
 def test_choice_of_the_size() -> None:
-    distance = np.array([[9.0, 4.0, 2.0, 0.5], [8.0, 5.0, 1.0, 3.0]])
+    distance = np.array([8.0, 4.0, 1.0, 0.5])
     for enough, size in ((10.0, 0), (4.0, 1), (1.5, 2), (0.9, 3), (0.1, 3)):
-        at, chosen = choose_size(distance, enough)
-        np.testing.assert_array_equal(at, [1, 0, 1, 0])
-        assert chosen == size
-    assert choose_size(np.zeros((2, 3)), 0.0)[1] == 0
-    allowed = np.array([[True, True, True, False], [True, True, True, True]])
-    assert choose_size(distance, 0.1, allowed)[1] == 2  # where nothing is near
-    assert choose_size(distance, 0.9, allowed)[1] == 2
-    assert choose_size(distance, 1.5, allowed)[1] == 2
-    assert choose_size(distance, 0.1, ~allowed)[1] == 3  # the fourth alone is left at its γ⊥
-    assert choose_size(distance, 0.1, np.zeros((2, 4), dtype=bool))[1] == 3
+        assert choose_size(distance, enough) == size
+    assert choose_size(np.zeros(3), 0.0) == 0
+    allowed = np.array([True, True, True, False])
+    assert choose_size(distance, 0.1, allowed) == 2  # where nothing is near
+    assert choose_size(distance, 0.9, allowed) == 2
+    assert choose_size(distance, 1.5, allowed) == 2
+    assert choose_size(distance, 0.1, ~allowed) == 3  # the fourth alone is left
+    assert choose_size(distance, 0.1, np.zeros(4, dtype=bool)) == 3
 
 
 @pytest.mark.parametrize("seed", range(3))

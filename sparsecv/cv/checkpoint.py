@@ -12,9 +12,11 @@ import json
 import os
 import uuid
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from .ledger import Ledger
 
 # A file of another format number is ignored; the number grows whenever the content changes.
 FORMAT = 6
+Content = TypeVar("Content")
 
 
 def made_folder(folder: str | os.PathLike[str]) -> Path:
@@ -36,11 +39,14 @@ def made_folder(folder: str | os.PathLike[str]) -> Path:
     return path
 
 
-def read_checkpoint(path: Path, key: str, instead: str) -> Any:
-    """A file's content as it was written; None, with a warning, where the file is invalid.
+def read_checkpoint(
+    path: Path, key: str, take: Callable[[Any], Content], instead: str
+) -> Content | None:
+    """What ``take`` returns for a file's content; None, with a warning, where the file is invalid.
 
     path: The file; where it does not exist the result is None without a warning.
     key: A text that identifies the run: its data and everything else the content depends on.
+    take: Checks the content; raises ValueError, TypeError or KeyError where a value is wrong.
     instead: Words for the warning that say what happens without the file.
     """
     try:
@@ -49,17 +55,18 @@ def read_checkpoint(path: Path, key: str, instead: str) -> Any:
         return None
     except (OSError, ValueError):
         stored = None
-    if not isinstance(stored, dict) or stored.get("format") != FORMAT:
-        fault = "it is not a checkpoint of this version"
-    elif stored.get("key") != key:
-        fault = "it belongs to other data or settings"
-    elif stored.get("hash") != content_hash(stored.get("content")):
-        fault = "its content was changed"
-    else:
-        return stored["content"]
-    text = f"checkpoint file {path} is passed over, {instead}: {fault}"
-    warnings.warn(text, CheckpointWarning, stacklevel=3)
-    return None
+    try:
+        if not isinstance(stored, dict) or stored.get("format") != FORMAT:
+            raise ValueError("it is not a checkpoint of this version")
+        if stored.get("key") != key:
+            raise ValueError("it belongs to other data or settings")
+        if stored.get("hash") != content_hash(stored.get("content")):
+            raise ValueError("its content was changed")
+        return take(stored["content"])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        text = f"checkpoint file {path} is passed over, {instead}: {error}"
+        warnings.warn(text, CheckpointWarning, stacklevel=3)
+        return None
 
 
 def write_checkpoint(path: Path, key: str, content: Any, warned: set[Path]) -> bool:
@@ -74,10 +81,10 @@ def write_checkpoint(path: Path, key: str, content: Any, warned: set[Path]) -> b
     Returns: Whether the file was written.
     """
     document = {"format": FORMAT, "key": key, "hash": content_hash(content), "content": content}
-    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
+    unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
     try:
-        partial.write_text(json.dumps(document), encoding="utf-8")
-        os.replace(partial, path)
+        unfinished.write_text(json.dumps(document), encoding="utf-8")
+        os.replace(unfinished, path)
     except OSError as error:
         text = f"--checkpoint {path.parent}: {error.strerror or error}; the run goes on, and what "
         if path.parent not in warned:
@@ -86,7 +93,7 @@ def write_checkpoint(path: Path, key: str, content: Any, warned: set[Path]) -> b
         return False
     finally:
         with suppress(OSError):
-            partial.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
     return True
 
 
@@ -142,8 +149,7 @@ class Checkpoint:
         key, instead = self._key_of(ledger, g), f"γ = {gamma:g} is computed anew"
         self._files[gamma] = []
         for path in sorted(self.folder.glob(self._name(gamma, "*"))):
-            if (content := read_checkpoint(path, key, instead)) is not None:
-                ledger.restore(g, content)
+            if read_checkpoint(path, key, partial(ledger.restore, g), instead):
                 self._files[gamma].append(path)
         self._kept[gamma] = ledger.progress(g)
         if self._files[gamma]:

@@ -277,7 +277,7 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
         kind, grid = type(self.estimator), sorted(self.param_grid.items())
         estimator = (kind.__module__, kind.__qualname__, self.estimator.get_params(deep=True))
         settings = (__version__, estimator, grid, self.solver)
-        return KeptLosses(self.checkpoint, (*rows, settings))
+        return KeptLosses(self.checkpoint, len(rows[1]), (*rows, settings))
 
     def _choose(
         self, search: AlgorithmOne, candidates: list[dict[str, Any]], weights: Array

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..cv.checkpoint import made_folder, read_checkpoint, write_checkpoint
 from ..cv.progress import Report
+from ..cv.stored_values import checked_array
 from ..selection.partial_errors import Array, Learner, Task, losses_of
 
 
@@ -18,18 +19,23 @@ class KeptLosses:
     """A folder of losses, one file for every (rows, candidates) of one problem.
 
     folder: The folder, which is made where it does not exist.
+    n: Number of rows.
     problem: Everything that the losses depend on beside rows and candidates.
     Raises InputError: The folder cannot be made.
     """
 
-    def __init__(self, folder: Any, problem: Any) -> None:
-        self.folder, self.key = made_folder(folder), joblib.hash(problem)
+    def __init__(self, folder: Any, n: int, problem: Any) -> None:
+        self.folder, self.n, self.key = made_folder(folder), n, joblib.hash(problem)
         self.warned: set[Path] = set()
 
     def find(self, task: Task) -> Array | None:
         """The losses (c, n) of a task that the folder has, or None."""
-        losses = read_checkpoint(*self._place(task), "its fits are made anew")
-        return None if losses is None else np.array(losses)
+        empty = np.empty((len(task[1]), self.n))
+        return read_checkpoint(
+            *self._place(task),
+            lambda content: checked_array("the losses", content, empty),
+            "its fits are made anew",
+        )
 
     def keep(self, task: Task, losses: Array) -> None:
         """Write the losses (c, n) of a task to the folder; a full disk is a warning."""

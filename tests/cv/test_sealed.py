@@ -25,12 +25,12 @@ def changed(path: Path, **parts: Any) -> None:
 
 def test_what_was_stored_comes_back_exactly(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    assert read_checkpoint(path, "key", "anew") is None  # and no warning: there is no file
+    assert read_checkpoint(path, "key", dict, "anew") is None  # and no warning: there is no file
     content = {"x": [0.1, 1e-300, 2.0**-1074, 1 / 3], "deep": [[[]]]}
     write_checkpoint(path, "key", content, set())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert read_checkpoint(path, "key", "anew") == content
+        assert read_checkpoint(path, "key", dict, "anew") == content
     assert [f.name for f in tmp_path.iterdir()] == ["a.json"]
 
 
@@ -55,7 +55,7 @@ def test_nothing_else_is_believed(damage: Any, reason: str, tmp_path: Path) -> N
     write_checkpoint(path, "key", CONTENT, set())
     damage(path)
     with pytest.warns(CheckpointWarning, match=rf"a\.json is passed over, made anew: .*{reason}"):
-        assert read_checkpoint(path, "key", "made anew") is None
+        assert read_checkpoint(path, "key", dict, "made anew") is None
 
 
 def test_losses_are_those_of_their_rows_and_candidates(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_losses_are_those_of_their_rows_and_candidates(tmp_path: Path) -> None:
         return np.outer(np.asarray(candidates) + 0.1, np.arange(6.0)) + len(training)
 
     def kept(settings: Any) -> Any:
-        kept = KeptLosses(tmp_path, (np.eye(6), np.arange(6.0), label, settings))
+        kept = KeptLosses(tmp_path, 6, (np.eye(6), np.arange(6.0), label, settings))
 
         def one(training: Any, candidates: Any) -> Any:
             return dict(kept_losses(learner, [(training, candidates)], kept, None))[0]
@@ -88,3 +88,8 @@ def test_losses_are_those_of_their_rows_and_candidates(tmp_path: Path) -> None:
         with pytest.warns(CheckpointWarning, match="other data or settings"):
             np.testing.assert_array_equal(kept("a")(rows, [0, 1]), first)
     assert len(calls) == 5
+    for wrong in (None, [[0.0]], "losses", [["x"] * 6] * 2):
+        document = json.loads(file.read_text())
+        write_checkpoint(file, document["key"], wrong, set())
+        with pytest.warns(CheckpointWarning, match="the losses"):
+            np.testing.assert_array_equal(kept("a")(rows, [0, 1]), first)

@@ -1,8 +1,7 @@
 """Check a certificate of sparsecv: ``python verify.py CERTIFICATE DATA``.
 
-This file needs Python alone. It searches and solves nothing, and computes with whole numbers and
-fractions. On training rows [X y], centred by their means where there is an intercept, let a subset
-S of k columns have the objective
+This file needs Python alone. On training rows [X y], centred by their means where there is an
+intercept, let a subset S of k columns have the objective
 
     f(S) = min ||y - X b||^2 + sum_j u_j b_j^2  over all b that are 0 outside S,  u_j = gamma/2 v_j,
 
@@ -52,20 +51,21 @@ class Table:
     def __init__(self, path: str, head: dict[str, Any]) -> None:
         content = Path(path).read_bytes()
         need(hashlib.sha256(content).hexdigest() == head["sha256"], f"{path}: other data are meant")
-        lines = list(filter(None, csv.reader(content.decode("utf-8-sig").splitlines())))
+        text = [line + "\n" for line in content.decode("utf-8-sig").split("\n")]
+        lines = list(filter(None, csv.reader(text, strict=True)))
         names, self.factor = [*head["columns"], head["response"]], head["factors"]
         need(all(names.count(x) == lines[0].count(x) == 1 for x in names), f"{path}: column names")
         at, self.p, self.rows = [lines[0].index(name) for name in names], len(names) - 1, []
         for number, line in enumerate(lines[1:], 2):
             row = [Fraction(line[i].strip()) * f for i, f in zip(at, self.factor, strict=True)]
-            need(all(x.denominator == 1 for x in row), f"{path}, line {number}: not whole numbers")
+            need(len(line) == len(lines[0]) and all(x == int(x) for x in row), f"line {number}")
             self.rows.append([1, *(x.numerator for x in row)])
         self.n, columns = len(self.rows), list(zip(*self.rows, strict=True))
         half = [[sum(map(mul, a, b)) for b in columns[: i + 1]] for i, a in enumerate(columns)]
         z = [[half[max(i, j)][min(i, j)] for j in range(len(half))] for i in range(len(half))]
-        squares = [self.n * z[j][j] - z[0][j] ** 2 for j in range(1, self.p + 1)]
+        plain, factors = head["scale"] == "none", enumerate(self.factor[:-1], 1)
+        squares = [f * f if plain else self.n * z[j][j] - z[0][j] ** 2 for j, f in factors]
         total = {"unit-variance": self.n**2, "unit-norm": self.n, "none": 1}[head["scale"]]
-        squares = [f * f for f in self.factor[:-1]] if head["scale"] == "none" else squares
         self.sums, self.v = z, [Fraction(square, total) for square in squares]
         need(min(self.v) > 0, "columns: a column is constant")
 
@@ -135,10 +135,9 @@ class Problem:
         sums = sum(sorted((worth[j] for j in free), reverse=True)[: k - len(inside)])
         sums += sum(worth[j] for j in inside)
         yy, goal = self.yy << (2 * bits), self.goal << (2 * bits)
-        along = yy - linear  # y'r
-        if self.plain and along > 0 and along**2 * ONE >= goal * (along - linear + square + sums):
-            return True
-        return bool((yy - square - sums) * ONE >= goal)
+        along, length = yy - linear, yy - 2 * linear + square  # y'r and r'r
+        scaled = self.plain and along > 0 and along**2 * ONE >= goal * (length + sums)
+        return bool(scaled or (yy - square - sums) * ONE >= goal)
 
     def errors(self, table: Table, held_out: list[int]) -> tuple[Fraction, Fraction]:
         """Bounds on the sum of squared errors of the best coefficients on held-out rows."""
@@ -158,8 +157,7 @@ def check_tree(tree: list[Any], p: int, k: int, problems: dict[int, Problem], pl
     """Follow a tree, a node before its children and "in" before "out", and check its leaves."""
     stack: list[tuple[Seq, Seq]] = [((), tuple(range(p)))]
     for number, entry in enumerate(tree, 1):
-        here = f"{place}, entry {number}"
-        inside, free = stack.pop()
+        here, (inside, free) = f"{place}, entry {number}", stack.pop()
         if isinstance(entry, int):
             need(entry in free, f"{here}: column {entry} is not free")
             left = tuple(j for j in free if j != entry)
@@ -195,10 +193,11 @@ def check(certificate: str, data: str) -> list[str]:
         read = json.JSONDecoder(parse_float=str, parse_constant=str).decode  # no rounded numbers
         entries = [read(line) for line in lines if line.startswith("{")]
         words = claim(entries[0])
-        need(lines[: len(words) + 1] == [FORMAT, *words], "claim: the words, or the format")
+        others = [line for line in lines if line and not line.startswith("{")]
+        need(others == [FORMAT, *words] and "".join(words).isprintable(), "claim: words or format")
         check_entries(entries[0], entries[1:], data)
-    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise Wrong(f"malformed: {error!r}") from error
+    except Exception as error:
+        raise error if isinstance(error, Wrong | OSError) else Wrong(repr(error)) from None
     return words
 
 
@@ -208,8 +207,8 @@ def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str)
     n, p, single, held = table.n, table.p, "objective" in head, sorted(chain(*folds))
     gammas, share = [Fraction(gamma) for gamma in head["gammas"]], Fraction(head["share"])
     need(folds == [[]] if single else held == list(range(n)), "folds: a row is not held out once")
-    need(n == head["rows"] and min(gammas) > 0 <= share < 1, "claim: rows, gamma or the share")
-    need(not single or len(gammas) == len(head["sizes"]) == 1, "claim: several problems")
+    need(n == head["rows"] and min(gammas) > 0 <= share * 10**6 <= 1, "claim: rows, gamma or share")
+    need(isinstance(centred, bool) and (not single or len(gammas + head["sizes"]) == 2), "claim")
     grams, safe, fits = [Gram(table, fold, centred) for fold in folds], set(), {}
     for number, block in enumerate(blocks, 1):
         g, k, place, problems = block["gamma"], block["size"], f"block {number}", {}
@@ -223,6 +222,7 @@ def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str)
                 need(no_negative_eigenvalue(problem.Q), f"{here}: G - D has a negative eigenvalue")
                 safe.add((fold, diagonal))
             problem.goal = -int((share - 1) * problem.f * ONE // 1)  # rounded up, times ONE
+            need(not single or problem.off <= share * problem.f * 4 ** fit[1], f"{here}: the fit")
             fits[g, k, fold] = sorted(columns), problem.f, problem.errors(table, folds[fold])
         check_tree(block["tree"], p, k, problems, place)
     for g, k in product(range(len(gammas)), head["sizes"]):
@@ -236,7 +236,7 @@ def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str)
         else:
             low, high = (sum(errors[end] for *_, errors in found) / n for end in (0, 1))
             least, off = Fraction(head["cv_error"]), Fraction(head["pair_share"])
-            need(low >= least * (1 - off), f"{here}: the CV error is smaller, {float(low)!r}")
+            need(0 <= off * 10**6 <= 1 and low >= least * (1 - off), f"{here}: has {float(low)!r}")
             mine = (head["gammas"][g], k) == (head["gamma"], head["size"])
             need(not mine or high <= least * (1 + off), f"{here}: the error is {float(high)!r}")
             chosen = chosen or mine
@@ -246,5 +246,5 @@ def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str)
 if __name__ == "__main__":
     try:
         print("\n".join([*check(*sys.argv[1:]), "VERIFIED"]))
-    except (Wrong, OSError) as wrong:
+    except (Wrong, OSError, TypeError) as wrong:
         sys.exit(f"NOT VERIFIED: {wrong}")

@@ -381,3 +381,64 @@ def test_a_changed_point_is_accepted_only_where_it_proves_its_leaf(here: Path) -
         leaf[2][at] = int(leaf[2][at] * rng.choice([1.0001, 5.0, -1.0]))
         outcomes.add(one.accepted())
     assert outcomes == {True, False}
+
+
+def test_coefficients_that_are_not_the_best_prove_no_objective(here: Path) -> None:
+    X, y = table(20, 2, 1)
+    one = Tampered(SparseRidge(tau=2, gamma=1.0).fit(X, y).certificate(here / "proof"))
+    cells = [Fraction(row[-1]) for row in one.cells[1:]]
+    mean = sum(cells, Fraction(0)) / len(cells)
+    one.head["objective"] = repr(float(sum((cell - mean) ** 2 for cell in cells)))
+    block = one.blocks[0]
+    block |= {"diagonal": [], "fits": [[0, [0, 1], 0, [0, 0]]], "tree": [[[], 0, []]]}
+    assert not one.accepted()
+
+
+@pytest.mark.parametrize("value", ["False", "no", 1, None])
+def test_an_intercept_is_true_or_false(value: Any, here: Path) -> None:
+    X, y = table(20, 3, 1)
+    one = Tampered(SparseRidge(tau=2).fit(X, y).certificate(here / "proof"))
+    one.head["intercept"] = value
+    assert not one.accepted()
+
+
+def test_shares_errors_and_further_lines_that_mislead_are_refused(here: Path) -> None:
+    X, y = table(24, 3, 1)
+    found = SparseRidgeCV(cv=3, gammas=[1.0], rule="minimum", time_limit=None).fit(X, y)
+    made = found.certificate(here / "proof")
+    for error, share in (("1e9", "100"), ("-1", "-50"), ("2", "0.9")):
+        one = Tampered(made)
+        one.head |= {"cv_error": error, "pair_share": share}
+        assert not one.accepted()
+    Path("t").write_text(made.text + "And for every gamma.\n")
+    with pytest.raises(verify.Wrong):
+        verify.check("t", "proof.csv")
+
+
+@pytest.mark.parametrize("note", ["a\u2028b,1,2", "a\x0cb", '"a', "a,7", "a" * 200000])
+def test_rows_are_lines_of_the_table(note: str, here: Path) -> None:
+    X, y = table(20, 2, 1)
+    one = Tampered(SparseRidge(tau=1).fit(X, y).certificate(here / "proof"))
+    text = "\n".join(",".join([*row, "n"]) for row in one.cells[:-1])
+    data = f"{text}\n{','.join(one.cells[-1])},{note}\n".encode()
+    Path("t.csv").write_bytes(data)
+    one.head |= {"sha256": hashlib.sha256(data).hexdigest()}
+    entries = [json.dumps(entry) for entry in (one.head, *one.blocks)]
+    Path("t").write_text("\n".join([verify.FORMAT, *verify.claim(one.head), *entries]))
+    if note.isprintable() is False and "," not in note:
+        verify.check("t", "t.csv")  # A form feed in a cell of another column ends no row.
+    else:
+        with pytest.raises(verify.Wrong):
+            verify.check("t", "t.csv")
+
+
+@pytest.mark.parametrize("line", ['{"a":' + "[" * 100000, "{", '{"tree": NaN}'])
+def test_a_broken_file_is_one_error(line: str, here: Path) -> None:
+    X, y = table(20, 2, 1)
+    made = SparseRidge(tau=1).fit(X, y).certificate(here / "proof")
+    Path("t").write_text(made.text + line)
+    with pytest.raises(verify.Wrong):
+        verify.check("t", "proof.csv")
+    one = Tampered(made)
+    one.blocks[0]["tree"][0] = [[0], 10**15, [1]]
+    assert not one.accepted()

@@ -241,8 +241,8 @@ FAULTS = (
     Fault(
         "the checker takes multiples of a residual where D is not 0",
         "verify.py",
-        "if self.plain and along > 0 and",
-        "if along > 0 and",
+        "scaled = self.plain and along > 0 and",
+        "scaled = along > 0 and",
         CHECKS,
     ),
     Fault(

@@ -75,7 +75,7 @@ class Choice:
         return self.weights is None and self.projection is None
 
 
-def _pair(rule: str, result: CVResult, g: int, t: int, value: float, certified: bool) -> Choice:
+def of_pair(rule: str, result: CVResult, g: int, t: int, value: float, certified: bool) -> Choice:
     """The choice of the pair at position (g, t) of a surface; ``value`` is its criterion."""
     one = result.by_gamma[g]
     error, low, high = (float(values[t]) for values in (one.cv_error, one.lower, one.upper))
@@ -87,21 +87,21 @@ def _least(rule: str, result: CVResult, surface: Array) -> Choice:
     """The choice of the pair at which a criterion, given as ``surface`` (γ, τ), is least."""
     g, t = least(surface, result.taus, result.gammas)
     proved = all(bool(one.model_proved.all()) for one in result.by_gamma)
-    return _pair(rule, result, g, t, surface[g, t], result.complete and proved)
+    return of_pair(rule, result, g, t, surface[g, t], result.complete and proved)
 
 
 def _minimum(study: Study) -> Choice:
     """The pair of least h; of equal values the smaller τ, then the larger γ."""
     best = study.surface.best()
     at = best.gamma_index, best.tau_index
-    return _pair("minimum", study.surface, *at, best.cv_error, best.certified)
+    return of_pair("minimum", study.surface, *at, best.cv_error, best.certified)
 
 
 def _one_se(study: Study) -> Choice:
     """The least τ whose h, at the best γ for that τ, is within a standard error of the least h."""
     result, best = study.surface, study.surface.best()
     g, t = best.one_se_gamma_index, int(np.flatnonzero(result.taus == best.one_se)[0])
-    return _pair("one-se", result, g, t, result.by_gamma[g].cv_error[t], result.complete)
+    return of_pair("one-se", result, g, t, result.by_gamma[g].cv_error[t], result.complete)
 
 
 def criterion_of_pairs(study: Study, rule: str) -> Array:
@@ -141,7 +141,7 @@ def _repeated(study: Study) -> Choice:
     surface, low, high = study.mean_surface
     g, t = least(surface, result.taus, result.gammas[at])
     proved = study.whole and bool(low.min() >= high[g, t] * (1.0 - 2.0 * TIE))
-    return _pair("repeated", result, int(at[g]), t, surface[g, t], proved)
+    return of_pair("repeated", result, int(at[g]), t, surface[g, t], proved)
 
 
 def _averaged(study: Study) -> Choice:

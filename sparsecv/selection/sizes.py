@@ -21,7 +21,7 @@ from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.paths import support_path
 from ..solvers.supports.rounding import forward_order
 from ..solvers.supports.unit_steps import UnitSteps
-from .choice import CHOOSERS, Choice, criterion_of_pairs, of_projection
+from .choice import CHOOSERS, Choice, criterion_of_pairs, of_pair, of_projection
 from .study import Study, check_size
 
 
@@ -108,20 +108,8 @@ def choice_of_size(study: Study, choice: Choice, size: int) -> Choice:
     if choice.rule in ("minimum", "one-se"):
         least_known = float(result.table("lower")[:, t].min())
         proved = bool(one.exact[t]) and least_known >= float(one.cv_error[t]) * (1.0 - 2.0 * TIE)
-    return replace(
-        choice,
-        gamma_index=g,
-        tau_index=t,
-        gamma=float(one.gamma),
-        tau=int(size),
-        cv_error=float(one.cv_error[t]),
-        lower=float(one.lower[t]),
-        upper=float(one.upper[t]),
-        criterion=float(values[g]),
-        certified=proved,
-        weights=None,
-        size_given=True,
-    )
+    own = of_pair(choice.rule, result, g, t, values[g], proved)
+    return replace(own, lambda_=choice.lambda_, size_given=True)
 
 
 def subsets_by_size(study: Study, choice: Choice) -> SizeModels:

@@ -21,7 +21,7 @@ from sparsecv import SparseRidge, SparseRidgeCV, verify
 from sparsecv.cli.main import main
 from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem, solve
-from sparsecv.solvers.core.certificate import Certificate
+from sparsecv.solvers.core.certificate_file import Certificate
 
 Rows = list[list[Fraction]]
 SMALL = st.integers(-9, 9)

@@ -21,7 +21,7 @@ from ..plots import curves, over_gamma, peers, search_bounds, size_path
 from ..plots.details import GOOD
 from ..plots.outcome import Result
 from ..selection.alternatives import alternatives, column_table
-from ..selection.certificate import choice_certificate
+from ..selection.certified_choice import choice_certificate
 from ..selection.choice import CHOOSERS, Choice, choose, chosen_model
 from ..selection.criteria import criteria
 from ..selection.intervals import fold_models

@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..plots.outcome import Result
 from ..plots.size_path import plot_size_path
 from ..selection.alternatives import alternatives_table, ranked_by_size
-from ..selection.certificate import model_certificate
+from ..selection.certified_choice import model_certificate
 from ..selection.sizes import forward_steps, models_at_gamma
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable

@@ -21,7 +21,7 @@ from ..plots.size_path import draw_sizes
 from ..selection.criteria import criteria
 from ..selection.sizes import forward_steps
 from ..selection.study import check_size
-from ..solvers.core.certificate import Certificate
+from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.problem import SparseRidgeProblem
 from .base import SparseLinearModel
 

@@ -15,13 +15,13 @@ from ..design.design import Design
 from ..design.model import SizeModels, fitted_model
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..selection.alternatives import alternatives_table, ranked_by_size
-from ..selection.certificate import source_of
+from ..selection.certified_choice import source_of
 from ..selection.sizes import models_at_gamma
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.budget import solve_budget
 from ..solvers.certificate import fit_certificate, refuse
-from ..solvers.core.certificate import Certificate
+from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status, relative_gap, worst

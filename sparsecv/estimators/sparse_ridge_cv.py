@@ -21,14 +21,14 @@ from ..design.prepare import prepare
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..plots.outcome import Result
 from ..selection.alternatives import alternatives, column_table
-from ..selection.certificate import choice_certificate
+from ..selection.certified_choice import choice_certificate
 from ..selection.choice import Choice, choose, chosen_model
 from ..selection.intervals import fold_models
 from ..selection.nested import NestedError, nested_error, refuse_nested
 from ..selection.rules import allowed_rule
 from ..selection.sizes import models_by_size, subsets_by_size
 from ..selection.study import REPEATS, Study
-from ..solvers.core.certificate import Certificate
+from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem

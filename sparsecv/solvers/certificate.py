@@ -18,7 +18,7 @@ from ..errors import InputError
 from ..verify import ONE
 from .branching.node import FREE, IN
 from .branching.search import Search, Tree
-from .core.certificate import Certificate, Point, Source, Units
+from .core.certificate_file import Certificate, Point, Source, Units
 from .core.limits import Limits
 from .core.problem import SparseRidgeProblem
 from .core.result import Status

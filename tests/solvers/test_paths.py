@@ -137,7 +137,7 @@ def test_a_path_without_time_proves_nothing(solver: str, p: int) -> None:
 def test_sizes_that_a_short_tree_leaves_open_are_not_called_proved() -> None:
     X, y, _ = plain(6, 25, 60, noise=2.0)
     problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
-    path = support_path(problem, [0.01, 1.0], [8, 9, 10])
+    path = support_path(problem, [0.01, 1.0], [8, 9, 10], solver="estimate")
     assert (path.status is Status.OPTIMAL) == path.proved.all()
     for g, gamma in enumerate([0.01, 1.0]):
         alone = solve_sizes(problem.replace(gamma=gamma), sizes=[8, 9, 10], limits=Limits(1.0))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ..kernels.linalg import EPS
-from .certificate import Certificate
+from .certificate_file import Certificate
 
 
 class Status(StrEnum):

@@ -20,7 +20,7 @@ from ..solvers.certificate import (
     points_of,
     refuse,
 )
-from ..solvers.core.certificate import Certificate, Source
+from ..solvers.core.certificate_file import Certificate, Source
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status
 from ..solvers.relaxation.gram import GramForm

@@ -38,6 +38,8 @@ from sparsecv.solvers.relaxation import perspective, relaxer, root
 from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.newton import newton_work
 
+# Kernels calculate with infinities, which warns in plain Python alone.
+pytestmark = pytest.mark.filterwarnings("default::RuntimeWarning")
 Array = NDArray[np.float64]
 KINDS = ("plain", "collinear", "wide", "ties", "one column")
 

@@ -24,6 +24,8 @@ from site_tools import add_theorems, escape_bars, link_objects  # noqa: E402
 project, author = "sparsecv", "The sparsecv developers"
 copyright = author
 version = release = sparsecv.__version__
+# Docstrings that StabilityCV has from scikit-learn name terms of scikit-learn's glossary.
+suppress_warnings = ["ref.term"]
 
 extensions = [
     "sphinx.ext.autodoc",

@@ -586,10 +586,8 @@ class Prover:
             near = [(g, t), (g, t - 1), *((i, t) for i in self._beside(g))]
             starts = [ledger.support(*at, j) for at in near if at[1] >= 0 and not backend]
             bound = float(ledger.bound[g, t, self.k]) if ledger.data.covers(j) else 0.0
-            best, at = (
-                float(ledger.best_objective[g, t, j]),
-                (ledger.gammas[g], int(ledger.taus[t])),
-            )
+            best = float(ledger.best_objective[g, t, j])
+            at = ledger.gammas[g], int(ledger.taus[t])
             tasks.append((j, at, best, starts, bound, backend))
         return Batch([g], prove_fold, self._forms, tasks, enter, allot, report_done)
 

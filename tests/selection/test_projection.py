@@ -230,7 +230,7 @@ def test_choice_of_the_size() -> None:
         assert choose_size(distance, enough) == size
     assert choose_size(np.zeros(3), 0.0) == 0
     allowed = np.array([True, True, True, False])
-    assert choose_size(distance, 0.1, allowed) == 2  # where nothing is near
+    assert choose_size(distance, 0.1, allowed) == 2  # No allowed size is near.
     assert choose_size(distance, 0.9, allowed) == 2
     assert choose_size(distance, 1.5, allowed) == 2
     assert choose_size(distance, 0.1, ~allowed) == 3  # the fourth alone is left

@@ -6,6 +6,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..errors import InputError
 from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.constraints import UnitConstraints
+from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.rows import MAX_ROWS_PER_COLUMN, PenaltyStep, Rows
 from ..solvers.core.threads import cached
@@ -33,6 +35,12 @@ from .design import (
 from .folds import Folds, HashedFolds, Index
 from .missing import checked_fill, fill, fill_values
 from .moments import FoldMoments, Moments
+
+# Training rows of estimates are made of whole folds, whose moments are kept, where the moments take
+# at most this many bytes and folds are at most so many. With more folds to merge, a factorisation
+# of the rows costs less. Both numbers are choices.
+MAX_BYTES_OF_FOLD_SUMS = 256_000_000
+MAX_FOLDS_OF_SUMS = 10
 
 
 class FoldData(ABC):
@@ -99,12 +107,21 @@ class FoldData(ABC):
         """
 
     @abstractmethod
-    def with_folds(self, folds: Folds) -> FoldData:
-        """The same table in other folds."""
+    def with_folds(self, folds: Folds, estimated: bool = False) -> FoldData:
+        """The same table in other folds.
+
+        estimated: Whether nothing is to be proved of the folds, so that their training problems
+            may be rounded like products of columns.
+        """
 
     @abstractmethod
-    def one_fold(self, train: Index, test: Index) -> FoldData:
-        """The same table with a single fold 0 that trains on some units and holds out others."""
+    def one_fold(self, train: Index, test: Index, same: FoldData | None = None) -> FoldData:
+        """The same table with a single fold 0 that trains on some units and holds out others.
+
+        Beyond 45 columns nothing is to be proved of the fold, as of ``estimated`` folds.
+
+        same: The result for the same training units and others held out, or None.
+        """
 
     def release(self) -> None:
         """Drop what can be computed again, to free its memory."""
@@ -148,6 +165,41 @@ class _Origin(NamedTuple):
         rows /= self.scale
 
 
+class _FoldSums:
+    """Moments of the rows of every fold, from which those of whole folds together are merged.
+
+    Moments of rows that are merged have not seen any other row.
+
+    given: The rows of [X y] as they came.
+    folds: A partition of the rows.
+    """
+
+    def __init__(self, given: Array, folds: Folds) -> None:
+        assert folds.label is not None
+        self._given, self._label, self._sizes = given, folds.label, folds.sizes
+        self._known: dict[int, Moments] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_known": {}}
+
+    def moments(self, train: Index) -> Moments | None:
+        """The moments of some rows; None where the rows are no whole folds."""
+        inside = np.bincount(self._label[train], minlength=self._sizes.size)
+        whole = inside == self._sizes
+        if inside[~whole].any():
+            return None
+        return reduce(Moments.merged, map(self._of_fold, np.flatnonzero(whole).tolist()))
+
+    def _of_fold(self, j: int) -> Moments:
+        if j not in self._known:  # Two threads may compute the same numbers.
+            self._known[j] = Moments.of(self._given[self._label == j])
+        return self._known[j]
+
+    def release(self) -> None:
+        """Drop the moments, which can be computed again."""
+        self._known.clear()
+
+
 class RowFolds(FoldData):
     """Folds of rows in memory.
 
@@ -169,6 +221,9 @@ class RowFolds(FoldData):
     raw: tuple[Array, Array] | None = None
     # The design of the rows, by which some folds scale their columns; None where no fold does.
     design: Design | None = None
+    # Where nothing is to be proved of the folds, the moments that their training problems come
+    # from; else None.
+    _sums: _FoldSums | None = None
 
     def __init__(
         self,
@@ -269,18 +324,19 @@ class RowFolds(FoldData):
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process gets the rows, and makes again what is derived from the rows."""
-        derived = {"raw", "_solved", "_full", "deleted_rows"}
+        derived = {"raw", "_solved", "_full", "deleted_rows", "_fold_sums"}
         kept = {name: value for name, value in self.__dict__.items() if name not in derived}
         return kept | {"_problems": {}, "_held_out": {}}
 
-    def with_folds(self, folds: Folds) -> RowFolds:
+    def with_folds(self, folds: Folds, estimated: bool = False) -> RowFolds:
         """The same rows in other folds."""
         other = RowFolds.__new__(RowFolds)
         other.__dict__.update(self.__dict__)  # Both objects share the arrays.
         other._lay_out(folds)
+        other._sums = other._fold_sums if estimated else None
         return other
 
-    def one_fold(self, train: Index, test: Index) -> RowFolds:
+    def one_fold(self, train: Index, test: Index, same: FoldData | None = None) -> RowFolds:
         """A single fold that trains on some rows and holds out others.
 
         The scale of its columns is that of all rows where these folds have that scale.
@@ -288,7 +344,21 @@ class RowFolds(FoldData):
         sizes = np.array([test.size], dtype=np.intp)
         made = self.with_folds(Folds("custom", self.folds.n, sizes, None, [(train, test)]))
         made.design = self.design if self.scales_by_training_rows else None
+        made._sums = self._fold_sums if self.n_units > TREE_ONLY else None
+        if isinstance(same, RowFolds):
+            made._problems, made._origins = same._problems, same._origins
         return made
+
+    @cached
+    def _fold_sums(self) -> _FoldSums | None:
+        """Moments of every fold, where these make training problems sooner than the rows do."""
+        k, width = self.folds.k, self.p + 1
+        simple = self.plain and self.refit_intercept and self.weights is None
+        many = len(self._given) > 2 * MAX_ROWS_PER_COLUMN * self.p and k <= MAX_FOLDS_OF_SUMS
+        if self.folds.label is None or self.missing is not None or not (simple and many):
+            return None
+        small = 8 * k * width * width <= MAX_BYTES_OF_FOLD_SUMS
+        return _FoldSums(self._given, self.folds) if small else None
 
     @property
     def n(self) -> int:
@@ -453,6 +523,14 @@ class RowFolds(FoldData):
         if self.weights is not None:
             train = train[self.weights[train] > 0.0]
         own = self.scales_by_training_rows
+        moments = None if own or self._sums is None else self._sums.moments(train)
+        if moments is not None:
+            joint = moments.scatter / np.outer(self._scale, self._scale)
+            data = Rows.of_products(joint, moments.n)
+            if data is not None:
+                means = moments.mean, np.broadcast_to(moments.tail, moments.mean.shape)
+                self._origins[j] = _Origin(self._scale, None, means)
+                return SparseRidgeProblem.from_rows(data)
         if self.is_large:
             problem, self._origins[j] = self._by_blocks(train, own)
             return problem
@@ -527,6 +605,9 @@ class RowFolds(FoldData):
         """Drop the user's arrays, and what can be computed again from the rows."""
         self._problems.clear()
         self._held_out.clear()
+        self.__dict__.pop("_fold_sums", None)
+        if self._sums is not None:
+            self._sums.release()
         for name in ("raw", "_solved", "deleted_rows"):
             self.__dict__.pop(name, None)
 
@@ -617,12 +698,12 @@ class MomentFolds(FoldData):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_read": None}  # Another process reads no rows.
 
-    def with_folds(self, folds: Folds) -> MomentFolds:
+    def with_folds(self, folds: Folds, estimated: bool = False) -> MomentFolds:
         """The same table in other folds, for which its rows are read again."""
         assert self._read is not None
         return MomentFolds(self._read(folds), self._design, folds, self._read)
 
-    def one_fold(self, train: Index, test: Index) -> MomentFolds:
+    def one_fold(self, train: Index, test: Index, same: FoldData | None = None) -> MomentFolds:
         """Two new folds: fold 0 is the union of the folds ``test``, fold 1 of the folds ``train``.
 
         Fold 0 thus trains on the rows of ``train`` and holds out the rows of ``test``.

@@ -424,10 +424,10 @@ def _inner_errors(
     Returns: Squared errors (γ, τ) on every set of units in ``tests``, and whether all models are
         proved.
     """
-    folds = [data.one_fold(train, test) for test in tests]
-    solver = solver_for(data.n_units)
-    problem = folds[0].training(0)
+    first, solver = data.one_fold(train, tests[0]), solver_for(data.n_units)
+    problem = first.training(0)
     path = support_path(problem, gammas, taus, solver=solver, limits=limits, every_fit=every_fit)
+    folds = [first, *(data.one_fold(train, test, first) for test in tests[1:])]
     errors = [path.squared_errors(*one.held_out(0)) for one in folds]
     return errors, bool(path.proved.all())
 

@@ -229,7 +229,7 @@ class Study:
             folds = partition_again(self.data.folds, self.seed, number)
             name = f"partition {number + 1} of {self.repeats}, "
             after = self.repeats - 1 - number + self._n_after
-            data = self.data.with_folds(folds)
+            data = self.data.with_folds(folds, self.estimating)
             surface = self._unvisited(data, taus, name, after, self._first)
             found.append(self._evaluate(surface, gammas, proved=not self.estimating))
         return found

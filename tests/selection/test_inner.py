@@ -249,3 +249,49 @@ def test_rows_of_weight_0_have_no_part_in_the_weights_of_an_average(
     weighted.fit(X, y, sample_weight=np.repeat([1.0, 0.0], [n, more - n]))
     np.testing.assert_allclose(weighted.coef_, model.coef_, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(weighted.cv_error_, model.cv_error_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dependent", [False, True])
+def test_training_problems_of_estimates_are_those_of_the_training_rows(dependent: bool) -> None:
+    """They are the same bit for bit whatever is held out, and have the products of the rows."""
+    n, p = 420, 50
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((n, p)) * np.geomspace(1e-3, 1e3, p) + 1e4
+    X[:, 7] = 2.0
+    if dependent:
+        X[:, 1] = X[:, 0] + 1e-7 * X[:, 2]
+    y, folds = X[:, 0] - 1e3 * X[:, 3] + rng.standard_normal(n), make_folds(5, n, seed=0)
+    held = folds.split(2)[1]
+    train = folds.split(2)[0][:-10]
+    test = np.setdiff1d(np.arange(n), train)
+    others = np.flatnonzero(np.isin(folds.label, [0, 3, 4]))
+
+    def problems(X: Array, y: Array) -> list[SparseRidgeProblem]:
+        data, one = RowFolds(X, y, folds, True), RowFolds(X, y, folds, True)
+        again = data.with_folds(folds, estimated=True)
+        same = one.one_fold(others, held)
+        other = one.one_fold(others, np.flatnonzero(folds.label == 1), same)
+        assert other.training(0) is same.training(0)
+        np.testing.assert_allclose(
+            again.held_out(2)[0], data.held_out(2)[0], rtol=0, atol=1e-9 * np.abs(X).max()
+        )
+        return [again.training(2), same.training(0), one.one_fold(train, test).training(0)]
+
+    found, changed = problems(X, y), problems(*_with_other_rows(X, y, held))
+    for one, same, numbers in zip(found, changed, (folds.split(2)[0], others, train), strict=True):
+        np.testing.assert_array_equal(one.rows, same.rows)
+        rows = np.column_stack([X, y])[numbers]
+        rows -= rows.mean(axis=0)
+        lengths = np.maximum(np.linalg.norm(one.rows, axis=0), 1e-100)
+        off = (one.rows.T @ one.rows - rows.T @ rows) / np.outer(lengths, lengths)
+        assert np.abs(np.delete(np.delete(off, 7, axis=0), 7, axis=1)).max() < 1e-8
+        assert not one.rows[:, 7].any()
+        of_rows = one.data.gram is None
+        assert of_rows == (dependent or numbers is train)
+
+
+def _with_other_rows(X: Array, y: Array, held: Array) -> tuple[Array, Array]:
+    """The same table with other numbers in some rows."""
+    X, y = X.copy(), y.copy()
+    X[held], y[held] = 1e6 * X[held] - 3e8, -5e9
+    return X, y

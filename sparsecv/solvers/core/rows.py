@@ -34,6 +34,10 @@ ZERO_SHARE_OF_DEPENDENT = 3e-7
 # Enumeration of every support (``branching.enumeration``) and the projection on unpenalised columns
 # use the share too. The value is a choice.
 DEPENDENT_SHARE = 1e-13
+# A problem is made from products of its columns, without its rows, where the eigenvalues of the
+# products of columns of length 1 are proved to be at least this number. Rounding of products moves
+# coefficients of fits by some 1e-15 over the number. The value is a choice.
+LEAST_EIGENVALUE_OF_PRODUCTS = 1e-5
 # With more columns than this, dependent columns are not looked into: the projection on the null
 # space is a p × p matrix. The value is a choice.
 MAX_DEPENDENT_COLUMNS = 200
@@ -239,6 +243,29 @@ class Rows:
         same = [first.setdefault(column.tobytes(), j) for j, column in enumerate(joint.T)]
         made = cls(triangle_of(root[:, same])[:, same])
         made.n, made.gram = None, GramError(off, float(values[0]) - 8.0 * m * m * EPS, squares)
+        return made
+
+    @classmethod
+    def of_products(cls, joint: Array, n: int) -> Rows | None:
+        """The Cholesky factor of the products [X y]ᵀ[X y] of n centred rows.
+
+        Returns: None where the columns of length 1 are so dependent that products lose digits.
+        """
+        squares = np.maximum(np.diag(joint), 0.0)
+        scale = np.sqrt(np.where(squares == 0.0, 1.0, squares))
+        unit, none = joint / np.outer(scale, scale), np.flatnonzero(squares == 0.0)
+        unit[none, none] = 1.0
+        factor, failed = sla.lapack.dpotrf(unit, clean=True)
+        if failed:
+            return None
+        # The least eigenvalue of the products is at least 1 over the sum of squares of the inverse.
+        least = 0.5 / float(np.square(sla.lapack.dtrtri(factor)[0]).sum())
+        if not least >= LEAST_EIGENVALUE_OF_PRODUCTS:
+            return None
+        factor[:, none] = 0.0
+        made = cls(np.ascontiguousarray(factor * scale))
+        made.n, made.lost = n, 4.0 * (n + scale.size) * EPS
+        made.gram = GramError(made.lost, 0.0 if none.size else least, squares)
         return made
 
     @cached

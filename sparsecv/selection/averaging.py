@@ -208,16 +208,14 @@ def growing_sizes(every: Index, named: Index) -> list[Tried]:
     """The sizes that are tried first, and those that are tried next as long as they are worth it.
 
     They end where windows of the search for supports end, which then finds the same supports of
-    small sizes however far sizes grow. As small sizes are searched again, every step goes four
-    times as far as the one before, which is every second end of a window.
+    small sizes however far sizes grow.
 
     every, named: All sizes that may be worth trying, and sizes that are tried in any case.
     """
     most = int(every[-1])
     below = min(most - 1, AVERAGE.most_of_all * most)
     ends = [end for end in window_ends(most) if AVERAGE.first_end <= end <= below]
-    steps = [*ends[::2], most]
-    return [Tried(np.union1d(every[every <= end], named), end) for end in steps]
+    return [Tried(np.union1d(every[every <= end], named), end) for end in (*ends, most)]
 
 
 class FoldWeights(NamedTuple):

@@ -361,7 +361,7 @@ def move_to(s, ridge, k):
             mark[goal[a]] = 0
             n += 1
             add_member(current, ridge, n, n - 1, goal[a])
-    return attained_gain(current, ridge, k)
+    return attained_gain(current, ridge, k, -np.inf)
 
 
 @kernel(inner=True)
@@ -505,7 +505,8 @@ def exchange(s, ridge, yy, first, last, number):
             remove_member(current, k, a)
             which, _ = most_helpful(s, ridge, k)
             add_member(current, ridge, k, a, which)
-        gain = swap_from(current, ridge, k, s.allowed, MAX_SWAPS, attained_gain(current, ridge, k))
+        gain = attained_gain(current, ridge, k, -np.inf)
+        gain = swap_from(current, ridge, k, s.allowed, MAX_SWAPS, gain)
         for e in range(leaving):
             s.allowed[s.goal[e]] = 1
         improve_and_keep(s, ridge, k, gain, MAX_SWAPS)

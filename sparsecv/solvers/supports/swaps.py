@@ -92,21 +92,34 @@ def invert_on(s, ridge, k):
 @kernel
 def recompute(s, ridge, k):
     """Compute all arrays of the support's k columns anew; returns the support's gain."""
-    G, b, support, A, beta, V, c, d, _ = s
-    p = b.shape[0]
     gain = invert_on(s, ridge, k)
+    fill_columns(s, ridge, k)
+    return gain
+
+
+@kernel(inner=True)
+def fill_columns(s, ridge, k):
+    """Compute V, c and d of the support's k columns from A and β."""
+    G, b, support, A, beta, V, c, d, _ = s
+    p, whole = b.shape[0], k - k % 4
     for j in range(p):
         c[j] = b[j]
         d[j] = G[j, j] + ridge
     for a in range(k):
+        row, weight = V[a], A[a]
         for j in range(p):
-            V[a, j] = 0.0
-        for e in range(k):
-            add(V[a], G[support[e]], A[a, e], p)
+            row[j] = 0.0
+        for e in range(0, whole, 4):  # four rows at a time, as each is read but once
+            g0, g1 = G[support[e]], G[support[e + 1]]
+            g2, g3 = G[support[e + 2]], G[support[e + 3]]
+            w0, w1, w2, w3 = weight[e], weight[e + 1], weight[e + 2], weight[e + 3]
+            for j in range(p):
+                row[j] = row[j] + w0 * g0[j] + w1 * g1[j] + w2 * g2[j] + w3 * g3[j]
+        for e in range(whole, k):
+            add(row, G[support[e]], weight[e], p)
         for j in range(p):
-            d[j] -= G[support[a], j] * V[a, j]
+            d[j] -= G[support[a], j] * row[j]
         add(c, G[support[a]], -beta[a], p)
-    return gain
 
 
 @kernel(inner=True)
@@ -170,12 +183,13 @@ def add_member(s, ridge, k, a, column):
 
 
 @kernel(inner=True)
-def attained_gain(s, ridge, k):
+def attained_gain(s, ridge, k, least):
     """The gain of the support; β is refined where updates have lost its digits.
 
     With the residual r = b_S − (G_S + ridge·I)β of the normal equations, β attains b_Sᵀβ + βᵀr,
     which is less than the best gain by rᵀAr. Where r is too large, Ar is added to β and c follows;
-    where that does not help, A has lost its digits too, and all arrays are computed anew.
+    where that does not help, A has lost its digits too, and all arrays are computed anew. Of a
+    support whose gain then is at most ``least`` only A and β are.
     """
     G, b, support, A, beta, _, c, _, spare = s
     for number in range(REFINEMENTS + 1):
@@ -196,7 +210,10 @@ def attained_gain(s, ridge, k):
             return gain
         for a in range(k):
             beta[a] += dot(A[a], spare, k)
-    return recompute(s, ridge, k)
+    gain = invert_on(s, ridge, k)
+    if not gain <= least:
+        fill_columns(s, ridge, k)
+    return gain
 
 
 @kernel(inner=True)
@@ -243,7 +260,7 @@ def swap_from(s, ridge, k, allowed, most, gain):
         before = s.support[place]
         remove_member(s, k, place)
         add_member(s, ridge, k, place, column)
-        new = attained_gain(s, ridge, k)
+        new = attained_gain(s, ridge, k, gain)
         if new <= gain:  # rounding alone made the swap look better
             s.support[place] = before
             gain = recompute(s, ridge, k)

@@ -123,7 +123,12 @@ def augmented_triangle(data: Rows, columns: Index, ridge: float) -> Array:
     whole[:rows, :s] = X
     whole[:rows, s] = y
     whole[rows + np.arange(s), np.arange(s)] = math.sqrt(ridge)
-    R = triangle_of(whole)
+    if rows == s + 1 and not np.tril(whole[:rows], -1).any():
+        # Zeros of two triangles stay zero, so that their factorisation takes a quarter of the time.
+        below = np.vstack([whole[rows:], np.zeros(s + 1)])
+        R = np.triu(sla.lapack.dtpqrt(s + 1, min(s + 1, 16), whole[:rows], below)[0])
+    else:
+        R = triangle_of(whole)
     if R.shape[0] < s + 1:  # The data have one row, and zeros complete R to s + 1 rows.
         R = np.vstack([R, np.zeros((s + 1 - R.shape[0], s + 1))])
     # In exact arithmetic no pivot is smaller than √ridge.

@@ -41,7 +41,7 @@ CV, FIT = "cv good.csv --folds 2 --gamma 1", "fit good.csv --tau 1"
 WEIGHTS, GROUPS = "--folds 2 --gamma 1 --one-hot --weights w", "--folds 2 --gamma 1 --groups g"
 REFUSED = {
     # commands
-    "cv": "data",
+    "cv": "Missing argument",
     "fit good.csv": "--tau",
     "datasets list diabetes": "'list diabetes'",
     "datasets show": "NAME",

@@ -71,7 +71,9 @@ def _arrays(kind: Any, **lengths: int) -> list[tuple[str, Any, tuple[int, ...]]]
     found = []
     for name, hint in get_type_hints(kind, include_extras=True).items():
         if get_origin(hint) is Annotated:
-            dtype = np.dtype(get_args(get_args(hint.__origin__)[1])[0])
+            # From numpy 2.5 on NDArray[T] names T itself; before, it names dtype[T] after a shape.
+            entries = get_args(hint.__origin__)[-1]
+            dtype = np.dtype(next(iter(get_args(entries)), entries))
             sums = [length.split("+") for length in hint.__metadata__[0].split()]
             shape = (sum(lengths[x] if x in lengths else int(x) for x in terms) for terms in sums)
             found.append((name, dtype, tuple(shape)))

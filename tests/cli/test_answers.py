@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def test_sql_of_factors_predicts_what_the_command_predicts(tmp_path: Path) -> No
     assert main(asked) == 0
     predicted = tmp_path / "p.csv"
     assert main(["predict", str(model), str(data), "--out", str(predicted)]) == 0
-    with sqlite3.connect(":memory:") as database:
+    with closing(sqlite3.connect(":memory:")) as database:
         frame.to_sql("t", database, index=False)
         rows = database.execute(f"SELECT {sql.read_text()} FROM t").fetchall()
     expected = pd.read_csv(predicted)["prediction"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import xml.etree.ElementTree as xml
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,7 @@ def test_orbital_turns_the_pipeline_into_sql(rule: str) -> None:
     model = SparseRidgeCV(gammas=[0.5, 20.0], rule=rule, repeats=2).fit(table, y)
     kinds = {name: orbital.types.DoubleColumnType() for name in table.columns}
     parsed = orbital.parse_pipeline(model.to_sklearn(), features=kinds)
-    with sqlite3.connect(":memory:") as database:
+    with closing(sqlite3.connect(":memory:")) as database:
         table.to_sql("t", database, index=False)
         query = orbital.export_sql("t", parsed, dialect="sqlite")
         answer = pd.read_sql(query, database)
@@ -115,7 +116,7 @@ def test_sklearn2pmml_writes_the_pipeline(tmp_path: Path) -> None:
 
 
 def in_sqlite(table: pd.DataFrame, expression: str) -> list[float | None]:
-    with sqlite3.connect(":memory:") as database:
+    with closing(sqlite3.connect(":memory:")) as database:
         table.to_sql("t", database, index=False)
         return [row[0] for row in database.execute(f"SELECT {expression} FROM t")]
 

@@ -358,3 +358,20 @@ def test_nearly_dependent_columns_within_bounds_need_few_nodes() -> None:
     found = solve(problem)
     assert found.status == "optimal"
     assert found.n_nodes < 10_000
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_units_that_nearly_depend_on_the_support_still_join(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(5, 7))
+    X[:, 1] = X[:, 0] + 1e-8 * rng.normal(size=5)
+    problem = SparseRidgeProblem(
+        X,
+        rng.normal(size=5),
+        gamma=0.0,
+        tau=7,
+        constraints=Constraints(heredity=("strong", {3: [0]})),
+    )
+    found = branch_and_bound(problem, tol=0.0, limits=Limits(2.0))
+    assert problem.constraints.allowed(found.support)
+    assert 0.0 <= found.lower_bound <= found.objective <= 1e-9 * problem.yy

@@ -169,4 +169,6 @@ class UnitSteps:
             left = left - within.transpose(1, 2, 0) @ within.transpose(1, 0, 2)
             left += least[at][:, :, None] * np.eye(at.shape[1])
             gains[units] = (c * np.linalg.solve(left, c[:, :, None])[:, :, 0]).sum(axis=1)
-        return gains
+        # No unit raises the objective. A negative gain comes from rounding, where the columns of a
+        # unit nearly depend on those of the support.
+        return np.maximum(gains, 0.0)

@@ -300,7 +300,8 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         y : array-like, shape (n,), or (n, q) for q responses
         sample_weight : array-like, shape (n,), optional
             Weights >= 0 of the squared errors, in training and held out. A whole number counts as
-            that many copies of a row that stay in one fold.
+            that many copies of a row that stay in one fold, except under the rules averaged and
+            projected, which also use the number of rows of weight above 0.
         groups : array-like, shape (n,), optional
             Rows of one group are held out together.
 

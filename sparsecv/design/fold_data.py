@@ -36,10 +36,10 @@ from .folds import Folds, HashedFolds, Index
 from .missing import checked_fill, fill, fill_values
 from .moments import FoldMoments, Moments
 
-# Training rows of estimates are made of whole folds, whose moments are kept, where the moments take
-# at most this many bytes and folds are at most so many. With more folds to merge, a factorisation
-# of the rows costs less. Both numbers are choices.
+# The moments of every fold are kept where they take at most this many bytes. The value is a choice.
 MAX_BYTES_OF_FOLD_SUMS = 256_000_000
+# The moments of folds are merged for training problems where there are at most this many folds.
+# Every training problem merges nearly all folds. The value is a choice.
 MAX_FOLDS_OF_SUMS = 10
 
 

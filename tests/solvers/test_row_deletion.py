@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.brute_force import Data
 from support.deleted_rows import (
@@ -28,6 +28,8 @@ from sparsecv.solvers.leaps.deleted_rows import DeletedRowSubsets
 
 @settings(max_examples=examples(150))
 @given(data=ugly(max_columns=4, max_rows=6))
+@example(data=Data(np.array([[-7e-11, 2.0]]), np.zeros(1), 0.0))  # Its row is all of column 0.
+@example(data=Data(np.array([[0.0, 1.0], [7e-11, 2.0], [0.0, 3.0]]), np.zeros(3), 0.0))
 def test_every_row_and_size_is_optimal(data: Data) -> None:
     found = solve(data)
     assert found.status is Status.OPTIMAL

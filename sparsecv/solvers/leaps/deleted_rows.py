@@ -214,7 +214,8 @@ def _all_certain(tree: Leaps, rows: NDArray[np.bool_]) -> bool:
     full = np.maximum(tree.now("full") - residual * residual * left, 0.0)
     margin = rounding_margin(full, problem.yy, tree.reach, spread)
     margin += problem.zero_loss(problem.yy) / left
-    return bool((margin <= CERTAIN_SHARE * full).all())
+    # Without anything to explain the margin is 0, which says nothing of what the working γ hides.
+    return bool((margin < CERTAIN_SHARE * full).all())
 
 
 def _bounds(

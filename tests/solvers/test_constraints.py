@@ -116,6 +116,8 @@ NAMES = ["a", "b", "c", "a:b", "b:a:c", "time=1:30"]
         ({"positive": ["z"]}, "positive: there is no column 'z'"),
         ({"bounds": {"a": (1, 2)}}, "bounds of 'a': give (low, high) with low <= 0 <= high"),
         ({"bounds": {"a": 3}}, "give (low, high)"),
+        ({"bounds": {"a": (False, 2.0)}}, "bounds of 'a': True and False are no numbers"),
+        ({"bounds": {"a": (None, np.True_)}}, "bounds of 'a': True and False are no numbers"),
         ({"bounds": [1]}, "bounds must map columns"),
         ({"penalty_factors": [1, 2]}, "2 numbers for 6 columns"),
         ({"penalty_factors": {"a": -1}}, "factor of 'a' must be a finite number >= 0"),

@@ -380,6 +380,11 @@ class _Resolver:
                 least, most = list(() if isinstance(pair, str) else pair)
             except (TypeError, ValueError):
                 least, most = np.nan, np.nan
+            if any(isinstance(end, (bool, np.bool_)) for end in (least, most)):
+                raise InputError(
+                    f"bounds of {given!r}: True and False are no numbers; give (low, high), each a "
+                    f"number or None for no bound; got {pair!r}"
+                )
             ends = (
                 _number(-np.inf if least is None else least),
                 _number(np.inf if most is None else most),

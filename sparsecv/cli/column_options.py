@@ -1,4 +1,4 @@
-"""What the options of a command, and the file of --constraints, ask of the columns."""
+"""The constraints on columns that the options of a command, and the file of --constraints, give."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from ..tables.row_source import RowSource
 
 
-def asked_of(source: RowSource, given: Mapping[str, Any]) -> ResolvedRules | None:
-    """What is asked of the columns of a table; None where nothing is asked.
+def column_constraints(source: RowSource, given: Mapping[str, Any]) -> ResolvedRules | None:
+    """The constraints that a command's options put on the columns; None if there are none.
 
-    The 0/1 columns of a text column are a group unless --split-factors. The text column's name
-    stands for its 0/1 columns everywhere. What options say is added to what the file says, and
-    --heredity and --positive replace the file's.
+    The options --include and --exclude add columns to those that the file of --constraints lists.
+    The options --heredity and --positive replace what that file says. The 0/1 columns of a text
+    column enter a model together, unless --split-factors is given. In every option, and in the
+    file, the name of the text column means all its 0/1 columns.
 
-    given: The values of all options of a command.
+    source: The table, whose column names the options may use.
+    given: The values of all options of the command, by name.
     Raises InputError: An option or the file cannot be read, names an unknown column, or contradicts
         another.
     """
@@ -53,7 +55,7 @@ def asked_of(source: RowSource, given: Mapping[str, Any]) -> ResolvedRules | Non
 
 
 def some_asked(given: Mapping[str, Any]) -> bool:
-    """Whether an option asks anything of columns."""
+    """Whether any option puts a constraint on columns."""
     return any(given[name] for name in CONSTRAINTS)
 
 

@@ -63,7 +63,7 @@ def cv(data: str, **given: Any) -> Exit:
     with on_client(address), progress(asked.quiet) as bar:
         source = read(data, given, bar)
         how = {"progress": partial(bar, "reading rows"), "n_jobs": threads}
-        how |= {"asked": column_options.asked_of(source, given), "announce": announce}
+        how |= {"asked": column_options.column_constraints(source, given), "announce": announce}
         layout = Protocol(asked.protocol, asked.scale)
         prepared = prepare(source, held_out, layout, seed=asked.seed, **how)
         _refuse(prepared, asked, settings, held_out)

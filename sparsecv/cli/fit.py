@@ -30,6 +30,7 @@ from .cv import of_sizes
 from .deliver import deliver
 from .options import Exit
 
+# The text that is printed beside the model when Ctrl-C ended its search.
 INTERRUPTED = "the best model found when Ctrl-C came"
 
 
@@ -48,7 +49,7 @@ def fit(data: str, **given: Any) -> Exit:
     with progress(asked.quiet) as bar:
         source = read(data, given, bar)
         how: Any = {"progress": partial(bar, "reading rows")}
-        how |= {"asked": column_options.asked_of(source, given)}
+        how |= {"asked": column_options.column_constraints(source, given)}
         ready = prepare(source, None, Protocol(asked.protocol, asked.scale), **how)
         whole, limit = ready.data.full(), settings.longest
         settings.check_constraints(whole.constraints)

@@ -44,7 +44,7 @@ def stability(data: str, **given: Any) -> Exit:
                 "constraints on columns belong to the learners sparse-ridge and projected; "
                 f"{asked.learner} serves none"
             )
-        rules = column_options.asked_of(source, given) if sparse else None
+        rules = column_options.column_constraints(source, given) if sparse else None
         made: dict[str, Any] = {"asked": rules}
         for name, values in (("taus", taus), ("gammas", gammas)):
             made[name] = None if values is None else values.tolist()

@@ -100,9 +100,12 @@ def _at_bounds(
     return {j: value for j, value in pairs if value in (asked.lower[j], asked.upper[j])}
 
 
-def _without(y: Array, X: Array, held: dict[int, float]) -> Array:
-    """What columns of X with given coefficients leave of y; y itself without such columns."""
-    return y - sum(X[:, c] * value for c, value in held.items()) if held else y
+def _without(y: Array, X: Array, fixed: dict[int, float]) -> Array:
+    """The response y minus the part that columns of fixed coefficients predict.
+
+    fixed: Coefficients by the number of their column of X. If it is empty, y itself is returned.
+    """
+    return y - sum(X[:, c] * value for c, value in fixed.items()) if fixed else y
 
 
 @kernel

@@ -44,6 +44,9 @@ MIN_GAMMA = 1e-12
 # A stored objective or error is taken where a new fit agrees up to this relative difference, which
 # leaves room for rounding: a deleted fit keeps about ten of sixteen digits.
 SAME_FIT = 1e-8
+# The arrays that hold a fold's model: its training objective, its squared error on the held-out
+# rows and the number of its support. The arrays "best_objective" and so on hold the best known
+# model.
 _ANSWER = ("objective", "error", "choice")
 # The values that a cell (γ, τ, problem), or a row (γ), has before anything is known.
 _CELL: dict[str, Any] = {

@@ -85,8 +85,8 @@ MOST_NEAR = 8
 MOST_NODES_BY_DEFAULT = 120_000_000
 # A tree for all sizes of a fold is first tried once the proofs have taken this many seconds.
 FIRST_TRIAL_SECONDS = 0.1
-# After a tree that did not end, the next tree is tried once the proofs have taken this many
-# times the seconds they had taken then.
+# If such a tree reaches a limit after s seconds of proofs, the next tree is tried after
+# this many times s seconds of proofs. The number is a choice.
 TRIAL_GROWTH = 4.0
 # The trial tree of the first fold may have this many nodes for every second that the proofs have
 # taken. It may have more where a tree of another fold has ended: twice the nodes of the largest

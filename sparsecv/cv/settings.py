@@ -15,6 +15,7 @@ from ..solvers.api import checked_backend
 from ..solvers.core.constraints import UnitConstraints
 from ..solvers.core.plan import MAX_COLUMNS
 
+# The values of three settings; :class:`Settings` says what each value means.
 METHODS = ("auto", "exact", "grid", "search", "bounds")
 BOUNDS = ("best", "paper", "paper-exact")
 PROVE = ("choice", "all")

@@ -145,6 +145,7 @@ class SharedTree:
         ledger.offer(g, t, np.arange(k), start)
 
         def objectives(folds: NDArray[np.intp], support: NDArray[np.intp]) -> Array:
+            """Offer a support to some folds, and return the least objective known in each."""
             ledger.offer(g, t, folds, support)
             return np.asarray(ledger.best_objective[g, t, folds])
 

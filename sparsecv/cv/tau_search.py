@@ -61,7 +61,18 @@ def search_tau(
 
 
 class _Search:
-    """One run of Algorithm 1 at the γ of row g; ``status`` is the limit that ended phase 2."""
+    """One run of Algorithm 1 at the γ of row g.
+
+    paper: Whether only the bounds of the first paper are used (settings "paper", "paper-exact").
+    only_bounds: Whether the run ends after phase 1, so that no mixed-integer problem is solved.
+    full: The training problem of all rows.
+    shared: The tree of all rows that is searched for all folds; None where each fold is searched
+        by itself.
+    given_up[t, j]: Whether rounding leaves a gap in fold j at the τ of index t.
+    solved[t]: Whether the problem of all rows is solved at that τ.
+    tried[t]: Whether the tree of all rows has been searched for all folds at that τ.
+    status: The limit that ended phase 2, or None.
+    """
 
     def __init__(
         self, ledger: Ledger, g: int, settings: Settings, limits: Limits, report: Report
@@ -72,14 +83,11 @@ class _Search:
         self.paper, self.only_bounds = settings.bounds != "best", settings.method == "bounds"
         self.full, self._report = ledger.problem(g, ledger.k), report
         left_out = None
-        # With fewer folds than this every fold has relaxations of its own and no tree of all rows
-        # is searched for the folds: its bounds are too weak for a fold that leaves out more than an
-        # eighth of the rows.
+        # The bounds of a tree of all rows are too weak for a fold that leaves out more than an
+        # eighth of the rows. With fewer than 8 folds every fold therefore has its own relaxations.
         if not self.paper and self.k >= 8:
             left_out = rows_left_out(self.data, self.gamma)
         self.shared = None if left_out is None else SharedTree(ledger, g, left_out)
-        # given_up[t, j]: rounding leaves a gap in fold j at τ. solved[t]: the problem of all rows
-        # is solved at τ. tried[t]: the tree of all rows has been searched for all folds at τ.
         self.given_up = np.zeros((self.taus.size, self.k), dtype=bool)
         self.solved, self.tried = np.zeros((2, self.taus.size), dtype=bool)
         self.status: Status | None = None

@@ -191,6 +191,7 @@ class _FoldSums:
         return reduce(Moments.merged, map(self._of_fold, np.flatnonzero(whole).tolist()))
 
     def _of_fold(self, j: int) -> Moments:
+        """The moments of the rows that fold j holds out, which are computed on the first call."""
         if j not in self._known:  # Two threads may compute the same numbers.
             self._known[j] = Moments.of(self._given[self._label == j])
         return self._known[j]

@@ -240,7 +240,15 @@ class SparseRidgeOptimizer(_Optimizer):
             warn_caller(text, UnprovedWarning)
 
     def _jointly(self, equations: list[_Equation], target_sparsity: int) -> list[Proof]:
-        """All equations with one budget."""
+        """Solve all equations together, with one budget of nonzero coefficients.
+
+        The sum of the equations' objectives is minimised, and its bound, gap and status are stored.
+
+        equations: The regression of every response, some with coefficients that constraints fix.
+        target_sparsity: The budget; coefficients that constraints fix at other values than 0 count.
+        Returns: The solution of every equation, in their order.
+        Raises InputError: The fixed coefficients alone exceed the budget.
+        """
         total = target_sparsity - sum(each.used for each in equations)
         if total < 0:
             raise InputError(

@@ -65,8 +65,11 @@ class AverageSettings(NamedTuple):
 
 
 AVERAGE = AverageSettings()
+# A function that does one unit of work, which may run in another thread or process.
 Unit = Callable[..., Any]
+# The arguments of every call of such a function.
 Tasks = Sequence[tuple[Any, ...]]
+# Runs units of work: (text for progress reports, function, data of all calls, tasks) → results.
 Run = Callable[[str, Unit, Any, Tasks], list[Any]]
 
 
@@ -322,8 +325,10 @@ def _first_enough(
     return None
 
 
-# The units (:class:`FoldData`) that an inner model is trained on, and under the number of a block
-# the units on which the model's errors count for the weights of that block.
+# The rows of one inner model: those that it is trained on, and those that it predicts. The
+# predicted rows are listed by block (one or several folds that share the weights of their average),
+# and the errors on them decide the weights of that block. Where rows are not in memory, each number
+# is that of a whole fold.
 Split = tuple[Index, dict[int, Index]]
 
 

@@ -28,12 +28,14 @@ from ..errors import InputError
 from ..solvers.core.column_rules import Constraints, ResolvedRules
 from ..tables.coding import Coding
 from ..tables.frames import coding_of, encoded, frame_names
-from .validation import checked_weights, na_as_nan
+from .validation import as_dense, checked_weights, fill_stored, na_as_nan
 
 if TYPE_CHECKING:
     from typing import Self
 
 
+# Formats of sparse tables whose columns can be selected; scikit-learn turns others into the first.
+SPARSE = ("csr", "csc")
 # Attributes of a fit to several responses that are lists, one entry for each; others are arrays.
 LISTS = ("support_", "status_", "certified_")
 
@@ -87,7 +89,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         ----------
         X : array-like, shape (n, p)
             The frame may hold text columns where the one fitted to did; the same holds for a model
-            that was saved, here or by ``sparsecv cv --one-hot --save``.
+            that was saved, here or by ``sparsecv cv --one-hot --save``. A sparse matrix or array of
+            scipy is not made dense.
 
         Returns
         -------
@@ -101,8 +104,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         """
         return np.asarray(self._checked_columns(X) @ self.coef_.T + self.intercept_)
 
-    def _checked_columns(self, X: ArrayLike) -> Array:
-        """Rows to predict, checked, with the columns passed to ``fit``."""
+    def _checked_columns(self, X: ArrayLike) -> Any:
+        """Rows to predict, checked, with the columns passed to ``fit``; sparse rows stay sparse."""
         check_is_fitted(self)
         given, fitted = frame_names(X), getattr(self, "feature_names_in_", None)
         saved = getattr(self, "_saved_", None)
@@ -119,8 +122,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
                 # older scikit-learn cannot read the names of every frame library
                 warnings.filterwarnings("ignore", "X does not have valid feature names")
             finite = "allow-nan" if hasattr(self, "_fills_") else True
-            checks = {"dtype": np.float64, "ensure_all_finite": finite}
+            checks = {"dtype": np.float64, "ensure_all_finite": finite, "accept_sparse": SPARSE}
             values = validate_data(self, na_as_nan(X), reset=False, **checks)
+        if issparse(values):
+            return fill_stored(values, self._fills_) if hasattr(self, "_fills_") else values
         if hasattr(self, "_fills_"):
             values = np.array(values)
             fill(values, self._fills_)
@@ -132,6 +137,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         tags.input_tags.allow_nan = self.missing is not None
+        tags.input_tags.sparse = True
         return tags
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
@@ -350,10 +356,11 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             raise InputError("y holds dates: it must be numeric")
         if issparse(y):
             raise InputError("y must be dense: pass y.toarray()")
-        checks = {"y_numeric": True, "ensure_min_samples": 2, "ensure_all_finite": False}
+        checks: dict[str, Any] = {"dtype": np.float64, "accept_sparse": SPARSE, "y_numeric": True}
+        checks |= {"ensure_min_samples": 2, "ensure_all_finite": False}
         several = values.shape[1:] > (1,)
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=several, **checks)
-        y = y.astype(np.float64)
+        X, y = validate_data(self, X, y, multi_output=several, **checks)
+        X, y = as_dense(X), y.astype(np.float64)
         if coding is not None:
             self._coding_, self.n_features_in_ = coding, len(coding.names)
             self.levels_ = {name: list(found) for name, found in coding.levels.items()}

@@ -37,7 +37,7 @@ from ..tables.lazy import LazySource, is_lazy
 from .callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .every_size import EverySize
 from .sparse_ridge import SparseRidge
-from .validation import with_old_names
+from .validation import as_dense, with_old_names
 
 Tables = Iterator[tuple[Design, FoldData]]  # one for each response
 NESTED = ("nested_error_", "nested_std_error_")  # attributes of a fit with ``nested`` alone
@@ -296,7 +296,8 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         ----------
         X : array-like, shape (n, p)
             A dask.array or dask.dataframe of more than 200 MB is read once, by chunks, and never
-            held: K folds, drawn by a hash of the row number.
+            held: K folds, drawn by a hash of the row number. A sparse matrix or array of scipy is
+            made dense, up to 1.5 GB.
         y : array-like, shape (n,), or (n, q) for q responses
         sample_weight : array-like, shape (n,), optional
             Weights >= 0 of the squared errors, in training and held out. A whole number counts as
@@ -458,8 +459,8 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         """
         self._refuse_several("predict_interval takes")
         coverage = checked_coverage(coverage)
-        rows = self._checked_columns(X)
-        return self._fold_models_.interval(rows[:, self._fold_models_.columns], coverage)
+        rows = as_dense(self._checked_columns(X)[:, self._fold_models_.columns])
+        return self._fold_models_.interval(rows, coverage)
 
     def compare(self) -> dict[str, Choice]:
         """Return what every rule chooses, from the same folds and the same grid.

@@ -9,9 +9,11 @@ from numbers import Integral
 from typing import Any, ParamSpec
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ..cv.settings import checked_taus
 from ..design.design import Array, Design
+from ..design.prepare import MAX_HELD_BYTES
 from ..errors import InputError, LoweredSizeWarning, warn_caller
 
 Given = ParamSpec("Given")
@@ -64,6 +66,32 @@ def na_as_nan(values: Any) -> Any:
         values = np.array(values)
         values[pandas.isna(values)] = np.nan
     return values
+
+
+def as_dense(X: Any) -> Array:
+    """The rows of a sparse table as a dense one; a dense table comes back itself.
+
+    Raises InputError: The dense table would take more than MAX_HELD_BYTES.
+    """
+    if not issparse(X):
+        return np.asarray(X)
+    n, p = X.shape
+    if (size := 8 * n * p) > MAX_HELD_BYTES:
+        needed = f"{n:,} rows and {p:,} columns take {size / 1e9:.1f} GB as a dense table"
+        raise InputError(
+            f"X is sparse, and its {needed}, above the limit of {MAX_HELD_BYTES / 1e9:.1f} GB: "
+            "pass fewer columns, or X.toarray() where there is memory for it and for several copies"
+        )
+    return np.asarray(X.toarray(order="C"))  # Sums then have the digits of the same dense table.
+
+
+def fill_stored(X: Any, fills: Array) -> Any:
+    """A copy of a CSR or CSC table in which ``fills``, shape (p,), take the place of NaN."""
+    rows = X.tocsr(copy=True)
+    rows.sum_duplicates()
+    missing = np.isnan(rows.data)
+    rows.data[missing] = fills[rows.indices[missing]]
+    return rows
 
 
 def checked_weights(weights: Any, n: int) -> Array | None:

@@ -1,0 +1,120 @@
+"""Sparse matrices and arrays of scipy: the answers are those of the dense table."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparsecv import SparseRidge, SparseRidgeCV, StabilityCV
+from sparsecv.errors import InputError
+
+FORMATS = (sp.csr_array, sp.csc_array, sp.csr_matrix, sp.csc_matrix, sp.coo_array, sp.lil_matrix)
+pd = pytest.importorskip("pandas")
+
+
+def table(n: int = 60, p: int = 8) -> tuple[Any, Any]:
+    """A table of which about two thirds are zeros, and a response of three of its columns."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.35)
+    return X, X[:, :3] @ [3.0, -2.0, 1.0] + 0.3 * rng.standard_normal(n) + 4.0
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_fit_is_that_of_the_dense_table(form: Any, standardize: bool, intercept: bool) -> None:
+    X, y = table()
+    weights = np.random.default_rng(5).integers(0, 4, y.size)
+    options = {"standardize": standardize, "fit_intercept": intercept}
+    for model in (
+        SparseRidge(tau=3, **options),
+        SparseRidgeCV(cv=4, gammas=[0.5, 5.0], rule="minimum", **options),
+    ):
+        for given in (None, weights):
+            dense = model.fit(X, y, sample_weight=given)
+            expected = dense.coef_, dense.intercept_, dense.objective_, dense.predict(X)
+            errors = getattr(dense, "cv_error_", 0.0)
+            sparse = model.fit(form(X), y, sample_weight=given)
+            found = sparse.coef_, sparse.intercept_, sparse.objective_, sparse.predict(X)
+            for one, other in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(one, other)
+            assert getattr(sparse, "cv_error_", 0.0) == errors
+            np.testing.assert_allclose(sparse.predict(form(X)), expected[-1], rtol=1e-9)
+
+
+def test_default_fit_beyond_trees_and_what_follows_a_fit() -> None:
+    X, y = table(40, 60)
+    dense, sparse = SparseRidgeCV(cv=4), SparseRidgeCV(cv=4)
+    dense.fit(X, y), sparse.fit(sp.csc_array(X), y)
+    np.testing.assert_array_equal(sparse.coef_, dense.coef_)
+    rows = sp.csr_array(X[:5])
+    np.testing.assert_allclose(
+        sparse.predict_interval(rows), dense.predict_interval(X[:5]), rtol=1e-9
+    )
+    np.testing.assert_array_equal(sparse.transform(rows).toarray(), dense.transform(X[:5]))
+    np.testing.assert_allclose(sparse.to_sklearn().predict(rows), dense.predict(X[:5]), rtol=1e-9)
+
+
+def test_several_responses_frames_and_a_saved_model(tmp_path: Any) -> None:
+    X, y = table()
+    Y = np.column_stack([y, X[:, 3] - y])
+    both = SparseRidge(tau=2).fit(sp.csr_array(X), Y)
+    np.testing.assert_allclose(both.predict(sp.csc_matrix(X)), both.predict(X), rtol=1e-9)
+    names = [f"c{j}" for j in range(X.shape[1])]
+    frame = pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(X), columns=names)
+    model = SparseRidge(tau=3).fit(frame, y)
+    assert model.feature_names_in_.tolist() == names
+    np.testing.assert_array_equal(model.coef_, SparseRidge(tau=3).fit(X, y).coef_)
+    np.testing.assert_allclose(model.predict(frame), model.predict(frame.sparse.to_dense()))
+    SparseRidge(tau=3).fit(X, y).save(tmp_path / "model.json")
+    loaded = SparseRidge.load(tmp_path / "model.json")
+    np.testing.assert_allclose(loaded.predict(sp.csr_array(X)), model.predict(frame), rtol=1e-9)
+
+
+def test_missing_values_are_those_that_are_stored() -> None:
+    X, y = table()
+    X[[0, 7, 9], [1, 1, 4]] = np.nan
+    with pytest.raises(InputError, match="column 'x1'"):
+        SparseRidge(tau=2).fit(sp.csr_array(X), y)
+    options: dict[str, Any] = {"cv": 3, "gammas": 1.0, "missing": "mean"}
+    dense = SparseRidgeCV(**options).fit(X, y)
+    sparse = SparseRidgeCV(**options).fit(sp.csr_array(X), y)
+    np.testing.assert_array_equal(sparse.coef_, dense.coef_)
+    for form in FORMATS:
+        np.testing.assert_allclose(sparse.predict(form(X)), dense.predict(X), rtol=1e-9)
+    # A cell that is stored in two parts, one of them missing, is missing.
+    twice = sp.csr_array((np.array([2.0, np.nan]), np.array([1, 1]), np.array([0, 2])), (1, 8))
+    np.testing.assert_allclose(sparse.predict(twice), dense.predict(twice.toarray()), rtol=1e-9)
+    assert np.isnan(twice.data[1])  # Prediction leaves what it was given as it was.
+
+
+def test_stability_takes_them() -> None:
+    X, y = table()
+    model = StabilityCV(SparseRidge(), {"tau": [1, 3], "gamma": [1.0]}, cv=3, random_state=0)
+    dense = model.fit(X, y).best_params_, model.best_estimator_.coef_
+    model.fit(sp.csr_array(X), y)
+    assert model.best_params_ == dense[0]
+    np.testing.assert_array_equal(model.best_estimator_.coef_, dense[1])
+
+
+def test_tables_too_large_to_make_dense_are_refused_with_their_size() -> None:
+    for model in (SparseRidge(), SparseRidgeCV()):
+        with pytest.raises(InputError, match=r"1,000,000 columns take 1\.6 GB"):
+            model.fit(sp.csc_array((200, 1_000_000)), np.arange(200.0))
+
+
+def test_prediction_is_not_made_dense() -> None:
+    X, y = table()
+    model = SparseRidge(tau=3).fit(X, y)
+    many = sp.random_array((400_000, 8), density=1e-4, format="csr", rng=np.random.default_rng(0))
+    wide = sp.hstack([many] * 10, format="csr")
+    wider = SparseRidge(tau=3).fit(np.hstack([X + j for j in range(10)]), y)
+    tracemalloc.start()
+    model.predict(many), wider.predict(wide)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * wide.shape[0] * wide.shape[1] / 10

@@ -221,6 +221,9 @@ GONE = {
     "--penalty-factors": 'write --constraints FILE, with {"penalty_factors": {"age": 0}}',
 }
 
+# The modules of commands whose own names are those of other modules.
+HOMES = {"datasets": "datasets_command", "verify": "check_certificate"}
+
 
 class Command(NamedTuple):
     """A command: what ``--help`` says of it, and its arguments and options by their names."""
@@ -230,8 +233,7 @@ class Command(NamedTuple):
 
     def function(self, name: str) -> Callable[..., Callable[[], Exit | None]]:
         """A function of the command's options, which imports the module and returns the work."""
-
-        home = "datasets_command" if name == "datasets" else name
+        home = HOMES.get(name, name)
 
         def run(**given: Any) -> Callable[[], Exit | None]:
             return partial(getattr(import_module(f"..{home}", __name__), name), **given)

@@ -22,9 +22,9 @@ With D = 0 this holds for every multiple of r = y - X c: f(S) >= (y'r)^2 / (r'r 
 import csv
 import hashlib
 import json
+import re
 import sys
 from fractions import Fraction
-from itertools import chain, product
 from math import isqrt, lcm
 from operator import mul
 from pathlib import Path
@@ -45,6 +45,13 @@ def need(condition: bool, what: str) -> None:
         raise Wrong(what)
 
 
+def decimal(text: str, place: str) -> Fraction:
+    """The number that a text of digits states, with at most three digits in its exponent."""
+    plain = re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", text, re.ASCII | re.IGNORECASE)
+    need(plain is not None, f"{place}: {text[:20]!r} is no decimal number")
+    return Fraction(text)
+
+
 class Table:
     """The named columns as whole numbers, each times its factor; column 0 is 1, y is the last."""
 
@@ -57,7 +64,8 @@ class Table:
         need(all(names.count(x) == lines[0].count(x) == 1 for x in names), f"{path}: column names")
         at, self.p, self.rows = [lines[0].index(name) for name in names], len(names) - 1, []
         for number, line in enumerate(lines[1:], 2):
-            row = [Fraction(line[i].strip()) * f for i, f in zip(at, self.factor, strict=True)]
+            cells = [decimal(line[i].strip(), f"line {number}") for i in at]
+            row = [x * f for x, f in zip(cells, self.factor, strict=True)]
             need(len(line) == len(lines[0]) and all(x == int(x) for x in row), f"line {number}")
             self.rows.append([1, *(x.numerator for x in row)])
         self.n, columns = len(self.rows), list(zip(*self.rows, strict=True))
@@ -126,8 +134,7 @@ class Problem:
     def closes(self, inside: Seq, free: Seq, k: int, point: Any) -> bool:
         """Whether (1) or (2) reaches the goal, or the subset of the fit is the only one."""
         only = inside if len(inside) == k else inside + free
-        if len(only) == k and set(only) == set(self.columns):
-            return True
+        alone = len(only) == k and set(only) == set(self.columns)
         (columns, bits, c), g = point, {j: self.slope(j, point) for j in inside + free}
         linear = sum(self.b[j] * x for j, x in zip(columns, c, strict=True)) << bits  # c'X'y
         square = linear - sum(g[j] * x for j, x in zip(columns, c, strict=True))  # c'Q c
@@ -137,7 +144,7 @@ class Problem:
         yy, goal = self.yy << (2 * bits), self.goal << (2 * bits)
         along, length = yy - linear, yy - 2 * linear + square  # y'r and r'r
         scaled = self.plain and along > 0 and along**2 * ONE >= goal * (length + sums)
-        return bool(scaled or (yy - square - sums) * ONE >= goal)
+        return bool(alone or scaled or (yy - square - sums) * ONE >= goal)
 
     def errors(self, table: Table, held_out: list[int]) -> tuple[Fraction, Fraction]:
         """Bounds on the sum of squared errors of the best coefficients on held-out rows."""
@@ -189,11 +196,10 @@ def claim(head: dict[str, Any]) -> list[str]:
 def check(certificate: str, data: str) -> list[str]:
     """Check a certificate against a table; return the lines of its claim, or raise Wrong."""
     try:
-        lines = Path(certificate).read_text(encoding="utf-8").split("\n")
-        read = json.JSONDecoder(parse_float=str, parse_constant=str).decode  # no rounded numbers
-        entries = [read(line) for line in lines if line.startswith("{")]
+        text = Path(certificate).read_text(encoding="utf-8").split("\n")
+        entries = [json.loads(x, parse_float=str, parse_constant=str) for x in text if x[:1] == "{"]
         words = claim(entries[0])
-        others = [line for line in lines if line and not line.startswith("{")]
+        others = [x for x in text if x[:1] not in ("", "{")]
         need(others == [FORMAT, *words] and "".join(words).isprintable(), "claim: words or format")
         check_entries(entries[0], entries[1:], data)
     except Exception as error:
@@ -204,8 +210,8 @@ def check(certificate: str, data: str) -> list[str]:
 def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str) -> None:
     """Check that the blocks prove what the head claims."""
     table, centred, folds, chosen = Table(data, head), head["intercept"], head["held_out"], False
-    n, p, single, held = table.n, table.p, "objective" in head, sorted(chain(*folds))
-    gammas, share = [Fraction(gamma) for gamma in head["gammas"]], Fraction(head["share"])
+    n, p, single, held = table.n, table.p, "objective" in head, sorted(i for f in folds for i in f)
+    gammas, share = [decimal(x, "gammas") for x in head["gammas"]], decimal(head["share"], "share")
     need(folds == [[]] if single else held == list(range(n)), "folds: a row is not held out once")
     need(n == head["rows"] and min(gammas) > 0 <= share * 10**6 <= 1, "claim: rows, gamma or share")
     need(isinstance(centred, bool) and (not single or len(gammas + head["sizes"]) == 2), "claim")
@@ -225,17 +231,17 @@ def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str)
             need(not single or problem.off <= share * problem.f * 4 ** fit[1], f"{here}: the fit")
             fits[g, k, fold] = sorted(columns), problem.f, problem.errors(table, folds[fold])
         check_tree(block["tree"], p, k, problems, place)
-    for g, k in product(range(len(gammas)), head["sizes"]):
+    for g, k in [(g, k) for g in range(len(gammas)) for k in head["sizes"]]:
         here = f"gamma = {head['gammas'][g]}, size = {k}"
         need(all((g, k, fold) in fits for fold in range(len(folds))), f"{here}: a fold is missing")
         found = [fits[g, k, fold] for fold in range(len(folds))]
         if single:
             f = found[0][1] / (grams[0].unit * ONE * table.factor[-1] ** 2)
-            off, chosen = abs(f - Fraction(head["objective"])), found[0][0] == head["support"]
+            off, chosen = abs(f - decimal(head["objective"], "fit")), found[0][0] == head["support"]
             need(off * 10**9 <= f, f"claim: the objective is {float(f)!r}")
         else:
             low, high = (sum(errors[end] for *_, errors in found) / n for end in (0, 1))
-            least, off = Fraction(head["cv_error"]), Fraction(head["pair_share"])
+            least, off = (decimal(head[name], name) for name in ("cv_error", "pair_share"))
             need(0 <= off * 10**6 <= 1 and low >= least * (1 - off), f"{here}: has {float(low)!r}")
             mine = (head["gammas"][g], k) == (head["gamma"], head["size"])
             need(not mine or high <= least * (1 + off), f"{here}: the error is {float(high)!r}")

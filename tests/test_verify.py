@@ -442,3 +442,16 @@ def test_a_broken_file_is_one_error(line: str, here: Path) -> None:
     one = Tampered(made)
     one.blocks[0]["tree"][0] = [[0], 10**15, [1]]
     assert not one.accepted()
+
+
+@pytest.mark.parametrize("number", ["1/3", "1e99999999", "1e-9999", "1_0", "nan", "", "٣"])
+def test_only_short_decimals_are_numbers(number: str, here: Path) -> None:
+    X, y = table(20, 2, 1)
+    made = SparseRidge(tau=1).fit(X, y).certificate(here / "proof")
+    of_cell, of_share = Tampered(made), Tampered(made)
+    of_cell.cells[3][0] = number
+    of_share.head["share"] = number
+    for one, place in ((of_cell, "line 4"), (of_share, "share")):
+        assert not one.accepted()
+        with pytest.raises(verify.Wrong, match=f"^{place}: '{number}' is no decimal number$"):
+            verify.check("t", "t.csv")

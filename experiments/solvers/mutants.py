@@ -131,10 +131,10 @@ FAULTS = (
         TREES,
     ),
     Fault(
-        "enumeration passes over choices by one column too few",
+        "enumeration passes over choices by the share of one column too many",
         "solvers/branching/node.py",
         "    for c in range(k):\n        total += top[c]\n    for f in range(n):",
-        "    for c in range(k - 1):\n        total += top[c]\n    for f in range(n):",
+        "    for c in range(k + 1):\n        total += top[c]\n    for f in range(n):",
         TREES + " solvers/test_backends.py",
     ),
     Fault(

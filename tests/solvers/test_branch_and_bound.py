@@ -27,7 +27,9 @@ from sparsecv.solvers.branching.search import Search, Tree
 from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.kernels.completion import complete, completion_work, order_by_share
 from sparsecv.solvers.relaxation import root as root_module
-from sparsecv.solvers.relaxation.root import reduced_root
+from sparsecv.solvers.relaxation.gram import GramForm
+from sparsecv.solvers.relaxation.relaxer import Relaxer
+from sparsecv.solvers.relaxation.root import Root, reduced_root, relax
 from sparsecv.solvers.supports.swaps import swapped
 from sparsecv.tables.synthetic import make_synthetic
 
@@ -78,6 +80,26 @@ def test_limits_and_stop() -> None:
     many = branch_and_bound(problem, limits=Limits(None, 400))
     assert few.status is many.status is Status.NODE_LIMIT
     assert few.lower_bound <= many.lower_bound <= many.objective <= few.objective
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_enumeration_finds_the_best_subset_from_a_poor_incumbent(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    p, tau = int(rng.integers(6, 10)), int(rng.integers(2, 4))
+    X = rng.standard_normal((30, p)) + rng.standard_normal((30, 1)) * rng.choice([0.0, 1.0])
+    y = X @ rng.standard_normal(p) + rng.standard_normal(30)
+    problem = SparseRidgeProblem(X, y, gamma=10.0 ** rng.uniform(-2, 2), tau=tau)
+    every = sorted(
+        (problem.objective(support), support) for support in itertools.combinations(range(p), tau)
+    )
+    for value, support in every[1:6:2]:
+        gram, root = GramForm.of(problem), Root(np.arange(p), np.zeros(p), 0.0, -np.inf, np.inf)
+        tree, relaxer = Tree(gram, problem, 0.0), Relaxer.of(problem, gram, root.columns)
+        tree.enter(np.array(support), 0)
+        relax(root, relaxer, value)
+        tree.start(relaxer.beta, root.root_lam, root.bound)
+        assert Search(tree).run(Limits()) is Status.OPTIMAL
+        assert float(tree.now["upper"][0]) == pytest.approx(every[0][0], rel=1e-9)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5])

@@ -162,8 +162,8 @@ def points_of(
 
     left, best = np.arange(m), closed(betas, np.arange(m))
     for bits in BITS:
-        tried = [units.rounded(betas[a], bits) for a in left]
-        enough = closed(np.array([units.solved(point) for point in tried]), left)
+        tried, solved = units.rounded(betas[left], bits)
+        enough = closed(solved, left)
         for a, point in zip(left, tried, strict=True):
             points[a] = point
         left = left[~(enough | ~best[:, left]).all(axis=0)]
@@ -191,7 +191,7 @@ def block_of(
     for form, number, support in zip(forms, numbers, supports, strict=True):
         beta = np.zeros(form.problem.p)
         beta[support] = form.problem.fit(support).coef
-        columns, bits, c = units.rounded(beta, BITS[-1])
+        columns, bits, c = units.rounded(beta[None], BITS[-1])[0][0]
         zero = [int(j) for j in support if j not in columns]
         fits.append([number, columns + zero, bits, c + [0] * len(zero)])
     size, diagonal = forms[0].problem.tau, forms[0].diagonal

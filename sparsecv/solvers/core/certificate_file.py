@@ -46,19 +46,19 @@ class Units(NamedTuple):
         own = np.array([float(factor) for factor in factors]) * scale
         return cls([*factors, tens[-1]], float(tens[-1]) / own)
 
-    def rounded(self, beta: Array, bits: int) -> Point:
-        """Coefficients as the checker reads them, with a largest one of so many bits."""
-        columns = np.flatnonzero(beta)
-        values = beta[columns] * self.ratio[columns]
-        power = max(0, bits - int(np.frexp(np.abs(values).max(initial=0.0))[1]))
-        return columns.tolist(), power, [round(x) for x in np.ldexp(values, power).tolist()]
+    def rounded(self, betas: Array, bits: int) -> tuple[list[Point], Array]:
+        """Rows of coefficients as the checker reads them, and as those of the solved columns.
 
-    def solved(self, point: Point) -> Array:
-        """Rounded coefficients as coefficients of the solved columns."""
-        columns, power, c = point
-        beta = np.zeros(self.ratio.size)
-        beta[columns] = np.ldexp(np.array(c, dtype=float), -power) / self.ratio[columns]
-        return beta
+        bits: Of the largest number of every row.
+        """
+        values = betas * self.ratio
+        powers = np.maximum(0, bits - np.frexp(np.abs(values).max(axis=1, initial=0.0))[1])
+        whole = np.rint(np.ldexp(values, powers[:, None]))
+        points: list[Point] = []
+        for beta, power, row in zip(betas, powers.tolist(), whole, strict=True):
+            columns = beta.nonzero()[0]
+            points.append((columns.tolist(), power, list(map(int, row[columns].tolist()))))
+        return points, np.ldexp(whole, -powers[:, None]) / self.ratio
 
 
 def _exponent(cell: str) -> int:

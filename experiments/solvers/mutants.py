@@ -248,7 +248,7 @@ FAULTS = (
     Fault(
         "the checker accepts every diagonal",
         "verify.py",
-        "need(no_negative_eigenvalue(problem.Q), ",
+        "need(min(diagonal) >= 0 and problem.semidefinite(), ",
         "need(True, ",
         CHECKS,
     ),

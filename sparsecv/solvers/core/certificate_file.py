@@ -157,7 +157,8 @@ class Certificate:
         """Write the tree of a fit's certificate as a file of VIPR 1.0, and its table beside it.
 
         ``viprchk`` and other checkers of VIPR follow the tree. They take the constraints at its
-        leaves as given: these are what ``sparsecv verify`` proves from the table.
+        leaves as given. ``sparsecv verify`` checks the same inequalities against the table, in the
+        certificate itself: it does not read files of VIPR.
 
         Parameters
         ----------

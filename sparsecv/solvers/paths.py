@@ -199,7 +199,7 @@ class _Trees:
             listed[losses[:, :4] == np.inf] = -1
             self.listed[sizes] = listed
         # Where rounding may have exchanged the first supports of a list, fresh fits decide.
-        tied = losses[:, 1] <= losses[:, 0] * (1.0 + 2.0 * tie)
+        tied = losses[:, 1] <= tree.tied(losses[:, 0])
         if status is Status.OPTIMAL and tied.any():
             for size in sizes[tied].tolist():
                 options = tree.listed(size)

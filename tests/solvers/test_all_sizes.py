@@ -143,8 +143,26 @@ def test_an_optimal_warm_start_is_kept_at_once() -> None:
 # --- ties ---------------------------------------------------------------------------------------
 
 
+# Losses of these equal columns are 1e-6 of the objective and differ by rounding of the objective.
+THREE_EQUAL = np.repeat(
+    [
+        [0.04168609500320237],
+        [-0.5939635479318255],
+        [0.5578286549899927],
+        [-0.1831330027646046],
+        [1.2404357222667848],
+        [0.22265830012836169],
+        [1.1210843695863189],
+    ],
+    3,
+    axis=1,
+)
+THEIR_RESPONSE = np.array([-2.0, -2.0, 1.0, 2.0, -1.0, 2.0, -1.0])
+
+
 @settings(max_examples=examples(150))
 @given(data=ugly(max_columns=5, mild=True))
+@example(data=Data(THREE_EQUAL, THEIR_RESPONSE, 10.0**-2.5))
 def test_exact_ties_go_to_the_lexicographically_first(data: Data) -> None:
     exact = exact_of(data)
     yy, p = exact[0][()], data.X.shape[1]

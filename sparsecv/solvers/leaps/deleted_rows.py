@@ -310,8 +310,7 @@ def _chosen(
         deleted residual, shape (n,).
     """
     problem, lists, active = search.problem, search.lists, search.active
-    window = 1.0 + 2.0 * float(search.now("tie"))
-    tied = lists.loss[size] <= lists.loss[size, :, :1] * window
+    tied = lists.loss[size] <= search.tied(lists.loss[size, :, :1])
     tied &= np.isfinite(lists.loss[size])
     tied[:, 0] |= ~tied.any(axis=1)  # The tree lists no supports for rows that it skips.
     masks, one_word = lists.found[size][tied], lists.found.shape[3] == 1

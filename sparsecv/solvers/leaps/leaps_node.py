@@ -39,7 +39,9 @@ NOW = np.dtype(
     [
         ("level", np.int64),  # of the node whose child comes next
         ("nodes", np.int64),  # searched so far
-        ("tie", np.float64),  # relative difference below which rounding may reverse an order
+        ("tie", np.float64),  # relative difference of losses below which rounding may reverse an
+        # order, beside the difference ``tied_loss``
+        ("tied_loss", np.float64),  # difference of losses that rounding of ``full`` alone makes
         ("reach", np.float64),  # Σ ℓ_j|β_j| + |y| is at most this number times |y| in any fit
         ("least_pivot", np.float64),  # √(γ/2): no pivot is smaller in exact arithmetic
         ("full", np.float64),  # objective of the ridge fit on all columns
@@ -215,7 +217,7 @@ def put_in_list(lists, size, i, loss):
     Where the list is full, the lexicographically last of the supports that tie with the worst makes
     way. Supports tie here if their losses differ by a share of at most 1e-10, a choice that is far
     above the rounding of updates along one path, about 1e-12 in tests, or by ``tie`` where that is
-    less.
+    less, and by ``tied_loss``.
     """
     found, losses, last = lists.found, lists.loss[size, i], lists.loss.shape[2] - 1
     place = lists.n[size, i]
@@ -229,8 +231,9 @@ def put_in_list(lists, size, i, loss):
     if lists.n[size, i] <= last:
         return
     place, tied = last, 1.0 + min(lists.now[0].tie, 1e-10)
+    least = losses[last] - lists.now[0].tied_loss
     for t in range(last):
-        if losses[t] * tied >= losses[last] and later(found, size, i, t, place):
+        if losses[t] * tied >= least and later(found, size, i, t, place):
             place = t
     for t in range(place, last):
         move_listed(lists, size, i, t + 1, t)
@@ -262,7 +265,7 @@ def enter_support(lists, size, i, loss):
     most = losses[now.rank - 1]  # ∞ until so many are listed
     if now.margin < np.inf:
         most = min(most, losses[0] * (1.0 + now.margin))
-    most *= 1.0 + now.tie
+    most = most * (1.0 + now.tie) + now.tied_loss
     lists.max_kept[size, i] = most
     if now.improvement > 0.0 and most < np.inf:
         most -= now.improvement * (now.full + most)

@@ -52,8 +52,10 @@ def begin(tree):
     On entry ``tree.triangle`` holds the upper triangular R with RᵀR = [X y]ᵀ[X y], γ/2 added to the
     first p diagonal entries, and ``now.least_pivot`` is √(γ/2). With M = G + γ/2 I and A = M⁻¹,
     supports are compared by fresh fits where their losses differ by a share of at most
-    min(1e-11 + 40u·max_j A_jj M_jj, 1e-5), u the rounding unit; what is proved does not depend on
-    this window. As |β_j| ≤ √A_jj |y| on all columns, and A_jj is smaller on fewer columns,
+    min(1e-11 + 40u·v, 1e-5) and 4u·full, with v = max_j A_jj M_jj, u the rounding unit and ``full``
+    the objective of the fit on all columns: β_j of size √(A_jj·full) is off by about u√v of it, and
+    a loss by about 2u√(v·loss·full) ≤ u(v·loss + full). What is proved does not depend on this
+    window. As |β_j| ≤ √A_jj |y| on all columns, and A_jj is smaller on fewer columns,
     Σ_j √(A_jj M_jj) bounds Σ ℓ_j|β_j|/|y| for the fits of all nodes.
     """
     p, lists, now = tree.A.shape[0], tree.lists, tree.lists.now[0]
@@ -74,7 +76,7 @@ def begin(tree):
         factor = tree.A[0, a, a] * dot(column, column, p)
         inflation = max(inflation, factor)
         now.reach += np.sqrt(factor)
-    now.tie = min(1e-11 + 20.0 * EPS * inflation, 1e-5)
+    now.tie, now.tied_loss = min(1e-11 + 20.0 * EPS * inflation, 1e-5), 2.0 * EPS * now.full
     forget_supports(lists)
     lists.max_kept[p:] = lists.max_searched[p:] = 0.0
     for w in range(tree.mask.shape[1]):
@@ -423,9 +425,12 @@ class Search:
         They are those of the tree's first problem, as columns, or units, of the tree.
         """
         losses = self.lists.loss[size, 0, : int(self.lists.n[size, 0])]
-        most = losses[:n].max(initial=0.0) * (1.0 + 2.0 * float(self.now("tie")))
         found = self.lists.found[size, 0, : losses.size]
-        return [from_mask(mask) for mask in found[losses <= most]]
+        return [from_mask(mask) for mask in found[losses <= self.tied(losses[:n].max(initial=0.0))]]
+
+    def tied(self, loss: Any) -> Any:
+        """The largest loss that is equal to a loss, or to each of an array, up to rounding."""
+        return loss * (1.0 + 2.0 * float(self.now("tie"))) + 2.0 * float(self.now("tied_loss"))
 
 
 class Leaps(Search):

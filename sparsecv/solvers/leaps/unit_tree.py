@@ -387,7 +387,7 @@ def begin_units(tree, included):
         inflation = max(inflation, factor)
         # Within bounds on coefficients a fit explains at most ‖Xβ‖ ≤ 2|y|.
         now.reach += (2.0 if tree.rules[0].bounded > 0 else 1.0) * np.sqrt(factor)
-    now.tie = min(1e-11 + 20.0 * EPS * inflation, 1e-5)
+    now.tie, now.tied_loss = min(1e-11 + 20.0 * EPS * inflation, 1e-5), 2.0 * EPS * now.full
     tree.n_units[0] = m
     begin_level(tree, 0, p, 0.0)
 

@@ -8,7 +8,7 @@ under constraints on columns.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -69,14 +69,22 @@ def allocated(kind: Callable[..., Record], lengths: dict[str, int], /, **given: 
 def _arrays(kind: Any, **lengths: int) -> list[tuple[str, Any, tuple[int, ...]]]:
     """Name, type of numbers and shape of every array of a record that says its shape."""
     found = []
+    for name, dtype, sums in _shapes(kind):
+        shape = (sum(lengths[x] if x in lengths else int(x) for x in terms) for terms in sums)
+        found.append((name, dtype, tuple(shape)))
+    return found
+
+
+@cache
+def _shapes(kind: Any) -> list[tuple[str, Any, list[list[str]]]]:
+    """Name and type of numbers of these arrays, and the terms whose sums are their lengths."""
+    found = []
     for name, hint in get_type_hints(kind, include_extras=True).items():
         if get_origin(hint) is Annotated:
             # From numpy 2.5 on NDArray[T] names T itself; before, it names dtype[T] after a shape.
             entries = get_args(hint.__origin__)[-1]
             dtype = np.dtype(next(iter(get_args(entries)), entries))
-            sums = [length.split("+") for length in hint.__metadata__[0].split()]
-            shape = (sum(lengths[x] if x in lengths else int(x) for x in terms) for terms in sums)
-            found.append((name, dtype, tuple(shape)))
+            found.append((name, dtype, [x.split("+") for x in hint.__metadata__[0].split()]))
     return found
 
 

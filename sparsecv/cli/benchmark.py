@@ -29,7 +29,8 @@ from . import grids, outputs, screen
 from .console import names_in, open_console, progress
 from .options import Exit
 
-# The largest τ in the paper, for the data sets where that is not the number of columns p.
+# The largest τ of a data set in Section 4.1 of the first paper, where that is not the number of
+# columns.
 LARGEST_TAU = {"diabetes11": 10}
 # A way is a method with its bounds. The ways run in this order.
 WAYS = {

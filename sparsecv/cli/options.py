@@ -118,7 +118,8 @@ CONSTRAINTS = {
         '{"groups": {"style": ["s1", "s2"]}, "bounds": {"age": [0, 2]}}.',
     ),
 }
-# The panels of ``--help``, with the options in each.
+# The options of all commands by the panels of ``--help``: their types, defaults and texts. COMMANDS
+# says which command has which option, and may name another type, default or text.
 PANELS: dict[str, dict[str, Option]] = {
     "Table": TABLE,
     "Folds": {
@@ -131,7 +132,7 @@ PANELS: dict[str, dict[str, Option]] = {
             "--nested/--no-nested",
         ),
         "test": option(float, 0.0, "Share of the rows that are held out for a test."),
-        "seed": option(int, 0, "Seed of all that is drawn.", min=0, max=2**32 - 1),
+        "seed": option(int, 0, "Seed of all random numbers.", min=0, max=2**32 - 1),
     },
     "Model": {
         "tau": option(str, "all", "Numbers of features: all, A:B or a list t1,t2."),
@@ -152,7 +153,10 @@ PANELS: dict[str, dict[str, Option]] = {
         "learner": option(Learner, "sparse-ridge", "projected: the average of the grid's models."),
         "loss": option(Loss, "auto", "What errors are measured by."),
         "lambdas": option(
-            Text, None, "Weights of the stability: one, a list or LO:HI:N, and 0.", "--lambda"
+            Text,
+            None,
+            "Weights of the instability: a number, or a list or LO:HI:N, to which 0 is added.",
+            "--lambda",
         ),
         "classify": flag("The response holds labels."),
     },
@@ -160,8 +164,9 @@ PANELS: dict[str, dict[str, Option]] = {
         "method": option(
             Method,
             "auto",
-            "exact: h at every τ; search: the best τ alone (Algorithm 1); bounds: its first "
-            "phase; grid: one problem per fold and τ; auto: exact, or grid with an outside solver.",
+            "exact: the CV error at every τ; search: the best τ alone (Algorithm 1); bounds: its "
+            "first phase; grid: one problem per fold and τ; auto: exact, or grid with an outside "
+            "solver.",
         ),
         "tol": option(
             Number,
@@ -171,8 +176,15 @@ PANELS: dict[str, dict[str, Option]] = {
         ),
         "backend": option(str, "auto", "auto, native, highs, gurobi, scip or mosek."),
         "prove": option(str, "choice", "Beyond 45 columns: choice, or all (every error)."),
-        "time_limit": option(str, "auto", "Seconds (0: estimates), none, or auto: 60 of proving."),
-        "search": option(Literal["grid", "coordinate"] | None, None, "Default: that of the paper."),
+        "time_limit": option(
+            str, "auto", "Seconds (0: estimates alone), none, or auto: 60 of proving."
+        ),
+        "search": option(
+            Literal["grid", "coordinate"] | None,
+            None,
+            "grid: all candidates; coordinate: one hyperparameter after the other, the default of "
+            "CART and XGBoost.",
+        ),
         "solver": option(Fitting, "auto", "rounding is the paper's; auto: exact up to 20 columns."),
     },
     "Output": {
@@ -263,8 +275,11 @@ DATA = argument(
     "A CSV, Parquet or .npy file, a data set's name, or - for CSV on standard input.",
     autocompletion=_data_sets,
 )
+# Names of options that several commands have.
 READING = "data target one_hot weights groups"
 COLUMNS = "include exclude split_factors heredity positive constraints"
+# Every command: its text, the names of its arguments and options in order, and those that differ
+# from PANELS.
 COMMANDS = {
     "cv": command(
         "Print the exact CV error at every sparsity, choose the best and fit the model.",
@@ -310,8 +325,12 @@ COMMANDS = {
         f"{READING} missing encoding learner folds tau gamma lambdas loss classify search solver "
         f"test json_file save plot checkpoint seed jobs quiet {COLUMNS}",
         data=DATA,
-        tau=option(str, "all", "sparse-ridge, projected: all (τ log τ <= n), A:B or a list."),
-        gamma=option(Text, None, "sparse-ridge: a number, a list or LO:HI:N; 2e-3:2e3:20 first."),
+        tau=option(
+            str, "all", "sparse-ridge, projected: all (those with τ log τ <= n), A:B or a list."
+        ),
+        gamma=option(
+            Text, None, "sparse-ridge: a number, a list or LO:HI:N; the default is 2e-3:2e3:20."
+        ),
         missing=option(Literal["drop"] | None, None, "Leave out rows with missing values."),
         plot=option(File, None, "Heatmaps over (τ, γ), minimisers marked (sparse-ridge)."),
     ),
@@ -323,10 +342,16 @@ COMMANDS = {
         datasets=option(str, "diabetes11,housing,servo,autompg", "Data sets, comma-separated."),
         folds=option(str, "loo,size:10", "loo, K or size:M, comma-separated."),
         gamma=option(str, "0.01,0.02,0.05,0.1,0.2,0.5,1", "As in cv."),
-        ways=option(str, "grid,paper,paper-exact,best,exact", "Some of these, comma-separated."),
+        ways=option(
+            str,
+            "grid,paper,paper-exact,best,exact",
+            "Some of these, comma-separated: grid: one problem per fold and τ; paper: Algorithm 1 "
+            "with the paper's bounds; paper-exact: with the optimum on all rows in Corollary 3; "
+            "best: with the best bounds; exact: shared trees.",
+        ),
         scale=option(Literal["unit-norm", "unit-variance"], "unit-norm", "Scale of the columns."),
         tol=option(float, 0.01, "Relative tolerance of Algorithm 1."),
-        time_limit=option(Number, None, "Number for each way at each γ."),
+        time_limit=option(Number, None, "Seconds for each way at each γ."),
         plot=option(File, None, "Picture of the reductions over γ (Figures 2 and 3)."),
     ),
     "datasets": command(

@@ -23,7 +23,8 @@ import numpy as np
 from ..errors import CheckpointWarning, file_faults, read_json, warn_caller
 from .ledger import Ledger
 
-# A file of another format number is ignored; the number grows whenever the content changes.
+# The number of the format of a checkpoint's files. Files of another number are ignored. Whoever
+# changes what a file contains adds 1.
 FORMAT = 6
 Content = TypeVar("Content")
 

@@ -22,8 +22,9 @@ Array = NDArray[np.float64]
 # prove and in selection/choice). The ledger also takes a proved support in place of a fold's answer
 # only where that lowers the training objective by more than this share.
 TIE = 1e-9
-# A bound that differs from the estimate by more than this factor is not shown, in tables or plots;
-# it still counts in every comparison.
+# A lower bound below the estimate divided by this factor, and an upper bound above the estimate
+# times this factor, is not shown in tables and plots. It counts in every comparison. The factor is
+# a choice.
 MAX_BOUND_RATIO = 2.0
 
 

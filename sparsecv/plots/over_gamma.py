@@ -13,6 +13,9 @@ from ..solvers import SupportsAlongGamma
 from .curves import save, without_formulas
 from .style import VERMILION, in_style, new_figure
 
+# Errors above so many times the least error all have the last colour. The number is a choice.
+MOST_OF_THE_LEAST = 1.5
+
 
 def _edges(gammas: Any) -> Any:
     """Ends of the strips around increasing γ > 0, halfway in the logarithm."""
@@ -25,7 +28,9 @@ def _edges(gammas: Any) -> Any:
 def plot_minimum(
     minimum: GlobalMinimum, path: str, title: str = "", *, trace: Sequence[Step] = ()
 ) -> None:
-    """Draw h(γ, τ) over a range of γ, with the pairs shaded that are proved to have larger errors.
+    """Draw h(γ, τ) over a range of γ; pairs that are proved to have larger errors are pale.
+
+    γ = 0 has no place on the logarithmic axis and is not drawn.
 
     Parameters
     ----------
@@ -57,10 +62,9 @@ def plot_minimum(
     """
     shown = minimum.gammas > 0.0
     gammas, taus = minimum.gammas[shown], minimum.taus
-    least = max(minimum.upper, 1e-300)
-    # Colours show errors up to this multiple of the least error; larger errors have the last
-    # colour.
-    excess = 100.0 * (np.clip(minimum.cv_error[shown] / least, 1.0, 1.5) - 1.0)
+    least = max(minimum.upper, 1e-300)  # a number to divide by where the least error is 0
+    share = np.clip(minimum.cv_error[shown] / least, 1.0, MOST_OF_THE_LEAST)
+    excess = 100.0 * (share - 1.0)
     figure, ((axis,),) = new_figure(figsize=(8.0, 1.8 + 0.28 * taus.size))
     edges, rows = _edges(gammas), np.arange(taus.size + 1) - 0.5
     image = axis.pcolormesh(edges, rows, excess.T, cmap="viridis_r", rasterized=True)
@@ -68,7 +72,7 @@ def plot_minimum(
     for t, tau in enumerate(taus):
         axis.fill_between(edges[[0, -1]], t - 0.5, t + 0.5, color="white", alpha=0.55, linewidth=0)
         for _, low, high in minimum.left[minimum.left[:, 0] == tau]:
-            span = np.geomspace(max(low, edges[0]), min(high, edges[-1]), 2)
+            span = np.clip([low, high], edges[0], edges[-1])
             axis.fill_between(span, t - 0.5, t + 0.5, color=VERMILION, linewidth=0, zorder=2)
     place = {int(tau): t for t, tau in enumerate(taus)}
     steps = [step for step in trace if step.tau in place]

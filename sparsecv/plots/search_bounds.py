@@ -16,7 +16,8 @@ from .style import BLUE, VERMILION, in_style, new_figure
 Array = NDArray[np.float64]
 
 
-# A film of more frames shows this many of them, evenly spread. The number is a choice.
+# A film has at most this many frames, which are evenly spread over the search. The number is a
+# choice.
 MAX_FRAMES = 300
 
 

@@ -18,8 +18,9 @@ from typing import Any
 
 from ..errors import InputError
 
-# The least value of every argument that counts something.
-LEAST = {"n": 1, "k": 2, "p": 1, "n_train": 1, "n_validation": 1, "models": 1, "n_dev": 1}
+# The least allowed value of every argument of this module that counts something: rows, folds,
+# columns or models. ``n_dev`` counts the rows of a development set.
+LEAST_COUNTS = {"n": 1, "k": 2, "p": 1, "n_train": 1, "n_validation": 1, "models": 1, "n_dev": 1}
 # Arguments that must be above 0; every other number may be 0.
 POSITIVE = ("gamma", "delta")
 
@@ -31,8 +32,8 @@ def _check(times: int = 1, **numbers: Any) -> None:
     """
     for name, value in numbers.items():
         kind, least, what = Real, 0, "number"
-        if name in LEAST:
-            kind, least, what = Integral, LEAST[name], "whole number"
+        if name in LEAST_COUNTS:
+            kind, least, what = Integral, LEAST_COUNTS[name], "whole number"
         if isinstance(value, bool) or not isinstance(value, kind) or not isfinite(value):
             raise InputError(f"{name} must be a {what}; got {value!r}")
         if value < least or (value == 0 and name in POSITIVE):

@@ -55,8 +55,9 @@ from .learner import SparseRidgeLearner
 from .partial_errors import PartialErrors, Selection, Task, partial_errors, select
 from .rules import RULES, allowed_rule, checked_repeats, redrawn
 
-# The CV error is averaged over this many random partitions of the rows by default, the first among
-# them. With a time limit there may be fewer, as no partition is begun after the limit.
+# The rules "repeated", "averaged" and "projected" average CV errors over this many random
+# partitions of the rows into folds, of which the first is the partition of the other rules. Where a
+# time limit is reached no further partition is begun. The number is a choice.
 REPEATS = 6
 # The rule stability holds at most this many losses at a time, which take 200 MB. With k folds and n
 # rows, one γ has (k + 1) n losses for every τ. At least one γ is computed at a time.

@@ -13,8 +13,9 @@ from sklearn.base import is_classifier
 from ..errors import InputError
 
 Array = NDArray[np.float64]
-# The loss "log" replaces smaller probabilities by this one, so that a label of probability 0 has
-# the loss −log 1e-15 = 34.5. A label that the training rows lack has this probability, too.
+# The loss "log" raises every probability to at least this number, so that a label of probability 0
+# has the loss −log 1e-15 = 34.5. A label that the training rows lack has this probability, too. The
+# number is a choice.
 MIN_PROBABILITY = 1e-15
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,9 @@ from sparsecv.design import prepare as pipeline
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import MomentFolds, RowFolds
 from sparsecv.design.folds import Folds, make_folds
-from sparsecv.design.moments import Moments, fold_moments
+from sparsecv.design.moments import fold_moments
 from sparsecv.errors import ConstantColumnWarning, InputError
 from sparsecv.tables.row_source import ArraySource, RowSource
-from sparsecv.tables.sources import open_table
 
 Array = NDArray[np.float64]
 PROTOCOLS = [
@@ -39,11 +37,6 @@ def table(n: int = 60, p: int = 5, seed: int = 0) -> tuple[Array, Array]:
 
 def source(X: Array, y: Array) -> ArraySource:
     return ArraySource(X, y, [f"x{j}" for j in range(X.shape[1])])
-
-
-def moments_of(rows: Array) -> Moments:
-    mean = rows.mean(axis=0)
-    return Moments(len(rows), mean, (rows - mean).T @ (rows - mean))
 
 
 def both(X: Array, y: Array, folds: Folds, protocol: Protocol) -> tuple[RowFolds, MomentFolds]:
@@ -71,65 +64,6 @@ def assert_same_cv(
     )
     # Beyond some 1e-7 the digits that an offset leaves a fit of are too few for a proof.
     assert found.complete or rtol > 1e-7
-
-
-@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
-def test_merged_moments(offset: float) -> None:
-    rows = np.random.default_rng(0).standard_normal((50, 4)) + offset * np.arange(4)
-    parts = [moments_of(rows[a:b]) for a, b in ((0, 1), (1, 20), (20, 50))]
-    merged = parts[0].merged(parts[1]).merged(parts[2])
-    whole = moments_of(rows)
-    assert merged.n == whole.n
-    np.testing.assert_allclose(merged.mean, whole.mean, rtol=1e-13)
-    np.testing.assert_allclose(merged.scatter, whole.scatter, rtol=1e-8, atol=1e-8)
-    empty = Moments(0, np.zeros(4), np.zeros((4, 4)))
-    for one in (empty.merged(whole), whole.merged(empty)):
-        assert one.n == whole.n
-        np.testing.assert_array_equal(one.scatter, whole.scatter)
-
-
-@pytest.mark.parametrize("k", [2, 3, 4, 7, 10])
-def test_a_fold_left_out(k: int) -> None:
-    X, y = table()
-    folds = make_folds(k, len(y), seed=1)
-    assert folds.label is not None
-    moments = fold_moments(source(X, y), folds)
-    joint = np.column_stack([X, y])
-    np.testing.assert_array_equal(moments.low, joint.min(axis=0))
-    np.testing.assert_array_equal(moments.high, joint.max(axis=0))
-    for j in range(k):
-        train, test = folds.split(j)
-        for found, rows in ((moments.folds[j], joint[test]), (moments.without(j), joint[train])):
-            expected = moments_of(rows)
-            assert found.n == expected.n
-            np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-12)
-            np.testing.assert_allclose(found.scatter, expected.scatter, rtol=1e-10, atol=1e-12)
-    summary = moments.summary()
-    np.testing.assert_allclose(summary.scatter, Summary.of(X, y).scatter, rtol=1e-12)
-
-
-@pytest.mark.parametrize("rows", [1, 7, 1000])
-def test_block_size_changes_nothing(rows: int) -> None:
-    X, y = table()
-    folds = make_folds(3, len(y), seed=1)
-    assert folds.label is not None
-
-    class Blocked(ArraySource):
-        def blocks(self, _: int = 0) -> Any:
-            return super().blocks(rows)
-
-    whole = fold_moments(source(X, y), folds)
-    seen: list[tuple[int, int]] = []
-    blocked = fold_moments(
-        Blocked(X, y, [f"x{j}" for j in range(5)]),
-        folds,
-        lambda i, n: seen.append((i, n)),
-    )
-    for j in range(3):
-        np.testing.assert_allclose(blocked.folds[j].mean, whole.folds[j].mean, rtol=1e-12)
-        np.testing.assert_allclose(blocked.folds[j].scatter, whole.folds[j].scatter, rtol=1e-10)
-    assert seen[-1] == (60, 60)
-    assert [i for i, _ in seen] == sorted({i for i, _ in seen})
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -169,40 +103,6 @@ def test_constant_and_duplicate_columns() -> None:
         for data in (rows, moments):
             found = cross_validate(data, gammas, taus)
             assert_within(found.table("cv_error"), truth, 1e-8, what=protocol.name)
-
-
-@pytest.mark.parametrize("suffix", [".npy", ".parquet", ".csv"])
-@pytest.mark.parametrize("protocol", [PROTOCOLS[0], PROTOCOLS[4]])
-def test_streamed_files(
-    suffix: str, protocol: Protocol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X, y = table(n=300)
-    names = [*(f"x{j}" for j in range(5)), "y"]
-    path = tmp_path / f"t{suffix}"
-    values = np.column_stack([X, y])
-    if suffix == ".npy":
-        np.save(path, values)
-    elif suffix == ".csv":
-        np.savetxt(path, values, "%.17g", ",", header=",".join(names), comments="")
-    else:
-        pa = pytest.importorskip("pyarrow")
-        parquet = pytest.importorskip("pyarrow.parquet")
-        parquet.write_table(pa.table(dict(zip(names, values.T, strict=True))), path)
-    whole = pipeline.prepare(open_table(path), "5", protocol, seed=3)
-    assert isinstance(whole.data, RowFolds)
-    monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 0)
-    streamed = pipeline.prepare(open_table(path), "5", protocol, seed=3)
-    assert isinstance(streamed.data, MomentFolds)
-    gammas, taus = np.array([0.1, 10.0]), np.arange(1, 6, dtype=np.intp)
-    expected, found = (cross_validate(one.data, gammas, taus) for one in (whole, streamed))
-    np.testing.assert_allclose(found.table("cv_error"), expected.table("cv_error"), rtol=1e-8)
-    models = [
-        result.by_gamma[0].model(one.design, one.data.full(), 2)
-        for one, result in ((whole, expected), (streamed, found))
-    ]
-    np.testing.assert_array_equal(models[0].support, models[1].support)
-    np.testing.assert_allclose(models[0].coef, models[1].coef, rtol=1e-8)
-    np.testing.assert_allclose(models[0].intercept, models[1].intercept, rtol=1e-8)
 
 
 def test_leave_one_out_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def ugly(n: int = 4000, seed: int = 0) -> tuple[Array, Array]:
 
 
 class Parted(ArraySource):
-    """Rows in memory that come in parts, some of them of one row."""
+    """Rows in memory that come in parts, some of them of one row, or in blocks of 7 rows."""
 
     def __init__(self, X: Array, y: Array, count: int) -> None:
         super().__init__(X, y, [f"x{j}" for j in range(X.shape[1])])
@@ -53,6 +53,9 @@ class Parted(ArraySource):
             Part(int(a), (self._X[a:b], self._y[a:b], names, "y"))
             for a, b in zip(self.ends[:-1], self.ends[1:], strict=True)
         ]
+
+    def blocks(self, rows: int = 7) -> Any:
+        return super().blocks(7)
 
 
 def truth(rows: Any) -> tuple[Any, Any, Any]:
@@ -81,13 +84,15 @@ def assert_accurate(found: FoldMoments, folds: Folds, joint: Array) -> None:
     np.testing.assert_array_equal(found.high, joint.max(axis=0))
 
 
-@pytest.mark.parametrize("count", [1, 7, 64])
+@pytest.mark.parametrize(("count", "k"), [(1, 2), (1, 5), (7, 3), (64, 10)])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_as_accurate_as_long_doubles(count: int, seed: int) -> None:
+def test_as_accurate_as_long_doubles(count: int, k: int, seed: int) -> None:
     X, y = ugly(seed=seed)
-    folds = hashed_folds(5, y.size, seed)
-    found = fold_moments(Parted(X, y, count), folds)
+    folds, read = hashed_folds(k, y.size, seed), list[int]()
+    found = fold_moments(Parted(X, y, count), folds, lambda i, n: read.append(i))
     assert_accurate(found, folds, np.column_stack([X, y]))
+    assert len(read) == (count if count > 1 else 572)
+    assert sorted(read)[-1] == y.size
 
 
 def test_the_order_in_which_parts_come_changes_no_bit(client: Any) -> None:

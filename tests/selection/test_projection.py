@@ -15,14 +15,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 from support.brute_force import Data, enumerate_all, rounding
-from support.commands import complaint, run_json
+from support.commands import complaint
 from support.fresh import examples
 from support.problems import ugly
 from support.tables import write_csv
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
-from sparsecv.design import prepare
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError, UnprovedWarning
@@ -363,20 +362,6 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert [one["tau"] for one in json.loads(file.read_text())["sizes"]] == [2]
     assert "τ = 2 of 6 features" in " ".join(capsys.readouterr().out.split())
     complaint(capsys, [*arguments, "--method", "search"], ["every tau"])
-
-
-def test_a_table_read_in_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = made(40, 5)
-    table, plot = write_csv(tmp_path / "t.csv", X, y), tmp_path / "p.png"
-    arguments = ["cv", table, "--gamma", "1,30", "--rule", "projected", "--plot", plot]
-    whole = run_json(*arguments, folder=tmp_path)
-    monkeypatch.setattr(prepare, "IN_MEMORY_BYTES", 0)
-    passes = run_json(*arguments, folder=tmp_path)
-    assert passes["reference_error"] == pytest.approx(whole["reference_error"], rel=1e-8)
-    for one, other in zip(passes["sizes"], whole["sizes"], strict=True):
-        assert one["support"] == other["support"]
-        assert one["cv_error"] == pytest.approx(other["cv_error"], rel=1e-7)
-        assert one["distance"] == pytest.approx(other["distance"], rel=1e-5, abs=1e-9)
 
 
 def test_lasso_and_ridge_of_the_picture() -> None:

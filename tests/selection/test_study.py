@@ -14,9 +14,7 @@ from support.studies import made, study_of, surfaces_of
 from support.tables import write_csv
 
 from sparsecv import SparseRidge, SparseRidgeCV, risk
-from sparsecv.cli.main import main
 from sparsecv.cv.alternating import alternate
-from sparsecv.design import prepare as pipeline
 from sparsecv.design.folds import make_folds
 from sparsecv.selection.averaging import model_weights
 from sparsecv.selection.choice import CHOOSERS, choose
@@ -158,19 +156,6 @@ def test_further_folds_are_kept_in_a_checkpoint(
 
     monkeypatch.setattr("sparsecv.cv.estimate.support_path", refuse)
     assert run_json(*arguments, folder=tmp_path)["rules"] == first["rules"]
-
-
-def test_a_table_read_in_one_pass(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = str(write_csv(tmp_path / "t.csv", *made(40, 5)))
-    arguments = ["cv", table, "--gamma", "1,30", "--rule"]
-    whole = run_json(*arguments, "repeated", folder=tmp_path)["rules"]["repeated"]
-    monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 0)
-    streamed = run_json(*arguments, "repeated", folder=tmp_path)["rules"]["repeated"]
-    assert streamed == pytest.approx(whole, rel=1e-9)
-    assert main([*arguments, "stability"]) == 2
-    assert "in memory" in capsys.readouterr().err
 
 
 def test_partitions_there_was_no_time_for() -> None:

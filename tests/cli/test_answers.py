@@ -38,19 +38,41 @@ def told(arguments: list[str], tmp_path: Path, status: int = 0) -> dict[str, Any
 
 
 @pytest.mark.parametrize("rule", list(RULES))
-def test_the_model_of_a_size_is_that_of_the_estimator(
+def test_choices_and_sizes_are_those_of_the_estimator(
     rule: str, table: tuple[pd.DataFrame, str], tmp_path: Path
 ) -> None:
     frame, path = table
-    found = told(["cv", path, "--gamma", "0.1,10", "--rule", rule, "--size", "3"], tmp_path)
+    command = ["cv", path, "--gamma", "0.1,10", "--rule", rule]
     model = SparseRidgeCV(gammas=[0.1, 10.0], rule=rule).fit(frame[NAMES], frame["y"])
+    document = told([*command, "--compare", "--no-nested"], tmp_path)
+    assert (document["rule"], document["rule_status"]) == (rule, "optimal")
+    for name, choice in model.compare().items():
+        said = document["rules"][name]
+        assert said["tau"] == choice.tau
+        assert said["gamma"] == (None if np.isnan(choice.gamma) else pytest.approx(choice.gamma))
+        assert said["criterion"] == pytest.approx(choice.criterion)
+        assert said["certified"] is choice.certified is True
+        assert said.get("lambda") == choice.lambda_
+    if rule == "projected":
+        assert document["reference_error"] == pytest.approx(model.reference_error_)
+        for t, said in enumerate(document["sizes"]):
+            assert said["support"] == model.path_["names"][t]
+            for name in ("tau", "cv_error", "distance"):
+                assert said[name] == pytest.approx(model.path_[name][t], rel=1e-6, abs=1e-9)
+    check_model(document["model"], model)
+    found = told([*command, "--size", "3"], tmp_path)
     other = model.at_size(3)
     assert found["chosen"]["tau"] == 3
     assert found["chosen"]["gamma"] == pytest.approx(other.gamma)
     assert found["chosen"]["cv_error"] == pytest.approx(other.cv_error_)
-    assert found["model"]["support"] == [NAMES[c] for c in other.support_]
-    np.testing.assert_allclose(found["model"]["coef"], other.coef_[other.support_], rtol=1e-9)
+    check_model(found["model"], other)
     assert found["nested"] is None
+
+
+def check_model(said: dict[str, Any], model: Any) -> None:
+    assert said["support"] == [NAMES[c] for c in model.support_]
+    np.testing.assert_allclose(said["coef"], model.coef_[model.support_], rtol=1e-9)
+    assert said["intercept"] == pytest.approx(model.intercept_)
 
 
 def test_tables_are_those_of_the_estimators(

@@ -13,7 +13,6 @@ from support.problems import many_alike
 from support.tables import write_csv
 
 from sparsecv.cv.prove import Prover
-from sparsecv.cv.results import bounds_text
 
 Array = NDArray[np.float64]
 
@@ -62,19 +61,6 @@ def test_without_time_the_choice_is_an_estimate(capsys: Capture) -> None:
     for row, error in zip(rows, one["incumbent"], strict=True):
         assert f" ≈{error:.6g} " in row
     assert "[0, " not in out  # Bounds that say nothing are not printed.
-
-
-def test_bounds_say_whose_they_are(capsys: Capture) -> None:
-    arguments = ["--gamma", "1", "--method", "bounds", "--folds", "loo"]
-    document = run_json("cv", write_csv(TABLE, *three_of_eight()), *arguments, quiet=False)
-    flat = " ".join(capsys.readouterr().out.split())
-    chosen, least = document["chosen"], document["best"]
-    known = bounds_text(chosen["lower"], chosen["cv_error"], chosen["upper"])
-    assert known.startswith("[")
-    assert chosen["lower"] <= chosen["cv_error"] <= chosen["upper"]
-    assert f"proved bounds of this CV error: {known}" in flat
-    known = bounds_text(least["lower_bound"], least["cv_error"], least["upper_bound"])
-    assert f"proved bounds of the least CV error: {known}" in flat
 
 
 def test_a_limit_that_is_not_reached_changes_nothing() -> None:

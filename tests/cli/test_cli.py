@@ -13,15 +13,11 @@ import numpy as np
 import pytest
 from support.commands import Capture, complaint, run_json
 from support.tables import growing_columns, write_csv
-from typer.main import get_command
 
 import sparsecv
 from sparsecv import SparseRidgeCV
 from sparsecv.cli import console
-from sparsecv.cli.main import app, main
-from sparsecv.cv import engine
-
-WORDS = ("--exclude", "--drop")
+from sparsecv.cli.main import main
 
 # ---------------------------------------------------------------------------- cv
 
@@ -65,29 +61,6 @@ def test_document(capsys: Capture) -> None:
     np.testing.assert_allclose(final["intercept"], model.intercept_, rtol=1e-12)
     np.testing.assert_allclose(final["objective"], model.objective_, rtol=1e-12)
     assert final["lower_bound"] <= final["objective"]
-
-
-def test_cv_has_at_most_forty_options() -> None:
-    """The second name of an option is read as the first; an option that is gone names another."""
-    (command,) = [one for name, one in get_command(app).commands.items() if name == "cv"]
-    options = [one for one in command.params if one.param_type_name == "option"]
-    assert len([one for one in options if "--help" not in one.opts]) <= 40
-    X, y = growing_columns()
-    write_csv(Path("t.csv"), X, y)
-    found = [run_json("fit", "t.csv", "--tau", "2", word, "x0,x3") for word in WORDS]
-    assert found[0]["model"] == found[1]["model"]
-    assert found[0]["p"] == 3
-
-
-@pytest.mark.parametrize(("lost", "said"), [(1, "1 row was left out"), (2, "2 rows were left out")])
-def test_rows_that_are_left_out_are_counted(lost: int, said: str, capsys: Capture) -> None:
-    X, y = growing_columns()
-    X[:lost, 2] = np.nan
-    write_csv(Path("t.csv"), X, y)
-    assert main(["fit", "t.csv", "--tau", "1", "--missing", "drop"]) == 0
-    out, err = capsys.readouterr()
-    assert f"{said}, as values are missing" in " ".join(out.split())
-    assert f"{lost} of 40 rows {'is' if lost == 1 else 'are'} left out" in err
 
 
 @pytest.mark.parametrize(
@@ -150,28 +123,36 @@ def test_tables_fit_eighty_columns(factor: float, capsys: Capture) -> None:
         assert f"{h:.6g}" in out
 
 
-def test_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("rule", "more", "cross_validations"),
+    [
+        ("minimum", [], 11),  # of all rows and of ten outer folds
+        ("stability", ["--no-nested"], 1),
+        ("repeated", ["--no-nested"], 6),
+    ],
+)
+def test_a_checkpoint_holds_every_fold(
+    rule: str, more: list[str], cross_validations: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_csv(Path("t.csv"), *growing_columns())
-    arguments = ["cv", "t.csv", "--folds", "4", "--gamma", "0.1,10", "--checkpoint", "kept/here"]
-    arguments += ["--rule", "minimum", "--time-limit", "1000"]  # and no comparisons
+    arguments = ["cv", "t.csv", "--gamma", "0.1,10", "--checkpoint", "kept/here", "--rule", rule]
+    arguments += ["--time-limit", "1000", *more]  # and no comparisons
     first = run_json(*arguments)
     files = sorted(Path("kept/here").iterdir())
-    assert len(files) == 2 * (1 + first["nested"]["folds"])  # every γ of the fit and of outer fits
+    assert len(files) == 2 * cross_validations
 
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("solved again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "estimate_folds", refuse)
+        patch.setattr("sparsecv.cv.estimate.support_path", refuse)
         second = run_json(*arguments)
-    for document in (first, second):
-        for part in (document, *document["results"]):
-            del part["seconds"]
-    assert second == first
+    assert dict(entries(second)) == dict(entries(first))
     files[0].write_text("{broken", encoding="utf-8")
     third = run_json(*arguments)
-    for one, other in zip(first["results"], third["results"], strict=True):
-        assert one["cv_error"] == other["cv_error"]
+    assert [one["cv_error"] for one in third["results"]] == [
+        one["cv_error"] for one in first["results"]
+    ]
 
 
 # ---------------------------------------------------------------------------- fit and the rest

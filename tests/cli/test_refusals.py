@@ -53,6 +53,8 @@ REFUSED = {
     f"{CV} --gamma nan": "gamma|>= 0",
     f"{CV} --backend abacus": "backend|'abacus'",
     f"{CV} --backend highs --method bounds": "backend highs|grid or search",
+    f"{CV} --rule best": "rule|'best'",
+    f"{CV} --rule one-se --method search": "rule one-se|every tau",
     f"{CV} --protocol kind": "protocol|'kind'",
     f"{CV} --scale big": "scale|'big'",
     f"{CV} --no-intercept": "--no-intercept is gone|fit_intercept=False",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from itertools import combinations
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,13 +13,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 from support.brute_force import Data, enumerate_all, rounding
-from support.commands import complaint
 from support.fresh import examples
 from support.problems import ugly
-from support.tables import write_csv
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.cli.main import main
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError, UnprovedWarning
@@ -330,38 +325,6 @@ def test_more_columns_than_trees_reach_are_estimated(limit: Any) -> None:
     assert not model.certified_
     assert set(range(3)) <= set(model.support_.tolist())
     assert model.status_ == "not proved"  # nor was anything to be proved
-
-
-def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    X, y = made(40, 6)
-    table, plot = str(write_csv(tmp_path / "t.csv", X, y)), tmp_path / "p.png"
-    file = tmp_path / "r.json"
-    arguments = ["cv", table, "--gamma", "1,30", "--rule", "projected", "--json", str(file)]
-    assert main([*arguments, "--plot", str(plot), "--save", str(tmp_path / "m.json")]) == 0
-    document, same = (
-        json.loads(file.read_text()),
-        SparseRidgeCV(gammas=[1.0, 30.0], rule="projected").fit(X, y),
-    )
-    out = " ".join(capsys.readouterr().out.split())
-    assert f"τ = {same.tau_} of 6 features" in out
-    assert f"proved no other {same.tau_} features predict more like the average" in out
-    assert f"The average of all models has CV error {same.reference_error_:.6g} ±" in out
-    assert plot.stat().st_size > 5_000
-    assert document["rule"] == "projected"
-    assert document["chosen"]["tau"] == same.tau_
-    assert document["chosen"]["gamma"] == pytest.approx(same.gamma_)
-    assert document["chosen"]["cv_error"] == pytest.approx(same.cv_error_)
-    assert document["reference_error"] == pytest.approx(same.reference_error_)
-    for t, one in enumerate(document["sizes"]):
-        assert one["tau"] == same.path_["tau"][t]
-        assert one["distance"] == pytest.approx(same.path_["distance"][t], rel=1e-6, abs=1e-9)
-        assert one["support"] == [f"x{c}" for c in same.path_["columns"][t]]
-    loaded = SparseRidgeCV.load(tmp_path / "m.json")
-    np.testing.assert_allclose(X @ loaded.coef_ + loaded.intercept_, same.predict(X))
-    assert main([*arguments, "--tau", "2"]) == 0
-    assert [one["tau"] for one in json.loads(file.read_text())["sizes"]] == [2]
-    assert "τ = 2 of 6 features" in " ".join(capsys.readouterr().out.split())
-    complaint(capsys, [*arguments, "--method", "search"], ["every tau"])
 
 
 def test_lasso_and_ridge_of_the_picture() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
-from support.commands import complaint, run_json
+from support.commands import run_json
 from support.studies import made, study_of, surfaces_of
 from support.tables import write_csv
 
@@ -111,51 +111,6 @@ def test_repeated_averages_partitions(cv: Any, seed: Any) -> None:
     assert found.cv_error_ == pytest.approx(surfaces[0][choice.gamma_index, choice.tau_index])
     assert found.certified_
     assert found.status_ == "optimal"
-
-
-def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    X, y = made(60, 6)
-    table = write_csv(tmp_path / "t.csv", X, y)
-    common = ["cv", table, "--gamma", "1,30", "--folds", "5", "--compare"]
-    for rule in RULES:
-        document = run_json(*common, "--rule", rule, quiet=False, folder=tmp_path)
-        same = SparseRidgeCV(cv=5, gammas=[1.0, 30.0], random_state=0, rule=rule).fit(X, y)
-        assert document["rule"] == rule
-        assert len(document["model"]["support"]) == same.tau_
-        assert document["rules"][rule]["tau"] == same.tau_
-        gamma = None if rule == "averaged" else pytest.approx(same.gamma_)
-        assert document["rules"][rule]["gamma"] == gamma
-        assert document["rule_status"] == "optimal"
-        assert document["rules"]["corrected"]["criterion"] == pytest.approx(
-            same.compare()["corrected"].criterion
-        )
-        assert document["rules"][rule]["certified"] is True
-        assert ("lambda" in document["rules"][rule]) == (rule == "stability")
-        if rule == "averaged":
-            assert document["model"]["objective"] is None
-        if rule != "minimum":
-            assert "What each rule chooses" in capsys.readouterr().out
-    for options in (["--rule", "best"], ["--rule", "one-se", "--method", "search"]):
-        complaint(capsys, ["cv", str(table), "--gamma", "1", *options], ["rule"])
-
-
-@pytest.mark.parametrize(
-    ("rule", "cross_validations"), [("minimum", 1), ("stability", 1), ("repeated", 6)]
-)
-def test_further_folds_are_kept_in_a_checkpoint(
-    rule: str, cross_validations: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = write_csv(tmp_path / "t.csv", *made(40, 5))
-    arguments = ["cv", table, "--gamma", "1,30", "--rule", rule, "--checkpoint", tmp_path / "kept"]
-    arguments += ["--time-limit", "1000", "--no-nested"]  # nothing that is not asked for
-    first = run_json(*arguments, folder=tmp_path)
-    assert len(list((tmp_path / "kept").glob("cv-*.json"))) == 2 * cross_validations
-
-    def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError("solved again")
-
-    monkeypatch.setattr("sparsecv.cv.estimate.support_path", refuse)
-    assert run_json(*arguments, folder=tmp_path)["rules"] == first["rules"]
 
 
 def test_partitions_there_was_no_time_for() -> None:

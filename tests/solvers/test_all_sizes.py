@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support.brute_force import Data, fit_rounding
+from support.brute_force import Data, Support, fit_rounding, rounding
 from support.fresh import examples
 from support.problems import keeps_digits, plain, problem_of, pure_noise, ugly
 from support.trees import Exact, every_stop, exact_of, key, tied
@@ -83,52 +83,49 @@ def check_optimal(data: Data, found: BestSubsets, exact: Exact) -> None:
         assert lost <= 1e-9 * math.sqrt(gain) + 1e-13 * share * math.sqrt(yy)
 
 
-@settings(max_examples=examples(500))
-@given(data=ugly())
-@example(data=Data(np.array([[3.0]]), np.array([2.0]), 1.0))
-@example(data=Data(np.array([[-6.0, 6.0], [-7.0, 7.0]]), np.array([-6.0, -7.0]), 3e-12))
-@example(data=Data(np.array([[0.0]]), np.array([2.0]), 1e-8))
-@example(data=Data(np.array([[1e6, 1e6, 1e-6]]), np.array([-1.0]), 1e-8))
-@example(  # a down-date cancels to an exact zero
-    data=Data(
-        np.array([[1.0, 0.0, 5e-5, 0.0], [0.0, 0.0, 4e5, 4.8e5]]), np.array([-1.0, 1.0]), 1e-8
-    )
+def once(X: Any, y: Any, gamma: float) -> example:
+    """An example on which the search was wrong once."""
+    data = Data(np.array(X), np.array(y), gamma)
+    return example(drawn=(False, data), sizes=set(), starts=[])
+
+
+@settings(max_examples=3 * examples(250))
+@given(
+    drawn=st.booleans().flatmap(lambda mild: st.tuples(st.just(mild), ugly(mild=mild))),
+    sizes=st.sets(st.integers(1, 5)),
+    starts=st.lists(st.sets(st.integers(0, 4)), max_size=4),
 )
-@example(
-    data=Data(
-        np.array(
-            [
-                [1193.1463529369166, 0.0, 5.2328831511186739e-05, 0.0, 0.0],
-                [0.0, 0.0, 386696.15509557643, 0.0, 478319.62832536058],
-            ]
-        ),
-        np.array([-1.0, 1.0]),
-        1e-8,
-    )
+@once([[3.0]], [2.0], 1.0)
+@once([[-6.0, 6.0], [-7.0, 7.0]], [-6.0, -7.0], 3e-12)
+@once([[0.0]], [2.0], 1e-8)
+@once([[1e6, 1e6, 1e-6]], [-1.0], 1e-8)
+@once([[1.0, 0.0, 5e-5, 0.0], [0.0, 0.0, 4e5, 4.8e5]], [-1.0, 1.0], 1e-8)  # a down-date cancels
+@once(
+    [
+        [1193.1463529369166, 0.0, 5.2328831511186739e-05, 0.0, 0.0],
+        [0.0, 0.0, 386696.15509557643, 0.0, 478319.62832536058],
+    ],
+    [-1.0, 1.0],
+    1e-8,
 )
-def test_every_size_is_optimal(data: Data) -> None:
+def test_every_size_is_optimal_from_any_start(
+    drawn: tuple[bool, Data], sizes: set[int], starts: list[set[int]]
+) -> None:
+    mild, data = drawn
+    p = data.X.shape[1]
+    asked = sorted({s for s in sizes if s <= p} or range(1, p + 1))
+    warm = [[j for j in start if j < p] for start in [*starts, *starts[:1]]]
     exact = exact_of(data)
-    found = best_subsets(problem_of(data))
-    np.testing.assert_array_equal(found.sizes, np.arange(1, data.X.shape[1] + 1))
+    found = best_subsets(problem_of(data), sizes=asked[::-1], warm_starts=warm)
+    np.testing.assert_array_equal(found.sizes, asked)
     check_bounds(data, found, exact)
     check_optimal(data, found, exact)
     assert found.open_nodes == []
-
-
-@pytest.mark.slow
-@settings(max_examples=examples(150))
-@given(data=ugly(), draw=st.data())
-def test_sizes_and_warm_starts_change_no_objective(data: Data, draw: st.DataObject) -> None:
-    p = data.X.shape[1]
-    columns = st.sets(st.integers(0, p - 1)).map(list)
-    starts = draw.draw(st.lists(columns, max_size=4), label="warm starts")
-    starts += starts[:1]
-    sizes = draw.draw(st.lists(st.integers(1, p), min_size=1), label="sizes")
-    exact = exact_of(data)
-    found = best_subsets(problem_of(data), sizes=sizes, warm_starts=starts)
-    np.testing.assert_array_equal(found.sizes, sorted(set(sizes)))
-    check_bounds(data, found, exact)
-    check_optimal(data, found, exact)
+    if mild and data.gamma > 0.0:  # what dependent columns take off a bound at 0 is not limited
+        yy, inflation = float(data.y @ data.y), 1.0 + 2.0 * np.square(data.X).sum() / data.gamma
+        allowed = (1e-9 + 1e-14 * inflation) * found.objective
+        allowed += 1e-12 * np.sqrt(found.objective * yy) + 1e-26 * yy
+        assert np.all(found.objective - found.lower_bound <= allowed)
 
 
 def test_an_optimal_warm_start_is_kept_at_once() -> None:
@@ -177,16 +174,6 @@ def test_exact_ties_go_to_the_lexicographically_first(data: Data) -> None:
         assert key(found.supports[i]) == min(tied)
 
 
-@pytest.mark.parametrize("copies", [2, 5, 9, 12])
-@pytest.mark.parametrize("gamma", [1e-2, 1.0, 1e5])
-def test_equal_columns_are_taken_from_the_left(copies: int, gamma: float) -> None:
-    rng = np.random.default_rng(copies)
-    x = rng.standard_normal(20)
-    X = np.repeat(x[:, None], copies, axis=1)
-    found = best_subsets(problem_of(Data(X, x + rng.standard_normal(20), gamma)))
-    assert [key(s) for s in found.supports] == [tuple(range(s)) for s in found.sizes]
-
-
 @pytest.mark.parametrize("seed", [2931, 4474, 4587])
 def test_many_near_ties_do_not_crowd_out_the_best(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -199,52 +186,6 @@ def test_many_near_ties_do_not_crowd_out_the_best(seed: int) -> None:
     for i, s in enumerate(found.sizes):
         least = min(exact[s].values())
         assert exact[s][key(found.supports[i])] - least <= Fraction(1, 10**8) * least
-
-
-def test_zero_columns_fill_up_from_the_left() -> None:
-    X = np.zeros((6, 5))
-    X[:, 3] = np.arange(6.0)
-    found = best_subsets(problem_of(Data(X, np.arange(6.0) + 1.0, 1.0)))
-    assert [key(s) for s in found.supports] == [
-        (3,),
-        (0, 3),
-        (0, 1, 3),
-        (0, 1, 2, 3),
-        (0, 1, 2, 3, 4),
-    ]
-    assert np.ptp(found.objective) <= 1e-14 * found.objective[0]
-
-
-@pytest.mark.parametrize("gamma", [1e-8, 1.0, 1e8])
-@pytest.mark.parametrize("what", ["y", "X"])
-def test_nothing_to_explain(what: str, gamma: float) -> None:
-    X, y, _ = plain(1, 8, 4)
-    X, y = (X, np.zeros(8)) if what == "y" else (np.zeros((8, 4)), y)
-    found = best_subsets(problem_of(Data(X, y, gamma)), limits=Limits(node_limit=0))
-    assert found.status is Status.OPTIMAL
-    assert [key(s) for s in found.supports] == [tuple(range(s)) for s in found.sizes]
-    np.testing.assert_allclose(found.objective, y @ y, rtol=1e-14)
-    assert np.all(found.lower_bound <= y @ y)
-    assert np.all(found.lower_bound >= 0.999 * (y @ y))
-
-
-# --- gaps ---------------------------------------------------------------------------------------
-
-
-@settings(max_examples=examples(150))
-@given(data=ugly(mild=True), draw=st.data())
-def test_a_finished_search_leaves_the_gap_of_rounding(data: Data, draw: st.DataObject) -> None:
-    sizes = draw.draw(st.none() | st.sets(st.integers(1, data.X.shape[1]), min_size=1).map(list))
-    found = best_subsets(problem_of(data), sizes=sizes)
-    yy = float(data.y @ data.y)
-    check_bounds(data, found, exact_of(data))
-    assert not keeps_digits(data) or found.status is Status.OPTIMAL
-    gap = found.objective - found.lower_bound
-    if data.gamma == 0.0:
-        return  # what dependent columns take off a bound is not limited
-    inflation = 1.0 + 2.0 * np.square(data.X).sum() / data.gamma
-    allowed = (1e-9 + 1e-14 * inflation) * found.objective
-    assert np.all(gap <= allowed + 1e-12 * np.sqrt(found.objective * yy) + 1e-26 * yy)
 
 
 # --- limits -------------------------------------------------------------------------------------
@@ -269,29 +210,6 @@ def check_interrupted(found: BestSubsets, status: Status) -> None:
     assert not found.proved.all()
 
 
-def test_a_raised_flag_interrupts() -> None:
-    flag = StopFlag()
-    assert not flag.is_set()
-    flag.set()
-    assert flag.is_set()
-    found = best_subsets(HARD, limits=Limits(stop=flag, time_limit=0.0, node_limit=0))
-    check_interrupted(found, Status.INTERRUPTED)
-    assert found.n_nodes == 1
-
-
-def test_another_thread_interrupts() -> None:
-    flag = StopFlag()
-    timer = threading.Timer(0.05, flag.set)
-    timer.start()
-    check_interrupted(best_subsets(HARD, limits=Limits(stop=flag)), Status.INTERRUPTED)
-    timer.join()
-
-
-@pytest.mark.parametrize("seconds", [0.0, 0.02])
-def test_time_limit(seconds: float) -> None:
-    check_interrupted(best_subsets(HARD, limits=Limits(time_limit=seconds)), Status.TIME_LIMIT)
-
-
 @pytest.mark.parametrize("nodes", [0, 1, 2, 999, 20_001, 50_000])
 def test_node_limit(nodes: int) -> None:
     found = best_subsets(HARD, limits=Limits(node_limit=nodes))
@@ -299,13 +217,16 @@ def test_node_limit(nodes: int) -> None:
     assert found.n_nodes == max(nodes, 1)
 
 
-def test_roomy_limits_do_not_matter() -> None:
-    problem = problem_of(plain(1, 20, 8))
-    found = best_subsets(
-        problem, limits=Limits(time_limit=math.inf, node_limit=10**9, stop=StopFlag())
-    )
-    assert found.status is Status.OPTIMAL
-    np.testing.assert_array_equal(found.objective, best_subsets(problem).objective)
+@pytest.mark.parametrize("seconds", [0.0, 0.02])
+def test_time_limit_and_flag(seconds: float) -> None:
+    """A flag that is raised counts before limits, also where another thread raises it."""
+    check_interrupted(best_subsets(HARD, limits=Limits(time_limit=seconds)), Status.TIME_LIMIT)
+    flag = StopFlag()
+    timer = threading.Timer(seconds, flag.set)
+    timer.start()
+    timer.join(None if seconds == 0.0 else 0.0)
+    limits = Limits(stop=flag) if seconds else Limits(0.0, 0, flag)
+    check_interrupted(best_subsets(HARD, limits=limits), Status.INTERRUPTED)
 
 
 def test_tau_gives_the_default_sizes() -> None:
@@ -314,3 +235,86 @@ def test_tau_gives_the_default_sizes() -> None:
     np.testing.assert_array_equal(found.sizes, [1, 2, 3])
     larger = best_subsets(problem, sizes=[5])
     assert larger.supports[0].size == 5
+
+
+# --- more columns, masks of several words, far-off units ----------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("p", "n", "gamma", "noise"),
+    [(16, 12, 0.1, 1.0), (18, 200, 1e-6, 4.0), (22, 60, 1e4, 1.0), (26, 300, 1.0, 2.0)],
+)
+def test_one_search_equals_one_search_per_size(p: int, n: int, gamma: float, noise: float) -> None:
+    data = plain(p, n, p, gamma, noise)
+    problem = problem_of(data)
+    found = best_subsets(problem)
+    assert found.status is Status.OPTIMAL
+    assert np.all(np.diff(found.objective) <= 1e-12 * found.objective[0])
+    assert np.all(found.lower_bound <= found.objective)
+    for i, s in enumerate(found.sizes):
+        alone = best_subsets(problem, sizes=[s])
+        assert alone.objective[0] == pytest.approx(found.objective[i], rel=1e-12)
+        assert key(alone.supports[0]) == key(found.supports[i])
+    order = np.random.default_rng(p).permutation(p)
+    other = best_subsets(problem_of(Data(data.X[:, order], data.y, gamma)))
+    np.testing.assert_allclose(other.objective, found.objective, rtol=1e-11)
+    assert [key(sorted(order[s])) for s in other.supports] == [key(s) for s in found.supports]
+
+
+def least_by_normal_equations(data: Data, s: int) -> tuple[float, Support]:
+    """Fine for well conditioned columns, and fast for many supports."""
+    X, y, gamma = data
+    M = X.T @ X + gamma / 2.0 * np.eye(X.shape[1])
+    b = X.T @ y
+    supports = np.array(list(combinations(range(X.shape[1]), s)))
+    blocks = M[supports[:, :, None], supports[:, None, :]]
+    gain = np.einsum(
+        "ij,ij->i", b[supports], np.linalg.solve(blocks, b[supports][..., None])[..., 0]
+    )
+    best = int(np.argmax(gain))
+    return float(y @ y - gain[best]), key(supports[best])
+
+
+@pytest.mark.parametrize("p", [64, 65, 70, 129])
+def test_columns_beyond_one_machine_word(p: int) -> None:
+    rng = np.random.default_rng(p)
+    X = rng.standard_normal((200, p))
+    planted = [1, p - 6, p - 1]
+    y = X[:, planted] @ np.array([1.0, -2.0, 3.0]) + 0.1 * rng.standard_normal(200)
+    data = Data(X, y, 1e-3)
+    found = best_subsets(problem_of(data), sizes=[1, 2, 3], limits=Limits(node_limit=100_000))
+    assert key(found.supports[2]) == tuple(planted)
+    for i, s in enumerate([1, 2, 3] if p < 100 else [1, 2]):
+        least, support = least_by_normal_equations(data, s)
+        assert key(found.supports[i]) == support
+        assert found.objective[i] == pytest.approx(least, rel=1e-10)
+        assert found.lower_bound[i] <= least
+    if found.status is not Status.OPTIMAL:
+        members = [set(node.members.tolist()) for node in found.open_nodes]
+        assert all(m <= set(range(p)) for m in members)
+
+
+@pytest.mark.parametrize("gamma", [1e-20, 1e-12, 1e12, 1e30, 1e100])
+@pytest.mark.parametrize("shape", ["tall", "wide", "equal columns"])
+def test_gamma_far_off_the_data(gamma: float, shape: str) -> None:
+    X, y, _ = plain(4, 12, 6)
+    X, y = (X[:4], y[:4]) if shape == "wide" else (X, y)
+    if shape == "equal columns":
+        X[:, 5] = X[:, 0]
+    found = best_subsets(problem_of(Data(X, y, gamma)))
+    assert found.status is Status.OPTIMAL or not keeps_digits(Data(X, y, gamma))
+    assert np.all(np.isfinite(found.objective))
+    assert np.all(found.lower_bound <= found.objective)
+    exact = exact_of(Data(X, y, gamma))
+    for i, s in enumerate(found.sizes):
+        own = float(exact[s][key(found.supports[i])])
+        assert own <= float(min(exact[s].values())) + rounding(own, float(y @ y))
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e-30, 1e30, 1e100])
+def test_any_unit_of_y(scale: float) -> None:
+    X, y, gamma = plain(4, 12, 6)
+    plain_found = best_subsets(problem_of(Data(X, y, gamma)))
+    found = best_subsets(problem_of(Data(X, y * scale, gamma)))
+    np.testing.assert_allclose(found.objective, plain_found.objective * scale**2, rtol=1e-10)
+    assert np.all(found.lower_bound > 0.999 * found.objective)

@@ -26,6 +26,8 @@ def random_problem(seed: int, most: int = 9) -> SparseRidgeProblem:
         X[:, 1] = X[:, 0]
     if p > 3 and rng.random() < 0.2:
         X[:, 3] = 0.0
+    if p > 1 and rng.random() < 0.3:
+        y = X[:, :2].sum(axis=1) + 0.1 * y
     gamma = 10.0 ** rng.uniform(-4, 4)
     return SparseRidgeProblem(X, y, gamma=gamma, tau=int(rng.integers(1, p + 1)))
 
@@ -35,7 +37,7 @@ def random_problem(seed: int, most: int = 9) -> SparseRidgeProblem:
 def test_bound_below_value_and_below_the_optimum(seed: int, extract: bool, part: float) -> None:
     problem = random_problem(seed)
     found = perspective_relaxation(problem, epsilon=part * problem.gamma, extract=extract)
-    best = min(problem.objective(S) for S in itertools.combinations(range(problem.p), problem.tau))
+    best = optimum(problem)
     assert found.bound <= found.value
     assert found.bound <= best * (1 + 1e-12)
     assert found.z.min() >= 0.0
@@ -164,8 +166,7 @@ def test_leaving_out_heavy_rows_keeps_the_bound(heavy: float, extract: bool) -> 
         rest = SparseRidgeProblem(X[3:], y[3:], gamma=0.1, tau=2)
         gram = LeftOut(GramForm.of(whole), X[:3], y[:3], np.array([0, 3]), 20).form(0)
         found = perspective_relaxation(whole, gram=gram, extract=extract)
-        best = min(rest.objective(S) for S in itertools.combinations(range(5), 2))
-        assert found.bound <= best * (1 + 1e-12)
+        assert found.bound <= optimum(rest) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("extract", [False, True])
@@ -191,3 +192,31 @@ def test_columns_twice_and_hardly_a_ridge(seed: int) -> None:
     assert found.converged
     assert np.isfinite(found.beta).all()
     assert found.bound <= min(found.value, optimum(problem)) * (1 + 1e-12) + 1e-14 * problem.yy
+
+
+@settings(max_examples=examples(200))
+@given(st.integers(0, 2**32 - 1))
+def test_every_optimal_support_survives_screening(seed: int) -> None:
+    problem, rng = random_problem(seed, 8), np.random.default_rng(seed)
+    supports = list(itertools.combinations(range(problem.p), problem.tau))
+    objective = np.array([problem.objective(S) for S in supports])
+    best = objective.min()
+    optimal = [S for S, f in zip(supports, objective, strict=True) if f <= best * (1 + 1e-9)]
+    relaxed = perspective_relaxation(problem).beta
+    for beta in (relaxed, rng.normal(size=problem.p), np.zeros(problem.p)):
+        for upper in (best, 1.05 * best):
+            found = screen(problem, beta, float(upper))
+            assert found.bound <= best * (1 + 1e-9)
+            for S in optimal:
+                assert set(found.included.tolist()) <= set(S)
+                assert not set(S) & set(found.excluded.tolist())
+
+
+def test_screening_fixes_columns_where_the_bound_is_tight() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 12))
+    y = X[:, 2] - X[:, 7] + 0.05 * rng.normal(size=200)
+    problem = SparseRidgeProblem(X, y, gamma=20.0, tau=2)
+    found = screen(problem, perspective_relaxation(problem).beta, problem.objective([2, 7]))
+    assert found.included.tolist() == [2, 7]
+    assert found.excluded.size == 10

@@ -37,7 +37,7 @@ class Fault(NamedTuple):
 
 
 TREES = "solvers/test_branch_and_bound.py solvers/test_certified_solvers.py"
-BOUNDS = "solvers/test_perspective.py solvers/test_screening.py solvers/test_branch_and_bound.py"
+BOUNDS = "solvers/test_perspective.py solvers/test_branch_and_bound.py"
 ROWS = "solvers/test_row_deletion.py solvers/test_left_out.py"
 LEAPS = "solvers/test_all_sizes.py solvers/test_certified_solvers.py"
 FOLDS = "design/test_folds.py design/test_design.py cv/test_invariance.py cv/test_engine.py"

@@ -46,12 +46,6 @@ def test_film_has_the_frames_asked_for(searched: GammaResult, tmp_path: Path) ->
         assert film.n_frames == 5
 
 
-def test_picture_is_written(searched: GammaResult, tmp_path: Path) -> None:
-    path = tmp_path / "bounds.png"
-    bound_plots.plot_bounds(searched, str(path), "a $ title")
-    assert path.stat().st_size > 5_000
-
-
 def test_without_a_history_there_is_nothing_to_draw(tmp_path: Path) -> None:
     made = make_synthetic(20, 4, 2, 0.5, 1.0, seed=1)
     data = RowFolds(made.X, made.y, make_folds("loo", 20), False)

@@ -14,12 +14,10 @@ from support.studies import Array, made, study_of
 from support.tables import write_csv
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import MomentFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.selection import nested
-from sparsecv.selection.study import Study
 
 OPTIONS: list[dict[str, Any]] = [
     {"nested": 3},
@@ -159,25 +157,6 @@ def test_what_is_refused() -> None:
     data = MomentFolds.__new__(MomentFolds)
     with pytest.raises(InputError, match="nested needs the rows in memory"):
         nested.refuse_nested(data, 5, True)
-
-
-def test_a_time_limit_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits: list[Any] = []
-
-    class Seen(Study):
-        def __init__(self, data: Any, design: Any, g: Any, t: Any, settings: Settings, **o: Any):
-            limits.append((settings.time_limit, settings.proving))
-            super().__init__(data, design, g, t, settings, **o)
-
-    monkeypatch.setattr(nested, "Study", Seen)
-    X, y = made(20, 3)
-    study = study_of(X, y, time_limit=600.0)
-    nested.nested_error(study, 5, 4)
-    assert all(0.0 < seconds <= 600.0 / (4 - j) for j, (seconds, _) in enumerate(limits))
-    assert limits[0][0] < 151.0
-    limits.clear()
-    nested.nested_error(study_of(X, y, time_limit="auto"), 5, 4)
-    assert limits == [("auto", 15.0)] * 4
 
 
 @pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")

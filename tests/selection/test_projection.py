@@ -58,6 +58,8 @@ class Chain(NamedTuple):
     gamma: Array
     tau: int
     coef: Array
+    average: Array
+    criterion: float
 
 
 def plain_chain(X: Array, y: Array, gammas: Array, partitions: list[Any]) -> Chain:
@@ -120,15 +122,16 @@ def plain_chain(X: Array, y: Array, gammas: Array, partitions: list[Any]) -> Cha
     s = int(near[0]) if near.size else int(allowed.argmin())
     beta = average(scaled, y - y.mean(), weights)
     coef = subset(scaled, scaled @ beta, ridges[at[s]], s + 1) / X.std(axis=0)
-    sizes = np.arange(p)
-    return Chain(least, error[at, sizes], reference, ridges[at], s + 1, coef)
+    sizes, aim = np.arange(p), float((weights * np.mean(every, axis=0)).sum() / n)
+    average_of_all = beta / X.std(axis=0)
+    return Chain(least, error[at, sizes], reference, ridges[at], s + 1, coef, average_of_all, aim)
 
 
 @pytest.mark.parametrize("cv", [3, "size:6", "loo", KFold(3)])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_chain_equals_the_one_written_plainly(cv: Any, seed: int) -> None:
     X, y = made(18, 4, seed)
-    gammas = np.array([0.5, 20.0])
+    gammas = np.array([0.5, 4.0, 20.0])
     found = SparseRidgeCV(cv=cv, gammas=gammas, rule="projected", repeats=3).fit(X, y)
     partitions = [make_folds(cv, 18, seed=0, X=X)]
     if cv in (3, "size:6"):
@@ -144,22 +147,14 @@ def test_the_chain_equals_the_one_written_plainly(cv: Any, seed: int) -> None:
     assert found.cv_error_ == pytest.approx(plain.error[plain.tau - 1])
     assert found.certified_
     assert sizes["proved"].all()
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_projected_supports_are_the_best_of_their_size(seed: int) -> None:
-    X, y = made(40, 10, seed)
-    gammas = [0.1, 5.0, 50.0]
-    found = SparseRidgeCV(gammas=gammas, rule="projected", repeats=2).fit(X, y)
-    average = SparseRidgeCV(gammas=gammas, rule="averaged", repeats=2).fit(X, y)
-    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
-    fitted = average.predict(X) - y.mean()
-    for t, size in enumerate(found.path_["tau"]):
-        truth = enumerate_all(Data(scaled, fitted, float(found.path_["gamma"][t])))[int(size)]
-        least = truth.of(found.path_["columns"][t])[0]
-        assert least <= truth.least * (1.0 + 1e-9) + 1e-12 * float(fitted @ fitted)
-        model = found.at_size(int(size))
-        assert model.objective_ == pytest.approx(truth.least, rel=1e-7, abs=1e-10)
+    average = SparseRidgeCV(cv=cv, gammas=gammas, rule="averaged", repeats=3).fit(X, y)
+    np.testing.assert_allclose(average.coef_, plain.average, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(average.predict(X), y.mean() + (X - X.mean(axis=0)) @ plain.average)
+    assert average.cv_error_ == pytest.approx(plain.reference)
+    assert average.choices_["averaged"].criterion == pytest.approx(plain.criterion)
+    assert average.tau_ == average.support_.size
+    assert average.certified_
+    assert np.isnan([average.objective_, average.lower_bound_, average.gap_]).all()
 
 
 @given(data=ugly(), seed=st.integers(0, 2**16))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
-from support.studies import Array, made, study_of, surfaces_of
+from support.studies import Array, made, study_of
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.design.folds import make_folds
@@ -19,7 +19,7 @@ from sparsecv.selection import study as study_module
 from sparsecv.selection.averaging import model_weights
 from sparsecv.selection.choice import choose
 from sparsecv.selection.partial_errors import partial_errors, select
-from sparsecv.selection.study import Study, partition_again
+from sparsecv.selection.study import partition_again
 
 
 def test_auto_depends_on_the_number_of_columns_alone() -> None:
@@ -70,33 +70,6 @@ def test_folds_that_are_given_are_the_only_ones(cv: Any) -> None:
     assert choices["averaged"].cv_error == pytest.approx(study.average_error[0])
     assert choices["projected"].projection is not None
     assert choices["projected"].projection.reference == pytest.approx(study.average_error[0])
-
-
-@pytest.mark.parametrize("cv", [4, "loo", KFold(3)])
-def test_averaged_weighs_every_model(cv: Any) -> None:
-    X, y = made(30, 5)
-    gammas = np.array([0.1, 5.0, 50.0])
-    found = SparseRidgeCV(cv=cv, gammas=gammas, random_state=0, rule="averaged", repeats=3).fit(
-        X, y
-    )
-    partitions = [make_folds(cv, 30, seed=0, X=X)]
-    if cv == 4:
-        partitions += [partition_again(partitions[0], 0, number) for number in (1, 2)]
-    surface = np.mean(surfaces_of(X, y, partitions, gammas), axis=0)
-    steps = np.diff(np.log(gammas))
-    stretch = np.array([steps[0], steps.sum(), steps[1]]) / 2.0
-    weights = stretch[:, None] * surface ** (-30 / 10.0)
-    weights[weights < 1e-4 * weights.max()] = 0.0
-    weights /= weights.sum()
-    models = [[SparseRidge(t, g).fit(X, y) for t in range(1, 6)] for g in gammas]
-    coef = sum(weights[g, t] * models[g][t].coef_ for g in range(3) for t in range(5))
-    np.testing.assert_allclose(found.coef_, coef, rtol=1e-9, atol=1e-12)
-    predicted = sum(weights[g, t] * models[g][t].predict(X) for g in range(3) for t in range(5))
-    np.testing.assert_allclose(found.predict(X), predicted)
-    assert found.choices_["averaged"].criterion == pytest.approx((weights * surface).sum())
-    assert found.tau_ == found.support_.size
-    assert found.certified_
-    assert np.isnan([found.objective_, found.lower_bound_, found.gap_]).all()
 
 
 def test_weights_do_not_depend_on_where_gamma_is_dense() -> None:
@@ -236,21 +209,3 @@ def test_models_of_the_rule_stability_keep_the_time_limit(limit: Any, proved: bo
     study = study_of(X, y, cv=3, rule="stability", time_limit=limit)
     assert study.stability[2] == proved
     assert choose(study)["stability"].certified == proved
-
-
-def test_the_rule_stability_leaves_time_to_models_without_pairs_of_folds(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    X, y = made(n=30, p=6)
-    study = study_of(X, y, cv=3, rule="stability", time_limit=100.0)
-    seconds = list[float | None]()
-    evaluate = Study._evaluate
-
-    def noted(self: Study, surface: Any, *rest: Any, **how: Any) -> Any:
-        seconds.append(surface.limits.remaining())
-        return evaluate(self, surface, *rest, **how)
-
-    monkeypatch.setattr(Study, "_evaluate", noted)
-    _ = study.surface
-    assert seconds[0] is not None
-    assert seconds[0] <= 50.0

@@ -175,12 +175,6 @@ def test_other_partitions_skip_gammas_that_are_close() -> None:
     assert found.gamma_ in kept
 
 
-def test_leave_one_out_is_not_shown_as_repeated() -> None:
-    X, y = made(20, 4)
-    found = SparseRidgeCV(cv="loo", gammas=[0.1, 5.0], rule="averaged").fit(X, y)
-    assert "repeated" not in found.choices_
-
-
 def test_comparisons_leave_the_choice_alone() -> None:
     X, y = made(30, 4)
     for rule in ("minimum", "corrected"):

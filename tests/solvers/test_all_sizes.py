@@ -174,6 +174,16 @@ def test_exact_ties_go_to_the_lexicographically_first(data: Data) -> None:
         assert key(found.supports[i]) == min(tied)
 
 
+@pytest.mark.parametrize("copies", [2, 5, 9, 12])
+@pytest.mark.parametrize("gamma", [1e-2, 1.0, 1e5])
+def test_equal_columns_are_taken_from_the_left(copies: int, gamma: float) -> None:
+    rng = np.random.default_rng(copies)
+    x = rng.standard_normal(20)
+    X = np.repeat(x[:, None], copies, axis=1)
+    found = best_subsets(problem_of(Data(X, x + rng.standard_normal(20), gamma)))
+    assert [key(s) for s in found.supports] == [tuple(range(s)) for s in found.sizes]
+
+
 @pytest.mark.parametrize("seed", [2931, 4474, 4587])
 def test_many_near_ties_do_not_crowd_out_the_best(seed: int) -> None:
     rng = np.random.default_rng(seed)

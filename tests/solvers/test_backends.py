@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.commands import complaint, run_json
+from support.commands import complaint
 from support.tables import write_csv
 
 from sparsecv import SparseRidge, SparseRidgeCV
@@ -17,7 +17,6 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
-from sparsecv.errors import InputError
 from sparsecv.solvers import SolverUnavailable, available_backends
 from sparsecv.solvers import api as backends
 from sparsecv.solvers import backends as outside_backends
@@ -81,30 +80,6 @@ def test_estimators() -> None:
     found = SparseRidgeCV(cv=4, gammas=[0.1, 1.0], backend="highs", random_state=0).fit(X, y)
     assert (found.tau_, found.gamma_) == (plain_cv.tau_, plain_cv.gamma_)
     assert found.cv_error_ == pytest.approx(plain_cv.cv_error_, rel=1e-9)
-
-
-def test_methods_that_call_no_backend_refuse_one() -> None:
-    for method in ("exact", "bounds"):
-        with pytest.raises(InputError, match="grid or search"):
-            Settings(method, backend="highs")
-        assert Settings(method, backend="native").method == method
-    assert Settings(backend="highs").grid
-    assert not Settings(backend="native").grid
-
-
-def test_the_command_line(tmp_path: Path) -> None:
-    common = [write_csv(tmp_path / "t.csv", *made()), "--gamma", "0.5"]
-    errors = []
-    for options in ([], ["--backend", "highs"], ["--backend", "scip", "--method", "search"]):
-        document = run_json("cv", *common, "--folds", "4", *options, folder=tmp_path)
-        errors.append(document["best"]["cv_error"])
-        if options:
-            assert document["backend"] == options[1]
-    assert errors[1] == pytest.approx(errors[0], rel=1e-9)
-    assert errors[2] == pytest.approx(errors[0], rel=1e-2)
-    for name in ("auto", *OUTSIDE):
-        found = run_json("fit", *common, "--tau", "3", "--backend", name, folder=tmp_path)
-        assert found["status"] == "optimal"
 
 
 def test_a_backend_that_cannot_run_is_one_line(

@@ -97,18 +97,6 @@ def test_ugly_problems(seed: int) -> None:
             assert found.objective <= best * (1.0 + 1e-5) + 1e-12 * problem.yy, name
 
 
-def test_screening_and_limits_are_passed_on() -> None:
-    problem = problem_of(pure_noise(0, 40, 30, 1e-2), 8)
-    best = solve(problem, tol=0.0)
-    for name in OUTSIDE:
-        found = solve(problem, backend=name, tol=0.0, time_limit=0.2)
-        assert found.lower_bound <= best.objective
-        assert found.status in (Status.TIME_LIMIT, Status.OPTIMAL)
-        few = solve(problem, backend=name, tol=0.0, node_limit=2, time_limit=2000.0)
-        assert few.status in (Status.NODE_LIMIT, Status.OPTIMAL), name
-        assert few.lower_bound <= best.objective
-
-
 @pytest.mark.parametrize("seconds", [0.0, 1.0])
 @pytest.mark.parametrize("name", MASTERS)
 def test_a_raised_flag_ends_the_search(name: str, seconds: float) -> None:
@@ -281,14 +269,6 @@ def test_plain_outer_approximation_finds_the_same() -> None:
         assert objective == pytest.approx(best.objective, rel=1e-9)
         assert best.objective - found.bound <= found.precision * best.objective
         assert found.n_nodes > 0
-
-
-def test_masters_count_their_nodes() -> None:
-    """Few cuts to begin with: the master has to branch, and says so."""
-    problem, best = hard()
-    found = prove(partial(approximated, solve_highs, root_cuts=1), problem)
-    assert found.n_nodes > 1
-    assert found.objective == pytest.approx(best.objective, rel=1e-9)
 
 
 def test_supports_with_too_many_columns_are_no_incumbents() -> None:

@@ -196,7 +196,7 @@ def test_columns_twice_and_hardly_a_ridge(seed: int) -> None:
 
 @settings(max_examples=examples(200))
 @given(st.integers(0, 2**32 - 1))
-def test_every_optimal_support_survives_screening(seed: int) -> None:
+def test_every_optimal_support_survives(seed: int) -> None:
     problem, rng = random_problem(seed, 8), np.random.default_rng(seed)
     supports = list(itertools.combinations(range(problem.p), problem.tau))
     objective = np.array([problem.objective(S) for S in supports])

@@ -107,15 +107,6 @@ def test_nothing_left_to_prove_counts_as_optimal() -> None:
     assert found.support.tolist() == [0, 1, 2, 3]
 
 
-def test_a_response_of_zeros() -> None:
-    X, _, gamma = plain(0, 10, 4)
-    found = solve(problem_of(Data(X, np.zeros(10), gamma), 2))
-    assert found.objective == 0.0
-    assert found.gap == 0.0
-    assert found.status is Status.OPTIMAL
-    assert not found.coef.any()
-
-
 def test_unknown_backends_are_refused_and_the_known_ones_named() -> None:
     problem = problem_of(plain(0, 6, 3), 1)
     for call in (lambda: solve(problem, backend="cplex"), lambda: checked_backend("cplex")):

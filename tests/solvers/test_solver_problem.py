@@ -63,14 +63,6 @@ def test_columns_in_any_order_give_the_same_fit() -> None:
     assert a.objective == pytest.approx(b.objective, rel=1e-13)
 
 
-def test_the_empty_support_explains_nothing() -> None:
-    data = plain(0, 7, 3)
-    fit = problem_of(data).fit([])
-    assert fit.coef.shape == (0,)
-    assert fit.objective == pytest.approx(data.y @ data.y, rel=1e-14)
-    assert fit.gain == 0.0
-
-
 @given(data=ugly(max_columns=5, max_rows=6, mild=True, zero=False), draw=st.data())
 def test_from_gram_equals_the_problem_built_from_data(data: Data, draw: st.DataObject) -> None:
     p = data.X.shape[1]
@@ -202,18 +194,3 @@ def test_tau_may_be_a_numpy_integer() -> None:
 def test_impossible_moments_are_refused(G: Any, b: Any, yy: float, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         SparseRidgeProblem.from_gram(G, b, yy, gamma=1.0, tau=1)
-
-
-def test_a_long_table_is_held_as_its_triangle() -> None:
-    X, y, gamma = data = plain(4, 60, 5)
-    long = problem_of(data)
-    assert (long.n, long.rows.shape) == (60, (6, 6))
-    np.testing.assert_allclose(long.G, X.T @ X, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(long.b, X.T @ y, rtol=1e-12, atol=1e-12)
-    assert long.yy == pytest.approx(float(y @ y), rel=1e-13)
-    for support in ([], [3], [0, 4], [0, 1, 2, 3, 4]):
-        columns = X[:, support]
-        direct = value(columns, y, gamma, ridge(columns, y, gamma))
-        assert long.objective(support) == pytest.approx(direct, rel=1e-12)
-    assert long.replace(gamma=2.0).data is long.data
-    assert problem_of(plain(4, 3, 8)).rows.shape == (3, 9)

@@ -6,10 +6,15 @@ import itertools
 
 import numpy as np
 import pytest
-from support.problems import alike, grown, plain, ugly_problem
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.brute_force import optimum
+from support.fresh import examples
+from support.problems import alike, grown, plain, regression, ugly_problem
 
-from sparsecv.solvers import SparseRidgeProblem, best_subsets, support_path
+from sparsecv.solvers import SparseRidgeProblem, best_subsets, heuristic_support, support_path
 from sparsecv.solvers.supports import swaps
+from sparsecv.solvers.supports.rounding import forward_order
 
 
 @pytest.mark.parametrize(("n", "p"), [(60, 12), (10, 20), (200, 30)])
@@ -29,32 +34,56 @@ def test_near_the_optimum(n: int, p: int) -> None:
     np.testing.assert_array_equal(again[8], found[8])
 
 
-@pytest.mark.parametrize("seed", range(40))
+@settings(max_examples=2 * examples(80))
+@given(st.integers(0, 2**32 - 1))
 def test_ugly_data(seed: int) -> None:
-    problem = ugly_problem(seed, 8)
+    problem = ugly_problem(seed)
     found = grown(problem, range(1, problem.p + 1))
     values = [problem.objective(found[k]) for k in range(1, problem.p + 1)]
     assert all(np.unique(found[k]).size == k for k in found)
     # a size never does worse than the one below, up to rounding of the Gram matrix
     assert all(b <= a * (1.0 + 1e-6) + 1e-9 * problem.yy for a, b in itertools.pairwise(values))
+    support = heuristic_support(problem)
+    assert support.tolist() == sorted(set(support.tolist()) & set(range(problem.p)))
+    assert support.size == problem.tau
+    np.testing.assert_array_equal(support, heuristic_support(problem))
+    assert problem.objective(support) >= optimum(problem) * (1 - 1e-9) - 1e-13 * problem.yy
+
+
+@pytest.mark.slow
+def test_mostly_optimal_on_small_problems() -> None:
+    hits = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((15, 12)) + 1.5 * rng.standard_normal((15, 1))
+        y = X[:, :5].sum(axis=1) + 3.0 * rng.standard_normal(15)
+        problem = SparseRidgeProblem(X, y, gamma=0.01, tau=5)
+        found = problem.objective(heuristic_support(problem))
+        hits += found <= optimum(problem) * (1 + 1e-9)
+    assert hits >= 29
 
 
 def test_warm_starts_can_only_help() -> None:
     X, y, gamma = plain(3, 40, 25, 0.1, noise=3.0)
-    problem = SparseRidgeProblem(X, y, gamma=gamma, tau=25)
+    problem = SparseRidgeProblem(X, y, gamma=gamma, tau=8)
     exact = best_subsets(problem, sizes=range(1, 11))
     warm = grown(problem, range(1, 11), starts=exact.supports)
     for k, least in zip(range(1, 11), exact.objective, strict=True):
         assert problem.objective(warm[k]) == pytest.approx(least, rel=1e-9)
+    hurried = heuristic_support(problem, time_limit=0.0)
+    again = heuristic_support(problem, warm_starts=[exact.supports[7]], time_limit=0.0)
+    assert hurried.size == again.size == 8
+    assert problem.objective(again) == pytest.approx(exact.objective[7], rel=1e-9)
 
 
 def test_more_columns_than_are_looked_at() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 900))
     y = X[:, 700] - X[:, 5] + 0.1 * rng.standard_normal(40)
-    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
     found = grown(problem, [1, 2, 45])
-    np.testing.assert_array_equal(found[2], [5, 700])
+    for pair in (found[2], heuristic_support(problem)):
+        np.testing.assert_array_equal(pair, [5, 700])
     assert found[45].size == 45  # more than rows
     every = grown(problem, [100])
     assert every[100].size == 100
@@ -172,3 +201,26 @@ def test_every_gamma_for_itself() -> None:
         alone = support_path(problem, [gamma], sizes, solver="heuristic")
         np.testing.assert_array_equal(path.supports[g], alone.supports[0])
         np.testing.assert_array_equal(path.coef[g], alone.coef[0])
+
+
+def test_forward_steps_go_on_where_columns_depend_on_those_taken() -> None:
+    """With no ridge and fewer rows than columns nothing is left of most columns."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(12, 150))
+        X -= X.mean(axis=0)
+        with np.errstate(all="raise"):
+            order = forward_order(X, X @ rng.normal(size=150), 150)
+        assert sorted(order.tolist()) == list(range(150))
+
+
+@pytest.mark.parametrize("p", [60, 2500])
+def test_larger_sizes_do_not_change_the_supports_of_smaller_ones(p: int) -> None:
+    """Sizes are searched in windows, so that a run may go on to larger sizes."""
+    X, y = regression(80, p, dict.fromkeys(range(0, 40, 2), 1.0), seed=p)
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+    few, more = grown(problem, range(1, 17)), grown(problem, range(1, 41))
+    for size, support in few.items():
+        np.testing.assert_array_equal(support, more[size])
+    for size, support in grown(problem, range(1, 33)).items():
+        np.testing.assert_array_equal(support, more[size])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,16 @@ from support.learners import LAMBDAS, LEARNERS, Array, inner_search, label_of, m
 
 from sparsecv import SparseRidge, StabilityCV
 from sparsecv.errors import InputError
+from sparsecv.selection.partial_errors import FoldLosses, checked_lambdas, losses_of
 from sparsecv.stability import (
     EstimatorLearner,
     SparseRidgeLearner,
     criterion,
     partial_errors,
+    recipe,
     select,
 )
+from sparsecv.stability.algorithm import AlgorithmOne, descent
 from sparsecv.stability.losses import checked_loss
 
 
@@ -243,11 +247,6 @@ def test_bad_options(options: dict[str, Any], words: str) -> None:
         StabilityCV(Ridge(), **given).fit(X, y)
 
 
-def test_the_cluster_of_a_parameter_is_now_one_of_joblib() -> None:
-    with pytest.raises(TypeError, match="parallel_config"):
-        StabilityCV(Ridge(), {"alpha": [1.0]}, client="tcp://localhost:1")  # type: ignore[call-arg]
-
-
 def test_one_weight_needs_two_folds_only() -> None:
     X, y = made(20)
     found = StabilityCV(Ridge(), {"alpha": [1.0, 2.0]}, cv=2, lambdas=1.0).fit(X, y)
@@ -328,3 +327,58 @@ def test_a_fit_without_refit_forgets_the_model_before() -> None:
     found.set_params(refit=False).fit(X, y)
     with pytest.raises((NotFittedError, AttributeError)):
         found.predict(X)
+
+
+# --- coordinate descent over hyperparameters ------------------------------------------------------
+
+
+def test_coordinate_descent_visits_lines() -> None:
+    table = np.add.outer((np.arange(4) - 1.0) ** 2, (np.arange(3) - 2.0) ** 2)
+    asked: list[list[int]] = []
+
+    def value(candidates: list[int]) -> Array:
+        asked.append(candidates)
+        return table.ravel()[candidates]
+
+    best = descent({"a": [0, 1, 2, 3], "b": [0, 1, 2]}, {"a": 2})(value)
+    assert np.unravel_index(best, table.shape) == (1, 2)
+    assert asked[0] == [6, 7, 8]  # b at a = 2 first: a has a start
+    assert asked[1] == [2, 5, 8, 11]
+    assert len(asked) == 4  # another round, in which nothing moves
+
+
+@pytest.mark.parametrize(("model", "values"), LEARNERS[1:], ids=lambda v: type(v).__name__)
+def test_coordinate_descent_equals_a_plain_one(model: Any, values: dict[str, Any]) -> None:
+    """Algorithm 1 with θ searched by descent: chosen by criteria of the full table."""
+    X, y = made(30)
+    label = label_of(30, 3)
+    down = descent(values, {next(iter(values)): values[next(iter(values))][1]})
+    candidates = list(ParameterGrid(values))
+    learner = EstimatorLearner(model, candidates, X, y, checked_loss("squared"))
+    errors = partial_errors(learner, label, len(candidates))
+    losses = FoldLosses(label, len(candidates), lambda tasks: losses_of(learner, tasks), False)
+    found = AlgorithmOne(losses, down).select(checked_lambdas(LAMBDAS), every=False)
+    assert errors.inner is not None
+    assert errors.inner_stability is not None
+    for (a, weight), t in itertools.product(enumerate(LAMBDAS), range(3)):
+        inner = errors.inner[:, t] + weight * errors.inner_stability[:, t]
+        chosen = down(lambda c, inner=inner: inner[c])
+        assert found.inner_choice[a, t] == chosen
+        assert found.outer[a, t] == pytest.approx(errors.held_out[chosen, t], rel=1e-12)
+    outside = errors.cv_error + found.lambda_ * errors.stability
+    assert found.theta == down(lambda c: outside[c])
+    assert losses.n_fits <= len(candidates) * 7  # kept, so never more than all of them
+
+
+def test_descent_in_the_estimator() -> None:
+    X, y = made(40)
+    cart = recipe("cart", 40, 5)
+    options: dict[str, Any] = {"search": "coordinate", "start": cart.start, "random_state": 0}
+    found = StabilityCV(cart.estimator, cart.param_grid, **options).fit(X, y)
+    assert found.n_fits_ < 90 * 16
+    assert found.cv_results_["params"][found.best_index_] == found.best_params_
+    assert set(found.best_params_) == {"max_depth", "min_samples_split"}
+    assert found.lambda_results_["nested_error"].size == 11
+    one = StabilityCV(cart.estimator, cart.param_grid, lambdas=0.5, **options).fit(X, y)
+    assert one.lambda_ == 0.5
+    assert one.nested_error_ is None

@@ -315,7 +315,7 @@ class Surface:
             )
             batch.report(0, len(batch.tasks))
             for done, (index, found) in enumerate(units, 1):
-                batch.enter(index, found)
+                batch.take(index, found)
                 if batch.keep and found is not None:
                     self._save(batch.rows)
                 batch.report(done, len(batch.tasks))

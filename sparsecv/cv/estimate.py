@@ -20,6 +20,7 @@ from ..design.design import Array
 from ..design.fold_data import FoldData, RowFolds
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import TREE_ONLY
+from ..solvers.core.result import Status
 from ..solvers.executor import workers
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted
 from ..solvers.paths import support_path
@@ -126,10 +127,11 @@ def estimate_folds(
     folds = np.flatnonzero(~ledger.exact[rest, :, :k].all(axis=(0, 1))).tolist()
     units = [(j, *part) for j in folds for part in _by_solver(ledger, rest, j, solver)]
 
-    def enter(index: int, found: tuple[SupportPath, Array]) -> None:
+    def enter(index: int, found: tuple[SupportPath, Array]) -> Status:
         j, some, _ = units[index]
         for i, g in enumerate(some):
             ledger.take_path(g, j, found[0], i, found[1][i])
+        return found[0].status
 
     if units:
         gammas, told = np.array(ledger.gammas), partial(report, "folds")
@@ -159,13 +161,14 @@ def _deleted_rows(ledger: Ledger, g: int, limits: Limits) -> Batch:
     blocks = [np.arange(i, min(i + FOLDS_PER_TREE, n)) for i in range(0, n, FOLDS_PER_TREE)]
     models = [ledger.support(g, t, k) for t in range(ledger.taus.size)]
 
-    def enter(index: int, found: DeletedRowSubsets) -> None:
+    def enter(index: int, found: DeletedRowSubsets) -> Status:
         block = blocks[index]
         ledger.take_rows(g, fold_of[block], found, data.deleted_rows[2][block])
         ledger.n_mio[g] += found.skipped.size < block.size
         ledger.trees[g] += found.skipped.size < block.size  # the tree serves every τ
         ledger.n_nodes[g] += found.n_nodes
         ledger.note_limit(g, found.status)
+        return found.status
 
     tasks = [(block, ledger.gammas[g], ledger.taus, models) for block in blocks]
     return Batch([g], _block, data, tasks, enter, limits.share, keep=True)

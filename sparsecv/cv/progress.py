@@ -3,35 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..solvers.core.limits import Limits
+from ..solvers.core.result import Status
 
 # A function that takes what is being done, the number of units done and the number of all units.
 Report = Callable[[str, int, int], None]
 
 
-class Batch(NamedTuple):
+@dataclass
+class Batch:
     """Units of work that differ by their tasks alone.
 
     rows: Rows of the ledger that the results change; the seconds are divided among these rows.
     unit: A function of a module, so that it can be pickled, called as
-        ``unit(shared, *task, limits)``.
+        ``unit(shared, *task, limits)``. The result None is that of a unit that had no time.
     shared: What all units need alike; it is sent once to every process.
-    enter: Takes the number of a task and the result of its unit, and enters it into the ledger.
+    enter: Takes the number of a task and the result of its unit, enters it into the ledger, and
+        returns how the unit has ended.
     allot: Takes the number of rounds of units still to come, and returns the next unit's limits.
     report: Takes the number of units done, 0 at first, and the number of all units.
     keep: Whether the rows are saved in the checkpoint after every unit that returned a result.
+    statuses: How the units have ended that are done.
     """
 
     rows: Sequence[int]
     unit: Callable[..., Any]
     shared: Any
     tasks: Sequence[tuple[Any, ...]]
-    enter: Callable[[int, Any], None]
+    enter: Callable[[int, Any], Status]
     allot: Callable[[float], Limits]
     report: Callable[[int, int], object] = lambda done, total: None
     keep: bool = False
+    statuses: list[Status] = field(default_factory=list)
+
+    def take(self, index: int, found: Any) -> None:
+        """Enter the result of a unit."""
+        self.statuses.append(Status.TIME_LIMIT if found is None else self.enter(index, found))
+
+    def all_or_none(self, limits: Limits, seconds: float | None = None) -> Batch:
+        """This batch, in which no further unit gets time once a unit has reached a limit.
+
+        seconds: The limit of every unit; by default ``limits`` alone.
+        """
+        done, statuses = {Status.OPTIMAL, Status.PRECISION}, self.statuses
+        self.allot = lambda _: limits.within(0.0 if set(statuses) - done else seconds)
+        return self
+
+
+def in_time(unit: Callable[..., Any], *arguments: Any) -> Any:
+    """What a unit of work returns; None where its limits are reached before it begins.
+
+    arguments: Those of the unit, of which its limits are the last.
+    """
+    return None if arguments[-1].reached(0) is not None else unit(*arguments)
 
 
 class TimedReport:

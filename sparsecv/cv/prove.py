@@ -17,6 +17,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ from ..solvers.supports.rounding import pad_support
 from .bounds import fold_bounds
 from .estimate import MANY_FOLDS, fold_unit
 from .ledger import MIN_GAMMA, Ledger
-from .progress import Batch, Report
+from .progress import Batch, Report, in_time
 from .results import TIE
 from .settings import Settings
 from .shared_tree import SharedTree, rows_left_out, searched, solve_problem
@@ -132,7 +133,7 @@ def prove_fold(
     full_bound: float,
     backend: str,
     limits: Limits,
-) -> tuple[Proof, float, float] | None:
+) -> tuple[Proof, float, float]:
     """The unit of one cell and fold j: branch and bound on the fold's training problem.
 
     at: γ and τ of the cell.
@@ -142,11 +143,9 @@ def prove_fold(
         rows are not all rows.
     backend: The solver of the problem, or "" for branch and bound.
     Returns: The proof, and lower and upper bounds on the fold's error, which are 0 and ∞ where the
-        support is proved optimal; None where the time is up. Under constraints the bounds are those
-        of models without constraints that are as good as the incumbent.
+        support is proved optimal. Under constraints the bounds are those of models without
+        constraints that are as good as the incumbent.
     """
-    if limits.reached(0) is not None:
-        return None
     problem = folds.data.training(j).replace(gamma=at[0], tau=at[1])
     gram = None if backend else folds.gram(j, problem)
     found = searched(problem, starts, limits, gram, backend=backend)
@@ -170,14 +169,12 @@ def prove_sizes(
     starts: Sequence[NDArray[np.intp]],
     most_nodes: int,
     limits: Limits,
-) -> BestSubsets | None:
-    """The unit of problem j at one γ: a tree for all sizes; None where the time is up.
+) -> BestSubsets:
+    """The unit of problem j at one γ: a tree for all sizes.
 
     starts: The best known support for every τ.
     most_nodes: The tree ends after this many nodes.
     """
-    if limits.reached(0) is not None:
-        return None
     problem = folds.data.full() if j == folds.data.folds.k else folds.data.training(j)
     limits = limits.within(nodes=most_nodes)
     return best_subsets(problem.replace(gamma=gamma), sizes=taus, warm_starts=starts, limits=limits)
@@ -185,8 +182,8 @@ def prove_sizes(
 
 def prove_along_gamma(
     data: FoldData, j: int, gammas: Array, taus: NDArray[np.intp], most_nodes: int, limits: Limits
-) -> tuple[SupportPath, Array] | None:
-    """The unit of problem j at some γ, up to 45 columns: all sizes; None where the time is up.
+) -> tuple[SupportPath, Array]:
+    """The unit of problem j at some γ, up to 45 columns: all sizes.
 
     What a tree lists at one γ often proves the supports at the next γ, without another tree.
 
@@ -194,8 +191,6 @@ def prove_along_gamma(
     most_nodes: The searches at each γ end after this many nodes.
     Returns: As :func:`~sparsecv.cv.estimate.fold_unit`; the model of all rows has no errors.
     """
-    if limits.reached(0) is not None:
-        return None
     limits = limits.within(nodes=most_nodes)
     if j < data.folds.k:
         return fold_unit(data, j, gammas, taus, "exact", limits)
@@ -314,17 +309,14 @@ class Prover:
         most_nodes: As of :func:`prove_along_gamma`.
         hard: Takes every γ at which a search was left.
         """
-        ledger, statuses = self.ledger, list[Status]()
+        ledger = self.ledger
         rows = sorted(rows, key=lambda g: ledger.gammas[g])
         open_at = {g: set(self._open_problems(g)) for g in rows}
         problems = sorted(set().union(*open_at.values()))
         of = {j: [g for g in rows if j in open_at[g]] for j in problems}
 
-        def enter(index: int, found: tuple[SupportPath, Array] | None) -> None:
+        def enter(index: int, found: tuple[SupportPath, Array]) -> Status:
             j, ended = problems[index], Status.OPTIMAL
-            if found is None:
-                statuses.append(Status.TIME_LIMIT)
-                return
             path, errors = found
             for i, g in enumerate(of[j]):
                 ledger.take_path(g, j, path, i, errors[i], again=True)
@@ -333,15 +325,16 @@ class Prover:
                     ended = Status.TIME_LIMIT if tree is None else tree.status
                     if ended is not Status.PRECISION:
                         hard.append(ledger.gammas[g])
-            statuses.append(ended)
+            return ended
 
         if self.limits.reached(0) is not None:
             return
         self._report_cell(rows[0], 0, f"all sizes of {len(problems)} problems")
         gammas = np.array(ledger.gammas)
         tasks = [(j, gammas[of[j]], ledger.taus, most_nodes) for j in problems]
-        allot = self._until_one_fails(statuses, None)
-        yield Batch(rows, prove_along_gamma, ledger.data, tasks, enter, allot, keep=True)
+        unit = partial(in_time, prove_along_gamma)
+        batch = Batch(rows, unit, ledger.data, tasks, enter, self.limits.share, keep=True)
+        yield batch.all_or_none(self.limits)
 
     def _near(self, g: int, rows: list[int]) -> list[int]:
         """Some of the rows, at most MOST_NEAR: those whose γ is nearest that of row g."""
@@ -439,55 +432,32 @@ class Prover:
         left = np.flatnonzero(~self.ledger.exact[g, :, : self.k].all(axis=0)).tolist()
         for problems, most in ((left[:1], nodes), (left[1:], 4 * nodes)):
             self._report_cell(g, t, f"all sizes of {len(left)} folds")
-            statuses: list[Status] = []
-            yield self._all_sizes(g, problems, most, statuses)
-            if set(statuses) - {Status.OPTIMAL}:
+            yield (batch := self._all_sizes(g, problems, most))
+            if set(batch.statuses) - {Status.OPTIMAL}:
                 self._next_trial = TRIAL_GROWTH * spent
                 return
         if self.everything:
-            yield self._all_sizes(g, [self.k], 4 * nodes, [])
+            yield self._all_sizes(g, [self.k], 4 * nodes)
 
-    def _all_sizes(
-        self,
-        g: int,
-        problems: list[int],
-        most_nodes: int,
-        statuses: list[Status],
-    ) -> Batch:
-        """The batch of a tree for all sizes for each of some problems at the γ of row g.
-
-        statuses: Takes OPTIMAL for every tree that has proved all sizes, else why it has not.
-        """
+    def _all_sizes(self, g: int, problems: list[int], most_nodes: int) -> Batch:
+        """The batch of a tree for all sizes for each of some problems at the γ of row g."""
         ledger = self.ledger
 
-        def enter(index: int, found: BestSubsets | None) -> None:
-            j, ended = problems[index], found is not None and bool(found.proved.all())
-            reached = Status.TIME_LIMIT if found is None else found.status
-            statuses.append(Status.OPTIMAL if ended else reached)
-            if found is None:
-                return
+        def enter(index: int, found: BestSubsets) -> Status:
+            j, ended = problems[index], bool(found.proved.all())
             ledger.take_sizes(g, j, found)
             if j < self.k:
                 self._largest_tree = max(self._largest_tree, ended * found.n_nodes)
+            return Status.OPTIMAL if ended else found.status
 
         tasks = []
         for j in problems:
             choice = ledger.choice if j == self.k else ledger.best_choice
             starts = [ledger.supports[c] for c in choice[g, :, j]]
             tasks.append((j, ledger.gammas[g], ledger.taus, starts, most_nodes))
-        allot = self._until_one_fails(statuses, None)
-        return Batch([g], prove_sizes, self._forms, tasks, enter, allot, keep=True)
-
-    def _until_one_fails(
-        self, statuses: list[Status], seconds: float | None
-    ) -> Callable[[float], Limits]:
-        """Limits of some seconds for every unit, and of 0 s after a unit that reached a limit.
-
-        A single open fold keeps h at a cell unproved, so the seconds of the other folds would be
-        better spent on other cells.
-        """
-        done = {Status.OPTIMAL, Status.PRECISION}
-        return lambda _: self.limits.within(0.0 if set(statuses) - done else seconds)
+        unit = partial(in_time, prove_sizes)
+        batch = Batch([g], unit, self._forms, tasks, enter, self.limits.share, keep=True)
+        return batch.all_or_none(self.limits)
 
     def _prove(self, g: int, t: int, seconds: float) -> Generator[Batch, None, bool]:
         """Batches of the folds of one cell, each with a limit of some seconds.
@@ -506,10 +476,11 @@ class Prover:
                 self._bound(g, t)
                 if (g, t) not in self._open_cells():
                     return False
-            statuses: list[Status] = []
             left = [(g, t, j) for j in np.flatnonzero(~ledger.exact[g, t, : self.k]).tolist()]
-            yield self.folds(left, statuses, self._until_one_fails(statuses, seconds))
-            failed = set(statuses) - {Status.OPTIMAL}
+            # A single open fold keeps h at the cell unproved, so that the seconds of the other
+            # folds would be better spent on other cells.
+            yield (batch := self.folds(left).all_or_none(self.limits, seconds))
+            failed = set(batch.statuses) - {Status.OPTIMAL}
         self.beyond_precision[g, t] = failed == {Status.PRECISION}
         ledger.narrow_by_objective(g, t)
         return bool(failed - {Status.OPTIMAL, Status.PRECISION})
@@ -554,28 +525,20 @@ class Prover:
             elif found >= known - least_rise:
                 self._bounding_share *= 0.75
 
-    def folds(
-        self,
-        cells: list[tuple[int, int, int]],
-        statuses: list[Status],
-        allot: Callable[[float], Limits],
-        backend: str = "",
-    ) -> Batch:
+    def folds(self, cells: list[tuple[int, int, int]], backend: str = "") -> Batch:
         """The batch of some folds (row of γ, index of τ, fold), all at one γ.
 
-        statuses: Takes the status of every fold.
         backend: The solver of every problem, without a warm start; "" for branch and bound.
         """
         ledger, (g, first, _) = self.ledger, cells[0]
 
-        def enter(index: int, found: tuple[Proof, float, float] | None) -> None:
-            statuses.append(Status.TIME_LIMIT if found is None else found[0].status)
-            if found is not None:
-                at = cells[index]
-                ledger.n_mio[g] += not ledger.searched[at]
-                ledger.searched[at] = True
-                ledger.take_proof(at, found[0])
-                ledger.narrow(*at, *found[1:])
+        def enter(index: int, found: tuple[Proof, float, float]) -> Status:
+            at = cells[index]
+            ledger.n_mio[g] += not ledger.searched[at]
+            ledger.searched[at] = True
+            ledger.take_proof(at, found[0])
+            ledger.narrow(*at, *found[1:])
+            return found[0].status
 
         def report_done(done: int, total: int) -> None:
             if done and self._since_report.elapsed() >= REPORT_SECONDS:
@@ -589,7 +552,8 @@ class Prover:
             best = float(ledger.best_objective[g, t, j])
             at = ledger.gammas[g], int(ledger.taus[t])
             tasks.append((j, at, best, starts, bound, backend))
-        return Batch([g], prove_fold, self._forms, tasks, enter, allot, report_done)
+        unit, limits = partial(in_time, prove_fold), self.limits
+        return Batch([g], unit, self._forms, tasks, enter, limits.share, report_done)
 
     def _beside(self, g: int) -> list[int]:
         """The rows of the next smaller and the next larger γ."""
@@ -636,8 +600,7 @@ def solve_grid(
     whole = support_path(data.full(), [ledger.gammas[g]], taus, limits=limits.share(k + 1.0))
     ledger.take_path(g, k, whole, 0)
     open_cells = ~(ledger.exact & ledger.searched)[g, :, :k]
-    cells, statuses = [(g, t, j) for t, j in np.argwhere(open_cells).tolist()], list[Status]()
-    if cells:
+    if cells := [(g, t, j) for t, j in np.argwhere(open_cells).tolist()]:
         prover = Prover(ledger, [g], limits, settings, report, lambda rows: None)
-        yield prover.folds(cells, statuses, limits.share, settings.backend)
-    ledger.note_limit(g, worst(statuses))
+        yield (batch := prover.folds(cells, settings.backend))
+        ledger.note_limit(g, worst(batch.statuses))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from ..solvers.relaxation.perspective import Relaxation
 from ..solvers.supports.rounding import pad_support
 from .bounds import EIGENVALUE_SHARES, GAMMA_SHARES, open_node_range, squared_error_bounds
 from .ledger import Cell, Ledger
-from .progress import Batch
+from .progress import Batch, in_time
 
 Array = NDArray[np.float64]
 # A fold's own search, whose Gram matrix is that of all rows less the fold's, proves nothing where
@@ -103,15 +104,13 @@ def close_fold(
     found: PartialProof,
     branch: bool,
     limits: Limits,
-) -> PartialProof | None:
-    """The unit of fold j, for which leaves are open; None where the time is up.
+) -> PartialProof:
+    """The unit of fold j, for which leaves are open.
 
     problem: The problem of all rows.
     found: The fold's incumbent, and the open leaves of the search of all rows.
     branch: Whether nodes are branched on that the fold's own relaxations do not close.
     """
-    if limits.reached(0) is not None:
-        return None
     one = search_alone(left_out, problem, j, found, limits, branch=False)
     if branch and not one.solved:
         one = search_alone(left_out, problem, j, one, limits, branch=True)
@@ -157,27 +156,20 @@ class SharedTree:
         is_open = np.array([not one.solved for one in found])
         ledger.prove(g, t, np.flatnonzero(~is_open))
         is_open &= [self._precise(t, j, one) for j, one in enumerate(found)]
-        statuses, left = [Status.OPTIMAL], np.flatnonzero(is_open).tolist()
-        stopped: set[int] = set()  # Folds whose searches have ended with open nodes.
+        left = np.flatnonzero(is_open).tolist()
 
-        def enter(index: int, one: PartialProof | None) -> None:
-            if one is not None:
-                ledger.n_nodes[g] += one.n_nodes
-                self.enter(t, left[index], one)
-                statuses.append(one.status)
-                is_open[left[index]] = False
-                if not one.solved:
-                    stopped.add(left[index])
+        def enter(index: int, one: PartialProof) -> Status:
+            ledger.n_nodes[g] += one.n_nodes
+            self.enter(t, left[index], one)
+            is_open[left[index]] = not one.solved
+            return one.status
 
-        tasks = [(problem, j, found[j], branch) for j in left]
-        yield Batch([g], close_fold, self.left_out, tasks, enter, lambda rounds: limits)
+        tasks, unit = [(problem, j, found[j], branch) for j in left], partial(in_time, close_fold)
+        yield (batch := Batch([g], unit, self.left_out, tasks, enter, lambda rounds: limits))
+        # The Gram matrix of a fold without open nodes and without a proof is too imprecise.
         for j in np.flatnonzero(~ledger.exact[g, t, :k] & ~is_open).tolist() if branch else []:
-            if j not in stopped:  # The fold's Gram matrix is too imprecise.
-                statuses.append(solve_problem(ledger, (g, t, j), limits).status)
-        reached = limits.reached(0)
-        if is_open.any() and reached is not None:
-            statuses.append(reached)
-        return worst(statuses)
+            batch.statuses.append(solve_problem(ledger, (g, t, j), limits).status)
+        return worst(batch.statuses)
 
     def _precise(self, t: int, j: int, found: PartialProof) -> bool:
         """Whether fold j's objectives are precise enough for a proof; see MAX_ROUNDING_SHARE.

@@ -97,7 +97,7 @@ def test_unfinished_proofs_of_rows_that_no_fold_sees(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(shared_tree, "branch_and_bound", lambda *_, **__: unfinished)
     for t in range(taus.size):
         cells = [(0, t, j) for j in range(data.folds.k)]
-        batch = prover.folds(cells, [], lambda _: Limits())
+        batch = prover.folds(cells)
         for index, task in enumerate(batch.tasks):
             batch.enter(index, batch.unit(batch.shared, *task, Limits()))
     truth = brute_force(X, y, data.folds.pairs, [gamma], taus, True)

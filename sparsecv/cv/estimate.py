@@ -40,13 +40,28 @@ MANY_FOLDS = 20
 
 
 def fold_unit(
-    data: FoldData, j: int, gammas: Array, taus: NDArray[np.intp], solver: str, limits: Limits
+    data: FoldData,
+    j: int,
+    gammas: Array,
+    taus: NDArray[np.intp],
+    solver: str,
+    starts: Sequence[NDArray[np.intp]],
+    most_nodes: int | None,
+    limits: Limits,
 ) -> tuple[SupportPath, Array]:
-    """The unit of fold j: its supports and fits at every γ and τ, and their held-out errors.
+    """The unit of problem j: its supports and fits at every γ and τ, and their held-out errors.
 
-    Returns: The path, and Σ (t − Hβ)² over the held-out rows H with targets t, shape (γ, τ).
+    gammas: Best in increasing order. What a tree lists at one γ often proves the supports at the
+        next γ, without another tree.
+    solver, starts: As of :func:`~sparsecv.solvers.paths.support_path`.
+    most_nodes: The searches at each γ end after this many nodes.
+    Returns: The path, and Σ (t − Hβ)² over the held-out rows H with targets t, shape (γ, τ), which
+        is 0 for the problem of all rows.
     """
-    path = support_path(data.training(j), gammas, taus, solver=solver, limits=limits)
+    problem, limits = data.problem(j), limits.within(nodes=most_nodes)
+    path = support_path(problem, gammas, taus, solver=solver, limits=limits, starts=starts)
+    if j == data.folds.k:
+        return path, np.zeros(path.objective.shape)
     return path, path.squared_errors(*data.held_out(j))
 
 
@@ -135,7 +150,7 @@ def estimate_folds(
 
     if units:
         gammas, told = np.array(ledger.gammas), partial(report, "folds")
-        tasks = [(j, gammas[some], ledger.taus, how) for j, some, how in units]
+        tasks = [(j, gammas[some], ledger.taus, how, (), None) for j, some, how in units]
         yield Batch(rest, fold_unit, data, tasks, enter, limits.share, told, keep=True)
 
 

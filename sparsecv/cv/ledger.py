@@ -22,7 +22,7 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status, worst
-from ..solvers.leaps.all_sizes import BestSubsets, attained_margin
+from ..solvers.leaps.all_sizes import attained_margin
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
 from ..solvers.leaps.open_nodes import OpenNode, prediction_ranges
 from ..solvers.ridge_fits import SupportPath, known_path
@@ -186,8 +186,7 @@ class Ledger:
 
     def problem(self, g: int, j: int) -> SparseRidgeProblem:
         """The training problem j at the γ of row g."""
-        data = self.data
-        return (data.full() if j == self.k else data.training(j)).replace(gamma=self.gammas[g])
+        return self.data.problem(j).replace(gamma=self.gammas[g])
 
     # what is found
 
@@ -228,23 +227,9 @@ class Ledger:
         self.searched[at] |= path.searched[i]
         self.n_mio[g] += path.n_trees[i]
         self.prove(g, np.flatnonzero(proved), j)
-        if tree is not None:
+        # The proofs beyond 45 columns leave so many nodes open that their intervals cost more.
+        if tree is not None and (self.few or not again):
             self.bracket(g, j, tree.open_nodes)
-
-    def take_sizes(self, g: int, j: int, found: BestSubsets) -> None:
-        """Enter what a tree of problem j has found at every τ, at the γ of row g."""
-        supports = stacked(found.supports, self.most)[None]
-        path = known_path(self.problem(g, j), [self.gammas[g]], self.taus, supports)
-        path.proved[0], path.lower_bound[0], path.searched[0] = (
-            found.proved,
-            found.lower_bound,
-            True,
-        )
-        path.n_nodes[0], path.n_trees[0] = found.n_nodes, found.n_trees
-        if self.few:  # Beyond 45 columns open nodes are so many that their intervals cost more.
-            path.unfinished[0] = found
-        error = 0.0 if j == self.k else path.squared_errors(*self.data.held_out(j))[0]
-        self.take_path(g, j, path, 0, error, again=True)
 
     def take_rows(
         self, g: int, folds: NDArray[np.intp], found: DeletedRowSubsets, weight: Array

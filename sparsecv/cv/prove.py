@@ -29,7 +29,6 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.plan import MAX_COLUMNS
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status, worst
-from ..solvers.leaps.all_sizes import BestSubsets, best_subsets
 from ..solvers.paths import SHARE_OF_NODES_OF_UNITS, support_path
 from ..solvers.relaxation.diagonal import shared_diagonal
 from ..solvers.relaxation.ellipsoid import Spectrum
@@ -161,43 +160,6 @@ def prove_fold(
     return found, *bounds
 
 
-def prove_sizes(
-    folds: FoldForms,
-    j: int,
-    gamma: float,
-    taus: NDArray[np.intp],
-    starts: Sequence[NDArray[np.intp]],
-    most_nodes: int,
-    limits: Limits,
-) -> BestSubsets:
-    """The unit of problem j at one γ: a tree for all sizes.
-
-    starts: The best known support for every τ.
-    most_nodes: The tree ends after this many nodes.
-    """
-    problem = folds.data.full() if j == folds.data.folds.k else folds.data.training(j)
-    limits = limits.within(nodes=most_nodes)
-    return best_subsets(problem.replace(gamma=gamma), sizes=taus, warm_starts=starts, limits=limits)
-
-
-def prove_along_gamma(
-    data: FoldData, j: int, gammas: Array, taus: NDArray[np.intp], most_nodes: int, limits: Limits
-) -> tuple[SupportPath, Array]:
-    """The unit of problem j at some γ, up to 45 columns: all sizes.
-
-    What a tree lists at one γ often proves the supports at the next γ, without another tree.
-
-    gammas: In increasing order.
-    most_nodes: The searches at each γ end after this many nodes.
-    Returns: As :func:`~sparsecv.cv.estimate.fold_unit`; the model of all rows has no errors.
-    """
-    limits = limits.within(nodes=most_nodes)
-    if j < data.folds.k:
-        return fold_unit(data, j, gammas, taus, "exact", limits)
-    path = support_path(data.full(), gammas, taus, solver="exact", limits=limits)
-    return path, np.zeros(path.objective.shape)
-
-
 class Prover:
     """Proves cells of a ledger's rows, in which every fold has an incumbent at every τ.
 
@@ -222,6 +184,7 @@ class Prover:
         self.gives_up = settings.time_limit == "auto"
         self.beyond_precision = np.zeros((len(ledger.gammas), ledger.taus.size), dtype=bool)
         self._trees: dict[int, SharedTree | None] = {}
+        self._hard = -1.0  # The largest γ at which a tree of all sizes was left in this round.
         self._forms = FoldForms(ledger.data)
         self._since_report = Limits()  # Its clock shows the time since the last report.
         # For every cell the seconds that the next bound on the optimum of all rows may take.
@@ -282,15 +245,15 @@ class Prover:
         nodes = int(share * FIRST_TREE_NODES)
         while True:
             rows, tried = self._open_rows(), set[int]()
-            hard: list[float] = [-1.0]  # The γ at which a search was left in this round.
+            self._hard = -1.0
             for g in rows:
-                if g in tried or ledger.gammas[g] <= max(hard):
+                if g in tried or ledger.gammas[g] <= self._hard:
                     continue
-                yield from self._along_gamma([g], nodes, hard)
+                yield from self._along_gamma([g], nodes)
                 tried.add(g)
                 near = self._near(g, [r for r in rows if r not in tried])
-                if near and ledger.gammas[g] > max(hard):
-                    yield from self._along_gamma(near, nodes, hard)
+                if near and ledger.gammas[g] > self._hard:
+                    yield from self._along_gamma(near, nodes)
                     tried.update(near)
             nodes *= int(ROUND_GROWTH)
             left = sum(len(self._open_problems(g)) for g in rows)
@@ -303,38 +266,18 @@ class Prover:
                 ended = Status.NODE_LIMIT if open_now else Status.PRECISION
                 ledger.note_limit(g, self.limits.reached(0) or ended)
 
-    def _along_gamma(self, rows: list[int], most_nodes: int, hard: list[float]) -> Iterator[Batch]:
+    def _along_gamma(self, rows: list[int], most_nodes: int) -> Iterator[Batch]:
         """The batch of all open problems at the γ of some rows, a unit for each problem.
 
-        most_nodes: As of :func:`prove_along_gamma`.
-        hard: Takes every γ at which a search was left.
+        most_nodes: As of :func:`~sparsecv.cv.estimate.fold_unit`.
         """
-        ledger = self.ledger
-        rows = sorted(rows, key=lambda g: ledger.gammas[g])
+        rows = sorted(rows, key=lambda g: self.ledger.gammas[g])
         open_at = {g: set(self._open_problems(g)) for g in rows}
         problems = sorted(set().union(*open_at.values()))
-        of = {j: [g for g in rows if j in open_at[g]] for j in problems}
-
-        def enter(index: int, found: tuple[SupportPath, Array]) -> Status:
-            j, ended = problems[index], Status.OPTIMAL
-            path, errors = found
-            for i, g in enumerate(of[j]):
-                ledger.take_path(g, j, path, i, errors[i], again=True)
-                if not path.proved[i].all():
-                    tree = path.unfinished.get(i)
-                    ended = Status.TIME_LIMIT if tree is None else tree.status
-                    if ended is not Status.PRECISION:
-                        hard.append(ledger.gammas[g])
-            return ended
-
-        if self.limits.reached(0) is not None:
-            return
-        self._report_cell(rows[0], 0, f"all sizes of {len(problems)} problems")
-        gammas = np.array(ledger.gammas)
-        tasks = [(j, gammas[of[j]], ledger.taus, most_nodes) for j in problems]
-        unit = partial(in_time, prove_along_gamma)
-        batch = Batch(rows, unit, ledger.data, tasks, enter, self.limits.share, keep=True)
-        yield batch.all_or_none(self.limits)
+        if self.limits.reached(0) is None:
+            self._report_cell(rows[0], 0, f"all sizes of {len(problems)} problems")
+            rows_of = {j: [g for g in rows if j in open_at[g]] for j in problems}
+            yield self._all_sizes(rows, rows_of, most_nodes, "exact")
 
     def _near(self, g: int, rows: list[int]) -> list[int]:
         """Some of the rows, at most MOST_NEAR: those whose γ is nearest that of row g."""
@@ -432,32 +375,46 @@ class Prover:
         left = np.flatnonzero(~self.ledger.exact[g, :, : self.k].all(axis=0)).tolist()
         for problems, most in ((left[:1], nodes), (left[1:], 4 * nodes)):
             self._report_cell(g, t, f"all sizes of {len(left)} folds")
-            yield (batch := self._all_sizes(g, problems, most))
+            yield (batch := self._all_sizes([g], {j: [g] for j in problems}, most, "tree"))
             if set(batch.statuses) - {Status.OPTIMAL}:
                 self._next_trial = TRIAL_GROWTH * spent
                 return
         if self.everything:
-            yield self._all_sizes(g, [self.k], 4 * nodes)
+            yield self._all_sizes([g], {self.k: [g]}, 4 * nodes, "tree")
 
-    def _all_sizes(self, g: int, problems: list[int], most_nodes: int) -> Batch:
-        """The batch of a tree for all sizes for each of some problems at the γ of row g."""
-        ledger = self.ledger
+    def _all_sizes(
+        self, rows: list[int], rows_of: dict[int, list[int]], most_nodes: int, solver: str
+    ) -> Batch:
+        """The batch of all sizes of some problems at the γ of some rows, a unit for each problem.
 
-        def enter(index: int, found: BestSubsets) -> Status:
-            j, ended = problems[index], bool(found.proved.all())
-            ledger.take_sizes(g, j, found)
-            if j < self.k:
-                self._largest_tree = max(self._largest_tree, ended * found.n_nodes)
-            return Status.OPTIMAL if ended else found.status
+        rows_of: For every problem those of the rows at whose γ the problem is searched.
+        most_nodes, solver: As of :func:`~sparsecv.cv.estimate.fold_unit`.
+        """
+        ledger, problems = self.ledger, list(rows_of)
 
-        tasks = []
-        for j in problems:
+        def enter(index: int, found: tuple[SupportPath, Array]) -> Status:
+            j, ended = problems[index], Status.OPTIMAL
+            path, errors = found
+            for i, g in enumerate(rows_of[j]):
+                ledger.take_path(g, j, path, i, errors[i], again=True)
+                if path.proved[i].all():
+                    nodes = int(path.n_nodes[i]) if j < self.k else 0
+                    self._largest_tree = max(self._largest_tree, nodes)
+                    continue
+                tree = path.unfinished.get(i)
+                ended = Status.TIME_LIMIT if tree is None else tree.status
+                if ended is not Status.PRECISION:
+                    self._hard = max(self._hard, ledger.gammas[g])
+            return ended
+
+        gammas, tasks = np.array(ledger.gammas), []
+        for j, at in rows_of.items():
             choice = ledger.choice if j == self.k else ledger.best_choice
-            starts = [ledger.supports[c] for c in choice[g, :, j]]
-            tasks.append((j, ledger.gammas[g], ledger.taus, starts, most_nodes))
-        unit = partial(in_time, prove_sizes)
-        batch = Batch([g], unit, self._forms, tasks, enter, self.limits.share, keep=True)
-        return batch.all_or_none(self.limits)
+            starts = [ledger.supports[c] for c in choice[at[0], :, j]] if solver == "tree" else []
+            tasks.append((j, gammas[at], ledger.taus, solver, starts, most_nodes))
+        unit, limits = partial(in_time, fold_unit), self.limits
+        batch = Batch(rows, unit, ledger.data, tasks, enter, limits.share, keep=True)
+        return batch.all_or_none(limits)
 
     def _prove(self, g: int, t: int, seconds: float) -> Generator[Batch, None, bool]:
         """Batches of the folds of one cell, each with a limit of some seconds.

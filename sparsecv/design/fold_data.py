@@ -99,6 +99,10 @@ class FoldData(ABC):
     def training(self, j: int) -> SparseRidgeProblem:
         """The problem of the rows outside fold j, with placeholders for γ and τ."""
 
+    def problem(self, j: int) -> SparseRidgeProblem:
+        """The training problem of fold j; for j = k the problem of all rows."""
+        return self.full() if j == self.folds.k else self.training(j)
+
     @abstractmethod
     def held_out(self, j: int) -> tuple[Array, Array]:
         """Rows H, shape (m, p), and targets t, shape (m,): fold j's squared error is ‖t − Hβ‖².

@@ -119,7 +119,7 @@ def _blocks(data: RowFolds, result: CVResult, source: Source, worse: float) -> l
     worse: Bounds of other subsets exceed 1 + worse times the objective of a fold's subset.
     """
     k, blocks, units = data.folds.k, list[dict[str, Any]](), source.units
-    problems = [*(data.training(j) for j in range(k)), data.full()]
+    problems = [data.problem(j) for j in range(k + 1)]
     grams = [GramForm.of(problem) for problem in problems]
     ratios = [gram.D / np.maximum(np.diag(gram.G), 1e-300) for gram in grams]
     joint = data.deletes_rows

@@ -33,7 +33,7 @@ from .supports.path import SupportGrower
 from .supports.rounding import largest, pad_support, stacked
 from .supports.unit_steps import UnitSteps
 
-SOLVERS = ("auto", "estimate", "exact", "heuristic", "rounding")
+SOLVERS = ("auto", "estimate", "exact", "heuristic", "rounding", "tree")
 # Seconds for swaps at the first γ where the time is up before it: every γ after takes its supports,
 # so that a moment spent there pays.
 LEAST_SECONDS_AT_FIRST_GAMMA = 0.05
@@ -60,6 +60,7 @@ def support_path(
     solver: str = "exact",
     limits: Limits | None = None,
     every_fit: bool = True,
+    starts: Sequence[Support] = (),
 ) -> SupportPath:
     """Solve eq. (1), first paper, for every γ and size.
 
@@ -79,13 +80,16 @@ def support_path(
         search is a tree of 200,000 nodes, or of 20,000 where the tree of the γ before was not
         finished; beyond 45 columns it is a shorter tree, or a look at each support where supports
         are few. "auto" is like "estimate", but up to 45 columns trees have no limit of nodes,
-        and every γ has an equal share of the time that is left.
+        and every γ has an equal share of the time that is left. "tree" searches one tree of all
+        sizes at every γ, and does nothing else where the tree reaches a limit.
     limits : Limits, optional
         Once they are reached, a γ takes the supports of the nearest γ that was answered. The first
         γ, which has none, is answered as by "heuristic", with hardly a swap.
     every_fit : bool
         Whether fits within bounds go on after the limits; see
         :func:`~sparsecv.solvers.ridge_fits.fit_supports`.
+    starts : sequence of supports, optional
+        Supports that the search at the first γ starts from; "tree" alone uses them.
 
     Returns
     -------
@@ -115,7 +119,7 @@ def support_path(
         trees = _Trees(problem, wanted)
     path = _Path(problem, gammas, wanted, solver, limits or Limits(), trees)
     for g in range(len(path.at)):
-        path.answer(g)
+        path.answer(g, starts)
     return path.result(None if every_fit else path.limits)
 
 
@@ -276,8 +280,11 @@ class _Path:
         self.left_open = False  # Whether the last tree was left before its end.
         self.grower: SupportGrower | None = None
 
-    def answer(self, g: int) -> None:
-        """Answer every size at the g-th γ by the solver asked for."""
+    def answer(self, g: int, starts: Sequence[Support]) -> None:
+        """Answer every size at the g-th γ by the solver asked for.
+
+        starts: Supports that the tree at the first γ starts from, where the solver is "tree".
+        """
         problem, reached = self.at[g], self.limits.reached(0)
         if reached is not None:
             self.statuses.append(reached)
@@ -293,6 +300,8 @@ class _Path:
             self.enter(g, rounded_supports(problem, self.sizes))
         elif self.solver in ("heuristic", "rounding"):
             self.without_proof(g)
+        elif self.solver == "tree":
+            self.one_tree(g, self.found.at(g - 1) if g > 0 else starts, self.limits)
         elif self.trees is not None and self.by_tree(self.trees, g):
             pass
         elif (
@@ -365,7 +374,10 @@ class _Path:
         trees = [way for way in ways(self.at[g], self.sizes) if way.search == LEAPS]
         # The plan has no tree for a single size, as branch and bound proves it sooner.
         first = trees[0] if trees else Way(LEAPS, nodes=20_000, share=0.25)
-        starts, limits = self.found.at(g), first.within(self.limits)
+        self.one_tree(g, self.found.at(g), first.within(self.limits))
+
+    def one_tree(self, g: int, starts: Sequence[Support], limits: Limits) -> None:
+        """Prove at the g-th γ what one tree of all sizes can prove within limits."""
         found = best_subsets(self.at[g], sizes=self.sizes, warm_starts=starts, limits=limits)
         every = np.ones(self.sizes.size, dtype=bool)
         self.take(g, found, every, every)

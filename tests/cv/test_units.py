@@ -40,7 +40,7 @@ def test_a_unit_of_work_gives_the_same_in_another_process(p: int) -> None:
     data = rows(p=p)
     gammas, taus = np.array([0.1, 3.0]), np.array([1, 2], dtype=np.intp)
     limits = Limits(1000.0, None, StopFlag())
-    units = [(data, j, gammas, taus, "auto", limits) for j in range(data.folds.k)]
+    units = [(data, j, gammas, taus, "auto", [], None, limits) for j in range(data.folds.k)]
     there = Parallel(n_jobs=2, backend="loky")(delayed(fold_unit)(*unit) for unit in units)
     for unit, (path, error) in zip(units, there, strict=True):
         here, expected = fold_unit(*unit)

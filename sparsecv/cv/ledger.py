@@ -407,13 +407,17 @@ class Ledger:
         small, large = sorted((self.data.folds.n, self.data.p))
         for j in range(self.k):
             without = [g for g in rows if np.isinf(self.upper[g, :, j]).any()]
-            training = self.data.training(j) if without else None
+            if not without:
+                continue
+            training = self.data.training(j)
             for g in without:
                 # Operations of a fold's interval, whose cost is that of a singular value
                 # decomposition, over the square of the smaller number of rows and columns times the
                 # larger number: a choice.
                 if limits is None or limits.affords(10.0 * small**2 * large):
                     self.bracket(g, j, training=training)
+            training.data.release()
+            del training  # The next fold's rows may need the memory.
 
     def fits(self, g: int, folds: NDArray[np.intp], support: Support) -> tuple[Array, Array]:
         """Training objectives and held-out errors, shape (m,) each, of one support on m folds.

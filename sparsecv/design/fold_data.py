@@ -36,6 +36,9 @@ from .folds import Folds, HashedFolds, Index
 from .missing import checked_fill, fill, fill_values
 from .moments import FoldMoments, Moments
 
+# The training problems of all folds and that of all rows are kept where together they take at most
+# this many bytes. Elsewhere one problem is kept at a time at most. The value is a choice.
+MAX_BYTES_OF_PROBLEMS = 256_000_000
 # The moments of every fold are kept where they take at most this many bytes. The value is a choice.
 MAX_BYTES_OF_FOLD_SUMS = 256_000_000
 # The moments of folds are merged for training problems where there are at most this many folds.
@@ -226,6 +229,8 @@ class RowFolds(FoldData):
     raw: tuple[Array, Array] | None = None
     # The design of the rows, by which some folds scale their columns; None where no fold does.
     design: Design | None = None
+    # Whether nothing is to be proved of the folds, each of which then trains a single time.
+    estimated = False
     # Where nothing is to be proved of the folds, the moments that their training problems come
     # from; else None.
     _sums: _FoldSums | None = None
@@ -338,6 +343,7 @@ class RowFolds(FoldData):
         other = RowFolds.__new__(RowFolds)
         other.__dict__.update(self.__dict__)  # Both objects share the arrays.
         other._lay_out(folds)
+        other.estimated = estimated
         other._sums = other._fold_sums if estimated else None
         return other
 
@@ -549,13 +555,23 @@ class RowFolds(FoldData):
         """Rows outside fold j, about their own means where the intercept is refitted."""
         if j in self._problems:
             return self._problems[j]
+        if not self._keeps_problems:
+            self._drop_full()  # Its rows are a table of their own.
         problem = self._made(j)
-        # The training problems of all k folds of a RowFolds are kept in memory if together they
-        # take at most this many bytes, counted as 8 k min(n, p + 1) (p + 1) with n rows and p
-        # columns; otherwise none is kept, and each is made again whenever it is asked for.
-        if 8 * min(len(self._given), self.p + 1) * (self.p + 1) * self.folds.k <= 256_000_000:
+        if self._keeps_problems and not self.estimated:
             self._problems[j] = problem
         return problem
+
+    def _drop_full(self) -> None:
+        """Drop the problem of all rows, which can be made again."""
+        for name in ("_full", "_solved"):
+            self.__dict__.pop(name, None)
+
+    @property
+    def _keeps_problems(self) -> bool:
+        """Whether the training problems of all folds and that of all rows may be kept."""
+        size = 8 * min(len(self._given), self.p + 1) * (self.p + 1)
+        return (self.folds.k + 1) * size <= MAX_BYTES_OF_PROBLEMS
 
     def held_out(self, j: int) -> tuple[Array, Array]:
         """Held-out rows and targets, about the training means where the intercept is refitted.

@@ -181,9 +181,9 @@ def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Pr
     most: Number of columns and CV error of another choice. A size that has both more columns and
         more CV error than the other choice is not chosen.
     """
-    data, result, full = study.data, study.surface, study.data.full()
+    data, result = study.data, study.surface
     sizes = checked_taus(study.sizes, data.p, data.constraints)
-    gammas = projection_gammas(full, result.gammas[weights.any(axis=1)])
+    gammas = projection_gammas(data.full(), result.gammas[weights.any(axis=1)])
     shared = FoldAverages(data, study.fold_averages, gammas, sizes, study.every_fit)
     tasks = [(j,) for j in range(data.folds.k)]
     folds = study.run("projecting", project_fold, shared, tasks)
@@ -197,7 +197,7 @@ def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Pr
     chosen = choose_size(distance, share * reference, allowed)
     used, place = np.unique(own, return_inverse=True)
     with study.interruptible() as limits:
-        late = None if study.every_fit else limits
+        late, full = None if study.every_fit else limits, data.full()
         target = full.predicting(averaged_coefficients(full, result, weights, late))
         path = support_path(target, used, sizes, solver="auto", limits=limits)
     models = [

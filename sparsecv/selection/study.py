@@ -426,11 +426,11 @@ class Study:
         result, found = self.fold_surface, list[Array]()
         with self.interruptible() as limits:
             for j, of_fold in enumerate(self.inner.weights):
-                problem = self.data.training(j)
                 late = None if self.every_fit else limits
                 weights = np.zeros((result.gammas.size, result.taus.size))
                 weights[:, np.isin(result.taus, self.inner.taus)] = of_fold
-                found.append(averaged_coefficients(problem, result, weights, late, j))
+                rest = result, weights, late, j
+                found.append(averaged_coefficients(self.data.training(j), *rest))
         return found
 
     @cached_property

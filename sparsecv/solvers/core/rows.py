@@ -294,6 +294,10 @@ class Rows:
         U, s, Vt = sla.svd(self.triangle[:, :-1], full_matrices=False)
         return U, s, Vt
 
+    def release(self) -> None:
+        """Drop the singular vectors, which may take as much memory as the rows."""
+        self.__dict__.pop("singular", None)
+
     @cached
     def squares(self) -> Array:
         """Squared lengths of the columns of X, shape (p,)."""

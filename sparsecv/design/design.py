@@ -154,7 +154,9 @@ class Summary:
         for rows, counts in blocks():
             low = np.minimum(low, rows.min(axis=0, initial=np.inf))
             high = np.maximum(high, rows.max(axis=0, initial=-np.inf))
-            squares = np.square(rows - means[0] - means[1])
+            squares = rows - means[0]
+            squares -= means[1]
+            np.square(squares, out=squares)
             scatter += squares.sum(axis=0) if counts is None else counts @ squares
             n, total = n + len(rows), total + float(len(rows) if counts is None else counts.sum())
         return cls(n, means[0], scatter, low, high, total)

@@ -177,11 +177,11 @@ class _FoldSums:
 
     Moments of rows that are merged have not seen any other row.
 
-    given: The rows of [X y] as they came.
+    given: The rows of [X y] as they came, an array or JoinedRows.
     folds: A partition of the rows.
     """
 
-    def __init__(self, given: Array, folds: Folds) -> None:
+    def __init__(self, given: Any, folds: Folds) -> None:
         assert folds.label is not None
         self._given, self._label, self._sizes = given, folds.label, folds.sizes
         self._known: dict[int, Moments] = {}
@@ -203,17 +203,18 @@ class _FoldSums:
             self._known[j] = Moments.of(self._given[self._label == j])
         return self._known[j]
 
-    def release(self) -> None:
-        """Drop the moments, which can be computed again."""
+    def release(self, given: Array) -> None:
+        """Drop the moments, which can be computed again, from the same rows in another array."""
         self._known.clear()
+        self._given = given
 
 
 class RowFolds(FoldData):
     """Folds of rows in memory.
 
-    X, y, shape (n, p) and (n,): Rows in solved units (``Design.apply``), up to ``scale``. Nothing
-        is copied where both are columns of one array (:func:`~sparsecv.tables.row_source.joined`),
-        or X is a RowSubset of finite numbers.
+    X, y, shape (n, p) and (n,): Rows in solved units (``Design.apply``), up to ``scale``. They are
+        not copied before :meth:`release` unless :func:`~sparsecv.tables.row_source.joined` has to,
+        and may not change until then. A RowSubset has finite numbers.
     refit_intercept: Whether every fold subtracts the means of its own training rows.
     weights, shape (n,), optional: Weights >= 0 of the squared errors, in training and held out: a
         whole number counts as that many copies of a row that stay in one fold.
@@ -248,7 +249,7 @@ class RowFolds(FoldData):
     ) -> None:
         # Every fold is centred from the rows as they came. A shift by the mean of all rows would
         # leave rounding errors of the held-out rows in the training rows.
-        self._given: Array = joined(X, y)
+        self._given: Any = joined(X, y)
         self.missing = checked_fill(missing)
         finite = np.isfinite(y).all()
         if not isinstance(X, RowSubset):
@@ -383,7 +384,7 @@ class RowFolds(FoldData):
     @property
     def given(self) -> Array:
         """The rows of [X y] as they came, shape (n, p + 1), which nobody may change."""
-        return self._given
+        return np.asarray(self._given)
 
     @property
     def _counts(self) -> Array:
@@ -453,9 +454,9 @@ class RowFolds(FoldData):
             origin = origin._replace(means=means)
         return origin._replace(scale=scale)
 
-    def _moved(self, numbers: Index | slice, origin: _Origin) -> Array:
+    def _moved(self, numbers: Index, origin: _Origin) -> Array:
         """Rows of [X y] about the means of training rows, in solved units."""
-        rows = self._given[numbers].copy() if isinstance(numbers, slice) else self._given[numbers]
+        rows: Array = self._given[numbers]
         origin.move(rows)
         return rows
 
@@ -480,9 +481,9 @@ class RowFolds(FoldData):
     def _solved(self) -> Array:
         """All rows of [X y] in solved units, about the means of all rows, shape (n, p + 1)."""
         if not self.refit_intercept and self.missing is None and (self._scale == 1.0).all():
-            return self._given
-        rows, every = self._given.copy(), slice(None)
-        self._origin_of(every, rows)._replace(fill=None).move(rows)
+            return self.given
+        rows: Array = self._given.copy()
+        self._origin_of(slice(None), rows)._replace(fill=None).move(rows)
         return rows
 
     @property
@@ -623,12 +624,15 @@ class RowFolds(FoldData):
         return coef, intercept, np.concatenate(errors) * design.y_scale
 
     def release(self) -> None:
-        """Drop the user's arrays, and what can be computed again from the rows."""
+        """Copy the user's arrays, and drop what can be computed again from the rows."""
         self._problems.clear()
         self._held_out.clear()
+        if not self._keeps_problems:
+            self._drop_full()
+        self._given = self.given
         self.__dict__.pop("_fold_sums", None)
         if self._sums is not None:
-            self._sums.release()
+            self._sums.release(self._given)
         for name in ("raw", "_solved", "deleted_rows"):
             self.__dict__.pop(name, None)
 

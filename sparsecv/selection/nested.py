@@ -24,7 +24,7 @@ from ..design.missing import fill, filled
 from ..design.model import FittedModel
 from ..errors import InputError
 from ..solvers.core.plan import TREE_ONLY
-from ..tables.row_source import RowSubset, joined
+from ..tables.row_source import JoinedRows, RowSubset
 from .choice import choose, chosen_model
 from .learner import quiet_design
 from .study import Study
@@ -63,9 +63,10 @@ class NestedError(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The table [X y] as the user gave it, with weights and groups, which may be None."""
+    """X and y as the user gave them, with weights and groups, which may be None."""
 
-    table: Array
+    X: Array
+    y: Array
     weights: Array | None
     groups: NDArray[Any] | None
 
@@ -74,11 +75,10 @@ class Rows(NamedTuple):
 
         copied: With False the rows of X are not copied, but looked up when asked for.
         """
-        weights, groups = (None if values is None else values[index] for values in self[1:])
+        weights, groups = (None if values is None else values[index] for values in self[2:])
         if not copied:
-            X = RowSubset(self.table, index, self.table.shape[1] - 1)
-            return X, self.table[index, -1], weights, groups
-        own = self.table[index]  # One array, which the folds of these rows share.
+            return RowSubset(self.X, index), self.y[index], weights, groups
+        own = JoinedRows(self.X, self.y)[index]  # One array, which the folds of these rows share.
         return own[:, :-1], own[:, -1], weights, groups
 
 
@@ -167,9 +167,8 @@ def nested_error(
     assert isinstance(study.data, RowFolds)
     assert study.data.raw is not None
     groups = None if groups is None else np.asarray(groups)
-    rows = Rows(joined(*study.data.raw), study.data.weights, groups)
-    X, y = rows.table[:, :-1], rows.table[:, -1]
-    folds = _outer_folds(y.size, cv, nested, study.seed, groups, X, y)
+    rows = Rows(*study.data.raw, study.data.weights, groups)
+    folds = _outer_folds(rows.y.size, cv, nested, study.seed, groups, rows.X, rows.y)
     sums, weight = np.empty((2, folds.k))
     done = 0
     limit = study.settings.time_limit  # A limit of 0 asks for estimates of every fold.

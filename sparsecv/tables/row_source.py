@@ -51,27 +51,61 @@ def as_source(rows: Any, start: int) -> "RowSource":
 
 
 class RowSubset:
-    """The first columns of some rows of a table [X y], of which a row is copied when asked for.
+    """Some rows of a matrix, of which a row is copied when it is asked for.
 
     A large table whose folds are fitted anew has no copy for every fold. The object can be indexed
-    as a matrix, and numpy turns it into one.
+    by rows, and by rows and columns.
 
-    table, shape (n, p + 1): The table.
+    X, shape (n, p): The matrix.
     numbers, shape (m,): Numbers of the rows.
-    width: Number of columns.
     """
 
-    def __init__(self, table: FloatArray, numbers: NDArray[np.intp], width: int) -> None:
-        self.table, self.numbers, self.shape = table, numbers, (numbers.size, width)
-        self.nbytes = 8 * numbers.size * width
+    def __init__(self, X: Any, numbers: NDArray[np.intp]) -> None:
+        self.X, self.numbers, self.shape = X, numbers, (numbers.size, X.shape[1])
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, at: Any) -> FloatArray:
         rows, *columns = at if isinstance(at, tuple) else (at,)
-        found: FloatArray = self.table[self.numbers[rows], : self.shape[1]]
-        return found[(slice(None), *columns)] if columns else found
+        found: FloatArray = self.X[(self.numbers[rows], *columns)]
+        return found
+
+
+class JoinedRows:
+    """The rows of [X y] or [X Y], of which a row is copied when it is asked for.
+
+    Nobody may write to X and y as long as the object is used. It can be indexed by rows, and by
+    rows and one column, and numpy turns it into an array.
+
+    X, shape (n, p): A matrix or a RowSubset.
+    y, shape (n,) or (n, q).
+    """
+
+    def __init__(self, X: Any, y: FloatArray) -> None:
+        self.X, self.Y = X, y.reshape(len(y), -1)
+        self.shape = len(y), X.shape[1] + self.Y.shape[1]
+        self.nbytes = 8 * self.shape[0] * self.shape[1]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, at: Any) -> FloatArray:
+        p = self.X.shape[1]
+        if isinstance(at, tuple):
+            rows, j = at
+            column: FloatArray = self.X[rows, j] if j < p else self.Y[rows, j - p]
+            return column
+        response = self.Y[at]
+        found = np.empty((len(response), self.shape[1]))
+        found[:, p:] = response
+        numbers = np.arange(len(self))[at]
+        # Blocks of up to a megabyte stay in the processor's cache between the two copies.
+        step = max(1, 2**17 // p)
+        for start in range(0, numbers.size, step):
+            some = slice(start, start + step)
+            found[some, :p] = self.X[numbers[some]]
+        return found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         return self[:] if dtype is None else self[:].astype(dtype, copy=False)
@@ -82,18 +116,20 @@ class RowSubset:
 
 
 def joined(X: Any, y: FloatArray) -> Any:
-    """[X y] as one array, shape (n, p + 1), or [X Y]; nobody may write to it.
+    """[X y] as one array, shape (n, p + 1), or [X Y], or as JoinedRows; nobody may write to it.
 
     Nothing is copied where X and y are all columns of one array, as :meth:`RowSource.load` returns
-    them, or of the same rows of one array (:class:`RowSubset`).
+    them, or where the numbers of a row of X lie side by side.
     """
     if isinstance(X, RowSubset):
-        return RowSubset(X.table, X.numbers, X.table.shape[1])
+        return JoinedRows(X, y)
     table = X.base
     if isinstance(table, np.ndarray) and table.ndim == 2 and table.flags.c_contiguous:
         pairs = ((X, table[:, :-1]), (y, table[:, -1]))
         if all(one.__array_interface__ == other.__array_interface__ for one, other in pairs):
             return table
+    if X.strides[1] == X.itemsize:
+        return JoinedRows(X, y)
     return np.column_stack([X, y])
 
 

@@ -21,7 +21,7 @@ from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.rows import MAX_ROWS_PER_COLUMN, PenaltyStep, Rows
 from ..solvers.core.threads import cached
 from ..solvers.relaxation.gram import GramForm
-from ..tables.row_source import RowSubset, joined
+from ..tables.row_source import JoinedRows, RowSubset, joined
 from .design import (
     COPY_BYTES,
     Array,
@@ -203,8 +203,8 @@ class _FoldSums:
             self._known[j] = Moments.of(self._given[self._label == j])
         return self._known[j]
 
-    def release(self, given: Array) -> None:
-        """Drop the moments, which can be computed again, from the same rows in another array."""
+    def release(self, given: Any) -> None:
+        """Drop the moments, which can be computed again, from the same rows in other arrays."""
         self._known.clear()
         self._given = given
 
@@ -629,7 +629,8 @@ class RowFolds(FoldData):
         self._held_out.clear()
         if not self._keeps_problems:
             self._drop_full()
-        self._given = self.given
+        if isinstance(self._given, JoinedRows):
+            self._given = self._given.kept()
         self.__dict__.pop("_fold_sums", None)
         if self._sums is not None:
             self._sums.release(self._given)

@@ -80,6 +80,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     levels_: dict[str, list[str]]
     _saved_: SavedModel
     _fills_: Array  # What missing values of X are filled with, shape (p,).
+    # The types of numbers in which ``fit`` takes X as it is. X of another type is copied.
+    _types: Any = np.float64
     status_: Any
 
     def predict(self, X: ArrayLike) -> Array:
@@ -344,7 +346,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         return model
 
     def _checked_rows(self, X: Any, y: Any, weights: Any, groups: Any = None) -> CheckedRows:
-        """Check what was passed to ``fit``; rows come back as float64."""
+        """Check what was passed to ``fit``; X comes back as one of ``_types``, y as float64."""
         if self.unknown not in ("error", "zero"):
             raise InputError(f"unknown must be 'error' or 'zero'; got {self.unknown!r}")
         given, coding = frame_names(X), coding_of(X, self.missing is not None)
@@ -356,7 +358,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             raise InputError("y holds dates: it must be numeric")
         if issparse(y):
             raise InputError("y must be dense: pass y.toarray()")
-        checks: dict[str, Any] = {"dtype": np.float64, "accept_sparse": SPARSE, "y_numeric": True}
+        types = np.float64 if self.missing else self._types
+        checks: dict[str, Any] = {"dtype": types, "accept_sparse": SPARSE, "y_numeric": True}
         checks |= {"ensure_min_samples": 2, "ensure_all_finite": False}
         several = values.shape[1:] > (1,)
         X, y = validate_data(self, X, y, multi_output=several, **checks)

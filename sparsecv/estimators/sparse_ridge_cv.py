@@ -235,6 +235,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
 
     rule_: str
     folds_: Folds
+    _types = (np.float64, np.float32)
 
     @with_old_names
     def __init__(

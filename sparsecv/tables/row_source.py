@@ -1,5 +1,7 @@
 """A table's rows of features and response, their weights and groups; and tables in memory."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -34,7 +36,7 @@ class Part(NamedTuple):
     rows: Any
 
 
-def as_source(rows: Any, start: int) -> "RowSource":
+def as_source(rows: Any, start: int) -> RowSource:
     """The rows of a :class:`Part` as a table of their own.
 
     rows: A RowSource; or the tuple (X, y, names of features, name of the response); or a Dask
@@ -68,17 +70,17 @@ class RowSubset:
 
     def __getitem__(self, at: Any) -> FloatArray:
         rows, *columns = at if isinstance(at, tuple) else (at,)
-        found: FloatArray = self.X[(self.numbers[rows], *columns)]
-        return found
+        found: FloatArray = self.X[self.numbers[rows]]
+        return found[(slice(None), *columns)] if columns else found
 
 
 class JoinedRows:
     """The rows of [X y] or [X Y], of which a row is copied when it is asked for.
 
     Nobody may write to X and y as long as the object is used. It can be indexed by rows, and by
-    rows and one column, and numpy turns it into an array.
+    rows and one column, and numpy turns it into an array. The copies have 64-bit numbers.
 
-    X, shape (n, p): A matrix or a RowSubset.
+    X, shape (n, p): A matrix of any type of numbers, or a RowSubset.
     y, shape (n,) or (n, q).
     """
 
@@ -113,6 +115,17 @@ class JoinedRows:
     def copy(self) -> FloatArray:
         """The rows as an array."""
         return self[:]
+
+    def kept(self) -> JoinedRows:
+        """The same rows, without arrays that the user may write to later.
+
+        An X that lies in a file, mapped for reading alone, is not copied.
+        """
+        mapped = self.X
+        while isinstance(mapped, np.ndarray) and not isinstance(mapped, np.memmap):
+            mapped = mapped.base
+        X = self.X if isinstance(mapped, np.memmap) and mapped.mode == "r" else self.X.copy()
+        return JoinedRows(X, self.Y.copy())
 
 
 def joined(X: Any, y: FloatArray) -> Any:

@@ -92,6 +92,19 @@ def test_arrays_that_change_after_the_fit_change_nothing(
         np.testing.assert_equal(here, there)
 
 
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_32_bit_numbers_in_a_file_are_fitted_as_64_bit_numbers(mode: str, tmp_path: Path) -> None:
+    X, y = three_matter()
+    np.save(tmp_path / "X.npy", X.astype(np.float32))
+    mapped, model = np.load(tmp_path / "X.npy", mmap_mode=mode), SparseRidgeCV(gammas=[0.1, 1.0])
+    expected = everything(clone(model).fit(mapped.astype(float), y), X[:5], tmp_path)
+    model.fit(mapped, y)
+    if mode == "r+":
+        mapped *= 2.0
+    for here, there in zip(everything(model, X[:5], tmp_path), expected, strict=True):
+        np.testing.assert_equal(here, there)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_path_of_a_fit_is_that_of_enumeration(seed: int) -> None:
     X, y = three_matter(seed=seed)

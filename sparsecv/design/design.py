@@ -241,6 +241,11 @@ class Design:
         """Number of columns that are solved."""
         return int(self.kept.size)
 
+    @property
+    def q(self) -> int:
+        """Number of responses."""
+        return int(self.mean.size - self.p)
+
     @cached
     def rules(self) -> SolvedRules | None:
         """What is asked of the solved columns; None where nothing is."""
@@ -264,7 +269,7 @@ class Design:
 
     def of_response(self, t: int) -> Design:
         """The design of response t alone."""
-        if self.mean.size == self.p + 1:
+        if self.q == 1:
             return self
         at = [*range(self.p), self.p + t]
         names = ("shift", "scale", "mean", "spread")
@@ -280,7 +285,7 @@ class Design:
             return scale
         factors = self.asked.factors[self.kept]
         roots = np.sqrt(np.where(factors > 0.0, factors, 1.0))
-        return np.asarray(scale * np.append(roots, np.ones(scale.size - self.p)))
+        return np.asarray(scale * np.append(roots, np.ones(self.q)))
 
     @property
     def y_scale(self) -> float:
@@ -328,7 +333,7 @@ class Design:
         if self.asked is None:
             return response_problems(rows, self.p)
         found: list[SparseRidgeProblem] = []
-        for t in range(rows.shape[1] - self.p):
+        for t in range(self.q):
             rules = self.of_response(t).rules
             assert rules is not None
             own = np.ascontiguousarray(rows[:, [*range(self.p), self.p + t]])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
@@ -14,6 +14,7 @@ import scipy
 
 from ..errors import InputError
 from ..solvers.core.column_rules import ResolvedRules
+from ..solvers.core.threads import cached
 from ..solvers.executor import workers
 from ..tables.columns import quoted
 from ..tables.row_source import RowSource
@@ -50,14 +51,33 @@ Progress = Callable[[int, int], None] | None
 class Prepared:
     """A table, how its columns are standardised, and the training problems of its folds.
 
+    design: Of all responses.
+    layout: The folds; those of rows that are read in parts by a hash have no sizes.
     fills, shape (p_raw,): What the model of all rows fills missing values with; None where missing
         values are errors.
+    rows: X, shape (n, p_raw), and Y, shape (n,) or (n, q), where they are in memory.
+    moments: The folds where only moments of their rows are in memory.
     """
 
     source: RowSource
     design: Design
-    data: FoldData
-    fills: Array | None
+    layout: Folds
+    fills: Array | None = None
+    rows: Any = None
+    moments: Any = None
+
+    def response(self, t: int) -> tuple[Design, FoldData]:
+        """The design of response t alone, and the training problems of its folds."""
+        if self.rows is None:
+            return self.design, self.moments
+        (X, Y), own, source = self.rows, self.design.of_response(t), self.source
+        y = Y.reshape(len(Y), -1)[:, t]
+        return own, RowFolds.of(own, X, y, self.layout, source.weights, source.missing)
+
+    @cached
+    def data(self) -> FoldData:
+        """The training problems of the folds, of the only response."""
+        return self.response(0)[1]
 
     @property
     def names(self) -> list[str]:
@@ -95,11 +115,9 @@ def prepare(
     Raises InputError: Values or folds are bad, or a table does not fit in memory and has weights,
         leave-one-out folds, or folds that are no partition.
     """
-    weights = source.weights
-    held = source.load() if _bytes(source) <= IN_MEMORY_BYTES else None
+    held = source.load() if source.held or _bytes(source) <= IN_MEMORY_BYTES else None
     k = None if folds is None else fold_count(folds, source.n)
-    fills: Array | None = None
-    fixed = weights is not None or source.missing is not None
+    names, fixed = source.feature_names, source.weights is not None or source.missing is not None
     streamed = held is None and source.divisible and not fixed and source.groups is None
     if folds is None:
         layout = Folds.whole(source.n)
@@ -109,20 +127,39 @@ def prepare(
         X, y = held or (_Unread(source.n, source.p), _Unread(source.n))
         layout = make_folds(folds, source.n, seed=seed, X=X, y=y, groups=source.groups)
     if held or fixed or layout.leave_one_out or not layout.is_partition:
-        X, y = held or _all_rows(source, layout)
-        whole, filling = filled(X, source.missing, weights)
-        summary = Summary.of(whole, y, weights)
-        design = make_design(summary, protocol, source.feature_names, asked=asked)
-        fills = filling if source.missing else None
-        data: FoldData = RowFolds.of(design, X, y, layout, weights, source.missing)
-    else:
-        if announce is not None:
-            announce(reading_plan(source, layout.k, workers(n_jobs)))
-        read = partial(_fold_moments, source, progress, n_jobs)
-        moments = read(layout)
-        design = _moment_design(source, protocol, moments, asked)
-        data = MomentFolds(moments, design, layout, read)
-    return Prepared(source, design, data, fills)
+        held = held or _all_rows(source, layout)
+        own = source.weights, source.missing
+        design, fills = rows_design(*held, protocol, *own, names=names, asked=asked)
+        return Prepared(source, design, layout, fills if source.missing else None, held)
+    if announce is not None:
+        announce(reading_plan(source, layout.k, workers(n_jobs)))
+    read = partial(_fold_moments, source, progress, n_jobs)
+    moments = read(layout)
+    design = _moment_design(source, protocol, moments, asked)
+    return Prepared(source, design, layout, moments=MomentFolds(moments, design, layout, read))
+
+
+def rows_design(
+    X: Array,
+    Y: Array,
+    protocol: Protocol,
+    weights: Array | None = None,
+    missing: str | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    asked: ResolvedRules | None = None,
+) -> tuple[Design, Array]:
+    """How rows X (n, p_raw), Y (n,) or (n, q) in memory are standardised.
+
+    names: Names of the columns of X. With None the rows are a part of the data, and no warning
+        says which columns are constant there.
+    asked: What is asked of the columns.
+    Returns: The design, and what missing values are filled with, shape (p_raw,).
+    """
+    whole, fills = filled(X, missing, weights)
+    labels = [f"column {j}" for j in range(X.shape[1])] if names is None else names
+    summary, warn = Summary.of(whole, Y, weights), names is not None
+    return make_design(summary, protocol, labels, warn=warn, asked=asked), fills
 
 
 def _bytes(source: RowSource) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,16 +18,18 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..design.design import Array, Design, Protocol, Summary, make_design
+from ..design.design import Array, Protocol
 from ..design.fold_models import FoldModels
-from ..design.missing import checked_fill, fill, filled
+from ..design.missing import checked_fill, fill
 from ..design.model import FittedModel
+from ..design.prepare import Prepared, prepare
 from ..design.saved import SavedModel
 from ..design.sql import sql_expression
 from ..errors import InputError
 from ..solvers.core.column_rules import Constraints, ResolvedRules
 from ..tables.coding import Coding
 from ..tables.frames import coding_of, encoded, frame_names
+from ..tables.row_source import ArraySource, RowSource
 from .validation import as_dense, checked_weights, fill_stored, na_as_nan
 
 if TYPE_CHECKING:
@@ -38,24 +40,6 @@ if TYPE_CHECKING:
 SPARSE = ("csr", "csc")
 # Attributes of a fit to several responses that are lists, one entry for each; others are arrays.
 LISTS = ("support_", "status_", "certified_")
-
-
-class CheckedRows(NamedTuple):
-    """What was passed to ``fit``, checked, and how columns are centred and scaled.
-
-    y, shape (n,), or (n, q) for q > 1 responses.
-    """
-
-    X: Array
-    y: Array
-    weights: Array | None
-    groups: NDArray[Any] | None
-    design: Design
-
-    @property
-    def q(self) -> int:
-        """Number of responses."""
-        return 1 if self.y.ndim == 1 else self.y.shape[1]
 
 
 class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -74,6 +58,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     constraints: Constraints | None
     penalty_factors: Any
     missing: str | None = None
+    n_jobs: int | None
     unknown: str
     _coding_: Coding | None = None  # How text columns became columns of numbers.
     coef_names_: NDArray[Any]
@@ -345,7 +330,21 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             model._fold_models_ = saved.fold_models
         return model
 
-    def _checked_rows(self, X: Any, y: Any, weights: Any, groups: Any = None) -> CheckedRows:
+    def _prepared(
+        self, X: Any, y: Any, weights: Any = None, groups: Any = None, cv: Any = None
+    ) -> Prepared:
+        """What was passed to ``fit``, checked, standardised and laid out in folds."""
+        source = self._source(X, y, weights, groups)
+        named = self._coding_ is not None or hasattr(self, "feature_names_in_")
+        how: dict[str, Any] = {"seed": getattr(self, "random_state", 0), "n_jobs": self.n_jobs}
+        how["announce"] = print if getattr(self, "verbose", 0) else None
+        how["asked"] = self._asked(source.p, source.feature_names if named else None)
+        ready = prepare(source, cv, self._protocol(), **how)
+        if ready.fills is not None:
+            self._fills_ = ready.fills
+        return ready
+
+    def _source(self, X: Any, y: Any, weights: Any, groups: Any) -> RowSource:
         """Check what was passed to ``fit``; X comes back as one of ``_types``, y as float64."""
         if self.unknown not in ("error", "zero"):
             raise InputError(f"unknown must be 'error' or 'zero'; got {self.unknown!r}")
@@ -386,13 +385,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         groups = None if groups is None else np.asarray(groups)
         if groups is not None and groups.shape != y.shape[:1]:
             raise InputError(f"groups needs one entry per row ({len(y)}); got shape {groups.shape}")
-        named = coding is not None or hasattr(self, "feature_names_in_")
-        asked = self._asked(X.shape[1], labels if named else None)
-        whole, fills = filled(X, self.missing, weights)
-        if self.missing:
-            self._fills_ = fills
-        design = make_design(Summary.of(whole, y, weights), self._protocol(), labels, asked=asked)
-        return CheckedRows(X, y, weights, groups, design)
+        own = {"weights": weights, "groups": groups, "missing": self.missing}
+        return ArraySource.checked(X, y, labels, **own)
 
     def _asked(self, p: int, names: Sequence[str] | None) -> ResolvedRules | None:
         """What the parameters ask of p columns; None where they ask for nothing."""

@@ -183,7 +183,7 @@ class SparseRidge(EverySize):
             A ValueError with one line that names the column or parameter at fault.
         """
         self._forget()
-        table = self._checked_rows(X, y, sample_weight)
+        ready = self._prepared(X, y, sample_weight)
         gamma, limit = float(checked_gammas([self.gamma])[0]), self.time_limit
         checked: dict[str, Any] = {"time_limit": limit, "n_jobs": self.n_jobs, "tol": self.tol}
         if self.total is not None and self.backend not in ("auto", "native"):
@@ -193,11 +193,12 @@ class SparseRidge(EverySize):
             raise InputError("tol must lie in [0, 1); got None")
         if limit in (0, "auto"):
             raise InputError(f"time_limit must be None or seconds > 0; got {limit!r}")
-        design, q = table.design, table.q
+        design, q = ready.design, ready.design.q
+        rows, responses = ready.rows
         if design.rules is not None:
             settings.check_constraints(design.rules.constraints)
-        sizes = sizes_of_responses(self.tau, self.total, q, table.X.shape[1], design)
-        made = design.problems(table.X, table.y, table.weights)
+        sizes = sizes_of_responses(self.tau, self.total, q, design.p_raw, design)
+        made = design.problems(rows, responses, ready.source.weights)
         problems = [m.replace(gamma=gamma, tau=tau) for m, tau in zip(made, sizes, strict=True)]
         proofs: Sequence[Proof]
         if self.total is None:
@@ -216,7 +217,7 @@ class SparseRidge(EverySize):
             model.tau_, model.status_ = problem.tau, str(proof.status)
             model.n_nodes_ = proof.n_nodes
         self._run_ = problems[0], design
-        self._given_ = table
+        self._given_ = ready
         if q > 1:
             self._join(models)
         gap = None
@@ -237,16 +238,14 @@ class SparseRidge(EverySize):
     def _certified(self) -> Certificate:
         if self.status_ != "optimal":
             raise InputError(f"a certificate needs a proved fit; this one is: {self.status_}")
-        (problem, design), table = self._run_, self._given_
+        (problem, design), ready = self._run_, self._given_
         refuse(problem)
-        if table.weights is not None:
+        if ready.source.weights is not None:
             raise InputError("a certificate serves no weights of rows: fit without them")
-        rows, names = (
-            np.column_stack([design.columns(table.X), table.y]),
-            self._labels(design.p_raw),
-        )
-        support = np.searchsorted(design.kept, self.support_)
-        return fit_certificate(problem, support, source_of(design, rows, names))
+        X, y = ready.rows
+        rows, support = np.column_stack([design.columns(X), y]), self.support_
+        source = source_of(design, rows, ready.source.feature_names)
+        return fit_certificate(problem, np.searchsorted(design.kept, support), source)
 
     def _models_by_size(self) -> SizeModels:
         return models_at_gamma(*self._run_, self.tau_, self._fitted(), self.time_limit)

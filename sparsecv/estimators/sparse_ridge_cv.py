@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import copy, deepcopy
 from functools import cached_property
 from typing import Any
@@ -13,11 +12,9 @@ from numpy.typing import ArrayLike
 from ..cv.results import bounds_text
 from ..cv.settings import Settings, asked_gammas
 from ..design.design import Array, Design
-from ..design.fold_data import FoldData, RowFolds
 from ..design.fold_models import FoldModels, checked_coverage
-from ..design.folds import Folds, make_folds
+from ..design.folds import Folds
 from ..design.model import SizeModels
-from ..design.prepare import prepare
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..plots.outcome import Result
 from ..selection.alternatives import alternatives, column_table
@@ -34,12 +31,12 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
 from ..tables.lazy import LazySource, is_lazy
+from ..tables.row_source import RowSource
 from .callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .every_size import EverySize
 from .sparse_ridge import SparseRidge
 from .validation import as_dense, with_old_names
 
-Tables = Iterator[tuple[Design, FoldData]]  # one for each response
 NESTED = ("nested_error_", "nested_std_error_")  # attributes of a fit with ``nested`` alone
 
 
@@ -325,10 +322,10 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         settings, clock = Settings(**{name: getattr(self, name) for name in named}), Limits()
         gammas = asked_gammas(self.gammas)
         each: list[SparseRidgeCV] = []
-        tables = self._lazy_folds if is_lazy(X) else self._folds
-        q, responses = tables(X, y, sample_weight, groups)
-        for t, (design, data) in enumerate(responses):
-            one, name = self, ""
+        ready = self._prepared(X, y, sample_weight, groups, self.cv)
+        q = ready.design.q
+        for t in range(q):
+            (design, data), one, name = ready.response(t), self, ""
             if q > 1:
                 one, name = copy(self), f"response {t + 1} of {q}, "
                 one.random_state = deepcopy(self.random_state)  # every response draws the same
@@ -358,35 +355,19 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         told.end()
         return self
 
-    def _folds(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[int, Tables]:
-        """Rows in memory and their folds: the number of responses, and a table for each."""
-        rows = self._checked_rows(X, y, sample_weight, groups)
-        n, seed = len(rows.y), self.random_state
-        folds = make_folds(self.cv, n, seed=seed, X=rows.X, y=rows.y, groups=rows.groups)
-
-        def table(t: int) -> tuple[Design, FoldData]:
-            design, y = rows.design.of_response(t), rows.y.reshape(n, -1)[:, t]
-            return design, RowFolds.of(design, rows.X, y, folds, rows.weights, self.missing)
-
-        return rows.q, map(table, range(rows.q))
-
-    def _lazy_folds(self, X: Any, y: Any, weights: Any, groups: Any) -> tuple[int, Tables]:
-        """Rows that Dask holds: in memory where they fit, else the moments of every fold."""
+    def _source(self, X: Any, y: Any, weights: Any, groups: Any) -> RowSource:
+        """Check what was passed to ``fit``; rows that Dask holds are not read yet."""
+        if not is_lazy(X):
+            return super()._source(X, y, weights, groups)
         if self.missing is not None:
             raise InputError("missing needs rows in memory: pass X.compute()")
         if weights is not None or groups is not None:
             raise InputError("sample_weight and groups need rows in memory: pass X.compute()")
         source = LazySource(X, y)
-        named = None
         if all(isinstance(name, str) for name in getattr(X, "columns", [0])):
-            named = source.feature_names
-            self.feature_names_in_ = np.array(named, dtype=object)
+            self.feature_names_in_ = np.array(source.feature_names, dtype=object)
         self.n_features_in_ = source.p
-        options: dict[str, Any] = {"seed": self.random_state, "n_jobs": self.n_jobs}
-        options["asked"] = self._asked(source.p, named)
-        announce = print if self.verbose else None
-        prepared = prepare(source, self.cv, self._protocol(), announce=announce, **options)
-        return 1, iter([(prepared.design, prepared.data)])
+        return source
 
     def _all_rows(self) -> tuple[SparseRidgeProblem, Design]:
         study = self._run_[0]

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.settings import checked_gammas, checked_taus
-from ..design.design import Design, Protocol, Summary, make_design
+from ..design.design import Protocol
+from ..design.prepare import rows_design
 from ..errors import InputError
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.limits import Limits
@@ -46,18 +47,6 @@ def largest_tau(n: int, p: int) -> int:
     while tau < p and (tau + 1) * np.log(tau + 1) <= n:
         tau += 1
     return tau
-
-
-def quiet_design(
-    X: Array,
-    y: Array,
-    protocol: Protocol,
-    weights: Array | None = None,
-    asked: ResolvedRules | None = None,
-) -> Design:
-    """The centring and scaling of some rows, without a warning of columns constant there."""
-    names = [f"column {j}" for j in range(X.shape[1])]
-    return make_design(Summary.of(X, y, weights), protocol, names, warn=False, asked=asked)
 
 
 class SparseRidgeLearner:
@@ -168,7 +157,7 @@ class SparseRidgeLearner:
         a, b = np.divmod(candidates, self.taus.size)
         X, y = self.X[training], self.y[training]
         weights = None if self.weights is None else self.weights[training]
-        design = quiet_design(X, y, self.protocol, weights, self.asked)
+        design, _ = rows_design(X, y, self.protocol, weights, asked=self.asked)
         problem = design.problem(X, y, weights)
         rows, targets = design.apply(self.X, self.y)
         shift: Any = design.y_shift

@@ -20,13 +20,13 @@ from ..cv.results import mean_over_folds
 from ..design.design import Array
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds, TimeOrdered, make_folds
-from ..design.missing import fill, filled
+from ..design.missing import fill
 from ..design.model import FittedModel
+from ..design.prepare import rows_design
 from ..errors import InputError
 from ..solvers.core.plan import TREE_ONLY
 from ..tables.row_source import JoinedRows, RowSubset
 from .choice import choose, chosen_model
-from .learner import quiet_design
 from .study import Study
 
 
@@ -234,14 +234,14 @@ def _fitted(
     X, y, weights, groups = rows.some(train, not looked_up)
     if weights is not None and np.count_nonzero(weights) < 2:
         raise InputError("fewer than 2 of them have a weight above 0")
-    whole, fills = filled(X, study.data.missing, weights)
-    design = quiet_design(whole, y, study.design.protocol, weights, study.design.asked)
+    protocol, own = study.design.protocol, (weights, study.data.missing)
+    design, fills = rows_design(X, y, protocol, *own, asked=study.design.asked)
     folds = make_folds(cv, y.size, seed=study.seed, X=X, y=y, groups=groups)
     settings = replace(study.settings, proving=study.settings.proving / k)
     everything, left = settings.seconds[0], study.limits.share(k - j).remaining()
     if everything is not None and left is not None:
         settings = settings.after(everything - left)
-    data = RowFolds.of(design, X, y, folds, weights, study.data.missing)
+    data = RowFolds.of(design, X, y, folds, *own)
     # A rare 0/1 column may be constant in these rows, which then have fewer columns than sizes.
     least, most = max(1, data.constraints.min_size), data.constraints.max_size
     inner = Study(

@@ -16,9 +16,10 @@ from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
 from ..design.design import Protocol
 from ..design.folds import Folds, make_folds
+from ..design.prepare import rows_design
 from ..errors import InputError
 from ..estimators import SparseRidge, SparseRidgeCV
-from ..selection.learner import SparseRidgeLearner, quiet_design
+from ..selection.learner import SparseRidgeLearner
 from ..selection.partial_errors import Array, Index, Learner
 from .losses import LOSSES, Loss
 
@@ -106,12 +107,13 @@ class ProjectedSizes(EstimatorLearner):
 
     def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
         """Losses (c, n); see :class:`~sparsecv.selection.partial_errors.Learner`."""
-        table = clone(self.estimator)._checked_rows(self.X, self.y, None)
+        ready = clone(self.estimator)._prepared(self.X, self.y)
+        X, y = ready.rows
         layout = Protocol("honest", "none", intercept=True)
-        rows = table.X[training], table.y[training]
         weights = self.fit_params.get("sample_weight")
         weights = None if weights is None else weights[training]
-        most = quiet_design(*rows, layout, weights, table.design.asked).n_units
+        rows = X[training], y[training], layout, weights
+        most = rows_design(*rows, asked=ready.design.asked)[0].n_units
         taus = [min(int(self.candidates[c]["taus"]), most) for c in candidates]
         model = self._fitted(training, {"taus": np.unique(taus)})
         return np.stack([self.loss(model.at_size(tau), self.X, self.y) for tau in taus])
@@ -164,16 +166,17 @@ def learner_of(
         and estimator.total is None
     ):
         # A clone is asked, because the check of the rows notes the columns' names in the estimator.
-        table = clone(estimator)._checked_rows(X, y, None)
+        ready = clone(estimator)._prepared(X, y)
+        rows, response = ready.rows
         return SparseRidgeLearner(
-            table.X,
-            table.y,
+            rows,
+            response,
             list(grid["tau"]),
             list(grid["gamma"]),
             solver=solver,
             fit_intercept=estimator.fit_intercept,
             standardize=estimator.standardize,
-            asked=table.design.asked,
+            asked=ready.design.asked,
             weights=fit_params.get("sample_weight"),
         )
     if solver != "auto":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -168,6 +168,8 @@ class RowSource(ABC):
         groups. Where rows are ordered by the column ``order_name``, the rank of every row.
     order_name : str or None
         Name of the column that orders the rows.
+    held : bool
+        Whether the rows are in memory, whatever their number.
     divisible : bool
         Whether :meth:`parts` divides the table into files or chunks, even if it has only one.
     counted : bool
@@ -191,6 +193,7 @@ class RowSource(ABC):
     weights_name: str | None = None
     groups_name: str | None = None
     order_name: str | None = None
+    held = False
     divisible = False
     counted = False
     left_out: str | None = None
@@ -374,6 +377,19 @@ class ArraySource(RowSource):
         self.n, self.feature_names = len(self._y), list(feature_names)
         self._check_columns(min_rows)
         self._refuse(iter([(self._X, self._y)]), first_row)
+
+    @classmethod
+    def checked(cls, X: FloatArray, y: FloatArray, names: Sequence[str], **facts: Any) -> Self:
+        """A table in memory whose values and names the caller has checked.
+
+        y, shape (n,), or (n, q) for q responses.
+        facts: Other attributes by their names, such as weights and groups.
+        """
+        made = cls.__new__(cls)
+        made.name, made.target_name, made.feature_names, made.held = "data", "y", [*names], True
+        made._X, made._y, made.n = X, y, len(y)
+        vars(made).update(facts)
+        return made
 
     def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
         for start in range(0, self.n, rows):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,28 +14,19 @@ from ..cv.settings import Settings
 from ..design.design import Protocol
 from ..design.fold_models import FoldModels
 from ..design.folds import TimeOrdered
-from ..design.model import SizeModels
 from ..design.prepare import Prepared, prepare
 from ..errors import InputError
 from ..plots import curves, over_gamma, peers, search_bounds, size_path
 from ..plots.details import GOOD
 from ..plots.outcome import Result
-from ..selection.alternatives import alternatives, column_table
 from ..selection.certified_choice import choice_certificate
-from ..selection.choice import CHOOSERS, Choice, choose, chosen_model
-from ..selection.criteria import criteria
+from ..selection.choice import CHOOSERS, Choice, choose
 from ..selection.intervals import fold_models
 from ..selection.nested import nested_by_default, nested_error, refuse_nested
 from ..selection.rules import RULES, allowed_rule
-from ..selection.sizes import (
-    choice_of_size,
-    forward_steps,
-    models_by_size,
-    subsets_by_size,
-)
+from ..selection.sizes import choice_of_size
 from ..selection.study import Study
 from ..solvers.core.limits import Limits
-from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
 from ..solvers.executor import on_client
 from . import column_options, grids, outputs
@@ -105,53 +96,32 @@ def _refuse(prepared: Prepared, asked: SimpleNamespace, settings: Any, held_out:
 
 def _result(prepared: Prepared, study: Study, choices: dict[str, Choice]) -> Result:
     """What is shown of a study: the model that its rule chooses, and that of every size."""
-    choice, surface = choices[study.rule], study.surface
+    surface, source = study.surface, prepared.source
     trees, nodes = (int(surface.table(name).sum()) for name in ("n_mio", "n_nodes"))
     problems = prepared.folds.k * surface.taus.size * len(surface.gammas)
-    return Result(
-        prepared.source.name,
+    return Result.of_choices(
+        source.name,
         prepared.names,
-        prepared.source.target_name,
-        prepared.design,
-        chosen_model(study, choice),
-        choice.tau,
-        choice.gamma,
-        sizes=cache(partial(models_by_size, study, choice)),
-        study=study,
-        choice=choice,
-        choices=choices,
-        remarks=list(remarks(prepared.source, prepared.folds)),
+        source.target_name,
+        study,
+        choices,
+        remarks=list(remarks(source, prepared.folds)),
         work=f"{problems:,} training problems (folds × τ × γ), {trees:,} searches, "
         f"{nodes:,} nodes, {surface.seconds:.2f} s",
     )
 
 
-def _besides(found: Result, study: Study, asked: SimpleNamespace) -> None:
+def besides(found: Result, asked: SimpleNamespace) -> None:
     """Add the tables that are asked for: criteria, forward steps, other subsets."""
-    if found.choice is None or not (asked.criteria or asked.n_best):
-        return
-    subsets = subsets_by_size(study, found.choice)
     if asked.criteria:
-        found.answers |= of_sizes(study.data.full(), found, subsets)
+        sizes = found.sizes
+        held_out = {} if np.isnan(sizes.cv_error).all() else {"cv_error": sizes.cv_error}
+        found.answers["criteria_"] = {"tau": sizes.tau, **held_out, **found.criteria()}
+        found.answers["forward_steps_"] = found.forward_steps()
     if asked.n_best is not None:
-        others = alternatives(study, subsets, asked.n_best)
-        shares = column_table(study, subsets, others, GOOD)
-        found.answers |= {"alternatives_": others, "column_table": shares}
-
-
-def of_sizes(problem: SparseRidgeProblem, found: Result, subsets: SizeModels) -> dict[str, Any]:
-    """The criteria of the model of every size, and forward steps beside the best subsets.
-
-    problem: All rows; its γ and τ are not used.
-    subsets: The best known subset of every size for the response itself.
-    """
-    sizes = subsets if found.sizes is None else found.sizes()
-    held_out = {} if np.isnan(sizes.cv_error).all() else {"cv_error": sizes.cv_error}
-    values = criteria(problem, found.design, [model.support for model in sizes.models])
-    return {
-        "criteria_": {"tau": sizes.tau, **held_out, **values},
-        "forward_steps_": forward_steps(problem, found.design, subsets),
-    }
+        found.answers["alternatives_"] = others = found.alternatives(asked.n_best)
+        if found.study is not None:
+            found.answers["column_table"] = found.column_table(others, GOOD)
 
 
 def _expected(found: Result, study: Study, folds: Any, asked: SimpleNamespace, groups: Any) -> str:
@@ -164,7 +134,7 @@ def _expected(found: Result, study: Study, folds: Any, asked: SimpleNamespace, g
     nested = asked.nested
     if nested is None:  # What is asked for besides takes time that the fit did not take.
         nested = asked.size is None and nested_by_default(study)
-    _besides(found, study, asked)
+    besides(found, asked)
     if not nested:
         return ""
     try:
@@ -233,15 +203,14 @@ def _draw(found: Result, study: Study, asked: SimpleNamespace) -> None:
     a search, the bounds at its start and end, or a film of the bounds if the file is a .gif.
     """
     choice, surface = found.choice, study.surface
-    if choice is None or found.sizes is None:
+    if choice is None:
         return
     kind = "leave-one-out" if asked.folds == "loo" else f"{asked.folds} folds"
     path, title = str(asked.plot), f"{found.name}, {kind}"
     chosen = surface.by_gamma[choice.gamma_index]
     if choice.projection is not None:
-        sizes = found.sizes()
-        others = peers.linear_peers(study.data, [surface.folds], sizes.tau)
-        size_path.plot_errors(sizes, found.position(sizes), others, path, title)
+        others = peers.linear_peers(study.data, [surface.folds], found.sizes.tau)
+        size_path.plot_errors(found.sizes, found.position, others, path, title)
     elif surface.minimum is not None:
         start = 1.0 / study.data.folds.n**0.5
         way = alternate(study.data, surface.taus, study.settings, start=start)

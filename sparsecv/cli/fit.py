@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,22 +10,19 @@ from typing import Any
 from ..cv.engine import interruptible
 from ..cv.settings import Settings, checked_gammas, checked_taus
 from ..design.design import Protocol
-from ..design.model import SizeModels, fitted_model
+from ..design.model import fitted_model
 from ..design.prepare import prepare
 from ..errors import InputError
 from ..plots.outcome import Result
 from ..plots.size_path import plot_size_path
-from ..selection.alternatives import alternatives_table, ranked_by_size
 from ..selection.certified_choice import model_certificate
-from ..selection.sizes import forward_steps, models_at_gamma
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.core.limits import StopFlag
-from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
 from . import column_options, grids, outputs
 from .console import announce_limit, as_limit, open_console, progress, read, remarks
-from .cv import of_sizes
+from .cv import besides
 from .deliver import deliver
 from .options import Exit
 
@@ -67,58 +63,28 @@ def fit(data: str, **given: Any) -> Exit:
         proved, note = solution.status is Status.OPTIMAL, INTERRUPTED if stop.is_set() else ""
         model = fitted_model(ready.design, problem, solution.support, solution.lower_bound, proved)
         # Other sizes are searched for once, where they are needed, and after Ctrl-C only estimated.
-        own = problem, ready.design, tau, model, 0.0 if note else limit
-        sizes = cache(partial(models_at_gamma, *own))
+        own = problem, ready.design, model
         work = f"{solution.status}: {solution.n_nodes:,} nodes, {solution.seconds:.3f} s"
-        known = source.name, ready.names, source.target_name, ready.design, model
-        about: Any = {"remarks": list(remarks(source)), "work": work}
-        found = Result(*known, tau, gamma, sizes, **about)
+        known = source.name, ready.names, source.target_name
+        how = {"limit": 0.0 if note else limit, "remarks": list(remarks(source)), "work": work}
+        found = Result(*known, *own, tau, gamma, **how)
         bar(f"the best of every size up to {tau}{most}", 0, 1)
         if not note:
-            _besides(found, problem, sizes, limit, asked)
+            besides(found, asked)
     kept = ("status", "n_nodes", "seconds")
     more = {"tau": tau, "gamma": gamma} | {name: getattr(solution, name) for name in kept}
     if asked.certificate is not None:
         names = ready.names, source.target_name
         made = model_certificate(ready.data, ready.design, problem, solution, *names)
         made.save(asked.certificate)
-    draw = partial(_draw, found, problem, sizes, asked.plot)
+    draw = partial(_draw, found, asked.plot)
     deliver(asked, console, ready, found, more, draw, note=note)
     named = settings.time_limit not in ("auto", None)
     status = Exit.GAP if named and not proved else Exit.DONE
     return Exit.INTERRUPTED if note else status
 
 
-def _besides(
-    found: Result,
-    problem: SparseRidgeProblem,
-    sizes: Callable[[], SizeModels],
-    seconds: float | None,
-    asked: SimpleNamespace,
-) -> None:
-    """Add the tables that are asked for, of sizes up to τ.
-
-    problem: All rows, with the γ and τ of the fit.
-    sizes: Gives the model of every size.
-    seconds: Limit of the search for the n best subsets.
-    """
-
-    if asked.criteria:
-        found.answers |= of_sizes(problem, found, sizes())
-    if asked.n_best is not None:
-        known = problem, found.design, sizes()
-        ranked = ranked_by_size(*known, asked.n_best, seconds)
-        found.answers["alternatives_"] = alternatives_table(*known, ranked, None)
-
-
-def _draw(
-    found: Result, problem: SparseRidgeProblem, sizes: Callable[[], SizeModels], path: Path
-) -> None:
-    """Draw the picture that the option --plot asks for.
-
-    problem: All rows, with the γ and τ of the fit.
-    """
-
-    every = sizes()
-    steps, title = forward_steps(problem, found.design, every), f"{found.name}, γ = {found.gamma:g}"
-    plot_size_path(every, steps, found.design.raw_spread, found.names, str(path), title)
+def _draw(found: Result, path: Path) -> None:
+    """Draw the picture that the option --plot asks for."""
+    steps, title = found.forward_steps(), f"{found.name}, γ = {found.gamma:g}"
+    plot_size_path(found.sizes, steps, found.design.raw_spread, found.names, str(path), title)

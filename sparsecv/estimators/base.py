@@ -405,7 +405,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     def _keep(self, model: FittedModel) -> None:
         self.coef_, self.intercept_, self.support_ = model.coef, model.intercept, model.support
         self.objective_, self.lower_bound_ = model.objective, model.lower_bound
-        self.gap_, self._proved_ = model.gap, model.proved
+        self.gap_ = model.gap
 
     def _join(self, each: Sequence[Any], *more: str) -> None:
         """Keep the models of several responses, each fitted alone: one entry for every response.

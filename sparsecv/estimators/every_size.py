@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from copy import copy
-from dataclasses import replace
 from functools import cached_property
 from numbers import Integral
 from os import PathLike
@@ -12,17 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ..design.design import Design
 from ..design.model import SizeModels
 from ..errors import InputError
 from ..plots.outcome import Result
 from ..plots.page import report, short
 from ..plots.size_path import draw_sizes
-from ..selection.criteria import criteria
-from ..selection.sizes import forward_steps
 from ..selection.study import check_size
 from ..solvers.core.certificate_file import Certificate
-from ..solvers.core.problem import SparseRidgeProblem
 from .base import SparseLinearModel
 
 
@@ -34,28 +29,14 @@ class EverySize(SparseLinearModel):
 
     # What :meth:`alternatives` was asked for last, and what it has found.
     _ranked_: tuple[int, dict[str, Any]] | None = None
-
-    @abstractmethod
-    def _all_rows(self) -> tuple[SparseRidgeProblem, Design]:
-        """The training problem of all rows of one response, and the design of its columns.
-
-        The problem's γ is that of the fit, or a placeholder where the fit has chosen γ.
-        """
-
-    @abstractmethod
-    def _models_by_size(self) -> SizeModels:
-        """The model of every size."""
-
-    @abstractmethod
-    def _alternatives(self, n: int) -> dict[str, Any]:
-        """The n best subsets of every size."""
+    _run_: Result  # The fit with its rows.
 
     @abstractmethod
     def _of_size(self, tau: int, gamma: float) -> SparseLinearModel:
         """An estimator for a model of another size, not yet fitted."""
 
     @abstractmethod
-    def _certified(self) -> Certificate:
+    def _certified(self, fit: Result) -> Certificate:
         """The certificate of the fit."""
 
     def certificate(self, path: str | PathLike[str]) -> Certificate:
@@ -103,24 +84,13 @@ class EverySize(SparseLinearModel):
         ...     check(str(path), f"{path}.csv") == claim
         True
         """
-        self._needs_rows()
-        found = self._certified()
+        found = self._certified(self._fit())
         found.save(path)
         return found
 
     @cached_property
     def _sizes_(self) -> SizeModels:
-        self._needs_rows()
-        return self._models_by_size()
-
-    def _known_sizes(self) -> SizeModels | None:
-        """The model of every size where no search is needed for it, else None."""
-        found: SizeModels | None = vars(self).get("_sizes_")
-        return found
-
-    def _subsets(self) -> SizeModels:
-        """The best known subset of every size for the response itself."""
-        return self._sizes_
+        return self._fit().sizes
 
     @cached_property
     def path_(self) -> dict[str, Any]:
@@ -142,15 +112,14 @@ class EverySize(SparseLinearModel):
     @cached_property
     def criteria_(self) -> dict[str, Any]:
         """AIC, BIC, EBIC and Mallows' Cp of every size; see the class."""
-        sizes = self._sizes_
-        found = criteria(*self._rows(), [model.support for model in sizes.models])
+        found, sizes = self._fit().criteria(), self._sizes_
         columns = [model.support for model in sizes.models]
         return self._named({"tau": sizes.tau, "columns": columns, **found})
 
     @cached_property
     def forward_steps_(self) -> dict[str, Any]:
         """Forward selection beside the best known support of every size; see the class."""
-        return self._named(forward_steps(*self._rows(), self._subsets()))
+        return self._named(self._fit().forward_steps())
 
     def alternatives(self, n: int = 5) -> dict[str, Any]:
         """Return the n best subsets of every size, by size and then in order of objective.
@@ -194,8 +163,7 @@ class EverySize(SparseLinearModel):
         if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
             raise InputError(f"n must be a whole number >= 1; got {n!r}")
         if self._ranked_ is None or self._ranked_[0] != n:
-            self._needs_rows()
-            self._ranked_ = int(n), self._named(self._alternatives(int(n)))
+            self._ranked_ = int(n), self._named(self._fit().alternatives(int(n)))
         return self._ranked_[1]
 
     def at_size(self, size: int) -> Any:
@@ -281,9 +249,8 @@ class EverySize(SparseLinearModel):
         'CV error'
         """
         self._refuse_several("plot draws")
-        sizes, found = self._sizes_, self._result()
-        chosen, spread = found.position(sizes), found.design.raw_spread
-        return draw_sizes(ax, sizes, chosen, spread, found.names)
+        found = self._fit()
+        return draw_sizes(ax, found.sizes, found.position, found.design.raw_spread, found.names)
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write a report on the model as one self-contained HTML page.
@@ -325,19 +292,9 @@ class EverySize(SparseLinearModel):
 
     def _result(self) -> Result:
         """What the report is made from."""
-        (_, design), sizes = self._rows(), self._known_sizes()
-        others = {} if self._ranked_ is None else {"alternatives_": self._ranked_[1]}
-        return Result(
-            type(self).__name__,
-            self._labels(self.coef_.size),
-            "y",
-            design,
-            replace(self._fitted(), proved=self._proved_),
-            self.tau_,
-            self._own_gamma(),
-            None if sizes is None else lambda: sizes,
-            answers=others,
-        )
+        found = self._fit()
+        found.answers = {} if self._ranked_ is None else {"alternatives_": self._ranked_[1]}
+        return found
 
     def __dir__(self) -> list[str]:
         """Names of attributes; scikit-learn's own way would compute what nobody has asked for."""
@@ -369,18 +326,15 @@ class EverySize(SparseLinearModel):
             return ""
         return short(self._result())
 
-    def _rows(self) -> tuple[SparseRidgeProblem, Design]:
-        self._needs_rows()
-        return self._all_rows()
-
-    def _needs_rows(self) -> None:
-        """Raise an AttributeError where the rows of the fit are not there."""
+    def _fit(self) -> Result:
+        """The fit with its rows; an AttributeError where these are not there."""
         self._refuse_several("this is computed for", AttributeError)
         if not hasattr(self, "_run_"):
             raise AttributeError(
                 "this needs the rows of the fit, which a file, a pickle and the model of another "
                 "size do not hold: ask the fitted estimator itself, for a pickle before it is made"
             )
+        return self._run_
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds the model and what was asked for, not the rows."""

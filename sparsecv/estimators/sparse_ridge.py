@@ -11,19 +11,16 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from ..cv.settings import Settings, checked_gammas
-from ..design.design import Design
-from ..design.model import SizeModels, fitted_model
+from ..design.model import fitted_model
 from ..errors import InputError, UnprovedWarning, warn_caller
-from ..selection.alternatives import alternatives_table, ranked_by_size
+from ..plots.outcome import Result
 from ..selection.certified_choice import source_of
-from ..selection.sizes import models_at_gamma
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.budget import solve_budget
 from ..solvers.certificate import fit_certificate, refuse
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
-from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status, relative_gap, worst
 from .every_size import EverySize
 from .validation import sizes_of_responses, with_old_names
@@ -216,9 +213,12 @@ class SparseRidge(EverySize):
             model._keep(fitted_model(design.of_response(t), problem, *found))
             model.tau_, model.status_ = problem.tau, str(proof.status)
             model.n_nodes_ = proof.n_nodes
-        self._run_ = problems[0], design
-        self._given_ = ready
-        if q > 1:
+        if q == 1:
+            how: dict[str, Any] = {"limit": limit, "searches": False}
+            one = problems[0], design, self._fitted(), self.tau_, gamma
+            self._run_ = Result(type(self).__name__, ready.names, "y", *one, **how)
+            self._given_ = ready
+        else:
             self._join(models)
         gap = None
         if self.total is not None:
@@ -232,28 +232,17 @@ class SparseRidge(EverySize):
             warn_caller(f"{text}: the support may not be the best one", UnprovedWarning)
         return self
 
-    def _all_rows(self) -> tuple[SparseRidgeProblem, Design]:
-        return self._run_
-
-    def _certified(self) -> Certificate:
+    def _certified(self, fit: Result) -> Certificate:
         if self.status_ != "optimal":
             raise InputError(f"a certificate needs a proved fit; this one is: {self.status_}")
-        (problem, design), ready = self._run_, self._given_
-        refuse(problem)
+        design, ready = fit.design, self._given_
+        refuse(fit.problem)
         if ready.source.weights is not None:
             raise InputError("a certificate serves no weights of rows: fit without them")
         X, y = ready.rows
         rows, support = np.column_stack([design.columns(X), y]), self.support_
         source = source_of(design, rows, ready.source.feature_names)
-        return fit_certificate(problem, np.searchsorted(design.kept, support), source)
-
-    def _models_by_size(self) -> SizeModels:
-        return models_at_gamma(*self._run_, self.tau_, self._fitted(), self.time_limit)
-
-    def _alternatives(self, n: int) -> dict[str, Any]:
-        (problem, design), sizes = self._run_, self._sizes_
-        ranked = ranked_by_size(problem, design, sizes, n, self.time_limit)
-        return alternatives_table(problem, design, sizes, ranked, None)
+        return fit_certificate(fit.problem, np.searchsorted(design.kept, support), source)
 
     def _of_size(self, tau: int, gamma: float) -> SparseRidge:
         other: SparseRidge = clone(self).set_params(tau=tau)

@@ -11,24 +11,20 @@ from numpy.typing import ArrayLike
 
 from ..cv.results import bounds_text
 from ..cv.settings import Settings, asked_gammas
-from ..design.design import Array, Design
+from ..design.design import Array
 from ..design.fold_models import FoldModels, checked_coverage
 from ..design.folds import Folds
-from ..design.model import SizeModels
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..plots.outcome import Result
-from ..selection.alternatives import alternatives, column_table
 from ..selection.certified_choice import choice_certificate
-from ..selection.choice import Choice, choose, chosen_model
+from ..selection.choice import Choice, choose
 from ..selection.intervals import fold_models
-from ..selection.nested import NestedError, nested_error, refuse_nested
+from ..selection.nested import nested_error, refuse_nested
 from ..selection.rules import allowed_rule
-from ..selection.sizes import models_by_size, subsets_by_size
 from ..selection.study import REPEATS, Study
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.limits import Limits
-from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
 from ..tables.lazy import LazySource, is_lazy
 from ..tables.row_source import RowSource
@@ -344,7 +340,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
             if self.nested:
                 found = nested_error(study, self.cv, self.nested, groups)
                 one.nested_error_, one.nested_std_error_ = found.error, found.std_error
-                one._outer_folds_ = found.folds
+                one._run_.expected = found
             study.data.release()
             each.append(one)
             clock = Limits()
@@ -369,26 +365,16 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         self.n_features_in_ = source.p
         return source
 
-    def _all_rows(self) -> tuple[SparseRidgeProblem, Design]:
-        study = self._run_[0]
-        return study.data.full(), study.design
-
-    def _models_by_size(self) -> SizeModels:
-        return models_by_size(*self._run_)
-
-    def _known_sizes(self) -> SizeModels:
-        return self._sizes_  # The folds have found them.
-
-    def _subsets(self) -> SizeModels:
-        return subsets_by_size(*self._run_)
-
-    def _alternatives(self, n: int) -> dict[str, Any]:
-        return alternatives(self._run_[0], self._subsets(), n)
+    def _studied(self) -> tuple[Study, Choice]:
+        """The study of the fit, and what its rule has chosen."""
+        found = self._fit()
+        assert found.study is not None
+        assert found.choice is not None
+        return found.study, found.choice
 
     @cached_property
     def _fold_models_(self) -> FoldModels:
-        self._needs_rows()
-        return fold_models(*self._run_)
+        return fold_models(*self._studied())
 
     def _intervals(self) -> FoldModels:
         return self._fold_models_
@@ -467,8 +453,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         >>> sorted(model.compare())[:2]
         ['averaged', 'corrected']
         """
-        self._needs_rows()
-        return choose(self._run_[0], compare=True)
+        return choose(self._studied()[0], compare=True)
 
     def column_table(self, n: int = 5, within: float = 0.02) -> dict[str, Any]:
         """How often each column is in a good subset, and how often the folds select it.
@@ -516,22 +501,11 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         """
         if not within >= 0.0:
             raise InputError(f"within must be >= 0; got {within!r}")
-        found = self.alternatives(n)
-        self._needs_rows()
-        return self._named(column_table(self._run_[0], self._subsets(), found, float(within)))
+        return self._named(self._fit().column_table(self.alternatives(n), float(within)))
 
-    def _certified(self) -> Certificate:
-        study, names = self._run_[0], self._labels(self.coef_.size)
-        return choice_certificate(study.data, study.design, study.surface, names)
-
-    def _result(self) -> Result:
-        found = super()._result()
-        found.study, found.choice = self._run_
-        found.choices = self.choices_
-        if hasattr(self, "nested_error_"):
-            errors = float(self.nested_error_), float(self.nested_std_error_)
-            found.expected = NestedError(*errors, self._outer_folds_)
-        return found
+    def _certified(self, fit: Result) -> Certificate:
+        study = self._studied()[0]
+        return choice_certificate(study.data, fit.design, study.surface, fit.names)
 
     def _of_size(self, tau: int, gamma: float) -> SparseRidge:
         given = self.get_params(deep=False)
@@ -550,10 +524,10 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         name: Warnings begin with it; empty for a single response.
         """
         self.rule_, self.choices_ = study.rule, choose(study)
-        choice = self.choices_[self.rule_]
-        self._run_ = study, choice
-        model = chosen_model(study, choice)
-        result = study.surface
+        choice, names = self.choices_[self.rule_], self._labels(study.design.p_raw)
+        made = names, "y", study, self.choices_
+        self._run_ = Result.of_choices(type(self).__name__, *made)
+        model, result = self._run_.model, study.surface
         best = result.best()
         if choice.projection is not None:
             self.reference_error_ = choice.projection.reference
@@ -563,11 +537,11 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         self.certified_ = choice.certified
         self.folds_, self.taus_ = result.folds, result.taus
         gammas, taus = result.gammas, result.taus
-        names = ("cv_error", "std_error", "lower", "upper", "exact", "mio_by_tau")
-        tables = {key: result.table(key) for key in (*names, "n_mio", "n_nodes", "seconds")}
+        flat = ("cv_error", "std_error", "lower", "upper", "exact", "mio_by_tau")
+        tables = {key: result.table(key) for key in (*flat, "n_mio", "n_nodes", "seconds")}
         self.surface_: dict[str, Any] = {"gamma": gammas, "tau": taus, **tables}
         pairs = {"gamma": np.repeat(gammas, taus.size), "tau": np.tile(taus, gammas.size)}
-        self.cv_results_: dict[str, Any] = pairs | {key: tables[key].ravel() for key in names}
+        self.cv_results_: dict[str, Any] = pairs | {key: tables[key].ravel() for key in flat}
         self._keep(model)
         unproved = study.status is Status.OPTIMAL and not model.proved
         self.status_ = str(Status.UNPROVED if unproved else study.status)

@@ -52,8 +52,8 @@ def sections(result: Result, *, whole: bool = False, page: bool = False) -> Iter
     study, choice, found = result.study, result.choice, result.answers
     proved = result.model.proved
     yield from answer(result)
-    if result.sizes is not None and (study is not None or found or page):
-        yield _every_size(result, result.sizes(), page)
+    if result.shows_sizes and (study is not None or found or page):
+        yield _every_size(result, page)
     if study is not None and choice is not None:
         proved = proved and choice.certified and study.surface.complete
         yield _choices(result, choice)
@@ -100,9 +100,9 @@ def _answers(result: Result) -> dict[str, Any]:
     return found
 
 
-def _every_size(result: Result, sizes: SizeModels, page: bool) -> Section:
+def _every_size(result: Result, page: bool) -> Section:
     """The section of all sizes; on a page with lasso and ridge on the same folds."""
-    study, choice, t = result.study, result.choice, result.position(sizes)
+    study, choice, sizes, t = result.study, result.choice, result.sizes, result.position
     proved, sentences, entries = [model.proved for model in sizes.models], [], None
     peers: dict[str, Array] = {}
     columns = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,21 +11,34 @@ import numpy as np
 from ..design.design import Array, Design
 from ..design.folds import Index
 from ..design.model import FittedModel, SizeModels
-from ..selection.choice import Choice
+from ..selection.alternatives import (
+    alternatives,
+    alternatives_table,
+    column_table,
+    ranked_by_size,
+)
+from ..selection.choice import Choice, chosen_model
+from ..selection.criteria import criteria
 from ..selection.nested import NestedError
+from ..selection.sizes import forward_steps, models_at_gamma, models_by_size, subsets_by_size
 from ..selection.study import Study
 from ..solvers.core.column_rules import ResolvedRules
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.threads import cached
 from .sections import counted, listed
 
 
 @dataclass
 class Result:
-    """A model of one response, and all that was found with it.
+    """A model of one response, all that was found with it, and what else is asked of the fit.
 
     name: The name of the table or of the estimator.
     names: Names of all columns; ``design.kept`` of them vary.
+    problem: All rows, where nothing was chosen at the γ and τ of the fit.
     tau, gamma: The largest number of features, and the ridge weight, NaN for an average of models.
-    sizes: Gives the model of every size; None where these models are not known.
+    limit: Seconds of a search for other sizes or subsets, None for no limit; a cross-validation has
+        a limit of its own.
+    searches: Whether a report may search for the models of other sizes.
     study, choice, choices: The cross-validation, what its rule chooses, and what other rules do;
         None and empty where nothing was held out.
     expected: The error to expect on new data, where it was computed.
@@ -37,11 +50,13 @@ class Result:
     name: str
     names: Sequence[str]
     target: str
+    problem: SparseRidgeProblem
     design: Design
     model: FittedModel
     tau: int
     gamma: float
-    sizes: Callable[[], SizeModels] | None = None
+    limit: float | None = None
+    searches: bool = True
     study: Study | None = None
     choice: Choice | None = None
     choices: dict[str, Choice] = field(default_factory=dict)
@@ -50,16 +65,75 @@ class Result:
     remarks: Sequence[str] = ()
     work: str = ""
 
+    @classmethod
+    def of_choices(
+        cls,
+        name: str,
+        names: Sequence[str],
+        target: str,
+        study: Study,
+        choices: dict[str, Choice],
+        **more: Any,
+    ) -> Result:
+        """What a study has found, whose rule has made one of the choices."""
+        choice, full = choices[study.rule], study.data.full()
+        found = study.design, chosen_model(study, choice), choice.tau, choice.gamma
+        more |= {"study": study, "choice": choice, "choices": choices}
+        return cls(name, names, target, full, *found, **more)
+
+    @cached
+    def sizes(self) -> SizeModels:
+        """The model of every size; after a cross-validation nothing is searched for."""
+        if self.study is not None and self.choice is not None:
+            return models_by_size(self.study, self.choice)
+        return models_at_gamma(self.problem, self.design, self.tau, self.model, self.limit)
+
+    @property
+    def shows_sizes(self) -> bool:
+        """Whether a report can show the model of every size."""
+        return self.searches or self.study is not None or "sizes" in vars(self)
+
+    @cached
+    def subsets(self) -> SizeModels:
+        """The best known subset of every size for the response itself."""
+        if self.study is not None and self.choice is not None:
+            return subsets_by_size(self.study, self.choice)
+        return self.sizes
+
+    def criteria(self) -> dict[str, Array]:
+        """The criteria of the model of every size."""
+        return criteria(self.problem, self.design, [model.support for model in self.sizes.models])
+
+    def forward_steps(self) -> dict[str, Any]:
+        """Forward selection beside the best known subset of every size."""
+        return forward_steps(self.problem, self.design, self.subsets)
+
+    def alternatives(self, n: int) -> dict[str, Any]:
+        """The n best subsets of every size."""
+        if self.study is not None:
+            return alternatives(self.study, self.subsets, n)
+        known = self.problem, self.design, self.sizes
+        return alternatives_table(*known, ranked_by_size(*known, n, self.limit), None)
+
+    def column_table(self, found: dict[str, Any], within: float) -> dict[str, Any]:
+        """How often columns are in good subsets, and how often folds select them.
+
+        found, within: As of :func:`~sparsecv.selection.alternatives.column_table`.
+        """
+        assert self.study is not None
+        return column_table(self.study, self.subsets, found, within)
+
     @property
     def title(self) -> str:
         """The name, and how many columns the model has."""
         return f"{self.name}: {self.model.support.size} of {self.design.p} columns"
 
-    def position(self, sizes: SizeModels) -> int | None:
+    @property
+    def position(self) -> int | None:
         """Position of the model's size among all sizes; None where it has no place there."""
         if self.choice is not None and self.choice.weights is not None:
             return None
-        at = np.flatnonzero(sizes.tau == self.tau)
+        at = np.flatnonzero(self.sizes.tau == self.tau)
         return int(at[0]) if at.size else None
 
     @property

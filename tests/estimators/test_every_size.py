@@ -58,9 +58,9 @@ def everything(model: Any, new: Array, folder: Path) -> list[Any]:
     found += [model.alternatives(2), model.at_size(2).coef_]
     if isinstance(model, SparseRidgeCV):
         found += [model.column_table(2)]
-    if isinstance(model, SparseRidgeCV) and model._run_[0].data.weights is None:
+    if isinstance(model, SparseRidgeCV) and model._run_.study.data.weights is None:
         found += [model.predict_interval(new)]
-    intervals = isinstance(model, SparseRidgeCV) and model._run_[0].data.weights is None
+    intervals = isinstance(model, SparseRidgeCV) and model._run_.study.data.weights is None
     model.save(folder / "m.json", intervals=intervals)
     model.report(folder / "r.html")
     found += [(folder / name).read_text(encoding="utf-8") for name in ("m.json", "r.html")]

@@ -157,8 +157,8 @@ def test_a_view_searches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     X, y = five_columns()
     model = SparseRidge(tau=3).fit(X, y)
     asked: list[int] = []
-    searched = model._models_by_size
-    monkeypatch.setattr(model, "_models_by_size", lambda: asked.append(1) or searched())
+    searched = outcome.models_at_gamma
+    monkeypatch.setattr(outcome, "models_at_gamma", lambda *a: asked.append(1) or searched(*a))
     assert "How sure" in model._repr_html_()
     assert "path_" in dir(model)
     model.report(tmp_path / "r.html")

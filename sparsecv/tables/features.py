@@ -1,10 +1,9 @@
-"""The features of a fitted model in the rows of a table, and columns that go with predictions."""
+"""Columns of files as numbers, the features of a fitted model, and columns beside predictions."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from itertools import repeat
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +14,159 @@ from .columns import (
     FloatArray,
     check_names,
     check_rows,
+    is_number,
     quoted,
     quoted_names,
+    rows_changed,
     similar_names,
     suggestion,
 )
 from .faults import Faults
-from .files import File
+from .files import File, Matrix
+
+
+class Encoded:
+    """Columns of a file as numbers, with 0/1 columns in place of text, and numbers of dates.
+
+    file: A file that was inspected.
+    coding: What the columns become.
+    faults: Gets the cells that cannot be used. They become infinite, and missing cells NaN.
+    unknown: With "zero" the 0/1 columns of a cell are 0 if the cell is none of the given levels.
+    mixed: Columns of numbers that hold text in some rows; then all cells are checked. With None
+        the cells of numeric columns are not checked.
+    """
+
+    def __init__(
+        self,
+        file: File,
+        coding: Coding,
+        faults: Faults,
+        unknown: str = "error",
+        mixed: Collection[str] | None = None,
+    ) -> None:
+        self._file, self.label, self.n, self.coding = file, file.label, file.n, coding
+        self.faults, self._unknown, self._mixed = faults, unknown, mixed
+        self.names, self._becomes = coding.features, coding.columns
+        self.in_memory = 8 * self.n * len(self.names) <= file.max_bytes_in_memory
+
+    def parts(self) -> "list[Encoded]":
+        """The same columns of every file of a folder; empty for a single file."""
+        found = [copy(self) for _ in self._file.files]
+        for part, file in zip(found, self._file.files, strict=True):
+            part._file, part.label, part.n = file, file.label, file.n
+            part.faults = Faults(file.label, self.faults.target, self.faults.missing_allowed)
+        return found
+
+    def blocks(self, rows: int, columns: Sequence[str] | None = None) -> Iterator[FloatArray]:
+        """Yield matrices of at most ``rows`` rows; missing values are NaN.
+
+        columns: Some of the file's columns; by default all columns of the table.
+        """
+        columns = list(self._becomes) if columns is None else columns
+        if isinstance(self._file, Matrix):
+            yield from self._file.values(columns, rows)
+            return
+        width, row = sum(len(self._becomes[name]) for name in columns), 0
+        for batch in self._file.batches(columns, rows):
+            # Arrow stores columns, and a matrix that is stored by columns is filled fastest.
+            block = np.empty((len(batch), width), order="F")
+            at = 0
+            for name, cells in zip(columns, batch.columns, strict=True):
+                end = at + len(self._becomes[name])
+                if name in self.coding.levels:
+                    self._write_levels(block[:, at:end], name, cells, row)
+                elif name in self.coding.dates:
+                    block[:, at:end] = self._date_numbers(name, cells, row)
+                else:
+                    block[:, at] = self._numbers(name, cells, row)
+                at = end
+            row += len(batch)
+            yield block
+
+    def load(self) -> FloatArray:
+        """All rows, shape (n, columns), in C order; missing values are NaN.
+
+        Raises InputError: The table has another number of rows than when it was opened.
+        """
+        found, at, columns = np.empty((self.n, len(self.names))), 0, list(self._becomes)
+        step = max(self._file.max_columns_at_once or len(columns), len(columns) // 32)
+        for start in range(0, len(columns), step):
+            row, end = 0, at
+            for block in self.blocks(BLOCK_ROWS, columns[start : start + step]):
+                end = at + block.shape[1]
+                if row + len(block) > self.n:
+                    raise rows_changed(self.label, self.n)
+                found[row : row + len(block), at:end] = block
+                row += len(block)
+            if row != self.n:
+                raise rows_changed(self.label, self.n)
+            at = end
+        return found
+
+    def _write_levels(self, block: FloatArray, name: str, cells: Any, row: int) -> None:
+        """Write the 0/1 columns of a text column to the columns of a block.
+
+        cells: The column's cells, one for every row of the block.
+        row: Number of the table's rows before the block.
+        """
+        import pyarrow as pa  # The import would slow down commands that read no text.
+        import pyarrow.compute as pc
+
+        from .cells import as_text, where
+
+        levels = self.coding.levels[name]
+        texts, missing = as_text(cells), where(cells.is_null())
+        place = pc.index_in(texts, pa.array(levels, pa.string()))
+        at = np.from_dlpack(place.fill_null(-1))
+        first = len(levels) - block.shape[1]  # The level before the first one has no column.
+        np.equal(at[:, None], np.arange(first, len(levels)), out=block, casting="unsafe")
+        block[missing] = np.nan
+        self.faults.missing(name, row + missing)
+        other = pc.and_(place.is_null(), cells.is_valid())
+        if self._unknown != "zero" and pc.any(other).as_py():
+            rows, words = where(other), pc.unique(texts.filter(other)).to_pylist()
+            block[rows] = np.inf
+            what = (
+                f"column {quoted(name)} holds {quoted_names(words, 3)}, which is none of its "
+                f"levels: {quoted_names(levels)}"
+            )
+            zero = "pass unknown='zero' (--unknown zero), which gives such a row no level"
+            self.faults.add(name, what, ["correct it", zero], row + rows)
+
+    def _date_numbers(self, name: str, cells: Any, row: int) -> FloatArray:
+        """The numbers that stand for a column of dates, infinite where a cell is no date."""
+        import pyarrow.compute as pc
+
+        from .cells import as_times, date_numbers, where
+
+        times = as_times(cells)
+        found = date_numbers(times, self.coding.dates[name])
+        wrong = where(pc.and_(times.is_null(), cells.is_valid()))
+        found[wrong] = np.inf
+        if wrong.size:
+            cell = quoted(cells[int(wrong[0])].as_py())
+            what = f"column {quoted(name)} holds dates, and {cell} is none"
+            self.faults.add(name, what, ["write dates like 2024-01-31"], row + wrong)
+        self.faults.missing(name, row + where(cells.is_null()))
+        return found
+
+    def _numbers(self, name: str, cells: Any, row: int) -> FloatArray:
+        """The cells of a column of numbers, infinite where they are text."""
+        from .cells import as_floats, as_text
+
+        if self._mixed is None or name not in self._mixed:
+            values = as_floats(cells)
+            if self._mixed is not None:
+                self.faults.values(values, [name], row)
+            return values
+        texts = as_text(cells).fill_null("nan").to_pylist()
+        plain = [text.replace(self._file.decimal, ".") for text in texts]
+        values = np.array([float(text) if is_number(text) else np.inf for text in plain])
+        self.faults.missing(name, row + np.flatnonzero(np.isnan(values)))
+        if len(rows := np.flatnonzero(np.isinf(values))):
+            remedies = ["correct it", "remove the row"]
+            self.faults.add(name, f"column {quoted(name)} holds text", remedies, row + rows)
+        return values
 
 
 class FeatureRows:
@@ -46,8 +191,6 @@ class FeatureRows:
         unknown: str = "error",
         missing_allowed: bool = False,
     ) -> None:
-        from .arrow import Encoded  # The import of pyarrow would slow down other commands.
-
         columns, known = list(coding.names), {*coding.levels, *coding.dates}
         _check_columns(file.label, file.names, columns)
         self.faults = Faults(file.label, None, missing_allowed or bool(fills), columns)

@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, first_line
-from .coding import Coding
 from .columns import (
     BLOCK_ROWS,
     PARQUET_SUFFIXES,
     WORKBOOK_SUFFIXES,
     FloatArray,
-    check_rows,
     quoted,
 )
 from .faults import Faults
@@ -126,7 +124,7 @@ class File(ABC):
 
 
 class Matrix(File):
-    """A matrix of n rows, and the columns of the matrix that are in use.
+    """A matrix of n rows.
 
     read: Returns the matrix. The matrix of a file is mapped into memory again for every block, so
         that blocks that were read do not count as used memory.
@@ -143,14 +141,19 @@ class Matrix(File):
         return set()
 
     def values(self, columns: Sequence[str], rows: int) -> Iterator[FloatArray]:
-        """Yield columns as blocks of at most ``rows`` rows, of any numeric type."""
+        """Yield columns as blocks of at most ``rows`` rows."""
         at = [self.names.index(name) for name in columns]
         # A slice selects neighbouring columns faster than a list of positions does.
         together = at == list(range(at[0], at[0] + len(at)))
         place = slice(at[0], at[-1] + 1) if together else at
         for start in range(0, self.n, rows):
             # No name here may keep the mapped file between two blocks.
-            yield self._read()[start : start + rows, place]
+            yield self._floats(slice(start, start + rows), place)
+
+    def _floats(self, rows: slice, columns: slice | list[int]) -> FloatArray:
+        """A block of the matrix as float64; values that are too large become infinite."""
+        with np.errstate(over="ignore"):
+            return np.asarray(self._read()[rows, columns], dtype=np.float64)
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """Yield record batches of numbers."""
@@ -160,27 +163,9 @@ class Matrix(File):
         for block in self.values(columns, rows):
             arrays = [
                 pa.Array.from_buffers(pa.float64(), cells.size, [None, pa.py_buffer(cells)])
-                for cells in block.astype(np.float64).T.copy()
+                for cells in block.T.copy()
             ]
             yield pa.record_batch(arrays, list(columns))
-
-
-class MatrixColumns:
-    """Columns of a matrix, with the attributes of :class:`~sparsecv.tables.arrow.Encoded`."""
-
-    def __init__(self, matrix: Matrix, columns: Sequence[str]) -> None:
-        check_rows(matrix.label, matrix.n)
-        self._matrix, self.names, self.n = matrix, list(columns), matrix.n
-        self.label, self.coding, self.faults = matrix.label, Coding(columns), Faults(matrix.label)
-        self.in_memory = 8 * self.n * len(self.names) <= matrix.max_bytes_in_memory
-
-    def parts(self) -> list[Any]:
-        """The empty list, because a matrix is not divided into files."""
-        return []
-
-    def blocks(self, rows: int) -> Iterator[FloatArray]:
-        """Yield the columns in blocks of at most ``rows`` rows, of any numeric type."""
-        return self._matrix.values(self.names, rows)
 
 
 def map_npy(path: Path) -> NDArray[Any]:

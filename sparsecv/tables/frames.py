@@ -57,7 +57,7 @@ def _is_numeric(dtype: Any) -> bool:
 
 
 class FrameFile(File):
-    """A data frame as a file from which :class:`~sparsecv.tables.arrow.Encoded` reads columns.
+    """A data frame as a file from which :class:`~sparsecv.tables.features.Encoded` reads columns.
 
     Text that holds nothing but numbers counts as numbers, as in files.
 

@@ -10,12 +10,13 @@ from copy import copy
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from .coding import Coding
 from .columns import (
     BLOCK_ROWS,
     PARQUET_SUFFIXES,
@@ -26,26 +27,22 @@ from .columns import (
     select_columns,
 )
 from .faults import Faults
-from .files import TABLE_SUFFIXES, File, Matrix, MatrixColumns, map_npy
+from .features import Encoded
+from .files import TABLE_SUFFIXES, File, Matrix, map_npy
 from .row_source import ArraySource, Part, RowSource
-
-if TYPE_CHECKING:
-    from .arrow import Encoded
 
 __all__ = ["open_table"]
 
 
 class Stream(RowSource):
-    """A table whose rows are read from a file or a matrix whenever they are needed.
+    """A table whose rows are read from a file whenever they are needed.
 
     name: The table's name in output.
     table: The columns in use, the response last.
     missing: What becomes of missing values; None where they are errors.
     """
 
-    def __init__(
-        self, name: str, target: str, table: "Encoded | MatrixColumns", missing: str | None = None
-    ) -> None:
+    def __init__(self, name: str, target: str, table: Encoded, missing: str | None = None) -> None:
         self.name, self.label, self.target_name, self.n = name, table.label, target, table.n
         self.coding = table.coding._replace(names=table.coding.names[:-1])
         self.feature_names, self._table = table.names[:-1], table
@@ -69,8 +66,7 @@ class Stream(RowSource):
         names = [*self.feature_names, self.target_name]
         faults, kept = Faults(self.label, self.target_name, True), list[Any]()
         known, rows_before = np.zeros(len(names), dtype=bool), 0
-        for block in self._table.blocks(BLOCK_ROWS):
-            values = np.asarray(block, dtype=np.float64)
+        for values in self._table.blocks(BLOCK_ROWS):
             holes = np.isnan(values)
             kept.append(~holes.any(axis=1) if missing == "drop" else ~holes[:, -1])
             known |= ~holes.all(axis=0)
@@ -102,13 +98,10 @@ class Stream(RowSource):
     def load(self) -> tuple[FloatArray, FloatArray]:
         """Read all rows in use: X of shape (n, p) and y of shape (n,), columns of one array.
 
-        A file that stores columns is read by columns, in place of the blocks of rows that other
-        tables are read by. X may hold NaN where missing features are to be filled.
+        X may hold NaN where missing features are to be filled.
 
         Raises InputError: Another value is missing or infinite; the message names its column.
         """
-        if isinstance(self._table, MatrixColumns):
-            return super().load()
         rows = self._table.load()
         rows = rows if self.kept is None or not self.rows_left_out else rows[self.kept]
         X, y = rows[:, :-1], rows[:, -1]
@@ -130,10 +123,7 @@ class Stream(RowSource):
                     block = block[kept]
                 if not len(block):
                     continue
-            # A value too large for float64 becomes infinite, which RowSource.blocks refuses.
-            with np.errstate(over="ignore"):
-                X = np.array(block[:, :-1], dtype=np.float64, order="C")
-                y = np.array(block[:, -1], dtype=np.float64)
+            X, y = np.array(block[:, :-1], order="C"), np.array(block[:, -1])
             del block
             yield X, y
 
@@ -255,15 +245,14 @@ def open_table(
     if missing not in (None, "drop", "mean", "median"):
         raise InputError(f"missing must be drop, mean or median; got {missing!r}")
     columns = [*use.features, use.target]
-    table: Any
+    faults, coding = Faults(file.label, use.target, missing is not None, columns), Coding(columns)
     if isinstance(file, Matrix):
-        table = MatrixColumns(file, columns)
+        check_rows(file.label, file.n)
     else:
-        from .arrow import Encoded, learned  # The import of pyarrow would slow down other commands.
+        from .arrow import learned  # The import of pyarrow would slow down other commands.
 
-        faults = Faults(file.label, use.target, missing is not None, columns)
-        table = Encoded(file, learned(file, columns, faults, one_hot), faults)
-    opened = Stream(name, use.target, table, missing)
+        coding = learned(file, columns, faults, one_hot)
+    opened = Stream(name, use.target, Encoded(file, coding, faults), missing)
     source: RowSource = opened
     if opened.in_memory:
         X, y = opened.load()

@@ -22,11 +22,11 @@ from ..solvers.certificate import fit_certificate, refuse
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.result import Proof, Status, relative_gap, worst
-from .every_size import EverySize
+from .base import SparseLinearModel
 from .validation import sizes_of_responses, with_old_names
 
 
-class SparseRidge(EverySize):
+class SparseRidge(SparseLinearModel):
     """Best-subset ridge regression, proved optimal; gamma = 2 * alpha of scikit-learn's Ridge.
 
     Minimises ||y − Xβ||² + (γ/2)||β||² over ||β||₀ ≤ τ (eq. 1, first paper) on centred columns of

@@ -28,15 +28,15 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
 from ..tables.lazy import LazySource, is_lazy
 from ..tables.row_source import RowSource
+from .base import SparseLinearModel
 from .callbacks import CallbackSupportMixin, Progress, with_callbacks
-from .every_size import EverySize
 from .sparse_ridge import SparseRidge
 from .validation import as_dense, with_old_names
 
 NESTED = ("nested_error_", "nested_std_error_")  # attributes of a fit with ``nested`` alone
 
 
-class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
+class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[misc]
     """Best-subset ridge, τ and γ chosen by exact CV; gamma = 2 * alpha of scikit-learn's Ridge.
 
     Every fold's

@@ -11,7 +11,7 @@ from ..cv.engine import interruptible
 from ..cv.settings import Settings, checked_gammas, checked_taus
 from ..design.design import Protocol
 from ..design.model import fitted_model
-from ..design.prepare import prepare
+from ..design.prepare import ALL_ROWS, prepare
 from ..errors import InputError
 from ..plots.outcome import Result
 from ..plots.size_path import plot_size_path
@@ -46,7 +46,7 @@ def fit(data: str, **given: Any) -> Exit:
         source = read(data, given, bar)
         how: Any = {"progress": partial(bar, "reading rows")}
         how |= {"asked": column_options.column_constraints(source, given)}
-        ready = prepare(source, None, Protocol(asked.protocol, asked.scale), **how)
+        ready = prepare(source, ALL_ROWS, Protocol(asked.protocol, asked.scale), **how)
         whole, limit = ready.data.full(), settings.longest
         settings.check_constraints(whole.constraints)
         checked_taus([tau], whole.p, whole.constraints)

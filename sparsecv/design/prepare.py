@@ -33,6 +33,9 @@ IN_MEMORY_BYTES = 200_000_000
 # The number is a choice.
 MAX_HELD_BYTES = 1_500_000_000
 
+# In place of folds: all rows are one fold, and no rows are left out of the problem of all rows.
+ALL_ROWS = object()
+
 
 class ReadingSpeed(NamedTuple):
     """The speed of one core of the year 2020, measured; only announced seconds depend on it."""
@@ -104,8 +107,8 @@ def prepare(
     """Read a table, whole or in one pass over its rows, and lay out its folds.
 
     folds: What :func:`~sparsecv.design.folds.make_folds` takes. A splitter gets X and y where the
-        table fits in memory; of a larger table a splitter gets the number of rows alone. With None
-        all rows are one fold, and no rows are left out of the problem of all rows.
+        table fits in memory; of a larger table a splitter gets the number of rows alone. Or
+        ``ALL_ROWS``.
     seed: Seed of the shuffle, or for a table in parts that does not fit in memory, of the hash of
         the row number.
     n_jobs: Number of threads that read the parts of a table that does not fit in memory.
@@ -116,10 +119,10 @@ def prepare(
         leave-one-out folds, or folds that are no partition.
     """
     held = source.load() if source.held or _bytes(source) <= IN_MEMORY_BYTES else None
-    k = None if folds is None else fold_count(folds, source.n)
+    k = fold_count(folds, source.n)
     names, fixed = source.feature_names, source.weights is not None or source.missing is not None
     streamed = held is None and source.divisible and not fixed and source.groups is None
-    if folds is None:
+    if folds is ALL_ROWS:
         layout = Folds.whole(source.n)
     elif streamed and k is not None and k < source.n:
         layout = hashed_folds(k, source.n, seed)

@@ -200,5 +200,5 @@ def test_no_outer_fold_begins_after_the_time_limit() -> None:
     model = SparseRidgeCV(gammas=[1.0], nested=8, time_limit=1e-3)
     with pytest.warns(UnprovedWarning):
         model.fit(X, y)
-    assert model._outer_folds_ < 8
+    assert model._run_.expected.folds < 8
     assert model.nested_error_ > 0.0

@@ -127,7 +127,7 @@ def test_folds_fill_from_their_training_rows_alone(
     source = open_table(save(holed(), tmp_path / "t.parquet"), missing=how)
     data = prepare(source, folds, protocol).data
     assert isinstance(data, RowFolds)
-    given = data._given
+    given = data.given
     for j in range(min(data.folds.k, 6)):
         train, test = data.folds.split(j)
         fills = SimpleImputer(strategy=how).fit(given[train, :-1])

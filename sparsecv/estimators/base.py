@@ -400,7 +400,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         if groups is not None and groups.shape != y.shape[:1]:
             raise InputError(f"groups needs one entry per row ({len(y)}); got shape {groups.shape}")
         own = {"weights": weights, "groups": groups, "missing": self.missing}
-        return ArraySource.checked(X, y, labels, **own)
+        return ArraySource.checked(X, y, labels, held=True, **own)
 
     def _asked(self, p: int, names: Sequence[str] | None) -> ResolvedRules | None:
         """What the parameters ask of p columns; None where they ask for nothing."""

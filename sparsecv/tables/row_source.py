@@ -386,7 +386,7 @@ class ArraySource(RowSource):
         facts: Other attributes by their names, such as weights and groups.
         """
         made = cls.__new__(cls)
-        made.name, made.target_name, made.feature_names, made.held = "data", "y", [*names], True
+        made.name, made.target_name, made.feature_names = "data", "y", [*names]
         made._X, made._y, made.n = X, y, len(y)
         vars(made).update(facts)
         return made

@@ -255,11 +255,9 @@ def open_table(
     opened = Stream(name, use.target, Encoded(file, coding, faults), missing)
     source: RowSource = opened
     if opened.in_memory:
-        X, y = opened.load()
-        names = opened.feature_names, use.target, name
-        source = ArraySource(X, y, *names, missing=opened.missing)
-        source.coding = opened.coding
-        source.rows_left_out = opened.rows_left_out
+        same = "name", "target_name", "missing", "coding", "rows_left_out"
+        facts = {one: getattr(opened, one) for one in same}
+        source = ArraySource.checked(*opened.load(), opened.feature_names, **facts)
     if use.groups is not None and use.order is not None:
         raise InputError("--order and --groups cannot go together: folds in order keep no groups")
     kept = slice(None) if opened.kept is None else opened.kept

@@ -6,7 +6,7 @@ import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numba
 import numpy as np
@@ -29,21 +29,12 @@ from .moments import FoldMoments, fold_moments
 IN_MEMORY_BYTES = 200_000_000
 # A table whose rows are all needed at once (leave-one-out, weights) is held in memory up to this
 # many bytes; elsewhere so are the moments of all folds together, 8 (p + 1)² bytes a fold. A larger
-# table (``_all_rows``), or more folds (``_fold_moments``), are refused.
+# table (``_all_rows``), or more folds (``prepare``), are refused.
 # The number is a choice.
 MAX_HELD_BYTES = 1_500_000_000
 
 # In place of folds: all rows are one fold, and no rows are left out of the problem of all rows.
 ALL_ROWS = object()
-
-
-class ReadingSpeed(NamedTuple):
-    """The speed of one core of the year 2020, measured; only announced seconds depend on it."""
-
-    # Numbers that a core reads from Parquet, sorts by fold and centres.
-    numbers_per_second: float = 1.5e7
-    # Products of two entries of a row that a core adds to moments.
-    products_per_second: float = 1e10
 
 
 # A function that takes the number of rows read and the number of rows in all.
@@ -136,7 +127,9 @@ def prepare(
         return Prepared(source, design, layout, fills if source.missing else None, held)
     if announce is not None:
         announce(reading_plan(source, layout.k, workers(n_jobs)))
-    read = partial(_fold_moments, source, progress, n_jobs)
+    if 8 * layout.k * (source.p + 1) ** 2 > MAX_HELD_BYTES:
+        raise InputError(f"{layout.k} folds of a table this large do not fit in memory: use fewer")
+    read = partial(fold_moments, source, progress=progress, n_jobs=n_jobs)
     moments = read(layout)
     design = _moment_design(source, protocol, moments, asked)
     return Prepared(source, design, layout, moments=MomentFolds(moments, design, layout, read))
@@ -206,15 +199,6 @@ class _Unread:
     __array__ = __getitem__ = __iter__ = _refuse
 
 
-def _fold_moments(
-    source: RowSource, progress: Progress, n_jobs: int | None, folds: Folds
-) -> FoldMoments:
-    """Moments of all folds; an InputError where they take more than MAX_HELD_BYTES."""
-    if 8 * folds.k * (source.p + 1) ** 2 > MAX_HELD_BYTES:
-        raise InputError(f"{folds.k} folds of a table this large do not fit in memory: use fewer")
-    return fold_moments(source, folds, progress, n_jobs)
-
-
 def _moment_design(
     source: RowSource, protocol: Protocol, moments: FoldMoments, asked: ResolvedRules | None
 ) -> Design:
@@ -248,10 +232,13 @@ def reading_plan(source: RowSource, k: int, workers: int) -> str:
     k: Number of folds.
     workers: Largest number of parts of the table that are read at the same time.
     """
-    speed, width, tasks = ReadingSpeed(), source.p + 1, len(source.parts())
+    width, tasks = source.p + 1, len(source.parts())
     numbers, passes = source.n * width, 1 + source.counted
     at_a_time = max(1, min(tasks, workers))
-    seconds = numbers / speed.numbers_per_second + numbers * width / speed.products_per_second
+    # A core of the year 2020 reads 1.5e7 numbers a second from Parquet, sorted by fold and centred,
+    # and adds 1e10 products of two entries of a row a second to moments. Both were measured; only
+    # the announced seconds depend on them.
+    seconds = numbers / 1.5e7 + numbers * width / 1e10
     return (
         f"plan: {'one pass' if passes == 1 else f'{passes} passes'} over "
         f"{8 * passes * numbers / 1e9:.3g} GB of numbers in {tasks} task{'s' * (tasks > 1)}, "

@@ -66,13 +66,6 @@ def fill(rows: Array, values: Array) -> None:
     rows[holes] = np.broadcast_to(values, rows.shape)[holes]
 
 
-def filled(rows: Array, how: str | None, weights: Array | None = None) -> tuple[Array, Array]:
-    """A copy of rows without missing values, and what they were filled with, shape (m,).
-
-    Rows of which none is to be filled (``how`` is None) come back themselves.
-    """
-    if how is None:
-        return rows, np.full(rows.shape[1], np.nan)
-    values, rows = fill_values(rows, how, weights), rows.copy()
-    fill(rows, values)
-    return rows, values
+def filled(rows: Array, values: Array) -> Array:
+    """A copy of rows, shape (n, m), with values, shape (m,), in place of missing values."""
+    return np.asarray(np.where(np.isnan(rows), values, rows))

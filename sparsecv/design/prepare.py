@@ -21,7 +21,7 @@ from ..tables.row_source import RowSource
 from .design import Array, Design, Protocol, Summary, make_design
 from .fold_data import FoldData, MomentFolds, RowFolds
 from .folds import Folds, fold_count, hashed_folds, make_folds
-from .missing import filled
+from .missing import fill_values, filled
 from .moments import FoldMoments, fold_moments
 
 # A table of numbers that takes more than this many bytes (8 for every number, response included) is
@@ -124,7 +124,7 @@ def prepare(
         held = held or _all_rows(source, layout)
         own = source.weights, source.missing
         design, fills = rows_design(*held, protocol, *own, names=names, asked=asked)
-        return Prepared(source, design, layout, fills if source.missing else None, held)
+        return Prepared(source, design, layout, fills, held)
     if announce is not None:
         announce(reading_plan(source, layout.k, workers(n_jobs)))
     if 8 * layout.k * (source.p + 1) ** 2 > MAX_HELD_BYTES:
@@ -144,15 +144,17 @@ def rows_design(
     *,
     names: Sequence[str] | None = None,
     asked: ResolvedRules | None = None,
-) -> tuple[Design, Array]:
+) -> tuple[Design, Array | None]:
     """How rows X (n, p_raw), Y (n,) or (n, q) in memory are standardised.
 
     names: Names of the columns of X. With None the rows are a part of the data, and no warning
         says which columns are constant there.
     asked: What is asked of the columns.
-    Returns: The design, and what missing values are filled with, shape (p_raw,).
+    Returns: The design, and what missing values are filled with, shape (p_raw,); None where they
+        are errors.
     """
-    whole, fills = filled(X, missing, weights)
+    fills = None if missing is None else fill_values(X, missing, weights)
+    whole = X if fills is None else filled(X, fills)
     labels = [f"column {j}" for j in range(X.shape[1])] if names is None else names
     summary, warn = Summary.of(whole, Y, weights), names is not None
     return make_design(summary, protocol, labels, warn=warn, asked=asked), fills

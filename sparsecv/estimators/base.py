@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..design.design import Array, Protocol
 from ..design.fold_models import FoldModels
-from ..design.missing import checked_fill, fill
+from ..design.missing import checked_fill, filled
 from ..design.model import FittedModel, SizeModels
 from ..design.prepare import ALL_ROWS, Prepared, prepare
 from ..design.saved import SavedModel
@@ -74,8 +74,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     _coding_: Coding | None = None  # How text columns became columns of numbers.
     coef_names_: NDArray[Any]
     levels_: dict[str, list[str]]
-    _saved_: SavedModel
-    _fills_: Array  # What missing values of X are filled with, shape (p,).
+    _saved_: SavedModel | None = None  # What a model that was loaded holds.
+    _fills_: Array | None = None  # What missing values of X are filled with, shape (p,).
     # The types of numbers in which ``fit`` takes X as it is. X of another type is copied.
     _types: Any = np.float64
     status_: Any
@@ -109,30 +109,24 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         """Rows to predict, checked, with the columns passed to ``fit``; sparse rows stay sparse."""
         check_is_fitted(self)
         given, fitted = frame_names(X), getattr(self, "feature_names_in_", None)
-        saved = getattr(self, "_saved_", None)
-        by_name = saved is not None and (saved.levels or saved.fills or saved.dates)
-        if given is not None and saved is not None and by_name:
+        saved, fills = self._saved_, self._fills_
+        if given is not None and saved is not None and (saved.levels or saved.fills or saved.dates):
             return np.asarray(saved.features_of(X, self.unknown))
         if self._coding_ is not None:
-            values = encoded(self._coding_, X, hasattr(self, "_fills_"), self.unknown)
-            if hasattr(self, "_fills_"):
-                fill(values, self._fills_)
-            return values
+            values = encoded(self._coding_, X, fills is not None, self.unknown)
+            return values if fills is None else filled(values, fills)
         with warnings.catch_warnings():
             if given is not None and fitted is not None:
                 # older scikit-learn cannot read the names of every frame library
                 warnings.filterwarnings("ignore", "X does not have valid feature names")
-            finite = "allow-nan" if hasattr(self, "_fills_") else True
+            finite = True if fills is None else "allow-nan"
             checks = {"dtype": np.float64, "ensure_all_finite": finite, "accept_sparse": SPARSE}
             values = validate_data(self, na_as_nan(X), reset=False, **checks)
         if issparse(values):
-            return fill_stored(values, self._fills_) if hasattr(self, "_fills_") else values
-        if hasattr(self, "_fills_"):
-            values = np.array(values)
-            fill(values, self._fills_)
+            return values if fills is None else fill_stored(values, fills)
         if given is not None and fitted is not None and given != list(fitted):
             raise InputError("the feature names should match those passed to fit, in their order")
-        return np.asarray(values)
+        return values if fills is None else filled(values, fills)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -261,7 +255,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         own = np.float64(intercept) if coef.ndim == 1 else np.array(intercept)
         model.coef_, model.intercept_ = np.array(coef), own
         steps: list[tuple[str, Any]] = [("columns", select), ("model", model)]
-        if hasattr(self, "_fills_"):  # The mean of a single row is that row.
+        if self._fills_ is not None:  # The mean of a single row is that row.
             steps.insert(1, ("missing", SimpleImputer().fit(self._fills_[None, columns])))
         return Pipeline(steps)
 
@@ -276,7 +270,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             gamma=self._own_gamma(),
             levels={} if self._coding_ is None else dict(self._coding_.levels),
             unknown=self.unknown,
-            fills=getattr(self, "_fills_", None),
+            fills=self._fills_,
             intervals=self._intervals() if intervals else None,
         )
 
@@ -354,8 +348,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         how["announce"] = print if getattr(self, "verbose", 0) else None
         how["asked"] = self._asked(source.p, source.feature_names if named else None)
         ready = prepare(source, cv, self._protocol(), **how)
-        if ready.fills is not None:
-            self._fills_ = ready.fills
+        self._fills_ = ready.fills
         return ready
 
     def _source(self, X: Any, y: Any, weights: Any, groups: Any) -> RowSource:

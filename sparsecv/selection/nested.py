@@ -20,7 +20,7 @@ from ..cv.results import mean_over_folds
 from ..design.design import Array
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds, TimeOrdered, make_folds
-from ..design.missing import fill
+from ..design.missing import filled
 from ..design.model import FittedModel
 from ..design.prepare import rows_design
 from ..errors import InputError
@@ -190,14 +190,14 @@ def nested_error(
 
 
 def _squares(
-    rows: Rows, test: NDArray[np.intp], model: FittedModel, fills: Array
+    rows: Rows, test: NDArray[np.intp], model: FittedModel, fills: Array | None
 ) -> tuple[float, float]:
     """The sum of a model's weighted squared errors on held-out rows, and the sum of the weights.
 
-    fills, shape (p_raw,): What the model fills missing values with.
+    fills, shape (p_raw,): What the model fills missing values with; None where it fills none.
     """
     X, y, weights, _ = rows.some(test)
-    fill(X, fills)
+    X = X if fills is None else filled(X, fills)
     counts = np.ones(test.size) if weights is None else weights
     return counts @ (y - (X @ model.coef + model.intercept)) ** 2, counts.sum()
 
@@ -221,12 +221,13 @@ def _outer_folds(
 
 def _fitted(
     study: Study, cv: Any, rows: Rows, train: NDArray[np.intp], j: int, k: int
-) -> tuple[FittedModel, Array]:
+) -> tuple[FittedModel, Array | None]:
     """The model of the training rows of outer fold j of k, in an even share of the time left.
 
     Rows of a large table are not copied, except where a splitter looks at them.
 
-    Returns: The model, and what its training rows fill missing values with, shape (p_raw,).
+    Returns: The model, and what its training rows fill missing values with, shape (p_raw,); None
+        where missing values are errors.
     """
     assert isinstance(study.data, RowFolds)
     looked_up = study.data.is_large and study.design.protocol.refit_intercept

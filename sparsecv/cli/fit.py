@@ -74,8 +74,8 @@ def fit(data: str, **given: Any) -> Exit:
     kept = ("status", "n_nodes", "seconds")
     more = {"tau": tau, "gamma": gamma} | {name: getattr(solution, name) for name in kept}
     if asked.certificate is not None:
-        names = ready.names, source.target_name
-        made = model_certificate(ready.data, ready.design, problem, solution, *names)
+        proof, names = (solution.support, str(solution.status)), (ready.names, source.target_name)
+        made = model_certificate(ready.data, ready.design, problem, *proof, *names)
         made.save(asked.certificate)
     draw = partial(_draw, found, asked.plot)
     deliver(asked, console, ready, found, more, draw, note=note)

@@ -14,11 +14,10 @@ from ..cv.settings import Settings, checked_gammas
 from ..design.model import fitted_model
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..plots.outcome import Result
-from ..selection.certified_choice import source_of
+from ..selection.certified_choice import model_certificate
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.budget import solve_budget
-from ..solvers.certificate import fit_certificate, refuse
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.result import Proof, Status, relative_gap, worst
@@ -233,16 +232,9 @@ class SparseRidge(SparseLinearModel):
         return self
 
     def _certified(self, fit: Result) -> Certificate:
-        if self.status_ != "optimal":
-            raise InputError(f"a certificate needs a proved fit; this one is: {self.status_}")
-        design, ready = fit.design, self._given_
-        refuse(fit.problem)
-        if ready.source.weights is not None:
-            raise InputError("a certificate serves no weights of rows: fit without them")
-        X, y = ready.rows
-        rows, support = np.column_stack([design.columns(X), y]), self.support_
-        source = source_of(design, rows, ready.source.feature_names)
-        return fit_certificate(fit.problem, np.searchsorted(design.kept, support), source)
+        data, support = self._given_.data, np.searchsorted(fit.design.kept, self.support_)
+        proof = support, self.status_, fit.names
+        return model_certificate(data, fit.design, fit.problem, *proof)
 
     def _of_size(self, tau: int, gamma: float) -> SparseRidge:
         other: SparseRidge = clone(self).set_params(tau=tau)

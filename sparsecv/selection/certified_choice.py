@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..cv.results import CVResult
 from ..design.design import Array, Design
@@ -22,7 +23,7 @@ from ..solvers.certificate import (
 )
 from ..solvers.core.certificate_file import Certificate, Source
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Proof, Status
+from ..solvers.core.result import Status
 from ..solvers.relaxation.gram import GramForm
 from ..solvers.supports.rounding import pad_support
 
@@ -54,19 +55,22 @@ def model_certificate(
     data: FoldData,
     design: Design,
     problem: SparseRidgeProblem,
-    proof: Proof,
+    support: NDArray[np.intp],
+    status: str,
     names: Sequence[str],
-    response: str,
+    response: str = "y",
 ) -> Certificate:
     """The certificate that no support of the problem's size is better than a proved one.
 
-    problem: All rows of the data, at the γ and τ of the proof.
+    problem: All rows of the data, at the γ and τ of the fit.
+    support: The proved support, in columns of the problem.
+    status: The status of the fit; another than "optimal" is refused.
     """
-    if proof.status is not Status.OPTIMAL:
-        raise InputError(f"a certificate needs a proved fit; this one is: {proof.status}")
+    if status != str(Status.OPTIMAL):
+        raise InputError(f"a certificate needs a proved fit; this one is: {status}")
     refuse(problem)
     source = source_of(design, _rows(data), names, response)
-    return fit_certificate(problem, proof.support, source)
+    return fit_certificate(problem, support, source)
 
 
 def _rows(data: FoldData) -> Array:

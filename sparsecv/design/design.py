@@ -197,6 +197,11 @@ class SolvedRules(NamedTuple):
     constraints: UnitConstraints
     free: NDArray[np.intp]
 
+    @classmethod
+    def none(cls, p: int) -> SolvedRules:
+        """Nothing is asked of p columns, and all are penalised."""
+        return cls(UnitConstraints.none(p), np.empty(0, dtype=np.intp))
+
     def step(self, rows: Array, q: int = 1) -> PenaltyStep | None:
         """The projection that training rows of [X Y] give; None where every column is penalised.
 
@@ -247,10 +252,10 @@ class Design:
         return int(self.mean.size - self.p)
 
     @cached
-    def rules(self) -> SolvedRules | None:
-        """What is asked of the solved columns; None where nothing is."""
+    def rules(self) -> SolvedRules:
+        """What is asked of the solved columns."""
         if self.asked is None:
-            return None
+            return SolvedRules.none(self.p)
         counted = np.flatnonzero(self.asked.factors[self.kept])
         within = np.searchsorted(self.asked.counted, self.kept[counted])
         own = self.asked.constraints.restricted(within)
@@ -260,12 +265,12 @@ class Design:
     @property
     def counted(self) -> NDArray[np.intp]:
         """The raw columns that models choose from, which are solved and penalised."""
-        return self.kept if self.rules is None else np.delete(self.kept, self.rules.free)
+        return np.delete(self.kept, self.rules.free)
 
     @property
     def n_units(self) -> int:
         """The largest size of a model, in which a group of columns counts once."""
-        return self.p if self.rules is None else self.rules.constraints.max_size
+        return self.rules.constraints.max_size
 
     def of_response(self, t: int) -> Design:
         """The design of response t alone."""
@@ -335,7 +340,6 @@ class Design:
         found: list[SparseRidgeProblem] = []
         for t in range(self.q):
             rules = self.of_response(t).rules
-            assert rules is not None
             own = np.ascontiguousarray(rows[:, [*range(self.p), self.p + t]])
             step = rules.step(own)
             own = own if step is None else step.apply(own)

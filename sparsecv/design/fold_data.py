@@ -257,7 +257,7 @@ class RowFolds(FoldData):
         if not finite:
             raise ValueError("X and y must be finite: remove or impute NaN and infinite values")
         width = self._given.shape[1] - 1
-        self.rules = rules or SolvedRules(UnitConstraints.none(width), np.empty(0, dtype=np.intp))
+        self.rules = rules or SolvedRules.none(width)
         self.constraints, self.p = self.rules.constraints, width - self.rules.free.size
         self.plain = self.constraints.plain and self.p == width
         self.refit_intercept, self.weights = refit_intercept, weights
@@ -519,9 +519,7 @@ class RowFolds(FoldData):
         constraints = self.constraints
         if constraints.bounded and origin.scale is not self._scale:  # Bounds are in solved units.
             assert self.design is not None
-            rules = replace(self.design, scale=origin.scale).rules
-            assert rules is not None
-            constraints = rules.constraints
+            constraints = replace(self.design, scale=origin.scale).rules.constraints
         problem = SparseRidgeProblem.from_rows(Rows(rows, step), constraints=constraints)
         return problem, origin._replace(step=step)
 
@@ -708,12 +706,12 @@ class MomentFolds(FoldData):
     ) -> None:
         if isinstance(folds, HashedFolds):
             folds = folds.counted(np.array([part.n for part in moments.folds], dtype=np.intp))
-        if design.rules is not None and design.rules.free.size:
+        if design.rules.free.size:
             raise InputError(
                 "a penalty factor of 0 needs the rows in memory, and this table is read in parts: "
                 "give the column a small factor and include it"
             )
-        self.constraints = _constraints(design)
+        self.constraints = design.rules.constraints
         self.folds, self.p, self._read = folds, design.p, read
         self.plain = self.constraints.plain
         self._design, self._moments = design, moments
@@ -767,14 +765,9 @@ def moment_problem(moments: Moments, means: Moments | None, design: Design) -> S
     """
     joint, row = moments.about(means, design)
     G, b, yy = joint[:-1, :-1], joint[:-1, -1], float(joint[-1, -1])
-    own = _constraints(design)
+    own = design.rules.constraints
     tau = max(1, own.min_size)
     return SparseRidgeProblem.from_gram(G, b, yy, gamma=1.0, tau=tau, row=row, constraints=own)
-
-
-def _constraints(design: Design) -> UnitConstraints:
-    """The constraints of the solved columns of a design."""
-    return UnitConstraints.none(design.p) if design.rules is None else design.rules.constraints
 
 
 def _split(rows: Array) -> tuple[Array, Array]:

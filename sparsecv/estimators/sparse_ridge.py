@@ -191,8 +191,7 @@ class SparseRidge(SparseLinearModel):
             raise InputError(f"time_limit must be None or seconds > 0; got {limit!r}")
         design, q = ready.design, ready.design.q
         rows, responses = ready.rows
-        if design.rules is not None:
-            settings.check_constraints(design.rules.constraints)
+        settings.check_constraints(design.rules.constraints)
         sizes = sizes_of_responses(self.tau, self.total, q, design.p_raw, design)
         made = design.problems(rows, responses, ready.source.weights)
         problems = [m.replace(gamma=gamma, tau=tau) for m, tau in zip(made, sizes, strict=True)]

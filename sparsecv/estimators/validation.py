@@ -129,10 +129,9 @@ def sizes_of_responses(tau: Any, total: Any, q: int, p: int, design: Design) -> 
     total: One budget of coefficients for all responses, or None.
     Raises InputError: A tau outside 1..p, not one for each response, or a total that is no budget.
     """
-    rules, least, varying, what = design.rules, 1, design.p, f"of the {p} columns vary"
-    if rules is not None:
-        least, varying = max(1, rules.constraints.min_size), design.n_units
-        what = "columns or groups can be in a model"
+    constraints, varying = design.rules.constraints, design.n_units
+    least, what = max(1, constraints.min_size), "columns or groups can be in a model"
+    what = f"of the {p} columns vary" if design.asked is None else what
     asked = np.array(max(least, min(varying, 10)) if total is None else p)
     if tau is not None:
         checked_taus(tau, p)
@@ -142,8 +141,7 @@ def sizes_of_responses(tau: Any, total: Any, q: int, p: int, design: Design) -> 
         if (most := asked.max()) > varying:  # as in a fold where a rare 0/1 column is constant
             text = f"tau = {most}, but {varying} {what}: tau = {varying} is used"
             warn_caller(text, LoweredSizeWarning)
-        if rules is not None:
-            rules.constraints.checked_size(min(int(asked.min()), varying))
+        constraints.checked_size(min(int(asked.min()), varying))
     sizes = np.full(q, asked)
     if total is not None:
         if q == 1:

@@ -161,15 +161,13 @@ class Result:
     @property
     def selectable(self) -> str:
         """How many features can be chosen, such as "7 features, a group counting once"."""
-        rules = self.design.rules  # Constraints of the columns that are solved for, or None.
-        groups = rules is not None and rules.constraints.grouped
+        groups = self.design.rules.constraints.grouped
         return counted(self.design.n_units) + ", a group counting once" * groups
 
     @property
     def within(self) -> str:
         """Words behind a proof that holds among the models that obey constraints; else none."""
-        rules = self.design.rules
-        return "" if rules is None or rules.constraints.plain else ", within the constraints"
+        return "" if self.design.rules.constraints.plain else ", within the constraints"
 
     def spread(self, study: Study, choice: Choice) -> tuple[float, bool]:
         """The standard error of the choice's CV error, and whether that error is exact."""

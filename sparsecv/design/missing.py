@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -66,6 +68,11 @@ def fill(rows: Array, values: Array) -> None:
     rows[holes] = np.broadcast_to(values, rows.shape)[holes]
 
 
-def filled(rows: Array, values: Array) -> Array:
-    """A copy of rows, shape (n, m), with values, shape (m,), in place of missing values."""
-    return np.asarray(np.where(np.isnan(rows), values, rows))
+def filled(rows: Array, values: Array, order: Literal["C", "K"] = "C") -> Array:
+    """A copy of rows, shape (n, m), with values, shape (m,), in place of missing values.
+
+    order: "K" keeps the layout of the rows in memory, which decides how sums are rounded.
+    """
+    found = np.array(rows, order=order)
+    fill(found, values)
+    return found

@@ -114,7 +114,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             return np.asarray(saved.features_of(X, self.unknown))
         if self._coding_ is not None:
             values = encoded(self._coding_, X, fills is not None, self.unknown)
-            return values if fills is None else filled(values, fills)
+            return values if fills is None else filled(values, fills, "K")
         with warnings.catch_warnings():
             if given is not None and fitted is not None:
                 # older scikit-learn cannot read the names of every frame library
@@ -126,7 +126,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             return values if fills is None else fill_stored(values, fills)
         if given is not None and fitted is not None and given != list(fitted):
             raise InputError("the feature names should match those passed to fit, in their order")
-        return values if fills is None else filled(values, fills)
+        return values if fills is None else filled(values, fills, "K")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -20,7 +20,7 @@ from ..cv.results import mean_over_folds
 from ..design.design import Array
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds, TimeOrdered, make_folds
-from ..design.missing import filled
+from ..design.missing import fill
 from ..design.model import FittedModel
 from ..design.prepare import rows_design
 from ..errors import InputError
@@ -197,7 +197,8 @@ def _squares(
     fills, shape (p_raw,): What the model fills missing values with; None where it fills none.
     """
     X, y, weights, _ = rows.some(test)
-    X = X if fills is None else filled(X, fills)
+    if fills is not None:
+        fill(X, fills)
     counts = np.ones(test.size) if weights is None else weights
     return counts @ (y - (X @ model.coef + model.intercept)) ** 2, counts.sum()
 

@@ -54,16 +54,17 @@ FIRST_ROUND_SECONDS = 0.05
 # Every later round gives a problem this many times the seconds of the round before.
 ROUND_GROWTH = 4.0
 # Where folds are many (MANY_FOLDS or more), they share one tree if the largest of them holds
-# out at most this many rows.
+# out at most this many rows. The number decides on speed alone and is a choice: a bound on all
+# rows is the weaker for a fold, the more rows the fold leaves out.
 MAX_ROWS_LEFT_OUT = 4
 # After the first round, raising the least lower bound takes at most this share of the seconds
 # that have passed. Where there are MANY_FOLDS folds or more, the bound is not raised.
 BOUNDING_SHARE = 0.5
-# A search that moves the known bound by less than this share of the gap, up or down, takes a
-# quarter off the share of seconds above; a search that closes more restores it. A bound from
-# another γ or τ may be far above what a short search finds, which says nothing of a longer
-# search. With more columns than rows and a small γ no bound rises, and the seconds go to
-# proofs. Where bounds rise, four times the seconds close a tenth to a third of the gap.
+# A search that raises the bound of a cell (γ, τ) by less than this share of the cell's gap takes a
+# quarter off the share of seconds that such searches get (BOUNDING_SHARE at first). A search that
+# raises it by more sets that share to BOUNDING_SHARE again. The number is a choice. It is below
+# what useful searches reached: with four times the seconds they closed a tenth to a third of the
+# gap. With more columns than rows and a small γ no bound rises, and the seconds go to proofs.
 MIN_CLOSED_SHARE = 0.05
 # The least lower bound is left alone where a better bound on the optimum of all rows could
 # raise it by at most this share of its cell's error.
@@ -74,8 +75,8 @@ REPORT_SECONDS = 0.5
 # Up to 45 columns every tree gets this many nodes in the first round, and a share of them under
 # constraints. Later rounds begin the tree anew. The number is a choice.
 FIRST_TREE_NODES = 5_000_000
-# Two γ are near each other if their logarithms differ by less than this number, which is that of 2:
-# a choice. Trees of γ that lie closer are much alike.
+# Two γ are near each other if their natural logarithms differ by less than this number, which is a
+# factor of about 2 between them. Trees of near γ are much alike. The number is a choice.
 NEAR = 0.7
 # At most this many γ near a proved one are proved by the same unit of work, so that a limit, or
 # Ctrl-C, comes between units and leaves few γ without all folds: a choice.
@@ -85,8 +86,8 @@ MOST_NEAR = 8
 MOST_NODES_BY_DEFAULT = 120_000_000
 # A tree for all sizes of a fold is first tried once the proofs have taken this many seconds.
 FIRST_TRIAL_SECONDS = 0.1
-# If such a tree reaches a limit after s seconds of proofs, the next tree is tried after
-# this many times s seconds of proofs. The number is a choice.
+# If a tree for all sizes of a fold reaches a limit when the proofs have taken s seconds in all, the
+# next such tree is tried once they have taken this many times s seconds. The number is a choice.
 TRIAL_GROWTH = 4.0
 # The trial tree of the first fold may have this many nodes for every second that the proofs have
 # taken. It may have more where a tree of another fold has ended: twice the nodes of the largest
@@ -235,10 +236,10 @@ class Prover:
 
         The γ whose τ can have the least error come first, in the order of their least estimates.
         Once a γ is proved, the γ near it are proved together, as one tree may serve all of them.
-        Where a tree takes more nodes than the round allows, γ that are smaller wait for the next
-        round: there, more columns than rows interpolate, and trees grow larger. With the default
-        time limit the proofs end after a round, the second or a later one, that has proved nothing:
-        every tree would take so long that 60 s do not suffice for all γ and folds.
+        Where a tree takes more nodes than the round allows, γ at or below that tree's γ wait for
+        the next round: trees of smaller γ are mostly larger. With the default time limit the
+        proofs end after a round if the trees that are left may take more than
+        ``MOST_NODES_BY_DEFAULT`` nodes in the next round, all together.
         """
         ledger = self.ledger
         share = 1.0 if ledger.data.constraints.plain else SHARE_OF_NODES_OF_UNITS

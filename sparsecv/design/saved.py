@@ -79,10 +79,11 @@ class SavedModel:
 
         gamma: Its ridge weight, NaN for an average of models.
         fills, shape (p,): What missing values of the features are filled with.
-        facts: The other fields, by their names.
+        intervals: The models of the folds, from which prediction intervals are made.
+        facts: The other fields, by their names; ``named`` is True unless it is given.
         """
 
-        def known(value: float) -> float | None:
+        def none_if_nan(value: float) -> float | None:
             return None if math.isnan(value) else float(value)
 
         return cls(
@@ -90,9 +91,9 @@ class SavedModel:
             support=[features[column] for column in model.support],
             coef=model.coef[model.support].tolist(),
             intercept=float(model.intercept),
-            gamma=known(gamma),
-            objective=known(model.objective),
-            lower_bound=known(model.lower_bound),
+            gamma=none_if_nan(gamma),
+            objective=none_if_nan(model.objective),
+            lower_bound=none_if_nan(model.lower_bound),
             proved=bool(model.proved),
             fills={} if fills is None else dict(zip(features, fills.tolist(), strict=True)),
             intervals=None if intervals is None else intervals.document(list(features)),

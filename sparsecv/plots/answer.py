@@ -96,8 +96,11 @@ def _errors(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
 
 
 def _chosen_entries(result: Result, study: Study, choice: Choice) -> dict[str, Any]:
-    """The choice, its rule and its errors as entries of the JSON document."""
-    errors = {name: getattr(choice, name) for name in ("lower", "upper", "certified")}
+    """The choice, its rule and its errors as entries of the JSON document.
+
+    "nested" is the error to expect on new data, or null. "rule" stands in "chosen" and beside it.
+    """
+    proof = {name: getattr(choice, name) for name in ("lower", "upper", "certified")}
     return {
         "method": study.settings.method,
         "backend": study.settings.backend,
@@ -106,7 +109,7 @@ def _chosen_entries(result: Result, study: Study, choice: Choice) -> dict[str, A
             **pair(choice),
             "rmse": np.sqrt(choice.cv_error),
             "r2": result.r_squared(choice.cv_error),
-            **errors,
+            **proof,
         },
         "rule": study.rule,
         "rule_status": study.status,

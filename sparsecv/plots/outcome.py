@@ -180,21 +180,25 @@ class Result:
 
 
 def constraints(asked: ResolvedRules | None, names: Sequence[str]) -> dict[str, Any] | None:
-    """What is asked of the columns, as JSON values; None where nothing is."""
+    """The constraints on columns as JSON values; None where there are none.
+
+    Groups of one column and penalty factors of 1 are left out. The sizes are those that a model may
+    have.
+    """
     if asked is None:
         return None
-    held = asked.by_position()
-    kind, parents = held.heredity or (None, {})
+    by_position = asked.by_position()
+    kind, parents = by_position.heredity or (None, {})
     factors = enumerate(asked.factors.tolist())
     return {
-        "include": [names[j] for j in held.include],
-        "exclude": [names[j] for j in held.exclude],
+        "include": [names[j] for j in by_position.include],
+        "exclude": [names[j] for j in by_position.exclude],
         "groups": {name: [names[j] for j in g] for name, g in asked.groups.items() if len(g) > 1},
         "heredity": kind,
-        "parents": {names[c]: [names[a] for a in above] for c, above in parents.items()},
+        "parents": {names[child]: [names[j] for j in some] for child, some in parents.items()},
         "bounds": {
             names[j]: [None if np.isinf(end) else end for end in ends]
-            for j, ends in held.bounds.items()
+            for j, ends in by_position.bounds.items()
         },
         "penalty_factors": {names[j]: float(f) for j, f in factors if f != 1.0},
         "sizes": list(asked.sizes),

@@ -83,9 +83,11 @@ LOSSES = {
 
 
 def checked_loss(loss: str | Callable[[Any, Any], Any], estimator: Any = None) -> Loss:
-    """The loss that a name or a function (y, ŷ) → losses stands for.
+    """The loss that a name or a function of the user's stands for.
 
-    estimator: "auto" stands for the share of wrong labels of a classifier, else for squared error.
+    loss: A name of LOSSES; "auto", which is "zero-one" for a classifier and else "squared"; or a
+        function of the responses and the predictions of some rows, which returns a loss for each.
+    estimator: The estimator whose predictions have the loss.
     Raises InputError: An unknown name.
     """
     if callable(loss):

@@ -31,28 +31,33 @@ _DISGUISED = re.compile(
 class _TextColumn:
     """The levels of a text column, and cells of it that a message can show.
 
-    example: The first cells that are no numbers, or else the first cells, of one block.
+    examples: The cells that are no numbers of the first block that has such cells. Before that,
+        all cells of the first block.
     row: The row of the first of these cells, numbered from 0.
+    holds_text: Whether a cell is no number.
     """
 
     decimal: str
     levels: dict[str, None] = field(default_factory=dict)
-    example: list[str] = field(default_factory=list)
+    examples: list[str] = field(default_factory=list)
     row: int = 0
     kind: str = "text"
-    is_odd: bool = False
+    holds_text: bool = False
 
     def see(self, cells: Any, row: int) -> None:
-        """Take in a block of cells, whose first row is ``row``."""
-        if self.is_odd and len(self.levels) > MAX_LEVELS:
+        """Add the distinct cells of a block to ``levels``, and note examples; ``row`` is its first.
+
+        Once a cell is no number and there are more than ``MAX_LEVELS`` levels, nothing is added.
+        """
+        if self.holds_text and len(self.levels) > MAX_LEVELS:
             return
         texts = as_text(cells)
         seen = pc.unique(texts).drop_null().to_pylist()
         self.levels.update(dict.fromkeys(seen))
-        words = [cell for cell in seen if not is_number(cell.replace(self.decimal, "."))]
-        if not self.is_odd and (words or (seen and not self.example)):
-            self.example, self.is_odd = words or seen, bool(words)
-            self.row = row + texts.index(self.example[0]).as_py()
+        texts_alone = [cell for cell in seen if not is_number(cell.replace(self.decimal, "."))]
+        if not self.holds_text and (texts_alone or (seen and not self.examples)):
+            self.examples, self.holds_text = texts_alone or seen, bool(texts_alone)
+            self.row = row + texts.index(self.examples[0]).as_py()
             self.kind = "dates" if pa.types.is_temporal(cells.type) else "text"
 
     def describe(self, name: str, n: int, encode: bool, faults: Faults) -> None:
@@ -63,9 +68,9 @@ class _TextColumn:
             level in every row remain faults.
         """
         is_target, kind, mend = name == faults.target, self.kind, "write numbers"
-        odd = [cell for cell in self.example if not is_number(cell)]
-        place = f"(for example {quoted(self.example[0])}, data row {self.row + 1})"
-        if kind == "dates" or (odd and all(map(_DATE.match, self.example))):
+        odd = [cell for cell in self.examples if not is_number(cell)]
+        place = f"(for example {quoted(self.examples[0])}, data row {self.row + 1})"
+        if kind == "dates" or (odd and all(map(_DATE.match, self.examples))):
             kind, mend = "dates", "write numbers in their place, such as years or days since a date"
             if faults.target is not None and not is_target:
                 mend = f"pass --one-hot, for dates like 2024-01-31, or {mend}"

@@ -88,12 +88,10 @@ def select_columns(
 ) -> Selection:
     """Find the response, weights and groups among a table's columns; other columns are features.
 
-    A name that a user gives is also accepted in another case, if exactly one column has the name
-    in some case.
-
-    drop: Names of columns to leave out.
-    uses: The columns named by a user for "target", "weights", "groups" and "order", or None.
-        Without a target the response is the last column that has no other use.
+    drop: Names of columns to leave out, as they are written in the table.
+    uses: The columns named by a user for "target", which must be a key, "weights", "groups" and
+        "order", or None. A name may differ from a column's in upper and lower case, if no other
+        column's does. Without a target the response is the last column that has no other use.
     Raises InputError: A name is empty, repeated or unknown, a column has two uses, or no feature
         is left.
     """

@@ -203,7 +203,12 @@ class RowSource(ABC):
     def take_columns(
         self, weights: Column | None, groups: Column | None, order: Column | None = None
     ) -> None:
-        """Set weights, and groups or the order of the rows, from columns that are no features."""
+        """Set the weights, and the groups or the order of the rows, from columns of a table.
+
+        With an order ``groups`` holds the time of every row, and ``order_name`` is not None. Only
+        one of ``groups`` and ``order`` may be given. An InputError is raised where a column has
+        another number of rows than the table had when it was opened.
+        """
         for column in (weights, groups, order):
             if column is not None and column.codes.size != self.n:
                 raise self.rows_changed(self.n)

@@ -96,7 +96,7 @@ class Settings:
         return replace(self, time_limit=max(everything - seconds, 1e-3)) if everything else self
 
     @property
-    def asks_little(self) -> bool:
+    def leaves_open_by_default(self) -> bool:
         """Whether the default time limit and ``prove`` leave open what takes longer to prove."""
         return self.time_limit == "auto" and self.prove == "choice"
 

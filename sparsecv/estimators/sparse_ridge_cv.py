@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..cv.results import bounds_text
+from ..cv.results import Best, CVResult, bounds_text
 from ..cv.settings import Settings, asked_gammas
 from ..design.design import Array
 from ..design.fold_models import FoldModels, checked_coverage
@@ -519,9 +519,9 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         return super().__getstate__()
 
     def _choose(self, study: Study, name: str) -> None:
-        """Choose and keep the model of one response.
+        """Choose a model of one response by the study's rule, and set the fitted attributes.
 
-        name: Warnings begin with it; empty for a single response.
+        name: A warning of what is not proved begins with it; empty for a single response.
         """
         self.rule_, self.choices_ = study.rule, choose(study)
         choice, names = self.choices_[self.rule_], self._labels(study.design.p_raw)
@@ -532,9 +532,23 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         if choice.projection is not None:
             self.reference_error_ = choice.projection.reference
         self.tau_, self.gamma_, self.cv_error_ = choice.tau, choice.gamma, choice.cv_error
+        self.certified_ = choice.certified
+        # These two are of the pair of least CV error, which other rules than "minimum" may not
+        # choose.
         self.tau_1se_ = best.one_se
         self.cv_error_bounds_ = (best.lower_bound, best.upper)
-        self.certified_ = choice.certified
+        self._set_tables(result)
+        self._keep(model)
+        unproved = study.status is Status.OPTIMAL and not model.proved
+        self.status_ = str(Status.UNPROVED if unproved else study.status)
+        self.n_nodes_ = study.n_nodes
+        # A rule that needs estimates alone asks for no proof; only the time can be too short.
+        estimated = study.estimating and study.status is not Status.TIME_LIMIT
+        if not (study.settings.leaves_open_by_default or estimated):
+            self._warn_of_what_is_open(best, name)
+
+    def _set_tables(self, result: CVResult) -> None:
+        """Set the attributes that show all pairs (γ, τ): as arrays over both, and as rows."""
         self.folds_, self.taus_ = result.folds, result.taus
         gammas, taus = result.gammas, result.taus
         flat = ("cv_error", "std_error", "lower", "upper", "exact", "mio_by_tau")
@@ -542,14 +556,9 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         self.surface_: dict[str, Any] = {"gamma": gammas, "tau": taus, **tables}
         pairs = {"gamma": np.repeat(gammas, taus.size), "tau": np.tile(taus, gammas.size)}
         self.cv_results_: dict[str, Any] = pairs | {key: tables[key].ravel() for key in flat}
-        self._keep(model)
-        unproved = study.status is Status.OPTIMAL and not model.proved
-        self.status_ = str(Status.UNPROVED if unproved else study.status)
-        self.n_nodes_ = study.n_nodes
-        # A rule that needs estimates alone asks for no proof; only the time can be too short.
-        estimated = study.estimating and study.status is not Status.TIME_LIMIT
-        if study.settings.asks_little or estimated:
-            return
+
+    def _warn_of_what_is_open(self, best: Best, name: str) -> None:
+        """Warn where the choice, or the support of the final model, is not proved."""
         if not self.certified_:
             what = f"rule {self.rule_} might choose otherwise"
             if self.rule_ == "minimum":
@@ -557,7 +566,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
                 if known := bounds_text(best.lower_bound, best.cv_error, best.upper):
                     what += f"; the least CV error on the grid: {known}"
             warn_caller(f"{name}not every fold and model was proved: {what}", UnprovedWarning)
-        elif not model.proved:
+        elif not self._run_.model.proved:
             warn_caller(
                 f"{name}the final model has a relative gap of {self.gap_:.2g} ({self.status_}): "
                 "its support may not be the best one",

@@ -78,7 +78,7 @@ FAULTS = (
         "solvers/relaxation/dual_bound.py",
         'constant = yy - np.einsum("...i,...i->...", beta, b - g) - eps * reach * reach',
         "constant = yy + 0.0 * np.asarray(reach)",
-        "solvers/test_cuts.py cv/test_bounds.py solvers/test_backends.py",
+        "solvers/test_cuts.py cv/test_bounds.py solvers/test_outside_backends.py",
     ),
     Fault(
         "the diagonal is the second eigenvalue of G, not the first",
@@ -135,7 +135,7 @@ FAULTS = (
         "solvers/branching/node.py",
         "    for c in range(k):\n        total += top[c]\n    for f in range(n):",
         "    for c in range(k + 1):\n        total += top[c]\n    for f in range(n):",
-        TREES + " solvers/test_backends.py",
+        TREES + " solvers/test_outside_backends.py",
     ),
     Fault(
         "the tree of all sizes prunes children that could be the best",

@@ -90,29 +90,26 @@ def test_a_call_with_a_literal_compiles_no_variant_of_its_own(modules: Path) -> 
     assert len(module.below.overloads) == 1
 
 
-def test_what_is_compiled_is_loaded_the_next_time(modules: Path) -> None:
-    assert answer(modules) == (22, False)
-    assert answer(modules) == (22, True)
-
-
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [("STEP = 10", "STEP = 100"), ("STEP * k", "STEP * k * 10"), ("int = 0", "int = 90")],
+    ("caller", "old", "new", "found"),
+    [
+        (BEHIND_A_MODULE, "STEP = 10", "STEP = 100", 202),
+        (CALLER, "STEP * k", "STEP * k * 10", 202),
+        (CALLER, "int = 0", "int = 90", 202),
+        (CALLER, "@kernel", "@kernel(reorder=True)", 22),
+        (CALLER, "@kernel", "@kernel(inner=True)", 22),
+        (CALLER, "@kernel", "@kernel(inline=True)", 22),
+    ],
 )
 def test_a_kernel_is_compiled_anew_when_one_it_calls_has_changed(
-    modules: Path, old: str, new: str
+    modules: Path, caller: str, old: str, new: str, found: int
 ) -> None:
-    assert answer(modules) == (22, False)
-    (modules / "callee.py").write_text(CALLEE.replace(old, new))
-    assert answer(modules) == (202, False)
-
-
-@pytest.mark.parametrize("option", ["reorder", "inner", "inline"])
-def test_a_kernel_is_compiled_anew_when_an_option_has_changed(modules: Path, option: str) -> None:
-    assert answer(modules) == (22, False)
-    (modules / "callee.py").write_text(CALLEE.replace("@kernel", f"@kernel({option}=True)"))
+    (modules / "caller.py").write_text(caller)
     assert answer(modules) == (22, False)
     assert answer(modules) == (22, True)
+    (modules / "callee.py").write_text(CALLEE.replace(old, new))
+    assert answer(modules) == (found, False)
+    assert answer(modules) == (found, True)
 
 
 def test_files_made_under_another_limit_are_not_linked(
@@ -166,14 +163,6 @@ def test_an_index_that_holds_something_else_is_compiled_anew(modules: Path) -> N
         version = pickle.loads(file.read_bytes())
         file.write_bytes(pickle.dumps(version) + pickle.dumps("neither a stamp nor overloads"))
     assert answer(modules) == (22, False)
-
-
-def test_a_kernel_is_found_behind_a_module(modules: Path) -> None:
-    (modules / "caller.py").write_text(BEHIND_A_MODULE)
-    assert answer(modules) == (22, False)
-    assert answer(modules) == (22, True)
-    (modules / "callee.py").write_text(CALLEE.replace("STEP = 10", "STEP = 100"))
-    assert answer(modules) == (202, False)
 
 
 def test_a_kernel_divides_by_zero_as_numpy_does() -> None:

@@ -26,8 +26,6 @@ def random_problem(seed: int, most: int = 9) -> SparseRidgeProblem:
         X[:, 1] = X[:, 0]
     if p > 3 and rng.random() < 0.2:
         X[:, 3] = 0.0
-    if p > 1 and rng.random() < 0.3:
-        y = X[:, :2].sum(axis=1) + 0.1 * y
     gamma = 10.0 ** rng.uniform(-4, 4)
     return SparseRidgeProblem(X, y, gamma=gamma, tau=int(rng.integers(1, p + 1)))
 
@@ -197,19 +195,26 @@ def test_columns_twice_and_hardly_a_ridge(seed: int) -> None:
 @settings(max_examples=examples(200))
 @given(st.integers(0, 2**32 - 1))
 def test_every_optimal_support_survives(seed: int) -> None:
-    problem, rng = random_problem(seed, 8), np.random.default_rng(seed)
-    supports = list(itertools.combinations(range(problem.p), problem.tau))
-    objective = np.array([problem.objective(S) for S in supports])
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(2, 25)), int(rng.integers(2, 9))
+    X, y = rng.normal(size=(n, p)), rng.normal(size=n)
+    if rng.random() < 0.3:
+        X[:, 1] = X[:, 0]  # exact ties
+    if rng.random() < 0.3:
+        y = X[:, :2].sum(axis=1) + 0.1 * y
+    tau = int(rng.integers(1, p + 1))
+    problem = SparseRidgeProblem(X, y, gamma=10 ** rng.uniform(-2, 3), tau=tau)
+    supports = [frozenset(S) for S in itertools.combinations(range(p), tau)]
+    objective = np.array([problem.objective(sorted(S)) for S in supports])
     best = objective.min()
     optimal = [S for S, f in zip(supports, objective, strict=True) if f <= best * (1 + 1e-9)]
-    relaxed = perspective_relaxation(problem).beta
-    for beta in (relaxed, rng.normal(size=problem.p), np.zeros(problem.p)):
+    for beta in (perspective_relaxation(problem).beta, rng.normal(size=p), np.zeros(p)):
         for upper in (best, 1.05 * best):
             found = screen(problem, beta, float(upper))
             assert found.bound <= best * (1 + 1e-9)
             for S in optimal:
-                assert set(found.included.tolist()) <= set(S)
-                assert not set(S) & set(found.excluded.tolist())
+                assert set(found.included.tolist()) <= S
+                assert not S & set(found.excluded.tolist())
 
 
 def test_screening_fixes_columns_where_the_bound_is_tight() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -218,6 +219,15 @@ def test_commands_write_and_check(here: Path, capsys: pytest.CaptureFixture[str]
         assert subprocess.run(alone, check=False, capture_output=True).returncode == 0
     assert main(["verify", "proof", "t.csv"]) == 2
     assert "NOT VERIFIED" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\rb", "a\x0bb", "a\u2028b"])
+def test_names_that_do_not_stand_in_one_line_are_refused(name: str, here: Path) -> None:
+    X, y = table(20, 2, 2)
+    frame = pd.DataFrame(X, columns=["x", name])
+    problem = SparseRidgeProblem(frame, y, gamma=1.0, tau=1)
+    with pytest.raises(InputError, match="rename the column"):
+        solve(problem).certificate()
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,8 @@ def choice_certificate(
         if blocks:
             break
     if not blocks:
-        raise InputError("no certificate: rounding hides the proof, as columns nearly depend")
+        why = "columns nearly depend or the fit is perfect"
+        raise InputError(f"no certificate: rounding hides the proof, as {why}")
     numbers: dict[str, Any] = {
         "gammas": [repr(float(gamma)) for gamma in result.gammas],
         "sizes": result.taus.tolist(),

@@ -233,7 +233,8 @@ def fit_certificate(
     leaves = leaves_of(form, support, -SHARE / 2.0)
     points, closed = points_of([form], [objective * (1.0 - SHARE)], [support], leaves, source.units)
     if not closed.all():
-        raise InputError("no certificate: rounding hides the proof, as columns nearly depend")
+        why = "columns nearly depend or the fit is perfect"
+        raise InputError(f"no certificate: rounding hides the proof, as {why}")
     block = block_of([form], [0], [support], (leaves[0], points), source.units)
     numbers = {"gammas": [repr(problem.gamma)], "sizes": [problem.tau], "held_out": [[]]}
     named = {"share": repr(SHARE), "support": support.tolist(), "objective": repr(objective)}

@@ -90,6 +90,9 @@ class Source:
         """The source of rows of [X y], shape (n, p + 1), in a table of its own."""
         if len(set(names)) < len(names):
             raise InputError("a certificate names columns, and two of these have the same name")
+        for name in names:
+            if not name.isprintable():
+                raise InputError(f"a certificate cannot print the name {name!r}: rename the column")
         cells = [[repr(x) for x in column] for column in rows.T.tolist()]
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")

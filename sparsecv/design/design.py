@@ -323,12 +323,15 @@ class Design:
 
         weights, shape (n,), optional: A row's squared error is multiplied by its weight.
         """
-        return self.problems(X, y, weights)[0]
+        return self.problems(X, y, weights, shared=True)[0]
 
     def problems(
-        self, X: Array, Y: Array, weights: Array | None = None
+        self, X: Array, Y: Array, weights: Array | None = None, shared: bool = False
     ) -> list[SparseRidgeProblem]:
-        """The training problems of all responses Y (n,) or (n, q), from one table [X Y]."""
+        """The training problems of all responses Y (n,) or (n, q), from one table [X Y].
+
+        shared: Whether problems at several γ or τ are made of each.
+        """
         rows = np.column_stack([self.columns(X), Y])
         if self.protocol.intercept:
             centre(rows, weights)
@@ -336,14 +339,14 @@ class Design:
         if weights is not None:
             rows *= np.sqrt(weights)[:, None]
         if self.asked is None:
-            return response_problems(rows, self.p)
+            return response_problems(rows, self.p, shared)
         found: list[SparseRidgeProblem] = []
         for t in range(self.q):
             rules = self.of_response(t).rules
             own = np.ascontiguousarray(rows[:, [*range(self.p), self.p + t]])
             step = rules.step(own)
             own = own if step is None else step.apply(own)
-            data = Rows(own, step)
+            data = Rows(own, step, shared)
             found.append(SparseRidgeProblem.from_rows(data, constraints=rules.constraints))
         return found
 

@@ -520,7 +520,8 @@ class RowFolds(FoldData):
         if constraints.bounded and origin.scale is not self._scale:  # Bounds are in solved units.
             assert self.design is not None
             constraints = replace(self.design, scale=origin.scale).rules.constraints
-        problem = SparseRidgeProblem.from_rows(Rows(rows, step), constraints=constraints)
+        data = Rows(rows, step, shared=True)
+        problem = SparseRidgeProblem.from_rows(data, constraints=constraints)
         return problem, origin._replace(step=step)
 
     def full(self) -> SparseRidgeProblem:

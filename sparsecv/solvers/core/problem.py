@@ -117,7 +117,7 @@ class SparseRidgeProblem:
         if X.shape[0] < 1 or X.shape[1] < 1:
             raise ValueError(f"X needs at least one row and one column; got {X.shape}")
         rows, step = np.column_stack([X, y]), None
-        largest = np.abs(rows).max(axis=0)
+        largest = np.maximum(rows.max(axis=0), -rows.min(axis=0))
         if not np.isfinite(largest).all():
             raise ValueError("X and y must be finite: remove or impute NaN and infinite values")
         labels = None if names is None else [str(name) for name in names]
@@ -339,7 +339,8 @@ class SparseRidgeProblem:
             constraints=self.constraints,
         )
         made.given = self.given
-        return made
+        same = made.given_gamma == self.given_gamma and made.tau == self.tau
+        return self if same else made  # The problem itself knows the fit that was asked for last.
 
     def unconstrained(self) -> SparseRidgeProblem:
         """A relaxation: the same data without constraints, with τ the most columns of a model.
@@ -722,7 +723,7 @@ class SparseRidgeProblem:
         return f"SparseRidgeProblem(p={self.p}, gamma={self.gamma:g}, tau={self.tau})"
 
 
-def response_problems(rows: Array, p: int) -> list[SparseRidgeProblem]:
+def response_problems(rows: Array, p: int, shared: bool = False) -> list[SparseRidgeProblem]:
     """The problem of every response of rows of [X Y], with placeholders for γ and τ.
 
     Where several responses have more rows than [X Y] has columns, one QR factorisation serves all
@@ -730,10 +731,11 @@ def response_problems(rows: Array, p: int) -> list[SparseRidgeProblem]:
     with the length of what X leaves of y in its last place.
 
     rows, shape (n, p + q): In C order, finite; nobody may change them.
+    shared: Whether problems at several γ or τ are made of each.
     """
     n, columns = rows.shape
     if columns == p + 1:
-        return [SparseRidgeProblem.from_rows(Rows(rows))]
+        return [SparseRidgeProblem.from_rows(Rows(rows, shared=shared))]
     problems: list[SparseRidgeProblem] = []
     whole = Rows(rows)
     for t in range(p, columns):

@@ -20,6 +20,10 @@ Index = NDArray[np.intp]
 # A table of [X y] with more rows per column of X than this is held as the triangle of its QR
 # factorisation; for shorter tables the triangle costs more than it saves (measured).
 MAX_ROWS_PER_COLUMN = 4
+# Where a single problem has the table, a table of more columns than this is held as it is. Up to
+# this number the choice of a search needs the triangle in any case (``plan.MAX_COLUMNS``). A search
+# of more columns needs little more than XᵀX, which takes a fifth of the triangle's time (measured).
+MAX_COLUMNS_OF_TRIANGLE = 168
 # Searches replace γ if √(γ/2) is below this share of the longest column's length: QR factorisation
 # loses 1e-15 of the length, so that three digits of the share are left.
 ZERO_SHARE = 1e-12
@@ -187,7 +191,8 @@ class UnitColumns:
 class Rows:
     """The rows of [X y], or of a long table a triangular factor; nobody may change them.
 
-    rows, shape (m, p + 1): Of more than ``MAX_ROWS_PER_COLUMN`` p rows the triangle is held.
+    rows, shape (m, p + 1): Of more than ``MAX_ROWS_PER_COLUMN`` p rows the triangle is held, with
+        many columns only where problems at several γ and τ have the table (``shared``).
     n: The number of rows of the table; None where only matrices are known.
     step: What penalty factors have made of the columns that were given; None where all are 1.
     before, shape (p + 1,): For columns that others were projected out of, the lengths that the
@@ -199,9 +204,11 @@ class Rows:
     zero_share: Searches replace γ where √(γ/2) is below this share of the longest length.
     """
 
-    def __init__(self, rows: Array, step: PenaltyStep | None = None) -> None:
+    def __init__(self, rows: Array, step: PenaltyStep | None = None, shared: bool = False) -> None:
         m, width = rows.shape
-        self.rows = triangle_of(rows) if m > max(MAX_ROWS_PER_COLUMN * (width - 1), width) else rows
+        long = m > max(MAX_ROWS_PER_COLUMN * (width - 1), width)
+        needed = shared or width - 1 <= MAX_COLUMNS_OF_TRIANGLE
+        self.rows = triangle_of(rows) if long and needed else rows
         self.n: int | None = m
         self.step, self.before = step, None if step is None else step.before
         self.gram: GramError | None = None
@@ -417,4 +424,6 @@ def _least_regular(P: Array) -> float:
 
 def triangle_of(M: Array) -> Array:
     """R of the QR factorisation, at most square."""
-    return np.asarray(np.linalg.qr(M, mode="r"))
+    n = M.shape[1]
+    factored = sla.lapack.dgeqrf(M, lwork=64 * n)[0]  # Numpy's function copies the rows thrice.
+    return np.ascontiguousarray(np.triu(factored[:n]))

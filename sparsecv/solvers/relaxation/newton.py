@@ -285,11 +285,9 @@ def next_multiplier(s, fitted, large, low, high):
         low = s
     else:
         high = s
-    if not (max(low, 0.2 * s) < fitted < min(high, 5.0 * s)):
-        fitted = np.sqrt(low * high) if low > 0.0 and high < np.inf else 0.0
-        if fitted == 0.0:
-            fitted = 1.3 * s if large else s / 1.3
-    return fitted, low, high
+    if not (low < fitted < min(high, 5.0 * s)):
+        fitted = np.sqrt(low * high) if low > 0.0 and high < np.inf else 1.3 * low
+    return max(fitted, 0.6 * s), low, high
 
 
 @kernel

@@ -32,7 +32,7 @@ from .design import (
     block_means,
     row_blocks,
 )
-from .folds import Folds, HashedFolds, Index
+from .folds import Folds, Index
 from .missing import checked_fill, fill, fill_values
 from .moments import FoldMoments, Moments
 
@@ -705,7 +705,7 @@ class MomentFolds(FoldData):
         folds: Folds,
         read: Callable[[Folds], FoldMoments] | None = None,
     ) -> None:
-        if isinstance(folds, HashedFolds):
+        if folds.seed is not None:
             folds = folds.counted(np.array([part.n for part in moments.folds], dtype=np.intp))
         if design.rules.free.size:
             raise InputError(

@@ -36,6 +36,10 @@ class Folds:
     groups : ndarray of int, shape (n,), or None
         Group of every row, where folds keep the rows of a group together; with the kind "time" the
         time of every row.
+    seed : int or None
+        Of a table that is not in memory: a row's fold is a hash of its number and this seed. In
+        however many parts the table comes, the fold of a row is then known without a list of all
+        rows, and ``label`` is None. The sizes of the folds differ by chance, by about √(n/K).
     leave_one_out : bool
         Whether every row is a fold of its own.
     is_partition : bool
@@ -48,6 +52,7 @@ class Folds:
     label: Index | None
     pairs: list[tuple[Index, Index]] = field(default_factory=list, repr=False)
     groups: Index | None = field(default=None, repr=False)
+    seed: int | None = field(default=None, repr=False)
 
     @classmethod
     def whole(cls, n: int) -> Folds:
@@ -76,15 +81,29 @@ class Folds:
     @property
     def is_partition(self) -> bool:
         """Whether every row is held out once, by folds that train on all other rows."""
-        return self.label is not None
+        return self.label is not None or self.seed is not None
 
     def of_rows(self, start: int, stop: int) -> Index:
         """Fold of each of the rows ``start`` to ``stop`` − 1; the folds must be a partition."""
-        assert self.label is not None
-        return self.label[start:stop]
+        if self.label is not None:
+            return self.label[start:stop]
+        z = np.arange(start, stop, dtype=np.uint64)
+        z += np.uint64(_mixed(np.array([self.seed], dtype=np.uint64))[0])
+        return (_mixed(z) % np.uint64(self.k)).astype(np.intp)
+
+    def counted(self, sizes: Index) -> Folds:
+        """These folds with the numbers of their rows, shape (k,).
+
+        Raises InputError: A fold without rows.
+        """
+        if sizes.min() < 1:
+            raise InputError(f"{self.k} folds of {self.n} rows by a hash: one is empty, use fewer")
+        return replace(self, sizes=sizes)
 
     def again(self, seed: Any) -> Folds:
         """Folds of the same kind and number, drawn with another seed."""
+        if self.seed is not None:
+            return hashed_folds(self.k, self.n, seed)
         text = str(self.k) if self.kind == "kfold" else f"size:{self.n // self.k}"
         return make_folds(text, self.n, seed=seed, groups=self.groups)
 
@@ -94,41 +113,6 @@ class Folds:
             return self.pairs[j]
         held = self.label == j
         return np.flatnonzero(~held), np.flatnonzero(held)
-
-
-@dataclass(frozen=True)
-class HashedFolds(Folds):
-    """K folds of a table that is not in memory: a row's fold is a hash of its number and the seed.
-
-    In however many parts the table comes, the fold of a row is known without a list of all rows.
-    The sizes of the folds differ by chance, by about √(n/K).
-    """
-
-    seed: int = 0
-
-    @property
-    def is_partition(self) -> bool:
-        """Every row is in one fold."""
-        return True
-
-    def of_rows(self, start: int, stop: int) -> Index:
-        """Fold of each of the rows ``start`` to ``stop`` − 1, by the finaliser of SplitMix64."""
-        z = np.arange(start, stop, dtype=np.uint64)
-        z += np.uint64(_mixed(np.array([self.seed], dtype=np.uint64))[0])
-        return (_mixed(z) % np.uint64(self.k)).astype(np.intp)
-
-    def again(self, seed: Any) -> HashedFolds:
-        """The same number of folds by another hash."""
-        return hashed_folds(self.k, self.n, seed)
-
-    def counted(self, sizes: Index) -> HashedFolds:
-        """These folds with the numbers of their rows, shape (k,).
-
-        Raises InputError: A fold without rows.
-        """
-        if sizes.min() < 1:
-            raise InputError(f"{self.k} folds of {self.n} rows by a hash: one is empty, use fewer")
-        return replace(self, sizes=sizes)
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -171,7 +155,7 @@ def fold_count(cv: Any, n: int) -> int | None:
     return n // number if kind == "size" else number
 
 
-def hashed_folds(k: int, n: int, seed: Any = 0) -> HashedFolds:
+def hashed_folds(k: int, n: int, seed: Any = 0) -> Folds:
     """K folds of n rows by a hash of the row number; their sizes are 0 until the rows are read.
 
     Raises InputError: There are fewer than 2 folds, or more folds than rows.
@@ -184,7 +168,7 @@ def hashed_folds(k: int, n: int, seed: Any = 0) -> HashedFolds:
         draws = draws.randint(2**31)
     elif isinstance(draws, np.random.Generator):
         draws = draws.integers(2**31)
-    return HashedFolds("kfold", n, np.zeros(k, dtype=np.intp), None, seed=int(draws))
+    return Folds("kfold", n, np.zeros(k, dtype=np.intp), None, seed=int(draws))
 
 
 def make_folds(

@@ -166,12 +166,15 @@ def nothing_known() -> Proof:
     return Proof(np.empty(0, dtype=np.intp), np.inf, 0.0, Status.UNPROVED, Work())
 
 
+_WORST_FIRST = list(Status)
+
+
 def worst(statuses: Iterable[Status]) -> Status:
     """How several searches ended taken together: the first status of the enumeration that occurs.
 
     Returns: OPTIMAL where there are none.
     """
-    return min(statuses, key=list(Status).index, default=Status.OPTIMAL)
+    return min(statuses, key=_WORST_FIRST.index, default=Status.OPTIMAL)
 
 
 def nothing_left(yy: float) -> float:

@@ -413,10 +413,11 @@ class Search:
     def run(self, limits: Limits) -> Status:
         """Search until no node is open, which is OPTIMAL, or return the limit that was reached."""
         while True:
-            reached = limits.reached(self.n_nodes)
+            nodes = self.n_nodes
+            reached = limits.reached(nodes)
             if reached is not None:
                 return reached
-            if self.advance(limits.nodes_left(self.n_nodes, self.chunk)):
+            if self.advance(limits.nodes_left(nodes, self.chunk)):
                 return Status.OPTIMAL
 
     def listed(self, size: int, n: int = 1) -> list[NDArray[np.intp]]:

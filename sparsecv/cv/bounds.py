@@ -27,8 +27,10 @@ Array = NDArray[np.float64]
 Bounds = tuple[float, float]
 
 
-# Shares of the least eigenvalue of XᵀX that are moved into the perspective (ε < 0). Every share
-# gives an ellipsoid, and the intervals of all ellipsoids are intersected.
+# Where the least eigenvalue λ of XᵀX is positive, this share of λ‖β‖² is moved from the loss to the
+# ridge term, whose relaxation (the perspective) then is tighter; this is ε < 0 in `epsilons`. Every
+# share gives an ellipsoid that holds β, and the intervals of all ellipsoids are intersected. The
+# numbers are choices.
 EIGENVALUE_SHARES = (0.9, 0.6, 0.3)
 # Shares of γ that are kept out of the perspective (ε > 0), where XᵀX is singular. Every share
 # gives an ellipsoid and takes one factorisation. The numbers are choices.

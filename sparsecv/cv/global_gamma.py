@@ -47,11 +47,11 @@ Cell = tuple[float, int, float, float, float]
 # error found, unless ``--tol`` or ``tol`` names another share. The number is a choice.
 GLOBAL_TOLERANCE = 1e-4
 # Folds are searched in blocks of at most this many folds. The arrays of a block's tree then
-# stay in the processor's cache.
+# stay in the processor's cache. The number is a choice.
 FOLDS_PER_BLOCK = 128
 # Where folds are few, they are divided into about this many blocks, so that as many threads have
 # work and progress can be reported after each block. The number is a choice.
-LEAST_BLOCKS = 4
+BLOCKS_OF_FEW_FOLDS = 4
 # Of these γ, every eighth is cross-validated like the γ of a grid, so that tables have h there. As
 # 81 is 10·8 + 1, these are 11 γ, with both ends of a range that does not begin at 0: a choice.
 VISITED_EVERY = 8
@@ -199,7 +199,7 @@ def global_minimum(
         )
     limits, report = (limits or Limits()).within(), progress or (lambda *_: None)
     k = data.folds.k
-    per_block = min(-(-k // LEAST_BLOCKS), FOLDS_PER_BLOCK)
+    per_block = min(-(-k // BLOCKS_OF_FEW_FOLDS), FOLDS_PER_BLOCK)
     blocks = [np.arange(i, min(i + per_block, k)) for i in range(0, k, per_block)]
     most = max(data.held_out(j)[1].size for j in range(k))
     tasks = [(block, most, low, high, sizes) for block in blocks]

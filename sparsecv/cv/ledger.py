@@ -354,9 +354,12 @@ class Ledger:
         self.narrow(g, t, folds, low, np.inf)
 
     def share_bounds(self) -> None:
-        """Take the bounds on the optimum of all rows to every γ and τ that they hold for.
+        """Raise the bounds on the optimum of all rows to what the bounds at other γ and τ imply.
 
-        The optimum falls with τ; how it depends on γ, ``bounds_along_gamma`` says.
+        The optimum falls with τ, so that a bound at a τ holds for every smaller τ. What it implies
+        at other γ, ``bounds_along_gamma`` says, which serves problems without constraints alone. A
+        bound stays at most the objective of the answer, which rounding could let it exceed. Rows of
+        the arrays beyond the number of γ are spare.
         """
         if not self.data.constraints.plain:
             return

@@ -81,10 +81,11 @@ NEAR = 0.7
 # At most this many γ near a proved one are proved by the same unit of work, so that a limit, or
 # Ctrl-C, comes between units and leaves few γ without all folds: a choice.
 MOST_NEAR = 8
-# With the default time limit a round may take this many nodes in total, which take about 25 s:
-# a choice.
+# With the default time limit a round of trees for all sizes may take this many nodes, summed over
+# all γ and problems. So many nodes take about 25 s of the limit of 60 s. The number is a choice.
 MOST_NODES_BY_DEFAULT = 120_000_000
-# A tree for all sizes of a fold is first tried once the proofs have taken this many seconds.
+# One tree can prove a fold at every τ at once. Such a tree is first tried once all proofs of the
+# run have taken this many seconds: shorter runs end sooner without it. The number is a choice.
 FIRST_TRIAL_SECONDS = 0.1
 # If a tree for all sizes of a fold reaches a limit when the proofs have taken s seconds in all, the
 # next such tree is tried once they have taken this many times s seconds. The number is a choice.
@@ -444,9 +445,13 @@ class Prover:
         return bool(failed - {Status.OPTIMAL, Status.PRECISION})
 
     def _bound(self, g: int, t: int) -> float:
-        """Bound the optimum of all rows at one cell, and all errors that this bounds.
+        """Search the problem of all rows at one cell, and narrow all errors that its bound bounds.
 
-        Returns: The bound that the search of this cell alone has found.
+        The bound holds at other γ and τ, too (``share_bounds``), and bounds the errors of folds
+        there. The next search of the cell gets more seconds.
+
+        Returns: The bound of this search, without what other cells imply here, so that the caller
+            sees what the seconds have brought.
         """
         ledger, k, before = self.ledger, self.k, self.ledger.bound[..., self.k].copy()
         found = self._model(g, t, self.limits.within(float(self._bound_seconds[g, t])))
@@ -483,15 +488,18 @@ class Prover:
             elif found >= known - least_rise:
                 self._bounding_share *= 0.75
 
-    def folds(self, cells: list[tuple[int, int, int]], backend: str = "") -> Batch:
-        """The batch of some folds (row of γ, index of τ, fold), all at one γ.
+    def folds(self, problems: list[tuple[int, int, int]], backend: str = "") -> Batch:
+        """A batch, not yet run, that proves folds at one γ and enters the proofs in the ledger.
 
-        backend: The solver of every problem, without a warm start; "" for branch and bound.
+        problems: Row of γ, index of τ, and fold.
+        backend: The solver of every problem, which gets no support to start from; "" for branch
+            and bound, which starts from supports of the same fold at the next smaller τ and the
+            neighbouring γ.
         """
-        ledger, (g, first, _) = self.ledger, cells[0]
+        ledger, (g, first, _) = self.ledger, problems[0]
 
         def enter(index: int, found: tuple[Proof, float, float]) -> Status:
-            at = cells[index]
+            at = problems[index]
             ledger.n_mio[g] += not ledger.searched[at]
             ledger.searched[at] = True
             ledger.take_proof(at, found[0])
@@ -503,9 +511,10 @@ class Prover:
                 self._report_cell(g, first, f"fold {done} of {total}")
 
         tasks = []
-        for g, t, j in cells:
+        for g, t, j in problems:
             near = [(g, t), (g, t - 1), *((i, t) for i in self._beside(g))]
             starts = [ledger.support(*at, j) for at in near if at[1] >= 0 and not backend]
+            # Corollary 3 serves folds that train on all rows but those that they hold out.
             bound = float(ledger.bound[g, t, self.k]) if ledger.data.covers(j) else 0.0
             best = float(ledger.best_objective[g, t, j])
             at = ledger.gammas[g], int(ledger.taus[t])

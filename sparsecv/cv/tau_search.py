@@ -249,7 +249,11 @@ class _Search:
             self.ledger.narrow_by_objective(self.g, t)
 
     def _solve_fold(self, t: int, j: int) -> None:
-        """Solve fold j's training problem at τ to proven optimality."""
+        """Solve fold j's training problem at the t-th τ, within the limits.
+
+        The ledger says whether the fold is proved then. ``given_up`` is set where the search has
+        ended and rounding leaves the fold without a proof.
+        """
         ledger, g, backend = self.ledger, self.g, self.settings.backend
         ledger.n_mio[g] += 1
         own = backend in ("auto", "native")

@@ -39,7 +39,7 @@ from .losses import checked_loss
 SEARCHES = ("grid", "coordinate")
 # Where the folds' models were not proved, as their solver was not "exact", the search for the final
 # sparse ridge model of all rows ends after this many seconds with the best model it has found. A
-# fit has one such search.
+# fit has one such search. The number is a choice.
 REFIT_SECONDS = 10.0
 
 

@@ -14,6 +14,8 @@ from ..selection.learner import largest_tau
 from ..solvers.backends.optional_dependencies import missing
 from ..solvers.core.column_rules import ResolvedRules
 
+LEARNERS = ("sparse-ridge", "projected", "cart", "xgboost", "svm")
+
 
 class Recipe(NamedTuple):
     """A learner and its candidates.
@@ -46,10 +48,10 @@ def recipe(
 
     CART and XGBoost have the grids of the stability paper's Section 3.2, and start at depth 5. The
     support vector machine has a sigmoid kernel (Section 7 of the corrected-CV paper): that paper
-    minimises the mean loss plus γ_m ||f|| for γ_m from 0.1 to 100, which is C = 1/(2nγ_m) of
-    scikit-learn. Sparse ridge has every τ with τ log τ ≤ n, and 20 γ whose 1/γ' = γ/2 runs over the
-    stability paper's [1e-3, 1e3]. Projected has the same τ, and the γ that
-    :class:`sparsecv.SparseRidgeCV` visits.
+    minimises the mean loss plus γ_m ||f|| for γ_m from 0.1 to 100. With the square of the norm,
+    which scikit-learn has, that is C = 1/(2nγ_m). Sparse ridge has every τ with τ log τ ≤ n, and 20
+    γ for which γ/2 runs over the stability paper's [1e-3, 1e3]. Projected has the same τ, and the γ
+    that :class:`sparsecv.SparseRidgeCV` visits.
 
     Parameters
     ----------
@@ -72,8 +74,8 @@ def recipe(
     Raises
     ------
     InputError
-        The learner is a regression and the response holds labels, τ or γ is given for a learner
-        that has neither, or the extra ``trees`` is not installed.
+        The learner has no recipe, or is a regression while the response holds labels; τ or γ is
+        given for a learner that has neither; or the extra ``trees`` is not installed.
 
     Examples
     --------
@@ -81,6 +83,8 @@ def recipe(
     >>> recipe("cart", n=100, p=5).start
     {'max_depth': 5}
     """
+    if learner not in LEARNERS:
+        raise InputError(f"learner must be one of {', '.join(LEARNERS)}; got {learner!r}")
     if learner in ("sparse-ridge", "projected"):
         if classification:
             raise InputError(f"{learner} is a regression; try --learner cart, xgboost or svm")

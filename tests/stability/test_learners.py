@@ -227,6 +227,11 @@ def test_losses_are_what_they_say() -> None:
         StabilityCV(Ridge(), values, loss=lambda y, f: 1.0, **options).fit(X, y)
 
 
+def test_a_learner_without_a_recipe_is_refused() -> None:
+    with pytest.raises(InputError, match="cart, xgboost, svm; got 'forest'"):
+        recipe("forest", 40, 5)
+
+
 def test_the_grids_of_ready_made_learners() -> None:
     for classification, machine in ((False, "svr"), (True, "svc")):
         costs = recipe("svm", 40, 5, classification=classification).param_grid[f"{machine}__C"]

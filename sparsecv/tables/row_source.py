@@ -101,6 +101,9 @@ class JoinedRows:
         response = self.Y[at]
         found = np.empty((len(response), self.shape[1]))
         found[:, p:] = response
+        if isinstance(at, slice):
+            found[:, :p] = self.X[at]
+            return found
         numbers = np.arange(len(self))[at]
         # Blocks of up to a megabyte stay in the processor's cache between the two copies.
         step = max(1, 2**17 // p)
@@ -132,7 +135,8 @@ def joined(X: Any, y: FloatArray) -> Any:
     """[X y] as one array, shape (n, p + 1), or [X Y], or as JoinedRows; nobody may write to it.
 
     Nothing is copied where X and y are all columns of one array, as :meth:`RowSource.load` returns
-    them, or where the numbers of a row of X lie side by side.
+    them. Neither is an X of more columns than rows, whose rows lie in memory one after the other;
+    of a longer table a copy saves time.
     """
     if isinstance(X, RowSubset):
         return JoinedRows(X, y)
@@ -141,7 +145,7 @@ def joined(X: Any, y: FloatArray) -> Any:
         pairs = ((X, table[:, :-1]), (y, table[:, -1]))
         if all(one.__array_interface__ == other.__array_interface__ for one, other in pairs):
             return table
-    if X.strides[1] == X.itemsize:
+    if X.shape[1] > X.shape[0] and X.strides[1] == X.itemsize:
         return JoinedRows(X, y)
     return np.column_stack([X, y])
 

@@ -93,12 +93,16 @@ def test_arrays_that_change_after_the_fit_change_nothing(
 
 
 @pytest.mark.parametrize("mode", ["r", "r+"])
-def test_32_bit_numbers_in_a_file_are_fitted_as_64_bit_numbers(mode: str, tmp_path: Path) -> None:
-    X, y = three_matter()
-    np.save(tmp_path / "X.npy", X.astype(np.float32))
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_wide_table_in_a_file_is_fitted_as_one_in_memory(
+    kind: type, mode: str, tmp_path: Path
+) -> None:
+    X, y = three_matter(n=12, p=14)
+    np.save(tmp_path / "X.npy", X.astype(kind))
     mapped, model = np.load(tmp_path / "X.npy", mmap_mode=mode), SparseRidgeCV(gammas=[0.1, 1.0])
     expected = everything(clone(model).fit(mapped.astype(float), y), X[:5], tmp_path)
     model.fit(mapped, y)
+    y[:] = 0.0
     if mode == "r+":
         mapped *= 2.0
     for here, there in zip(everything(model, X[:5], tmp_path), expected, strict=True):

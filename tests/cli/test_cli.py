@@ -177,13 +177,14 @@ def entries(found: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         ("t.npy", ["cv", "--gamma", "1,30", "--protocol", "paper"]),
         ("t.parquet", ["cv", "--gamma", "1,30", "--rule", "repeated", "--groups", "x4"]),
         ("t.csv", ["cv", "--gamma", "1,30", "--rule", "projected", "--plot", "p.png"]),
+        ("t.csv", ["cv", "--gamma", "1", "--weights", "x3", "--groups", "x4"]),
     ],
 )
 def test_a_table_read_in_parts_has_the_same_answers(
     file: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, y = growing_columns()
-    X[:, 4] = np.arange(40) % 13
+    X[:, 3:] = np.array([np.arange(40) % 4, np.arange(40) % 13]).T
     write_csv(Path("t.csv"), X, y)
     np.save("t.npy", np.column_stack([X, y]))
     pytest.importorskip("pandas").read_csv("t.csv").to_parquet("t.parquet")

@@ -39,15 +39,10 @@ def many(p: int, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
         ["--protocol", "paper"],
     ],
 )
-@pytest.mark.parametrize("streamed", [False, True])
-def test_rmse_r2_and_standardised_coefficients(
-    options: list[str], streamed: bool, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
+def test_rmse_r2_and_standardised_coefficients(options: list[str], capsys: Capture) -> None:
     X, y = growing_columns()
     X[:, 1] = np.arange(40) % 4
     write_csv(Path("t.csv"), X, y)
-    if streamed and "--weights" not in options:
-        monkeypatch.setattr("sparsecv.design.prepare.IN_MEMORY_BYTES", 0)
     document = run_json("cv", "t.csv", *MINIMUM, *options)
     weight = X[:, 1] if "--weights" in options else np.ones(40)
     mean = np.average(y, weights=weight)

@@ -37,16 +37,19 @@ def result(
     return cross_validate(data, gammas, np.arange(1, p + 1), Settings(time_limit=limit))
 
 
-class Drawn:
-    """Catches the figure instead of writing it."""
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The figures that are drawn."""
+    found: list[Any] = []
+    save = plots.save
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.figures: list[Any] = []
-        monkeypatch.setattr(plots, "save", lambda figure, _: self.figures.append(figure))
+    def kept(figure: Any, path: str) -> None:
+        found.append(figure)
+        save(figure, path)
 
-    @property
-    def axes(self) -> Any:
-        return self.figures[-1].axes[0]
+    for module in ("curves", "size_path"):
+        monkeypatch.setattr(f"sparsecv.plots.{module}.save", kept)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -67,13 +70,10 @@ def test_few_and_many_curves(
     assert path.stat().st_size > 3000
 
 
-def test_one_curve_per_gamma_with_the_choice_marked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_curve_per_gamma_with_the_choice_marked(figures: list[Any], tmp_path: Path) -> None:
     cv = result()
-    drawn = Drawn(monkeypatch)
     plots.plot_cv(cv, str(tmp_path / "a.png"), "some title")
-    axes, best = drawn.axes, cv.best()
+    axes, best = figures[0].axes[0], cv.best()
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     for gamma in cv.gammas:
         assert f"γ = {gamma:.4g}" in labels
@@ -89,29 +89,23 @@ def test_one_curve_per_gamma_with_the_choice_marked(
     assert low < best.cv_error < high
 
 
-def test_unproved_errors_are_shaded_and_said_to_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unproved_errors_are_shaded_and_said_to_be(figures: list[Any], tmp_path: Path) -> None:
     cv = result(p=30, limit=1e-9)
     assert not cv.best().certified
-    drawn = Drawn(monkeypatch)
     plots.plot_cv(cv, str(tmp_path / "a.png"), "t")
-    labels = [text.get_text() for text in drawn.axes.get_legend().get_texts()]
+    labels = [text.get_text() for text in figures[0].axes[0].get_legend().get_texts()]
     assert f"chosen: τ = {cv.best().tau} (an estimate)" in labels
-    assert len(drawn.axes.collections) > 0
+    assert len(figures[0].axes[0].collections) > 0
 
 
-def test_an_interval_that_says_nothing_is_not_shaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interval_that_says_nothing_is_not_shaded(figures: list[Any], tmp_path: Path) -> None:
     cv = result(p=30, gammas=(1.0,), limit=1e-9)
     (one,) = cv.by_gamma
     one.lower[:], one.upper[:] = 0.0, 2.5e10
     one.lower[4:7], one.upper[4:7] = 0.9 * one.cv_error[4:7], 1.1 * one.cv_error[4:7]
     one.exact[:] = False
-    drawn = Drawn(monkeypatch)
     plots.plot_cv(cv, str(tmp_path / "a.png"), "t")
-    (slab,) = (c for c in drawn.axes.collections if type(c).__name__ != "LineCollection")
+    (slab,) = (c for c in figures[0].axes[0].collections if type(c).__name__ != "LineCollection")
     corners = np.concatenate([path.vertices for path in slab.get_paths()])
     assert set(corners[:, 0]) == {5.0, 6.0, 7.0}
     assert corners[:, 1].max() < 2.0 * one.cv_error.max()
@@ -197,22 +191,8 @@ def test_models_draw_on_axes() -> None:
 # --- ``sparsecv fit --plot``: objectives and coefficients of every size --------------------------
 
 
-@pytest.fixture
-def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The figures that are drawn."""
-    found: list[Any] = []
-    save = plots.save
-
-    def kept(figure: Any, path: str) -> None:
-        found.append([list(axes.lines) for axes in figure.axes])
-        save(figure, path)
-
-    monkeypatch.setattr("sparsecv.plots.size_path.save", kept)
-    return found
-
-
-def lines(axes: list[Any]) -> dict[str, Any]:
-    return {line.get_label(): line for line in axes}
+def lines(axes: Any) -> dict[str, Any]:
+    return {line.get_label(): line for line in axes.lines}
 
 
 def test_the_picture_shows_every_size(figures: list[Any], tmp_path: Path) -> None:
@@ -223,7 +203,7 @@ def test_the_picture_shows_every_size(figures: list[Any], tmp_path: Path) -> Non
     source = load_dataset("diabetes")
     X, y = source.load()
     model = SparseRidge(tau=5, gamma=2.0).fit(X, y)
-    left, right = map(lines, figures[0])
+    left, right = map(lines, figures[0].axes)
     best = [model.at_size(size).objective_ for size in range(1, 6)]
     np.testing.assert_allclose(left["best subset"].get_ydata(), best)
     np.testing.assert_allclose(left["proved"].get_ydata(), best)
@@ -243,7 +223,7 @@ def test_sizes_that_are_not_proved_have_open_marks(figures: list[Any], tmp_path:
     np.save(tmp_path / "t.npy", np.column_stack([X, y]))
     options = ["--tau", "8", "--time-limit", "0", "--plot", str(tmp_path / "p.svg"), "--quiet"]
     assert main(["fit", str(tmp_path / "t.npy"), *options]) == 1
-    open_marks = lines(figures[0][0])["not proved"]
+    open_marks = lines(figures[0].axes[0])["not proved"]
     assert open_marks.get_fillstyle() == "none"
     assert len(open_marks.get_ydata()) > 1
 
@@ -253,6 +233,6 @@ def test_one_size_under_constraints(figures: list[Any], tmp_path: Path) -> None:
     command = ["fit", "diabetes", "--tau", "2", "--include", "sex,age", "--plot", str(path)]
     assert main([*command, "--quiet"]) == 0
     assert path.read_bytes().startswith(b"%PDF")
-    left, right = map(lines, figures[0])
+    left, right = map(lines, figures[0].axes)
     assert left["best subset"].get_xdata().tolist() == [2]
     assert set(right) == {"sex", "age"}

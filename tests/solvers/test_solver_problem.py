@@ -150,25 +150,20 @@ def test_bad_data_are_refused(X: Any, y: Any, words: str) -> None:
         SparseRidgeProblem(X, y, gamma=1.0, tau=1)
 
 
-@pytest.mark.parametrize("gamma", [-1.0, math.nan, math.inf, -math.inf])
-def test_gamma_must_be_finite_and_at_least_zero(gamma: float) -> None:
-    with pytest.raises(ValueError, match="gamma"):
-        SparseRidgeProblem(X0, Y0, gamma=gamma, tau=1)
-    with pytest.raises(ValueError, match="gamma"):
-        SparseRidgeProblem.from_gram(np.eye(2), np.zeros(2), 1.0, gamma=gamma, tau=1)
-    with pytest.raises(ValueError, match="gamma"):
-        SparseRidgeProblem(X0, Y0, gamma=1.0, tau=1).replace(gamma=gamma)
+WRONG = [("gamma", gamma) for gamma in (-1.0, math.nan, math.inf, -math.inf)]
+WRONG += [("tau", tau) for tau in (0, -1, 4, True, False, 2.0, 1.5, "2", None, np.float64(1.0))]
 
 
-@pytest.mark.parametrize("tau", [0, -1, 4, True, False, 2.0, 1.5, "2", None, np.float64(1.0)])
-def test_tau_must_be_an_integer_in_range(tau: Any) -> None:
-    with pytest.raises(ValueError, match="tau"):
-        SparseRidgeProblem(X0, Y0, gamma=1.0, tau=tau)
-    with pytest.raises(ValueError, match="tau"):
-        SparseRidgeProblem.from_gram(np.eye(3), np.zeros(3), 1.0, gamma=1.0, tau=tau)
-    if tau is not None:  # None leaves the size as it is
-        with pytest.raises(ValueError, match="tau"):
-            SparseRidgeProblem(X0, Y0, gamma=1.0, tau=1).replace(tau=tau)
+@pytest.mark.parametrize(("name", "value"), WRONG)
+def test_gamma_is_a_finite_number_and_tau_an_integer_in_range(name: str, value: Any) -> None:
+    good: dict[str, Any] = {"gamma": 1.0, "tau": 1}
+    with pytest.raises(ValueError, match=name):
+        SparseRidgeProblem(X0, Y0, **{**good, name: value})
+    with pytest.raises(ValueError, match=name):
+        SparseRidgeProblem.from_gram(np.eye(3), np.zeros(3), 1.0, **{**good, name: value})
+    if value is not None:  # None leaves the size as it is
+        with pytest.raises(ValueError, match=name):
+            SparseRidgeProblem(X0, Y0, **good).replace(**{name: value})
 
 
 def test_tau_may_be_a_numpy_integer() -> None:

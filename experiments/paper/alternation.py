@@ -11,6 +11,7 @@ import numpy as np
 
 from experiments.common import PAPER_SETS, fold_rows, machine, run
 from sparsecv.cv.alternating import alternate
+from sparsecv.cv.engine import Surface
 from sparsecv.design.design import Protocol
 
 
@@ -24,11 +25,11 @@ def main() -> None:
             grid = run(data, np.geomspace(1e-4, 1e4, 60), None, taus).best()
             print(f"{name} {folds}: grid γ={grid.gamma:.4g} τ={grid.tau} h={grid.cv_error:.6g}")
             started = time.perf_counter()
-            found = alternate(data, taus)
+            found = alternate(Surface(data, taus))
             seconds = time.perf_counter() - started
             print(f"  default    {_line(found, grid.cv_error)} ({seconds:.1f} s)")
             for start in np.geomspace(1e-4, 1e4, 10):
-                found = alternate(data, taus, start=float(start))
+                found = alternate(Surface(data, taus), start=float(start))
                 print(f"  {start:<10.4g} {_line(found, grid.cv_error)}", flush=True)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from experiments.common import PAPER_SETS, RESULTS, fold_rows, machine, run
 from sparsecv.cv.alternating import alternate
+from sparsecv.cv.engine import Surface
 from sparsecv.cv.global_gamma import global_minimum
 from sparsecv.design.design import Protocol
 from sparsecv.plots.curves import save
@@ -55,8 +56,8 @@ def measured(name: str, folds: str) -> dict[str, list[float]]:
     def above(error: float) -> float:
         return 100.0 * (error / found.lower - 1.0)
 
-    ways = [alternate(data, taus, start=float(start)) for start in STARTS]
-    default = alternate(data, taus)
+    ways = [alternate(Surface(data, taus), start=float(start)) for start in STARTS]
+    default = alternate(Surface(data, taus))
     if (name, folds) == ("diabetes11", "loo"):
         picture = str(RESULTS / "global_gamma_diabetes.png")
         plot_minimum(found, picture, "Diabetes, leave-one-out", trace=ways[4].trace)

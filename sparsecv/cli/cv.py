@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..cv.alternating import alternate
+from ..cv.engine import Surface
 from ..cv.settings import Settings
 from ..design.design import Protocol
 from ..design.fold_models import FoldModels
@@ -213,7 +214,8 @@ def _draw(found: Result, study: Study, asked: SimpleNamespace) -> None:
         size_path.plot_errors(found.sizes, found.position, others, path, title)
     elif surface.minimum is not None:
         start = 1.0 / study.data.folds.n**0.5
-        way = alternate(study.data, surface.taus, study.settings, start=start)
+        along = Surface(study.data, surface.taus, study.settings)
+        way = alternate(along, start=start)
         over_gamma.plot_minimum(surface.minimum, path, title, trace=way.trace)
     elif not chosen.history:
         pair = (choice.gamma_index, choice.tau_index) if choice.is_pair else None

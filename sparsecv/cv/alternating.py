@@ -7,17 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..design.fold_data import FoldData
-from ..errors import InputError
 from ..solvers.core.plan import TREE_ONLY
-from .checkpoint import Checkpoint
 from .engine import Surface
 from .gamma_step import LARGEST_GAMMA, LEAST_GAMMA, FixedSupports, gamma_step
-from .progress import Report
 from .results import Array, CVResult, Step
-from .settings import DEFAULT_GAMMAS, Settings
+from .settings import DEFAULT_GAMMAS
 
 # The default grid, where it is extended past its lower end, goes no lower than this γ, as so
 # small a ridge changes hardly a digit.
@@ -31,35 +26,23 @@ MAX_ITERATIONS = 10
 MIN_GAIN = 1e-4
 
 
-def alternate(
-    data: FoldData,
-    taus: Sequence[int] | NDArray[np.intp],
-    settings: Settings | None = None,
-    *,
-    start: float | None = None,
-    iterations: int = MAX_ITERATIONS,
-    checkpoint: Checkpoint | None = None,
-    progress: Report | None = None,
-) -> CVResult:
+def alternate(surface: Surface, *, start: float | None = None) -> CVResult:
     """Minimise h(γ, τ) over τ and γ in turn.
 
-    The τ step evaluates h at the current γ and every τ (or searches for the best τ, as ``settings``
-    say). The γ step keeps every fold's support and minimises over γ in [1e-4, 1e4], or between the
-    ends of a grid that went further, for the best few τ; the pair with the least predicted error is
-    next. The alternation ends when a γ comes back, when nothing is gained, or after ``iterations``.
+    The τ step evaluates h at the current γ and every τ (or searches for the best τ, as the settings
+    of the surface say). The γ step keeps every fold's support and minimises over γ in [1e-4, 1e4],
+    or between the ends of a grid that went further, for the best few τ; the pair with the least
+    predicted error is next. The alternation ends when a γ comes back, when nothing is gained, or
+    after ten iterations.
 
     Parameters
     ----------
-    data : FoldData
-    taus : sequence of int
-    settings : Settings, optional
+    surface : Surface
+        No γ has been visited yet.
     start : float, optional
         First γ. By default the best local minimum of :func:`default_grid`; up to 45
         columns, where one tree serves every τ, the best few minima, one after the other, and then
         up to 40 values of γ between them where folds change their supports.
-    iterations : int
-    checkpoint, progress
-        As in :func:`~sparsecv.cv.engine.cross_validate`.
 
     Returns
     -------
@@ -70,22 +53,27 @@ def alternate(
     Raises
     ------
     InputError
-        γ < 0, τ out of range, or no iterations.
+        γ < 0.
 
     Examples
     --------
     >>> from sparsecv.cv.alternating import alternate
+    >>> from sparsecv.cv.engine import Surface
     >>> from sparsecv.design.fold_data import RowFolds
     >>> from sparsecv.design.folds import make_folds
     >>> from sparsecv.tables.synthetic import make_synthetic
     >>> made = make_synthetic(n=20, p=3, tau_true=1)
     >>> data = RowFolds(made.X, made.y, make_folds("loo", 20), False)
-    >>> result = alternate(data, [1, 2, 3])
+    >>> result = alternate(Surface(data, [1, 2, 3]))
     >>> result.ended, result.best().certified
     ('converged', True)
     """
-    surface = Surface(data, taus, settings, checkpoint=checkpoint, progress=progress)
-    return alternation(surface, start=start, iterations=iterations)
+    with surface:
+        for _ in surface.passes():
+            search = _Alternation(surface)
+            ended = search.run(start)
+    surface.order.sort()
+    return replace(surface.result(), trace=search.trace, ended=ended, edge=search.edge)
 
 
 def default_grid(
@@ -127,32 +115,6 @@ def default_grid(
     return list(scores), ""
 
 
-def alternation(
-    surface: Surface, *, start: float | None = None, iterations: int = MAX_ITERATIONS
-) -> CVResult:
-    """Alternating minimisation on a surface at which no γ has been visited yet.
-
-    start: The first γ; by default as in :func:`alternate`.
-    iterations: Largest number of iterations from one starting γ.
-    Returns: The result at all visited γ, in increasing order; ``trace`` has its iterations.
-    Raises InputError: ``iterations`` is less than 1.
-    """
-    if iterations < 1:
-        raise InputError(f"alternating minimisation needs at least 1 iteration; got {iterations}")
-    with surface:
-        for _ in surface.passes():
-            search = _Alternation(surface, iterations)
-            if start is None:
-
-                def least(gamma: float) -> float:
-                    return float(surface.cv_error(gamma).min())
-
-                search.edge = default_grid(surface.visit, least, surface.out_of_time)[1]
-            ended = search.run(start)
-    surface.order.sort()
-    return replace(surface.result(), trace=search.trace, ended=ended, edge=search.edge)
-
-
 class _Alternation:
     """The search along γ.
 
@@ -161,8 +123,8 @@ class _Alternation:
     edge: Why the default grid could not be extended, or "".
     """
 
-    def __init__(self, surface: Surface, iterations: int) -> None:
-        self.surface, self.iterations = surface, iterations
+    def __init__(self, surface: Surface) -> None:
+        self.surface = surface
         self.errors: dict[float, Array] = {}
         self.trace: list[Step] = []
         self.fixed: dict[tuple[int, bytes], FixedSupports] = {}
@@ -172,7 +134,13 @@ class _Alternation:
         """Alternate from one γ, or from the best minima of the default grid; return the end."""
         trees = self.surface.data.n_units <= TREE_ONLY
         if start is None:
-            self.errors = {g: self.surface.cv_error(g) for g in self.surface.order}
+            surface = self.surface
+
+            def least(gamma: float) -> float:
+                return float(surface.cv_error(gamma).min())
+
+            self.edge = default_grid(surface.visit, least, surface.out_of_time)[1]
+            self.errors = {g: surface.cv_error(g) for g in surface.order}
             # Up to 45 columns, the alternation starts from at most this many local minima of the
             # default grid.
             starts = self._minima()[: 3 if trees else 1]
@@ -197,7 +165,7 @@ class _Alternation:
     def descend(self, gamma: float) -> str:
         """Alternate from one γ; return how the alternation ended (``CVResult.ended``)."""
         seen: list[float] = []
-        for _ in range(self.iterations):
+        for _ in range(MAX_ITERATIONS):
             if gamma not in self.errors:
                 self.visit(gamma)
             seen.append(gamma)

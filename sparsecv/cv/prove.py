@@ -42,7 +42,7 @@ from .ledger import MIN_GAMMA, Ledger
 from .progress import Batch, Report, in_time
 from .results import TIE
 from .settings import Settings
-from .shared_tree import SharedTree, rows_left_out, searched, solve_problem
+from .shared_tree import SharedTree, searched, solve_problem
 
 # These numbers divide the time for proofs. Where no source is named, a value was chosen by timing
 # tables of data/.
@@ -545,13 +545,12 @@ class Prover:
         """The tree that the folds of a γ share, made at the first call.
 
         None where there are fewer than ``MANY_FOLDS`` folds, where a fold holds out more rows than
-        ``MAX_ROWS_LEFT_OUT``, and where :func:`rows_left_out` returns None.
+        ``MAX_ROWS_LEFT_OUT``, and where there cannot be such a tree (:meth:`SharedTree.of`).
         """
         if g not in self._trees:
-            ledger, folds = self.ledger, self.ledger.data.folds
+            folds = self.ledger.data.folds
             suited = folds.k >= MANY_FOLDS and int(folds.sizes.max()) <= MAX_ROWS_LEFT_OUT
-            left_out = rows_left_out(ledger.data, ledger.gammas[g]) if suited else None
-            self._trees[g] = None if left_out is None else SharedTree(ledger, g, left_out)
+            self._trees[g] = SharedTree.of(self.ledger, g) if suited else None
         return self._trees[g]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..design.fold_data import FoldData, RowFolds
+from ..design.fold_data import RowFolds
 from ..solvers.api import best_support
 from ..solvers.branching.family import PartialProof, search_alone, solve_jointly
 from ..solvers.branching.row_deletion import LeftOut
@@ -38,23 +38,6 @@ MAX_ROUNDING_SHARE = 1e-6
 # solvers take such a share off their bounds for rounding. It holds for every fold alone, here in
 # ``bracket_rows``, and in tau_search for the folds and for the problem of all rows.
 PROOF_GAP = 1e-9
-
-
-def rows_left_out(data: FoldData, gamma: float) -> LeftOut | None:
-    """The folds as rows left out of the Gram matrix of all rows, or None where that cannot be.
-
-    It cannot be where the rows are not in memory, where there are constraints on columns (the data
-    are not ``plain``), where the Gram matrix costs more than the rows (``wants_gram``), and where
-    the folds are no partition or values are missing, which ``data.left_out`` finds out. It cannot
-    be either where the problem replaces γ by a larger one because γ is 0 or too small to count:
-    then each fold has to bound its own coefficients.
-    """
-    problem = data.full().replace(gamma=gamma)
-    if problem.gamma > problem.given_gamma:
-        return None
-    if not isinstance(data, RowFolds) or not data.plain or not wants_gram(problem):
-        return None
-    return data.left_out(GramForm.of(problem))
 
 
 def searched(
@@ -129,6 +112,25 @@ class SharedTree:
         self.full = ledger.problem(g, ledger.k)
         self.open: dict[tuple[int, int], PartialProof] = {}
         self._spectra: dict[int, Spectrum] = {}
+
+    @classmethod
+    def of(cls, ledger: Ledger, g: int) -> SharedTree | None:
+        """The tree of the folds at the γ of row g, or None where there cannot be one.
+
+        There cannot be one where the rows are not in memory, where there are constraints on columns
+        (the data are not ``plain``), where the Gram matrix costs more than the rows
+        (``wants_gram``), and where the folds are no partition or values are missing, which
+        ``data.left_out`` finds out. There cannot be one either where the problem replaces γ by a
+        larger one because γ is 0 or too small to count: then each fold has to bound its own
+        coefficients.
+        """
+        data, problem = ledger.data, ledger.problem(g, ledger.k)
+        if problem.gamma > problem.given_gamma:
+            return None
+        if not isinstance(data, RowFolds) or not data.plain or not wants_gram(problem):
+            return None
+        left_out = data.left_out(GramForm.of(problem))
+        return None if left_out is None else cls(ledger, g, left_out)
 
     def solve_tau(self, t: int, limits: Limits, *, branch: bool) -> Generator[Batch, None, Status]:
         """Search all rows at one τ, bound all folds at the leaves, and close open leaves by fold.

@@ -14,7 +14,7 @@ these leaves before the fold is solved.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from .ledger import Ledger
 from .progress import Batch, Report
 from .results import least
 from .settings import Settings
-from .shared_tree import PROOF_GAP, SharedTree, rows_left_out, solve_problem
+from .shared_tree import PROOF_GAP, SharedTree, solve_problem
 
 
 def search_tau(
@@ -50,12 +50,10 @@ def search_tau(
     search.report_folds()
     search.bracket()
     status = limits.reached(0)
-    if status is None and not search.only_bounds:
-        yield from search.solve()
-        status = search.status
-    if status is None:
-        status = Status.OPTIMAL if search.ended else Status.MIO_LIMIT
-    if not search.only_bounds:
+    if search.only_bounds:
+        status = status or (Status.OPTIMAL if search.ended else Status.MIO_LIMIT)
+    else:
+        status = status or (yield from search.solve())
         status = worst([status, search.solve_best_model()])
     ledger.note_limit(g, status)
 
@@ -71,7 +69,6 @@ class _Search:
     given_up[t, j]: Whether rounding leaves a gap in fold j at the τ of index t.
     solved[t]: Whether the problem of all rows is solved at that τ.
     tried[t]: Whether the tree of all rows has been searched for all folds at that τ.
-    status: The limit that ended phase 2, or None.
     """
 
     def __init__(
@@ -82,15 +79,12 @@ class _Search:
         self.taus, self.k = ledger.taus, ledger.k
         self.paper, self.only_bounds = settings.bounds != "best", settings.method == "bounds"
         self.full, self._report = ledger.problem(g, ledger.k), report
-        left_out = None
         # The bounds of a tree of all rows are too weak for a fold that leaves out more than an
         # eighth of the rows. With fewer than 8 folds every fold therefore has its own relaxations.
-        if not self.paper and self.k >= 8:
-            left_out = rows_left_out(self.data, self.gamma)
-        self.shared = None if left_out is None else SharedTree(ledger, g, left_out)
+        alone = self.paper or self.k < 8
+        self.shared = None if alone else SharedTree.of(ledger, g)
         self.given_up = np.zeros((self.taus.size, self.k), dtype=bool)
         self.solved, self.tried = np.zeros((2, self.taus.size), dtype=bool)
-        self.status: Status | None = None
 
     def report_folds(self, t: int = 0) -> None:
         """Report how many folds of one τ are exact, as the progress of the search at this γ."""
@@ -112,7 +106,7 @@ class _Search:
     def bracket(self) -> None:
         """Phase 1: solve relaxations of all rows and of every fold, and enter their bounds."""
         ledger, g, everyone = self.ledger, self.g, np.arange(self.k)
-        together = self.shared is not None and self.data.folds.leave_one_out
+        together = self.shared if self.data.folds.leave_one_out else None
         plain, tight = self._relaxations(self.full)
         for t, (tau, first, second) in enumerate(zip(self.taus, plain, tight, strict=True)):
             problem = self.full.replace(tau=int(tau))
@@ -128,15 +122,14 @@ class _Search:
             ledger.exact[at] |= ledger.bound[at] >= ledger.objective[at] * (1.0 - PROOF_GAP)
             if self.settings.bounds == "paper-exact" and not self.only_bounds:
                 self._solve_all_rows(t)
-        for t, (first, second) in enumerate(zip(plain, tight, strict=True)):
-            if self.shared is not None and together:
+            if together is not None:
                 ledger.offer(g, t, everyone, ledger.support(g, t, self.k))
-                self.shared.bracket_rows(t, first, False)
-                self.shared.bracket_rows(t, second, True)
+                together.bracket_rows(t, first, False)
+                together.bracket_rows(t, second, True)
                 ledger.narrow_by_objective(g, t)
-        for j in [] if together else everyone:
+        for j in everyone.tolist() if together is None else []:
             if self.limits.reached(0) is None:
-                self._bracket_fold(int(j))
+                self._bracket_fold(j)
         for t in range(self.taus.size):
             ledger.offer(g, t, everyone, ledger.support(g, t, self.k))
         ledger.bracket_the_rest([g])
@@ -200,17 +193,17 @@ class _Search:
 
     # phase 2
 
-    def solve(self) -> Iterator[Batch]:
+    def solve(self) -> Generator[Batch, None, Status]:
         """Phase 2: solve the fold of widest interval at the τ of least lower bound, repeatedly.
 
-        The loop ends when the least upper bound is within the tolerance, or at a limit.
+        Returns: OPTIMAL once the least error is known to the tolerance, or the limit that was
+            reached.
         """
         ledger, g = self.ledger, self.g
         while not self.ended:
             t = int(np.argmin(self.sums()[0]))
             if (reached := self.limits.reached(0)) is not None:
-                self.status = reached
-                return
+                return reached
             if self.shared is not None and not self.solved[t]:
                 self._solve_all_rows(t)
             elif self.shared is not None and not self.tried[t]:
@@ -222,12 +215,12 @@ class _Search:
             else:
                 left = np.flatnonzero(~ledger.exact[g, t, : self.k] & ~self.given_up[t])
                 if left.size == 0:  # All folds are searched to the end, but rounding leaves a gap.
-                    self.status = Status.PRECISION
-                    return
+                    return Status.PRECISION
                 width = ledger.upper[g, t, left] - ledger.lower[g, t, left]
                 self._solve_fold(t, int(left[np.argmax(width)]))
             self._note(t)
             self.report_folds(t)
+        return Status.OPTIMAL
 
     def _count_tree(self, t: int) -> None:
         self.ledger.n_mio[self.g] += 1

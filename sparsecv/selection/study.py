@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from ..cv.alternating import alternation, default_grid
+from ..cv.alternating import alternate, default_grid
 from ..cv.checkpoint import Checkpoint
 from ..cv.engine import Surface, interruptible
 from ..cv.global_gamma import GLOBAL_TOLERANCE, VISITED_EVERY, global_minimum
@@ -388,7 +388,7 @@ class Study:
     def _trained(self, j: int | None) -> Array:
         """||y − Xβ||² (γ, τ) of fold j's models on its training rows; with None of all rows."""
         result = self.surface
-        problem = self.data.full() if j is None else self.data.training(j)
+        problem = self.data.problem(self.data.folds.k if j is None else j)
         rows = np.stack([one.padded(j) for one in result.by_gamma])
         path = known_path(problem, result.gammas, result.taus, rows)
         penalty = 0.5 * result.gammas[:, None] * (path.coef**2).sum(axis=2)
@@ -582,7 +582,7 @@ class Study:
         if isinstance(gammas, GammaSpan):
             result = self._certified(surface, gammas)
         elif gammas is None and not self.averages:
-            result = alternation(surface)
+            result = alternate(surface)
         else:
             edge, n = "", surface.data.n
 

@@ -20,7 +20,7 @@ from sparsecv.cv import prove, shared_tree
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.settings import Settings
-from sparsecv.cv.shared_tree import SharedTree, rows_left_out
+from sparsecv.cv.shared_tree import SharedTree
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import UnprovedWarning
@@ -114,9 +114,8 @@ def test_the_incumbent_of_an_unfinished_search_may_be_optimal() -> None:
     gamma, taus = 1.0, np.array([2])
     data = RowFolds(X, y, make_folds("loo", y.size), False)
     ledger = Ledger(data, taus, [gamma])
-    left_out = rows_left_out(data, gamma)
-    assert left_out is not None
-    shared, known = SharedTree(ledger, 0, left_out), np.array([0, 1])
+    shared, known = SharedTree.of(ledger, 0), np.array([0, 1])
+    assert shared is not None
     beta = np.zeros((1, 5))
     beta[0, 2:4] = data.training(0).replace(gamma=gamma).fit([2, 3]).coef
     found = PartialProof(

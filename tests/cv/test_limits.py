@@ -242,9 +242,8 @@ def test_estimates_after_the_time_limit(gram: float, monkeypatch: pytest.MonkeyP
         (shared_tree, "branch_and_bound", 0.1),
     ):
         monkeypatch.setattr(module, name, clock.counts(getattr(module, name), name, seconds))
-    result = alternating.alternation(
-        Surface(case.data, case.taus, Settings("exact", time_limit=1.0)), start=None
-    )
+    surface = Surface(case.data, case.taus, Settings("exact", time_limit=1.0))
+    result = alternating.alternate(surface)
     swaps = sum(clock.late.pop(name, 0) for name in ("extend", "exchange"))
     assert swaps <= 6 * (1 + round(paths.LEAST_SECONDS_AT_FIRST_GAMMA / 0.01))
     assert clock.late.pop("promising_columns", 0) <= 5

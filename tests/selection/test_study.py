@@ -15,6 +15,7 @@ from support.tables import write_csv
 
 from sparsecv import SparseRidge, SparseRidgeCV, risk
 from sparsecv.cv.alternating import alternate
+from sparsecv.cv.engine import Surface
 from sparsecv.design.folds import make_folds
 from sparsecv.selection.averaging import model_weights
 from sparsecv.selection.choice import CHOOSERS, choose
@@ -169,7 +170,7 @@ def test_other_partitions_skip_gammas_that_are_close() -> None:
     found = SparseRidgeCV(random_state=0, rule="repeated", repeats=2).fit(X, y)
     study = study_of(X, y, gammas=None, rule="repeated", repeats=2)
     every, at = study.surface, study.gamma_subset
-    walked = alternate(study.data, np.arange(1, 6))
+    walked = alternate(Surface(study.data, np.arange(1, 6)))
     np.testing.assert_array_equal(every.gammas, walked.gammas)
     assert 8 <= at.size < every.gammas.size
     assert every.best().gamma_index in at

@@ -79,13 +79,10 @@ class FixedSupports:
         _errors_and_slopes(self.coef, self.squares, self.targets, gammas, errors, slopes)
         return errors / self.rows, slopes / self.rows
 
-    def error(self, gamma: float) -> float:
-        """The CV error h(γ) of the fixed supports."""
-        return float(self.along(np.array([gamma]))[0][0])
-
-    def slope(self, gamma: float) -> float:
-        """The derivative of h(γ) with respect to γ for the fixed supports."""
-        return float(self.along(np.array([gamma]))[1][0])
+    def at(self, gamma: float) -> tuple[float, float]:
+        """The CV error h(γ) of the fixed supports, and its derivative, at one γ."""
+        (error,), (slope,) = self.along(np.array([gamma]))
+        return float(error), float(slope)
 
 
 def _at_bounds(
@@ -151,7 +148,7 @@ def gamma_step(
     from scipy.optimize import brentq  # slow to import
 
     def slope(x: float) -> float:
-        return fixed.slope(float(np.exp(x)))
+        return fixed.at(float(np.exp(x)))[1]
 
     slopes = fixed.along(np.exp(at))[1].tolist()
     found = {here}

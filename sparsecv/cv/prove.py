@@ -539,7 +539,8 @@ class Prover:
             return 0.0
         problem = ledger.problem(g, k).replace(tau=int(ledger.taus[t]))
         gram = self._forms.gram(k, problem)
-        return solve_problem(ledger, (g, t, k), limits, "", gram, self.n_jobs).lower_bound
+        options = {"backend": "", "gram": gram, "n_jobs": self.n_jobs}
+        return solve_problem(ledger, (g, t, k), limits, **options).lower_bound
 
     def _shared_tree(self, g: int) -> SharedTree | None:
         """The tree that the folds of a γ share, made at the first call.

@@ -46,7 +46,7 @@ def searched(
     limits: Limits,
     gram: GramForm | None = None,
     n_jobs: int | None = None,
-    backend: str = "",
+    backend: str = "auto",
     tol: float = 0.0,
 ) -> Proof:
     """The best support of one problem.
@@ -62,19 +62,11 @@ def searched(
     return best_support(problem, backend=backend, warm_start=start, tol=tol, **limited)
 
 
-def solve_problem(
-    ledger: Ledger,
-    at: Cell,
-    limits: Limits,
-    backend: str = "auto",
-    gram: GramForm | None = None,
-    n_jobs: int | None = None,
-    tol: float = 0.0,
-) -> Proof:
-    """Solve one problem from its own rows, and enter the proof; parameters as of ``searched``."""
+def solve_problem(ledger: Ledger, at: Cell, limits: Limits, **options: Any) -> Proof:
+    """Solve one problem from its own rows, and enter the proof; options as of ``searched``."""
     g, t, j = at
     problem = ledger.problem(g, j).replace(tau=int(ledger.taus[t]))
-    found = searched(problem, [ledger.support(*at)], limits, gram, n_jobs, backend, tol)
+    found = searched(problem, [ledger.support(*at)], limits, **options)
     ledger.searched[at] |= j < ledger.k
     ledger.take_proof(at, found)
     return found

@@ -254,7 +254,7 @@ class _Search:
             ledger.searched[g, t, j] = True
             self.shared.solve_fold(t, j, self.limits)
             return
-        found = solve_problem(ledger, (g, t, j), self.limits, backend)
+        found = solve_problem(ledger, (g, t, j), self.limits, backend=backend)
         self.given_up[t, j] = found.status is Status.PRECISION
 
     def solve_best_model(self) -> Status:
@@ -267,7 +267,7 @@ class _Search:
         if self.ledger.exact[self.g, t, self.k]:
             return Status.OPTIMAL
         at, backend = (self.g, t, self.k), self.settings.backend
-        return solve_problem(self.ledger, at, self.limits, backend, tol=1e-6).status
+        return solve_problem(self.ledger, at, self.limits, backend=backend, tol=1e-6).status
 
     def _note(self, t: int) -> None:
         """Enter the bounds of one τ into the history."""

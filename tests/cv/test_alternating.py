@@ -47,11 +47,11 @@ def test_fixed_supports_are_ridge_fits(seed: int, cv: str | int, exponent: float
         fit = data.training(j).replace(gamma=gamma).fit(support)
         H, t = data.held_out(j)
         total += float(np.sum((t - H[:, support] @ fit.coef) ** 2))
-    assert fixed.error(gamma) == pytest.approx(total / data.folds.n, rel=1e-7)
+    assert fixed.at(gamma)[0] == pytest.approx(total / data.folds.n, rel=1e-7)
     step = 1e-4 * gamma
-    quotient = (fixed.error(gamma + step) - fixed.error(gamma - step)) / (2 * step)
-    scale = abs(fixed.error(gamma)) / gamma
-    assert fixed.slope(gamma) == pytest.approx(quotient, rel=1e-3, abs=1e-6 * scale)
+    quotient = (fixed.at(gamma + step)[0] - fixed.at(gamma - step)[0]) / (2 * step)
+    scale = abs(fixed.at(gamma)[0]) / gamma
+    assert fixed.at(gamma)[1] == pytest.approx(quotient, rel=1e-3, abs=1e-6 * scale)
 
 
 @settings(max_examples=examples(40))
@@ -62,11 +62,11 @@ def test_the_gamma_step_finds_the_best_of_a_fine_grid(seed: int, exponent: float
     fixed = FixedSupports.of(data, [one.supports[c] for c in one.choice[0]])
     best, error = gamma_step(fixed, 10.0**exponent)
     assert 1e-4 <= best <= 1e4
-    assert error == pytest.approx(fixed.error(best), rel=1e-12)
-    grid = min(fixed.error(g) for g in np.geomspace(1e-4, 1e4, 400))
+    assert error == pytest.approx(fixed.at(best)[0], rel=1e-12)
+    grid = min(fixed.at(g)[0] for g in np.geomspace(1e-4, 1e4, 400))
     assert error <= grid * (1 + 1e-9)
     if 1.001e-4 < best < 0.999e4:
-        assert abs(fixed.slope(best)) * best <= 1e-6 * error
+        assert abs(fixed.at(best)[1]) * best <= 1e-6 * error
 
 
 def test_an_empty_interval_is_refused() -> None:

@@ -82,7 +82,7 @@ def test_the_step_of_gamma_knows_bounded_fits() -> None:
                 H, t = data.held_out(j)
                 fit = data.training(j).replace(gamma=near).fit(support)
                 total += float(np.sum((t - H[:, support] @ fit.coef) ** 2))
-            assert fixed.error(near) == pytest.approx(total / y.size, rel=1e-9)
+            assert fixed.at(near)[0] == pytest.approx(total / y.size, rel=1e-9)
 
 
 def test_projections_are_the_best_that_are_allowed() -> None:

@@ -53,7 +53,7 @@ def cross_validate(
     ----------
     data : FoldData
         :class:`sparsecv.design.fold_data.RowFolds` or
-        :class:`~sparsecv.design.fold_data.MomentFolds`.
+        :class:`~sparsecv.design.moment_folds.MomentFolds`.
     gammas : sequence of float
         Ridge weights γ ≥ 0.
     taus : sequence of int

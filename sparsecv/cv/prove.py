@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..solvers.core.limits import Limits
-from ..solvers.core.plan import MAX_COLUMNS
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status, worst
+from ..solvers.core.rows import MAX_COLUMNS
 from ..solvers.paths import SHARE_OF_NODES_OF_UNITS, support_path
 from ..solvers.relaxation.diagonal import shared_diagonal
 from ..solvers.relaxation.ellipsoid import Spectrum

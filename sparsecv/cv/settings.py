@@ -13,7 +13,7 @@ from ..design.design import Array
 from ..errors import InputError
 from ..solvers.api import checked_backend
 from ..solvers.core.constraints import UnitConstraints
-from ..solvers.core.plan import MAX_COLUMNS
+from ..solvers.core.rows import MAX_COLUMNS
 
 # The values of three settings; :class:`Settings` says what each value means.
 METHODS = ("auto", "exact", "grid", "search", "bounds")

@@ -1,10 +1,10 @@
-"""Training problems and held-out rows of every fold, from rows in memory or from moments."""
+"""Training problems and held-out rows of every fold, from rows in memory."""
 
 from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 from typing import Any, NamedTuple
@@ -34,7 +34,7 @@ from .design import (
 )
 from .folds import Folds, Index
 from .missing import checked_fill, fill, fill_values
-from .moments import FoldMoments, Moments
+from .moments import Moments
 
 # The training problems of all folds and that of all rows are kept where together they take at most
 # this many bytes. Elsewhere one problem is kept at a time at most. The value is a choice.
@@ -586,9 +586,9 @@ class RowFolds(FoldData):
         origin = self._origin(j)
         if self.is_large and test.size > MAX_ROWS_PER_COLUMN * self.p:
             blocks = (rows for rows, _ in self._blocks(test, origin))
-            return _split(Rows.of_blocks(blocks).rows)
+            return split_rows(Rows.of_blocks(blocks).rows)
         rows = self._weighted(self._moved(test, origin), test)
-        found = _split(rows if origin.step is None else origin.step.apply(rows))
+        found = split_rows(rows if origin.step is None else origin.step.apply(rows))
         if rows.nbytes * self.folds.k <= COPY_BYTES:
             self._held_out[j] = found
         return found
@@ -652,9 +652,9 @@ class RowFolds(FoldData):
         """
         rows, counts = self._weighted(self._solved), self._counts
         if not self.refit_intercept:
-            return *_split(rows), np.ones(len(rows))
+            return *split_rows(rows), np.ones(len(rows))
         factor = np.sqrt(counts.sum() / (counts.sum() - counts))
-        return *_split(factor[:, None] * rows), factor
+        return *split_rows(factor[:, None] * rows), factor
 
     @property
     def row_of(self) -> Index:
@@ -688,89 +688,9 @@ class RowFolds(FoldData):
                 part = np.vstack([part, total / np.sqrt(self.total - weight)])
             parts.append(part)
         start = np.cumsum([0, *map(len, parts)], dtype=np.int64)
-        return LeftOut(gram, *_split(np.vstack(parts)), start, n)
+        return LeftOut(gram, *split_rows(np.vstack(parts)), start, n)
 
 
-class MomentFolds(FoldData):
-    """Folds known by their moments alone: of any number of rows, in memory for k·(p + 1)² numbers.
-
-    read: A function that returns the moments of the same rows in other folds, from another pass
-        over the rows.
-    """
-
-    def __init__(
-        self,
-        moments: FoldMoments,
-        design: Design,
-        folds: Folds,
-        read: Callable[[Folds], FoldMoments] | None = None,
-    ) -> None:
-        if folds.seed is not None:
-            folds = folds.counted(np.array([part.n for part in moments.folds], dtype=np.intp))
-        if design.rules.free.size:
-            raise InputError(
-                "a penalty factor of 0 needs the rows in memory, and this table is read in parts: "
-                "give the column a small factor and include it"
-            )
-        self.constraints = design.rules.constraints
-        self.folds, self.p, self._read = folds, design.p, read
-        self.plain = self.constraints.plain
-        self._design, self._moments = design, moments
-        self._refit_intercept = design.protocol.refit_intercept
-        self.fold_weight, self.fold_of = folds.sizes.astype(np.float64), np.arange(folds.k)
-        self.fold_rows = folds.sizes
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_read": None}  # Another process reads no rows.
-
-    def with_folds(self, folds: Folds, estimated: bool = False) -> MomentFolds:
-        """The same table in other folds, for which its rows are read again."""
-        assert self._read is not None
-        return MomentFolds(self._read(folds), self._design, folds, self._read)
-
-    def one_fold(self, train: Index, test: Index, same: FoldData | None = None) -> MomentFolds:
-        """Two new folds: fold 0 is the union of the folds ``test``, fold 1 of the folds ``train``.
-
-        Fold 0 thus trains on the rows of ``train`` and holds out the rows of ``test``.
-        """
-        moments = self._moments.joined((test, train))
-        counts = np.array([part.n for part in moments.folds], dtype=np.intp)
-        folds = Folds("custom", int(counts.sum()), counts, None)
-        return MomentFolds(moments, self._design, folds)
-
-    def full(self) -> SparseRidgeProblem:
-        """The problem of all rows."""
-        return moment_problem(self._moments.total(), None, self._design)
-
-    def training(self, j: int) -> SparseRidgeProblem:
-        """The problem of the rows outside fold j."""
-        rest = self._moments.without(j)
-        return moment_problem(rest, rest if self._refit_intercept else None, self._design)
-
-    def held_out(self, j: int) -> tuple[Array, Array]:
-        """At most p + 2 rows and targets that give fold j's squared error for every β."""
-        means = self._moments.without(j) if self._refit_intercept else None
-        joint, row = self._moments.folds[j].about(means, self._design)
-        return _split(Rows.of_gram(joint, row).rows)
-
-    def _content(self) -> Iterable[Array]:
-        yield self._design.scale
-        for part in self._moments.folds:
-            yield from (part.mean, np.asarray(part.tail), part.scatter)
-
-
-def moment_problem(moments: Moments, means: Moments | None, design: Design) -> SparseRidgeProblem:
-    """The problem of rows that are known by their moments, with placeholders for γ and τ.
-
-    means: Moments whose mean is subtracted from the rows; with None the design's shift is.
-    """
-    joint, row = moments.about(means, design)
-    G, b, yy = joint[:-1, :-1], joint[:-1, -1], float(joint[-1, -1])
-    own = design.rules.constraints
-    tau = max(1, own.min_size)
-    return SparseRidgeProblem.from_gram(G, b, yy, gamma=1.0, tau=tau, row=row, constraints=own)
-
-
-def _split(rows: Array) -> tuple[Array, Array]:
+def split_rows(rows: Array) -> tuple[Array, Array]:
     """X and y of rows of [X y], each in a contiguous array."""
     return np.ascontiguousarray(rows[:, :-1]), np.ascontiguousarray(rows[:, -1])

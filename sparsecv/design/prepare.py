@@ -19,9 +19,10 @@ from ..solvers.executor import workers
 from ..tables.columns import quoted
 from ..tables.row_source import RowSource
 from .design import Array, Design, Protocol, Summary, make_design
-from .fold_data import FoldData, MomentFolds, RowFolds
+from .fold_data import FoldData, RowFolds
 from .folds import Folds, fold_count, hashed_folds, make_folds
 from .missing import fill_values, filled
+from .moment_folds import MomentFolds
 from .moments import FoldMoments, fold_moments
 
 # A table of numbers that takes more than this many bytes (8 for every number, response included) is
@@ -237,9 +238,9 @@ def reading_plan(source: RowSource, k: int, workers: int) -> str:
     width, tasks = source.p + 1, len(source.parts())
     numbers, passes = source.n * width, 1 + source.counted
     at_a_time = max(1, min(tasks, workers))
-    # A core of the year 2020 reads 1.5e7 numbers a second from Parquet, sorted by fold and centred,
-    # and adds 1e10 products of two entries of a row a second to moments. Both were measured; only
-    # the announced seconds depend on them.
+    # In a second a core of the year 2020 reads 1.5e7 numbers from Parquet, sorts them by fold and
+    # centres them. It adds 1e10 products of two entries of a row to moments in a second. Both were
+    # measured. Only the announced seconds depend on these speeds.
     seconds = numbers / 1.5e7 + numbers * width / 1e10
     return (
         f"plan: {'one pass' if passes == 1 else f'{passes} passes'} over "

@@ -325,10 +325,10 @@ def _first_enough(
     return None
 
 
-# The rows of one inner model: those that it is trained on, and those that it predicts. The
-# predicted rows are listed by block (one or several folds that share the weights of their average),
-# and the errors on them decide the weights of that block. Where rows are not in memory, each number
-# is that of a whole fold.
+# A Split has the numbers of the rows that an inner model is trained on, and by block those of
+# the rows that it predicts. A block is one or several folds that share the weights of an average.
+# Errors on its predicted rows decide these weights. Where rows are not in memory, the numbers are
+# those of whole folds.
 Split = tuple[Index, dict[int, Index]]
 
 

@@ -126,7 +126,7 @@ def test_tables_fit_eighty_columns(factor: float, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("rule", "more", "cross_validations"),
     [
-        ("minimum", [], 11),  # of all rows and of ten outer folds
+        ("minimum", [], 11),  # The fit itself has one; ten outer folds have one each.
         ("stability", ["--no-nested"], 1),
         ("repeated", ["--no-nested"], 6),
     ],
@@ -136,7 +136,7 @@ def test_a_checkpoint_holds_every_fold(
 ) -> None:
     write_csv(Path("t.csv"), *growing_columns())
     arguments = ["cv", "t.csv", "--gamma", "0.1,10", "--checkpoint", "kept/here", "--rule", rule]
-    arguments += ["--time-limit", "1000", *more]  # and no comparisons
+    arguments += ["--time-limit", "1000", *more]
     first = run_json(*arguments)
     files = sorted(Path("kept/here").iterdir())
     assert len(files) == 2 * cross_validations

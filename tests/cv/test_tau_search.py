@@ -8,8 +8,9 @@ import pytest
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
-from sparsecv.design.fold_data import MomentFolds, RowFolds
+from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.moment_folds import MomentFolds
 from sparsecv.design.moments import fold_moments
 from sparsecv.tables.row_source import ArraySource
 from sparsecv.tables.synthetic import make_synthetic

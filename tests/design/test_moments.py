@@ -12,8 +12,9 @@ from support.folds import assert_within, brute_force, standardised
 from sparsecv.cv.engine import cross_validate
 from sparsecv.design import prepare as pipeline
 from sparsecv.design.design import Protocol, Summary, make_design
-from sparsecv.design.fold_data import MomentFolds, RowFolds
+from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
+from sparsecv.design.moment_folds import MomentFolds
 from sparsecv.design.moments import fold_moments
 from sparsecv.errors import ConstantColumnWarning, InputError
 from sparsecv.tables.row_source import ArraySource, RowSource

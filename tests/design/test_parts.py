@@ -15,8 +15,8 @@ from sparsecv.cli.main import main
 from sparsecv.cv.engine import cross_validate
 from sparsecv.design import prepare as pipeline
 from sparsecv.design.design import Protocol
-from sparsecv.design.fold_data import MomentFolds
 from sparsecv.design.folds import Folds, fold_count, hashed_folds
+from sparsecv.design.moment_folds import MomentFolds
 from sparsecv.design.moments import FoldMoments, fold_moments
 from sparsecv.errors import InputError
 from sparsecv.solvers import on_client

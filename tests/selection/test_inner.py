@@ -20,8 +20,9 @@ from sparsecv import Constraints, SparseRidgeCV
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
-from sparsecv.design.fold_data import MomentFolds, RowFolds
+from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, TimeOrdered, make_folds
+from sparsecv.design.moment_folds import MomentFolds
 from sparsecv.design.moments import FoldMoments, Moments
 from sparsecv.errors import InputError
 from sparsecv.selection.averaging import Tried, averaged_coefficients, inner_weights

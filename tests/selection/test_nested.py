@@ -14,8 +14,8 @@ from support.studies import Array, made, study_of
 from support.tables import write_csv
 
 from sparsecv import SparseRidgeCV
-from sparsecv.design.fold_data import MomentFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.moment_folds import MomentFolds
 from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.selection import nested
 

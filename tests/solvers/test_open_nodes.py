@@ -20,7 +20,7 @@ from support.trees import every_stop, exact_of, key, known_best, tied
 
 from sparsecv.solvers import SparseRidgeProblem, Status, best_subsets
 from sparsecv.solvers.core.limits import Limits, StopFlag
-from sparsecv.solvers.core.plan import MAX_COLUMNS
+from sparsecv.solvers.core.rows import MAX_COLUMNS
 from sparsecv.solvers.leaps import all_sizes
 from sparsecv.solvers.leaps.all_sizes import BestSubsets
 from sparsecv.solvers.leaps.open_nodes import OpenNode, expand, prediction_ranges

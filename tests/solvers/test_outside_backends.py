@@ -388,7 +388,7 @@ def test_columns_of_every_scale_end_in_an_answer(
     assert capfd.readouterr().err == ""
 
 
-# where users meet them: folds, estimators, the command
+# These tests use the back ends as users do: in folds, in estimators and in the command.
 
 
 def made(n: int = 30, p: int = 6) -> tuple[Array, Array]:

@@ -144,6 +144,23 @@ def test_sizes_that_a_short_tree_leaves_open_are_not_called_proved() -> None:
         assert (path.lower_bound[g] <= alone.objective * (1.0 + 1e-12)).all()
 
 
+@pytest.mark.parametrize("nodes", [0, 20, 200, None])
+def test_one_tree_at_every_gamma_has_bounds_that_hold(nodes: int | None) -> None:
+    X, y, _ = plain(7, 25, 10)
+    problem, gammas = SparseRidgeProblem(X, y, gamma=1.0, tau=1), [0.1, 10.0]
+    how = {"solver": "tree", "starts": [np.arange(4)], "limits": Limits(node_limit=nodes)}
+    path = support_path(problem, gammas, range(1, 10), **how)
+    assert nodes is not None or path.proved.all()
+    assert nodes != 0 or not path.proved[:, 2:6].any()
+    for g, gamma in enumerate(gammas):
+        at_gamma = problem.replace(gamma=gamma)
+        for t, size in enumerate(range(1, 10)):
+            every = (at_gamma.objective(S) for S in combinations(range(10), size))
+            least, found = min(every), at_gamma.objective(path.support(g, t))
+            assert path.lower_bound[g, t] <= least * (1.0 + 1e-12)
+            assert not path.proved[g, t] or found <= least * (1.0 + 1e-9)
+
+
 def test_columns_of_zeros() -> None:
     X, y, _ = plain(1, 9, 4)
     X[:, 2] = 0.0

@@ -32,7 +32,7 @@ from support.trees import every_stop, key, known_best
 
 from sparsecv.solvers import SparseRidgeProblem, Status, best_subsets, best_subsets_rows_deleted
 from sparsecv.solvers.core.limits import Limits, StopFlag
-from sparsecv.solvers.core.plan import MAX_COLUMNS
+from sparsecv.solvers.core.rows import MAX_COLUMNS
 from sparsecv.solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
 
 

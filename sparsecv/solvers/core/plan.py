@@ -13,10 +13,8 @@ from typing import NamedTuple
 
 from .limits import Limits
 from .problem import SparseRidgeProblem
+from .rows import MAX_COLUMNS
 
-# Columns of the largest tree of all sizes, counted without columns of zeros. Such a tree keeps a
-# matrix for each column, 38 MB at this limit, which is a choice.
-MAX_COLUMNS = 168
 # With at most this many columns, or groups of columns, all sizes are proved by one tree, which ends
 # within seconds on most tables (measured). With more columns a tree may take hours, and proofs are
 # made one by one in the order in which they matter for the choice of γ and τ.

@@ -20,10 +20,12 @@ Index = NDArray[np.intp]
 # A table of [X y] with more rows per column of X than this is held as the triangle of its QR
 # factorisation; for shorter tables the triangle costs more than it saves (measured).
 MAX_ROWS_PER_COLUMN = 4
-# Where a single problem has the table, a table of more columns than this is held as it is. Up to
-# this number the choice of a search needs the triangle in any case (``plan.MAX_COLUMNS``). A search
-# of more columns needs little more than XᵀX, which takes a fifth of the triangle's time (measured).
-MAX_COLUMNS_OF_TRIANGLE = 168
+# Columns of the largest tree of all sizes, counted without columns of zeros. Such a tree keeps a
+# matrix for each column, 38 MB at this limit, which is a choice. Up to so many columns the choice
+# of a search needs the triangle of a table (``plan.loses_digits``). A search of more columns needs
+# little more than XᵀX. This product takes a fifth of the time of the triangle (measured), so that a
+# longer table that a single problem has is held as it is.
+MAX_COLUMNS = 168
 # Searches replace γ if √(γ/2) is below this share of the longest column's length: QR factorisation
 # loses 1e-15 of the length, so that three digits of the share are left.
 ZERO_SHARE = 1e-12
@@ -207,7 +209,7 @@ class Rows:
     def __init__(self, rows: Array, step: PenaltyStep | None = None, shared: bool = False) -> None:
         m, width = rows.shape
         long = m > max(MAX_ROWS_PER_COLUMN * (width - 1), width)
-        needed = shared or width - 1 <= MAX_COLUMNS_OF_TRIANGLE
+        needed = shared or width - 1 <= MAX_COLUMNS
         self.rows = triangle_of(rows) if long and needed else rows
         self.n: int | None = m
         self.step, self.before = step, None if step is None else step.before

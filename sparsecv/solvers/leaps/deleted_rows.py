@@ -12,9 +12,9 @@ import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.limits import Limits
-from ..core.plan import MAX_COLUMNS
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.result import Status
+from ..core.rows import MAX_COLUMNS
 from ..core.threads import on_one_thread
 from ..kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS, independent
 from ..kernels.linalg import EPS, Array, from_mask

@@ -41,17 +41,6 @@ def test_they_equal_enumeration_with_errors_on_the_same_folds(rule: str) -> None
         assert found["cv_error"][i] == pytest.approx(total / len(y), rel=1e-8)
 
 
-def test_the_first_is_the_model_of_its_size() -> None:
-    X, y = three_matter()
-    model = SparseRidge(tau=4, gamma=0.5).fit(X, y)
-    found = model.alternatives(2)
-    first = found["rank"] == 1
-    for t, columns in enumerate(c for c, one in zip(found["columns"], first, strict=True) if one):
-        np.testing.assert_array_equal(columns, model.path_["columns"][t])
-    assert found["objective"][first][-1] == pytest.approx(model.objective_)
-    assert np.isnan(found["cv_error"]).all()
-
-
 @pytest.mark.parametrize("name", ["diabetes", "prostate", "hitters"])
 def test_they_equal_enumeration_on_real_tables(name: str) -> None:
     if name not in {info.name.lower() for info in list_datasets() if info.available}:

@@ -12,9 +12,6 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_predict
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV, StabilityCV
@@ -124,24 +121,6 @@ def test_weights_count_copies_of_rows(frame: Any) -> None:
     np.testing.assert_allclose(model.surface_["cv_error"], other.surface_["cv_error"], rtol=1e-9)
 
 
-def test_pipelines_searches_and_routing(frame: Any) -> None:
-    X, y = frame
-    pipe = make_pipeline(
-        StandardScaler(), SparseRidge(2, constraints=Constraints(include=[3], positive=[0]))
-    )
-    assert 3 in pipe.fit(X, y)[-1].support_
-    assert cross_val_predict(pipe, X, y, cv=3).shape == y.shape
-    kinds = [None, Constraints(heredity="strong"), Constraints(heredity="weak")]
-    search = GridSearchCV(SparseRidge(2), {"constraints": kinds}, cv=3).fit(X, y)
-    assert search.best_params_["constraints"] in kinds
-    with config_context(enable_metadata_routing=True):
-        model = SparseRidge(2, constraints=Constraints(groups={"pair": ["b", "d"]}))
-        model.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
-        routed = GridSearchCV(model, {"tau": [1, 2]}, cv=3)
-        routed.fit(X, y, sample_weight=np.ones(len(y)))
-        assert routed.best_estimator_.status_ == "optimal"
-
-
 def test_several_responses_obey_alike(frame: Any) -> None:
     X, y = frame
     Y = np.column_stack([y, 2.0 * y + X["c"], -y])
@@ -158,14 +137,6 @@ def test_several_responses_obey_alike(frame: Any) -> None:
     np.testing.assert_allclose(each.coef_[1], one.coef_, rtol=1e-9)
 
 
-def test_a_budget_of_several_responses_obeys(frame: Any) -> None:
-    X, y = frame
-    Y = np.column_stack([y, -y])
-    model = SparseRidge(total=5, constraints=Constraints(include=["d"], positive=["a"])).fit(X, Y)
-    assert all(3 in support for support in model.support_)
-    assert (model.coef_[:, 0] >= 0.0).all()
-
-
 def test_stability_fits_what_is_asked(frame: Any) -> None:
     X, y = frame
     grid = {"gamma": [0.1, 1.0], "tau": [1, 2, 3]}
@@ -177,17 +148,6 @@ def test_stability_fits_what_is_asked(frame: Any) -> None:
         np.testing.assert_allclose(fast.cv_results_[name], slow.cv_results_[name], rtol=1e-7)
     with pytest.raises(InputError, match="a size of 1 is too small"):
         StabilityCV(SparseRidge(constraints=Constraints(include=["a", "d"])), grid, cv=4).fit(X, y)
-
-
-def test_files_keep_what_predictions_need(frame: Any, tmp_path: Any) -> None:
-    X, y = frame
-    model = SparseRidge(
-        2, penalty_factors={"c": 0, "d": 0.1}, constraints=Constraints(positive=["a"])
-    ).fit(X, y)
-    model.save(tmp_path / "m.json")
-    again = SparseRidge.load(tmp_path / "m.json")
-    np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-12)
-    assert again.support_.tolist() == model.support_.tolist()
 
 
 def test_a_dropped_column_takes_its_children_along() -> None:
@@ -220,29 +180,3 @@ def test_coefficients_keep_their_bounds_to_the_last_digit(rule: str) -> None:
         alone = SparseRidge(tau=4, constraints=Constraints(bounds=bounds)).fit(X, y)
         for coef in (model.coef_, model.path_["coef"], alone.coef_):
             np.testing.assert_array_equal(coef, np.clip(coef, low, high))
-
-
-@pytest.mark.parametrize(
-    ("asked", "named"),
-    [
-        ({"bounds": {"b": (None, "2")}}, "bounds of 'b'.*a number"),
-        ({"bounds": {"b": ("-1", 2.0)}}, "bounds of 'b'.*a number"),
-        ({"heredity": {"b": ["b"]}}, "'b' is given as its own parent"),
-        ({"heredity": ("weak", {"b": ["a", "b"]})}, "'b' is given as its own parent"),
-        ({"include": "b"}, "include must be a list"),
-        ({"exclude": "b"}, "exclude must be a list"),
-        ({"positive": "b"}, "positive must be a list"),
-        ({"groups": {"both": "ab"}}, "groups must be a list"),
-        ({"heredity": {"b": "a"}}, "heredity must be a list"),
-    ],
-)
-def test_constraints_that_cannot_be_meant_are_refused(asked: dict[str, Any], named: str) -> None:
-    X = pd.DataFrame(np.random.default_rng(0).standard_normal((20, 3)), columns=list("abc"))
-    with pytest.raises(InputError, match=named):
-        SparseRidge(tau=2, constraints=Constraints(**asked)).fit(X, X["a"])
-
-
-def test_penalty_factors_are_numbers_and_no_text() -> None:
-    X = np.random.default_rng(0).standard_normal((20, 3))
-    with pytest.raises(InputError, match="factor of '1' must be a finite number"):
-        SparseRidge(tau=2, penalty_factors=[1.0, "2", 1.0]).fit(X, X[:, 0])

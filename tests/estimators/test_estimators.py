@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 from typing import Any
 
@@ -10,18 +9,18 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneOut
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.problems import many_alike
 from support.tables import Array, five_columns
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.cv.engine import Surface
 from sparsecv.cv.settings import DEFAULT_GAMMAS
-from sparsecv.errors import UnprovedWarning
+from sparsecv.errors import ConstantColumnWarning, LoweredSizeWarning, UnprovedWarning
 from sparsecv.solvers.core.result import Status
 
 pd = pytest.importorskip("pandas")
-pl = pytest.importorskip("polars")
 
 
 def hard(n: int = 60, p: int = 40) -> tuple[Array, Array]:
@@ -89,29 +88,6 @@ def test_tau_defaults_to_ten() -> None:
     assert SparseRidge().fit(X, y).support_.size == 4
 
 
-def test_support_is_the_best_one() -> None:
-    X, y = five_columns()
-    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
-    model = SparseRidge(tau=2, gamma=1.0).fit(X, y)
-    from itertools import combinations
-
-    def objective(S: tuple[int, ...]) -> float:
-        A = scaled[:, list(S)]
-        beta = np.linalg.solve(A.T @ A + 0.5 * np.eye(len(S)), A.T @ (y - y.mean()))
-        return float(np.sum((y - y.mean() - A @ beta) ** 2) + 0.5 * beta @ beta)
-
-    assert tuple(model.support_) == min(combinations(range(5), 2), key=objective)
-
-
-def test_cv_agrees_with_the_single_estimator() -> None:
-    X, y = five_columns()
-    chosen = SparseRidgeCV(cv="loo", gammas=[0.3, 3.0]).fit(X, y)
-    again = SparseRidge(tau=chosen.tau_, gamma=chosen.gamma_).fit(X, y)
-    np.testing.assert_array_equal(chosen.support_, again.support_)
-    np.testing.assert_allclose(chosen.coef_, again.coef_, rtol=1e-12)
-    np.testing.assert_allclose(chosen.intercept_, again.intercept_, rtol=1e-12)
-
-
 @pytest.mark.parametrize("data", ["list", "float32", "int", "F", "series"])
 def test_inputs_of_other_kinds(data: str) -> None:
     X, y = np.round(10.0 * five_columns()[0]), np.round(five_columns()[1])
@@ -125,26 +101,6 @@ def test_inputs_of_other_kinds(data: str) -> None:
     }
     found = SparseRidge(tau=2).fit(*kinds[data])
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-12)
-
-
-def test_the_data_are_left_alone() -> None:
-    X, y = five_columns()
-    before = X.copy(), y.copy()
-    SparseRidge().fit(X, y)
-    SparseRidgeCV(cv=3, gammas=1.0).fit(X, y)
-    np.testing.assert_array_equal(X, before[0])
-    np.testing.assert_array_equal(y, before[1])
-
-
-@pytest.mark.parametrize("model", [SparseRidge(tau=2), SparseRidgeCV(cv=3, gammas=[1.0, 2.0])])
-def test_clone_and_pickle(model: Any) -> None:
-    X, y = five_columns()
-    assert clone(model).get_params() == model.get_params()
-    fitted = clone(model).fit(X, y)
-    again = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
-    np.testing.assert_array_equal(again.coef_, fitted.coef_)
-    assert not hasattr(clone(fitted), "coef_")
 
 
 # ---------------------------------------------------------------------------- cross-validation
@@ -196,75 +152,6 @@ def test_defaults() -> None:
     np.testing.assert_allclose(DEFAULT_GAMMAS[[0, -1]], [1e-4, 1e4])
     assert model.surface_["tau"].tolist() == [1, 2, 3, 4]
     assert model.folds_.k == 5
-
-
-def test_error_is_the_mean_over_rows_of_refits() -> None:
-    """h by hand: Ridge on the support reported for each fold, intercept refitted there."""
-    X, y = five_columns()
-    splits = list(KFold(5).split(X))
-    model = SparseRidgeCV(cv=splits, taus=[5], gammas=2.0).fit(X, y)
-    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
-    total = 0.0
-    for train, test in splits:
-        ridge = Ridge(alpha=1.0).fit(scaled[train], y[train])
-        total += float(np.sum((y[test] - ridge.predict(scaled[test])) ** 2))
-    np.testing.assert_allclose(model.cv_error_, total / 40, rtol=1e-10)
-
-
-def test_splitters_and_pairs_are_the_same_folds() -> None:
-    X, y = five_columns()
-    loo = SparseRidgeCV(cv="loo", gammas=1.0).fit(X, y)
-    for cv in (LeaveOneOut(), 40, list(LeaveOneOut().split(X))):
-        found = SparseRidgeCV(cv=cv, gammas=1.0).fit(X, y)
-        np.testing.assert_allclose(
-            found.cv_results_["cv_error"], loo.cv_results_["cv_error"], rtol=1e-10
-        )
-    groups = np.arange(40) // 8
-    pairs = list(GroupKFold(5).split(X, y, groups))
-    grouped = SparseRidgeCV(cv=pairs, gammas=1.0).fit(X, y)
-    assert grouped.folds_.kind == "custom"
-    np.testing.assert_array_equal(np.sort(grouped.folds_.sizes), [8] * 5)
-
-
-def test_random_state() -> None:
-    X, y = five_columns()
-
-    def errors(seed: Any) -> Array:
-        model = SparseRidgeCV(cv=4, gammas=1.0, random_state=seed).fit(X, y)
-        return np.asarray(model.cv_results_["cv_error"])
-
-    np.testing.assert_array_equal(errors(3), errors(3))
-    np.testing.assert_array_equal(errors(3), errors(np.random.RandomState(3)))
-    unstated = SparseRidgeCV(cv=4, gammas=1.0).fit(X, y).cv_results_["cv_error"]
-    np.testing.assert_array_equal(errors(0), unstated)  # the same folds every time
-    assert (errors(3) != errors(4)).any()
-
-
-@pytest.mark.parametrize("cv", [4, "loo"])
-def test_threads_change_nothing(cv: Any) -> None:
-    X, y = five_columns()
-    one, two = (
-        SparseRidgeCV(cv=cv, gammas=[0.1, 1.0], random_state=0, n_jobs=n).fit(X, y) for n in (1, 2)
-    )
-    for name, values in one.cv_results_.items():
-        if name != "seconds":
-            np.testing.assert_array_equal(values, two.cv_results_[name], err_msg=name)
-    np.testing.assert_array_equal(one.coef_, two.coef_)
-    single, double = (SparseRidge(tau=2, n_jobs=n).fit(X, y) for n in (1, 2))
-    np.testing.assert_allclose(single.coef_, double.coef_, rtol=1e-12)
-
-
-def test_methods_agree() -> None:
-    X, y = five_columns()
-    exact, grid, auto = (
-        SparseRidgeCV(cv=4, gammas=1.0, method=m, random_state=0).fit(X, y)
-        for m in ("exact", "grid", "auto")
-    )
-    np.testing.assert_allclose(
-        exact.cv_results_["cv_error"], grid.cv_results_["cv_error"], rtol=1e-10
-    )
-    np.testing.assert_array_equal(exact.cv_results_["cv_error"], auto.cv_results_["cv_error"])
-    assert grid.surface_["n_mio"].tolist() == [20]
 
 
 def test_verbose_prints_what_is_done(capsys: pytest.CaptureFixture[str]) -> None:
@@ -347,18 +234,13 @@ def test_a_default_fit_leaves_large_trees_open() -> None:
     assert (results["cv_error"] <= results["upper"]).all()
 
 
-def test_a_default_fit_beyond_45_columns_does_not_warn() -> None:
-    X, y = hard(p=50)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UnprovedWarning)
-        model = SparseRidgeCV(gammas=[1.0, 10.0], taus=range(1, 6)).fit(X, y)
-    assert not model.certified_
-
-
-def test_time_limit_warns_and_brackets() -> None:
+@pytest.mark.parametrize(
+    ("limit", "words"), [(1e-6, "CV error"), (0, "the pair of least estimate")]
+)
+def test_time_limit_warns_and_brackets(limit: float, words: str) -> None:
     X, y = hard()
-    model = SparseRidgeCV(cv=3, gammas=[1e-3], taus=[5, 10, 20], time_limit=1e-6, random_state=0)
-    with pytest.warns(UnprovedWarning, match="CV error"):
+    model = SparseRidgeCV(cv=3, gammas=[1e-3], taus=[5, 10, 20], time_limit=limit)
+    with pytest.warns(UnprovedWarning, match=words):
         model.fit(X, y)
     assert not model.certified_
     assert model.status_ == "time limit"
@@ -404,27 +286,6 @@ def test_unproved_final_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert model.lower_bound_ <= model.objective_
 
 
-def test_no_time_gives_estimates_alone() -> None:
-    X, y = hard()
-    options: dict[str, Any] = {"cv": 3, "gammas": [1e-3, 1.0], "taus": [1, 2], "rule": "minimum"}
-    exact = SparseRidgeCV(**options).fit(X, y)
-    with pytest.warns(UnprovedWarning, match="the pair of least estimate"):
-        model = SparseRidgeCV(time_limit=0, **options).fit(X, y)
-    assert model.status_ == "time limit"
-    assert not model.certified_
-    assert not model.cv_results_["exact"].any()
-    assert model.n_nodes_ == 0
-    assert model.cv_error_ == model.cv_results_["cv_error"].min()
-    h = exact.cv_results_["cv_error"]
-    assert (model.cv_results_["lower"] <= h * (1 + 1e-9)).all()
-    assert (h <= model.cv_results_["upper"] * (1 + 1e-9)).all()
-    lower, upper = model.cv_error_bounds_
-    assert lower <= h.min() * (1 + 1e-9)
-    assert model.cv_error_ <= upper
-    assert model.lower_bound_ <= exact.objective_ * (1 + 1e-9) or model.tau_ != exact.tau_
-    assert model.support_.size == model.tau_
-
-
 def test_single_fit_under_a_time_limit() -> None:
     X, y = hard()
     with pytest.warns(UnprovedWarning, match="time limit"):
@@ -437,4 +298,47 @@ def test_single_fit_under_a_time_limit() -> None:
     assert solved.status_ == "optimal"
 
 
-# ---------------------------------------------------------------------------- columns
+# ---------------------------------------------------------------------------- warnings
+
+
+def many(p: int = 60) -> tuple[Array, Array]:
+    """Correlated columns with much noise: nothing is proved at once. The last one is constant."""
+    X, y = many_alike(8.0, p)
+    return np.column_stack([X, np.full(120, 3.0)]), y
+
+
+MODELS: dict[str, Any] = {
+    "SparseRidge": SparseRidge(20, 0.01, time_limit=1e-3),
+    "SparseRidgeCV": SparseRidgeCV(gammas=0.01, taus=[12], time_limit=0, rule="minimum"),
+    "search": GridSearchCV(SparseRidge(tau=20, time_limit=1e-3), {"gamma": [0.01]}, cv=2),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "callbacks"),
+    [  # a SparseRidge of its own takes no callbacks
+        ("SparseRidge", False),
+        ("SparseRidgeCV", False),
+        ("SparseRidgeCV", True),
+        ("search", False),
+        ("search", True),
+    ],
+)
+def test_the_file_of_a_warning_is_that_of_the_caller(name: str, callbacks: bool) -> None:
+    model = clone(MODELS[name])
+    if callbacks:
+        pytest.importorskip("sklearn.callback")
+        model.set_callbacks(Recorder())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(*many())
+    mine = [one for one in caught if one.category in (UnprovedWarning, ConstantColumnWarning)]
+    assert {one.category for one in mine} == {UnprovedWarning, ConstantColumnWarning}
+    assert {one.filename for one in mine} == {__file__}
+
+
+def test_a_size_beyond_the_columns_that_vary_is_said_at_the_call() -> None:
+    X, y = many(3)
+    with pytest.warns(LoweredSizeWarning, match="3 of the 4 columns vary") as caught:
+        SparseRidge(tau=4).fit(X, y)
+    assert {one.filename for one in caught} == {__file__}

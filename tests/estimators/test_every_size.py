@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import shutil
-import subprocess
 from math import comb, log, pi
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,6 @@ from support.problems import scaled, three_matter
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
 from sparsecv.selection.rules import RULES
-from sparsecv.solvers import SparseRidgeProblem
 
 Array = NDArray[np.float64]
 GAMMAS = [0.1, 1.0, 30.0]
@@ -146,29 +143,6 @@ def test_criteria_equal_their_formulas(rule: str, cv: Any) -> None:
     assert found["cp"][-1] == pytest.approx(7.0)
 
 
-@pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")
-@pytest.mark.parametrize("intercept", [True, False])
-def test_criteria_equal_those_of_r(intercept: bool, tmp_path: Any) -> None:
-    X, y = three_matter(30, 4)
-    model = SparseRidge(tau=4, gamma=2.0, fit_intercept=intercept).fit(X, y)
-    found = model.criteria_
-    np.savetxt(tmp_path / "t.csv", np.column_stack([y, X]), delimiter=",", fmt="%.17g")
-    lines = [f't <- read.csv("{tmp_path / "t.csv"}", header=FALSE)', f"i <- {int(intercept)}"]
-    for columns in found["columns"]:
-        names = " + ".join(f"V{c + 2}" for c in columns)
-        lines.append(f"m <- lm(V1 ~ {names} + {int(intercept)}, data=t)")
-        lines.append("f <- lm(V1 ~ . - 1 + i, data=t)" if not intercept else "f <- lm(V1 ~ ., t)")
-        lines.append(
-            "cat(sprintf('%.15g %.15g %.15g\\n', AIC(m), BIC(m),"
-            " deviance(m)/summary(f)$sigma^2 - nrow(t) + 2*length(coef(m))))"
-        )
-    script = "\n".join(lines).replace(" - 1 + i", " - 1")
-    told = subprocess.run(["Rscript", "-e", script], capture_output=True, text=True, check=True)
-    values = np.array([line.split() for line in told.stdout.splitlines()], dtype=float)
-    for name, column in zip(("aic", "bic", "cp"), values.T, strict=True):
-        np.testing.assert_allclose(found[name], column, rtol=1e-9, atol=1e-8, err_msg=name)
-
-
 def test_weights_count_as_copies() -> None:
     X, y = three_matter()
     times = np.random.default_rng(0).integers(1, 4, 40)
@@ -280,20 +254,3 @@ def test_columns_without_a_penalty_are_in_every_subset() -> None:
     best = [c for c, one in zip(model.alternatives(2)["columns"], first, strict=True) if one]
     for columns, others in zip(best, model.path_["columns"], strict=True):
         np.testing.assert_array_equal(columns, others)
-
-
-@pytest.mark.parametrize("rule", list(RULES))
-def test_a_path_is_a_data_frame(rule: str) -> None:
-    pandas = pytest.importorskip("pandas")
-    X, y = three_matter()
-    model = SparseRidgeCV(gammas=[0.5, 20.0], rule=rule, repeats=2).fit(X, y)
-    frame = pandas.DataFrame(model.path_)
-    assert frame["tau"].tolist() == model.path_["tau"].tolist()
-    np.testing.assert_array_equal(frame["coef"].iloc[-1], model.path_["coef"][-1])
-
-
-@pytest.mark.parametrize("of", [SparseRidge, SparseRidgeCV, SparseRidgeProblem])
-def test_the_first_line_on_gamma_says_what_it_is_in_scikit_learn(of: type) -> None:
-    assert of.__doc__ is not None
-    first = next(line for line in of.__doc__.splitlines() if "gamma" in line)
-    assert "gamma = 2 * alpha of scikit-learn's Ridge" in first

@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
-from sparsecv.tables.sources import open_table
 
 
 def holed(n: int = 60) -> tuple[Any, Any]:
@@ -43,15 +42,6 @@ def test_errors_and_predictions_by_hand(tmp_path: Path, how: Any) -> None:
     again = SparseRidgeCV.load(tmp_path / "m.json")
     np.testing.assert_allclose(again.predict(X), wanted, rtol=1e-9)
     assert clone(model).missing == how
-
-
-def test_reading_and_fitting_together(tmp_path: Path) -> None:
-    X, y = holed()
-    pd.DataFrame(X).assign(y=y).to_csv(tmp_path / "t.csv", index=False)
-    source = open_table(tmp_path / "t.csv", missing="mean")
-    read = SparseRidgeCV(missing="mean", gammas=[0.5]).fit(*source.load())
-    given = SparseRidgeCV(missing="mean", gammas=[0.5]).fit(X, y)
-    assert read.cv_error_ == pytest.approx(given.cv_error_, rel=1e-12)
 
 
 def test_what_is_refused() -> None:

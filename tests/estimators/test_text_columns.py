@@ -234,6 +234,7 @@ def test_a_saved_model_takes_the_frame(tmp_path: Path, monkeypatch: pytest.Monke
     other = frame.astype({"city": object})
     other.loc[3, "city"] = "Lima"
     np.testing.assert_allclose(loaded.predict(other), model.predict(other), rtol=1e-12)
+    np.testing.assert_allclose(loaded.predict(dummies(frame)), model.predict(frame), rtol=1e-12)
     other.to_csv("t.csv", index=False)
     assert main(["predict", "m.json", "t.csv", "--out", "p.csv"]) == 0
     found = pd.read_csv("p.csv")["prediction"]
@@ -249,3 +250,20 @@ def test_a_saved_model_takes_the_frame(tmp_path: Path, monkeypatch: pytest.Monke
         other.to_sql("t", database)
         rows = database.execute(f"SELECT {model.to_sql()} FROM t").fetchall()
     np.testing.assert_allclose(np.ravel(rows), model.predict(other), rtol=1e-12)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_blanks_around_levels(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every table loses them, so that a model takes the frame that it came from."""
+    monkeypatch.chdir(tmp_path)
+    (frame, y), table = frame_and_response(), f"t.{suffix}"
+    frame["city"] = frame["city"].replace({"Oslo": " Oslo", "Rome": "Rome  "})
+    whole = frame.assign(y=y)
+    _ = whole.to_csv(table, index=False) if suffix == "csv" else whole.to_parquet(table)
+    options = ["--one-hot", "--gamma", "0.1", "--save", "m.json", "--quiet", "--no-nested"]
+    assert main(["cv", table, *options]) == 0
+    assert main(["predict", "m.json", table, "--out", "p.csv"]) == 0
+    expected = pd.read_csv("p.csv")["prediction"].to_numpy()
+    model = SparseRidgeCV.load("m.json")
+    assert "city=Oslo" in model.feature_names_in_
+    np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-12)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.commands import complaint
+from support.commands import check_model, complaint, run_json
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
@@ -21,30 +20,22 @@ NAMES = ["a", "b", "c c", "d"]
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> tuple[pd.DataFrame, str]:
+def table() -> tuple[pd.DataFrame, str]:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.standard_normal((50, 4)), columns=NAMES)
     frame["y"] = frame["a"] - 0.5 * frame["b"] + rng.standard_normal(50)
-    path = tmp_path / "t.csv"
-    frame.to_csv(path, index=False)
-    return frame, str(path)
-
-
-def told(arguments: list[str], tmp_path: Path, status: int = 0) -> dict[str, Any]:
-    """The JSON that a command writes."""
-    file = tmp_path / "out.json"
-    assert main([*arguments, "--json", str(file), "--quiet"]) == status
-    return dict(json.loads(file.read_text()))
+    frame.to_csv("t.csv", index=False)
+    return frame, "t.csv"
 
 
 @pytest.mark.parametrize("rule", list(RULES))
 def test_choices_and_sizes_are_those_of_the_estimator(
-    rule: str, table: tuple[pd.DataFrame, str], tmp_path: Path
+    rule: str, table: tuple[pd.DataFrame, str]
 ) -> None:
     frame, path = table
     command = ["cv", path, "--gamma", "0.1,10", "--rule", rule]
     model = SparseRidgeCV(gammas=[0.1, 10.0], rule=rule).fit(frame[NAMES], frame["y"])
-    document = told([*command, "--compare", "--no-nested"], tmp_path)
+    document = run_json(*command, "--compare", "--no-nested")
     assert (document["rule"], document["rule_status"]) == (rule, "optimal")
     for name, choice in model.compare().items():
         said = document["rules"][name]
@@ -59,28 +50,22 @@ def test_choices_and_sizes_are_those_of_the_estimator(
             assert said["support"] == model.path_["names"][t]
             for name in ("tau", "cv_error", "distance"):
                 assert said[name] == pytest.approx(model.path_[name][t], rel=1e-6, abs=1e-9)
-    check_model(document["model"], model)
-    found = told([*command, "--size", "3"], tmp_path)
+    check_model(document["model"], model, NAMES)
+    found = run_json(*command, "--size", "3")
     other = model.at_size(3)
     assert found["chosen"]["tau"] == 3
     assert found["chosen"]["gamma"] == pytest.approx(other.gamma)
     assert found["chosen"]["cv_error"] == pytest.approx(other.cv_error_)
-    check_model(found["model"], other)
+    check_model(found["model"], other, NAMES)
     assert found["nested"] is None
 
 
-def check_model(said: dict[str, Any], model: Any) -> None:
-    assert said["support"] == [NAMES[c] for c in model.support_]
-    np.testing.assert_allclose(said["coef"], model.coef_[model.support_], rtol=1e-9)
-    assert said["intercept"] == pytest.approx(model.intercept_)
-
-
 def test_tables_are_those_of_the_estimators(
-    table: tuple[pd.DataFrame, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    table: tuple[pd.DataFrame, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     frame, path = table
     asked = ["--n-best", "2", "--criteria"]
-    found = told(["cv", path, "--gamma", "0.1,10", "--no-nested", *asked], tmp_path)
+    found = run_json("cv", path, "--gamma", "0.1,10", "--no-nested", *asked)
     model = SparseRidgeCV(gammas=[0.1, 10.0]).fit(frame[NAMES], frame["y"])
     for name in ("aic", "bic", "ebic", "cp"):
         np.testing.assert_allclose(found["criteria"][name], model.criteria_[name], rtol=1e-9)
@@ -94,7 +79,7 @@ def test_tables_are_those_of_the_estimators(
     assert found["forward_steps"]["missed"] == [
         [NAMES[c] for c in some] for some in model.forward_steps_["missed"]
     ]
-    fitted = told(["fit", path, "--tau", "3", "--gamma", "0.1", *asked], tmp_path)
+    fitted = run_json("fit", path, "--tau", "3", "--gamma", "0.1", *asked)
     plain = SparseRidge(tau=3, gamma=0.1).fit(frame[NAMES], frame["y"])
     np.testing.assert_allclose(
         fitted["alternatives"]["objective"], plain.alternatives(2)["objective"], rtol=1e-9
@@ -111,22 +96,19 @@ def test_tables_are_those_of_the_estimators(
     assert "the best subsets" in capsys.readouterr().out
 
 
-def test_sql_of_factors_predicts_what_the_command_predicts(tmp_path: Path) -> None:
+def test_sql_of_factors_predicts_what_the_command_predicts() -> None:
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"x": rng.standard_normal(60), 'le"vel': rng.choice(["p", "q'", "r"], 60)})
     frame["yes"] = rng.choice(["no", "yes"], 60)
     frame["y"] = frame["x"] + (frame['le"vel'] == "q'") + 2.0 * (frame["yes"] == "yes")
-    data, model, sql = (tmp_path / name for name in ("t.csv", "m.json", "m.sql"))
-    frame.to_csv(data, index=False)
-    files = ["--save", str(model), "--sql", str(sql), "--quiet"]
-    asked = ["fit", str(data), "--tau", "3", "--gamma", "0.1", "--one-hot", *files]
-    assert main(asked) == 0
-    predicted = tmp_path / "p.csv"
-    assert main(["predict", str(model), str(data), "--out", str(predicted)]) == 0
+    frame.to_csv("t.csv", index=False)
+    files = ["--save", "m.json", "--sql", "m.sql", "--quiet"]
+    assert main(["fit", "t.csv", "--tau", "3", "--gamma", "0.1", "--one-hot", *files]) == 0
+    assert main(["predict", "m.json", "t.csv", "--out", "p.csv"]) == 0
     with closing(sqlite3.connect(":memory:")) as database:
         frame.to_sql("t", database, index=False)
-        rows = database.execute(f"SELECT {sql.read_text()} FROM t").fetchall()
-    expected = pd.read_csv(predicted)["prediction"]
+        rows = database.execute(f"SELECT {Path('m.sql').read_text()} FROM t").fetchall()
+    expected = pd.read_csv("p.csv")["prediction"]
     np.testing.assert_allclose([row[0] for row in rows], expected, rtol=1e-12)
 
 
@@ -141,28 +123,25 @@ def test_sql_on_the_screen_stands_there_alone(
 
 @pytest.mark.parametrize("folds", ["loo", "5"])
 def test_predict_prints_the_intervals_of_the_estimator(
-    folds: str, table: tuple[pd.DataFrame, str], tmp_path: Path
+    folds: str, table: tuple[pd.DataFrame, str]
 ) -> None:
     frame, path = table
-    model, out = tmp_path / "m.json", tmp_path / "p.csv"
     how = ["--gamma", "0.1,10", "--folds", folds, "--no-nested", "--quiet"]
-    assert main(["cv", path, *how, "--save", str(model)]) == 0
-    assert main(["predict", str(model), path, "--coverage", "0.8", "--out", str(out)]) == 0
+    assert main(["cv", path, *how, "--save", "m.json"]) == 0
+    assert main(["predict", "m.json", path, "--coverage", "0.8", "--out", "p.csv"]) == 0
     cv: Any = folds if folds == "loo" else int(folds)
     own = SparseRidgeCV(cv=cv, gammas=[0.1, 10.0]).fit(frame[NAMES], frame["y"])
-    found = pd.read_csv(out)
+    found = pd.read_csv("p.csv")
     np.testing.assert_allclose(found["prediction"], own.predict(frame[NAMES]), rtol=1e-9)
     expected = own.predict_interval(frame[NAMES], 0.8)
     np.testing.assert_allclose(found[["lower", "upper"]], expected, rtol=1e-9)
-    assert main(["predict", str(model), path, "--out", str(out)]) == 0
-    assert list(pd.read_csv(out).columns) == ["prediction"]
+    assert main(["predict", "m.json", path, "--out", "p.csv"]) == 0
+    assert list(pd.read_csv("p.csv").columns) == ["prediction"]
 
 
 def test_a_model_without_intervals_says_so(
-    table: tuple[pd.DataFrame, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    table: tuple[pd.DataFrame, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = str(tmp_path / "m.json")
-    assert main(["fit", table[1], "--tau", "1", "--save", model, "--quiet"]) == 0
-    complaint(
-        capsys, ["predict", model, table[1], "--coverage", "0.9"], ["keeps nothing for intervals"]
-    )
+    assert main(["fit", table[1], "--tau", "1", "--save", "m.json", "--quiet"]) == 0
+    words = ["keeps nothing for intervals"]
+    complaint(capsys, ["predict", "m.json", table[1], "--coverage", "0.9"], words)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.commands import Capture, complaint, run_json
+from support.commands import Capture, check_model, run_json
 from support.tables import growing_columns, write_csv
 
 import sparsecv
@@ -56,9 +56,7 @@ def test_document(capsys: Capture) -> None:
     np.testing.assert_allclose(best["cv_error"], model.cv_error_, rtol=1e-12)
     np.testing.assert_allclose(best["lower_bound"], model.cv_error_, rtol=1e-8)
     assert best["tau_1se"] == model.tau_1se_
-    assert final["support"] == [names[c] for c in model.support_]
-    np.testing.assert_allclose(final["coef"], model.coef_[model.support_], rtol=1e-12)
-    np.testing.assert_allclose(final["intercept"], model.intercept_, rtol=1e-12)
+    check_model(final, model, names)
     np.testing.assert_allclose(final["objective"], model.objective_, rtol=1e-12)
     assert final["lower_bound"] <= final["objective"]
 
@@ -201,19 +199,6 @@ def test_a_table_read_in_parts_has_the_same_answers(
     for name, part in whole.items():
         expected = pytest.approx(part, rel=1e-6, abs=1e-9) if isinstance(part, float) else part
         assert parted[name] == expected, name
-
-
-def test_nested_is_promised_only_where_it_is_served(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    write_csv(Path("t.csv"), *growing_columns())
-    known = ["cv", "t.csv", "--gamma", "1"]
-    assert main([*known, "--no-nested"]) == 0
-    assert "--nested" in capsys.readouterr().out
-    monkeypatch.setattr("sparsecv.design.prepare.IN_MEMORY_BYTES", 0)
-    assert main(known) == 0
-    assert "--nested" not in capsys.readouterr().out
-    complaint(capsys, [*known, "--nested", "--quiet"], ["nested", "read in parts"])
 
 
 def test_outer_folds_start_unasked_after_short_fits_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.commands import Capture, complaint, run_json
+from support.commands import Capture, check_model, run_json
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
@@ -111,8 +111,7 @@ def test_options_ask_what_parameters_ask(
     factors, rules = asked.pop("penalty_factors", None), Constraints(groups=groups, **asked)
     found = run_json("fit", "t.csv", "--one-hot", "--tau", "3", *write(words))
     model = SparseRidge(3, constraints=rules, penalty_factors=factors).fit(X, frame["y"])
-    assert found["model"]["support"] == [X.columns[j] for j in model.support_]
-    np.testing.assert_allclose(found["model"]["coef"], model.coef_[model.support_], rtol=1e-9)
+    check_model(found["model"], model, X.columns)
     assert found["model"]["objective"] == pytest.approx(model.objective_, rel=1e-12)
     assert found["model"]["proved"]
     assert found["constraints"] is not None
@@ -133,30 +132,6 @@ def test_the_screen_says_what_held(frame: pd.DataFrame, capsys: Capture) -> None
     ):
         assert words_found in text
     assert main(["predict", "m.json", "t.csv", "--out", "p.csv"]) == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--include", "d"], "include: there is no column 'd'"),
-        (file({"bounds": {"a": ["x", 1]}}), "bounds of 'a': give (low, high)"),
-        (file({"bounds": {"a": [1, 2]}}), "low <= 0 <= high"),
-        (file({"include": [["a"]]}), "include: a column is a name or a position; got ['a']"),
-        (file({"penalty_factors": {"a": "x"}}), "penalty_factors"),
-        (file({"bound": {}}), "'bound' is none of the names include, exclude, groups"),
-        (file({"include": "a"}), "include must be a list of columns"),
-        (file({"groups": {"g": "a"}}), "groups must be a list of columns"),
-        (["--split-factors"], "--split-factors: the table has no factor"),
-        (["--heredity", "strong", "--include", "a:b", "--exclude", "a"], "its parent column 'a'"),
-        (["--backend", "highs", "--positive"], "backend highs serves no constraints"),
-        (["--include", "a,b,c"], "a size of 2 is too small: the included columns"),
-    ],
-)
-def test_bad_constraints_are_one_line(
-    frame: pd.DataFrame, capsys: Capture, words: list[str], message: str
-) -> None:
-    command = ["fit", "t.csv", "--drop", "town", "--tau", "2", "--quiet"]
-    complaint(capsys, [*command, *write(words)], [message])
 
 
 def test_stability_serves_constraints(frame: pd.DataFrame) -> None:

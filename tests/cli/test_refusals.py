@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,8 +15,6 @@ from sparsecv.cli.grids import parse_gammas, parse_taus
 from sparsecv.cli.main import main
 from sparsecv.errors import InputError
 
-ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = ROOT / "experiments" / "scale" / "bad_input.py"
 SOME = "a,b,w,y\n" + "".join(f"{i % 5},{i * i % 7},{int(i < 2)},{i % 4}\n" for i in range(12))
 WEIGHED = "w,a,g,y\n1,2,u,3\n2,1,v,4\n0,5,u,5\n1,4,v,7\n"
 FILES = {
@@ -34,6 +30,9 @@ FILES = {
     "one-weight.csv": "w,a,y\n1,2,3\n0,1,4\n0,5,5\n",
     "one-group.csv": WEIGHED.replace("v", "u"),
     "weights-alone.csv": "w,y\n1,2\n2,3\n",
+    "bound.json": '{"bound": {}}',
+    "text.json": '{"include": "a"}',
+    "pair.json": '{"bounds": {"a": ["x", 1]}}',
     "huge.csv": "a,b,y\n1,2,3e200\n2,1,4e200\n3,5,-5e200\n",
 }
 LONG = "x" * 300
@@ -110,6 +109,12 @@ REFUSED = {
     f"cv weighed.csv {WEIGHTS} --exclude a,w": "'w'|--weights|--exclude",
     f"cv weights-alone.csv {WEIGHTS}": "no feature columns",
     "cv some.csv --weights w --folds 3 --rule projected --seed 1": "weight 0",
+    # constraints
+    f"{FIT} --constraints bound.json": "'bound' is none of the names include, exclude, groups",
+    f"{FIT} --constraints text.json": "include must be a list of columns",
+    f"{FIT} --constraints pair.json": "bounds of 'a': give (low, high)",
+    f"{FIT} --split-factors": "--split-factors: the table has no factor",
+    f"{FIT} --backend highs --positive": "backend highs serves no constraints",
     # stability
     "stability some.csv --learner cart --tau 2": "--tau",
     "stability some.csv --learner cart --plot p.png": "--plot",
@@ -148,20 +153,6 @@ def test_one_line_before_any_search(command: str, capsys: Capture) -> None:
     before = written()
     complaint(capsys, command.split(), REFUSED[command].split("|"))
     assert written() == before
-
-
-def test_the_page_says_what_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables, cells and options of every kind: docs/python-and-command.md has the messages."""
-    if not SCRIPT.is_file():
-        pytest.skip("no experiments beside the tests: this is not a checkout")
-    monkeypatch.delenv("SPARSECV_DATA", raising=False)
-    spec = importlib.util.spec_from_file_location("bad_input", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    made: ModuleType = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    assert len(made.CASES) >= 40
-    assert made.PAGE.read_text(encoding="utf-8").endswith(made.table())
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.commands import Capture, complaint, run_json
+from support.commands import Capture, check_model, complaint, run_json
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
@@ -44,12 +44,6 @@ def write(kind: str, towns: list[str]) -> str:
     return path
 
 
-def check_model(final: dict[str, Any], model: Any) -> None:
-    assert final["support"] == [NAMES[1 + c] for c in model.support_]
-    np.testing.assert_allclose(final["coef"], model.coef_[model.support_], rtol=1e-9)
-    np.testing.assert_allclose(final["intercept"], model.intercept_, rtol=1e-9)
-
-
 @pytest.mark.parametrize(
     ("kind", "words", "folds", "rule"),
     [
@@ -78,7 +72,7 @@ def test_as_in_the_estimator(kind: str, words: str, folds: str, rule: str) -> No
         np.testing.assert_allclose(one["cv_error"], errors, rtol=1e-10)
     chosen = document["chosen"]
     assert (chosen["tau"], chosen["gamma"]) == (model.tau_, model.gamma_)
-    check_model(document["model"], model)
+    check_model(document["model"], model, NAMES[1:])
 
 
 def test_fit_takes_weights_and_leaves_groups_out_of_the_features(capsys: Capture) -> None:
@@ -88,7 +82,7 @@ def test_fit_takes_weights_and_leaves_groups_out_of_the_features(capsys: Capture
     document = run_json(*arguments)
     model = SparseRidge(tau=2).fit(X, y, sample_weight=w)
     assert (document["weights"], document["groups"]) == ("w", "town")
-    check_model(document["model"], model)
+    check_model(document["model"], model, NAMES[1:])
     assert document["model"]["objective"] == pytest.approx(model.objective_, rel=1e-10)
     assert main([*arguments, "--save", "m.json"]) == 0
     assert "weights w, groups town" in " ".join(capsys.readouterr().out.split())

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sparsecv.cli.main import main
@@ -39,3 +41,10 @@ def run_json(
     assert main([*map(str, arguments), "--json", str(path), *silent]) == status
     document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return document
+
+
+def check_model(said: dict[str, Any], model: Any, names: Sequence[str]) -> None:
+    """The model of a document is a fitted one."""
+    assert said["support"] == [names[c] for c in model.support_]
+    np.testing.assert_allclose(said["coef"], model.coef_[model.support_], rtol=1e-9)
+    np.testing.assert_allclose(said["intercept"], model.intercept_, rtol=1e-9)

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from support.constrained import Rules, best_of_every_size, random_rules, resolved
 
-from sparsecv import Constraints, SparseRidgeCV
+from sparsecv import SparseRidgeCV
 from sparsecv.cv.gamma_step import FixedSupports
 from sparsecv.design.design import SolvedRules
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
-from sparsecv.errors import InputError
 from sparsecv.selection.learner import SparseRidgeLearner
 from sparsecv.selection.rules import RULES
 from sparsecv.solvers.core.constraints import UnitConstraints
@@ -122,27 +121,3 @@ def test_losses_of_the_rule_stability_equal_enumeration() -> None:
             best = best_of_every_size(X[rows], y[rows], gamma, rules, spread)
             beta = best[least + t][1][0][1]
             np.testing.assert_allclose(found[c], (X / spread) @ beta[:-1] + beta[-1], atol=1e-6)
-
-
-def test_nested_fits_obey_in_every_outer_fold() -> None:
-    X, y = table(2, 36, 5)
-    rules = random_rules(np.random.default_rng(0), 5, ("groups", "positive", "factors"))
-    options: dict[str, Any] = {"cv": 3, "gammas": [0.1, 5.0], "rule": "minimum", **rules.keywords}
-    whole = SparseRidgeCV(nested=4, **options).fit(X, y)
-    folds, total = make_folds(4, 36, seed=0), 0.0
-    for j in range(4):
-        train, test = folds.split(j)
-        inner = SparseRidgeCV(**options).fit(X[train], y[train])
-        total += float(np.sum((y[test] - inner.predict(X[test])) ** 2))
-    assert whole.nested_error_ == pytest.approx(total / 36, rel=1e-9)
-
-
-@pytest.mark.parametrize("method", ["search", "bounds"])
-def test_outside_solvers_serve_no_constraints_and_say_so(method: str) -> None:
-    X, y = table(0)
-    with pytest.raises(InputError, match="backend highs serves no constraints"):
-        SparseRidgeCV(backend="highs", gammas=[1.0], constraints=Constraints(include=[0])).fit(X, y)
-    free = {"penalty_factors": {0: 0.0}, "gammas": [1.0], "rule": "minimum", "tol": 0.0}
-    errors = [SparseRidgeCV(method=m, **free).fit(X, y).cv_error_ for m in (method, "exact")]
-    if method == "search":
-        assert errors[0] == pytest.approx(errors[1], rel=1e-9)

@@ -204,15 +204,6 @@ def test_another_size_without_fitting_again() -> None:
         SparseRidgeCV(gammas=1.0, rule="projected", taus=[9]).fit(X, y)
 
 
-def test_fitting_again_by_another_rule_forgets_the_sizes() -> None:
-    X, y = made(20, 3)
-    model = SparseRidgeCV(gammas=1.0, rule="projected", repeats=2).fit(X, y)
-    model.set_params(rule="minimum").fit(X, y)
-    assert not hasattr(model, "reference_error_")
-    assert "distance" not in model.path_
-    assert model.at_size(1).gamma == 1.0
-
-
 def test_choice_of_the_size() -> None:
     distance = np.array([8.0, 4.0, 1.0, 0.5])
     for enough, size in ((10.0, 0), (4.0, 1), (1.5, 2), (0.9, 3), (0.1, 3)):

@@ -120,11 +120,8 @@ def test_leave_one_out_has_one_partition() -> None:
     X, y = made(20, 4)
     found = SparseRidgeCV(cv="loo", gammas=[0.1, 5.0], rule="repeated").fit(X, y)
     plain = SparseRidgeCV(cv="loo", gammas=[0.1, 5.0]).fit(X, y)
-    assert (found.tau_, found.gamma_, found.cv_error_) == (
-        plain.tau_,
-        plain.gamma_,
-        plain.cv_error_,
-    )
+    for name in ("tau_", "gamma_", "cv_error_"):
+        assert getattr(found, name) == getattr(plain, name)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -180,23 +177,20 @@ def test_an_unproved_rule_says_so() -> None:
 
 def test_rules_that_cannot_be_used() -> None:
     X, y = made()
-    with pytest.raises(InputError, match="rule must be"):
-        SparseRidgeCV(rule="best").fit(X, y)
-    with pytest.raises(InputError, match="every tau"):
-        SparseRidgeCV(rule="one-se", method="search", gammas=1.0).fit(X, y)
     rows = np.arange(30)
     overlapping = [(rows[10:], rows[:10]), (rows[5:], rows[:5])]
-    with pytest.raises(InputError, match="every row once"):
-        SparseRidgeCV(rule="corrected", cv=overlapping, gammas=1.0).fit(X, y)
-    with pytest.raises(InputError, match="every row exactly once"):
-        SparseRidgeCV(rule="stability", cv=overlapping, gammas=1.0).fit(X, y)
-    with pytest.raises(InputError, match="at least 3 folds"):
-        SparseRidgeCV(rule="stability", cv=2, gammas=1.0).fit(X, y)
-    with pytest.raises(InputError, match="as a number K"):
-        SparseRidgeCV(rule="repeated", cv=KFold(5), gammas=1.0).fit(X, y)
-    for repeats in (1, 2.5, True):
-        with pytest.raises(InputError, match="repeats must be"):
-            SparseRidgeCV(rule="repeated", repeats=repeats, gammas=1.0).fit(X, y)
+    wrong: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"rule": "best"}, "rule must be"),
+        ({"rule": "one-se", "method": "search"}, "every tau"),
+        ({"rule": "corrected", "cv": overlapping}, "every row once"),
+        ({"rule": "stability", "cv": overlapping}, "every row exactly once"),
+        ({"rule": "stability", "cv": 2}, "at least 3 folds"),
+        ({"rule": "repeated", "cv": KFold(5)}, "as a number K"),
+        *(({"rule": "repeated", "repeats": n}, "repeats must be") for n in (1, 2.5, True)),
+    )
+    for options, words in wrong:
+        with pytest.raises(InputError, match=words):
+            SparseRidgeCV(gammas=1.0, **options).fit(X, y)
     with pytest.raises(InputError, match="can be drawn again"):
         partition_again(make_folds("loo", 5), 0, 1)
     fine = SparseRidgeCV(cv=overlapping, gammas=1.0).fit(X, y)

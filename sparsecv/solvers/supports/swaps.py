@@ -19,6 +19,7 @@ from ..kernels.linalg import Array, Ints, add, allocated, dot
 
 # The normal equations (G_S + ridge·I)β = b_S may be off by this share of the largest |b_j| after
 # updates of β; where they are off by more, β is refined. A gain errs by the square of that share.
+# Those of a column that is added may be off by this share of its Schur complement.
 MAX_RESIDUAL_SHARE = 1e-9
 # A β that is off after this many refinements by A, each of which costs k², belongs to an A that has
 # lost its digits: all arrays are then computed anew, which costs k²p. The number was chosen by
@@ -101,25 +102,33 @@ def recompute(s, ridge, k):
 def fill_columns(s, ridge, k):
     """Compute V, c and d of the support's k columns from A and β."""
     G, b, support, A, beta, V, c, d, _ = s
-    p, whole = b.shape[0], k - k % 4
+    p = b.shape[0]
     for j in range(p):
         c[j] = b[j]
         d[j] = G[j, j] + ridge
     for a in range(k):
-        row, weight = V[a], A[a]
+        row = V[a]
         for j in range(p):
             row[j] = 0.0
-        for e in range(0, whole, 4):  # four rows at a time, as each is read but once
-            g0, g1 = G[support[e]], G[support[e + 1]]
-            g2, g3 = G[support[e + 2]], G[support[e + 3]]
-            w0, w1, w2, w3 = weight[e], weight[e + 1], weight[e + 2], weight[e + 3]
-            for j in range(p):
-                row[j] = row[j] + w0 * g0[j] + w1 * g1[j] + w2 * g2[j] + w3 * g3[j]
-        for e in range(whole, k):
-            add(row, G[support[e]], weight[e], p)
+        add_columns(row, G, support, A[a], 1.0, k)
         for j in range(p):
             d[j] -= G[support[a], j] * row[j]
         add(c, G[support[a]], -beta[a], p)
+
+
+@kernel(inner=True)
+def add_columns(row, G, support, weight, sign, k):
+    """Add ``sign`` times Σ weight[e] · G[support[e]] over e < k to ``row``, shape (p,)."""
+    p, whole = row.shape[0], k - k % 4
+    for e in range(0, whole, 4):  # four rows at a time, as ``row`` is then read and written once
+        g0, g1 = G[support[e]], G[support[e + 1]]
+        g2, g3 = G[support[e + 2]], G[support[e + 3]]
+        w0, w1 = sign * weight[e], sign * weight[e + 1]
+        w2, w3 = sign * weight[e + 2], sign * weight[e + 3]
+        for j in range(p):
+            row[j] = row[j] + w0 * g0[j] + w1 * g1[j] + w2 * g2[j] + w3 * g3[j]
+    for e in range(whole, k):
+        add(row, G[support[e]], sign * weight[e], p)
 
 
 @kernel(inner=True)
@@ -151,8 +160,12 @@ def add_member(s, ridge, k, a, column):
 
     and row a of V becomes (G_column,· − vᵀG_{S,·})/δ. A δ below 1e-12 of G_column,column + ridge
     has no correct digits left, and this least share takes its place.
+
+    Updates leave errors in v. The residual of v is G_{S,column} − (G_S + ridge·I)v, and δ divides
+    it in the new A. Where it is not small beside δ, v is refined, else a column that nearly depends
+    on the others would cost A all digits.
     """
-    G, _, support, A, beta, V, c, d, _ = s
+    G, _, support, A, beta, V, c, d, spare = s
     p = c.shape[0]
     for j in range(p):
         V[a, j] = G[column, j]
@@ -160,9 +173,21 @@ def add_member(s, ridge, k, a, column):
         if e != a:
             A[a, e] = V[e, column]
     A[a, a] = 0.0
-    for e in range(k):
-        add(V[a], G[support[e]], -A[a, e], p)
+    add_columns(V[a], G, support, A[a], -1.0, k)
     length = max(V[a, column] + ridge, 1e-12 * (G[column, column] + ridge))
+    for _ in range(REFINEMENTS):
+        worst = 0.0
+        for e in range(k):
+            spare[e] = 0.0 if e == a else V[a, support[e]] - ridge * A[a, e]
+            worst = max(worst, abs(spare[e]))
+        if worst <= MAX_RESIDUAL_SHARE * length:
+            break
+        for e in range(k):
+            if e != a:
+                step = dot(A[e], spare, k)
+                A[a, e] += step
+                add(V[a], G[support[e]], -step, p)
+        length = max(V[a, column] + ridge, 1e-12 * (G[column, column] + ridge))
     inverse = 1.0 / length
     support[a], beta[a] = column, c[column] * inverse
     for j in range(p):

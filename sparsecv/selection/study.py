@@ -204,15 +204,11 @@ class Study:
         name = f"partition 1 of {self.repeats}, " if self._n_others else ""
         for tried in self._tried:
             self._first = self._unvisited(self.data, tried.taus, name, after, None)
-            found = self._evaluate(self._first, self.gammas, proved=not grows)
+            found = self._evaluate(self._first, self.gammas, proved=not self.estimating)
             errors = found.table("cv_error")[:, found.taus <= tried.end]
             more = grows and worth_more_sizes(errors, found.gammas, self.data.n)
             if not more or self._first.out_of_time():
                 break
-        if grows:  # Only the sizes that are kept get intervals.
-            with self._first:
-                self._first.prove()
-            found = replace(self._first.result(), edge=found.edge)
         if not self.sizes_named:
             self.sizes = found.taus
         return found

@@ -140,14 +140,6 @@ def test_iterations_and_time_are_limits(monkeypatch: pytest.MonkeyPatch) -> None
     assert hurried.trace
 
 
-def test_estimator_keeps_the_trace() -> None:
-    made = make_synthetic(40, 6, 3, 0.5, 2.0, seed=0)
-    model = SparseRidgeCV(cv=5, random_state=0, rule="minimum").fit(made.X, made.y)
-    assert model.gamma_ in model.cv_results_["gamma"]
-    assert min(step.cv_error for step in model.trace_) == model.cv_error_
-    assert not hasattr(SparseRidgeCV(gammas=1.0).fit(made.X, made.y), "trace_")
-
-
 class Curve:
     """A surface of one size whose CV error is a function of log10 γ."""
 

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.constrained import resolved
 from support.fresh import draws
 from support.tables import write_csv
 
@@ -30,7 +29,7 @@ from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol
 from sparsecv.design.prepare import prepare
-from sparsecv.errors import CheckpointWarning, InputError
+from sparsecv.errors import CheckpointWarning
 from sparsecv.selection.study import Study
 from sparsecv.tables.row_source import ArraySource
 
@@ -110,15 +109,6 @@ def test_second_run_solves_nothing(
     # any subset and order of the γ already done
     again = run(tmp_path / "new" / "folder", X, y, folds=folds, gammas=GAMMAS[::-1])
     np.testing.assert_array_equal(again.table("cv_error"), first.table("cv_error")[::-1])
-
-
-def test_new_gammas_are_added(tmp_path: Path) -> None:
-    X, y = table()
-    run(tmp_path, X, y)
-    added = run(tmp_path, X, y, gammas=np.array([0.1, 7.0]))
-    assert len(list(tmp_path.iterdir())) == 3
-    alone = run(None, X, y, gammas=np.array([0.1, 7.0]))
-    assert equal(added, alone, same_start=False)  # a path along γ starts at its first
 
 
 CHANGES: dict[str, dict[str, Any]] = {
@@ -224,16 +214,6 @@ def test_interrupted_leave_one_out_keeps_the_gammas_it_finished(
     assert len(calls) == 2 + 1
     monkeypatch.undo()
     assert equal(resumed, run(None, X, y, folds="loo"))
-
-
-def test_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    X, y = table()
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    for folder in (blocked, blocked / "below"):
-        with pytest.raises(InputError, match="--checkpoint") as caught:
-            run(folder, X, y)
-        assert str(folder) in str(caught.value)
 
 
 def test_intervals_are_not_kept(tmp_path: Path) -> None:
@@ -420,11 +400,3 @@ def test_the_files_of_one_gamma_stay_few(tmp_path: Path) -> None:
     again = Ledger(ledger.data, TAUS, [0.1])
     Checkpoint(tmp_path, b"", {}).load(again, 0)
     assert again.lower[0, 1, 3] == 39.0
-
-
-def test_other_penalty_factors_have_their_own_files(tmp_path: Path) -> None:
-    X, y = table()
-    for factors in ([1.0, 1.0, 1.0, 3.0], [3.0, 2.0, 1.0, 1.0]):
-        asked = resolved(4, penalty_factors=factors)
-        assert equal(run(tmp_path, X, y, asked=asked), run(None, X, y, asked=asked))
-    assert len(list(tmp_path.iterdir())) == 4

@@ -1,16 +1,11 @@
-"""Workers and clients that are killed, schedulers that restart: nothing finished is lost."""
+"""Workers that are killed, schedulers that restart: nothing finished is lost."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,9 +13,7 @@ import pytest
 from support.clusters import local_cluster
 from support.fresh import rounds
 
-from sparsecv.cv.checkpoint import Checkpoint
 from sparsecv.cv.engine import cross_validate
-from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.results import CVResult
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
@@ -34,20 +27,20 @@ distributed = pytest.importorskip("distributed")
 
 GAMMAS = [0.3, 1.0, 3.0]
 K = 30
-P, LONG = 24, 26  # columns: every tree of a unit ends, after some hundredths of a second
+P = 24  # columns: every tree of a unit ends, after some hundredths of a second
 
 
-def problem(p: int) -> tuple[RowFolds, list[float], np.ndarray[Any, Any]]:
+def problem() -> tuple[RowFolds, list[float], np.ndarray[Any, Any]]:
     """Thirty units of work."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((200, p)) + 0.5 * rng.standard_normal((200, 1))
+    X = rng.standard_normal((200, P)) + 0.5 * rng.standard_normal((200, 1))
     y = X[:, :8].sum(axis=1) + 6.0 * rng.standard_normal(200)
-    return RowFolds(X, y, make_folds(K, 200), True), GAMMAS, np.arange(1, p + 1)
+    return RowFolds(X, y, make_folds(K, 200), True), GAMMAS, np.arange(1, P + 1)
 
 
 @pytest.fixture(scope="module")
 def expected() -> CVResult:
-    return cross_validate(*problem(P))
+    return cross_validate(*problem())
 
 
 def assert_same(found: CVResult, expected: CVResult) -> None:
@@ -90,13 +83,13 @@ def test_a_worker_is_killed_at_random_moments(expected: CVResult) -> None:
         for _ in range(2):  # kernels are loaded the first time
             started = time.monotonic()
             with on_client(client):
-                assert_same(cross_validate(*problem(P)), expected)
+                assert_same(cross_validate(*problem()), expected)
             seconds = time.monotonic() - started
         for _ in range(rounds(10)):
             two_workers(client)
             killer = kill_one(list(rng.permutation(pids(client))), seconds * rng.random())
             with on_client(client):
-                assert_same(cross_validate(*problem(P)), expected)
+                assert_same(cross_validate(*problem()), expected)
             killer.join()
 
 
@@ -104,7 +97,7 @@ def test_the_only_worker_is_killed(expected: CVResult) -> None:
     """What was sent to it is sent again."""
     with local_cluster(1) as client, on_client(client):
         killer = kill_one(pids(client), 0.5)
-        assert_same(cross_validate(*problem(P)), expected)
+        assert_same(cross_validate(*problem()), expected)
         killer.join()
 
 
@@ -154,99 +147,3 @@ def test_a_lost_scheduler_is_a_sentence() -> None:
         client.cluster.close()
         with pytest.raises(ClusterError, match="scheduler is lost"):
             list(units)
-
-
-# ---------------------------------------------------------------------------- killed clients
-
-CHILD = textwrap.dedent(
-    """
-    import sys
-    from test_cluster_faults import problem
-    from sparsecv.cv.checkpoint import Checkpoint
-    from sparsecv.cv.engine import cross_validate
-    from sparsecv.solvers import on_client
-
-    if __name__ == "__main__":
-        folder, p, address = sys.argv[1], int(sys.argv[2]), sys.argv[3] or None
-        data, gammas, taus = problem(p)
-        tell = lambda what, done, of: print(what, done, of, flush=True)
-        with on_client(address):
-            found = cross_validate(data, gammas, taus, progress=tell,
-                                   checkpoint=Checkpoint(folder, data.digest(), {}))
-        print("errors", *found.table("cv_error").ravel().tolist(), flush=True)
-    """
-)
-
-
-def child(folder: Path, p: int, address: str = "") -> subprocess.Popen[str]:
-    script = folder.parent / "child.py"
-    script.write_text(CHILD)
-    here = Path(__file__).parent
-    paths = os.pathsep.join([str(here), str(here.parent), os.getcwd()])
-    return subprocess.Popen(
-        [
-            sys.executable,
-            "-W",
-            "error::sparsecv.errors.CheckpointWarning",
-            str(script),
-            str(folder),
-            str(p),
-            address,
-        ],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": paths},
-    )
-
-
-def finished(folder: Path, p: int) -> int:
-    """Folds that the checkpoint says are proved at every γ."""
-    data, gammas, taus = problem(p)
-    kept, whole = Checkpoint(folder, data.digest(), {}), np.ones(K, dtype=bool)
-    ledger = Ledger(data, np.asarray(taus), list(gammas))
-    for g in range(len(gammas)):
-        kept.load(ledger, g)
-        whole &= ledger.exact[g, :, :K].all(axis=0)
-    return int(whole.sum())
-
-
-@pytest.mark.slow
-def test_the_client_is_killed_again_and_again(tmp_path: Path, client: Any) -> None:
-    """Every run begins with the folds that no run before has finished, and counts them."""
-    folder, rng, told = tmp_path / "kept", np.random.default_rng(3), 0
-    kills = rounds(10)
-    for number in range(kills + 1):
-        before = finished(folder, LONG) if number else 0
-        assert before >= told  # what was said to be done is kept
-        process = child(folder, LONG, client.scheduler.address)
-        assert process.stdout is not None
-        most = int(rng.integers(1, 3)) if number < kills else K
-        for line in process.stdout:
-            if line.startswith("folds"):
-                done, of = line.split()[-2:]
-                assert int(of) == K - before  # finished folds are not done again
-                told = before + int(done)
-                if int(done) >= most:
-                    process.kill()
-                    break
-            elif line.startswith("errors"):
-                found = np.array(line.split()[1:], dtype=np.float64)
-        process.wait()
-        process.stdout.close()
-    expected = cross_validate(*problem(LONG)).table("cv_error")
-    np.testing.assert_allclose(found, expected.ravel(), rtol=1e-12)
-
-
-def test_two_runs_share_a_folder(expected: CVResult, tmp_path: Path) -> None:
-    folder = tmp_path / "kept"
-    both = [child(folder, P), child(folder, P)]
-    for process in both:
-        out, _ = process.communicate(timeout=1200)
-        assert process.returncode == 0
-        errors = np.array(out.splitlines()[-1].split()[1:], dtype=np.float64)
-        np.testing.assert_allclose(errors, expected.table("cv_error").ravel(), rtol=1e-12)
-    files = list(folder.iterdir())  # a run may leave what the other one has written
-    assert len(GAMMAS) <= len(files) <= 2 * len(GAMMAS)
-    assert not [file for file in files if file.suffix != ".json"]  # no partial file is left
-    assert all(json.loads(file.read_text())["hash"] for file in files)
-    assert finished(folder, P) == K

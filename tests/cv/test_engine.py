@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from support.cross_validations import PROTOCOLS, Array, Case, draw_case, least_o
 from support.folds import assert_within, fold_errors
 
 from sparsecv.cv import estimate
-from sparsecv.cv.checkpoint import Checkpoint
 from sparsecv.cv.engine import cross_validate, interruptible
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
@@ -221,27 +219,6 @@ def test_gamma_order_and_repeats_are_kept() -> None:
     assert [r.gamma for r in result.by_gamma] == [5.0, 0.1, 5.0]
     table = result.table("cv_error")
     np.testing.assert_array_equal(table[0], table[2])
-
-
-def test_what_a_checkpoint_knows_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    X = np.random.default_rng(0).standard_normal((10, 3))
-    case = Case(X, X[:, 0] + 1.0, Protocol(), 4, [1.0, 2.0])
-    first = cross_validate(
-        case.data, case.gammas, case.taus, checkpoint=Checkpoint(tmp_path, b"", {})
-    )
-    real, fresh = estimate.support_path, set[float]()
-
-    def counted(problem: Any, gammas: Any, *args: Any, **options: Any) -> Any:
-        fresh.update(gammas)
-        return real(problem, gammas, *args, **options)
-
-    monkeypatch.setattr(estimate, "support_path", counted)
-    store = Checkpoint(tmp_path, b"", {})
-    again = cross_validate(case.data, [1.0, 3.0, 2.0], case.taus, checkpoint=store)
-    assert fresh == {3.0}
-    assert store.reused == [1.0, 2.0]
-    for name in ("cv_error", "lower", "upper", "exact", "n_nodes", "model_objective"):
-        np.testing.assert_array_equal(again.table(name)[[0, 2]], first.table(name))
 
 
 def test_gamma_too_small_for_dependent_columns_counts_as_zero() -> None:

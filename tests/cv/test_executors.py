@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,6 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from sklearn.tree import DecisionTreeRegressor
-from support.clusters import local_cluster
 from support.tables import write_csv
 
 from sparsecv import SparseRidgeCV, StabilityCV
@@ -44,12 +41,6 @@ CASES: dict[str, tuple[Any, ...]] = {
 
 
 @pytest.fixture(scope="module")
-def four_workers() -> Iterator[Any]:
-    with local_cluster(4) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
 def plain() -> dict[str, CVResult]:
     return {name: cross_validate(*case) for name, case in CASES.items()}
 
@@ -74,9 +65,7 @@ def test_threads_and_processes(backend: str, plain: dict[str, CVResult]) -> None
             assert_same(cross_validate(*case), plain[name])
 
 
-@pytest.mark.parametrize("workers", ["client", "four_workers"])
-def test_a_cluster(workers: str, request: Any, plain: dict[str, CVResult]) -> None:
-    client = request.getfixturevalue(workers)
+def test_a_cluster(client: Any, plain: dict[str, CVResult]) -> None:
     for name, case in CASES.items():
         with on_client(client):
             assert_same(cross_validate(*case), plain[name])
@@ -97,13 +86,12 @@ def test_estimators(client: Any) -> None:
         assert found.cv_error_ == expected.cv_error_
 
 
-@pytest.mark.parametrize("search", ["grid", "coordinate"])
-def test_stability(client: Any, search: str) -> None:
+def test_stability(client: Any) -> None:
     rng = np.random.default_rng(4)
     X = rng.standard_normal((60, 4))
     y = X[:, 0] + rng.standard_normal(60)
     grid = {"max_depth": [1, 2, 3]}
-    options: dict[str, Any] = {"cv": 3, "search": search, "random_state": 0}
+    options: dict[str, Any] = {"cv": 3, "random_state": 0}
     learner = DecisionTreeRegressor(random_state=0)
     expected = StabilityCV(learner, grid, **options).fit(X, y)
     with on_client(client):
@@ -126,25 +114,6 @@ def test_the_command_line(client: Any, tmp_path: Path) -> None:
         text = [line for line in out.read_text().splitlines() if "seconds" not in line]
         found.append(text)
     assert found[0] == found[1]
-
-
-def test_the_benchmark(client: Any, tmp_path: Path) -> None:
-    found, moves = [], []
-    for more in ([], ["--dask", client.scheduler.address]):
-        out = tmp_path / "out.csv"
-        command = ["benchmark", "--datasets", "diabetes", "--folds", "4", "--gamma", "1", "--quiet"]
-        assert main([*command, "--ways", "grid,exact", "--csv", str(out), *more]) == 0
-        with out.open() as file:
-            rows = list(csv.DictReader(file))
-        found.append([{name: row[name] for name in row if name != "seconds"} for row in rows])
-        moves.append(client.run_on_scheduler(_moves))
-    assert len(found[0]) == 2
-    assert found[0] == found[1]
-    assert moves[1] > moves[0]  # the work was done there
-
-
-def _moves(dask_scheduler: Any) -> int:
-    return int(dask_scheduler.transition_counter)
 
 
 def test_the_time_limit_holds(client: Any) -> None:

@@ -159,42 +159,6 @@ def test_a_constrained_fold_does_not_see_its_held_out_rows(
         check_folds(table, folds, (0, folds.k - 1), method, LIMITS[limit], rules)
 
 
-@pytest.mark.parametrize("rule", ["minimum", "one-se", "corrected", "repeated", "averaged"])
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("regime", REGIMES)
-@pytest.mark.parametrize("limit", [None, 0.0])
-def test_errors_are_squares_about_fixed_predictions(
-    regime: str, method: str, rule: str, limit: float | None
-) -> None:
-    """Less the mean of y², the error of a fixed model is linear in the held-out y."""
-    if method in ("search", "bounds") and rule != "minimum":
-        pytest.skip("a search looks for the least error alone")
-    if rule == "corrected" or rule == "repeated":
-        pytest.skip("these rules need a partition")
-    X, y, _ = table_of(regime, False)
-    n = y.size
-    train, test = np.arange(n - 5), np.arange(n - 5, n)
-    rng = np.random.default_rng(5)
-    left, right = 5.0 * rng.standard_normal(5), 50.0 * rng.standard_normal(5) - 20.0
-    excess = []
-    for held_out in (left, right, (left + right) / 2.0):
-        model = SparseRidgeCV(
-            cv=[(train, test)],
-            gammas=GAMMAS,
-            taus=TAUS,
-            method=method,
-            rule=rule,
-            time_limit=limit,
-            tol=0.0,
-        )
-        model.fit(X, np.append(y[:-5], held_out))
-        excess.append(model.surface_["cv_error"] - np.mean(held_out**2))
-        exact = model.surface_["exact"]
-    expected = (excess[0] + excess[1]) / 2.0
-    sure = exact | (limit == 0.0) | (method in ("exact", "grid"))
-    np.testing.assert_allclose(excess[2][sure], expected[sure], rtol=1e-7, atol=1e-7)
-
-
 UNITS: dict[str, dict[str, Any]] = {
     "plain": {},
     "no intercept": {"fit_intercept": False},
@@ -299,27 +263,6 @@ def test_what_is_left_by_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
             known = surface.result([gamma]).by_gamma[0].fold_error
             differs += np.count_nonzero(one.fold_error != known)
         assert differs <= last  # proved before the interrupt
-
-
-def test_a_better_support_from_elsewhere_stays_a_bound() -> None:
-    X, y, _ = table_of("p > n", False)
-    data = RowFolds(X, y, make_folds(4, y.size, seed=0), True)
-    with Surface(data, TAUS, Settings(time_limit=0.0)) as surface:
-        surface.visit([0.05])
-    known, folds = surface.ledger, np.arange(4)
-    before = known.error.copy(), known.choice.copy()
-    known.objective *= 1.5  # as though the folds had found worse supports
-    known.best_objective = known.objective.copy()
-    for support in itertools.combinations(range(8), 3):
-        known.offer(0, 1, folds, np.array(support, dtype=np.intp))
-    np.testing.assert_array_equal(known.error, before[0])
-    np.testing.assert_array_equal(known.choice, before[1])
-    better = np.flatnonzero(known.best_choice[0, 1, folds] != known.choice[0, 1, folds])
-    assert better.size > 0
-    known.prove(0, 1, better)
-    at = 0, 1, better
-    np.testing.assert_array_equal(known.choice[at], known.best_choice[at])
-    np.testing.assert_array_equal(known.lower[at], known.error[at])
 
 
 @pytest.mark.parametrize("kind", FOLDS)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from sparsecv.cv.engine import Surface
 from sparsecv.cv.ledger import Ledger
@@ -16,7 +15,6 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 
-Array = NDArray[np.float64]
 TAUS = np.array([1, 2, 4], dtype=np.intp)
 ARRAYS = ("error", "objective", "lower", "upper", "exact", "searched", "bound", "trees")
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.cross_validations import Case, draw_case, least_of
-from support.folds import Bracket, assert_within, brute_force, inside
+from support.folds import Bracket, assert_within, inside
 
 from sparsecv.cv import alternating, estimate, prove, shared_tree
 from sparsecv.cv.engine import Surface
@@ -174,21 +174,6 @@ def test_no_search_begins_after_the_time_limit(
     assert result.exact.all()
     assert result.status == "optimal"
     assert (result.mio_by_tau == 5).all()
-
-
-def test_more_columns_than_rows_is_bounded_at_any_size() -> None:
-    """Far too many columns for any tree: still intervals that hold the incumbents."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((30, 200))
-    case = Case(X, X[:, 0] + rng.standard_normal(30), Protocol(), 3, [1.0])
-    case.taus = np.array([1, 5, 20])
-    result = case.run("exact", time_limit=1e-9)
-    lower, error, upper = (result.table(name) for name in ("lower", "cv_error", "upper"))
-    assert np.isfinite(upper).all()
-    assert (lower <= error).all()
-    assert (error <= upper).all()
-    one = brute_force(case.A, case.b, case.pairs, case.gammas, [1], True)
-    assert inside(lower[:, :1], upper[:, :1], one).all()
 
 
 def test_shares_of_limits() -> None:

@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from sparsecv.cv.results import CVResult
 from sparsecv.design.folds import make_folds
-
-Array = NDArray[np.float64]
 
 
 def one(gamma: float, error: list[float], **changes: Any) -> dict[str, Any]:

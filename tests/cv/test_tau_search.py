@@ -16,25 +16,6 @@ from sparsecv.tables.row_source import ArraySource
 from sparsecv.tables.synthetic import make_synthetic
 
 
-def test_history_only_narrows_and_ends_where_the_result_is() -> None:
-    made = make_synthetic(60, 12, 5, 0.7, 1.0, seed=2)
-    data = RowFolds(made.X, made.y, make_folds("loo", 60), False)
-    taus = np.arange(1, 13)
-    for bounds in ("best", "paper"):
-        result = cross_validate(data, [0.1], taus, Settings("search", bounds=bounds, tol=0.0))
-        one = result.by_gamma[0]
-        low, high = np.zeros(12), np.full(12, np.inf)
-        solved = 0
-        for count, t, least, most in one.history:
-            assert count >= solved
-            assert least >= low[int(t)] - 1e-12
-            assert most <= high[int(t)] + 1e-12
-            low[int(t)], high[int(t)], solved = least, most, count
-        assert solved == one.n_mio
-        np.testing.assert_allclose(low, one.lower, rtol=1e-9)
-        np.testing.assert_allclose(high, one.upper, rtol=1e-9)
-
-
 @pytest.mark.parametrize("folds", ["loo", "size:6", "5"])
 def test_our_bounds_need_fewer_problems_than_the_papers(folds: str) -> None:
     made = make_synthetic(80, 14, 5, 0.7, 1.0, seed=1)

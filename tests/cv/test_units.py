@@ -9,46 +9,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from sparsecv.cv import estimate, prove
-from sparsecv.cv.engine import Surface, cross_validate
-from sparsecv.cv.estimate import fold_unit
-from sparsecv.cv.results import CVResult
+from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.solvers.backends.optional_dependencies import quiet_stderr
 from sparsecv.solvers.core import rows as table
-from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.core.threads import one_blas_thread
-
-Array = NDArray[np.float64]
 
 
 def rows(n: int = 30, p: int = 6, cv: Any = 3) -> RowFolds:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, p))
     return RowFolds(X, X[:, 0] - X[:, 2] + rng.standard_normal(n), make_folds(cv, n), True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("p", [6, 48])
-def test_a_unit_of_work_gives_the_same_in_another_process(p: int) -> None:
-    data = rows(p=p)
-    gammas, taus = np.array([0.1, 3.0]), np.array([1, 2], dtype=np.intp)
-    limits = Limits(1000.0, None, StopFlag())
-    units = [(data, j, gammas, taus, "auto", [], None, limits) for j in range(data.folds.k)]
-    there = Parallel(n_jobs=2, backend="loky")(delayed(fold_unit)(*unit) for unit in units)
-    for unit, (path, error) in zip(units, there, strict=True):
-        here, expected = fold_unit(*unit)
-        np.testing.assert_array_equal(error, expected)
-        for name in ("supports", "coef", "objective", "lower_bound", "proved", "n_nodes"):
-            np.testing.assert_array_equal(getattr(path, name), getattr(here, name), name)
-        assert path.status is here.status
-        assert path.proved.all()
 
 
 def blas_threads() -> set[int]:
@@ -206,36 +182,3 @@ def test_the_choice_is_proved_first_and_all_on_request(
         assert cells[0] == (estimates.gamma, estimates.tau)
         assert len(set(cells)) < h.size or cv == "loo"
     assert chosen.by_gamma[best.gamma_index].model_proved[best.tau_index]
-
-
-def test_an_interrupt_before_there_are_estimates_leaves_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    data, gammas, taus = wide()
-
-    def interrupts(*_: Any, **__: Any) -> Any:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(estimate, "support_path", interrupts)
-    with pytest.raises(KeyboardInterrupt) as caught:
-        cross_validate(data, gammas, taus)
-    assert not hasattr(caught.value, "partial")
-
-
-def test_a_flag_raised_in_between_ends_the_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C reaches the main thread as a flag first; every search looks at it."""
-    data, gammas, taus = wide()
-    surface = Surface(data, taus, Settings(prove="all"))
-
-    def run() -> None:
-        with surface:
-            surface.visit(gammas)
-            surface._stop.set()
-            surface.prove()
-
-    with pytest.raises(KeyboardInterrupt) as caught:
-        run()
-    partial: CVResult = caught.value.partial  # type: ignore[attr-defined]
-    assert not partial.complete
-    assert (partial.table("lower") <= partial.table("cv_error")).all()
-    assert (partial.table("cv_error") <= partial.table("upper")).all()

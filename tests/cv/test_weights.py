@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn import config_context
-from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, cross_validate
+from sklearn.model_selection import LeaveOneGroupOut, cross_validate
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
 
-Array = NDArray[np.float64]
 GAMMAS = [0.05, 1.0, 40.0]
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")
 
@@ -175,15 +174,6 @@ def test_one_weight_for_all_scales_the_penalty() -> None:
         doubled.cv_results_["cv_error"], plain.cv_results_["cv_error"], rtol=1e-9
     )
     np.testing.assert_allclose(doubled.coef_, plain.coef_, rtol=1e-9, atol=1e-12)
-
-
-def test_groups_stay_together() -> None:
-    one = Problem(7)
-    found = SparseRidgeCV(cv=GroupKFold(3), gammas=1.0).fit(one.X, one.y, groups=one.groups)
-    label = found.folds_.label
-    assert label is not None
-    for group in np.unique(one.groups):
-        assert np.unique(label[one.groups == group]).size == 1
 
 
 @pytest.mark.parametrize(

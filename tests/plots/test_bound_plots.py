@@ -35,6 +35,7 @@ def test_a_frame_for_every_problem(searched: GammaResult) -> None:
         assert (after.lower >= before.lower - 1e-12).all()
         assert (after.upper <= before.upper + 1e-12).all()
     np.testing.assert_allclose(every[-1].lower, searched.lower)
+    np.testing.assert_allclose(every[-1].upper, searched.upper)
 
 
 def test_film_has_the_frames_asked_for(searched: GammaResult, tmp_path: Path) -> None:

@@ -121,6 +121,9 @@ class FoldData(ABC):
             may be rounded like products of columns.
         """
 
+    def estimate_alone(self) -> None:
+        """Let training problems be rounded like products of columns: nothing is to be proved."""
+
     @abstractmethod
     def one_fold(self, train: Index, test: Index, same: FoldData | None = None) -> FoldData:
         """The same table with a single fold 0 that trains on some units and holds out others.
@@ -343,10 +346,17 @@ class RowFolds(FoldData):
         """The same rows in other folds."""
         other = RowFolds.__new__(RowFolds)
         other.__dict__.update(self.__dict__)  # Both objects share the arrays.
+        other.__dict__.pop("_fold_sums", None)
         other._lay_out(folds)
         other.estimated = estimated
-        other._sums = other._fold_sums if estimated else None
+        other._sums = None
+        if estimated:
+            other.estimate_alone()
         return other
+
+    def estimate_alone(self) -> None:
+        """Let training problems come from the moments of folds, where these are sooner made."""
+        self._sums = self._fold_sums
 
     def one_fold(self, train: Index, test: Index, same: FoldData | None = None) -> RowFolds:
         """A single fold that trains on some rows and holds out others.

@@ -134,6 +134,8 @@ class Study:
         every = default_taus(data.n, data.p, data.constraints)
         self.sizes = checked_taus(taus if self.sizes_named else every, data.p, data.constraints)
         self._tried = self._sizes_to_try(needs)
+        if self.estimating:
+            data.estimate_alone()
         self.repeats, self.seed = checked_repeats(repeats), seed
         # The number of other partitions that the rule asks for, and the work after them, in
         # surfaces that take about as long: inner folds and projections, or models without pairs

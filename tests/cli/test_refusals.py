@@ -52,6 +52,8 @@ REFUSED = {
     f"{CV} --gamma nan": "gamma|>= 0",
     f"{CV} --backend abacus": "backend|'abacus'",
     f"{CV} --backend highs --method bounds": "backend highs|grid or search",
+    f"{CV} --nonsense": "No such option: --nonsense",
+    f"{CV} --encoding klingon": "--encoding|klingon",
     f"{CV} --rule best": "rule|'best'",
     f"{CV} --rule one-se --method search": "rule one-se|every tau",
     f"{CV} --protocol kind": "protocol|'kind'",

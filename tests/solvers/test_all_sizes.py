@@ -1,7 +1,6 @@
 """The all-sizes tree against enumeration: optima, bounds, ties, limits, warm starts, wide masks."""
 
 import math
-import threading
 from fractions import Fraction
 from itertools import combinations, pairwise
 from typing import Any
@@ -12,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.brute_force import Data, Support, fit_rounding, rounding
 from support.fresh import examples
-from support.problems import keeps_digits, plain, problem_of, pure_noise, ugly
+from support.problems import keeps_digits, plain, problem_of, ugly
 from support.trees import Exact, every_stop, exact_of, key, tied
 
 from sparsecv.solvers import Status, best_subsets
-from sparsecv.solvers.core.limits import Limits, StopFlag
+from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.leaps.all_sizes import BestSubsets
 
 
@@ -207,36 +206,6 @@ def test_stopping_never_loosens_bounds_nor_incumbents() -> None:
     for before, after in pairwise(stops):
         assert np.all(after.objective <= before.objective * (1.0 + 1e-12))
         assert np.all(after.lower_bound >= before.lower_bound * (1.0 - 1e-9))
-
-
-HARD = problem_of(pure_noise(0, 90, 60, 1e-3))  # hopeless to finish
-
-
-def check_interrupted(found: BestSubsets, status: Status) -> None:
-    assert found.status is status
-    assert np.all(found.lower_bound <= found.objective)
-    assert [s.size for s in found.supports] == list(range(1, 61))
-    assert found.open_nodes
-    assert not found.proved.all()
-
-
-@pytest.mark.parametrize("nodes", [0, 1, 2, 999, 20_001, 50_000])
-def test_node_limit(nodes: int) -> None:
-    found = best_subsets(HARD, limits=Limits(node_limit=nodes))
-    check_interrupted(found, Status.NODE_LIMIT)
-    assert found.n_nodes == max(nodes, 1)
-
-
-@pytest.mark.parametrize("seconds", [0.0, 0.02])
-def test_time_limit_and_flag(seconds: float) -> None:
-    """A flag that is raised counts before limits, also where another thread raises it."""
-    check_interrupted(best_subsets(HARD, limits=Limits(time_limit=seconds)), Status.TIME_LIMIT)
-    flag = StopFlag()
-    timer = threading.Timer(seconds, flag.set)
-    timer.start()
-    timer.join(None if seconds == 0.0 else 0.0)
-    limits = Limits(stop=flag) if seconds else Limits(0.0, 0, flag)
-    check_interrupted(best_subsets(HARD, limits=limits), Status.INTERRUPTED)
 
 
 def test_tau_gives_the_default_sizes() -> None:

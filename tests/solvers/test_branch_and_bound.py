@@ -24,13 +24,12 @@ from sparsecv.solvers import (
 from sparsecv.solvers.branching import driver, single
 from sparsecv.solvers.branching import search as search_module
 from sparsecv.solvers.branching.search import Search, Tree
-from sparsecv.solvers.core.limits import Limits, StopFlag
+from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.kernels.completion import complete, completion_work, order_by_share
 from sparsecv.solvers.relaxation import root as root_module
 from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.relaxer import Relaxer
 from sparsecv.solvers.relaxation.root import Root, reduced_root, relax
-from sparsecv.solvers.supports.swaps import swapped
 from sparsecv.tables.synthetic import make_synthetic
 
 
@@ -67,19 +66,6 @@ def test_many_columns() -> None:
     assert found.objective <= best * (1 + 1e-9)
     assert found.status is Status.OPTIMAL
     assert rows.shape[1] == problem.p
-
-
-def test_limits_and_stop() -> None:
-    made = make_synthetic(60, 80, 10, 0.8, 0.5, seed=0)
-    problem = SparseRidgeProblem(made.X, made.y, gamma=0.05, tau=10)
-    assert branch_and_bound(problem, limits=Limits(0.0)).status is Status.TIME_LIMIT
-    stopped = StopFlag()
-    stopped.set()
-    assert branch_and_bound(problem, limits=Limits(stop=stopped)).status is Status.INTERRUPTED
-    few = branch_and_bound(problem, limits=Limits(None, 3))
-    many = branch_and_bound(problem, limits=Limits(None, 400))
-    assert few.status is many.status is Status.NODE_LIMIT
-    assert few.lower_bound <= many.lower_bound <= many.objective <= few.objective
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -131,20 +117,6 @@ def test_completion_passes_over_small_shares_only(k: int) -> None:
             looked_at += 1
             assert gain == pytest.approx(every[tuple(free[work.found[:k]])], rel=1e-9)
     assert looked_at == 30 if k == 1 else 0 < looked_at < 30  # A single column costs no test.
-
-
-def test_swaps_end_where_no_swap_helps() -> None:
-    rng = np.random.default_rng(5)
-    for _ in range(20):
-        X, y = rng.normal(size=(30, 12)), rng.normal(size=30)
-        problem = SparseRidgeProblem(X, y, gamma=0.5, tau=4)
-        start = rng.choice(12, size=4, replace=False)
-        support = swapped(problem.G, problem.b, 0.25, start)
-        value = problem.objective(support)
-        assert value <= problem.objective(start) * (1 + 1e-12)
-        for out, new in itertools.product(support, np.setdiff1d(np.arange(12), support)):
-            other = [*(c for c in support if c != out), new]
-            assert problem.objective(other) >= value * (1 - 1e-8)
 
 
 @settings(max_examples=examples(80))

@@ -233,23 +233,6 @@ def test_warm_starts_and_sizes_count_units() -> None:
         best_subsets(whole, sizes=[1, 7])
 
 
-def test_many_columns_with_some_in_are_branched_on() -> None:
-    rng = np.random.default_rng(9)
-    X = rng.normal(size=(300, 150))
-    y = X[:, :5] @ np.ones(5) + 0.5 * rng.normal(size=300)
-    found = solve(
-        SparseRidgeProblem(
-            X, y, gamma=1.0, tau=7, constraints=Constraints(include=[100], exclude=[0])
-        )
-    )
-    assert found.status == "optimal"
-    assert {1, 2, 3, 4, 100} <= set(found.support.tolist())
-    assert 0 not in found.support
-    only = solve(SparseRidgeProblem(X, y, gamma=1.0, tau=1, constraints=Constraints(include=[100])))
-    assert only.support.tolist() == [100]
-    assert only.status == "optimal"
-
-
 def test_columns_of_zeros_under_constraints() -> None:
     X = np.zeros((5, 3))
     problem = SparseRidgeProblem(

@@ -66,13 +66,6 @@ def test_a_range_from_zero_begins_with_the_supports_of_plain_best_subset(seed: i
         assert tuple(intervals[0].support.tolist()) == best
 
 
-def test_a_limit_leaves_supports_unknown_and_is_named() -> None:
-    problem = SparseRidgeProblem(np.eye(5), np.arange(5.0), gamma=1.0, tau=2)
-    along = supports_along_gamma(problem, 0.1, 10.0, limits=Limits(0.0))
-    assert along.status is Status.TIME_LIMIT
-    assert [one.support for one in along.intervals[0]] == [None]
-
-
 @pytest.mark.parametrize(("low", "high"), [(-1.0, 1.0), (1.0, 1.0), (2.0, 1.0), (0.1, np.inf)])
 def test_a_range_that_is_none_is_refused(low: float, high: float) -> None:
     problem = SparseRidgeProblem(np.eye(3), np.ones(3), gamma=1.0, tau=2)

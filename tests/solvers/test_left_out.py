@@ -18,7 +18,6 @@ from sparsecv.solvers import (
     Status,
     heuristic_support,
     perspective_relaxation,
-    solve,
 )
 from sparsecv.solvers.branching.family import MAX_NODES, search_alone, solve_jointly
 from sparsecv.solvers.branching.row_deletion import LeftOut
@@ -181,23 +180,6 @@ def test_no_time_leaves_everything_open() -> None:
     one = search_alone(left_out, problem, 0, found[0], Limits(0.0), branch=True)
     assert one.status is Status.TIME_LIMIT
     assert not one.solved
-
-
-@pytest.mark.parametrize("n", [12, 60])
-def test_agreement_with_single_searches_beyond_enumeration(n: int) -> None:
-    rng = np.random.default_rng(n)
-    p = 50
-    X = rng.normal(size=(n, p)) + rng.normal(size=(n, 1))
-    y = X[:, :4] @ np.ones(4) + rng.normal(size=n)
-    problem = SparseRidgeProblem(X, y, gamma=20.0, tau=4)
-    left_out = LeftOut(GramForm.of(problem), X, y, np.arange(n + 1), n)
-    folds = without_each_row(problem, X, y)
-    found = jointly(problem, left_out, folds)
-    for j, fold in list(enumerate(folds))[::3]:
-        one = search_alone(left_out, problem, j, found[j], branch=True)
-        assert fold.objective(one.support) == pytest.approx(
-            solve(fold, tol=0.0).objective, rel=1e-7
-        )
 
 
 @pytest.mark.parametrize("seed", [100121, *range(100200, 100220)])

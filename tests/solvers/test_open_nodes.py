@@ -19,7 +19,7 @@ from support.problems import gram_of, plain, problem_of, ugly
 from support.trees import every_stop, exact_of, key, known_best, tied
 
 from sparsecv.solvers import SparseRidgeProblem, Status, best_subsets
-from sparsecv.solvers.core.limits import Limits, StopFlag
+from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.rows import MAX_COLUMNS
 from sparsecv.solvers.leaps import all_sizes
 from sparsecv.solvers.leaps.all_sizes import BestSubsets
@@ -176,25 +176,6 @@ def test_ranges_of_a_longer_search(n: int, gamma: float) -> None:
     assert (high - low).max() > 0.0
 
 
-def test_more_than_eight_ties_leave_the_answer_in_range() -> None:
-    rng = np.random.default_rng(2)
-    x = rng.standard_normal(6)
-    data = Data(np.repeat(x[:, None], 6, axis=1), x + rng.standard_normal(6), 1.0)
-    check_ranges(data, every_stop(data), rng.standard_normal((3, 6)))
-
-
-def test_a_finished_search_leaves_a_point() -> None:
-    data = plain(1, 20, 6)
-    problem, rows = problem_of(data), np.random.default_rng(1).standard_normal((5, 6))
-    found = best_subsets(problem)
-    assert found.open_nodes == []
-    low, high = ranges(problem, found, rows)
-    np.testing.assert_array_equal(low, high)
-    for i in range(6):
-        expected = prediction(data, tuple(found.supports[i].tolist()), rows)
-        np.testing.assert_allclose(low[i], expected, rtol=1e-9, atol=1e-12)
-
-
 def test_an_incumbent_without_an_objective_bounds_nothing() -> None:
     """A row of zeros has a spread of 0 and the gap is infinite: no warning, and no NaN."""
     problem = SparseRidgeProblem(np.eye(4), np.arange(4.0), gamma=1.0, tau=2)
@@ -315,15 +296,3 @@ def test_too_many_columns_to_branch_on(n: int) -> None:
     # all columns: the only support there is
     assert found.objective[-1] == pytest.approx(problem.objective(np.arange(p)), rel=1e-9)
     assert found.lower_bound[-1] == pytest.approx(found.objective[-1], rel=1e-5)
-
-
-def test_too_many_columns_and_a_raised_flag() -> None:
-    flag = StopFlag()
-    flag.set()
-    data = plain(0, 5, MAX_COLUMNS + 1)
-    found = best_subsets(problem_of(data), sizes=[2], limits=Limits(stop=flag))
-    assert found.status is Status.INTERRUPTED
-    assert (
-        best_subsets(problem_of(data), sizes=[2], limits=Limits(time_limit=0.0)).status
-        is Status.TIME_LIMIT
-    )

@@ -21,7 +21,6 @@ from support.fresh import draws
 from support.problems import hard, plain, problem_of, pure_noise, ugly_problem
 from support.tables import write_csv
 
-from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
@@ -420,42 +419,6 @@ def test_folds_solved_by_each_backend(name: str, method: str) -> None:
     np.testing.assert_allclose(one.cv_error, exact.cv_error, rtol=1e-9)
     assert one.n_mio == 30  # the grid, also where the method was left open
     assert one.n_nodes >= 0
-
-
-@pytest.mark.parametrize("name", [n for n in ("highs", "gurobi", "scip") if n in OUTSIDE])
-def test_threads(name: str) -> None:
-    data = folds_of("10")
-    taus = np.arange(1, 7)
-    exact = cross_validate(data, [0.1], taus, Settings("exact")).by_gamma[0]
-    settings = Settings("grid", backend=name, n_jobs=2)
-    one = cross_validate(data, [0.1], taus, settings).by_gamma[0]
-    np.testing.assert_allclose(one.cv_error, exact.cv_error, rtol=1e-9)
-
-
-def test_estimators() -> None:
-    X, y = made()
-    plain = SparseRidge(2, gamma=0.3).fit(X, y)
-    plain_cv = SparseRidgeCV(cv=4, gammas=[0.1, 1.0], random_state=0).fit(X, y)
-    for name in OUTSIDE:
-        one = SparseRidge(2, gamma=0.3, backend=name).fit(X, y)
-        np.testing.assert_array_equal(one.support_, plain.support_)
-        assert one.status_ == "optimal"
-        assert one.lower_bound_ <= plain.objective_ * (1.0 + 1e-12)
-    found = SparseRidgeCV(cv=4, gammas=[0.1, 1.0], backend="highs", random_state=0).fit(X, y)
-    assert (found.tau_, found.gamma_) == (plain_cv.tau_, plain_cv.gamma_)
-    assert found.cv_error_ == pytest.approx(plain_cv.cv_error_, rel=1e-9)
-
-
-def test_a_backend_that_cannot_run_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    if outside_backends.lacking("mosek") is None:
-        pytest.skip("MOSEK can run here")
-    table = write_csv(tmp_path / "t.csv", *made())
-    for command in (["cv"], ["fit", "--tau", "2"]):
-        complaint(capsys, [*command, str(table), "--backend", "mosek"], ["error: backend mosek: "])
-    with pytest.raises(ValueError, match="mosek"):
-        checked_backend("mosek")
 
 
 def test_a_licence_too_small_for_a_fold_is_one_line(

@@ -15,7 +15,7 @@ from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.plan import few_supports
 from sparsecv.solvers.core.result import Status
-from sparsecv.solvers.ridge_fits import fit_supports, known_path
+from sparsecv.solvers.ridge_fits import known_path
 
 
 def check(problem: SparseRidgeProblem, gammas: list[float], sizes: list[int]) -> None:
@@ -169,24 +169,6 @@ def test_columns_of_zeros() -> None:
     assert [s.tolist() for s in support_path(nothing, [1.0], [1, 2]).at(0)] == [[0], [0, 1]]
 
 
-@pytest.mark.parametrize("gamma", [1e-8, 1.0, 1e6])
-def test_coefficients_of_many_supports(gamma: float) -> None:
-    X, y, _ = plain(2, 15, 6)
-    supports = [np.array(S) for size in (1, 3, 6) for S in combinations(range(6), size)]
-    rows = np.full((1, len(supports), 6), -1, dtype=np.int64)
-    for c, support in enumerate(supports):
-        rows[0, c, : support.size] = support
-    whole = SparseRidgeProblem(X, y, gamma=gamma, tau=1)
-    moments = SparseRidgeProblem.from_gram(whole.G, whole.b, whole.yy, gamma=gamma, tau=1)
-    for problem in (whole, moments):
-        coef, objective = fit_supports(problem, np.array([gamma]), rows)
-        for c, support in enumerate(supports):
-            fit = whole.replace(tau=support.size).fit(support)
-            np.testing.assert_allclose(coef[0, c, : support.size], fit.coef, rtol=1e-8, atol=1e-12)
-            assert (coef[0, c, support.size :] == 0.0).all()
-            assert objective[0, c] == pytest.approx(fit.objective, rel=1e-8, abs=1e-13 * whole.yy)
-
-
 def test_enumeration_of_many_columns() -> None:
     X, y, _ = plain(5, 10, 50, noise=2.0)
     for gamma in (0.01, 1.0, 100.0):
@@ -201,14 +183,6 @@ def test_enumeration_of_many_columns() -> None:
     assert not few_supports(problem, [10])
     nothing = SparseRidgeProblem(X, 0.0 * y, gamma=1.0, tau=1)
     assert [p.support.tolist() for p in enumerated(nothing, np.array([2]), [])] == [[0, 1]]
-
-
-def test_enumeration_keeps_to_its_time() -> None:
-    X, y, _ = plain(5, 30, 80)
-    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=6)
-    (found,) = enumerated(problem, np.array([6]), [np.arange(6)], Limits(0.0))
-    assert found.status is Status.TIME_LIMIT
-    assert 0.0 <= found.lower_bound <= found.objective
 
 
 def test_columns_of_very_different_length() -> None:

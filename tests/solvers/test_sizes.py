@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.solvers import (
     SparseRidgeProblem,
     Status,
@@ -14,7 +13,7 @@ from sparsecv.solvers import (
     support_path,
 )
 from sparsecv.solvers.branching import size_sweep
-from sparsecv.solvers.core.limits import Limits, StopFlag
+from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.plan import ALONE, FIRST_NODES, LEAPS, Way
 
 
@@ -62,33 +61,6 @@ def test_sizes_that_branching_does_not_settle_go_back_to_the_tree(
     np.testing.assert_allclose(found.objective, tree.objective, rtol=1e-10)
     assert np.all(found.lower_bound <= found.objective)
     assert found.n_nodes > tree.n_nodes
-
-
-def test_limits_of_sizes_alone() -> None:
-    X, y = alike()
-    problem = SparseRidgeProblem(X, y, gamma=1e4, tau=20)
-    stop = StopFlag()
-    stop.set()
-    found = solve_sizes(problem, limits=Limits(stop=stop))
-    assert found.status is Status.INTERRUPTED
-    exact = best_subsets(problem).objective
-    found = solve_sizes(problem, limits=Limits(time_limit=0.0))
-    assert found.status is Status.TIME_LIMIT
-    assert np.all(found.lower_bound <= exact * (1.0 + 1e-12))
-    assert solve(problem.replace(tau=9), node_limit=100).status is Status.NODE_LIMIT
-
-
-@pytest.mark.parametrize("cv", [4, "loo"])
-def test_cross_validation_where_trees_are_large(cv: object) -> None:
-    X, y = alike(24, 20)
-    options = {"cv": cv, "gammas": 1e4, "taus": [3, 10], "rule": "minimum", "random_state": 0}
-    found = SparseRidgeCV(**options).fit(X, y)
-    assert found.certified_
-    grid = SparseRidgeCV(method="grid", **options).fit(X, y)
-    np.testing.assert_allclose(
-        found.cv_results_["cv_error"], grid.cv_results_["cv_error"], rtol=1e-9
-    )
-    assert SparseRidge(10, 1e4).fit(X, y).status_ == "optimal"
 
 
 @pytest.mark.slow

@@ -8,20 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.brute_force import Data, enumerate_size, value
 from support.fresh import examples
-from support.problems import plain, problem_of, pure_noise, ugly
+from support.problems import plain, problem_of, ugly
 
 from sparsecv.solvers import (
     Solution,
     SparseRidgeProblem,
     Status,
     available_backends,
-    best_subsets,
     register_backend,
     solve,
 )
 from sparsecv.solvers import api as backends
 from sparsecv.solvers.api import checked_backend
-from sparsecv.solvers.core.limits import Limits, StopFlag
+from sparsecv.solvers.core.limits import StopFlag
 from sparsecv.solvers.core.result import Proof, Work, relative_gap
 
 
@@ -61,43 +60,6 @@ def test_solve_equals_enumeration(data: Data, tau: int, tol: float, draw: st.Dat
     assert found.status is Status.OPTIMAL
     assert found.objective <= every.least * (1.0 + tol + 1e-9) + 1e-13 * yy
     assert found.lower_bound <= every.least * (1.0 + 1e-13) + 1e-28 * yy
-
-
-@pytest.mark.parametrize(("n", "p", "tau"), [(100, 36, 2), (300, 40, 5), (30, 44, 3)])
-def test_both_native_ways_agree(n: int, p: int, tau: int) -> None:
-    data = plain(p, n, p, 2.0, noise=1.0)
-    found = solve(problem_of(data, tau), tol=0.0)
-    tree = best_subsets(problem_of(data, p), sizes=[tau], limits=Limits(node_limit=5_000_000))
-    check_consistent(data, tau, found)
-    assert found.status is Status.OPTIMAL
-    assert found.objective <= tree.objective[0] * (1.0 + 1e-9)
-    assert tree.lower_bound[0] <= found.objective
-    if tree.status is Status.OPTIMAL:
-        assert found.objective == pytest.approx(tree.objective[0], rel=1e-10)
-        assert found.lower_bound <= tree.objective[0] * (1.0 + 1e-12)
-
-
-@pytest.mark.parametrize(
-    ("options", "status"),
-    [
-        ({"node_limit": 0}, Status.NODE_LIMIT),
-        ({"node_limit": 50}, Status.NODE_LIMIT),
-        ({"time_limit": 0.0}, Status.TIME_LIMIT),
-        ({"stop": None}, Status.INTERRUPTED),
-    ],
-)
-@pytest.mark.parametrize("p", [30, 50])
-def test_limits_leave_a_valid_bound(p: int, options: dict[str, Any], status: Status) -> None:
-    data = pure_noise(p, 70, p, 1e-3)
-    if "stop" in options:
-        flag = StopFlag()
-        flag.set()
-        options = {"stop": flag}
-    found = solve(problem_of(data, 12), tol=0.0, **options)
-    check_consistent(data, 12, found)
-    assert found.status is status
-    assert found.gap > 0.0
-    assert found.lower_bound <= problem_of(data, 12).objective(found.support)
 
 
 def test_nothing_left_to_prove_counts_as_optimal() -> None:

@@ -196,6 +196,9 @@ REFUSED: list[tuple[str, dict[str, Any], list[str]]] = [
     ("a,g,y\n1,u,3\n,v,4\n", {}, ["2 columns", "missing value in column 'a'", "'g' holds text"]),
     ("a,y\n1,2\n", {}, ["only 1 data row", "at least 2"]),
     ("a,b,y\n", {}, ["no data rows"]),
+    ("Sales of 2024,,\na,b,y\n1,2,3\n4,5,6\n", {}, ["a title above the header"]),
+    ("a b y\n1 2 3\n4 5 6\n", {}, ["separated by spaces"]),
+    ('a,y\n"1,2\n3,4\n', {}, ["malformed quotes", "line 2"]),
     ("", {}, ["the file is empty"]),
     ("\ufeff\n\n", {}, ["the file is empty"]),
 ]

@@ -175,7 +175,9 @@ def _quick_fits(
         used = np.flatnonzero(holds[:-1])
         place = np.full(holds.size, -1, dtype=np.int64)
         place[used] = np.arange(used.size)
-        base = problem.rows[:, np.append(used, problem.p)]
+        # One triangle of all columns serves every γ. A triangle of the columns used has fewer rows.
+        every = problem.triangle if 2 * used.size > problem.p else problem.rows
+        base = every[:, np.append(used, problem.p)]
         if base.shape[0] > 2 * base.shape[1]:  # Many fits on few columns pay for one factorisation.
             base = np.asarray(np.linalg.qr(base, mode="r"))
         columns, triangular = np.ascontiguousarray(base.T), not np.tril(base, -1).any()

@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.linear_model import Ridge
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sparsecv.cv import estimate
 from sparsecv.cv.engine import Surface, cross_validate
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
@@ -26,11 +24,6 @@ from sparsecv.tables.datasets import load_dataset
 
 Array = NDArray[np.float64]
 HONEST, PAPER = Protocol("honest", "unit-variance"), Protocol("paper", "unit-norm")
-EVERY = [
-    Protocol(name, scale)
-    for name in ("honest", "paper")
-    for scale in ("unit-variance", "unit-norm")
-]
 
 
 @cache
@@ -67,30 +60,6 @@ def assert_equal(found: CVResult, expected: CVResult) -> None:
     np.testing.assert_allclose(
         found.table("cv_error"), expected.table("cv_error"), rtol=1e-9, atol=1e-12
     )
-
-
-SHARED = [
-    ("diabetes", [0.01, 0.05, 0.2, 1.0]),
-    ("housing", [0.02, 0.5]),
-    ("servo", [0.05, 1.0]),
-    ("autompg", [0.2]),
-]
-
-
-@pytest.mark.parametrize(("name", "gammas"), SHARED)
-@pytest.mark.parametrize("protocol", EVERY, ids=lambda p: f"{p.name}-{p.scale}")
-def test_shared_tree_equals_a_tree_per_fold(
-    name: str, gammas: list[float], protocol: Protocol, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = folded(name, protocol, "loo")
-    if protocol not in (HONEST, PAPER):
-        gammas = gammas[-1:]
-    shared = run(data, gammas, "exact")
-    assert all(r.n_mio < 50 for r in shared.by_gamma)
-    monkeypatch.setattr(estimate, "shares_a_tree", lambda _: False)
-    single = run(data, gammas, "exact")
-    assert all(r.n_mio == data.folds.k for r in single.by_gamma)
-    assert_equal(shared, single)
 
 
 GRID = [
@@ -138,16 +107,6 @@ def test_refit_by_scikit_learn(name: str, folds: str, gamma: float) -> None:
             ridge = Ridge(alpha=gamma / 2, solver="cholesky").fit(scaled[train][:, S], y[train])
             errors[t] += np.sum((y[test] - ridge.predict(scaled[test][:, S])) ** 2)
     np.testing.assert_allclose(one.cv_error, errors / y.size, rtol=1e-8)
-
-
-def test_final_model_by_a_scikit_learn_pipeline() -> None:
-    from sparsecv import SparseRidgeCV
-
-    X, y = rows("diabetes")
-    model = SparseRidgeCV(cv="loo", gammas=[0.1, 1.0]).fit(X, y)
-    pipeline = make_pipeline(StandardScaler(), Ridge(alpha=model.gamma_ / 2))
-    pipeline.fit(X[:, model.support_], y)
-    np.testing.assert_allclose(model.predict(X), pipeline.predict(X[:, model.support_]), rtol=1e-10)
 
 
 def test_paper_protocol_by_hand() -> None:

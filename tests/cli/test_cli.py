@@ -68,6 +68,7 @@ def test_document(capsys: Capture) -> None:
         ["--protocol", "paper", "--scale", "unit-norm"],
         ["--scale", "none"],
         ["--method", "grid"],
+        ["--method", "search"],
         ["--jobs", "2"],
         ["--jobs", "-1"],
         ["--folds", "size:7"],

@@ -134,14 +134,6 @@ def test_excluded_pairs_have_larger_errors(seed: int) -> None:
                 assert value >= found.upper * (1.0 - 1e-9)
 
 
-def test_the_certified_pair_has_the_error_that_cross_validation_finds() -> None:
-    data = instance(0)
-    found = global_minimum(data, [1, 2])
-    best = cross_validate(data, [found.gamma], [found.tau]).best()
-    assert best.cv_error == pytest.approx(found.upper, rel=1e-7)
-    assert best.cv_error <= found.upper * (1.0 + 1e-12)
-
-
 def test_shown_errors_are_those_of_cross_validation() -> None:
     data = instance(6)
     found = global_minimum(data, np.arange(1, data.p + 1))

@@ -44,14 +44,6 @@ def test_solved_columns(protocol: Protocol) -> None:
     np.testing.assert_allclose(b, response, rtol=1e-10, atol=1e-12)
     np.testing.assert_array_equal(design.kept, kept)
     assert (design.p, design.p_raw) == (4, 4)
-    spread = np.sqrt(((A - A.mean(axis=0)) ** 2).sum(axis=0))
-    if protocol.scale == "unit-variance":
-        np.testing.assert_allclose(spread, np.sqrt(len(y)))
-    elif protocol.scale == "unit-norm":
-        np.testing.assert_allclose(spread, 1.0)
-    if protocol.intercept:
-        np.testing.assert_allclose(A.mean(axis=0), 0.0, atol=1e-12)
-        np.testing.assert_allclose(b.mean(), 0.0, atol=1e-12)
     if protocol.name == "honest":
         assert design.y_scale == 1.0
 
@@ -67,22 +59,6 @@ def test_coefficients_in_original_units(protocol: Protocol) -> None:
     np.testing.assert_allclose(X @ coef + intercept, solved, rtol=1e-10)
     if not protocol.intercept:
         assert intercept == 0.0
-
-
-def test_constant_columns_are_dropped_with_one_warning() -> None:
-    X, y = table()
-    X[:, 1], X[:, 3] = 5.0, 0.0
-    with pytest.warns(ConstantColumnWarning, match="constant columns dropped: 'b', 'd'") as caught:
-        design = designed(X, y, Protocol())
-    assert len(caught) == 1
-    np.testing.assert_array_equal(design.kept, [0, 2])
-    assert (design.p, design.p_raw) == (2, 4)
-    A, _ = design.apply(X, y)
-    assert A.shape == (12, 2)
-    coef, _ = design.coefficients(np.array([1.0, 2.0]))
-    assert coef[1] == coef[3] == 0.0
-    with pytest.warns(ConstantColumnWarning, match="^constant column dropped: 'b'$"):
-        designed(X[:, :3], y, Protocol())
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -131,16 +107,6 @@ def test_refusals() -> None:
     with pytest.raises(InputError, match="response is constant"):
         designed(X, np.full(12, 0.1), Protocol("paper"))
     designed(X, np.full(12, 0.1), Protocol("honest"))
-
-
-@pytest.mark.parametrize("column", [0, 4])
-def test_values_whose_squares_overflow_are_refused(column: int) -> None:
-    X, y = table()
-    values = np.column_stack([X, y])
-    values[:, column] *= 1e200
-    with np.errstate(all="ignore"), pytest.raises(InputError) as caught:
-        designed(values[:, :4], values[:, 4], Protocol())
-    assert ("'a'" if column == 0 else "response") in str(caught.value)
 
 
 def test_the_problem_of_all_rows_bears_an_offset() -> None:

@@ -226,13 +226,3 @@ def test_sizes_that_are_not_proved_have_open_marks(figures: list[Any], tmp_path:
     open_marks = lines(figures[0].axes[0])["not proved"]
     assert open_marks.get_fillstyle() == "none"
     assert len(open_marks.get_ydata()) > 1
-
-
-def test_one_size_under_constraints(figures: list[Any], tmp_path: Path) -> None:
-    path = tmp_path / "p.pdf"
-    command = ["fit", "diabetes", "--tau", "2", "--include", "sex,age", "--plot", str(path)]
-    assert main([*command, "--quiet"]) == 0
-    assert path.read_bytes().startswith(b"%PDF")
-    left, right = map(lines, figures[0].axes)
-    assert left["best subset"].get_xdata().tolist() == [2]
-    assert set(right) == {"sex", "age"}

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV, KFold, ParameterGrid
+from sklearn.model_selection import ParameterGrid
 from sklearn.tree import DecisionTreeRegressor
-from support.learners import LAMBDAS, LEARNERS, Array, inner_search, label_of, made
+from support.learners import LAMBDAS, LEARNERS, Array, label_of, made
 
 from sparsecv import SparseRidge, StabilityCV
 from sparsecv.errors import InputError
@@ -127,28 +127,6 @@ def test_nothing_inside_an_outer_fold_has_seen_it() -> None:
             np.testing.assert_array_equal(after.inner[:, t], before.inner[:, t])
             np.testing.assert_array_equal(after.inner_stability[:, t], before.inner_stability[:, t])
             assert not np.array_equal(after.held_out[:, t], before.held_out[:, t])
-
-
-def test_lambda_zero_is_ordinary_nested_cross_validation() -> None:
-    X, y = made(30)
-    values = {"alpha": [0.01, 1.0, 10.0, 100.0]}
-    folds = KFold(3, shuffle=True, random_state=1)
-    found = StabilityCV(Ridge(), values, cv=folds, lambdas=[0.0, 1.0]).fit(X, y)
-    scoring = "neg_mean_squared_error"
-    pairs = list(folds.split(X))
-    expected = []
-    for t, (_, test) in enumerate(pairs):
-        chosen = inner_search(values, X, y, pairs, t)
-        expected.append(np.mean((y[test] - chosen.predict(X[test])) ** 2))
-    assert found.lambda_results_["nested_error"][0] == pytest.approx(np.mean(expected), rel=1e-12)
-    plain = GridSearchCV(Ridge(), values, cv=pairs, scoring=scoring).fit(X, y)
-    assert found.params_without_stability_ == plain.best_params_
-    alone = StabilityCV(Ridge(), values, cv=folds, lambdas=0.0).fit(X, y)
-    assert alone.best_params_ == plain.best_params_
-    assert alone.nested_error_ is None
-    np.testing.assert_allclose(
-        alone.cv_results_["cv_error"], -plain.cv_results_["mean_test_score"], rtol=1e-12
-    )
 
 
 def test_ties_take_the_smaller_lambda() -> None:

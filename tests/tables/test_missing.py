@@ -157,32 +157,6 @@ def test_folds_fill_from_their_training_rows_alone(
         )  # The training problem is a function of the training rows.
 
 
-@pytest.mark.parametrize("arguments", [["--folds", "loo"], ["--nested"], ["--method", "search"]])
-def test_cv_errors_by_hand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
-) -> None:
-    """One size, one γ: the CV error is that of an imputer and a ridge fit in every fold."""
-    monkeypatch.chdir(tmp_path)
-    frame = holed()
-    save(frame, tmp_path / "t.csv")
-    common = ["--gamma", "0.5", "--tau", "4", "--missing", "mean", "--scale", "none"]
-    found = run_json("cv", "t.csv", *common, *arguments)
-    from sklearn.linear_model import Ridge
-    from sklearn.model_selection import KFold, LeaveOneOut, cross_val_predict
-    from sklearn.pipeline import make_pipeline
-
-    X, y = frame.drop(columns="y").to_numpy(), frame["y"].to_numpy()
-    pipeline = make_pipeline(SimpleImputer(), Ridge(0.25))
-    folds: Any = KFold(5, shuffle=True, random_state=0)
-    folds = LeaveOneOut() if "loo" in arguments else folds
-    expected = np.mean((y - cross_val_predict(pipeline, X, y, cv=folds)) ** 2)
-    np.testing.assert_allclose(found["results"][0]["incumbent"], expected, rtol=1e-9)
-    if "--nested" in arguments:
-        outer = KFold(10, shuffle=True, random_state=0)
-        nested = np.mean((y - cross_val_predict(pipeline, X, y, cv=outer)) ** 2)
-        np.testing.assert_allclose(found["nested"]["error"], nested, rtol=1e-9)
-
-
 def test_a_saved_model_fills_the_same_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

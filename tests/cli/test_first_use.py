@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import json
 import os
@@ -21,7 +20,6 @@ from sparsecv.cli.main import main
 from sparsecv.design.saved import SavedModel
 
 Capture = pytest.CaptureFixture[str]
-QUICK = ["--folds", "3", "--gamma", "1", "--rule", "minimum"]
 
 
 def rows(n: int = 30, **more: Any) -> str:
@@ -57,28 +55,6 @@ def test_drop(capsys: Capture) -> None:
 
 
 # ---------------------------------------------------------------------------- saved models
-
-
-@pytest.mark.parametrize("command", [["cv", *QUICK, "--tau", "2"], ["fit", "--tau", "2"]])
-def test_a_model_leaves_the_program(command: list[str], capsys: Capture) -> None:
-    Path("t.csv").write_text(rows(junk=["1", "2", "4"]))
-    assert main([command[0], "t.csv", *command[1:], "--save", "m.json", "--quiet"]) == 0
-    assert main(["predict", "m.json", "t.csv"]) == 0
-    out, err = capsys.readouterr()
-    head, *lines = out.splitlines()
-    assert (head, err) == ("prediction", "")
-    table = np.genfromtxt("t.csv", delimiter=",", names=True)
-    model = SparseRidge.load("m.json")
-    X = np.column_stack([table["junk"], table["a"], table["b"]])
-    expected = X @ model.coef_ + model.intercept_
-    np.testing.assert_allclose(np.array(lines, dtype=float), expected, rtol=1e-12)
-    # other columns in another order, one row, no response
-    Path("new.csv").write_text("b;city;a\n1,5;Oslo;2\n")
-    assert main(["predict", "m.json", "new.csv", "--out", "p.csv"]) == 0
-    value = float(Path("p.csv").read_text().splitlines()[1])
-    expected = model.intercept_ + np.array([0.0, 2.0, 1.5]) @ model.coef_
-    assert value == pytest.approx(expected, rel=1e-12)
-    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -144,25 +120,6 @@ def test_rows_that_cannot_be_predicted_stay_empty(suffix: str, capsys: Capture) 
     assert value == pytest.approx(expected[0] - weight.get("sex=f", 0.0), rel=1e-12)
     assert main(["predict", "m.json", table, "--id", "whom"]) == 2
     assert "--id names 'whom', which is no column; did you mean 'who'" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("command", [["cv", *QUICK, "--plot", "p.png"], ["fit", "--tau", "1"]])
-def test_files_are_written_though_nobody_reads_on(
-    command: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As with ``| head``."""
-    pytest.importorskip("matplotlib")
-
-    def gone(*_: Any) -> None:
-        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
-
-    monkeypatch.setattr("sparsecv.cli.screen.show", gone)
-    monkeypatch.setattr(sys, "stdout", sys.stdout)  # click replaces it
-    Path("t.csv").write_text(rows())
-    files = ["m.json", "o.json", *command[-1:] * (command[0] == "cv")]
-    with pytest.raises(SystemExit):
-        main([command[0], "t.csv", *command[1:], "--save", "m.json", "--json", "o.json"])
-    assert all(Path(name).stat().st_size > 0 for name in files)
 
 
 def test_predictions_that_overflow_stay_empty(capsys: Capture) -> None:

@@ -166,10 +166,13 @@ def test_predictions_that_nobody_can_take_end_in_one_line() -> None:
             )
             assert done.returncode == 2
             assert done.stderr == f"sparsecv: error: {name}: No space left on device\n"
-    process = start("predict", "m.json", "t.csv")
-    assert process.stdout is not None
-    process.stdout.close()  # As with ``| head``.
-    assert process.stderr is not None
-    with process.stderr:
-        assert process.stderr.read() == ""
-    assert process.wait(timeout=120) == 1
+    files = ["--save", "n.json", "--json", "o.json", "--plot", "p.png"]
+    for command in (["predict", "m.json", "t.csv"], ["cv", "t.csv", "--gamma", "1", *files]):
+        process = start(*command)
+        assert process.stdout is not None
+        process.stdout.close()  # As with ``| head``.
+        assert process.stderr is not None
+        with process.stderr:
+            assert without_progress(process.stderr.read()) == []
+        assert process.wait(timeout=120) == 1
+    assert all(Path(name).stat().st_size > 0 for name in files[1::2])

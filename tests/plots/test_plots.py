@@ -98,19 +98,6 @@ def test_unproved_errors_are_shaded_and_said_to_be(figures: list[Any], tmp_path:
     assert len(figures[0].axes[0].collections) > 0
 
 
-def test_an_interval_that_says_nothing_is_not_shaded(figures: list[Any], tmp_path: Path) -> None:
-    cv = result(p=30, gammas=(1.0,), limit=1e-9)
-    (one,) = cv.by_gamma
-    one.lower[:], one.upper[:] = 0.0, 2.5e10
-    one.lower[4:7], one.upper[4:7] = 0.9 * one.cv_error[4:7], 1.1 * one.cv_error[4:7]
-    one.exact[:] = False
-    plots.plot_cv(cv, str(tmp_path / "a.png"), "t")
-    (slab,) = (c for c in figures[0].axes[0].collections if type(c).__name__ != "LineCollection")
-    corners = np.concatenate([path.vertices for path in slab.get_paths()])
-    assert set(corners[:, 0]) == {5.0, 6.0, 7.0}
-    assert corners[:, 1].max() < 2.0 * one.cv_error.max()
-
-
 def test_refusals(tmp_path: Path) -> None:
     cv = result()
     with pytest.raises(InputError, match=r"--plot .*\.xyz"):

@@ -66,15 +66,6 @@ def made(path: Path, *options: str) -> str:
 def test_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     words = made(Path("r.html"), "--gamma", "0.1,1", "--nested")
-    for heading in (
-        "The model",
-        "The error to expect",
-        "How sure",
-        "Every size",
-        "On the same folds the lasso has CV error",
-        "How stable the columns are",
-    ):
-        assert heading in words
     assert "error to expect on new data" in words
     assert "no other" in words
     words = made(Path("s.html"), "--gamma", "1", "--no-nested", "--tau", "5", "--rule", "averaged")

@@ -25,7 +25,6 @@ from sparsecv.solvers.branching import driver, single
 from sparsecv.solvers.branching import search as search_module
 from sparsecv.solvers.branching.search import Search, Tree
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.kernels.completion import complete, completion_work, order_by_share
 from sparsecv.solvers.relaxation import root as root_module
 from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.relaxer import Relaxer
@@ -86,37 +85,6 @@ def test_enumeration_finds_the_best_subset_from_a_poor_incumbent(seed: int) -> N
         tree.start(relaxer.beta, root.root_lam, root.bound)
         assert Search(tree).run(Limits()) is Status.OPTIMAL
         assert float(tree.now["upper"][0]) == pytest.approx(every[0][0], rel=1e-9)
-
-
-@pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
-def test_completion_passes_over_small_shares_only(k: int) -> None:
-    rng = np.random.default_rng(k)
-    looked_at = 0
-    for _ in range(30):
-        n, p, m = int(rng.integers(4, 20)), int(rng.integers(k + 2, 11)), int(rng.integers(0, 3))
-        X, y = rng.normal(size=(n, p + m)), rng.normal(size=n)
-        problem = SparseRidgeProblem(X, y, gamma=10 ** rng.uniform(-2, 2), tau=m + k)
-        columns = rng.permutation(p + m).astype(np.int64)
-        chosen, free = columns[:m].copy(), columns[m:].copy()
-        work = completion_work(m + k, p, max(k - 1, 1))
-        share = rng.exponential(size=p + m)
-        share[rng.random(p + m) < 0.2] = 1.0  # ties
-        work.share[:] = share[free]
-        order_by_share(free, work.share, p)
-        np.testing.assert_array_equal(work.share, np.sort(share[columns[m:]])[::-1])
-        np.testing.assert_array_equal(work.share, share[free])
-        least = float(rng.uniform(0.5, 2.0)) * k
-        every = {
-            rest: problem.fit([*chosen, *rest]).gain for rest in itertools.combinations(free, k)
-        }
-        wanted = [gain for rest, gain in every.items() if share[list(rest)].sum() > least + 1e-9]
-        args = (problem.G, problem.b, problem.gamma / 2, chosen, m, free, p, k, -1.0, least, work)
-        gain = complete(*args)
-        assert not wanted or gain >= max(wanted) * (1.0 - 1e-9)
-        if gain > -1.0:
-            looked_at += 1
-            assert gain == pytest.approx(every[tuple(free[work.found[:k]])], rel=1e-9)
-    assert looked_at == 30 if k == 1 else 0 < looked_at < 30  # A single column costs no test.
 
 
 @settings(max_examples=examples(80))

@@ -14,15 +14,10 @@ from numpy.typing import NDArray
 from support.problems import grown
 
 from sparsecv import Constraints
-from sparsecv.cv.engine import cross_validate
-from sparsecv.cv.global_gamma import global_minimum
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
 from sparsecv.solvers import (
     Proof,
     SparseRidgeProblem,
     best_subsets,
-    best_subsets_rows_deleted,
     branch_and_bound,
     heuristic_support,
     perspective_relaxation,
@@ -109,28 +104,6 @@ def test_trees(kind: str, gamma: float) -> None:
     np.testing.assert_allclose(errors, ((rows(kind)[1] - predicted) ** 2).sum(-1), atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["plain", "collinear", "ties"])
-def test_deleted_rows(kind: str) -> None:
-    X, y = rows(kind)
-    given = SparseRidgeProblem(X, y, gamma=1.0, tau=3)
-    found = best_subsets_rows_deleted(given, X, y, sizes=[1, 2, 3])
-    for i in range(0, y.size, 4):
-        alone = SparseRidgeProblem(np.delete(X, i, 0), np.delete(y, i), gamma=1.0, tau=3)
-        for t, size in enumerate((1, 2, 3)):
-            expected = least(alone, size)
-            assert found.objective[t, i] == pytest.approx(expected, rel=1e-8)
-            assert found.lower_bound[t, i] <= expected * (1.0 + 1e-12)
-
-
-def test_a_full_list_of_ties_keeps_the_first() -> None:
-    p = 12  # every support of a size is as good: more than the lists hold
-    given = SparseRidgeProblem(np.eye(p), np.ones(p), gamma=1.0, tau=4)
-    found = best_subsets(given, sizes=[2, 3])
-    assert [s.tolist() for s in found.supports] == [[0, 1], [0, 1, 2]]
-    shared = best_subsets_rows_deleted(given, np.zeros((2, p)), np.zeros(2), sizes=[2])
-    assert shared.supports[shared.choice[0, 0]].tolist() == [0, 1]
-
-
 @pytest.mark.parametrize("kind", ["plain", "wide", "one column"])
 def test_enumeration(kind: str) -> None:
     given = problem(kind, 1.0)
@@ -155,15 +128,6 @@ def check_branching(given: SparseRidgeProblem, best: float, **options: Any) -> P
     assert solved.objective == pytest.approx(best, rel=1e-9 if options else 1e-8)
     assert solved.lower_bound <= best * (1.0 + 1e-12)
     return solved
-
-
-@pytest.mark.parametrize("kind", ["plain", "collinear", "wide"])
-@pytest.mark.parametrize("gamma", [0.01, 10.0])
-def test_relaxation_and_branching(kind: str, gamma: float) -> None:
-    given = problem(kind, gamma)
-    best = least(given, 3)
-    assert perspective_relaxation(given).bound <= best * (1.0 + 1e-12)
-    check_branching(given, best)
 
 
 @pytest.fixture
@@ -225,23 +189,6 @@ def test_a_row_that_the_others_say_nothing_of() -> None:
         for j in range(y.size)
     ]
     assert not jointly(left_out, whole, alone)[0].solved
-
-
-@pytest.mark.parametrize(("kind", "size"), [("plain", 1), ("plain", 3), ("collinear", 1)])
-def test_centres_of_many(kind: str, size: int) -> None:
-    left_out, alone = without_rows(kind, size, 1.0)
-    relaxed = perspective_relaxation(problem(kind, 1.0), gram=left_out.gram)
-    shift = -0.5 * left_out.least
-    beta, bound = left_out.centres(relaxed, 0.5, 3, shift)
-    for j, fold in enumerate(alone):
-        M = fold.G + shift[j] * np.eye(fold.p)
-        for support in combinations(range(fold.p), 3):
-            columns = np.array(support)
-            at = np.zeros(fold.p)
-            at[columns] = fold.fit(columns).coef
-            step = at - beta[j]
-            lower = bound[j] + step @ M @ step
-            assert lower <= fold.objective(columns) + 1e-9 * fold.yy
 
 
 @pytest.mark.parametrize("form", ["gram", "residual"])
@@ -322,17 +269,6 @@ def test_supports_that_tie_between_two_ends(energy: float, alike: bool) -> None:
     envelope.bracket(fits, lengths, 0.1, 50.0, listed, here, room)
     here[:] = True
     assert envelope.alike_between(fits, 0.1, 50.0, listed, here, room) == alike
-
-
-@pytest.mark.parametrize("folds", ["loo", 3])
-def test_the_least_error_over_a_range_of_gamma(folds: str | int) -> None:
-    X, y = rows("plain", p=3)
-    data = RowFolds(X, y, make_folds(folds, y.size), True)
-    found = global_minimum(data, [1, 2], low=0.1, high=10.0)
-    errors = cross_validate(data, [0.1, 0.5, 2.0, 10.0, found.gamma], [1, 2]).table("cv_error")
-    assert found.certified
-    assert found.lower <= errors.min() * (1.0 + 1e-9)
-    assert errors[-1].min() == pytest.approx(found.upper, rel=1e-7)
 
 
 @pytest.mark.parametrize("apart", [0.0, 2.0**-13, 1.0])

@@ -12,7 +12,6 @@ import pytest
 from support.commands import Capture, check_model, run_json
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
-from sparsecv.cli.main import main
 
 QUICK = ("--gamma", "1", "--no-nested", "--rule", "minimum")
 
@@ -39,7 +38,7 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
     return made
 
 
-def test_factors_are_groups_by_themselves(frame: pd.DataFrame, capsys: Capture) -> None:
+def test_factors_are_groups_by_themselves(frame: pd.DataFrame) -> None:
     found = run_json("cv", "t.csv", "--one-hot", *QUICK)
     dummies = [f"town={level}" for level in ("bonn", "jena", "kiel", "ulm")]
     assert found["constraints"]["groups"] == {"town": dummies}
@@ -55,12 +54,6 @@ def test_factors_are_groups_by_themselves(frame: pd.DataFrame, capsys: Capture) 
     split = run_json("cv", "t.csv", "--one-hot", "--split-factors", *QUICK)
     assert split["constraints"] is None
     assert split["results"][0]["tau"] == list(range(1, 9))
-    capsys.readouterr()
-    assert main(["cv", "t.csv", "--one-hot", *QUICK]) == 0
-    out = capsys.readouterr()
-    assert "columns that enter together and count once: town (4 columns)" in out.out
-    assert "of 5 features, a group counting once, γ =" in " ".join(out.out.split())
-    assert "town enter together and count once (--split-factors" in out.err
 
 
 def file(asked: dict[str, Any]) -> list[str]:
@@ -115,23 +108,6 @@ def test_options_ask_what_parameters_ask(
     assert found["model"]["objective"] == pytest.approx(model.objective_, rel=1e-12)
     assert found["model"]["proved"]
     assert found["constraints"] is not None
-
-
-def test_the_screen_says_what_held(frame: pd.DataFrame, capsys: Capture) -> None:
-    words = ["--include", "b", "--heredity", "strong", "--positive", "a", "--exclude", "town=bonn"]
-    words += write(file({"bounds": {"c": [-3, 1]}, "penalty_factors": {"a": 2}}))
-    assert main(["fit", "t.csv", "--one-hot", "--tau", "3", *words, "--save", "m.json"]) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    for words_found in (
-        "in every model: b",
-        "in no model: town=bonn",
-        "columns that need all parents: a:b of a and b",
-        "coefficients that are not negative: a",
-        "bounds: c in [-3, 1]",
-        "penalty factors: a 2",
-    ):
-        assert words_found in text
-    assert main(["predict", "m.json", "t.csv", "--out", "p.csv"]) == 0
 
 
 def test_stability_serves_constraints(frame: pd.DataFrame) -> None:

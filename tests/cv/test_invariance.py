@@ -213,24 +213,6 @@ def test_an_error_in_order_of_time_by_hand() -> None:
     assert model.cv_error_ == pytest.approx(total / rows, rel=1e-10)
 
 
-@pytest.mark.parametrize("limit", ["estimates", "none"])
-@pytest.mark.parametrize("method", ["exact", "search"])
-@pytest.mark.parametrize("cv", [5, "loo"])
-def test_noise_explains_nothing(cv: Any, method: str, limit: str) -> None:
-    """Over many draws no pair's CV error lies below the variance of y, but by chance."""
-    n, p, draws = 20, 60, 50
-    above = []
-    for seed in range(draws):
-        rng = np.random.default_rng(seed)
-        X, y = rng.standard_normal((n, p)), rng.standard_normal(n)
-        data = RowFolds(X, y, make_folds(cv, n, seed=seed), True)
-        settings = Settings(method, time_limit=0.0 if limit == "estimates" else 0.05)
-        result = cross_validate(data, [0.1, 10.0], [1, 3, 8], settings)
-        above.append(result.table("cv_error") - y.var())
-    mean = np.mean(above, axis=0)
-    assert (mean > -2.0 * np.std(above, axis=0) / np.sqrt(draws)).all()
-
-
 def test_what_is_left_by_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     """After Ctrl-C what is not proved is an estimate of the training rows, and is called so."""
     X, y, _ = table_of("p > n", False)

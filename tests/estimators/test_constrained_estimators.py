@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,6 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV, StabilityCV
 from sparsecv.errors import InputError
@@ -37,25 +35,6 @@ def frame() -> tuple[pd.DataFrame, pd.Series]:
     X = pd.DataFrame(rng.normal(size=(50, 4)), columns=NAMES[:4])
     X["a:b"] = X["a"] * X["b"]
     return X, X["a"] - X["b"] + 0.4 * X["d"] + X["a:b"] + 0.3 * rng.normal(size=50)
-
-
-@parametrize_with_checks(
-    [
-        SparseRidge(constraints=Constraints(positive=True)),
-        SparseRidge(
-            constraints=Constraints(
-                groups={"none": []}, heredity=("strong", {}), bounds={}, include=[]
-            )
-        ),
-        SparseRidgeCV(
-            cv=3, gammas=[0.1, 1.0], rule="minimum", constraints=Constraints(positive=True)
-        ),
-    ]
-)
-def test_estimators_with_constraints_pass_the_checks(estimator: Any, check: Any) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check(estimator)
 
 
 @pytest.mark.parametrize("kind", [SparseRidge, SparseRidgeCV])

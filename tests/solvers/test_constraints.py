@@ -1,6 +1,5 @@
 """Constraints on columns: the record, what users may write, and what cannot be obeyed."""
 
-import pickle
 from itertools import chain, combinations
 
 import numpy as np
@@ -10,7 +9,6 @@ from support.constrained import KINDS, random_rules, resolved
 from sparsecv import Constraints
 from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem, solve
-from sparsecv.solvers.core.constraints import UnitConstraints
 
 
 def some_kinds(rng: np.random.Generator) -> tuple[str, ...]:
@@ -72,23 +70,6 @@ def test_a_sub_problem_allows_what_the_whole_problem_allows() -> None:
         for support in subsets(columns.size):
             assert inner.allowed(support) == made.allowed(columns[list(support)])
         assert (inner.lower == made.lower[columns]).all()
-
-
-def test_records_are_compared_by_what_they_hold() -> None:
-    one = UnitConstraints.of(
-        4, unit=[7, 7, 3, 1], include=[3], parents={3: [0]}, bounds=(0.0, np.inf)
-    )
-    again = pickle.loads(pickle.dumps(one))
-    assert one.digest() == again.digest()
-    assert one.digest() != UnitConstraints.none(4).digest()
-    assert one.unit.tolist() == [0, 0, 1, 2]
-    assert one.include.tolist() == [True, False, True]
-    assert UnitConstraints.none(4).plain
-    assert not one.plain
-    assert UnitConstraints.of(4, unit=[9, 2, 4, 3]).plain
-    half = UnitConstraints.of(2, bounds=([-1.0, -np.inf], [2.0, 3.0])).scaled(np.array([2.0, 0.5]))
-    assert half.lower.tolist() == [-2.0, -np.inf]
-    assert half.upper.tolist() == [4.0, 1.5]
 
 
 NAMES = ["a", "b", "c", "a:b", "b:a:c", "time=1:30"]

@@ -104,11 +104,3 @@ def test_registered_backends_are_called(monkeypatch: pytest.MonkeyPatch) -> None
     assert calls[0] == {**given, "n_jobs": None}
     solve(problem, backend="fake")
     assert list(calls[1]["warm_starts"]) == []
-
-
-def test_relative_gap() -> None:
-    assert relative_gap(2.0, 1.5) == 0.25
-    assert relative_gap(2.0, 2.0) == 0.0
-    assert relative_gap(2.0, 2.5) == 0.0
-    assert relative_gap(0.0, 0.0) == 0.0
-    assert relative_gap(1.0, -1.0) == 2.0

@@ -1,6 +1,5 @@
 """Delimited text: round trips, one-hot encoding, and every refusal by its words."""
 
-import builtins
 import gzip
 from pathlib import Path
 from typing import Any
@@ -146,16 +145,6 @@ def test_file_faults(tmp_path: Path) -> None:
     refused(tmp_path / "latin.csv", "not UTF-8")
     (tmp_path / "utf16.txt").write_bytes("a,y\n1,2\n3,4\n".encode("utf-16"))
     refused(tmp_path / "utf16.txt", "not UTF-8")
-
-
-def test_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path / "t.csv", "a,y\n1,2\n3,4\n")
-
-    def deny(*args: object, **options: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(builtins, "open", deny)
-    refused(path, "cannot read", "t.csv", "Permission denied")
 
 
 def test_damaged_gzip(tmp_path: Path) -> None:

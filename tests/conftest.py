@@ -45,7 +45,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 ONE_AFTER_THE_OTHER = {
-    "test_chosen.py",
+    "test_screen.py",
     "test_cluster_faults.py",
     "test_compiled.py",
     "test_executor.py",

@@ -109,23 +109,6 @@ def test_refit_by_scikit_learn(name: str, folds: str, gamma: float) -> None:
     np.testing.assert_allclose(one.cv_error, errors / y.size, rtol=1e-8)
 
 
-def test_paper_protocol_by_hand() -> None:
-    """y and columns scaled once, no intercept in the folds, errors in those units."""
-    X, y = rows("diabetes")
-    A = (X - X.mean(axis=0)) / np.linalg.norm(X - X.mean(axis=0), axis=0)
-    b = (y - y.mean()) / np.linalg.norm(y - y.mean())
-    data = folded("diabetes", PAPER, "loo")
-    one = run(data, [0.1], "exact").by_gamma[0]
-    for t in (0, 4, 9):
-        total = 0.0
-        for i in range(y.size):
-            S = one.supports[one.choice[t, i]]
-            keep = np.delete(np.arange(y.size), i)
-            ridge = Ridge(alpha=0.05, fit_intercept=False).fit(A[keep][:, S], b[keep])
-            total += (b[i] - ridge.predict(A[i : i + 1][:, S])[0]) ** 2
-        np.testing.assert_allclose(one.cv_error[t], total / y.size, rtol=1e-9)
-
-
 @pytest.mark.slow
 def test_time_that_folds_leave_goes_to_the_final_model() -> None:
     """A limit ends a run only once it is spent: all of it, the model of all rows included."""

@@ -221,7 +221,7 @@ FAULTS = (
         "cv/results.py",
         "certified = sure and lower >= high - gap * abs(high)",
         "certified = sure and lower >= high - (gap + 0.05) * abs(high)",
-        RULES + " cv/test_limits.py cv/test_tau_search.py",
+        RULES + " cv/test_limits.py cv/test_alternating.py",
     ),
     Fault(
         "BIC takes the number of columns without the variance",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -94,22 +92,6 @@ def test_tables_are_those_of_the_estimators(
         assert words in screen
     assert main(["fit", path, "--tau", "2", *asked]) == 0
     assert "the best subsets" in capsys.readouterr().out
-
-
-def test_sql_of_factors_predicts_what_the_command_predicts() -> None:
-    rng = np.random.default_rng(1)
-    frame = pd.DataFrame({"x": rng.standard_normal(60), 'le"vel': rng.choice(["p", "q'", "r"], 60)})
-    frame["yes"] = rng.choice(["no", "yes"], 60)
-    frame["y"] = frame["x"] + (frame['le"vel'] == "q'") + 2.0 * (frame["yes"] == "yes")
-    frame.to_csv("t.csv", index=False)
-    files = ["--save", "m.json", "--sql", "m.sql", "--quiet"]
-    assert main(["fit", "t.csv", "--tau", "3", "--gamma", "0.1", "--one-hot", *files]) == 0
-    assert main(["predict", "m.json", "t.csv", "--out", "p.csv"]) == 0
-    with closing(sqlite3.connect(":memory:")) as database:
-        frame.to_sql("t", database, index=False)
-        rows = database.execute(f"SELECT {Path('m.sql').read_text()} FROM t").fetchall()
-    expected = pd.read_csv("p.csv")["prediction"]
-    np.testing.assert_allclose([row[0] for row in rows], expected, rtol=1e-12)
 
 
 def test_sql_on_the_screen_stands_there_alone(

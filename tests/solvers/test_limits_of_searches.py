@@ -9,18 +9,30 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.problems import plain, problem_of, pure_noise
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.brute_force import Data, enumerate_size, value
+from support.fresh import examples
+from support.problems import plain, problem_of, pure_noise, ugly
 
 from sparsecv.solvers import (
+    Solution,
+    SparseRidgeProblem,
     Status,
+    available_backends,
     best_subsets,
     best_subsets_rows_deleted,
     branch_and_bound,
+    register_backend,
+    solve,
     solve_sizes,
     supports_along_gamma,
 )
+from sparsecv.solvers import api as backends
+from sparsecv.solvers.api import checked_backend
 from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.core.limits import Limits, StopFlag
+from sparsecv.solvers.core.result import Proof, Work, relative_gap
 from sparsecv.solvers.core.rows import MAX_COLUMNS
 
 FEW, MANY = pure_noise(0, 60, 45, 1e-2), pure_noise(0, 90, 60, 1e-3)  # hopeless to finish
@@ -90,3 +102,85 @@ def test_too_many_columns_for_a_tree_leave_time_and_flags() -> None:
         (Limits(stop=raised(0.0)), Status.INTERRUPTED),
     ):
         assert best_subsets(wide, sizes=[2], limits=limits).status is status
+
+
+def check_consistent(data: Data, tau: int, found: Solution) -> None:
+    """Every field of a solution says the same."""
+    X, y, gamma = data
+    yy = float(y @ y)
+    assert found.coef.shape == (X.shape[1],)
+    assert found.support.dtype == np.intp
+    assert found.support.size == tau
+    assert np.all(np.diff(found.support) > 0)
+    assert set(np.flatnonzero(found.coef)) <= set(found.support.tolist())
+    direct = value(X, y, gamma, found.coef)
+    assert found.objective == pytest.approx(direct, rel=1e-8, abs=1e-10 * yy + 1e-300)
+    assert found.lower_bound <= found.objective
+    assert found.gap == relative_gap(found.objective, found.lower_bound)
+    assert 0.0 <= found.gap <= 1.0
+    assert found.n_nodes >= 0
+    assert found.seconds >= 0.0
+
+
+@settings(max_examples=examples(150))
+@given(
+    data=ugly(mild=True),
+    tau=st.integers(1, 5),
+    tol=st.sampled_from([0.0, 1e-6, 1e-2]),
+    draw=st.data(),
+)
+def test_solve_equals_enumeration(data: Data, tau: int, tol: float, draw: st.DataObject) -> None:
+    p = data.X.shape[1]
+    tau = min(tau, p)
+    warm = draw.draw(st.none() | st.sets(st.integers(0, p - 1)).map(list))
+    found = solve(problem_of(data, tau), tol=tol, warm_start=warm)
+    every = enumerate_size(data, tau)
+    yy = float(data.y @ data.y)
+    check_consistent(data, tau, found)
+    assert found.status is Status.OPTIMAL
+    assert found.objective <= every.least * (1.0 + tol + 1e-9) + 1e-13 * yy
+    assert found.lower_bound <= every.least * (1.0 + 1e-13) + 1e-28 * yy
+
+
+def test_nothing_left_to_prove_counts_as_optimal() -> None:
+    data = plain(0, 10, 4)
+    found = solve(problem_of(data, 4), node_limit=0)  # one support only
+    assert found.status is Status.OPTIMAL
+    assert found.support.tolist() == [0, 1, 2, 3]
+
+
+def test_unknown_backends_are_refused_and_the_known_ones_named() -> None:
+    problem = problem_of(plain(0, 6, 3), 1)
+    for call in (lambda: solve(problem, backend="cplex"), lambda: checked_backend("cplex")):
+        with pytest.raises(ValueError, match="cplex") as caught:
+            call()
+        for name in ("auto", *available_backends()):
+            assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("tol", [-1e-9, -1.0, float("nan"), -np.inf])
+def test_tol_must_not_be_negative(tol: float) -> None:
+    with pytest.raises(ValueError, match="tol"):
+        solve(problem_of(plain(0, 6, 3), 1), tol=tol)
+
+
+def test_registered_backends_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends, "_BACKENDS", dict(backends._BACKENDS))
+    calls: list[dict[str, Any]] = []
+
+    def fake(problem: SparseRidgeProblem, **options: Any) -> Proof:
+        calls.append(options)
+        support = np.arange(problem.tau, dtype=np.intp)
+        return Proof(support, 1.0, 0.5, Status.TIME_LIMIT, Work(3, 0.0))
+
+    register_backend("fake", fake)
+    assert "fake" in available_backends()
+    assert checked_backend("fake") == "fake"
+    problem = problem_of(plain(0, 6, 3), 2)
+    given: dict[str, Any] = {"time_limit": 9.0, "node_limit": 7, "stop": StopFlag(), "tol": 0.25}
+    assert solve(problem, backend="fake", warm_start=[2, 0], **given).objective == 1.0
+    (starts,) = calls[0].pop("warm_starts")
+    assert sorted(starts.tolist()) == [0, 2]
+    assert calls[0] == {**given, "n_jobs": None}
+    solve(problem, backend="fake")
+    assert list(calls[1]["warm_starts"]) == []

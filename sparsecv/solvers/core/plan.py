@@ -74,7 +74,7 @@ def ways(problem: SparseRidgeProblem, sizes: Collection[int]) -> tuple[Way, ...]
         return Way(LEAPS), every
     if units <= TREE_ONLY:
         # Where many columns are worth nearly the same the tree is large, and 200 nodes of branch
-        # and bound prove a size (tests/solvers/test_sizes.py).
+        # and bound prove a size (tests/solvers/test_paths.py).
         return Way(LEAPS, nodes=FIRST_NODES), Way(ALONE, nodes=200), Way(LEAPS), every
     # A short tree proves the sizes near p, and finds every other size a support: some 2 ms.
     found = Way(LEAPS, nodes=20_000, share=0.25), Way(ALONE), every

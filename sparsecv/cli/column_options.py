@@ -36,16 +36,17 @@ def column_constraints(source: RowSource, given: Mapping[str, Any]) -> ResolvedR
     levels, together = source.coding.levels, not given["split_factors"]
     if not together and not levels:
         raise InputError("--split-factors: the table has no factor; it goes with --one-hot")
+    # --include is one text, and --exclude comes as a list of names.
     for name, more in (
         ("include", names_in(given["include"] or "")),
         ("exclude", given["exclude"]),
     ):
-        listed = asked.get(name) or []
+        listed = asked.get(name) or []  # What is no list is refused by ``resolve``.
         asked[name] = [*listed, *more] if isinstance(listed, list) else listed
     if positive := given["positive"]:
         asked["positive"] = (positive == "all" and "all" not in names) or names_in(positive)
     asked["heredity"] = given["heredity"] or asked.get("heredity")
-    own = source.coding.places if levels else None
+    own = source.coding.places if levels else None  # Where each text column's 0/1 columns stand.
     found = Constraints(**asked).resolve(len(names), names, factors, own, together=together)
     several = [name for name in levels if len(found.groups.get(name, ())) > 1]
     if several and together and not given["quiet"]:

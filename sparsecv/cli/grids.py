@@ -9,8 +9,9 @@ from ..cv.settings import GammaSpan, asked_gammas, checked_gammas
 from ..design.design import Array
 from ..errors import InputError
 
-# A range of more values, of γ, λ or τ, is refused, because a wrong digit in a range could fill the
-# memory: every value is a row of the results.
+# A range of γ, λ or τ that stands for more values is refused, and so is a count above this number:
+# every value is a row of the results, and a wrong digit could fill the memory. Lists with commas
+# have no limit. The number is a choice.
 MAX_RANGE_VALUES = 100_000
 
 

@@ -244,7 +244,11 @@ class Command(NamedTuple):
     options: dict[str, Option]
 
     def function(self, name: str) -> Callable[..., Callable[[], Exit | None]]:
-        """A function of the command's options, which imports the module and returns the work."""
+        """A function for typer, whose parameters are the command's options.
+
+        When called it imports the command's module, and returns a function without parameters that
+        does the work. The caller runs that, and turns errors into exit statuses.
+        """
         home = HOMES.get(name, name)
 
         def run(**given: Any) -> Callable[[], Exit | None]:

@@ -20,7 +20,14 @@ from .options import Exit
 
 
 def stability(data: str, **given: Any) -> Exit:
-    """Choose a model by cross-validation error and stability, the weight by nested folds."""
+    """Choose hyperparameters by the CV error plus λ times the stability, and λ by nested folds.
+
+    Print the result, and write the JSON document, the model and the picture that were asked for.
+
+    data: What the user named as the table.
+    given: The values of all options of the command, by name.
+    Raises InputError: Options contradict each other, or the table does not serve them.
+    """
     clock, asked = Limits(), SimpleNamespace(**given)
     console = open_console(asked.quiet, asked.json_file)
     sparse = asked.learner in ("sparse-ridge", "projected")
@@ -49,6 +56,7 @@ def stability(data: str, **given: Any) -> Exit:
         for name, values in (("taus", taus), ("gammas", gammas)):
             made[name] = None if values is None else values.tolist()
         how |= {"cv": asked.folds, "lambdas": lambdas, "n_jobs": threads, "progress": bar}
+        # job.found is the JSON document, and job.search the fitted search.
         job = command.run(source, asked.learner, grids=made, **how)
     found = deliver.head(source, source.p) | job.found
     found["constraints"] = constraints(rules, source.feature_names)

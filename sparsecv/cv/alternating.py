@@ -14,15 +14,16 @@ from .gamma_step import LARGEST_GAMMA, LEAST_GAMMA, FixedSupports, gamma_step
 from .results import Array, CVResult, Step
 from .settings import DEFAULT_GAMMAS
 
-# The default grid, where it is extended past its lower end, goes no lower than this γ, as so
-# small a ridge changes hardly a digit.
+# The default grid, where it is extended past its lower end, goes no lower than this γ. Where
+# columns have a spread of 1, so small a ridge changes hardly a digit of the CV error. It is a
+# choice.
 MIN_GAMMA = 1e-10
 # An alternation from one starting γ ends after this many iterations; most alternations end
 # after three. In total there are at most this many times (max_starts + 1): another alternation
-# may start from the best γ of the last phase.
+# may start from the best γ of the last phase. The number is a choice.
 MAX_ITERATIONS = 10
 # A γ is visited between others, or past the end of the grid, only if that can lower, or has
-# lowered, the least CV error by this share.
+# lowered, the least CV error by this share. The number is a choice.
 MIN_GAIN = 1e-4
 
 

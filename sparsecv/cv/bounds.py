@@ -29,8 +29,8 @@ Bounds = tuple[float, float]
 
 # Where the least eigenvalue λ of XᵀX is positive, this share of λ‖β‖² is moved from the loss to the
 # ridge term, whose relaxation (the perspective) then is tighter; this is ε < 0 in `epsilons`. Every
-# share gives an ellipsoid that holds β, and the intervals of all ellipsoids are intersected. The
-# numbers are choices.
+# share gives an ellipsoid that holds the optimal β, and so an interval of the fold's error. The
+# intervals of all shares are intersected. The numbers are choices.
 EIGENVALUE_SHARES = (0.9, 0.6, 0.3)
 # Shares of γ that are kept out of the perspective (ε > 0), where XᵀX is singular. Every share
 # gives an ellipsoid and takes one factorisation. The numbers are choices.

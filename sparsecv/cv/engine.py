@@ -304,6 +304,9 @@ class Surface:
     def _run(self, batches: Iterator[Batch], rows: Sequence[int]) -> None:
         """Run the units of batches and enter their results into the ledger.
 
+        A unit whose limits are reached before it begins has no result, which a batch notes, too. A
+        batch with ``keep`` has the checkpoint written after every other unit.
+
         The seconds of a batch are divided among the rows of the batch; the seconds after the last
         batch are divided among ``rows``.
         """

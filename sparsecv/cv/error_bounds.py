@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from ..solvers.kernels.compiled import kernel
 from ..solvers.kernels.envelope import BACKWARD, Fits, ridge_objective
+from ..solvers.kernels.linalg import EPS
 
-# Sums of floating-point numbers are off by at most this share of the sum of their absolute values;
-# some thousand terms would be needed to reach it.
+# Sums of floating-point numbers are taken to be off by at most this share of the sum of their
+# absolute values. A sum of m terms is off by at most m times 1.1e-16, so that this serves sums of
+# up to 9,000 terms. Sums over more held-out rows than that take a larger share (``bound_cell``).
 SUMS = 1e-12
 # Stands for an error of coefficients without any bound. It is finite, so that a held-out row of
 # zeros keeps the prediction 0, and so large that its square exceeds any objective.
@@ -211,9 +213,11 @@ def bound_cell(cell, data, work, out):
                 most = max(most, error_at(data, off, c, j, middle))
         fixed += least if count > 0 else 0.0
         upper += most if most >= 0.0 else np.inf
+    share = max(SUMS, EPS * data.targets.size)
+    total[4] *= share / SUMS
     parabola = least_of_parabola(total[0], total[1], 0.5 * total[2], low - middle, high - middle)
-    out[0] = (fixed + max(total[3], parabola - total[4])) * (1.0 - SUMS)
-    out[1] = (upper + total[5]) * (1.0 + SUMS)
+    out[0] = (fixed + max(total[3], parabola - total[4])) * (1.0 - share)
+    out[1] = (upper + total[5]) * (1.0 + share)
     out[2], out[3], out[4] = several, nearest, total[4]
 
 

@@ -28,14 +28,15 @@ from ..solvers.ridge_fits import SupportPath
 from .ledger import Ledger
 from .progress import Batch, Report
 
-# Of leave-one-out folds up to 45 columns, at most this many share a tree, so that the tree's arrays
-# for the deleted rows stay in the processor's cache. A table of n rows has n / 512 trees, rounded
-# up, at every γ.
+# Up to 45 columns, at most this many folds of leave-one-out share a tree. The tree holds a few
+# arrays of one number for every fold and column; 512 folds and 45 columns take 180 kB each, which
+# stays in the processor's cache. Every γ has as many trees as are needed for all rows. It is a
+# choice.
 FOLDS_PER_TREE = 512
-# From this number of folds on, estimates beyond 45 columns search no tree for any fold. The proofs
-# beyond 45 columns divide at the same number: from here on, folds that hold out few rows share a
-# tree (prove), which is searched before cheap intervals are computed (engine); below it, up to 200
-# columns, a tree for all sizes of a fold is tried (prove).
+# Beyond 45 columns, this many folds or more are too many to search a tree for each of them, and are
+# treated in another way. Estimates then search no tree. Proofs (``prove``) search one tree for all
+# folds if every fold holds out few rows; with fewer folds, each fold has trees of its own. The
+# number is a choice.
 MANY_FOLDS = 20
 
 

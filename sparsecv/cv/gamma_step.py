@@ -15,9 +15,9 @@ from ..solvers.kernels.compiled import kernel
 Array = NDArray[np.float64]
 
 
-# The γ step goes no lower than this γ unless a grid did, as h hardly changes below.
+# The γ step searches between these two γ, which are the ends of the default grid. Where γ outside
+# them have been visited, the alternation hands in wider ends. The two numbers are a choice.
 LEAST_GAMMA = 1e-4
-# The γ step goes no higher than this γ unless a grid did, as h hardly changes above.
 LARGEST_GAMMA = 1e4
 
 

@@ -36,19 +36,22 @@ Support = NDArray[np.intp]
 Cell = tuple[int, int, int]  # a row (γ), the index of a τ, and a problem
 # For leave-one-out a fold's fit follows from the fit of all rows by deleting a row, which divides
 # its residual by one minus its leverage, a number from 0 to 1. Where that number is at most this
-# share, digits cancel, and the fold is fitted from its own rows instead: a deleted fit keeps about
-# ten of sixteen digits.
+# share, digits cancel, and the fold is fitted from its own rows instead. A fit by deleting a row
+# thus keeps about ten of sixteen digits. The number is a choice.
 MIN_RESIDUAL_SHARE = 1e-5
-# Smaller γ, 0 too, count as this γ where the nearest of two γ is looked for.
+# Smaller γ, 0 too, count as this γ where the nearest of two γ is looked for on a logarithmic scale.
+# The number is a choice.
 MIN_GAMMA = 1e-12
-# A stored objective or error is taken where a new fit agrees up to this relative difference, which
-# leaves room for rounding: a deleted fit keeps about ten of sixteen digits.
+# Of an objective or an error in a checkpoint, and that of a new fit, the stored number is kept
+# where the two agree up to this relative difference. A fit by deleting a row keeps about ten of
+# sixteen digits, so that the number, which is a choice, leaves room for rounding.
 SAME_FIT = 1e-8
 # The arrays that hold a fold's model: its training objective, its squared error on the held-out
 # rows and the number of its support. The arrays "best_objective" and so on hold the best known
 # model.
 _ANSWER = ("objective", "error", "choice")
-# The values that a cell (γ, τ, problem), or a row (γ), has before anything is known.
+# What is known of every cell (γ, τ, problem), in _CELL, and of every row (γ), in _COUNT, before the
+# first search.
 _CELL: dict[str, Any] = {
     "objective": np.inf,
     "error": 0.0,
@@ -279,6 +282,8 @@ class Ledger:
 
         objective, bound: The support's objective and a lower bound on the least objective, which
             are used for the problem of all rows alone.
+        proved: Whether no support of the size is better. A fold may then keep another support that
+            ties with this one, which is optimal, too.
         """
         g, t, j = at
         if j < self.k:
@@ -414,9 +419,8 @@ class Ledger:
                 continue
             training = self.data.training(j)
             for g in without:
-                # Operations of a fold's interval, whose cost is that of a singular value
-                # decomposition, over the square of the smaller number of rows and columns times the
-                # larger number: a choice.
+                # An interval costs about as much as a singular value decomposition, whose
+                # operations are counted here. The factor 10 is a choice.
                 if limits is None or limits.affords(10.0 * small**2 * large):
                     self.bracket(g, j, training=training)
             training.data.release()

@@ -51,14 +51,15 @@ from .shared_tree import SharedTree, searched, solve_problem
 # the same cell (γ, τ) that have not begun wait for the next round, too. A tree that the k folds of
 # a cell share gets 10 times the seconds, or k / 10 times if that is more.
 FIRST_ROUND_SECONDS = 0.05
-# Every later round gives a problem this many times the seconds of the round before.
+# Every later round gives a problem this many times the seconds of the round before: a choice.
 ROUND_GROWTH = 4.0
 # Where folds are many (MANY_FOLDS or more), they share one tree if the largest of them holds
 # out at most this many rows. The number decides on speed alone and is a choice: a bound on all
 # rows is the weaker for a fold, the more rows the fold leaves out.
 MAX_ROWS_LEFT_OUT = 4
 # After the first round, raising the least lower bound takes at most this share of the seconds
-# that have passed. Where there are MANY_FOLDS folds or more, the bound is not raised.
+# that have passed. Where there are MANY_FOLDS folds or more, the bound is not raised. The number is
+# a choice.
 BOUNDING_SHARE = 0.5
 # A search that raises the bound of a cell (γ, τ) by less than this share of the cell's gap takes a
 # quarter off the share of seconds that such searches get (BOUNDING_SHARE at first). A search that
@@ -67,7 +68,7 @@ BOUNDING_SHARE = 0.5
 # gap. With more columns than rows and a small γ no bound rises, and the seconds go to proofs.
 MIN_CLOSED_SHARE = 0.05
 # The least lower bound is left alone where a better bound on the optimum of all rows could
-# raise it by at most this share of its cell's error.
+# raise it by at most this share of its cell's error. The number is a choice.
 MIN_RISE_SHARE = 0.1
 # Within a cell, progress is reported once this many seconds have passed without a report. The
 # number is a choice.
@@ -78,11 +79,13 @@ FIRST_TREE_NODES = 5_000_000
 # Two γ are near each other if their natural logarithms differ by less than this number, which is a
 # factor of about 2 between them. Trees of near γ are much alike. The number is a choice.
 NEAR = 0.7
-# At most this many γ near a proved one are proved by the same unit of work, so that a limit, or
-# Ctrl-C, comes between units and leaves few γ without all folds: a choice.
+# A unit of work proves one problem at a γ and at most this many γ near it. Where a limit, or
+# Ctrl-C, ends a run after some of the units, at most so many γ have folds that are proved and folds
+# that are not. The number is a choice.
 MOST_NEAR = 8
-# With the default time limit a round of trees for all sizes may take this many nodes, summed over
-# all γ and problems. So many nodes take about 25 s of the limit of 60 s. The number is a choice.
+# With the default time limit no round of trees for all sizes begins that may take more than this
+# many nodes, summed over all γ and problems. So many nodes take about 25 s of the limit of 60 s.
+# Under constraints, where nodes take longer, the number is a share of this. It is a choice.
 MOST_NODES_BY_DEFAULT = 120_000_000
 # One tree can prove a fold at every τ at once. Such a tree is first tried once all proofs of the
 # run have taken this many seconds: shorter runs end sooner without it. The number is a choice.
@@ -93,7 +96,8 @@ TRIAL_GROWTH = 4.0
 # The trial tree of the first fold may have this many nodes for every second that the proofs have
 # taken. It may have more where a tree of another fold has ended: twice the nodes of the largest
 # such tree. Once the trial tree has ended, the tree of every other fold may have four times as many
-# nodes as the trial tree was allowed. The number is a choice.
+# nodes as the trial tree was allowed. Under constraints the tree has a share of these nodes. The
+# number is a choice.
 TRIAL_NODES_PER_SECOND = 3_000_000
 
 

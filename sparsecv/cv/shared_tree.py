@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -27,16 +28,16 @@ from .ledger import Cell, Ledger
 from .progress import Batch, in_time
 
 Array = NDArray[np.float64]
-# A fold's own search, whose Gram matrix is that of all rows less the fold's, proves nothing where
-# rounding may change an objective by more than this share of it: where the search's estimate of its
-# rounding is larger, or where the objective of its support, computed again from the fold's rows, is
-# larger than the search's by more than this share plus the estimate. Then ``solve_tau`` with
-# branch=True solves the fold from its own rows; with branch=False the fold stays unproved, and it
-# is left to the caller to solve it. The number is a choice.
+# The search of a fold uses the Gram matrix of all rows less that of the rows that the fold holds
+# out. It proves nothing where rounding may change an objective by more than this share of it. That
+# is so where the search's estimate of its rounding is larger. It is also so where the objective of
+# the support, computed again from the training rows, exceeds the search's objective by more than
+# this share plus the estimate. ``solve_tau`` with branch=True then solves the fold from its
+# training rows. With branch=False the fold stays unproved. The number is a choice.
 MAX_ROUNDING_SHARE = 1e-6
 # An incumbent counts as optimal where a lower bound is within this share of its objective, as the
 # solvers take such a share off their bounds for rounding. It holds for every fold alone, here in
-# ``bracket_rows``, and in tau_search for the folds and for the problem of all rows.
+# ``bracket_rows``, and in tau_search for the folds and for the problem of all rows. It is a choice.
 PROOF_GAP = 1e-9
 
 
@@ -80,16 +81,21 @@ def close_fold(
     branch: bool,
     limits: Limits,
 ) -> PartialProof:
-    """The unit of fold j, for which leaves are open.
+    """Close leaves that the search of all rows has left open for fold j; run as a task of a batch.
+
+    Every leaf is first bounded by a relaxation on the fold's training rows, which closes most
+    leaves and may find a better incumbent. Only the leaves that remain are branched on.
 
     problem: The problem of all rows.
     found: The fold's incumbent, and the open leaves of the search of all rows.
-    branch: Whether nodes are branched on that the fold's own relaxations do not close.
+    branch: Whether leaves that remain are branched on.
+    Returns: The fold's incumbent, its open nodes if there are any, and the work of both steps.
     """
     one = search_alone(left_out, problem, j, found, limits, branch=False)
-    if branch and not one.solved:
-        one = search_alone(left_out, problem, j, one, limits, branch=True)
-    return one
+    if one.solved or not branch:
+        return one
+    two = search_alone(left_out, problem, j, one, limits, branch=True)
+    return replace(two, work=two.work._replace(n_nodes=one.work.n_nodes + two.work.n_nodes))
 
 
 class SharedTree:
@@ -113,8 +119,8 @@ class SharedTree:
         (the data are not ``plain``), where the Gram matrix costs more than the rows
         (``wants_gram``), and where the folds are no partition or values are missing, which
         ``data.left_out`` finds out. There cannot be one either where the problem replaces γ by a
-        larger one because γ is 0 or too small to count: then each fold has to bound its own
-        coefficients.
+        larger one because γ is 0 or too small to count. What is proved at the larger γ holds at the
+        given γ by a bound on the coefficients, which every fold has to compute for itself.
         """
         data, problem = ledger.data, ledger.problem(g, ledger.k)
         if problem.gamma > problem.given_gamma:

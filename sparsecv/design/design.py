@@ -31,8 +31,9 @@ LEAST_SQUARED_SPREAD = 100.0 * float(np.finfo(np.float64).tiny) / EPS
 # Rounding leaves a few EPS; the factor 45 is a choice that makes the share a round number.
 CONSTANT_SPREAD_SHARE = 45.0 * EPS
 
-# Work on many rows copies at most this many bytes of them at a time, but at least four times as
-# many rows as columns.
+# Work on many rows copies blocks of them, of about this many bytes each. Of a table with more than
+# 500 columns a block has four times as many rows as columns, which are more bytes. Both numbers are
+# choices.
 COPY_BYTES = 8_000_000
 
 
@@ -377,14 +378,14 @@ def make_design(
 ) -> Design:
     """Choose shifts and scales; columns that cannot matter are left out with a warning.
 
-    With an intercept the constant columns cannot matter. Without an intercept a constant column is
-    a level that can be selected: the column keeps its scale, and only columns of zeros are left
-    out.
+    With an intercept the constant columns cannot matter. Without an intercept a constant column can
+    be selected in place of one: it is not divided, and only columns of zeros are left out.
 
     summary: Moments and extremes of all rows.
     names: Names of the raw columns, for messages; all columns after them are responses.
     warn: False where the rows are a part of the data, in which a column may happen to be constant.
-    asked: What is asked of the raw columns.
+    asked: Constraints and penalty factors of the raw columns. Of these, ``asked.counted`` are the
+        columns with a penalty factor above 0.
     Raises InputError: There are fewer than 2 rows, no column is left, values cannot be squared, a
         response is constant in the protocol "paper", or what is asked needs a column that is left
         out.
@@ -392,6 +393,7 @@ def make_design(
     if summary.n < 2:
         raise InputError(f"at least 2 rows are needed; there is {summary.n} (n_samples = 1)")
     p, kept, constant = len(names), _varying(summary, protocol, names, warn), summary.constant
+    # Sums of n products of such numbers are to stay finite.
     wild = np.flatnonzero(~np.isfinite(summary.scatter * max(1.0, float(summary.n))))
     if wild.size:
         name = _called(names, summary, int(wild[0]))
@@ -413,6 +415,7 @@ def make_design(
     if not counted.any():
         raise InputError("every column that varies has penalty factor 0: nothing is left to select")
     within = np.searchsorted(asked.counted, kept[counted])
+    # This raises the error where a constraint needs a column that is left out.
     asked.constraints.restricted(within, lambda j: f"column {names[asked.counted[j]]!r}")
     made = replace(made, asked=asked)
     return replace(made, scale=made.weighted(made.scale))

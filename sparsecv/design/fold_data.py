@@ -121,6 +121,7 @@ class FoldData(ABC):
             may be rounded like products of columns.
         """
 
+    @abstractmethod
     def estimate_alone(self) -> None:
         """Let training problems be rounded like products of columns: nothing is to be proved."""
 

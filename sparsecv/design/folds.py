@@ -158,6 +158,7 @@ def fold_count(cv: Any, n: int) -> int | None:
 def hashed_folds(k: int, n: int, seed: Any = 0) -> Folds:
     """K folds of n rows by a hash of the row number; their sizes are 0 until the rows are read.
 
+    seed: A whole number, a generator of NumPy that gives one, or None for a random one.
     Raises InputError: There are fewer than 2 folds, or more folds than rows.
     """
     if not 2 <= k <= n:

@@ -53,6 +53,9 @@ class MomentFolds(FoldData):
         assert self._read is not None
         return MomentFolds(self._read(folds), self._design, folds, self._read)
 
+    def estimate_alone(self) -> None:
+        """Change nothing: training problems are made from products of columns in any case."""
+
     def one_fold(self, train: Index, test: Index, same: FoldData | None = None) -> MomentFolds:
         """Two new folds: fold 0 is the union of the folds ``test``, fold 1 of the folds ``train``.
 

@@ -177,16 +177,16 @@ def fold_moments(
     parts = source.parts()
     if len(parts) == 1:
         return _read(folds, 0, source, lambda read: on_progress(read, source.n))
-    whole, merged, read = list[FoldMoments](), 0, 0
+    whole, n_merged, read = list[FoldMoments](), 0, 0
     waiting = dict[int, FoldMoments]()  # The moments of parts that came before their turn.
     ends = [*(part.start for part in parts[1:]), source.n]
     tasks = [(part.start, end, part.rows) for part, end in zip(parts, ends, strict=True)]
     with one_blas_thread():
         for index, found in run_units(_part, folds, tasks, n_jobs, allot=lambda _: Limits()):
             waiting[index] = found
-            while merged in waiting:
-                whole = [reduce(FoldMoments.merged, [*whole, waiting.pop(merged)])]
-                merged += 1
+            while n_merged in waiting:
+                whole = [reduce(FoldMoments.merged, [*whole, waiting.pop(n_merged)])]
+                n_merged += 1
             read += sum(part.n for part in found.folds)
             on_progress(read, source.n)
     return whole[0]

@@ -25,13 +25,14 @@ from .missing import fill_values, filled
 from .moment_folds import MomentFolds
 from .moments import FoldMoments, fold_moments
 
-# A table of numbers that takes more than this many bytes (8 for every number, response included) is
-# not held in memory but read once, block by block, and only the moments of its folds are kept.
+# A table of a file that takes more than this many bytes (8 for every number, response included) is
+# read block by block, and only the moments of its folds are kept, unless all its rows are needed at
+# once (MAX_HELD_BYTES). The number is a choice.
 IN_MEMORY_BYTES = 200_000_000
 # A table whose rows are all needed at once (leave-one-out, weights) is held in memory up to this
-# many bytes; elsewhere so are the moments of all folds together, 8 (p + 1)² bytes a fold. A larger
-# table (``_all_rows``), or more folds (``prepare``), are refused.
-# The number is a choice.
+# many bytes, and a larger one is refused. Of a table that is read in parts, the moments of all
+# folds together may take as many bytes, 8 (p + 1)² for each fold, else the folds are refused. The
+# number is a choice.
 MAX_HELD_BYTES = 1_500_000_000
 
 # In place of folds: all rows are one fold, and no rows are left out of the problem of all rows.

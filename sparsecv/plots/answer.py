@@ -17,7 +17,8 @@ from ..solvers.core.result import Status
 from .outcome import Result, constraint_lines, constraints
 from .sections import Column, Fact, Section, Table, counted, listed, number, percent
 
-# At most this many ranges of γ that cannot be excluded are shown for a τ; --json has all.
+# At most this many ranges of γ that cannot be excluded are shown for a τ; --json has all. The
+# number is a choice.
 MAX_SHOWN_RANGES = 4
 
 

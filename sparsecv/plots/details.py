@@ -101,7 +101,10 @@ def _answers(result: Result) -> dict[str, Any]:
 
 
 def _every_size(result: Result, page: bool) -> Section:
-    """The section of all sizes; on a page with lasso and ridge on the same folds."""
+    """The section of all sizes; on a page with lasso and ridge on the same folds.
+
+    A plain fit has no study, and shows objectives in place of CV errors.
+    """
     study, choice, sizes, t = result.study, result.choice, result.sizes, result.position
     proved, sentences, entries = [model.proved for model in sizes.models], [], None
     peers: dict[str, Array] = {}
@@ -116,7 +119,7 @@ def _every_size(result: Result, page: bool) -> Section:
         peers = linear_peers(study.data, [study.data.folds], sizes.tau) if page else {}
         columns += _held_out(result, study, choice, sizes, t)
         if peers:
-            columns.insert(3, Column("lasso", peers["lasso"]))
+            columns.insert(3, Column("lasso", peers["lasso"]))  # After the CV errors.
             sentences.append(PEERS.format(*map(number, (peers["lasso"].min(), peers["ridge"][0]))))
         if choice.projection is not None and sizes.distance is not None:
             sentences.append(_aim(choice.projection, sizes.distance))
@@ -173,7 +176,7 @@ def _shares(found: Projection, distance: Array) -> Array:
 
 def _aim(found: Projection, distance: Array) -> str:
     """What the distance is, and why the chosen size is chosen."""
-    most = found.max_share[found.chosen]
+    most = found.max_share[found.chosen]  # Few features may be less far away than many.
     aim = f"the fewest features that stay within {percent(most)} of that"
     if _shares(found, distance)[found.chosen] > most:
         aim = "the size that comes closest"

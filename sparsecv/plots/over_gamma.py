@@ -130,7 +130,7 @@ def plot_supports(
         raise InputError("the picture needs supports over a range of gamma > 0")
     supports = [one.support for part in along.intervals for one in part if one.support is not None]
     p = max([len(names), *(int(support.max()) + 1 for support in supports)])
-    # A picture of supports shows them at this many γ.
+    # The picture shows supports at 400 γ, evenly spaced in log γ: a choice.
     gammas = np.geomspace(min(ends), max(ends), 400)
     count = along.sizes.size
     figure, axes = new_figure(count, sharex=True, figsize=(8.0, 1.0 + 0.16 * p * count))

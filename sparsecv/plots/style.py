@@ -12,6 +12,7 @@ from ..errors import InputError, not_installed
 # apart. Each has a contrast of at least 3 to the light and to the dark ground of a page.
 BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#B5679A"
 GREY = "#767676"
+# What matplotlib is told for every picture: its own names and units. The values are a choice.
 STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,

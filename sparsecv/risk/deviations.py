@@ -195,7 +195,7 @@ def leave_p_out_deviation(
 def k_fold_deviation(*, n: int, k: int, stability: float, loss_bound: float, delta: float) -> float:
     """Corollary 3.2 of [C]: |R_Kfold − R| ≤ λ/(K−1) + (4λ+L)√(ln(1/δ)/2n), probability 1 − 2δ.
 
-    The bound does not vanish as n grows, and neither does the error (Theorem 4.1).
+    The bound does not vanish as n grows, nor does |R_Kfold − R| for some learners (Theorem 4.1).
 
     Parameters
     ----------

@@ -30,8 +30,10 @@ from ..solvers.supports.rounding import pad_support
 # The tree that all left-out rows share is pruned at this much above the objective of all rows: the
 # bounds of the folds are smaller. The number is a choice.
 RAISED = 0.01
-# Every other subset of a fold is shown to be worse than the fold's by this share, and where that
-# fails the certificate says that a fold's subset is the best up to the share ``SHARE``.
+# The objective of every other subset of a fold is shown to exceed that of the fold's subset by this
+# share of it, so that the fold's subset is the only best one. Where rounding, or a tie, prevents
+# that, the certificate says that the fold's subset is the best up to 1e-6 of its objective
+# (``SHARE``). The number is a choice, well above rounding.
 WORSE = 1e-9
 
 

@@ -162,6 +162,7 @@ def nested_error(
     groups, shape (n,), optional: Group of every row.
     Returns: The error in the units of the CV error.
     Raises InputError: The rows of an outer fit are too few for the folds or the rule.
+    Raises KeyboardInterrupt: Its attribute ``partial`` is the surface of all rows.
     """
     refuse_nested(study.data, cv, nested, groups)
     assert isinstance(study.data, RowFolds)

@@ -20,6 +20,7 @@ from ..errors import InputError
 from ..solvers.core.limits import Limits
 from ..solvers.executor import run_units
 
+# The weights λ of the stability that are compared by default. The values are a choice.
 DEFAULT_LAMBDAS = (0.0, *np.logspace(-4.0, 4.0, 10).tolist())
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

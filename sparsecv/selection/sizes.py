@@ -39,7 +39,7 @@ def changes(before: NDArray[np.intp], now: NDArray[np.intp], names: Sequence[str
 
 
 def gamma_positions(study: Study, choice: Choice) -> NDArray[np.intp]:
-    """Position of the γ that a rule gives every size, shape (τ,).
+    """Position, among the γ of the study's surface, of the γ that a rule gives every size, (τ,).
 
     A size takes the γ at which the rule's criterion is least among the pairs of that size, and the
     chosen size takes the chosen γ. Sizes at which the criterion is not known, such as sizes that

@@ -60,7 +60,8 @@ from .rules import RULES, allowed_rule, checked_repeats, redrawn
 # time limit is reached no further partition is begun. The number is a choice.
 REPEATS = 6
 # The rule stability holds at most this many losses at a time, which take 200 MB. With k folds and n
-# rows, one γ has (k + 1) n losses for every τ. At least one γ is computed at a time.
+# rows, one γ has (k + 1) n losses for every τ. At least one γ is computed at a time. It is a
+# choice.
 MAX_LOSSES = 25_000_000
 
 
@@ -222,7 +223,7 @@ class Study:
         gammas = self.surface.gammas[self.gamma_subset]
         taus = self.surface.taus[: self.n_sizes]
         for number in range(1, self.repeats if self.redraws else 1):
-            if self.limits.reached(0) is not None:
+            if self.limits.reached(0) is not None:  # No nodes are counted: the time is up.
                 self._statuses.append(Status.TIME_LIMIT)
                 break
             folds = partition_again(self.data.folds, self.seed, number)
@@ -573,9 +574,13 @@ class Study:
     def _evaluate(
         self, surface: Surface, gammas: Array | GammaSpan | None, proved: bool
     ) -> CVResult:
-        """h(γ, τ) of one partition at some γ; with None at the γ of the default grid.
+        """h(γ, τ) of one partition at some γ; the study takes over seconds, nodes and status.
 
-        proved: Whether CV errors get the proofs and intervals that the settings ask for.
+        gammas: Values; or a range, whose least error is searched and proved; or None. With None
+            rules that average visit the default grid, and other rules alternate from it between τ
+            and γ.
+        proved: Whether CV errors at values and on the default grid get the proofs and intervals
+            that the settings ask for. On a range and by an alternation they always do.
         """
         if isinstance(gammas, GammaSpan):
             result = self._certified(surface, gammas)
@@ -588,6 +593,7 @@ class Study:
                 return soft_least(surface.cv_error(gamma), n)
 
             with surface:
+                # Where proofs change errors, another pass visits the γ that the errors lead to.
                 for _ in surface.passes() if proved else (None,):
                     if gammas is None:
                         edge = default_grid(surface.visit, score, surface.out_of_time)[1]

@@ -194,7 +194,7 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
         ValueError
             No y.
         """
-        weights, loss = checked_lambdas(self.lambdas), checked_loss(self.loss, self.estimator)
+        lambdas, loss = checked_lambdas(self.lambdas), checked_loss(self.loss, self.estimator)
         grid, minimise = self._checked_search()
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
@@ -207,23 +207,26 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
         if row_weights is not None:
             fit_params |= weight_params(self.estimator, row_weights)
         folds = folds_for(self.estimator, self.cv, X, y, self.random_state)
-        label, _ = checked_partition(folds.label, n, weights.size > 1, row_weights)
+        # With several λ, Algorithm 1 also leaves out pairs of folds, which needs three folds.
+        label, _ = checked_partition(folds.label, n, lambdas.size > 1, row_weights)
         learner = learner_of(self.estimator, grid, X, y, loss, fit_params, self.solver)
         others = {name: v for name, v in fit_params.items() if v is not row_weights}
         kept = self._kept_losses((X, y, label, loss.name, row_weights), others)
 
+        # The limits end nothing: reports need their clock.
         told = TimedReport(self._report or self._printed, Limits())
 
         def fit(tasks: list[Task]) -> Iterator[tuple[int, Array]]:
             return kept_losses(learner, tasks, kept, self.n_jobs, told)
 
+        # Some learners, as SparseRidgeLearner, fit all candidates in about the time of one.
         at_once = self.search == "grid" and getattr(learner, "at_once", False)
         candidates = list(ParameterGrid(grid))
         losses = FoldLosses(label, len(candidates), fit, at_once, row_weights)
         with warnings.catch_warnings():
             # Folds may lack a row or a column; the final fit warns of what all rows lack.
             warnings.simplefilter("ignore", category=UserWarning)
-            self._choose(AlgorithmOne(losses, minimise), candidates, weights)
+            self._choose(AlgorithmOne(losses, minimise), candidates, lambdas)
         self.__dict__.pop("best_estimator_", None)
         self.folds_, self.loss_ = folds, loss.name
         if self.refit:
@@ -280,14 +283,14 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
         return KeptLosses(self.checkpoint, len(rows[1]), (*rows, settings))
 
     def _choose(
-        self, search: AlgorithmOne, candidates: list[dict[str, Any]], weights: Array
+        self, search: AlgorithmOne, candidates: list[dict[str, Any]], lambdas: Array
     ) -> None:
         """Choose λ and a candidate θ, and set the attributes that describe all candidates."""
-        losses, nested, every = search.losses, weights.size > 1, self.search == "grid"
+        losses, nested, every = search.losses, lambdas.size > 1, self.search == "grid"
         if every:
             losses.need(subsets(losses.k, nested), range(len(candidates)))
-        selection = search.select(weights, every) if nested else None
-        self.lambda_ = float(weights[0]) if selection is None else selection.lambda_
+        selection = search.select(lambdas, every) if nested else None
+        self.lambda_ = float(lambdas[0]) if selection is None else selection.lambda_
         chosen, plain = search.outside(self.lambda_), search.outside(0.0)
         fitted = (losses.known[subset] for subset in subsets(losses.k, nested=False))
         at = sorted(set.intersection(*fitted))
@@ -306,7 +309,7 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
         for name in candidates[0]:
             values = np.array([candidates[c][name] for c in at], dtype=object)
             self.cv_results_[f"param_{name}"] = values
-        self.lambda_results_: dict[str, Any] = {"lambda": weights}
+        self.lambda_results_: dict[str, Any] = {"lambda": lambdas}
         if selection is not None:
             self.lambda_results_ |= {
                 "nested_error": selection.nested_error,

@@ -105,6 +105,8 @@ def _synthetic() -> FloatArray:
     return np.column_stack([drawn.X, drawn.y])
 
 
+# For every built-in data set, a function that makes its numbers, with the response last, and the
+# names of its columns. Names of the diabetes data are scikit-learn's. registry.csv has every set.
 _BUILTIN: dict[str, tuple[Callable[[], FloatArray], list[str]]] = {
     "diabetes": (_diabetes, ["age", "sex", "bmi", "bp", *(f"s{j}" for j in range(1, 7)), "target"]),
     "synthetic": (_synthetic, [*(f"x{j}" for j in range(20)), "y"]),

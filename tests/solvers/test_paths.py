@@ -215,10 +215,10 @@ def alike(n: int = 40, p: int = 20) -> tuple[NDArray[np.float64], NDArray[np.flo
     return X, y - y.mean()
 
 
-@pytest.mark.parametrize("gamma", [100.0, 1e4])
+@pytest.mark.parametrize("gamma", [100.0, 1e3])
 def test_sizes_alone_are_those_of_the_tree(gamma: float) -> None:
-    X, y = alike()
-    problem = SparseRidgeProblem(X, y, gamma=gamma, tau=20)
+    X, y = alike(p=24)
+    problem = SparseRidgeProblem(X, y, gamma=gamma, tau=24)
     tree = best_subsets(problem)
     assert tree.n_nodes > 2 * FIRST_NODES
     found = solve_sizes(problem)
@@ -227,7 +227,7 @@ def test_sizes_alone_are_those_of_the_tree(gamma: float) -> None:
     assert found.n_nodes < tree.n_nodes / 2
     np.testing.assert_allclose(found.objective, tree.objective, rtol=1e-12)
     assert np.all(found.lower_bound <= tree.objective)
-    path = support_path(problem, [1.0, gamma], np.arange(1, 21))
+    path = support_path(problem, [1.0, gamma], np.arange(1, 25))
     assert path.proved.all()
     for support, objective in zip(path.at(1), tree.objective, strict=True):
         assert problem.objective(support) == pytest.approx(objective, rel=1e-12)

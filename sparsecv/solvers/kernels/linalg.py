@@ -202,11 +202,12 @@ def order_steps(step, u, order):
     ``step`` (u,) is the rise of the objective when a free member leaves the support.
     """
     for a in range(u):
-        c = a
-        while c > 0 and step[order[c - 1]] < step[a]:
-            order[c] = order[c - 1]
-            c -= 1
-        order[c] = a
+        place = 0
+        for b in range(a):
+            place += step[b] >= step[a]
+        for b in range(a + 1, u):
+            place += step[b] > step[a]
+        order[place] = a
 
 
 @kernel(inner=True)

@@ -4,8 +4,8 @@ A node is a support S whose first k members may not be dropped. Each child drops
 and fixes the free members before the dropped member. Level ℓ of a tree holds the current node with
 m = p − ℓ members. For this node A = (G_S + γ/2 I)⁻¹ and the ridge fit β = A b_S are kept, as
 dropping member j adds β_j²/A_jj to the objective. Entries of A and β that belong to fixed members
-are never used again and are not stored. Most nodes have no child that is searched; therefore A is
-computed only when the first child is searched, and its diagonal alone is computed before.
+are never used again and are not stored. Most children are not searched; therefore a row of A is
+computed only when the child without its member is, and the diagonal of A alone is computed before.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ NOW = np.dtype(
         ("tied_loss", np.float64),  # difference of losses that rounding of ``full`` alone makes
         ("reach", np.float64),  # Σ ℓ_j|β_j| + |y| is at most this number times |y| in any fit
         ("least_pivot", np.float64),  # √(γ/2): no pivot is smaller in exact arithmetic
+        ("share", np.float64),  # γ/2, less what rounding takes of a sum of (γ/2)β_j²; 0 where
+        # sizes are not closed
         ("full", np.float64),  # objective of the ridge fit on all columns
         ("rank", np.int64),  # how many of the best supports of each size are wanted
         ("margin", np.float64),  # of these, the ones whose loss is above the least by this share
@@ -87,8 +89,8 @@ class Tree(NamedTuple):
     columns_of: Annotated[Array, "p+1 p+1"]  # the triangular factor R, one column of R per row
     A: Annotated[Array, "p p p"]  # by level, free members only
     diagonal: Annotated[Array, "p p"]  # by level: diagonal of A
-    drop_pending: Annotated[Ints, "p"]  # by level: where A is not computed yet, the parent's member
-    # j that the node drops; -1 where A is computed
+    known_row: Annotated[Ints, "p p"]  # by level: 1 where the free member's row of A is computed
+    dropped: Annotated[Ints, "p"]  # by level: the parent's member j that the node drops
     parent_place: Annotated[Ints, "p p"]  # by level: places of free members in the parent's arrays
     factorised_diagonal: Annotated[Array, "p p"]  # diagonal of A at the last factorisation
     beta: Annotated[Array, "p p"]  # by level
@@ -103,6 +105,10 @@ class Tree(NamedTuple):
     source: Annotated[Ints, "p"]  # places of a child's free members in its parent's arrays
     order: Annotated[Ints, "p"]  # order of ``child_added_loss``, the largest first
     child_added_loss: Annotated[Array, "p"]  # ``added_loss`` of a child before it is put in order
+    child_beta: Annotated[Array, "p"]  # ``beta`` of a child before it is put in order
+    step: Annotated[Array, "p"]  # what free members add to the loss at least
+    open_from: Annotated[Ints, "p sizes"]  # by level: the least size ≥ s that a search below the
+    # node is for; of one problem without deleted rows
     pruned_up_to: int  # nodes of more members are always searched
     loss: Annotated[Array, "p problems"]  # losses of the nodes on the path
     child_loss: Annotated[Array, "problems"]  # losses of the child that is evaluated
@@ -169,7 +175,7 @@ def new_tree(
     t = np.empty(0) if targets is None else targets
     n, problems, levels = t.size, max(t.size, 1), np.arange(p)
     lengths = {"p": p, "n": n, "problems": problems, "words": mask_words(p)}
-    lengths["buffer"] = p * (p + 1) // 2
+    lengths["buffer"], lengths["sizes"] = p * (p + 1) // 2, p + 2
     return allocated(
         Tree,
         lengths,
@@ -309,44 +315,50 @@ def factorise(tree, level):
         trailing_inverse(T, k, m, tree.A, tree.beta, level)
         for a in range(u):
             tree.factorised_diagonal[level, a] = tree.diagonal[level, a] = tree.A[level, a, a]
+            tree.known_row[level, a] = 1
             tree.added_loss[level, a] = tree.child_added_loss[a] = (
                 tree.beta[level, a] ** 2 / tree.A[level, a, a]
             )
     tree.cursor[level] = u - 1
-    tree.drop_pending[level] = -1
 
 
-@kernel(inner=True)
-def update_inverse(tree, level):
-    """Compute A of a node that :func:`drop` made: A − A_j A_jᵀ/A_jj of its parent's A."""
-    A, parent_place = tree.A, tree.parent_place
-    above, j = level - 1, tree.drop_pending[level]
-    pivot = 1.0 / A[above, j, j]
-    u = A.shape[0] - level - tree.fixed[level]
-    for a in range(u):
-        c = parent_place[level, a]
-        weight = A[above, j, c] * pivot
-        for b in range(u):
-            other = parent_place[level, b]
-            A[level, a, b] = A[above, c, other] - weight * A[above, j, other]
-    tree.drop_pending[level] = -1
+@kernel(inline=True)
+def inverse_row(tree, level, a):
+    """Compute row a of the node's A, unless it is known: A − A_j A_jᵀ/A_jj of the parent's A.
+
+    Where the parent's row is not known either, it is computed first, and so on.
+    """
+    A, parent_place, known, member = tree.A, tree.parent_place, tree.known_row, tree.source
+    now = level
+    member[now] = a
+    while known[now, member[now]] == 0:
+        member[now - 1] = parent_place[now, member[now]]
+        now -= 1
+    while now < level:
+        j, c = tree.dropped[now + 1], member[now]
+        weight = A[now, j, c] * (1.0 / A[now, j, j])
+        now += 1
+        row = member[now]
+        for b in range(A.shape[0] - now - tree.fixed[now]):
+            other = parent_place[now, b]
+            A[now, row, b] = A[now - 1, c, other] - weight * A[now - 1, j, other]
+        known[now, row] = 1
 
 
 @kernel(inline=True)
 def drop(tree, level, j, one_path):
-    """Make the child without free member j of the level's node, one level below.
+    """Begin the child without free member j of the level's node, one level below.
+
+    Writes its mask, the number of its fixed members and, for each of its u free members, the place
+    at the parent, the coefficient and the added loss, to ``source``, ``child_beta`` and
+    ``child_added_loss``. :func:`put_in_order` has to follow.
 
     one_path: Whether all other free members stay free; otherwise the members before j become fixed.
-    Returns: False where too many digits cancel: then the child's columns are listed, and
-        :func:`factorise` has to compute the rest.
+    Returns: False where too many digits cancel: then :func:`factorise` has to compute the rest.
     """
-    if tree.drop_pending[level] >= 0:
-        update_inverse(tree, level)
-    A, beta, diagonal = tree.A, tree.beta, tree.diagonal
-    factorised_diagonal = tree.factorised_diagonal
-    source, order, added = tree.source, tree.order, tree.child_added_loss
-    below = level + 1
-    u = 0
+    inverse_row(tree, level, j)
+    A, beta, diagonal, source = tree.A, tree.beta, tree.diagonal, tree.source
+    below, u = level + 1, 0
     for a in range(0 if one_path else j + 1, A.shape[0] - level - tree.fixed[level]):
         if a != j:
             source[u] = a
@@ -363,26 +375,72 @@ def drop(tree, level, j, one_path):
         off = A[level, j, c]
         left = diagonal[level, c] - off * pivot * off
         shifted = beta[level, c] - off * ratio
-        if left > LEAST_DIAGONAL_SHARE * factorised_diagonal[level, c]:
-            added[a] = shifted * shifted / left
+        tree.child_beta[a] = shifted
+        if left > LEAST_DIAGONAL_SHARE * tree.factorised_diagonal[level, c]:
+            tree.child_added_loss[a] = shifted * shifted / left
         else:
-            added[a], fresh = tree.added_loss[level, c], False
-    order_steps(added, u, order)
-    for a in range(u):
-        tree.free[below, a] = tree.free[level, source[order[a]]]
-    if not fresh:
-        return False
+            tree.child_added_loss[a], fresh = tree.added_loss[level, c], False
+    return fresh
+
+
+@kernel(inline=True)
+def put_in_order(tree, level, j):
+    """Write the arrays of the child that :func:`drop` has begun, in the order of its added losses.
+
+    Where digits have cancelled, :func:`factorise` overwrites all but the order.
+    """
+    A, source, order = tree.A, tree.source, tree.order
+    below = level + 1
+    u = A.shape[0] - below - tree.fixed[below]
+    order_steps(tree.child_added_loss, u, order)
+    pivot = 1.0 / A[level, j, j]
     for a in range(u):
         c = source[order[a]]
         off = A[level, j, c]
+        tree.free[below, a] = tree.free[level, c]
         tree.parent_place[below, a] = c
-        tree.added_loss[below, a] = added[order[a]]
-        beta[below, a] = beta[level, c] - off * ratio
-        diagonal[below, a] = diagonal[level, c] - off * pivot * off
-        factorised_diagonal[below, a] = factorised_diagonal[level, c]
+        tree.added_loss[below, a] = tree.child_added_loss[order[a]]
+        tree.beta[below, a] = tree.child_beta[order[a]]
+        tree.diagonal[below, a] = tree.diagonal[level, c] - off * pivot * off
+        tree.factorised_diagonal[below, a] = tree.factorised_diagonal[level, c]
+        tree.known_row[below, a] = 0
     tree.cursor[below] = u - 1
-    tree.drop_pending[below] = j
-    return True
+    tree.dropped[below] = j
+
+
+@kernel(inline=True)
+def open_sizes(tree, level, loss, share):
+    """Write the sizes that a search below the child is for to ``open_from``; whether there are any.
+
+    A support T that lacks d free members of the child S has f_T ≥ f_S + (γ/2)·Σ β_j² over these
+    members: f_T − f_S is at least (b − β)ᵀ(XᵀX + (γ/2)I)(b − β) for the coefficients b of T, which
+    are 0 there. So f_S and γ/2 times the d smallest β_j² bound all objectives of T's size from
+    below. The size is closed if that is more than ``max_searched`` allows.
+
+    On entry :func:`drop` has begun the child, and ``open_from`` of its parent is complete.
+
+    loss: f_S less the objective of the fit on all columns.
+    share: γ/2 less what rounding takes of the sum, or less.
+    """
+    p, k, step, searched = tree.A.shape[0], tree.fixed[level], tree.step, tree.lists.max_searched
+    m, opened, before = p - level, tree.open_from[level], tree.open_from[level - 1]
+    u, total = m - k, 0.0
+    for a in range(u):
+        step[a] = share * tree.child_beta[a] * tree.child_beta[a]
+        total += step[a]
+    if loss + total <= searched[m - 1, 0] or m > tree.pruned_up_to:  # Every size stays as it is.
+        for s in range(k, m):
+            opened[s] = before[s]
+        return opened[k] < m
+    order_steps(step, u, tree.order)
+    least = p + 1
+    for d in range(1, u + 1):
+        s = m - d
+        loss += step[tree.order[u - d]]
+        if before[s] == s and loss <= searched[s, 0]:
+            least = s
+        opened[s] = least
+    return least < m
 
 
 @kernel(inner=True)

@@ -52,7 +52,11 @@ def run_units(
         return
     left, run = len(tasks), Run()
     jobs = min(workers(n_jobs), max(left, 1))
-    here = jobs == 1 or getattr(backend, "supports_sharedmem", False)
+    if jobs == 1:
+        for index, task in enumerate(tasks):
+            yield index, unit(shared, *task, allot(float(left - index)))
+        return
+    here = getattr(backend, "supports_sharedmem", False)
     with nullcontext() if here else TemporaryDirectory(prefix="sparsecv-") as folder:
         if folder is not None:
             path = Path(folder, "shared.pkl")

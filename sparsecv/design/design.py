@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +96,13 @@ def row_blocks(n: int, m: int) -> list[slice]:
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
+def column_blocks(n: int, m: int) -> list[slice]:
+    """The columns 0 to m − 1 of n rows in blocks of about one size and at most COPY_BYTES."""
+    count = min(-(-8 * n * m // COPY_BYTES), m)
+    ends = (np.arange(count + 1) * m // max(count, 1)).tolist()
+    return [slice(start, end) for start, end in pairwise(ends)]
+
+
 def block_means(blocks: Callable[[], Iterable[Block]]) -> tuple[Array, Array]:
     """The two parts of the means of rows that come in blocks; see :func:`centre`.
 
@@ -110,6 +119,16 @@ def block_means(blocks: Callable[[], Iterable[Block]]) -> tuple[Array, Array]:
             weight += len(rows) if counts is None else counts.sum()
         found.append(np.asarray(total / weight))
     return found[0], found[1]
+
+
+def training_means(blocks: Callable[[], Iterable[Block]]) -> tuple[Array, Array]:
+    """What :func:`block_means` returns, with a constant column's value in place of its mean."""
+    means = block_means(blocks)
+    first = next(iter(blocks()))[0][0]
+    same = [(some == first).all(axis=0) for some, _ in blocks()]
+    constant = np.logical_and.reduce(same)  # Rounding would leave small numbers there.
+    means[0][constant], means[1][constant] = first[constant], 0.0
+    return means
 
 
 @dataclass(frozen=True)
@@ -133,6 +152,8 @@ class Summary:
     def of(cls, X: Array, y: Array, weights: Array | None = None) -> Summary:
         """Summarise rows X (n, p), y (n,) or (n, q) in memory; rows of weight 0 do not count."""
         given = joined(X, y)
+        if X.shape[0] <= X.shape[1]:
+            return cls._of_columns(given, weights)
 
         def blocks() -> Iterator[Block]:
             for at in row_blocks(*given.shape):
@@ -143,6 +164,18 @@ class Summary:
                     yield given[at][counted], weights[at][counted]
 
         return cls.of_blocks(blocks, given.shape[1])
+
+    @classmethod
+    def _of_columns(cls, given: Any, weights: Array | None) -> Summary:
+        """Summarise rows of which some columns at a time are copied; see :meth:`of`."""
+        rows: Any = slice(None) if weights is None else np.flatnonzero(weights > 0.0)
+        counts, parts = None if weights is None else weights[rows], list[Summary]()
+        for at in column_blocks(*given.shape):
+            block: Block = np.array(given[rows, at], dtype=np.float64, order="C"), counts
+            parts.append(cls.of_blocks(partial(iter, [block]), at.stop - at.start))
+        each = ((one.mean, one.scatter, one.low, one.high) for one in parts)
+        mean, scatter, low, high = map(np.concatenate, zip(*each, strict=True))
+        return cls(parts[0].n, mean, scatter, low, high, parts[0].total)
 
     @classmethod
     def of_blocks(cls, blocks: Callable[[], Iterable[Block]], width: int) -> Summary:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.constraints import UnitConstraints
 from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.rows import MAX_ROWS_PER_COLUMN, PenaltyStep, Rows
+from ..solvers.core.rows import MAX_ROWS_PER_COLUMN, Rows
 from ..solvers.core.threads import cached
 from ..solvers.relaxation.gram import GramForm
 from ..tables.row_source import JoinedRows, RowSubset, joined
@@ -29,16 +29,21 @@ from .design import (
     Design,
     SolvedRules,
     Summary,
-    block_means,
     row_blocks,
+    training_means,
 )
 from .folds import Folds, Index
 from .missing import checked_fill, fill, fill_values
 from .moments import Moments
+from .solved_columns import Origin, SolvedColumns
 
 # The training problems of all folds and that of all rows are kept where together they take at most
 # this many bytes. Elsewhere one problem is kept at a time at most. The value is a choice.
 MAX_BYTES_OF_PROBLEMS = 256_000_000
+# Of a table of more columns than rows whose problem would take more than this many bytes, a problem
+# holds no copy: columns are made when they are read. Copies of smaller tables save time. The value
+# is a choice.
+MAX_BYTES_OF_A_COPY = 32_000_000
 # The moments of every fold are kept where they take at most this many bytes. The value is a choice.
 MAX_BYTES_OF_FOLD_SUMS = 256_000_000
 # The moments of folds are merged for training problems where there are at most this many folds.
@@ -110,8 +115,16 @@ class FoldData(ABC):
     def held_out(self, j: int) -> tuple[Array, Array]:
         """Rows H, shape (m, p), and targets t, shape (m,): fold j's squared error is ‖t − Hβ‖².
 
-        The number m of rows may differ from the number of rows that the fold holds out.
+        The number m of rows may differ from the number of rows that the fold holds out. Of a wide
+        table H may be another object than an array: SolvedColumns.
         """
+
+    def in_row_space(self, j: int) -> tuple[SparseRidgeProblem, Array] | None:
+        """The training problem and held-out rows of fold j with fewer columns, if that is known.
+
+        The ridge fit on all columns has the same objective and the same predictions.
+        """
+        return None
 
     @abstractmethod
     def with_folds(self, folds: Folds, estimated: bool = False) -> FoldData:
@@ -124,6 +137,7 @@ class FoldData(ABC):
     @abstractmethod
     def estimate_alone(self) -> None:
         """Let training problems be rounded like products of columns: nothing is to be proved."""
+        return
 
     @abstractmethod
     def one_fold(self, train: Index, test: Index, same: FoldData | None = None) -> FoldData:
@@ -148,32 +162,6 @@ class FoldData(ABC):
         for values in self._content():
             found.update(np.ascontiguousarray(values).tobytes())
         return found.digest()
-
-
-class _Origin(NamedTuple):
-    """What takes rows of [X y] to the solved rows of a fold.
-
-    All comes from the fold's training rows, but for a scale of all rows
-    (:attr:`RowFolds.scales_by_training_rows`).
-
-    scale, shape (p + 1,): Divisors of the columns, once they are filled and centred, and of y.
-    fill, shape (p + 1,): What missing values are filled with; None without missing values.
-    means, shape (p + 1,) each: Means in two parts; empty where the intercept is not refitted.
-    step: What projects the columns that are not penalised out of the rows; None without any.
-    """
-
-    scale: Array
-    fill: Array | None = None
-    means: tuple[Array, ...] = ()
-    step: PenaltyStep | None = None
-
-    def move(self, rows: Array) -> None:
-        """Fill, centre and scale rows of [X y], in place."""
-        if self.fill is not None:
-            fill(rows, self.fill)
-        for mean in self.means:
-            rows -= mean
-        rows /= self.scale
 
 
 class _FoldSums:
@@ -304,6 +292,7 @@ class RowFolds(FoldData):
 
     def _lay_out(self, folds: Folds) -> None:
         """Take other folds, of which nothing is computed yet."""
+        self.__dict__.pop("_turned", None)
         self.folds, self.fold_of, counts = folds, folds.label, self._counts
         if folds.label is not None:
             sums = np.bincount(folds.label, counts, minlength=folds.k)
@@ -315,7 +304,7 @@ class RowFolds(FoldData):
             self.fold_rows = np.bincount(folds.label[self.weights > 0.0], minlength=folds.k)
         if self.weights is not None and folds.kind != "all":
             self._check_weights(self.weights > 0.0)
-        self._origins: dict[int, _Origin] = {}
+        self._origins: dict[int, Origin] = {}
         self._problems: dict[int, SparseRidgeProblem] = {}
         self._held_out: dict[int, tuple[Array, Array]] = {}
 
@@ -339,7 +328,7 @@ class RowFolds(FoldData):
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process gets the rows, and makes again what is derived from the rows."""
-        derived = {"raw", "_solved", "_full", "deleted_rows", "_fold_sums"}
+        derived = {"raw", "_solved", "_full", "deleted_rows", "_fold_sums", "_turned"}
         kept = {name: value for name, value in self.__dict__.items() if name not in derived}
         return kept | {"_problems": {}, "_held_out": {}}
 
@@ -431,13 +420,13 @@ class RowFolds(FoldData):
 
     def _origin_of(
         self, numbers: Index | slice, rows: Array | None, by_training_rows: bool = False
-    ) -> _Origin:
+    ) -> Origin:
         """What takes rows to solved rows, from some training rows alone but for a scale of all.
 
         rows: These rows of [X y], which are filled; with None a part at a time is copied.
         by_training_rows: Whether the scale is that of these rows, whose weights then are above 0.
         """
-        origin, scale = _Origin(np.ones(self._scale.size)), self._scale
+        origin, scale = Origin(np.ones(self._scale.size)), self._scale
         if self.missing is not None:
             values = fill_values(self._given, self.missing, self.weights, numbers)
             origin = origin._replace(fill=values)
@@ -457,21 +446,16 @@ class RowFolds(FoldData):
             summary = Summary.of_blocks(blocks, self._scale.size)
             scale = self.design.weighted(summary.scale(self.design.protocol, self.design.p))
         if self.refit_intercept:
-            means = block_means(blocks)
-            first = next(iter(blocks()))[0][0]
-            same = [(some == first).all(axis=0) for some, _ in blocks()]
-            constant = np.logical_and.reduce(same)  # Rounding would leave small numbers there.
-            means[0][constant], means[1][constant] = first[constant], 0.0
-            origin = origin._replace(means=means)
+            origin = origin._replace(means=training_means(blocks))
         return origin._replace(scale=scale)
 
-    def _moved(self, numbers: Index, origin: _Origin) -> Array:
+    def _moved(self, numbers: Index, origin: Origin) -> Array:
         """Rows of [X y] about the means of training rows, in solved units."""
         rows: Array = self._given[numbers]
         origin.move(rows)
         return rows
 
-    def _blocks(self, numbers: Index, origin: _Origin, weighted: bool = True) -> Iterator[Block]:
+    def _blocks(self, numbers: Index, origin: Origin, weighted: bool = True) -> Iterator[Block]:
         """Yield rows as :meth:`_moved` returns them, in parts, and their weights.
 
         weighted: Rows are multiplied by the roots of their weights.
@@ -511,19 +495,44 @@ class RowFolds(FoldData):
         """Rows times the roots of their weights; ``numbers`` are their places in the table."""
         return rows if self.weights is None else rows * np.sqrt(self.weights[numbers])[:, None]
 
+    @property
+    def _reads_columns(self) -> bool:
+        """Whether problems have no copy of the table; ``_origins`` has that of all rows, too."""
+        n, width = self._given.shape
+        simple = self.missing is None and not (self.rules.free.size or self.scales_by_training_rows)
+        return simple and n < width - 1 and 8 * n * width > MAX_BYTES_OF_A_COPY
+
+    def _by_columns(self, j: int, numbers: Index) -> SparseRidgeProblem:
+        """The problem of the training rows of fold j, or of all, whose columns are not copied."""
+        if j not in self._origins:
+            weights = None if self.weights is None else self.weights[numbers]
+            how = self._scale, self.refit_intercept, weights
+            self._origins[j] = Origin.by_columns(self._given, numbers, *how)
+        origin = self._origins[j]
+        assert origin.squares is not None
+        X = self._columns(numbers, origin)
+        data = Rows.of_columns(X, X.y, origin.squares[:-1])
+        return SparseRidgeProblem.from_rows(data, constraints=self.constraints)
+
+    def _columns(self, numbers: Index, origin: Origin) -> SolvedColumns:
+        weights = None if self.weights is None else self.weights[numbers]
+        return SolvedColumns(self._given, numbers, origin, weights)
+
     @cached
     def _full(self) -> SparseRidgeProblem:
+        if self._reads_columns:
+            return self._by_columns(self.folds.k, np.arange(len(self._given)))
         if self.is_large:
             return self._by_blocks(np.arange(len(self._given)))[0]
-        return self._reduced(self._weighted(self._solved), _Origin(self._scale))[0]
+        return self._reduced(self._weighted(self._solved), Origin(self._scale))[0]
 
-    def _by_blocks(self, numbers: Index, own: bool = False) -> tuple[SparseRidgeProblem, _Origin]:
+    def _by_blocks(self, numbers: Index, own: bool = False) -> tuple[SparseRidgeProblem, Origin]:
         """The problem of many training rows, of which only a part is copied at a time."""
         origin = self._origin_of(numbers, None, own)
         blocks = (rows for rows, _ in self._blocks(numbers, origin))
         return SparseRidgeProblem.from_rows(Rows.of_blocks(blocks)), origin
 
-    def _reduced(self, rows: Array, origin: _Origin) -> tuple[SparseRidgeProblem, _Origin]:
+    def _reduced(self, rows: Array, origin: Origin) -> tuple[SparseRidgeProblem, Origin]:
         """The problem of solved rows of [X y], and their origin with what projects them."""
         step = self.rules.step(rows)
         rows = rows if step is None else step.apply(rows)
@@ -544,6 +553,8 @@ class RowFolds(FoldData):
         train, _ = self.folds.split(j)
         if self.weights is not None:
             train = train[self.weights[train] > 0.0]
+        if self._reads_columns:
+            return self._by_columns(j, train)
         own = self.scales_by_training_rows
         moments = None if own or self._sums is None else self._sums.moments(train)
         if moments is not None:
@@ -551,7 +562,7 @@ class RowFolds(FoldData):
             data = Rows.of_products(joint, moments.n)
             if data is not None:
                 means = moments.mean, np.broadcast_to(moments.tail, moments.mean.shape)
-                self._origins[j] = _Origin(self._scale, None, means)
+                self._origins[j] = Origin(self._scale, None, means)
                 return SparseRidgeProblem.from_rows(data)
         if self.is_large:
             problem, self._origins[j] = self._by_blocks(train, own)
@@ -595,6 +606,9 @@ class RowFolds(FoldData):
             return self._held_out[j]
         _, test = self.folds.split(j)
         origin = self._origin(j)
+        if self._reads_columns:
+            X: Any = self._columns(test, origin)
+            return X, X.y
         if self.is_large and test.size > MAX_ROWS_PER_COLUMN * self.p:
             blocks = (rows for rows, _ in self._blocks(test, origin))
             return split_rows(Rows.of_blocks(blocks).rows)
@@ -604,14 +618,46 @@ class RowFolds(FoldData):
             self._held_out[j] = found
         return found
 
-    def _origin(self, j: int) -> _Origin:
+    def _origin(self, j: int) -> Origin:
         """What takes rows of [X y] to the solved rows of fold j."""
         derived = self.refit_intercept or self.missing is not None or self.rules.free.size
         if not (derived or self.scales_by_training_rows):
-            return _Origin(self._scale)
+            return Origin(self._scale)
         if j not in self._origins:
             self._made(j)
         return self._origins[j]
+
+    @cached
+    def _turned(self) -> RowFolds | None:
+        """The rows in coordinates of the space that they span; None where these are no fewer.
+
+        With Xᵀ = QR every row x becomes Qᵀx. What folds subtract, and weights, act on rows alone.
+        """
+        n, width = self._given.shape
+        alike = self.missing is None and not (self.rules.free.size or self.scales_by_training_rows)
+        if not alike or n >= width - 1:
+            return None
+        every = np.arange(n)
+        origin = Origin.by_columns(self._given, every, self._scale, self.refit_intercept, None)
+        X = SolvedColumns(self._given, every, origin, None)
+        factor = Rows.of_blocks(X[:, at].T for at in row_blocks(width - 1, n)).rows
+        return RowFolds(factor.T, X.y, self.folds, self.refit_intercept, self.weights)
+
+    def in_row_space(self, j: int) -> tuple[SparseRidgeProblem, Array] | None:
+        """See the base class.
+
+        Each row is rounded by its length about the mean of all rows. The result is None where the
+        mean of the training rows is so far from it that more than two digits may be lost.
+        """
+        if self._turned is None:
+            return None
+        problem, held_out = self._turned.training(j), self._turned.held_out(j)[0]
+        if self.refit_intercept:
+            mean = self._turned._origin(j).means[0][:-1]
+            rows, squares = problem.rows.shape[0], problem.squared_lengths.sum()
+            if rows * float(mean @ mean) > 1e4 * squares:
+                return None
+        return problem, held_out
 
     def raw_model(self, design: Design, j: int, beta: Array) -> tuple[Array, float, Array]:
         """Map a model of fold j's training problem to the units of the table.
@@ -644,7 +690,7 @@ class RowFolds(FoldData):
         self.__dict__.pop("_fold_sums", None)
         if self._sums is not None:
             self._sums.release(self._given)
-        for name in ("raw", "_solved", "deleted_rows"):
+        for name in ("raw", "_solved", "deleted_rows", "_turned"):
             self.__dict__.pop(name, None)
 
     def _content(self) -> Iterable[Array]:

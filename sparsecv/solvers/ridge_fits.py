@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,20 +80,20 @@ class SupportPath:
         """The columns at the g-th γ, for every size."""
         return [row[row >= 0] for row in self.supports[g].astype(np.intp)]
 
-    def predict(self, rows: Array) -> Array:
-        """Predictions, shape (γ, τ, r), at rows of shape (r, p)."""
+    def predict(self, rows: Any) -> Array:
+        """Predictions, shape (γ, τ, r), at rows of shape (r, p), of which X[:, columns] is used."""
         found = np.empty((*self.objective.shape, rows.shape[0]))
-        columns = np.ascontiguousarray(rows.T)
+        columns, supports = _used_columns(rows, self.supports)
         for g in range(self.gammas.size):
-            fits.predict(columns, self.supports[g], self.coef[g], found[g])
+            fits.predict(columns, supports[g], self.coef[g], found[g])
         return found
 
-    def squared_errors(self, rows: Array, targets: Array) -> Array:
-        """Σ (target − prediction)² over rows of shape (r, p); shape (γ, τ)."""
-        found = np.empty(self.objective.shape)
-        columns, work = np.ascontiguousarray(rows.T), np.empty(targets.size)
+    def squared_errors(self, rows: Any, targets: Array) -> Array:
+        """Σ (target − prediction)², shape (γ, τ), over rows as those of :meth:`predict`."""
+        found, work = np.empty(self.objective.shape), np.empty(targets.size)
+        columns, supports = _used_columns(rows, self.supports)
         for g in range(self.gammas.size):
-            fits.squared_errors(columns, targets, self.supports[g], self.coef[g], found[g], work)
+            fits.squared_errors(columns, targets, supports[g], self.coef[g], found[g], work)
         return found
 
 
@@ -170,18 +171,14 @@ def _quick_fits(
     if problem.p <= TREE_ONLY:
         columns, triangular = problem.data.columns
     else:
-        holds = np.zeros(problem.p + 1, dtype=bool)
-        holds[supports] = True  # The number −1, which ends a support, is the last place.
-        used = np.flatnonzero(holds[:-1])
-        place = np.full(holds.size, -1, dtype=np.int64)
-        place[used] = np.arange(used.size)
-        # One triangle of all columns serves every γ. A triangle of the columns used has fewer rows.
-        every = problem.triangle if 2 * used.size > problem.p else problem.rows
-        base = every[:, np.append(used, problem.p)]
+        used, supports = _placed(supports, problem.p)
+        if 2 * used.size > problem.p:  # One triangle of all columns serves every γ.
+            base = problem.triangle[:, np.append(used, problem.p)]
+        else:  # A triangle of the columns used has fewer rows.
+            base = np.column_stack([problem.data.X[:, used], problem.data.y])
         if base.shape[0] > 2 * base.shape[1]:  # Many fits on few columns pay for one factorisation.
             base = np.asarray(np.linalg.qr(base, mode="r"))
         columns, triangular = np.ascontiguousarray(base.T), not np.tril(base, -1).any()
-        supports = place[supports]
     most, rows = supports.shape[2], columns.shape[1]
     order = np.empty((3, max(most, 1)), dtype=np.int64)
     room = np.empty((most + 1, most + 1)), np.empty((most + 1, rows)), order
@@ -191,3 +188,21 @@ def _quick_fits(
         least = surely if gamma > 0.0 else without_ridge
         found = coef[g], objective[g], room, least
         fits.ridge_fits(columns, gamma / 2.0, triangular, supports[g], *found)
+
+
+def _placed(supports: NDArray[np.int64], p: int) -> tuple[Support, NDArray[np.int64]]:
+    """The columns, of p, that some supports have, and the supports as places among these."""
+    holds = np.zeros(p + 1, dtype=bool)
+    holds[supports] = True  # The number −1, which ends a support, is the last place.
+    used = np.flatnonzero(holds[:-1])
+    place = np.full(holds.size, -1, dtype=np.int64)
+    place[used] = np.arange(used.size)
+    return used, place[supports]
+
+
+def _used_columns(rows: Any, supports: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
+    """Xᵀ of rows X (r, p) with the columns that supports have, and their places as supports."""
+    if rows.shape[1] <= TREE_ONLY:
+        return np.ascontiguousarray(rows.T), supports
+    used, placed = _placed(supports, rows.shape[1])
+    return np.ascontiguousarray(rows[:, used].T), placed

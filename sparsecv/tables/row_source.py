@@ -70,15 +70,19 @@ class RowSubset:
 
     def __getitem__(self, at: Any) -> FloatArray:
         rows, *columns = at if isinstance(at, tuple) else (at,)
-        found: FloatArray = self.X[self.numbers[rows]]
-        return found[(slice(None), *columns)] if columns else found
+        numbers = self.numbers[rows]
+        if isinstance(rows, slice) and columns and np.ndim(columns[0]) == 1:
+            numbers = numbers[:, None]  # As of an array, every such row has every such column.
+        found: FloatArray = self.X[(numbers, *columns)]
+        return found
 
 
 class JoinedRows:
     """The rows of [X y] or [X Y], of which a row is copied when it is asked for.
 
-    Nobody may write to X and y as long as the object is used. It can be indexed by rows, and by
-    rows and one column, and numpy turns it into an array. The copies have 64-bit numbers.
+    Nobody may write to X and y as long as the object is used. It can be indexed by rows, by rows
+    and one column or a slice of columns, and by rows and numbers of columns of X; numpy turns it
+    into an array. Copies of whole rows have 64-bit numbers.
 
     X, shape (n, p): A matrix of any type of numbers, or a RowSubset.
     y, shape (n,) or (n, q).
@@ -95,9 +99,16 @@ class JoinedRows:
     def __getitem__(self, at: Any) -> FloatArray:
         p = self.X.shape[1]
         if isinstance(at, tuple):
-            rows, j = at
-            column: FloatArray = self.X[rows, j] if j < p else self.Y[rows, j - p]
-            return column
+            rows, columns = at
+            if isinstance(columns, slice):
+                start, stop, _ = columns.indices(self.shape[1])
+                if stop <= p:
+                    return np.asarray(self.X[rows, columns])
+                of_Y = self.Y[rows, max(start - p, 0) : stop - p]
+                return np.column_stack([self.X[rows, start:p], of_Y])
+            if isinstance(columns, int) and columns >= p:
+                return np.asarray(self.Y[rows, columns - p])
+            return np.asarray(self.X[rows, columns])
         response = self.Y[at]
         found = np.empty((len(response), self.shape[1]))
         found[:, p:] = response

@@ -140,7 +140,7 @@ class SparseRidgeProblem:
     ) -> None:
         """Take data, and γ, τ and constraints once they are checked."""
         self.data, self.n, self.given = data, data.n, None
-        self.p: int = data.rows.shape[1] - 1
+        self.p: int = data.X.shape[1]
         self.constraints = UnitConstraints.none(self.p) if constraints is None else constraints
         self.given_gamma = float(gamma)
         if not (self.given_gamma >= 0.0 and math.isfinite(self.given_gamma)):
@@ -422,8 +422,7 @@ class SparseRidgeProblem:
         -------
         SparseRidgeProblem
         """
-        X = self.rows[:, : self.p]
-        data = Rows(np.column_stack([X, X @ np.asarray(coef)]), self.data.step)
+        data = self.data.predicting(np.asarray(coef))
         asked: dict[str, Any] = {"tau": self.tau, "constraints": self.constraints}
         return self.from_rows(data, gamma=self.gamma, **asked)
 
@@ -638,7 +637,7 @@ class SparseRidgeProblem:
     @property
     def b(self) -> Array:
         """Xᵀy, shape (p,)."""
-        return np.asarray(self.rows[:, : self.p].T @ self.rows[:, self.p])
+        return np.asarray(self.data.y @ self.data.X)
 
     @property
     def squared_lengths(self) -> Array:
@@ -703,7 +702,7 @@ class SparseRidgeProblem:
 
     def objective_of(self, support: NDArray[np.intp], coef: Array) -> float:
         """The objective of given coefficients of the columns of a support."""
-        residual = self.rows[:, -1] - self.rows[:, support] @ coef
+        residual = self.data.y - self.data.X[:, support] @ coef
         return float(residual @ residual + 0.5 * self.given_gamma * (coef @ coef))
 
     def objective(self, support: ArrayLike) -> float:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from itertools import combinations
 from math import comb
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
@@ -195,6 +195,9 @@ class Rows:
 
     rows, shape (m, p + 1): Of more than ``MAX_ROWS_PER_COLUMN`` p rows the triangle is held, with
         many columns only where problems at several γ and τ have the table (``shared``).
+    X, y: The columns of ``rows``, shape (m, p) and (m,). A search of many columns uses no more of X
+        than its shape, X[:, columns], Xβ as ``X @ beta`` and Xᵀv as ``v @ X``, as X may be another
+        object than an array (:meth:`of_columns`).
     n: The number of rows of the table; None where only matrices are known.
     step: What penalty factors have made of the columns that were given; None where all are 1.
     before, shape (p + 1,): For columns that others were projected out of, the lengths that the
@@ -206,6 +209,8 @@ class Rows:
     zero_share: Searches replace γ where √(γ/2) is below this share of the longest length.
     """
 
+    _columns: tuple[Any, Array] | None = None
+
     def __init__(self, rows: Array, step: PenaltyStep | None = None, shared: bool = False) -> None:
         m, width = rows.shape
         long = m > max(MAX_ROWS_PER_COLUMN * (width - 1), width)
@@ -216,6 +221,41 @@ class Rows:
         self.gram: GramError | None = None
         self.lost = 2.0 * m * EPS if m > width else 0.0
         self.zero_share = ZERO_SHARE
+
+    @classmethod
+    def of_columns(cls, X: Any, y: Array, squares: Array) -> Rows:
+        """Rows whose columns are made when they are read, of at most as many rows as columns.
+
+        X: An object that serves as the class says. An array of all of it is made, and held until
+            :meth:`release`, only for what needs ``rows``.
+        squares, shape (p,): Squared lengths of the columns.
+        """
+        made = cls(np.zeros((0, X.shape[1] + 1)))
+        made.n, made.squares, made._columns = y.size, squares, (X, y)
+        del made.rows
+        return made
+
+    @cached
+    def rows(self) -> Array:
+        """The rows of [X y] as an array."""
+        return np.column_stack([np.asarray(self.X), self.y])
+
+    def predicting(self, coef: Array) -> Rows:
+        """The same columns, with y = Xβ."""
+        y = np.asarray(self.X @ coef)
+        if self._columns is None:
+            return Rows(np.column_stack([self.X, y]), self.step)
+        return self.of_columns(self.X, y, self.squares)
+
+    @property
+    def X(self) -> Any:
+        """The columns of X."""
+        return self.rows[:, :-1] if self._columns is None else self._columns[0]
+
+    @property
+    def y(self) -> Array:
+        """The response."""
+        return self.rows[:, -1] if self._columns is None else self._columns[1]
 
     @classmethod
     def of_blocks(cls, blocks: Iterable[Array]) -> Rows:
@@ -285,9 +325,8 @@ class Rows:
     @cached
     def active(self) -> NDArray[np.intp]:
         """The columns of X that are not zero; column 0 where every column or y is zero."""
-        used: NDArray[np.bool_] = np.asarray(self.rows.any(axis=0))
-        found = np.flatnonzero(used[:-1])
-        return found if found.size and used[-1] else np.zeros(1, dtype=np.intp)
+        found = np.flatnonzero(self.squares)
+        return found if found.size and self.yy > 0.0 else np.zeros(1, dtype=np.intp)
 
     @cached
     def columns(self) -> tuple[Array, bool]:
@@ -304,8 +343,10 @@ class Rows:
         return U, s, Vt
 
     def release(self) -> None:
-        """Drop the singular vectors, which may take as much memory as the rows."""
+        """Drop the singular vectors, and the rows where they can be made again from the columns."""
         self.__dict__.pop("singular", None)
+        if self._columns is not None:
+            self.__dict__.pop("rows", None)
 
     @cached
     def squares(self) -> Array:
@@ -315,7 +356,7 @@ class Rows:
     @cached
     def yy(self) -> float:
         """Squared length of y."""
-        return float(self.rows[:, -1] @ self.rows[:, -1])
+        return float(self.y @ self.y)
 
     @cached
     def lengths_before(self) -> tuple[float, float]:

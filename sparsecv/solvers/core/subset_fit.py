@@ -110,8 +110,11 @@ def augmented_triangle(data: Rows, columns: Index, ridge: float) -> Array:
     columns: The s columns S of X.
     """
     # If many columns are fitted, factoring a table of more rows once saves time.
-    table = data.rows if 4 * columns.size < data.rows.shape[1] - 1 else data.triangle
-    s, rows, X, y = columns.size, table.shape[0], table[:, columns], table[:, -1]
+    if 4 * columns.size < data.X.shape[1]:
+        X, y = data.X[:, columns], data.y
+    else:
+        X, y = data.triangle[:, columns], data.triangle[:, -1]
+    s, rows = columns.size, y.size
     if ridge > 0.0 and ridge >= np.einsum("ij,ij->", X, X):
         # Beside so large a ridge, QR would lose the digits of X.
         R = np.zeros((s + 1, s + 1))

@@ -115,7 +115,7 @@ def on_one_thread(entry: Callable[P, R]) -> Callable[P, R]:
     def inner(*args: P.args, **kwargs: P.kwargs) -> R:
         problem: Any = args[0] if args else kwargs["problem"]
         # With more numbers in [X y] threads save more than they lose by waiting (measured).
-        large = problem.rows.size > 5_000_000
+        large = problem.data.y.size * problem.p > 5_000_000
         with nullcontext() if large else one_blas_thread():
             return entry(*args, **kwargs)
 

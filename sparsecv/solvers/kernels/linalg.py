@@ -139,6 +139,21 @@ def invert_factor(L, n, row):
         L[a, a] = inverse
 
 
+@kernel
+def centred_products(rows, mean, tail, v, products):
+    """Write to ``products`` (m,) the Σ v_i z_ij of z = rows − mean − tail, in this order.
+
+    rows: (n, m), one row after the other in memory.
+    mean, tail: (m,), the means of columns in two parts.
+    v: (n,).
+    """
+    for j in range(rows.shape[1]):
+        products[j] = 0.0
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            products[j] += ((rows[i, j] - mean[j]) - tail[j]) * v[i]
+
+
 @kernel(inner=True)
 def has_bit(mask, row, column):
     """Whether bit ``column`` is set in ``mask[row]``, a bit mask of 64-bit words."""

@@ -142,13 +142,12 @@ class SupportGrower:
         if not self.wanted or self.wanted[0] < 1 or self.wanted[-1] > p:
             raise ValueError(f"sizes must lie in 1..{p}; got {self.wanted}")
         # where rows are few, their Gram matrix costs less than a triangular factor of them
-        factor = problem.rows
-        head, y = factor[:, :p], factor[:, p]
+        head, y = problem.data.X, problem.data.y
         most = min(self.wanted[-1] + (0 if single else LOOK_AHEAD), p)
         share = MAX_COLUMNS_OF_ONE_SIZE if single else MAX_CORRELATED_COLUMNS
         self.columns, self.since = promising_columns(problem, most, starts, share)
         m = self.columns.size
-        within = head if m == p else head[:, self.columns]
+        within = np.asarray(head) if m == p else head[:, self.columns]
         self.G, self.b = within.T @ within, within.T @ y
         self.yy = problem.yy
         self.windows = windows(self.wanted[-1], most, m, single)
@@ -286,14 +285,13 @@ def promising_columns(
 
     Returns: The columns, increasing, and the size from which on each may be in a support.
     """
-    p, factor = problem.p, problem.rows
-    head, y = factor[:, :p], factor[:, p]
+    p, head, y = problem.p, problem.data.X, problem.data.y
     every, since, none = np.arange(p), np.zeros(p, dtype=np.intp), np.arange(0)
     if p <= share:
         return every, since
     lengths = np.maximum(np.sqrt(problem.squared_lengths), 1e-300)
     columns = np.union1d(
-        largest(np.abs(head.T @ y) / lengths, share), np.concatenate([none, *starts])
+        largest(np.abs(y @ head) / lengths, share), np.concatenate([none, *starts])
     )
     since[:] = p
     since[columns] = 0
@@ -304,7 +302,7 @@ def promising_columns(
         order = complete_support(G, b, ridge, none, size)
         normal = G[np.ix_(order, order)] + ridge * np.eye(size)
         coef = np.linalg.lstsq(normal, b[order], rcond=None)[0]
-        left = head.T @ (y - within[:, order] @ coef)
+        left = (y - within[:, order] @ coef) @ head
         new = np.setdiff1d(largest(np.abs(left) / lengths, COLUMNS_OF_A_STEP), columns)
         since[new] = size
         columns = np.union1d(columns, new)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from support.exact import best_fit
+from support.constrained import exact_ridge
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
@@ -145,10 +145,9 @@ def objectives(found: Any, standardize: bool) -> dict[tuple[int, ...], Fraction]
         moved = rows
     around = [[(row[j] - means[j]) ** 2 for row in rows] for j in range(len(means) - 1)]
     v = [sum(squares) / len(rows) if standardize else Fraction(1) for squares in around]
-    X, y = [row[:-1] for row in moved], [row[-1] for row in moved]
     u = [gamma / 2 * x for x in v]
     subsets = itertools.combinations(range(len(v)), size)
-    return {subset: best_fit(X, y, u, subset)[0] for subset in subsets}
+    return {subset: exact_ridge(moved, u, subset)[0] for subset in subsets}
 
 
 def table(n: int, p: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

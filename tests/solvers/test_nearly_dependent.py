@@ -51,19 +51,11 @@ def least_pivot(joint: Matrix, gamma: float, support: tuple[int, ...]) -> float:
     """The least share of its squared length that the other columns of a support leave a column."""
     shares = []
     for last in support:
-        others = [j for j in support if j != last]
-        whole = joint[last][last] + Fraction(gamma) / 2
-        # the last pivot of a Cholesky elimination is what the other columns leave of the column
-        order = [*others, last]
-        M = [[joint[a][b] + (Fraction(gamma) / 2 if a == b else 0) for b in order] for a in order]
-        for a in range(len(others)):
-            if M[a][a] == 0:
-                return 0.0
-            for r in range(a + 1, len(order)):
-                ratio = M[r][a] / M[a][a]
-                for c in range(a + 1, len(order)):
-                    M[r][c] -= ratio * M[a][c]
-        shares.append(float(M[-1][-1] / whole) if whole else 0.0)
+        order = [*(j for j in support if j != last), last]
+        M = [[joint[a][b] for b in order] for a in order]
+        M[-1][-1] += Fraction(gamma) / 2
+        left = exact_objective(M, gamma, range(len(order) - 1))
+        shares.append(float(left / M[-1][-1]) if left else 0.0)
     return min(shares)
 
 

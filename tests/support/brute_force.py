@@ -110,15 +110,13 @@ def enumerate_all(data: Data) -> dict[int, Size]:
 
 def exact_moments(X: Array, y: Array) -> Matrix:
     """[[XᵀX, Xᵀy], [yᵀX, yᵀy]] without any rounding."""
-    columns = [[Fraction(float(v)) for v in column] for column in np.column_stack([X, y]).T]
-    m = len(columns)
-    joint = [[Fraction(0)] * m for _ in range(m)]
-    for i in range(m):
-        for j in range(i + 1):
-            joint[i][j] = joint[j][i] = sum(
-                (a * b for a, b in zip(columns[i], columns[j], strict=True)), Fraction(0)
-            )
-    return joint
+    return products([[Fraction(float(v)) for v in row] for row in np.column_stack([X, y])])
+
+
+def products(rows: Matrix) -> Matrix:
+    """The inner products of all columns, without any rounding."""
+    columns = list(zip(*rows, strict=True))
+    return [[Fraction(inner_product(u, v)) for v in columns] for u in columns]
 
 
 def exact_least_norm(A: Matrix, b: list[Fraction]) -> tuple[list[Fraction], int]:

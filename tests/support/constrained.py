@@ -18,7 +18,7 @@ from scipy.optimize import lsq_linear
 from sparsecv import Constraints
 from sparsecv.solvers.core.column_rules import ResolvedRules
 
-from .brute_force import Matrix, exact_moments
+from .brute_force import Matrix, exact_moments, products
 
 Array = NDArray[np.float64]
 Support = tuple[int, ...]
@@ -178,6 +178,17 @@ def exact_fit(
         known = (M[a][c] * beta[free[c]] for c in range(a + 1, len(free)))
         beta[free[a]] = (M[a][-1] - sum(known, Fraction(0))) / M[a][a]
     return beta
+
+
+def exact_ridge(
+    rows: Matrix, u: list[Fraction], support: Support
+) -> tuple[Fraction, list[Fraction]]:
+    """The least objective on columns of [X y] with penalties u_j β_j², and its coefficients."""
+    joint = products(rows)
+    for j, weight in enumerate(u):
+        joint[j][j] += weight
+    beta = exact_fit(joint, 0.0, list(support), {})
+    return exact_value(joint, 0.0, beta), [beta[j] for j in support]
 
 
 def exact_value(joint: Matrix, gamma: float, beta: dict[int, Fraction]) -> Fraction:

@@ -39,6 +39,9 @@ Cell = tuple[int, int, int]  # a row (γ), the index of a τ, and a problem
 # share, digits cancel, and the fold is fitted from its own rows instead. A fit by deleting a row
 # thus keeps about ten of sixteen digits. The number is a choice.
 MIN_RESIDUAL_SHARE = 1e-5
+# A larger upper bound on a fold's error counts as ∞, so that sums over folds do not overflow. The
+# number is a choice.
+MAX_UPPER = 1e290
 # Smaller γ, 0 too, count as this γ where the nearest of two γ is looked for on a logarithmic scale.
 # The number is a choice.
 MIN_GAMMA = 1e-12
@@ -342,6 +345,7 @@ class Ledger:
         """
         at = g, t, folds
         low, high = np.maximum(self.lower[at], low), np.minimum(self.upper[at], high)
+        high = np.where(high < MAX_UPPER, high, np.inf)
         proved = self.exact[at]
         self.lower[at] = np.where(proved, self.lower[at], np.minimum(low, high))
         self.upper[at] = np.where(proved, self.upper[at], np.maximum(low, high))

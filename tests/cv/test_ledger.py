@@ -166,3 +166,12 @@ def test_wrong_contents_are_refused_whole() -> None:
         for name in (*ARRAYS, "choice", "n_mio", "n_nodes", "seconds"):
             np.testing.assert_array_equal(getattr(known, name), getattr(untouched, name), name)
         assert not known.supports
+
+
+def test_upper_bounds_that_would_overflow_in_a_sum_are_infinite() -> None:
+    """The sum over four folds of 1e308 is no finite number; warnings are errors here."""
+    ledger = fresh(data_of())
+    ledger.narrow(0, 0, np.arange(4), 0.0, 1e308)
+    assert ledger.sums("upper")[0, 0] == np.inf
+    ledger.narrow(0, 0, np.arange(4), 0.0, 2.0)
+    assert ledger.sums("upper")[0, 0] == 8.0

@@ -10,6 +10,10 @@ which has the imports and the compiled kernels.
 The wide tables are arrays of 64-bit numbers. The peak of ``SparseRidgeCV(n_jobs=1).fit(X, y)``
 above the peak before it, when X is made and a narrow fit has loaded the kernels, is compared with
 the size of X. The fit of 500 × 50,000 takes a minute and a half.
+
+The last table, 2,000 × 200,000 numbers of 32 bits, lies in a file of 1.6 GB that is mapped into
+memory. ``python -m experiments.scale.memory mapped`` fits this table alone, with
+``taus=range(1, 11)``. The peak of the whole process is printed, which has the file's pages too.
 """
 
 from __future__ import annotations
@@ -57,6 +61,23 @@ print(before, peak())
 """
 
 
+MAPPED = (2_000, 200_000)
+OF_A_FILE = """
+import sys, time
+import numpy as np
+from experiments.common import peak_megabytes as peak
+from sparsecv import SparseRidgeCV
+X = np.load(sys.argv[1], mmap_mode="r")
+true = np.linspace(0, X.shape[1] - 1, 10).astype(int)
+signal = X[:, true].astype(np.float64) @ np.resize([1.0, -1.0], 10)
+y = signal + np.random.default_rng(1).standard_normal(len(X)) * signal.std() / 2.0
+start, wall = time.process_time(), time.perf_counter()
+model = SparseRidgeCV(taus=range(1, 11)).fit(X, y)
+print(np.isin(true, model.support_).sum(), model.support_.size)
+print(time.process_time() - start, time.perf_counter() - wall, peak())
+"""
+
+
 def measured(program: str, *words: str) -> tuple[float, float]:
     """Peak megabytes before what a program measures (MEASURED or FITTED), and at its end."""
     process = [sys.executable, "-c", program, *words]
@@ -97,10 +118,33 @@ def wide_fits() -> None:
         print(f"{(whole - before) / size:12.1f}", flush=True)
 
 
+def mapped_fit() -> None:
+    """Print the seconds and the peak memory of the fit of a table in a mapped file."""
+    n, p = MAPPED
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "X.npy"
+        table = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=MAPPED)
+        rng = np.random.default_rng(0)
+        for start in range(0, n, 100):
+            table[start : start + 100] = rng.standard_normal((100, p), dtype=np.float32)
+        table.flush()
+        del table
+        process = [sys.executable, "-c", OF_A_FILE, str(path)]
+        found = subprocess.run(process, capture_output=True, text=True, check=True).stdout.split()
+    right, size, seconds, wall, peak = map(float, found[-5:])
+    print(f"\n{n:,} × {p:,} numbers of 32 bits in a mapped file, sizes 1 to 10: ", end="")
+    print(
+        f"{seconds:.0f} s of the processor, {wall:.0f} s in all, peak of the process {peak:.0f} MB"
+    )
+    print(f"{right:.0f} of 10 true columns in a model of {size:.0f}")
+
+
 def main() -> None:
     print(machine())
-    commands()
-    wide_fits()
+    if sys.argv[1:] != ["mapped"]:
+        commands()
+        wide_fits()
+    mapped_fit()
 
 
 if __name__ == "__main__":

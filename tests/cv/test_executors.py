@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from sklearn.tree import DecisionTreeRegressor
+from support.clusters import same_results
 from support.tables import write_csv
 
 from sparsecv import SparseRidgeCV, StabilityCV
@@ -45,30 +46,17 @@ def plain() -> dict[str, CVResult]:
     return {name: cross_validate(*case) for name, case in CASES.items()}
 
 
-def assert_same(found: CVResult, expected: CVResult) -> None:
-    counts = ("n_nodes", "n_mio")  # beyond 45 columns rounds of so many seconds decide on them
-    few = found.by_gamma[0].taus.size > 3
-    for name in ("cv_error", "std_error", "lower", "upper", "exact", *(counts if few else ())):
-        np.testing.assert_array_equal(found.table(name), expected.table(name), name)
-    for one, other in zip(found.by_gamma, expected.by_gamma, strict=True):
-        for name in ("fold_error", "model_objective", "model_bound"):
-            np.testing.assert_array_equal(getattr(one, name), getattr(other, name), name)
-        for j in (*range(found.folds.k), None):
-            np.testing.assert_array_equal(one.padded(j), other.padded(j))
-        assert one.status == other.status
-
-
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_threads_and_processes(backend: str, plain: dict[str, CVResult]) -> None:
     for name, case in CASES.items():
         with parallel_config(backend, n_jobs=2):
-            assert_same(cross_validate(*case), plain[name])
+            same_results(cross_validate(*case), plain[name])
 
 
 def test_a_cluster(client: Any, plain: dict[str, CVResult]) -> None:
     for name, case in CASES.items():
         with on_client(client):
-            assert_same(cross_validate(*case), plain[name])
+            same_results(cross_validate(*case), plain[name])
 
 
 def test_estimators(client: Any) -> None:
@@ -146,4 +134,4 @@ def test_units_are_kept_as_they_come(client: Any, tmp_path: Path) -> None:
         )
     assert kept.reused == gammas
     assert next(one for one in told if one[0] == "folds")[2] <= data.folds.k - 1
-    assert_same(again, cross_validate(data, gammas, taus, settings))
+    same_results(again, cross_validate(data, gammas, taus, settings))

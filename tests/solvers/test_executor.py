@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from joblib import parallel_config
+from support.clusters import local_cluster
 
 from sparsecv.errors import ClusterError, InputError
 from sparsecv.solvers import Status, on_client
@@ -24,7 +25,7 @@ from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.executor import run_units
 from sparsecv.solvers.kernels.compiled import seconds_compiling
 
-distributed = pytest.importorskip("distributed")
+pytest.importorskip("distributed")
 
 
 class Shared:
@@ -210,10 +211,8 @@ def test_no_dask_and_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_cluster_is_left_as_it_was() -> None:
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
-    ) as cluster:
-        address = cluster.scheduler_address
+    with local_cluster(1) as client:
+        address = client.scheduler.address
         with on_client(address):
             assert dict(run_units(product, Shared(2), [(4,)], allot=no_limits))[0][0] == 8
         port = int(address.rsplit(":", 1)[1])

@@ -133,9 +133,7 @@ def mapped_fit() -> None:
         found = subprocess.run(process, capture_output=True, text=True, check=True).stdout.split()
     right, size, seconds, wall, peak = map(float, found[-5:])
     print(f"\n{n:,} × {p:,} numbers of 32 bits in a mapped file, sizes 1 to 10: ", end="")
-    print(
-        f"{seconds:.0f} s of the processor, {wall:.0f} s in all, peak of the process {peak:.0f} MB"
-    )
+    print(f"{seconds:.0f} s of the processor,\n{wall:.0f} s in all, peak {peak:.0f} MB")
     print(f"{right:.0f} of 10 true columns in a model of {size:.0f}")
 
 

@@ -6,13 +6,11 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
 from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.constraints import UnitConstraints
@@ -34,7 +32,7 @@ from .design import (
 )
 from .folds import Folds, Index
 from .missing import checked_fill, fill, fill_values
-from .moments import Moments
+from .moments import FoldSums
 from .solved_columns import Origin, SolvedColumns
 
 # The training problems of all folds and that of all rows are kept where together they take at most
@@ -164,43 +162,6 @@ class FoldData(ABC):
         return found.digest()
 
 
-class _FoldSums:
-    """Moments of the rows of every fold, from which those of whole folds together are merged.
-
-    Moments of rows that are merged have not seen any other row.
-
-    given: The rows of [X y] as they came, an array or JoinedRows.
-    folds: A partition of the rows.
-    """
-
-    def __init__(self, given: Any, folds: Folds) -> None:
-        assert folds.label is not None
-        self._given, self._label, self._sizes = given, folds.label, folds.sizes
-        self._known: dict[int, Moments] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_known": {}}
-
-    def moments(self, train: Index) -> Moments | None:
-        """The moments of some rows; None where the rows are no whole folds."""
-        inside = np.bincount(self._label[train], minlength=self._sizes.size)
-        whole = inside == self._sizes
-        if inside[~whole].any():
-            return None
-        return reduce(Moments.merged, map(self._of_fold, np.flatnonzero(whole).tolist()))
-
-    def _of_fold(self, j: int) -> Moments:
-        """The moments of the rows that fold j holds out, which are computed on the first call."""
-        if j not in self._known:  # Two threads may compute the same numbers.
-            self._known[j] = Moments.of(self._given[self._label == j])
-        return self._known[j]
-
-    def release(self, given: Any) -> None:
-        """Drop the moments, which can be computed again, from the same rows in other arrays."""
-        self._known.clear()
-        self._given = given
-
-
 class RowFolds(FoldData):
     """Folds of rows in memory.
 
@@ -226,7 +187,7 @@ class RowFolds(FoldData):
     estimated = False
     # Where nothing is to be proved of the folds, the moments that their training problems come
     # from; else None.
-    _sums: _FoldSums | None = None
+    _sums: FoldSums | None = None
 
     def __init__(
         self,
@@ -303,28 +264,10 @@ class RowFolds(FoldData):
         if self.weights is not None and folds.label is not None:
             self.fold_rows = np.bincount(folds.label[self.weights > 0.0], minlength=folds.k)
         if self.weights is not None and folds.kind != "all":
-            self._check_weights(self.weights > 0.0)
+            self.folds.check_weights(self.weights > 0.0)
         self._origins: dict[int, Origin] = {}
         self._problems: dict[int, SparseRidgeProblem] = {}
         self._held_out: dict[int, tuple[Array, Array]] = {}
-
-    def _check_weights(self, counted: NDArray[np.bool_]) -> None:
-        """Refuse folds without a training row that counts.
-
-        counted, shape (n,): Whether a row has a weight above 0.
-        """
-        if self.folds.label is None:
-            trained = [bool(counted[train].any()) for train, _ in self.folds.pairs]
-        else:
-            held_out = np.bincount(self.folds.label, counted, minlength=self.folds.k)
-            trained = (held_out < counted.sum()).tolist()
-        if not all(trained):
-            k = self.folds.k
-            fold = "a fold" if k == 1 else f"fold {trained.index(False) + 1} of {k}"
-            raise InputError(
-                f"all training rows of {fold} have weight 0: draw other folds, or leave out the "
-                "rows of weight 0"
-            )
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process gets the rows, and makes again what is derived from the rows."""
@@ -362,7 +305,7 @@ class RowFolds(FoldData):
         return made
 
     @cached
-    def _fold_sums(self) -> _FoldSums | None:
+    def _fold_sums(self) -> FoldSums | None:
         """Moments of every fold, where these make training problems sooner than the rows do."""
         k, width = self.folds.k, self.p + 1
         simple = self.plain and self.refit_intercept and self.weights is None
@@ -370,7 +313,7 @@ class RowFolds(FoldData):
         if self.folds.label is None or self.missing is not None or not (simple and many):
             return None
         small = 8 * k * width * width <= MAX_BYTES_OF_FOLD_SUMS
-        return _FoldSums(self._given, self.folds) if small else None
+        return FoldSums(self._given, self.folds) if small else None
 
     @property
     def n(self) -> int:

@@ -69,6 +69,24 @@ class Folds:
         """Whether every row is a fold of its own."""
         return self.label is not None and self.k == self.n
 
+    def check_weights(self, counted: NDArray[np.bool_]) -> None:
+        """Raise an InputError where a fold has no training row that counts.
+
+        counted, shape (n,): Whether a row has a weight above 0.
+        """
+        if self.label is None:
+            trained = [bool(counted[train].any()) for train, _ in self.pairs]
+        else:
+            held_out = np.bincount(self.label, counted, minlength=self.k)
+            trained = (held_out < counted.sum()).tolist()
+        if not all(trained):
+            k = self.k
+            fold = "a fold" if k == 1 else f"fold {trained.index(False) + 1} of {k}"
+            raise InputError(
+                f"all training rows of {fold} have weight 0: draw other folds, or leave out the "
+                "rows of weight 0"
+            )
+
     def covers(self, j: int) -> bool:
         """Whether fold j trains on every row that it does not hold out."""
         return self.is_partition or sum(rows.size for rows in self.pairs[j]) == self.n

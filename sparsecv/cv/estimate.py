@@ -52,8 +52,8 @@ def fold_unit(
 ) -> tuple[SupportPath, Array]:
     """The unit of problem j: its supports and fits at every γ and τ, and their held-out errors.
 
-    gammas: Best in increasing order. What a tree lists at one γ often proves the supports at the
-        next γ, without another tree.
+    gammas: Best both ends first: what trees list at two γ often proves the supports between them,
+        without another tree. In increasing order what a tree lists proves some at the next γ.
     solver, starts: As of :func:`~sparsecv.solvers.paths.support_path`.
     most_nodes: The searches at each γ end after this many nodes.
     Returns: The path, and Σ (t − Hβ)² over the held-out rows H with targets t, shape (γ, τ), which

@@ -73,16 +73,16 @@ MIN_RISE_SHARE = 0.1
 # Within a cell, progress is reported once this many seconds have passed without a report. The
 # number is a choice.
 REPORT_SECONDS = 0.5
-# Up to 45 columns every tree gets this many nodes in the first round, and a share of them under
-# constraints. Later rounds begin the tree anew. The number is a choice.
-FIRST_TREE_NODES = 5_000_000
+# Up to 45 columns every tree gets this many nodes in the first round, and under constraints, where
+# nodes take longer, the second number. Later rounds begin the tree anew. Both are choices.
+FIRST_TREE_NODES, FIRST_TREE_NODES_OF_UNITS = 20_000_000, 150_000
 # Two γ are near each other if their natural logarithms differ by less than this number, which is a
 # factor of about 2 between them. Trees of near γ are much alike. The number is a choice.
 NEAR = 0.7
 # A unit of work proves one problem at a γ and at most this many γ near it. Where a limit, or
 # Ctrl-C, ends a run after some of the units, at most so many γ have folds that are proved and folds
 # that are not. The number is a choice.
-MOST_NEAR = 8
+MOST_NEAR = 32
 # With the default time limit no round of trees for all sizes begins that may take more than this
 # many nodes, summed over all γ and problems. So many nodes take about 25 s of the limit of 60 s.
 # Under constraints, where nodes take longer, the number is a share of this. It is a choice.
@@ -99,6 +99,21 @@ TRIAL_GROWTH = 4.0
 # nodes as the trial tree was allowed. Under constraints the tree has a share of these nodes. The
 # number is a choice.
 TRIAL_NODES_PER_SECOND = 3_000_000
+
+
+def ends_first(rows: list[int]) -> list[int]:
+    """The last of some rows, the first, the middle one of the rest, and so on by halves.
+
+    What trees list at two γ proves most supports between them. The last γ has the smallest tree.
+    """
+    if len(rows) < 2:
+        return rows
+
+    def halves(some: list[int]) -> list[int]:
+        middle = len(some) // 2
+        return [some[middle], *halves(some[:middle]), *halves(some[middle + 1 :])] if some else []
+
+    return [rows[-1], rows[0], *halves(rows[1:-1])]
 
 
 class FoldForms:
@@ -247,8 +262,9 @@ class Prover:
         ``MOST_NODES_BY_DEFAULT`` nodes in the next round, all together.
         """
         ledger = self.ledger
-        share = 1.0 if ledger.data.constraints.plain else SHARE_OF_NODES_OF_UNITS
-        nodes = int(share * FIRST_TREE_NODES)
+        plain = ledger.data.constraints.plain
+        share = 1.0 if plain else SHARE_OF_NODES_OF_UNITS
+        nodes = FIRST_TREE_NODES if plain else FIRST_TREE_NODES_OF_UNITS
         while True:
             rows, tried = self._open_rows(), set[int]()
             self._hard = -1.0
@@ -282,7 +298,7 @@ class Prover:
         problems = sorted(set().union(*open_at.values()))
         if self.limits.reached(0) is None:
             self._report_cell(rows[0], 0, f"all sizes of {len(problems)} problems")
-            rows_of = {j: [g for g in rows if j in open_at[g]] for j in problems}
+            rows_of = {j: ends_first([g for g in rows if j in open_at[g]]) for j in problems}
             yield self._all_sizes(rows, rows_of, most_nodes, "exact")
 
     def _near(self, g: int, rows: list[int]) -> list[int]:

@@ -15,7 +15,7 @@ from .core.problem import SparseRidgeProblem, checked_sizes
 from .core.result import Status, worst
 from .core.threads import on_one_thread
 from .kernels.fits import ridge_fits, ridge_triangle
-from .kernels.linalg import Array, mask_columns
+from .kernels.linalg import EPS, Array, mask_columns
 from .leaps.all_sizes import (
     MAX_CERTAIN_SPREAD,
     BestSubsets,
@@ -41,9 +41,9 @@ LEAST_SECONDS_AT_FIRST_GAMMA = 0.05
 # much longer: a choice.
 SHARE_OF_NODES_OF_UNITS = 0.03
 # Where all sizes are to be proved, the tree of one γ is left for other searches after this many
-# nodes, which take 0.05 s at 40 columns (measured). The tree also lists supports that prove sizes
-# at larger γ, so that it gets more nodes than the tree of a single γ: a choice.
-NODES_OF_A_PROOF = 2_000_000
+# nodes, which take .2 to .35 s at 40 columns (measured). The tree also lists supports that prove
+# sizes at other γ, so that it gets more nodes than the tree of a single γ: a choice.
+NODES_OF_A_PROOF = 10_000_000
 # After a tree that was left open, the next trees get this share of its nodes until one of them
 # ends. So where all trees of a problem are large, ten γ take about twice the time of one tree: a
 # choice.
@@ -116,11 +116,23 @@ def support_path(
     constraints, searches = problem.constraints, solver in ("auto", "estimate", "exact")
     trees = None
     if searches and constraints.plain and constraints.n_units <= TREE_ONLY:
-        trees = _Trees(problem, wanted)
+        trees = _Trees(problem, gammas, wanted)
     path = _Path(problem, gammas, wanted, solver, limits or Limits(), trees)
     for g in range(len(path.at)):
         path.answer(g, starts)
     return path.result(None if every_fit else path.limits)
+
+
+def value_between(low: Array, high: Array, share: Array, yy: float) -> Array:
+    """A lower bound on objectives f between two γ, as 1/(yᵀy − f) is at least its chord.
+
+    low, high: Lower bounds on f at the two γ.
+    share: Where the γ is between them, from 0 to 1.
+    """
+    # 16·EPS is more than the few roundings of the formula.
+    left, right = np.maximum(yy - low, 1e-16 * yy), np.maximum(yy - high, 1e-16 * yy)
+    gain = left * right / ((1.0 - share) * right + share * left)
+    return np.asarray(yy - gain * (1.0 + 16.0 * EPS) - 16.0 * EPS * yy)
 
 
 class _Trees:
@@ -128,17 +140,23 @@ class _Trees:
 
     Where thousands of small problems are solved in turn, setting up a tree and fitting its answers
     takes far longer than the search. Every γ starts from the supports at the γ before. A tree also
-    lists runners-up of every size, and bounds all supports that it does not list. As objectives
-    grow with γ, the bound holds at every larger γ: where a listed support is below the bound there,
-    the best of the listed supports is optimal and no tree is searched.
+    lists runners-up of every size, and bounds the objective f of all supports that it does not
+    list. As f grows with γ, and 1/(yᵀy − f) is concave in γ (``kernels.envelope``), bounds at a
+    smaller and at a larger γ bound f in between. Where a listed support is below that, the best of
+    the listed supports is optimal and no tree is searched.
 
-    problem: Gives the data.
+    problem, gammas: As of the path.
     sizes, shape (τ,): Those of the path. The tree has each of them once, at most the number of
         columns that are not zero.
     """
 
-    def __init__(self, problem: SparseRidgeProblem, sizes: NDArray[np.intp]) -> None:
-        self.tree = Leaps(problem, sizes, begun=False)
+    def __init__(
+        self,
+        problem: SparseRidgeProblem,
+        gammas: Sequence[float] | Array,
+        sizes: NDArray[np.intp],
+    ) -> None:
+        self.tree, self.yy = Leaps(problem, sizes, begun=False), problem.yy
         self.active, (columns, triangular) = self.tree.active, problem.data.columns
         p = self.active.size
         if p < problem.p:
@@ -147,25 +165,27 @@ class _Trees:
         self.sizes = np.unique(self.tree.inner)
         # A tree lists supports whose loss exceeds the least loss of their size by at most 5 %, and
         # at most four of a size. With at most 16 columns no bound is proved, because searching such
-        # a tree again is faster. The three numbers are measured.
-        self.margin = 0.05 if p > 16 else 0.0
-        # In these arrays place s is that of size s.
-        self.listed = np.full((p + 1, 4, p), -1, dtype=np.int64)
-        self.bound = np.full(p + 1, -np.inf)  # −∞: the size has no bound
-        self.gamma = np.zeros(p + 1)  # γ at which the bound was proved
+        # a tree again is faster. The three numbers are measured. Nor is one where no two γ differ
+        # by a factor of at most 2, a choice: then a tree proves hardly a size at another γ.
+        increasing = np.sort(gammas)
+        near = (increasing[1:] <= 2.0 * increasing[:-1]).any()
+        self.margin = 0.05 if p > 16 and near else 0.0
+        # For every γ at which a tree has ended, the bound (p + 1,) and the supports (p + 1, 4, p)
+        # of every size; −∞ where the size has no bound. Place s is that of size s, here and below.
+        self.listed: dict[float, tuple[Array, NDArray[np.int64]]] = {}
         self.todo = np.zeros(p + 1, dtype=bool)
         self.best = self.tree.best = np.full((p + 1, p), -1, dtype=np.int64)
         order = np.empty((3, p), dtype=np.int64)
         self.work = self.tree.tree.triangle, np.empty_like(columns), order
-        self.coef, self.every = np.empty((4 * (p + 1), p)), np.arange(p)
+        self.coef, self.every = np.empty((8 * (p + 1), p)), np.arange(p)
 
     def search(self, at: SparseRidgeProblem, limits: Limits) -> Status | None:
         """Write the best support of every size at the γ of ``at`` to ``best``, by one tree.
 
-        Sizes whose best support is known from supports that were listed at a smaller γ are not
+        Sizes whose best support is known from supports that were listed at other γ are not
         searched again (:meth:`told_by_lists`). Afterwards ``todo`` marks the sizes that the tree
-        has searched. These sizes have new lists, and a new bound if the search has ended and
-        ``margin`` is above 0; otherwise their bound is −∞.
+        has searched. These sizes have new lists and bounds if the search has ended and ``margin``
+        is above 0.
 
         at: The problem at the new γ, on the same data.
         Returns: OPTIMAL, or the limit at which the search has stopped, so that ``best`` may not be
@@ -191,17 +211,19 @@ class _Trees:
         lists.now["rank"], lists.now["margin"] = 5, self.margin
         tree.enter(self.best)
         status = tree.run(limits)
-        losses, self.bound[sizes] = lists.loss[sizes, 0], -np.inf
+        losses = lists.loss[sizes, 0]
         if status is Status.OPTIMAL and self.margin > 0.0:
             # A support that is not among the first four of its list has at least this loss: it is
             # no better than the fifth, or it lies below a node that the search has passed over,
             # because the node's loss is above ``max_searched``.
             others = np.minimum(lists.max_searched[sizes, 0], losses[:, 4])
-            self.bound[sizes], self.gamma[sizes] = tree.now("full") + others, at.gamma
+            bound, supports = np.full(p + 1, -np.inf), np.full((p + 1, 4, p), -1, dtype=np.int64)
+            bound[sizes] = (tree.now("full") + others) * (1.0 - tie)
             masks = lists.found[sizes, 0, :4]
-            listed = mask_columns(masks.reshape(-1, masks.shape[2]), p).reshape(sizes.size, 4, p)
-            listed[losses[:, :4] == np.inf] = -1
-            self.listed[sizes] = listed
+            found = mask_columns(masks.reshape(-1, masks.shape[2]), p).reshape(sizes.size, 4, p)
+            found[losses[:, :4] == np.inf] = -1
+            supports[sizes] = found
+            self.listed[at.gamma] = bound, supports
         # Where rounding may have exchanged the first supports of a list, fresh fits decide.
         tied = losses[:, 1] <= tree.tied(losses[:, 0])
         if status is Status.OPTIMAL and tied.any():
@@ -216,21 +238,34 @@ class _Trees:
 
         tie: Relative difference of objectives that rounding may make.
         """
-        told: NDArray[np.bool_] = (self.bound > -np.inf) & (self.gamma <= gamma)
+        if not self.listed:
+            return np.zeros(self.todo.size, dtype=bool)
+        gammas = np.array(sorted(self.listed))
+        bounds = np.array([self.listed[known][0] for known in gammas])
+        listed = np.array([self.listed[known][1] for known in gammas])
+        has, smaller, every = bounds > -np.inf, gammas[:, None] <= gamma, np.arange(self.todo.size)
+        between = (has & ~smaller).any(axis=0)
+        told: NDArray[np.bool_] = np.logical_or.reduce(has & smaller)
         if not told.any():
             return told
-        supports = self.listed.reshape(-1, self.active.size)
-        values = np.empty(len(supports))  # A row without a support gets yᵀy, the largest value.
-        given = self.columns, gamma / 2.0, self.triangular, supports
-        if ridge_fits(*given, self.coef, values, self.work, 0.0) > 0:
+        low = gammas.size - 1 - (has & smaller)[::-1].argmax(axis=0)
+        high = np.where(between, (has & ~smaller).argmax(axis=0), low)
+        share = (gamma - gammas[low]) / np.where(between, gammas[high] - gammas[low], 1.0)
+        bounds = np.maximum(bounds, 0.0)
+        bound = value_between(bounds[low, every], bounds[high, every], share, self.yy)
+        bound = np.maximum(bound, bounds[low, every])
+        supports = np.concatenate([listed[low, every], listed[high, every]], axis=1)
+        twice = (supports[:, 4:, None] == supports[:, None, :4]).all(axis=3).any(axis=2)
+        supports[:, 4:][twice] = -1
+        # A row without a support gets yᵀy, the largest value.
+        values = np.empty(supports.shape[:2])
+        given = self.columns, gamma / 2.0, self.triangular, supports.reshape(-1, self.active.size)
+        if ridge_fits(*given, self.coef, values.reshape(-1), self.work, 0.0) > 0:
             return np.zeros_like(told)
-        objective = values.reshape(self.listed.shape[:2])
-        least = objective.min(axis=1)
-        n_tied = (objective <= least[:, None] * (1.0 + 2.0 * tie)).sum(axis=1)
-        told &= (least * (1.0 + tie) < self.bound * (1.0 - tie)) & (n_tied == 1)
-        self.best[told] = self.listed[told, objective[told].argmin(axis=1)]
-        if 2 * np.count_nonzero(told) < self.sizes.size:  # Larger γ will change yet more supports.
-            self.margin = 0.0
+        least = values.min(axis=1)
+        n_tied = (values <= least[:, None] * (1.0 + 2.0 * tie)).sum(axis=1)
+        told &= (least * (1.0 + tie) < bound) & (n_tied == 1)
+        self.best[told] = supports[told, values[told].argmin(axis=1)]
         return told
 
     def going_on(self, at: SparseRidgeProblem, where: NDArray[np.bool_]) -> SizesTree:

@@ -264,3 +264,19 @@ def test_time_that_easy_sizes_leave_goes_to_the_others() -> None:
     assert found.proved.all() or found.seconds >= 0.9 * seconds
     assert found.seconds <= seconds + 30.0
     assert np.all(found.lower_bound <= found.objective)
+
+
+@pytest.mark.parametrize("high", [1.1, 1e4])
+def test_lists_at_two_gammas_prove_what_is_best_in_between(high: float) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((30, 17))
+    y = X[:, :3].sum(axis=1) + 5.0 * rng.standard_normal(30)
+    problem, sizes = SparseRidgeProblem(X, y, gamma=1.0, tau=1), np.arange(1, 18)
+    inside = np.geomspace(1.0, high, 9)[1:-1]
+    path = support_path(problem, [high, 1.0, 1.01, *inside], sizes)
+    assert path.proved.all()
+    assert high > 1.1 or path.searched[2:].mean() < 0.8
+    for g, gamma in enumerate(path.gammas.tolist()):
+        alone = best_subsets(problem.replace(gamma=gamma), sizes=sizes)
+        np.testing.assert_allclose(path.objective[g], alone.objective, rtol=1e-12)
+        assert np.all(path.lower_bound[g] <= alone.objective)

@@ -383,7 +383,6 @@ class Ledger:
         j: int,
         nodes: Sequence[OpenNode] = (),
         training: SparseRidgeProblem | None = None,
-        space: tuple[SparseRidgeProblem, Array] | None = None,
     ) -> None:
         """Intervals of a fold's error, from a tree's open nodes, at the sizes that are not exact.
 
@@ -392,7 +391,6 @@ class Ledger:
         around the fold's ridge fit on all columns.
 
         training: The training problem of fold j, where the caller has it at any γ.
-        space: What ``FoldData.in_row_space`` gives of fold j, where there are no nodes.
         """
         left = np.flatnonzero(~self.exact[g, :, j])
         if left.size == 0:
@@ -404,13 +402,8 @@ class Ledger:
         predicted = known_path(problem, [self.gammas[g]], self.taus[left], known[None]).predict(H)
         upper, sizes = self.best_objective[g, left, j, None], self.taus[left]
         upper = upper + attained_margin(problem, upper)
-        at, rows = problem, H
-        if space is not None:
-            turned = space[0].replace(gamma=problem.gamma)
-            if turned.gamma == problem.gamma:
-                at, rows, sizes = turned, space[1], np.minimum(sizes, turned.p)
-        root = OpenNode(np.empty(0, dtype=np.intp), np.arange(at.p, dtype=np.intp), -1)
-        low, high, _ = prediction_ranges(at, nodes or [root], rows, sizes, predicted[0], upper)
+        root = OpenNode(np.empty(0, dtype=np.intp), np.arange(self.data.p, dtype=np.intp), -1)
+        low, high, _ = prediction_ranges(problem, nodes or [root], H, sizes, predicted[0], upper)
         least, most = squared_error_bounds(low - t, high - t)
         for i, size in enumerate(left.tolist()):
             self.narrow(g, size, j, least[i].sum(), most[i].sum())
@@ -428,21 +421,14 @@ class Ledger:
             without = [g for g in rows if np.isinf(self.upper[g, :, j]).any()]
             if not without:
                 continue
-            # An interval costs about as much as a singular value decomposition, whose operations
-            # are counted here. The factor 10 is a choice.
-            cost, space = 10.0 * small**2 * large, None
-            if limits is None or limits.affords(cost):
-                space = self.data.in_row_space(j)
-            if space is not None:
-                cost *= small / large
             training = self.data.training(j)
             for g in without:
-                if limits is None or limits.affords(cost):
-                    self.bracket(g, j, training=training, space=space)
+                # An interval costs about as much as a singular value decomposition, whose
+                # operations are counted here. The factor 10 is a choice.
+                if limits is None or limits.affords(10.0 * small**2 * large):
+                    self.bracket(g, j, training=training)
             training.data.release()
-            if space is not None:
-                space[0].data.release()
-            del training, space  # The next fold's rows may need the memory.
+            del training  # The next fold's rows may need the memory.
 
     def fits(self, g: int, folds: NDArray[np.intp], support: Support) -> tuple[Array, Array]:
         """Training objectives and held-out errors, shape (m,) each, of one support on m folds.

@@ -117,13 +117,6 @@ class FoldData(ABC):
         table H may be another object than an array: SolvedColumns.
         """
 
-    def in_row_space(self, j: int) -> tuple[SparseRidgeProblem, Array] | None:
-        """The training problem and held-out rows of fold j with fewer columns, if that is known.
-
-        The ridge fit on all columns has the same objective and the same predictions.
-        """
-        return None
-
     @abstractmethod
     def with_folds(self, folds: Folds, estimated: bool = False) -> FoldData:
         """The same table in other folds.
@@ -253,7 +246,6 @@ class RowFolds(FoldData):
 
     def _lay_out(self, folds: Folds) -> None:
         """Take other folds, of which nothing is computed yet."""
-        self.__dict__.pop("_turned", None)
         self.folds, self.fold_of, counts = folds, folds.label, self._counts
         if folds.label is not None:
             sums = np.bincount(folds.label, counts, minlength=folds.k)
@@ -271,7 +263,7 @@ class RowFolds(FoldData):
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process gets the rows, and makes again what is derived from the rows."""
-        derived = {"raw", "_solved", "_full", "deleted_rows", "_fold_sums", "_turned"}
+        derived = {"raw", "_solved", "_full", "deleted_rows", "_fold_sums"}
         kept = {name: value for name, value in self.__dict__.items() if name not in derived}
         return kept | {"_problems": {}, "_held_out": {}}
 
@@ -570,38 +562,6 @@ class RowFolds(FoldData):
             self._made(j)
         return self._origins[j]
 
-    @cached
-    def _turned(self) -> RowFolds | None:
-        """The rows in coordinates of the space that they span; None where these are no fewer.
-
-        With Xᵀ = QR every row x becomes Qᵀx. What folds subtract, and weights, act on rows alone.
-        """
-        n, width = self._given.shape
-        alike = self.missing is None and not (self.rules.free.size or self.scales_by_training_rows)
-        if not alike or n >= width - 1:
-            return None
-        every = np.arange(n)
-        origin = Origin.by_columns(self._given, every, self._scale, self.refit_intercept, None)
-        X = SolvedColumns(self._given, every, origin, None)
-        factor = Rows.of_blocks(X[:, at].T for at in row_blocks(width - 1, n)).rows
-        return RowFolds(factor.T, X.y, self.folds, self.refit_intercept, self.weights)
-
-    def in_row_space(self, j: int) -> tuple[SparseRidgeProblem, Array] | None:
-        """See the base class.
-
-        Each row is rounded by its length about the mean of all rows. The result is None where the
-        mean of the training rows is so far from it that more than two digits may be lost.
-        """
-        if self._turned is None:
-            return None
-        problem, held_out = self._turned.training(j), self._turned.held_out(j)[0]
-        if self.refit_intercept:
-            mean = self._turned._origin(j).means[0][:-1]
-            rows, squares = problem.rows.shape[0], problem.squared_lengths.sum()
-            if rows * float(mean @ mean) > 1e4 * squares:
-                return None
-        return problem, held_out
-
     def raw_model(self, design: Design, j: int, beta: Array) -> tuple[Array, float, Array]:
         """Map a model of fold j's training problem to the units of the table.
 
@@ -633,7 +593,7 @@ class RowFolds(FoldData):
         self.__dict__.pop("_fold_sums", None)
         if self._sums is not None:
             self._sums.release(self._given)
-        for name in ("raw", "_solved", "deleted_rows", "_turned"):
+        for name in ("raw", "_solved", "deleted_rows"):
             self.__dict__.pop(name, None)
 
     def _content(self) -> Iterable[Array]:

@@ -123,26 +123,6 @@ def test_a_fold_does_not_see_the_rows_that_it_holds_out(monkeypatch: pytest.Monk
             np.testing.assert_array_equal(some[0], one)
 
 
-@pytest.mark.parametrize("p", [45, 41, 400])
-def test_intervals_in_the_space_of_the_rows_are_those_in_all_columns(
-    monkeypatch: pytest.MonkeyPatch, p: int
-) -> None:
-    """A size or a mean of training rows that is far off must not change an interval."""
-    X, y = table(seed=5)
-    X = X[:, :p]
-    X[7] *= 1e6
-    how: dict[str, Any] = {"taus": [1, 3, min(p, 50)], "rule": "minimum", "time_limit": 0}
-    model = SparseRidgeCV(gammas=[0.0, 1e-3, 1.0, 1e4], **how)
-    found = []
-    for turned in (True, False):
-        if not turned:
-            monkeypatch.setattr(RowFolds, "in_row_space", lambda self, j: None)
-        model.fit(X, y)
-        found.append(dict(model.cv_results_))
-    for name in ("cv_error", "lower", "upper"):
-        np.testing.assert_allclose(found[0][name], found[1][name], rtol=1e-6, atol=1e-9)
-
-
 def test_what_needs_the_whole_array_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that is read by columns can be proved, and its array goes with ``release``."""
     read_by_columns(monkeypatch)

@@ -254,9 +254,9 @@ def make_child(tree, level, j, low, promising, one_path):
     if alone:
         loss = tree.loss[below, 0] = tree.child_loss[0]
         share = tree.lists.now[0].share
-        if share > 0.0 and not one_path:
-            if not open_sizes(tree, below, loss, share if updated else 0.0):
-                return False
+        closes = share > 0.0 and not one_path
+        if closes and not open_sizes(tree, below, loss, share if updated else 0.0):
+            return False
     put_in_order(tree, level, j)
     if not updated:
         factorise(tree, below)

@@ -84,9 +84,8 @@ NEAR = 0.7
 # that are not. The number is a choice.
 MOST_NEAR = 32
 # With the default time limit no round of trees for all sizes begins that may take more than this
-# many nodes, summed over all γ and problems, so that the rest of the 60 s is left for sizes that
-# are proved alone. Under constraints, where nodes take longer, the number is a share of this. It is
-# a choice.
+# many nodes, summed over all γ and problems. Under constraints, where nodes take longer, the number
+# is a share of this. It is a choice.
 MOST_NODES_BY_DEFAULT = 120_000_000
 # One tree can prove a fold at every τ at once. Such a tree is first tried once all proofs of the
 # run have taken this many seconds: shorter runs end sooner without it. The number is a choice.

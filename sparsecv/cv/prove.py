@@ -75,7 +75,7 @@ MIN_RISE_SHARE = 0.1
 REPORT_SECONDS = 0.5
 # Up to 45 columns every tree gets this many nodes in the first round, and under constraints, where
 # nodes take longer, the second number. Later rounds begin the tree anew. Both are choices.
-FIRST_TREE_NODES, FIRST_TREE_NODES_OF_UNITS = 20_000_000, 150_000
+FIRST_TREE_NODES, FIRST_TREE_NODES_OF_UNITS = 14_000_000, 150_000
 # Two γ are near each other if their natural logarithms differ by less than this number, which is a
 # factor of about 2 between them. Trees of near γ are much alike. The number is a choice.
 NEAR = 0.7

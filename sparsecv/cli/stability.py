@@ -22,7 +22,8 @@ from .options import Exit
 def stability(data: str, **given: Any) -> Exit:
     """Choose hyperparameters by the CV error plus λ times the stability, and λ by nested folds.
 
-    Print the result, and write the JSON document, the model and the picture that were asked for.
+    The stability is how much losses change, at most over the folds, when a fold is left out. The
+    result is printed, and the JSON document, model and picture that were asked for are written.
 
     data: What the user named as the table.
     given: The values of all options of the command, by name.

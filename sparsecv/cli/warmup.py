@@ -72,6 +72,7 @@ def _select_stably() -> None:
         SparseRidgeLearner(X, y, [1, 2, 3], [1.0], solver=solver)(np.arange(30), [0, 1, 2])
 
 
+# For every part of a warm-up, calls that compile what the part needs, on tables of few rows.
 PATHS: dict[str, Callable[[], None]] = {
     "K folds": partial(_validate, 40, 6, "5"),
     "leave-one-out": partial(_validate, 40, 6, "loo"),

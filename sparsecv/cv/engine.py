@@ -102,7 +102,7 @@ class Surface:
     second, and the linear algebra library uses one thread, as the matrices are small.
 
     models: A surface of the same rows in other folds, whose models of all rows are taken over.
-    only_estimates: Whether nothing beyond 45 columns is to be proved, whatever the time limit.
+    only_estimates: Whether nothing is to be proved, whatever the time limit; beyond 45 columns.
     rows: For every γ that has answers, its row of the ledger.
     order: The γ as they were asked for, repeats included.
     """
@@ -129,8 +129,9 @@ class Surface:
         self.checkpoint, self._models = checkpoint, models
         self.report: Report = (lambda *_: None) if progress is None else progress
         self._clock = Limits()
+        # Seconds for everything and for the proofs; None is no limit.
         seconds, self._proving = self.settings.seconds
-        self.few = self.ledger.few
+        self.few = self.ledger.few  # Up to 45 columns, where a tree may prove all sizes.
         self._only_estimates = only_estimates or seconds == 0.0
         # A time limit of 0 asks for estimates, which then take as long as they need.
         self._unlimited_estimates = seconds == 0.0

@@ -52,8 +52,10 @@ FOLDS_PER_BLOCK = 128
 # Where folds are few, they are divided into about this many blocks, so that as many threads have
 # work and progress can be reported after each block. The number is a choice.
 BLOCKS_OF_FEW_FOLDS = 4
-# Of these γ, every eighth is cross-validated like the γ of a grid, so that tables have h there. As
-# 81 is 10·8 + 1, these are 11 γ, with both ends of a range that does not begin at 0: a choice.
+# A picture of the range shows h at 81 γ (``_shown``). Every eighth of them is also cross-validated
+# like the γ of a grid, so that tables have h there. These are 11 γ, from the first to the last.
+# Where the range begins at 0, γ = 0 comes in front, and the last γ is left out. The number is a
+# choice.
 VISITED_EVERY = 8
 
 

@@ -444,8 +444,9 @@ class Ledger:
         objective, error = np.empty(folds.size), np.empty(folds.size)
         alone = np.ones(folds.size, dtype=bool)
         if isinstance(data, RowFolds) and data.deletes_rows and folds.size > 1:
-            # Deleting row i of these rows gives the problem without row i of the table. The
-            # residual of the deleted row, times factor i, squared is the error on row i.
+            # These rows are centred by the means of all rows and stretched, so that deleting row i
+            # gives the problem that is centred without row i of the table. The residual of the
+            # deleted row is stretched, too; times factor i it is the residual of the table's row.
             rows, targets, factor = data.deleted_rows
             at = data.row_of[folds]
             found = deleted_fits(self.problem(g, self.k), support, rows[at], targets[at])

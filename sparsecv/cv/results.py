@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 # caused the difference. Two errors in a comparison may each be off by as much, so that the least
 # error counts as proved where no lower bound is below it by more than twice this share (here, in
 # prove and in selection/choice). The ledger also takes a proved support in place of a fold's answer
-# only where that lowers the training objective by more than this share.
+# only where that lowers the training objective by more than this share. The number is a choice.
 TIE = 1e-9
 # A lower bound below the estimate divided by this factor, and an upper bound above the estimate
 # times this factor, is not shown in tables and plots. It counts in every comparison. The factor is

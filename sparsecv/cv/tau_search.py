@@ -79,8 +79,9 @@ class _Search:
         self.taus, self.k = ledger.taus, ledger.k
         self.paper, self.only_bounds = settings.bounds != "best", settings.method == "bounds"
         self.full, self._report = ledger.problem(g, ledger.k), report
-        # The bounds of a tree of all rows are too weak for a fold that leaves out more than an
-        # eighth of the rows. With fewer than 8 folds every fold therefore has its own relaxations.
+        # Phase 2 searches every fold alone by the paper's bounds, and with fewer than 8 folds: the
+        # bounds of a tree of all rows are too weak for a fold that leaves out more than an eighth
+        # of the rows. The number is a choice.
         alone = self.paper or self.k < 8
         self.shared = None if alone else SharedTree.of(ledger, g)
         self.given_up = np.zeros((self.taus.size, self.k), dtype=bool)

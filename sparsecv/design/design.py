@@ -152,6 +152,7 @@ class Summary:
     def of(cls, X: Array, y: Array, weights: Array | None = None) -> Summary:
         """Summarise rows X (n, p), y (n,) or (n, q) in memory; rows of weight 0 do not count."""
         given = joined(X, y)
+        # A block of rows would be the whole table here, so blocks of columns are copied.
         if X.shape[0] <= X.shape[1]:
             return cls._of_columns(given, weights)
 

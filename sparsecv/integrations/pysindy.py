@@ -273,6 +273,7 @@ class SparseRidgeOptimizer(_Optimizer):
         return found
 
     def _caps(self, n_features: int, n_targets: int) -> list[int]:
+        """The most coefficients other than 0 that each equation may have."""
         if self.group_sparsity is None:
             if self.target_sparsity is None:
                 raise InputError("target_sparsity or group_sparsity is needed")

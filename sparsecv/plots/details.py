@@ -175,9 +175,10 @@ def _shares(found: Projection, distance: Array) -> Array:
 
 
 def _aim(found: Projection, distance: Array) -> str:
-    """What the distance is, and why the chosen size is chosen."""
-    most = found.max_share[found.chosen]  # Few features may be less far away than many.
-    aim = f"the fewest features that stay within {percent(most)} of that"
+    """The sentences that say what the distance is, and why the chosen size is chosen."""
+    # Each size has a largest distance, as a share of the average's CV error.
+    most = found.max_share[found.chosen]
+    aim = f"the fewest features whose distance is at most {percent(most)} of that CV error"
     if _shares(found, distance)[found.chosen] > most:
         aim = "the size that comes closest"
     return (

@@ -32,7 +32,10 @@ def plot(rows: Sequence[Any], path: str) -> None:
 
 
 def _boxes(panel: Any, rows: Sequence[Any], ways: list[str], field: str) -> None:
-    """Draw a box for every data set and way, of the values of a field of the rows in percent."""
+    """Draw a box for every data set and every way to bound errors (paper, paper-exact, best).
+
+    field: A share of work saved, one in each row, which is drawn in percent unless it is not known.
+    """
     names = list(dict.fromkeys(row.dataset for row in rows))
     for w, way in enumerate(ways):
         values: dict[str, list[float]] = {name: [] for name in names}

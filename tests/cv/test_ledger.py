@@ -14,6 +14,7 @@ from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.solvers.ridge_fits import known_path
 
 TAUS = np.array([1, 2, 4], dtype=np.intp)
 ARRAYS = ("error", "objective", "lower", "upper", "exact", "searched", "bound", "trees")
@@ -175,3 +176,19 @@ def test_upper_bounds_that_would_overflow_in_a_sum_are_infinite() -> None:
     assert ledger.sums("upper")[0, 0] == np.inf
     ledger.narrow(0, 0, np.arange(4), 0.0, 2.0)
     assert ledger.sums("upper")[0, 0] == 8.0
+
+
+def test_a_foreign_support_changes_no_estimate_before_it_is_proved() -> None:
+    """An incumbent of another problem has seen the held-out rows: it is a bound, not an answer."""
+    data, sizes = data_of(), np.array([1])
+    ledger = Ledger(data, sizes, [0.3])
+    for j in range(5):  # Column 4, which says nothing of y, is every answer.
+        path = known_path(data.problem(j), [0.3], sizes, np.array([[[4]]]))
+        error = path.squared_errors(*data.held_out(j))[0] if j < 4 else 0.0
+        ledger.take_path(0, j, path, 0, error)
+    before = ledger.tables([0])["cv_error"]
+    ledger.offer(0, 0, np.arange(4), np.array([0]))
+    assert (ledger.best_objective[0, 0, :4] < ledger.objective[0, 0, :4]).all()
+    np.testing.assert_array_equal(ledger.tables([0])["cv_error"], before)
+    ledger.prove(0, 0, np.arange(4))
+    assert ledger.tables([0])["cv_error"] < before

@@ -51,8 +51,9 @@ from .shared_tree import SharedTree, searched, solve_problem
 # the same cell (γ, τ) that have not begun wait for the next round, too. A tree that the k folds of
 # a cell share gets 10 times the seconds, or k / 10 times if that is more.
 FIRST_ROUND_SECONDS = 0.05
-# Every later round gives a problem this many times the seconds of the round before, and up to 45
-# columns a tree this many times the nodes. The number is a choice, and is whole.
+# Every later round gives a problem this many times the seconds of the round before. Up to 45
+# columns it gives a tree this many times the nodes, so that the number has to be whole. It is a
+# choice.
 ROUND_GROWTH = 4.0
 # Where folds are many (MANY_FOLDS or more), they share one tree if the largest of them holds
 # out at most this many rows. The number decides on speed alone and is a choice: a bound on all

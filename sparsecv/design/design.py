@@ -91,7 +91,7 @@ Block = tuple[Array, Array | None]
 
 
 def row_blocks(n: int, m: int) -> list[slice]:
-    """The rows 0 to n − 1 in blocks of at most COPY_BYTES, each row with m numbers."""
+    """The rows 0 to n − 1, of m numbers each, in blocks of COPY_BYTES or of 4 m rows if more."""
     step = max(COPY_BYTES // (8 * m), 4 * m)
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 

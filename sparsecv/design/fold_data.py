@@ -128,7 +128,6 @@ class FoldData(ABC):
     @abstractmethod
     def estimate_alone(self) -> None:
         """Let training problems be rounded like products of columns: nothing is to be proved."""
-        return
 
     @abstractmethod
     def one_fold(self, train: Index, test: Index, same: FoldData | None = None) -> FoldData:
@@ -450,6 +449,7 @@ class RowFolds(FoldData):
         return SparseRidgeProblem.from_rows(data, constraints=self.constraints)
 
     def _columns(self, numbers: Index, origin: Origin) -> SolvedColumns:
+        """The columns of some rows, in the solved units of a fold, which are made when read."""
         weights = None if self.weights is None else self.weights[numbers]
         return SolvedColumns(self._given, numbers, origin, weights)
 

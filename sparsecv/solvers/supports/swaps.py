@@ -19,7 +19,7 @@ from ..kernels.linalg import Array, Ints, add, allocated, dot
 
 # The normal equations (G_S + ridge·I)β = b_S may be off by this share of the largest |b_j| after
 # updates of β; where they are off by more, β is refined. A gain errs by the square of that share.
-# Those of a column that is added may be off by this share of its Schur complement.
+# The equations of a column that is added may be off by this share of its Schur complement.
 MAX_RESIDUAL_SHARE = 1e-9
 # A β that is off after this many refinements by A, each of which costs k², belongs to an A that has
 # lost its digits: all arrays are then computed anew, which costs k²p. The number was chosen by
@@ -174,20 +174,19 @@ def add_member(s, ridge, k, a, column):
             A[a, e] = V[e, column]
     A[a, a] = 0.0
     add_columns(V[a], G, support, A[a], -1.0, k)
-    length = max(V[a, column] + ridge, 1e-12 * (G[column, column] + ridge))
-    for _ in range(REFINEMENTS):
+    for number in range(REFINEMENTS + 1):
+        length = max(V[a, column] + ridge, 1e-12 * (G[column, column] + ridge))
         worst = 0.0
         for e in range(k):
             spare[e] = 0.0 if e == a else V[a, support[e]] - ridge * A[a, e]
             worst = max(worst, abs(spare[e]))
-        if worst <= MAX_RESIDUAL_SHARE * length:
+        if worst <= MAX_RESIDUAL_SHARE * length or number == REFINEMENTS:
             break
         for e in range(k):
             if e != a:
                 step = dot(A[e], spare, k)
                 A[a, e] += step
                 add(V[a], G[support[e]], -step, p)
-        length = max(V[a, column] + ridge, 1e-12 * (G[column, column] + ridge))
     inverse = 1.0 / length
     support[a], beta[a] = column, c[column] * inverse
     for j in range(p):

@@ -17,7 +17,7 @@ from ..solvers.core.constraints import UnitConstraints
 from ..solvers.core.problem import SparseRidgeProblem, response_problems
 from ..solvers.core.rows import PenaltyStep, Rows
 from ..solvers.core.threads import cached
-from ..tables.row_source import joined
+from ..tables.rows_in_memory import RowSubset, joined
 
 Array = NDArray[np.float64]
 
@@ -344,9 +344,11 @@ class Design:
         found[self.kept] = self.spread[: self.p]
         return found
 
-    def columns(self, X: Array) -> Array:
+    def columns(self, X: Any) -> Any:
         """The kept columns of raw rows; X itself where all columns are kept."""
-        return X if self.p == self.p_raw else X[:, self.kept]
+        if self.p == self.p_raw:
+            return X
+        return X.columns(self.kept) if isinstance(X, RowSubset) else X[:, self.kept]
 
     def apply(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Map raw rows, shape (n, p_raw) and (n,), to the solved units, shape (n, p) and (n,)."""

@@ -19,7 +19,7 @@ from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.rows import MAX_ROWS_PER_COLUMN, Rows
 from ..solvers.core.threads import cached
 from ..solvers.relaxation.gram import GramForm
-from ..tables.row_source import JoinedRows, RowSubset, joined
+from ..tables.rows_in_memory import JoinedRows, RowSubset, joined
 from .design import (
     COPY_BYTES,
     Array,
@@ -158,7 +158,7 @@ class RowFolds(FoldData):
     """Folds of rows in memory.
 
     X, y, shape (n, p) and (n,): Rows in solved units (``Design.apply``), up to ``scale``. They are
-        not copied before :meth:`release` unless :func:`~sparsecv.tables.row_source.joined` has to,
+        not copied before :meth:`release` unless :func:`~sparsecv.tables.rows_in_memory.joined` has to,
         and may not change until then. A RowSubset has finite numbers.
     refit_intercept: Whether every fold subtracts the means of its own training rows.
     weights, shape (n,), optional: Weights >= 0 of the squared errors, in training and held out: a
@@ -430,7 +430,7 @@ class RowFolds(FoldData):
         return rows if self.weights is None else rows * np.sqrt(self.weights[numbers])[:, None]
 
     @property
-    def _reads_columns(self) -> bool:
+    def reads_columns(self) -> bool:
         """Whether problems have no copy of the table; ``_origins`` has that of all rows, too."""
         n, width = self._given.shape
         simple = self.missing is None and not (self.rules.free.size or self.scales_by_training_rows)
@@ -455,7 +455,7 @@ class RowFolds(FoldData):
 
     @cached
     def _full(self) -> SparseRidgeProblem:
-        if self._reads_columns:
+        if self.reads_columns:
             return self._by_columns(self.folds.k, np.arange(len(self._given)))
         if self.is_large:
             return self._by_blocks(np.arange(len(self._given)))[0]
@@ -488,7 +488,7 @@ class RowFolds(FoldData):
         train, _ = self.folds.split(j)
         if self.weights is not None:
             train = train[self.weights[train] > 0.0]
-        if self._reads_columns:
+        if self.reads_columns:
             return self._by_columns(j, train)
         own = self.scales_by_training_rows
         moments = None if own or self._sums is None else self._sums.moments(train)
@@ -541,7 +541,7 @@ class RowFolds(FoldData):
             return self._held_out[j]
         _, test = self.folds.split(j)
         origin = self._origin(j)
-        if self._reads_columns:
+        if self.reads_columns:
             X: Any = self._columns(test, origin)
             return X, X.y
         if self.is_large and test.size > MAX_ROWS_PER_COLUMN * self.p:
@@ -578,6 +578,9 @@ class RowFolds(FoldData):
             means = (mean[-1] - mean[:-1] @ coef[design.kept] for mean in origin.means)
             intercept = float(sum(means))
         _, test = self.folds.split(j)
+        if self.reads_columns:
+            X = SolvedColumns(self._given, test, origin, None)
+            return coef, intercept, (X.y - X @ solved) * design.y_scale
         blocks = (rows for rows, _ in self._blocks(test, origin, False))
         errors = [rows[:, -1] - rows[:, :-1] @ solved for rows in blocks]
         return coef, intercept, np.concatenate(errors) * design.y_scale
@@ -597,8 +600,11 @@ class RowFolds(FoldData):
             self.__dict__.pop(name, None)
 
     def _content(self) -> Iterable[Array]:
-        given = self._given, self._scale  # The scale holds the factors of the penalty, too.
-        return given if self.weights is None else (*given, self.weights)
+        for at in row_blocks(*self._given.shape):
+            yield self._given[at]
+        yield self._scale  # The scale holds the factors of the penalty, too.
+        if self.weights is not None:
+            yield self.weights
 
     @cached
     def deleted_rows(self) -> tuple[Array, Array, Array]:

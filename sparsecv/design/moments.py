@@ -15,7 +15,7 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.threads import cached, one_blas_thread
 from ..solvers.executor import run_units
 from ..tables.row_source import RowSource, as_source
-from .design import Array, Design, Summary
+from .design import Array, Design, Summary, row_blocks
 from .folds import Folds, Index
 
 
@@ -186,7 +186,10 @@ class FoldSums:
     def _of_fold(self, j: int) -> Moments:
         """The moments of the rows that fold j holds out, which are computed on the first call."""
         if j not in self._known:  # Two threads may compute the same numbers.
-            self._known[j] = Moments.of(self._given[self._label == j])
+            rows = np.flatnonzero(self._label == j)
+            blocks = (rows[at] for at in row_blocks(rows.size, self._given.shape[1]))
+            parts = [Moments.of(self._given[some]) for some in blocks]
+            self._known[j] = reduce(Moments.merged, parts)
         return self._known[j]
 
     def release(self, given: Any) -> None:

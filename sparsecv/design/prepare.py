@@ -14,10 +14,12 @@ import scipy
 
 from ..errors import InputError
 from ..solvers.core.column_rules import ResolvedRules
+from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.threads import cached
 from ..solvers.executor import workers
 from ..tables.columns import quoted
 from ..tables.row_source import RowSource
+from ..tables.rows_in_memory import MAX_HELD_BYTES, RowSubset
 from .design import Array, Design, Protocol, Summary, make_design
 from .fold_data import FoldData, RowFolds
 from .folds import Folds, fold_count, hashed_folds, make_folds
@@ -27,14 +29,8 @@ from .moments import FoldMoments, fold_moments
 
 # A table of a file that takes more than this many bytes (8 for every number, response included) is
 # read block by block, and only the moments of its folds are kept, unless all its rows are needed at
-# once (MAX_HELD_BYTES). The number is a choice.
+# once. The number is a choice.
 IN_MEMORY_BYTES = 200_000_000
-# A table whose rows are all needed at once (leave-one-out, weights) is held in memory up to this
-# many bytes, and a larger one is refused. Of a table that is read in parts, the moments of all
-# folds together may take as many bytes, 8 (p + 1)² for each fold, else the folds are refused. The
-# number is a choice.
-MAX_HELD_BYTES = 1_500_000_000
-
 # In place of folds: all rows are one fold, and no rows are left out of the problem of all rows.
 ALL_ROWS = object()
 
@@ -66,9 +62,23 @@ class Prepared:
         """The design of response t alone, and the training problems of its folds."""
         if self.rows is None:
             return self.design, self.moments
+        return self.design.of_response(t), self._row_folds(t)
+
+    def _row_folds(self, t: int) -> RowFolds:
+        """The folds of response t, whose rows are in memory."""
         (X, Y), own, source = self.rows, self.design.of_response(t), self.source
         y = Y.reshape(len(Y), -1)[:, t]
-        return own, RowFolds.of(own, X, y, self.layout, source.weights, source.missing)
+        return RowFolds.of(own, X, y, self.layout, source.weights, source.missing)
+
+    def problems(self) -> list[SparseRidgeProblem]:
+        """The problem of all rows of every response, with placeholders for γ and τ."""
+        X, Y = self.rows
+        sparse = isinstance(X, RowSubset)
+        if sparse or X.shape[0] < X.shape[1]:
+            each = [self._row_folds(t) for t in range(self.design.q)]
+            if each[0].reads_columns or (sparse and each[0].is_large):
+                return [data.full() for data in each]
+        return self.design.problems(X, Y, self.source.weights)
 
     @cached
     def data(self) -> FoldData:
@@ -121,6 +131,7 @@ def prepare(
         layout = hashed_folds(k, source.n, seed)
     else:
         X, y = held or (_Unread(source.n, source.p), _Unread(source.n))
+        X = X.X if isinstance(X, RowSubset) else X  # A splitter gets the sparse table itself.
         layout = make_folds(folds, source.n, seed=seed, X=X, y=y, groups=source.groups)
     if held or fixed or layout.leave_one_out or not layout.is_partition:
         held = held or _all_rows(source, layout)

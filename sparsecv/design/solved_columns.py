@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..solvers.core.rows import PenaltyStep
-from ..solvers.kernels.linalg import centred_products
+from ..solvers.kernels.linalg import centred_products, stored_products
+from ..tables.rows_in_memory import refuse_dense, sparse_part
 from .design import Array, Block, column_blocks, training_means
 from .folds import Index
 from .missing import fill
@@ -97,14 +98,23 @@ class SolvedColumns:
 
     def __rmatmul__(self, v: Array) -> Array:
         found, v = np.empty(self.shape[1]), v if self._roots is None else v * self._roots
-        none = np.zeros(self.shape[1])
+        none = np.zeros(self._origin.scale.size)
         mean, tail = self._origin.means or (none, none)
+        stored = sparse_part(self._given)
+        if stored is not None and stored.X.format == "csc":
+            X, whole = stored.X, np.zeros(stored.X.shape[0])
+            np.add.at(whole, stored.numbers[self._numbers], v)
+            arrays = X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64)
+            stored_products(*arrays, mean[:-1], tail[:-1], whole, found)
+            return np.asarray(found / self._origin.scale[:-1])
         for at in column_blocks(*self.shape):
             rows = self._given[self._numbers, at].astype(np.float64, copy=False)
             centred_products(np.ascontiguousarray(rows), mean[at], tail[at], v, found[at])
         return np.asarray(found / self._origin.scale[:-1])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if sparse_part(self._given) is not None:
+            refuse_dense(*self.shape)
         found = np.empty(self.shape)
         for at in column_blocks(*self.shape):
             found[:, at] = self._made(at)

@@ -39,7 +39,7 @@ from ..solvers.core.column_rules import Constraints, ResolvedRules
 from ..tables.coding import Coding
 from ..tables.frames import coding_of, encoded, frame_names
 from ..tables.row_source import ArraySource, RowSource
-from .validation import as_dense, checked_weights, fill_stored, na_as_nan
+from .validation import as_dense, checked_weights, fill_stored, na_as_nan, stored_rows
 
 if TYPE_CHECKING:
     from typing import Self
@@ -369,7 +369,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         checks |= {"ensure_min_samples": 2, "ensure_all_finite": False}
         several = values.shape[1:] > (1,)
         X, y = validate_data(self, X, y, multi_output=several, **checks)
-        X, y = as_dense(X), y.astype(np.float64)
+        X, y = as_dense(X) if self.missing else X, y.astype(np.float64)
         if coding is not None:
             self._coding_, self.n_features_in_ = coding, len(coding.names)
             self.levels_ = {name: list(found) for name, found in coding.levels.items()}
@@ -378,12 +378,13 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             self.feature_names_in_ = np.array(given, dtype=object)
         labels = self._labels(X.shape[1])
         checked_fill(self.missing)
-        for j in [] if np.isfinite(X).all() else np.flatnonzero(~np.isfinite(X).all(axis=0)):
-            if self.missing and not (np.isinf(X[:, j]).any() or np.isnan(X[:, j]).all()):
+        for j in _columns_not_finite(X).tolist():
+            column = as_dense(X[:, [j]])
+            if self.missing and not (np.isinf(column).any() or np.isnan(column).all()):
                 continue
-            found = f"{_not_finite(X[:, j])} in column {labels[j]!r}"
+            found = f"{_not_finite(column)} in column {labels[j]!r}"
             mend = "drop or impute those rows"
-            if "missing" in self.get_params() and not np.isinf(X[:, j]).any():
+            if "missing" in self.get_params() and not np.isinf(column).any():
                 mend += ", or pass missing='mean' or 'median'" if self.missing is None else ""
             raise InputError(f"Input X contains {found}: {mend}")
         if not np.isfinite(y).all():
@@ -393,6 +394,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         if groups is not None and groups.shape != y.shape[:1]:
             raise InputError(f"groups needs one entry per row ({len(y)}); got shape {groups.shape}")
         own = {"weights": weights, "groups": groups, "missing": self.missing}
+        X = stored_rows(X) if issparse(X) else np.asarray(X)
         return ArraySource.checked(X, y, labels, held=True, **own)
 
     def _asked(self, p: int, names: Sequence[str] | None) -> ResolvedRules | None:
@@ -741,6 +743,15 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         for name in ("_run_", "_given_"):
             kept.pop(name, None)
         return kept
+
+
+def _columns_not_finite(X: Any) -> NDArray[np.intp]:
+    """The numbers of the columns of a dense or sparse X that hold NaN or an infinite value."""
+    if issparse(X):
+        stored = X.tocoo()
+        return np.unique(stored.col[~np.isfinite(stored.data)])
+    finite = np.isfinite(X)
+    return np.flatnonzero([] if finite.all() else ~finite.all(axis=0))
 
 
 def _not_finite(values: Array) -> str:

@@ -190,11 +190,10 @@ class SparseRidge(SparseLinearModel):
         if limit in (0, "auto"):
             raise InputError(f"time_limit must be None or seconds > 0; got {limit!r}")
         design, q = ready.design, ready.design.q
-        rows, responses = ready.rows
         settings.check_constraints(design.rules.constraints)
         sizes = sizes_of_responses(self.tau, self.total, q, design.p_raw, design)
-        made = design.problems(rows, responses, ready.source.weights)
-        problems = [m.replace(gamma=gamma, tau=tau) for m, tau in zip(made, sizes, strict=True)]
+        made = zip(ready.problems(), sizes, strict=True)
+        problems = [each.replace(gamma=gamma, tau=tau) for each, tau in made]
         proofs: Sequence[Proof]
         if self.total is None:
             try:
@@ -226,7 +225,9 @@ class SparseRidge(SparseLinearModel):
             self.total_status_, self.n_nodes_ = str(status), shared.n_nodes
         if status is not Status.OPTIMAL:
             gap = float(np.max(self.gap_)) if gap is None else gap
-            text = f"{status} reached with a relative gap of {gap:.2g}"
+            large = status is Status.UNPROVED and self.total is None
+            ended = "the table is too large for a proof" if large else f"{status} reached"
+            text = f"{ended}, and the relative gap is {gap:.2g}"
             warn_caller(f"{text}: the support may not be the best one", UnprovedWarning)
         return self
 

@@ -9,12 +9,12 @@ from numbers import Integral
 from typing import Any, ParamSpec
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csc_array, csr_array, issparse
 
 from ..cv.settings import checked_taus
 from ..design.design import Array, Design
-from ..design.prepare import MAX_HELD_BYTES
 from ..errors import InputError, LoweredSizeWarning, warn_caller
+from ..tables.rows_in_memory import RowSubset, refuse_dense
 
 Given = ParamSpec("Given")
 # What takes the place of parameters that estimators had before version 0.2.
@@ -75,14 +75,21 @@ def as_dense(X: Any) -> Array:
     """
     if not issparse(X):
         return np.asarray(X)
-    n, p = X.shape
-    if (size := 8 * n * p) > MAX_HELD_BYTES:
-        needed = f"{n:,} rows and {p:,} columns take {size / 1e9:.1f} GB as a dense table"
-        raise InputError(
-            f"X is sparse, and its {needed}, above the limit of {MAX_HELD_BYTES / 1e9:.1f} GB: "
-            "pass fewer columns, or X.toarray() where there is memory for it and for several copies"
-        )
+    refuse_dense(*X.shape)
     return np.asarray(X.toarray(order="C"))  # Sums then have the digits of the same dense table.
+
+
+def stored_rows(X: Any) -> RowSubset:
+    """The rows of a CSR or CSC table, whose parts become dense when they are read.
+
+    The columns of a wide table are read one by one, and the rows of a long one.
+    """
+    n, p = X.shape
+    found = (csc_array if n < p else csr_array)(X, dtype=np.float64)
+    if not found.has_canonical_format:
+        found = found.copy()  # The arrays may be the user's.
+        found.sum_duplicates()
+    return RowSubset(found, np.arange(n))
 
 
 def fill_stored(X: Any, fills: Array) -> Any:

@@ -25,7 +25,7 @@ from ..design.model import FittedModel
 from ..design.prepare import rows_design
 from ..errors import InputError
 from ..solvers.core.plan import TREE_ONLY
-from ..tables.row_source import JoinedRows, RowSubset
+from ..tables.rows_in_memory import JoinedRows, RowSubset
 from .choice import choose, chosen_model
 from .study import Study
 

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
 from sparsecv import SparseRidgeCV
 from sparsecv.design import fold_data
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
 from sparsecv.solvers import support_path
-from sparsecv.tables.row_source import RowSubset
+from sparsecv.tables.rows_in_memory import RowSubset
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 Array = NDArray[np.float64]
@@ -37,7 +38,7 @@ def read_by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("centred", [False, True])
-@pytest.mark.parametrize("kind", ["array", "float32", "some rows"])
+@pytest.mark.parametrize("kind", ["array", "float32", "some rows", "sparse"])
 def test_columns_are_those_of_a_copy(
     monkeypatch: pytest.MonkeyPatch, kind: str, centred: bool, weighted: bool
 ) -> None:
@@ -48,6 +49,9 @@ def test_columns_are_those_of_a_copy(
     given: Any = X.astype(np.float32) if kind == "float32" else X
     if kind == "some rows":
         given = RowSubset(np.vstack([X, X + 1.0]), np.arange(N))
+    if kind == "sparse":
+        X[:, 60:] *= np.random.default_rng(4).random((N, P - 60)) < 0.3
+        given = RowSubset(csc_array(np.vstack([X + 1.0, X])), np.arange(N, 2 * N))
     weights = np.random.default_rng(1).integers(0, 3, N).astype(float) if weighted else None
     scale = np.where(X.std(axis=0) > 1e-12, X.std(axis=0), 1.0)
     make = make_folds(4, N, seed=0)

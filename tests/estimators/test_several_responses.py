@@ -227,7 +227,7 @@ def test_limits_bracket_the_total() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 60)) + rng.standard_normal((60, 1))
     Y = X[:, ::4] @ rng.standard_normal((15, 2)) + 6.0 * rng.standard_normal((60, 2))
-    with pytest.warns(UnprovedWarning, match="time limit reached with a relative gap"):
+    with pytest.warns(UnprovedWarning, match="time limit reached, and the relative gap is"):
         model = SparseRidge(total=24, gamma=1e-3, time_limit=0.01).fit(X, Y)
     assert model.total_status_ == "time limit"
     assert 0.0 <= model.total_lower_bound_ < model.total_objective_

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from sparsecv import SparseRidge, SparseRidgeCV, StabilityCV
-from sparsecv.errors import InputError
+from sparsecv.errors import InputError, UnprovedWarning
 
 FORMATS = (sp.csr_array, sp.csc_array, sp.csr_matrix, sp.csc_matrix, sp.coo_array, sp.lil_matrix)
 pd = pytest.importorskip("pandas")
@@ -101,10 +101,75 @@ def test_stability_takes_them() -> None:
     np.testing.assert_array_equal(model.best_estimator_.coef_, dense[1])
 
 
-def test_tables_too_large_to_make_dense_are_refused_with_their_size() -> None:
-    for model in (SparseRidge(), SparseRidgeCV()):
-        with pytest.raises(InputError, match=r"1,000,000 columns take 1\.6 GB"):
-            model.fit(sp.csc_array((200, 1_000_000)), np.arange(200.0))
+@pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")
+def test_wide_tables_whose_columns_are_made_when_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The products with all columns come from the stored numbers, and the fits are the same."""
+    X, y = table(60, 300)
+    X[:, 5] += 1e6  # A column without zeros, far from 0.
+    X[:, 7] = 0.0
+    weights = np.random.default_rng(5).integers(0, 4, y.size)
+    models = (
+        SparseRidge(tau=2, gamma=0.1),
+        SparseRidgeCV(cv=4, taus=range(1, 7)),
+        SparseRidgeCV(cv=3, taus=[1, 2], gammas=[1.0], rule="minimum", fit_intercept=False),
+    )
+    for model in models:
+        for given in (weights, None):
+            dense = model.fit(X, y, sample_weight=given)
+            expected = dense.coef_, dense.intercept_, dense.status_
+            with monkeypatch.context() as patch:
+                patch.setattr("sparsecv.design.fold_data.MAX_BYTES_OF_A_COPY", 0)
+                sparse = model.fit(sp.csr_array(X), y, sample_weight=given)
+            np.testing.assert_allclose(sparse.coef_, expected[0], rtol=1e-7)
+            assert sparse.intercept_ == pytest.approx(expected[1], rel=1e-6)
+            assert sparse.status_ == expected[2]
+    intervals = models[1].predict_interval(sp.csr_array(X[:5]))
+    np.testing.assert_allclose(intervals, models[1].fit(X, y).predict_interval(X[:5]), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::sparsecv.errors.UnprovedWarning")
+@pytest.mark.parametrize("shape", [(300, 60_000), (250_000, 60)])
+def test_fits_make_no_dense_copy_of_a_large_table(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    X = sp.random_array(shape, density=0.02, format="csr", rng=rng)
+    y = 5.0 * X[:, [3]].toarray()[:, 0] + rng.standard_normal(shape[0])
+    tracemalloc.start()
+    SparseRidgeCV(cv=3, taus=[1, 2], gammas=[1.0], time_limit=0).fit(X, y)
+    if shape[0] > shape[1]:  # A proof for a wide table copies it.
+        SparseRidge(tau=1).fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * shape[0] * shape[1] / 2
+
+
+def test_what_needs_a_dense_copy_that_is_too_large_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, y = table(60, 8)
+    monkeypatch.setattr("sparsecv.tables.rows_in_memory.MAX_HELD_BYTES", 1000)
+    for model in (SparseRidge(tau=2), SparseRidgeCV(cv="loo"), SparseRidgeCV(missing="mean")):
+        with pytest.raises(InputError, match=r"a dense copy of \d+ rows and 8 columns"):
+            model.fit(sp.csc_array(X), y)
+
+
+def test_a_table_too_large_for_a_proof_gets_the_best_support_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, y = table(40, 500)
+    best = SparseRidge(tau=2).fit(X, y)
+    assert best.status_ == "optimal"
+    monkeypatch.setattr("sparsecv.design.fold_data.MAX_BYTES_OF_A_COPY", 0)
+    for most in (1000, 8 * 40 * 501):  # There is no room for X, and then none for the products.
+        monkeypatch.setattr("sparsecv.solvers.core.plan.MAX_BYTES_OF_A_MATRIX", most)
+        with pytest.warns(UnprovedWarning, match="too large for a proof"):
+            found = SparseRidge(tau=8, gamma=0.01).fit(sp.csr_array(X), y)
+        assert found.status_ == "not proved"
+        assert found.support_.size == 8
+        assert 0.0 <= found.lower_bound_ < found.objective_
+        for given in (sp.csr_array(X), X):
+            easy = SparseRidge(tau=2).fit(given, y)
+            assert easy.lower_bound_ <= best.objective_ * (1 + 1e-9)
+            assert easy.support_.tolist() == best.support_.tolist()
 
 
 def test_prediction_is_not_made_dense() -> None:

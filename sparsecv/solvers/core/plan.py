@@ -27,6 +27,11 @@ QUICK_SUPPORTS = 5e6
 # tried.
 FIRST_NODES = 200_000
 
+# Branch and bound copies X, and then forms the products of every two columns that screening has
+# left. Where a copy of columns that are made when read, or the products take more bytes than this,
+# the search ends with the best support known. The number is a choice.
+MAX_BYTES_OF_A_MATRIX = 1_500_000_000
+
 LEAPS = "leaps and bounds"
 BRANCH = "branch and bound"
 EVERY = "every support"
@@ -112,6 +117,11 @@ def holds_tree(problem: SparseRidgeProblem) -> bool:
         return problem.data.active.size <= MAX_COLUMNS
     # One matrix of p × p numbers for each unit: 500 MB at most.
     return 8.0 * (problem.constraints.n_units + 1.0) * problem.p**2 <= 5e8
+
+
+def has_room(rows: int, columns: int) -> bool:
+    """Whether branch and bound may make a matrix of this shape."""
+    return 8 * rows * columns <= MAX_BYTES_OF_A_MATRIX
 
 
 def few_supports(

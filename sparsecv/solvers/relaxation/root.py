@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.limits import Limits
+from ..core.plan import has_room
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
 from ..supports.rounding import complete_support, forward_order, largest, pad_support
@@ -88,9 +89,9 @@ def reduced_root(
     gram: The Gram form of all columns, where it is known.
     Returns: The best support found, whose ``gram`` is that of all columns or None; the root; and
         the Gram form of its columns, None where the root was solved, or a limit reached, before a
-        Gram form was needed.
+        Gram form was needed, or where it has no room.
     """
-    if gram is None and wants_gram(problem):
+    if gram is None and wants_gram(problem) and has_room(problem.p, problem.p):
         gram = GramForm.of(problem, limits=limits)
     incumbent, p = Incumbent(problem, starts, gram), problem.p
     root = Root(np.arange(p, dtype=np.intp), np.zeros(p), 0.0, 0.0, np.inf)
@@ -115,8 +116,10 @@ def reduced_root(
             root.columns, root.beta = root.columns[left], root.beta[left]
         if left.size <= problem.tau:
             return incumbent, root, gram
-        if gram is None:
+        if gram is None and has_room(left.size, left.size):
             gram = GramForm.of(problem, root.columns, limits=limits)
+        elif gram is None:
+            return incumbent, root, None
         elif shrunk:
             gram = gram.on(left, problem.rank_bound, limits)
         else:

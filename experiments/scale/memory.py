@@ -1,19 +1,23 @@
 """This script measures the peak memory of commands on a long table and of fits of wide ones.
 
-    python -m experiments.scale.memory
+    python -m experiments.scale.memory [commands | wide | sparse | mapped]
 
-Every command and every fit runs in a process of its own. The long table has 300,000 × 41 numbers
-(98 MB) in Parquet. Three numbers are compared with its size: the peak of the whole process, the
-peak above what the imports take, and the peak above the same command on the 442 rows of diabetes,
-which has the imports and the compiled kernels.
+A word names the only table that is printed; all are printed without one. Every command and every
+fit runs in a process of its own. The long table has 300,000 × 41 numbers (98 MB) in Parquet. Three
+numbers are compared with its size: the peak of the whole process, the peak above what the imports
+take, and the peak above the same command on the 442 rows of diabetes, which has the imports and the
+compiled kernels.
 
 The wide tables are arrays of 64-bit numbers. The peak of ``SparseRidgeCV(n_jobs=1).fit(X, y)``
 above the peak before it, when X is made and a narrow fit has loaded the kernels, is compared with
 the size of X. The fit of 500 × 50,000 takes a minute and a half.
 
+The sparse tables are CSR arrays, of which a hundredth or a fiftieth of the numbers are not 0. Their
+fits are compared with a dense copy, which is made and fitted where it takes at most 200 MB.
+
 The last table, 2,000 × 200,000 numbers of 32 bits, lies in a file of 1.6 GB that is mapped into
-memory. ``python -m experiments.scale.memory mapped`` fits this table alone, with
-``taus=range(1, 11)``. The peak of the whole process is printed, which has the file's pages too.
+memory. It is fitted with ``taus=range(1, 11)``. The peak of the whole process is printed, which has
+the file's pages too.
 """
 
 from __future__ import annotations
@@ -58,6 +62,27 @@ SparseRidgeCV(n_jobs=1).fit(X[:, :200], y)
 before = peak()
 SparseRidgeCV(n_jobs=1).fit(X, y)
 print(before, peak())
+"""
+SPARSE = ((500, 20_000, 0.02), (500, 200_000, 0.01), (500_000, 100, 0.01))
+OF_A_SPARSE_TABLE = """
+import sys, time
+import numpy as np
+import scipy.sparse as sp
+from experiments.common import peak_megabytes as peak
+from experiments.scale.base_and_head import drawn
+from sparsecv import SparseRidgeCV
+n, p, density = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+SparseRidgeCV(n_jobs=1).fit(*drawn(500, 200, 10))
+rng = np.random.default_rng(0)
+X = sp.random_array((n, p), density=density, format="csr", rng=rng)
+X.data = rng.standard_normal(X.nnz)
+true = np.linspace(0, p - 1, 10).astype(int)
+y = X[:, true] @ np.linspace(1.0, 2.0, 10) / np.sqrt(density) + rng.standard_normal(n)
+X = X.toarray() if sys.argv[4] == "dense" else X
+before, start = peak(), time.process_time()
+model = SparseRidgeCV(n_jobs=1).fit(X, y)
+print(np.isin(true, model.support_).sum(), model.support_.size)
+print(time.process_time() - start, before, peak())
 """
 
 
@@ -118,6 +143,22 @@ def wide_fits() -> None:
         print(f"{(whole - before) / size:12.1f}", flush=True)
 
 
+def sparse_fits() -> None:
+    """Print the table of default fits of sparse tables, and of the smallest as a dense table."""
+    print(f"\n{'default fit of a sparse X':32}{'as dense, MB':>14}{'above X, MB':>14}", end="")
+    print(f"{'CPU s':>8}  columns, true ones of 10")
+    for n, p, density in SPARSE:
+        size = 8 * n * p / 1e6
+        for kind in ("sparse", "dense") if size <= 200 else ("sparse",):
+            words = [str(n), str(p), str(density), kind]
+            process = [sys.executable, "-W", "ignore", "-c", OF_A_SPARSE_TABLE, *words]
+            found = subprocess.run(process, capture_output=True, text=True, check=True).stdout
+            right, columns, seconds, before, peak = map(float, found.split()[-5:])
+            name = f"{n:,} × {p:,}, {density:.0%}, {kind}"
+            print(f"{name:32}{size:14.0f}{peak - before:14.0f}{seconds:8.1f}", end="")
+            print(f"{columns:6.0f}, {right:.0f}", flush=True)
+
+
 def mapped_fit() -> None:
     """Print the seconds and the peak memory of the fit of a table in a mapped file."""
     n, p = MAPPED
@@ -137,12 +178,13 @@ def mapped_fit() -> None:
     print(f"{right:.0f} of 10 true columns in a model of {size:.0f}")
 
 
+TABLES = {"commands": commands, "wide": wide_fits, "sparse": sparse_fits, "mapped": mapped_fit}
+
+
 def main() -> None:
     print(machine())
-    if sys.argv[1:] != ["mapped"]:
-        commands()
-        wide_fits()
-    mapped_fit()
+    for name in sys.argv[1:] or TABLES:
+        TABLES[name]()
 
 
 if __name__ == "__main__":

@@ -158,8 +158,8 @@ class RowFolds(FoldData):
     """Folds of rows in memory.
 
     X, y, shape (n, p) and (n,): Rows in solved units (``Design.apply``), up to ``scale``. They are
-        not copied before :meth:`release` unless :func:`~sparsecv.tables.rows_in_memory.joined` has to,
-        and may not change until then. A RowSubset has finite numbers.
+        not copied before :meth:`release` unless :func:`~sparsecv.tables.rows_in_memory.joined` has
+        to, and may not change until then. A RowSubset has finite numbers.
     refit_intercept: Whether every fold subtracts the means of its own training rows.
     weights, shape (n,), optional: Weights >= 0 of the squared errors, in training and held out: a
         whole number counts as that many copies of a row that stay in one fold.

@@ -291,8 +291,9 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         X : array-like, shape (n, p)
             A dask.array or dask.dataframe of more than 200 MB is read once, by chunks, and never
             held: K folds, drawn by a hash of the row number. A sparse matrix or array of scipy is
-            made dense, up to 1.5 GB. An array of 32-bit or 64-bit numbers, also one that is mapped
-            from a file, may not change before ``fit`` returns.
+            read in parts; what needs all of it at once makes it dense, up to 1.5 GB. An array of
+            32-bit or 64-bit numbers, also one that is mapped from a file, may not change before
+            ``fit`` returns.
         y : array-like, shape (n,), or (n, q) for q responses
         sample_weight : array-like, shape (n,), optional
             Weights >= 0 of the squared errors, in training and held out. A whole number counts as

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numba import config
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 from support.problems import grown
 
 from sparsecv import Constraints
@@ -293,3 +294,10 @@ def test_products_of_centred_columns() -> None:
     mean, tail, found = X.mean(axis=0), np.full(6, 1e-3), np.empty(6)
     linalg.centred_products(X, mean, tail, y, found)
     np.testing.assert_allclose(found, y @ (X - mean - tail), rtol=1e-12)
+    X[::2, :3] = 0.0
+    X[:, 3] = 1e9 + np.arange(len(X))  # A column without zeros keeps its digits far from 0.
+    mean, tail = X.mean(axis=0), np.full(6, 1e-3)
+    stored = csc_array(X)
+    arrays = stored.data, stored.indices, stored.indptr.astype(np.int64)
+    linalg.stored_products(*arrays, mean, tail, y, found)
+    np.testing.assert_allclose(found, y @ (X - mean - tail), rtol=1e-12, atol=1e-12)

@@ -107,7 +107,10 @@ def test_a_mapped_file_gives_the_fit_of_an_array(
         np.testing.assert_allclose(model.cv_results_[name], known[3][name], rtol=1e-7)
 
 
-def test_a_fold_does_not_see_the_rows_that_it_holds_out(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_fold_does_not_see_the_rows_that_it_holds_out(
+    monkeypatch: pytest.MonkeyPatch, sparse: bool
+) -> None:
     read_by_columns(monkeypatch)
     X, y = table()
     folds, scale = make_folds(4, N, seed=0), X.std(axis=0)
@@ -116,8 +119,9 @@ def test_a_fold_does_not_see_the_rows_that_it_holds_out(monkeypatch: pytest.Monk
     held_out = folds.split(0)[1]
     other[0][held_out], other[1][held_out] = 7.0 - 30.0 * X[held_out], 1e3
     found = []
-    for rows in ((X, y), other):
-        data = RowFolds(*rows, folds, True, None, scale)
+    for given, response in ((X, y), other):
+        rows = RowSubset(csc_array(given), np.arange(N)) if sparse else given
+        data = RowFolds(rows, response, folds, True, None, scale)
         one = data.one_fold(folds.split(0)[0], held_out)
         for problem in (data.training(0), one.training(0)):
             path = support_path(problem, [0.1, 5.0], [1, 4, 9], solver="heuristic")

@@ -24,7 +24,7 @@ from ..solvers.core.result import Status
 from ..solvers.executor import workers
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted
 from ..solvers.paths import support_path
-from ..solvers.ridge_fits import SupportPath
+from ..solvers.ridge_fits import Listed, SupportPath
 from .ledger import Ledger
 from .progress import Batch, Report
 
@@ -46,7 +46,7 @@ def fold_unit(
     gammas: Array,
     taus: NDArray[np.intp],
     solver: str,
-    starts: Sequence[NDArray[np.intp]],
+    starts: Sequence[NDArray[np.intp]] | Listed,
     most_nodes: int | None,
     limits: Limits,
 ) -> tuple[SupportPath, Array]:

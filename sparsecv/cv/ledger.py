@@ -25,7 +25,7 @@ from ..solvers.core.result import Proof, Status, worst
 from ..solvers.leaps.all_sizes import attained_margin
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
 from ..solvers.leaps.open_nodes import OpenNode, prediction_ranges
-from ..solvers.ridge_fits import SupportPath, known_path
+from ..solvers.ridge_fits import Listed, SupportPath, known_path
 from ..solvers.supports.rounding import pad_support, stacked
 from .bounds import bounds_along_gamma, objective_gap_bound, squared_error_bounds
 from .results import TIE, mean_over_folds
@@ -95,6 +95,7 @@ class Ledger:
     supports: Every distinct support, in the order of its first use.
     imprecise: The row and the problem of every search that has ended, and whose supports rounding
         leaves unproved.
+    listed: By problem what the trees of its proofs have listed.
     """
 
     objective: Array
@@ -128,6 +129,7 @@ class Ledger:
         self.supports: list[Support] = []
         self._numbers: dict[bytes, int] = {}
         self.imprecise: set[tuple[int, int]] = set()
+        self.listed: dict[int, Listed] = {}
         empty = {name: np.full((taus.size, self.k + 1), value) for name, value in _CELL.items()}
         empty["upper"][:, self.k] = 0.0  # The problem of all rows holds nothing out.
         counts = {name: np.array(value) for name, value in _COUNT.items()}

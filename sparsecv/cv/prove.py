@@ -29,16 +29,16 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status, worst
 from ..solvers.core.rows import MAX_COLUMNS
-from ..solvers.paths import SHARE_OF_NODES_OF_UNITS, support_path
+from ..solvers.paths import NEAR, SHARE_OF_NODES_OF_UNITS, ridge_scale, support_path
 from ..solvers.relaxation.diagonal import shared_diagonal
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import GramForm, wants_gram
 from ..solvers.relaxation.perspective import perspective_relaxation
-from ..solvers.ridge_fits import SupportPath
+from ..solvers.ridge_fits import Listed, Support, SupportPath
 from ..solvers.supports.rounding import pad_support
 from .bounds import fold_bounds
 from .estimate import MANY_FOLDS, fold_unit
-from .ledger import MIN_GAMMA, Ledger
+from .ledger import Ledger
 from .progress import Batch, Report, in_time
 from .results import TIE
 from .settings import Settings
@@ -77,13 +77,10 @@ MIN_RISE_SHARE = 0.1
 REPORT_SECONDS = 0.5
 # Up to 45 columns every tree gets this many nodes in the first round, and under constraints, where
 # nodes take longer, the second number. Later rounds begin the tree anew. Both are choices.
-FIRST_TREE_NODES, FIRST_TREE_NODES_OF_UNITS = 14_000_000, 150_000
-# Two γ are near each other if their natural logarithms differ by less than this number, which is a
-# factor of about 2 between them. Trees of near γ are much alike. The number is a choice.
-NEAR = 0.7
-# A unit of work proves one problem at a γ and at most this many γ near it. Where a limit, or
-# Ctrl-C, ends a run after some of the units, at most so many γ have folds that are proved and folds
-# that are not. The number is a choice.
+FIRST_TREE_NODES, FIRST_TREE_NODES_OF_UNITS = 60_000_000, 150_000
+# A unit of work proves one problem at a γ and γ near it, at most this many in all. Where a limit,
+# or Ctrl-C, ends a run after some of the units, at most so many γ have proved folds and unproved
+# folds. The number is a choice.
 MOST_NEAR = 32
 # With the default time limit no round of trees for all sizes begins that may take more than this
 # many nodes, summed over all γ and problems. Under constraints, where nodes take longer, the number
@@ -257,7 +254,7 @@ class Prover:
         """Batches of trees for all sizes of every problem, up to 45 columns.
 
         The γ whose τ can have the least error come first, in the order of their least estimates.
-        Once a γ is proved, the γ near it are proved together, as one tree may serve all of them.
+        The γ near it are proved together with each, as one tree may serve all of them.
         Where a tree takes more nodes than the round allows, γ at or below that tree's γ wait for
         the next round: trees of smaller γ are mostly larger. With the default time limit the
         proofs end after a round if the trees that are left may take more than
@@ -273,12 +270,9 @@ class Prover:
             for g in rows:
                 if g in tried or ledger.gammas[g] <= self._hard:
                     continue
-                yield from self._along_gamma([g], nodes)
-                tried.add(g)
                 near = self._near(g, [r for r in rows if r not in tried])
-                if near and ledger.gammas[g] > self._hard:
-                    yield from self._along_gamma(near, nodes)
-                    tried.update(near)
+                yield from self._along_gamma(near, nodes)
+                tried.update(near)
             nodes *= int(ROUND_GROWTH)
             left = sum(len(self._open_problems(g)) for g in rows)
             hopeless = self.gives_up and left * nodes > share * MOST_NODES_BY_DEFAULT
@@ -305,8 +299,8 @@ class Prover:
 
     def _near(self, g: int, rows: list[int]) -> list[int]:
         """Some of the rows, at most MOST_NEAR: those whose γ is nearest that of row g."""
-        logs = np.log(np.maximum(self.ledger.gammas, MIN_GAMMA))
-        away = {r: abs(logs[r] - logs[g]) for r in rows}
+        places = ridge_scale(self.ledger.data.full(), self.ledger.gammas)
+        away = {r: abs(places[r] - places[g]) for r in rows}
         return sorted((r for r in rows if away[r] < NEAR), key=lambda r: away[r])[:MOST_NEAR]
 
     def _open_problems(self, g: int) -> list[int]:
@@ -419,6 +413,7 @@ class Prover:
         def enter(index: int, found: tuple[SupportPath, Array]) -> Status:
             j, ended = problems[index], Status.OPTIMAL
             path, errors = found
+            ledger.listed[j] = path.listed
             for i, g in enumerate(rows_of[j]):
                 ledger.take_path(g, j, path, i, errors[i], again=True)
                 if path.proved[i].all():
@@ -434,7 +429,9 @@ class Prover:
         gammas, tasks = np.array(ledger.gammas), []
         for j, at in rows_of.items():
             choice = ledger.choice if j == self.k else ledger.best_choice
-            starts = [ledger.supports[c] for c in choice[at[0], :, j]] if solver == "tree" else []
+            starts: Sequence[Support] | Listed = ledger.listed.get(j, {})
+            if solver == "tree":
+                starts = [ledger.supports[c] for c in choice[at[0], :, j]]
             tasks.append((j, gammas[at], ledger.taus, solver, starts, most_nodes))
         unit, limits = partial(in_time, fold_unit), self.limits
         batch = Batch(rows, unit, ledger.data, tasks, enter, limits.share, keep=True)

@@ -28,7 +28,7 @@ from .leaps.all_sizes import (
 from .leaps.leaps_node import wanted_from
 from .leaps.tree import NOTHING, Leaps
 from .relaxation.perspective import Relaxation, perspective_relaxation
-from .ridge_fits import Support, SupportPath, fit_supports
+from .ridge_fits import Listed, Support, SupportPath, fit_supports
 from .supports.path import SupportGrower
 from .supports.rounding import largest, pad_support, stacked
 from .supports.unit_steps import UnitSteps
@@ -41,13 +41,17 @@ LEAST_SECONDS_AT_FIRST_GAMMA = 0.05
 # much longer: a choice.
 SHARE_OF_NODES_OF_UNITS = 0.03
 # Where all sizes are to be proved, the tree of one γ is left for other searches after this many
-# nodes, which take .2 to .35 s at 40 columns (measured). The tree also lists supports that prove
+# nodes, which take .8 to 1.6 s at 45 columns (measured). The tree also lists supports that prove
 # sizes at other γ, so that it gets more nodes than the tree of a single γ: a choice.
-NODES_OF_A_PROOF = 10_000_000
+NODES_OF_A_PROOF = 50_000_000
 # After a tree that was left open, the next trees get this share of its nodes until one of them
-# ends. So where all trees of a problem are large, ten γ take about twice the time of one tree: a
-# choice.
+# ends. Where the searches at a γ have reached a limit of nodes, all searches at the next γ get this
+# share of the limit. So where all trees of a problem are large, ten γ take about twice the time of
+# one: a choice.
 SHARE_OF_NODES_AFTER_AN_OPEN_TREE = 0.1
+# Two γ are near each other if their places on ``ridge_scale`` differ by less than this number. The
+# number is a choice.
+NEAR = 0.7
 LIMITS_REACHED = (Status.NODE_LIMIT, Status.TIME_LIMIT, Status.INTERRUPTED)
 
 
@@ -60,7 +64,7 @@ def support_path(
     solver: str = "exact",
     limits: Limits | None = None,
     every_fit: bool = True,
-    starts: Sequence[Support] = (),
+    starts: Sequence[Support] | Listed = (),
 ) -> SupportPath:
     """Solve eq. (1), first paper, for every γ and size.
 
@@ -88,8 +92,9 @@ def support_path(
     every_fit : bool
         Whether fits within bounds go on after the limits; see
         :func:`~sparsecv.solvers.ridge_fits.fit_supports`.
-    starts : sequence of supports, optional
-        Supports that the search at the first γ starts from; "tree" alone uses them.
+    starts : sequence of supports, or what another path of the problem has ``listed``, optional
+        Supports that the search at the first γ starts from; "tree" alone uses them. What trees have
+        listed proves sizes; all solvers with trees but "tree" use it.
 
     Returns
     -------
@@ -116,11 +121,23 @@ def support_path(
     constraints, searches = problem.constraints, solver in ("auto", "estimate", "exact")
     trees = None
     if searches and constraints.plain and constraints.n_units <= TREE_ONLY:
-        trees = _Trees(problem, gammas, wanted)
+        trees = _Trees(problem, gammas, wanted, starts if isinstance(starts, dict) else {})
     path = _Path(problem, gammas, wanted, solver, limits or Limits(), trees)
     for g in range(len(path.at)):
-        path.answer(g, starts)
+        path.answer(g, () if isinstance(starts, dict) else starts)
     return path.result(None if every_fit else path.limits)
+
+
+def ridge_scale(problem: SparseRidgeProblem, gammas: Sequence[float] | Array) -> Array:
+    """Places of some γ on a scale on which trees of γ less than ``NEAR`` apart are much alike.
+
+    The place of γ is log(γ + c), as a γ far below c hardly changes a fit. Here c is the harmonic
+    mean of the eigenvalues of XᵀX, which is 0 where columns depend on each other.
+    """
+    values, c = problem.data.singular[1], 0.0
+    if values.size == problem.p and values[-1] > 0.0:
+        c = 1.0 / float(np.mean(values**-2.0))
+    return np.asarray(np.log(np.maximum(np.asarray(gammas) + c, 1e-12)))
 
 
 def value_between(low: Array, high: Array, share: Array, yy: float) -> Array:
@@ -148,6 +165,7 @@ class _Trees:
     problem, gammas: As of the path.
     sizes, shape (τ,): Those of the path. The tree has each of them once, at most the number of
         columns that are not zero.
+    listed: What trees of the problem have listed elsewhere.
     """
 
     def __init__(
@@ -155,6 +173,7 @@ class _Trees:
         problem: SparseRidgeProblem,
         gammas: Sequence[float] | Array,
         sizes: NDArray[np.intp],
+        listed: Listed,
     ) -> None:
         self.tree, self.yy = Leaps(problem, sizes, begun=False), problem.yy
         self.active, (columns, triangular) = self.tree.active, problem.data.columns
@@ -165,14 +184,11 @@ class _Trees:
         self.sizes = np.unique(self.tree.inner)
         # A tree lists supports whose loss exceeds the least loss of their size by at most 5 %, and
         # at most four of a size. With at most 16 columns no bound is proved, because searching such
-        # a tree again is faster. The three numbers are measured. Nor is one where no two γ differ
-        # by a factor of at most 2, a choice: then a tree proves hardly a size at another γ.
-        increasing = np.sort(gammas)
-        near = (increasing[1:] <= 2.0 * increasing[:-1]).any()
-        self.margin = 0.05 if p > 16 and near else 0.0
-        # For every γ at which a tree has ended, the bound (p + 1,) and the supports (p + 1, 4, p)
-        # of every size; −∞ where the size has no bound. Place s is that of size s, here and below.
-        self.listed: dict[float, tuple[Array, NDArray[np.int64]]] = {}
+        # a tree again is faster. The three numbers are measured. Nor is one where no two γ are near
+        # each other: then a tree proves hardly a size at another γ.
+        self.margin, self.listed, known = 0.0, dict(listed), sorted({*gammas, *listed})
+        if p > 16 and len(known) > 1 and (np.diff(ridge_scale(problem, known)) < NEAR).any():
+            self.margin = 0.05
         self.todo = np.zeros(p + 1, dtype=bool)
         self.best = self.tree.best = np.full((p + 1, p), -1, dtype=np.int64)
         order = np.empty((3, p), dtype=np.int64)
@@ -217,13 +233,11 @@ class _Trees:
             # no better than the fifth, or it lies below a node that the search has passed over,
             # because the node's loss is above ``max_searched``.
             others = np.minimum(lists.max_searched[sizes, 0], losses[:, 4])
-            bound, supports = np.full(p + 1, -np.inf), np.full((p + 1, 4, p), -1, dtype=np.int64)
+            bound, masks = np.full(p + 1, -np.inf), np.zeros_like(lists.found[: p + 1, 0, :4])
             bound[sizes] = (tree.now("full") + others) * (1.0 - tie)
-            masks = lists.found[sizes, 0, :4]
-            found = mask_columns(masks.reshape(-1, masks.shape[2]), p).reshape(sizes.size, 4, p)
-            found[losses[:, :4] == np.inf] = -1
-            supports[sizes] = found
-            self.listed[at.gamma] = bound, supports
+            found, known = lists.found[sizes, 0, :4], losses[:, :4, None] < np.inf
+            masks[sizes] = np.where(known, found, np.uint64(0))
+            self.listed[at.gamma] = bound, masks
         # Where rounding may have exchanged the first supports of a list, fresh fits decide.
         tied = losses[:, 1] <= tree.tied(losses[:, 0])
         if status is Status.OPTIMAL and tied.any():
@@ -254,11 +268,13 @@ class _Trees:
         bounds = np.maximum(bounds, 0.0)
         bound = value_between(bounds[low, every], bounds[high, every], share, self.yy)
         bound = np.maximum(bound, bounds[low, every])
-        supports = np.concatenate([listed[low, every], listed[high, every]], axis=1)
-        twice = (supports[:, 4:, None] == supports[:, None, :4]).all(axis=3).any(axis=2)
-        supports[:, 4:][twice] = -1
+        masks = np.concatenate([listed[low, every], listed[high, every]], axis=1)
+        twice = (masks[:, 4:, None] == masks[:, None, :4]).all(axis=3).any(axis=2)
+        masks[:, 4:][twice] = 0
         # A row without a support gets yᵀy, the largest value.
-        values = np.empty(supports.shape[:2])
+        values = np.empty(masks.shape[:2])
+        supports = mask_columns(masks.reshape(values.size, -1), self.active.size)
+        supports = supports.reshape(*values.shape, -1)
         given = self.columns, gamma / 2.0, self.triangular, supports.reshape(-1, self.active.size)
         if ridge_fits(*given, self.coef, values.reshape(-1), self.work, 0.0) > 0:
             return np.zeros_like(told)
@@ -313,6 +329,7 @@ class _Path:
         self.reach = np.full(supports.shape[:2], np.nan)
         self.statuses: list[Status] = []
         self.left_open = False  # Whether the last tree was left before its end.
+        self.gave_up = False  # Whether the searches at the last γ have reached a limit.
         self.grower: SupportGrower | None = None
 
     def answer(self, g: int, starts: Sequence[Support]) -> None:
@@ -358,6 +375,7 @@ class _Path:
         if status is None:
             return False
         self.left_open = status is not Status.OPTIMAL
+        self.gave_up &= self.left_open
         here = trees.todo[inner]
         proved = ~here | (status is Status.OPTIMAL)
         found.n_nodes[g], found.n_trees[g] = trees.tree.n_nodes, here.any()
@@ -386,10 +404,14 @@ class _Path:
         elif self.solver == "estimate":
             share = 1.0 if self.plain else SHARE_OF_NODES_OF_UNITS
             limits = limits.within(nodes=int(share * self._most_nodes()))
+        elif self.gave_up and limits.node_limit is not None:
+            nodes = int(SHARE_OF_NODES_AFTER_AN_OPEN_TREE * limits.node_limit)
+            limits = limits.within(nodes=nodes)
         starts = self.found.at(g - 1) if g > 0 and self.done[g - 1] else []
         found = SizeSearch(self.at[g], sizes, starts, tree=tree).run(limits).subsets(0.0)
         better = np.ones(sizes.size, dtype=bool)
-        self.left_open = tree is not None or found.status in LIMITS_REACHED
+        self.gave_up = found.status in LIMITS_REACHED
+        self.left_open = tree is not None or self.gave_up
         if self.solver != "exact" and found.status in LIMITS_REACHED:
             better = found.proved
             self.without_proof(g)
@@ -476,6 +498,7 @@ class _Path:
             by_tree = np.isfinite(self.reach[g])
             path.lower_bound[g, by_tree] = np.maximum(bound[by_tree], 0.0)
         path.lower_bound = np.minimum(path.lower_bound, path.objective)
+        path.listed = {} if self.trees is None else self.trees.listed
         if not path.proved.all():
             self.statuses.append(Status.UNPROVED)
         path.status = worst(self.statuses)

@@ -18,10 +18,14 @@ from .core.plan import TREE_ONLY
 from .core.problem import SparseRidgeProblem
 from .core.result import Status
 from .kernels import fits
-from .kernels.linalg import Array
+from .kernels.linalg import Array, Mask
 from .leaps.all_sizes import BestSubsets
 
 Support = NDArray[np.intp]
+# By γ what a tree that has ended at this γ says of every size s, in place s of two arrays: a lower
+# bound on the objectives of supports that are not listed, −∞ without one, and at most four listed
+# supports, as masks of the columns that are not zero.
+Listed = dict[float, tuple[Array, Mask]]
 
 
 @dataclass
@@ -47,6 +51,8 @@ class SupportPath:
         Optimal where everything is proved, else the limit that was met; unproved without one.
     unfinished : dict of int to BestSubsets
         By position of γ: trees that were left, with their open nodes.
+    listed : dict of float to (ndarray, ndarray)
+        What trees of all sizes, up to 45 columns, have listed for proofs at other γ.
     """
 
     gammas: Array
@@ -61,6 +67,7 @@ class SupportPath:
     n_trees: NDArray[np.int64]
     status: Status = Status.UNPROVED
     unfinished: dict[int, BestSubsets] = field(default_factory=dict)
+    listed: Listed = field(default_factory=dict)
 
     @classmethod
     def empty(

@@ -280,3 +280,10 @@ def test_lists_at_two_gammas_prove_what_is_best_in_between(high: float) -> None:
         alone = best_subsets(problem.replace(gamma=gamma), sizes=sizes)
         np.testing.assert_allclose(path.objective[g], alone.objective, rtol=1e-12)
         assert np.all(path.lower_bound[g] <= alone.objective)
+    # What the trees have listed proves sizes of another path, and the answers stay the same.
+    told = support_path(problem, [1.005, *inside], sizes, starts=path.listed)
+    assert told.proved.all()
+    assert told.searched[0].mean() < 0.8
+    fresh = support_path(problem, [1.005, *inside], sizes)
+    np.testing.assert_array_equal(told.supports, fresh.supports)
+    np.testing.assert_array_equal(told.coef, fresh.coef)

@@ -141,15 +141,10 @@ class SupportGrower:
         p = problem.p
         if not self.wanted or self.wanted[0] < 1 or self.wanted[-1] > p:
             raise ValueError(f"sizes must lie in 1..{p}; got {self.wanted}")
-        # where rows are few, their Gram matrix costs less than a triangular factor of them
-        head, y = problem.data.X, problem.data.y
         most = min(self.wanted[-1] + (0 if single else LOOK_AHEAD), p)
         share = MAX_COLUMNS_OF_ONE_SIZE if single else MAX_CORRELATED_COLUMNS
-        self.columns, self.since = promising_columns(problem, most, starts, share)
-        m = self.columns.size
-        within = np.asarray(head) if m == p else head[:, self.columns]
-        self.G, self.b = within.T @ within, within.T @ y
-        self.yy = problem.yy
+        self.columns, self.since, self.G, self.b = promising_columns(problem, most, starts, share)
+        m, self.yy = self.columns.size, problem.yy
         self.windows = windows(self.wanted[-1], most, m, single)
         width = max(one.width for one in self.windows)
         self.sizes = allocated(
@@ -275,7 +270,7 @@ def window_ends(largest_size: int) -> list[int]:
 
 def promising_columns(
     problem: SparseRidgeProblem, most: int, starts: Sequence[Support], share: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+) -> tuple[NDArray[np.intp], NDArray[np.intp], Array, Array]:
     """The columns among which supports of up to ``most`` columns are searched.
 
     They are the columns of ``starts``, the ``share`` columns that are most correlated with y, and
@@ -283,33 +278,37 @@ def promising_columns(
     selection among the columns so far. The gains of all p columns are thus computed once for every
     doubling of the size. All columns are searched where these are fewer than ``most``.
 
-    Returns: The columns, increasing, and the size from which on each may be in a support.
+    Returns: The columns C, increasing; the size from which on each may be in a support; X_CᵀX_C;
+        and X_Cᵀy. Every product of two columns is computed once.
     """
+    # Where rows are few, their Gram matrix costs less than a triangular factor of them.
     p, head, y = problem.p, problem.data.X, problem.data.y
-    every, since, none = np.arange(p), np.zeros(p, dtype=np.intp), np.arange(0)
-    if p <= share:
-        return every, since
-    lengths = np.maximum(np.sqrt(problem.squared_lengths), 1e-300)
-    columns = np.union1d(
-        largest(np.abs(y @ head) / lengths, share), np.concatenate([none, *starts])
-    )
-    since[:] = p
-    since[columns] = 0
+    columns, since = np.arange(p), np.zeros(p, dtype=np.intp)
+    if p > share:
+        lengths, none = np.maximum(np.sqrt(problem.squared_lengths), 1e-300), columns[:0]
+        first = largest(np.abs(y @ head) / lengths, share)
+        columns, since[:] = np.union1d(first, np.concatenate([none, *starts])), p
+        since[columns] = 0
+    within = np.asarray(head) if columns.size == p else head[:, columns]
+    G, b = within.T @ within, within.T @ y
     size, ridge = 1, problem.gamma / 2.0
-    while size <= min(most, problem.rank_bound, columns.size):
-        within = head[:, columns]
-        G, b = within.T @ within, within.T @ y
+    while columns.size < p and size <= min(most, problem.rank_bound, columns.size):
         order = complete_support(G, b, ridge, none, size)
         normal = G[np.ix_(order, order)] + ridge * np.eye(size)
         coef = np.linalg.lstsq(normal, b[order], rcond=None)[0]
         left = (y - within[:, order] @ coef) @ head
         new = np.setdiff1d(largest(np.abs(left) / lengths, COLUMNS_OF_A_STEP), columns)
         since[new] = size
-        columns = np.union1d(columns, new)
-        size *= 2
+        more, columns = head[:, new], np.append(columns, new)
+        cross = within.T @ more
+        G, b = np.block([[G, cross], [cross.T, more.T @ more]]), np.append(b, more.T @ y)
+        within, size = np.hstack([within, more]), 2 * size
     if columns.size < most:
-        return every, np.zeros(p, dtype=np.intp)
-    return columns, since[columns]
+        within = np.asarray(head)
+        return np.arange(p), np.zeros(p, dtype=np.intp), within.T @ within, within.T @ y
+    order = np.argsort(columns)
+    columns = columns[order]
+    return columns, since[columns], G[np.ix_(order, order)], b[order]
 
 
 class Sizes(NamedTuple):

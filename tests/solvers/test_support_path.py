@@ -14,6 +14,7 @@ from support.problems import alike, grown, plain, regression, ugly_problem
 
 from sparsecv.solvers import SparseRidgeProblem, best_subsets, heuristic_support, support_path
 from sparsecv.solvers.supports import swaps
+from sparsecv.solvers.supports.path import SupportGrower
 from sparsecv.solvers.supports.rounding import forward_order
 
 
@@ -209,13 +210,25 @@ def test_forward_steps_go_on_where_columns_depend_on_those_taken() -> None:
         assert sorted(order.tolist()) == list(range(150))
 
 
-@pytest.mark.parametrize("p", [60, 2500])
-def test_larger_sizes_do_not_change_the_supports_of_smaller_ones(p: int) -> None:
+@pytest.mark.parametrize(("n", "p", "most"), [(80, 60, 40), (80, 2500, 40), (900, 400, 150)])
+def test_larger_sizes_do_not_change_the_supports_of_smaller_ones(n: int, p: int, most: int) -> None:
     """Sizes are searched in windows, so that a run may go on to larger sizes."""
-    X, y = regression(80, p, dict.fromkeys(range(0, 40, 2), 1.0), seed=p)
+    X, y = regression(n, p, dict.fromkeys(range(0, 40, 2), 1.0), seed=p, noise=3.0)
     problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
-    few, more = grown(problem, range(1, 17)), grown(problem, range(1, 41))
-    for size, support in few.items():
-        np.testing.assert_array_equal(support, more[size])
-    for size, support in grown(problem, range(1, 33)).items():
-        np.testing.assert_array_equal(support, more[size])
+    more = grown(problem, range(1, most + 1))
+    for end in (16, 32, 64, 128):
+        if end < most:
+            for size, support in grown(problem, range(1, end + 1)).items():
+                np.testing.assert_array_equal(support, more[size])
+
+
+def test_more_rows_need_fewer_columns_to_search() -> None:
+    rng = np.random.default_rng(0)
+    counts = []
+    for n in (150, 400, 1200):
+        X = rng.standard_normal((n, 700))
+        y = X[:, :5].sum(axis=1) + rng.standard_normal(n)
+        grower = SupportGrower(SparseRidgeProblem(X, y, gamma=1.0, tau=1), range(1, 91))
+        assert np.isin(np.arange(5), grower.columns).all()
+        counts.append(grower.columns.size)
+    assert 700 > counts[0] > counts[1] > counts[2] >= 90

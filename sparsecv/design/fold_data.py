@@ -455,11 +455,16 @@ class RowFolds(FoldData):
 
     @cached
     def _full(self) -> SparseRidgeProblem:
+        every = np.arange(len(self._given))
         if self.reads_columns:
-            return self._by_columns(self.folds.k, np.arange(len(self._given)))
-        if self.is_large:
-            return self._by_blocks(np.arange(len(self._given)))[0]
-        return self._reduced(self._weighted(self._solved), Origin(self._scale))[0]
+            problem = self._by_columns(self.folds.k, every)
+        elif self.is_large:
+            problem = self._by_blocks(every)[0]
+        else:
+            problem = self._reduced(self._weighted(self._solved), Origin(self._scale))[0]
+        if self.weights is not None:  # A row of weight 0 is a row of zeros here.
+            problem.data.n = problem.n = self.n
+        return problem
 
     def _by_blocks(self, numbers: Index, own: bool = False) -> tuple[SparseRidgeProblem, Origin]:
         """The problem of many training rows, of which only a part is copied at a time."""

@@ -130,6 +130,26 @@ def test_weights_beyond_the_trees() -> None:
         assert_same(weighted, repeated)
 
 
+def test_rows_of_weight_zero_do_not_change_which_columns_are_searched() -> None:
+    """The number of columns that estimates search depends on the number of rows that count."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((360, 220))
+    X[:, 1:] += 0.7 * X[:, :-1]
+    y = X[:, :30] @ rng.standard_normal(30) + 5.0 * rng.standard_normal(360)
+    weights = rng.uniform(0.5, 2.0, 360)
+    weights[rng.permutation(360)[:90]] = 0.0
+    label, fits = rng.integers(0, 5, 360), []
+    for rows in (np.arange(360), np.flatnonzero(weights)):
+        some = label[rows]
+        folds = [(np.flatnonzero(some != j), np.flatnonzero(some == j)) for j in range(5)]
+        model = SparseRidgeCV(cv=folds)
+        fits.append(model.fit(X[rows], y[rows], sample_weight=weights[rows]))
+    every, counted = fits
+    np.testing.assert_array_equal(every.support_, counted.support_)
+    np.testing.assert_allclose(every.coef_, counted.coef_, rtol=1e-9, atol=1e-12)
+    assert every.cv_error_ == pytest.approx(counted.cv_error_, rel=1e-9)
+
+
 def test_a_row_of_weight_zero_is_bracketed_as_if_it_were_not_there() -> None:
     """Beyond 45 columns every fold of leave-one-out takes one row out, if only of zeros."""
     rng = np.random.default_rng(3)

@@ -199,7 +199,8 @@ def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Pr
     with study.interruptible() as limits:
         late, full = None if study.every_fit else limits, data.full()
         target = full.predicting(averaged_coefficients(full, result, weights, late))
-        path = support_path(target, used, sizes, solver="auto", limits=limits)
+        solver = solver_for(data.n_units)
+        path = support_path(target, used, sizes, solver=solver, limits=limits)
     models = [
         fitted_model(
             study.design,

@@ -222,7 +222,7 @@ PANELS: dict[str, dict[str, Option]] = {
 GONE = {
     "--all-levels": "a text column of two levels has one 0/1 column; make a second one in the "
     "table where both are wanted",
-    "--repeats": "cv takes six partitions; SparseRidgeCV(repeats=...) takes another number",
+    "--repeats": "SparseRidgeCV(repeats=...) takes another number of partitions than cv",
     "--no-intercept": "SparseRidgeCV(fit_intercept=False) fits through the origin",
     "--search-bounds": "cv takes the best bounds; sparsecv benchmark --ways paper,best compares",
     "--mio-limit": "write --time-limit SECONDS",

@@ -21,7 +21,7 @@ from ..selection.choice import Choice, choose
 from ..selection.intervals import fold_models
 from ..selection.nested import nested_error, refuse_nested
 from ..selection.rules import allowed_rule
-from ..selection.study import REPEATS, Study
+from ..selection.study import Study
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.limits import Limits
@@ -101,9 +101,10 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         columns than each of them) or "projected" (the best subset of the least size that predicts
         nearly like that average; :mod:`sparsecv.selection.projection`). With
         "projected", ``taus`` are the sizes to choose from; the average is over all sizes.
-    repeats : int
+    repeats : int, optional
         Partitions of the rules repeated, averaged and projected, the first among them; the time
-        limit is shared.
+        limit is shared. By default they are six, and two where models of more than 45 columns are
+        averaged.
     nested : bool or int
         Also cross-validate the whole fit, its rule included, by outer folds, which gives the error
         to expect on new data: True for ten outer folds (five beyond 200 rows or groups, one for
@@ -249,7 +250,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         tol: float | None = None,
         time_limit: float | str | None = "auto",
         nested: bool | int = False,
-        repeats: int = REPEATS,
+        repeats: int | None = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,

@@ -55,10 +55,14 @@ from .learner import SparseRidgeLearner
 from .partial_errors import PartialErrors, Selection, Task, partial_errors, select
 from .rules import RULES, allowed_rule, checked_repeats, redrawn
 
-# The rules "repeated", "averaged" and "projected" average CV errors over this many random
-# partitions of the rows into folds, of which the first is the partition of the other rules. Where a
-# time limit is reached no further partition is begun. The number is a choice.
+# Unless the user names a number, rules average CV errors over this many random partitions of the
+# rows into folds, of which the first is the partition of the other rules. Where a time limit is
+# reached no further partition is begun. The number is a choice.
 REPEATS = 6
+# Beyond 45 columns rules that average models average CV errors over this many partitions. The
+# number is measured: with one partition test errors are 1.5 % larger than with six, and with two
+# they are not larger (experiments/selection/partitions.py).
+REPEATS_OF_WIDE_AVERAGES = 2
 # The rule stability holds at most this many losses at a time, which take 200 MB. With k folds and n
 # rows, one γ has (k + 1) n losses for every τ. At least one γ is computed at a time. It is a
 # choice.
@@ -103,6 +107,7 @@ class Study:
     rule: The rule that chooses in the end, by which the time and the sizes of the run are planned.
         A rule that the folds do not allow is refused.
     repeats: For rules that average over partitions, the number of partitions, the first included.
+        With None it is ``REPEATS``, or ``REPEATS_OF_WIDE_AVERAGES``.
     seed: The seed that the folds were drawn with, and that other partitions are drawn with.
     checkpoint: Folder of the files that keep proofs.
     progress: Takes what is being done, the number of units done and the number of all units.
@@ -117,7 +122,7 @@ class Study:
         settings: Settings,
         *,
         rule: str = "minimum",
-        repeats: int = REPEATS,
+        repeats: int | None = None,
         seed: Any = 0,
         checkpoint: str | Path | None = None,
         progress: Report | None = None,
@@ -137,6 +142,9 @@ class Study:
         self._tried = self._sizes_to_try(needs)
         if self.estimating:
             data.estimate_alone()
+        if repeats is None:
+            wide = self.averages and data.n_units > TREE_ONLY
+            repeats = REPEATS_OF_WIDE_AVERAGES if wide else REPEATS
         self.repeats, self.seed = checked_repeats(repeats), seed
         # The number of other partitions that the rule asks for, and the work after them, in
         # surfaces that take about as long: inner folds and projections, or models without pairs

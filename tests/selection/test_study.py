@@ -118,6 +118,30 @@ def test_repeated_averages_partitions(cv: Any, seed: Any) -> None:
     assert found.status_ == "optimal"
 
 
+@pytest.mark.parametrize(
+    ("p", "rule", "repeats", "count"),
+    [
+        (5, "projected", None, 6),
+        (50, "projected", None, 2),
+        (50, "repeated", None, 6),
+        (50, "auto", None, 2),
+        (50, "auto", 4, 4),
+        (5, "auto", 3, 3),
+    ],
+)
+def test_the_number_of_partitions(p: int, rule: str, repeats: int | None, count: int) -> None:
+    study = study_of(*made(40, p), rule=rule, repeats=repeats, time_limit="auto")
+    assert study.repeats == count
+
+
+def test_a_wide_default_fit_averages_over_two_partitions() -> None:
+    X, y = made(60, 50)
+    found = SparseRidgeCV(gammas=[0.5, 20.0], taus=range(1, 6)).fit(X, y)
+    twice = SparseRidgeCV(gammas=[0.5, 20.0], taus=range(1, 6), repeats=2).fit(X, y)
+    np.testing.assert_array_equal(found.coef_, twice.coef_)
+    assert found.cv_error_ == twice.cv_error_
+
+
 def test_partitions_there_was_no_time_for() -> None:
     """They are missing from the mean, and nothing is certified by the others."""
     X, y = made(40, 5)

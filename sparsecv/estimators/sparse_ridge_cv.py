@@ -440,7 +440,9 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         -------
         dict of str to sparsecv.selection.choice.Choice
             By the names of the rules; rules that these folds or this method do not allow are left
-            out. What other rules need besides is computed now.
+            out. What other rules need besides is computed now. All rules have the partitions of
+            this fit: where it has averaged models of more than 45 columns, "repeated" takes two
+            partitions, and those only at pairs of weight.
 
         Raises
         ------

@@ -15,11 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import SelectorMixin
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LinearRegression
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..design.design import Array, Protocol
@@ -39,6 +35,7 @@ from ..solvers.core.column_rules import Constraints, ResolvedRules
 from ..tables.coding import Coding
 from ..tables.frames import coding_of, encoded, frame_names
 from ..tables.row_source import ArraySource, RowSource
+from .pipelines import pipeline_of_levels, pipeline_of_numbers
 from .validation import as_dense, checked_weights, fill_stored, na_as_nan, stored_rows
 
 if TYPE_CHECKING:
@@ -225,10 +222,16 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         Returns
         -------
         sklearn.pipeline.Pipeline
-            A ColumnTransformer that selects the columns of the support, where the model fills
-            missing values a SimpleImputer that fills the same values, and a LinearRegression. It
-            takes the columns passed to ``fit`` and predicts what this model predicts. Converters
-            such as skl2onnx, sklearn2pmml and orbital know these steps.
+            A ColumnTransformer that selects the columns of the support, and makes 0/1 columns of
+            text columns by a OneHotEncoder; where the model fills missing values, a SimpleImputer
+            that fills the same values; and a LinearRegression. It takes the columns passed to
+            ``fit`` and predicts what this model predicts. Converters such as skl2onnx, sklearn2pmml
+            and orbital know these steps.
+
+        Raises
+        ------
+        InputError
+            The model fills missing values and has text columns.
 
         Examples
         --------
@@ -238,26 +241,18 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         >>> SparseRidge(tau=1).fit(X, 2.0 * X[:, 0]).to_sklearn()["model"].coef_.shape
         (1,)
         """
-        check_is_fitted(self)
-        if self._coding_ is not None:
+        self._refuse_several("a pipeline has")
+        coding = self._coding_
+        if coding is None:
+            names = getattr(self, "feature_names_in_", None)
+            columns = np.flatnonzero(self._get_support_mask())
+            return pipeline_of_numbers(columns, self.coef_, self.intercept_, names, self._fills_)
+        if self._fills_ is not None:
             raise InputError(
-                "to_sklearn needs columns of numbers, and the model was fitted to text columns: "
-                "encode them before fit, or use save or to_sql"
+                "to_sklearn: scikit-learn cannot fill a missing text as this model does: fill the "
+                "missing values of text columns, and fit without missing"
             )
-        columns = np.flatnonzero(self._get_support_mask())
-        select = ColumnTransformer([("selected", "passthrough", columns.tolist())])
-        select.fit(np.zeros((1, self.n_features_in_)))
-        if hasattr(self, "feature_names_in_"):
-            select.feature_names_in_ = np.array(self.feature_names_in_, dtype=object)
-        coef, intercept = self.coef_[..., columns], self.intercept_
-        model = LinearRegression().fit(np.zeros((2, columns.size)), np.zeros((2, *coef.shape[:-1])))
-        # As scikit-learn's own fit does: an intercept of one response is a number of numpy.
-        own = np.float64(intercept) if coef.ndim == 1 else np.array(intercept)
-        model.coef_, model.intercept_ = np.array(coef), own
-        steps: list[tuple[str, Any]] = [("columns", select), ("model", model)]
-        if self._fills_ is not None:  # The mean of a single row is that row.
-            steps.insert(1, ("missing", SimpleImputer().fit(self._fills_[None, columns])))
-        return Pipeline(steps)
+        return pipeline_of_levels(self.coef_, self.intercept_, coding, self.unknown)
 
     def _saved(self, what: str, intervals: bool = False) -> SavedModel:
         """The model as a file holds it; ``what`` begins the message that refuses responses."""

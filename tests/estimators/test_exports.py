@@ -49,15 +49,66 @@ def test_the_pipeline_fills_missing_values(how: str, tmp_path: Path) -> None:
         pipeline = one.to_sklearn()
         np.testing.assert_allclose(pipeline.predict(new), model.predict(new), rtol=1e-12)
         assert clone(pipeline)
-    both = SparseRidgeCV(**options).fit(X, np.column_stack([y, -y]))
-    np.testing.assert_allclose(both.to_sklearn().predict(new), both.predict(new), rtol=1e-12)
 
 
-def test_several_responses_share_the_columns() -> None:
-    X, y = three_matter(30, 5)
-    model = SparseRidge(tau=[1, 2]).fit(X, np.column_stack([y, X[:, 4] - X[:, 3]]))
+def with_texts() -> tuple[pd.DataFrame, pd.Series[float]]:
+    """Forty rows with two columns of numbers, one text column of three levels and one of two."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "a": rng.normal(size=40),
+            "town": rng.choice(["Bern", "Rome", "Oslo"], 40),
+            "sold": rng.choice(["no", "yes"], 40),
+            "b": rng.normal(size=40),
+        }
+    )
+    return table, 2.0 * table["a"] + 3.0 * (table["town"] == "Rome") - (table["sold"] == "yes")
+
+
+@pytest.mark.parametrize("tau", [1, 2, 4])
+def test_text_columns_become_one_hot_columns_of_the_pipeline(tau: int) -> None:
+    table, y = with_texts()
+    model = SparseRidge(tau=tau).fit(table, y)
     pipeline = model.to_sklearn()
-    np.testing.assert_allclose(pipeline.predict(X), model.predict(X), rtol=1e-12)
+    np.testing.assert_allclose(pipeline.predict(table), model.predict(table), rtol=1e-12)
+    assert pipeline.n_features_in_ == 4
+    assert clone(pipeline)
+    new = table.assign(town="Lima")
+    if "town=Rome" in model.get_feature_names_out():
+        with pytest.raises(ValueError, match="unknown categories"):
+            pipeline.predict(new)
+        model.unknown = "zero"
+        zero = model.to_sklearn()
+        np.testing.assert_allclose(zero.predict(new), model.predict(new), rtol=1e-12)
+
+
+def test_a_filled_text_has_no_pipeline() -> None:
+    table, y = with_texts()
+    table.loc[3, "town"] = None
+    model = SparseRidgeCV(gammas=[1.0], taus=[2], missing="mean").fit(table, y)
+    with pytest.raises(InputError, match="fill the missing values of text columns"):
+        model.to_sklearn()
+
+
+def test_onnx_runs_a_pipeline_with_texts() -> None:
+    skl2onnx = pytest.importorskip("skl2onnx", reason="the extra test brings skl2onnx")
+    runtime = pytest.importorskip("onnxruntime", reason="the extra test brings onnxruntime")
+    table, y = with_texts()
+    model = SparseRidge(tau=3).fit(table, y)
+    types = skl2onnx.common.data_types
+    texts = [name in ("town", "sold") for name in table]
+    kinds = [types.StringTensorType if text else types.DoubleTensorType for text in texts]
+    initial = [(name, kind([None, 1])) for name, kind in zip(table, kinds, strict=True)]
+    graph = skl2onnx.convert_sklearn(model.to_sklearn(), initial_types=initial)
+    session = runtime.InferenceSession(
+        graph.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    cells = {
+        name: table[[name]].to_numpy(object if text else float)
+        for name, text in zip(table, texts, strict=True)
+    }
+    (answer,) = session.run(None, cells)
+    np.testing.assert_allclose(answer.ravel(), model.predict(table), rtol=1e-6)
 
 
 @pytest.mark.parametrize("rule", ["minimum", "projected", "averaged"])

@@ -93,7 +93,7 @@ def dates(names: dict[str, Any]) -> None:
 
     assert names["dated"]["days"].tolist() == list(range(60))
     model = SparseRidge(tau=3).fit(names["dated"], names["y"])
-    assert list(model.coef_names_[-2:]) == ["days", "month=2"]
+    assert list(model.coef_names_[-2:]) == ["days", "month=January"]
 
 
 def ordered(names: dict[str, Any]) -> None:

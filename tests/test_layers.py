@@ -12,6 +12,7 @@ LAYERS = [  # top to bottom; what stands on one line may not import each other
     ["risk", "integrations"],
     ["stability"],
     ["estimators"],
+    ["report"],
     ["plots"],
     ["selection"],
     ["cv"],

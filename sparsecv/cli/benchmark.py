@@ -22,10 +22,11 @@ from ..design.design import Protocol
 from ..design.prepare import prepare
 from ..errors import InputError, file_faults
 from ..plots import reductions
-from ..plots.sections import Column, Section, Table, percent
+from ..report import screen
+from ..report.sections import Column, Section, Table, percent
 from ..solvers.executor import on_client
 from ..tables.datasets import resolve
-from . import grids, outputs, screen
+from . import grids, outputs
 from .console import names_in, open_console, progress
 from .options import Exit
 

@@ -88,7 +88,7 @@ def announce_limit(p: int, limit: float | str | None) -> None:
 
 def remarks(source: RowSource, folds: Folds | None = None) -> Iterator[str]:
     """Yield sentences on the rows: their weights and groups, and which are left out."""
-    from ..plots.sections import counted
+    from ..report.sections import counted
 
     named = {"weights": source.weights_name, "groups": source.groups_name}
     if roles := [f"{what} {name}" for what, name in named.items() if name is not None]:

@@ -17,9 +17,10 @@ from ..design.fold_models import FoldModels
 from ..design.folds import TimeOrdered
 from ..design.prepare import Prepared, prepare
 from ..errors import InputError
-from ..plots import curves, over_gamma, peers, search_bounds, size_path
-from ..plots.details import GOOD
-from ..plots.outcome import Result
+from ..plots import curves, over_gamma, search_bounds, size_path
+from ..report import peers
+from ..report.details import GOOD
+from ..report.outcome import Result
 from ..selection.certified_choice import choice_certificate
 from ..selection.choice import CHOOSERS, Choice, choose
 from ..selection.intervals import fold_models

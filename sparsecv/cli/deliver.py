@@ -16,12 +16,12 @@ from ..design.fold_models import FoldModels
 from ..design.prepare import Prepared, versions
 from ..design.saved import SavedModel
 from ..design.sql import sql_expression
-from ..plots.details import sections
-from ..plots.outcome import Result
-from ..plots.page import report
-from ..plots.sections import document, plain
+from ..report import screen
+from ..report.details import sections
+from ..report.outcome import Result
+from ..report.page import report
+from ..report.sections import document, plain
 from ..tables.row_source import RowSource
-from . import screen
 from .console import progress
 from .outputs import write_text
 

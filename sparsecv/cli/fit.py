@@ -13,8 +13,8 @@ from ..design.design import Protocol
 from ..design.model import fitted_model
 from ..design.prepare import ALL_ROWS, prepare
 from ..errors import InputError
-from ..plots.outcome import Result
 from ..plots.size_path import plot_size_path
+from ..report.outcome import Result
 from ..selection.certified_choice import model_certificate
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable

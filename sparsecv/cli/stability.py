@@ -9,12 +9,13 @@ from typing import Any
 from ..design.saved import SavedModel
 from ..errors import InputError
 from ..plots import heatmaps
-from ..plots.outcome import constraints
-from ..plots.sections import Column, Fact, Section, Table, number
+from ..report import screen
+from ..report.outcome import constraints
+from ..report.sections import Column, Fact, Section, Table, number
 from ..solvers.core.limits import Limits
 from ..solvers.executor import on_client
 from ..stability import command
-from . import column_options, deliver, grids, outputs, screen
+from . import column_options, deliver, grids, outputs
 from .console import open_console, progress, read
 from .options import Exit
 

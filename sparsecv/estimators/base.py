@@ -26,9 +26,9 @@ from ..design.prepare import ALL_ROWS, Prepared, prepare
 from ..design.saved import SavedModel
 from ..design.sql import sql_expression
 from ..errors import InputError
-from ..plots.outcome import Result
-from ..plots.page import report, short
 from ..plots.size_path import draw_sizes
+from ..report.outcome import Result
+from ..report.page import report, short
 from ..selection.study import check_size
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints, ResolvedRules

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from ..cv.settings import Settings, checked_gammas
 from ..design.model import fitted_model
 from ..errors import InputError, UnprovedWarning, warn_caller
-from ..plots.outcome import Result
+from ..report.outcome import Result
 from ..selection.certified_choice import model_certificate
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable

@@ -15,7 +15,7 @@ from ..design.design import Array
 from ..design.fold_models import FoldModels, checked_coverage
 from ..design.folds import Folds
 from ..errors import InputError, UnprovedWarning, warn_caller
-from ..plots.outcome import Result
+from ..report.outcome import Result
 from ..selection.certified_choice import choice_certificate
 from ..selection.choice import Choice, choose
 from ..selection.intervals import fold_models

@@ -1,1 +1,1 @@
-"""The sections of a result, the page that shows them, and pictures (matplotlib)."""
+"""Pictures by matplotlib."""

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from ..cv.results import GammaResult
 from ..errors import InputError
 from .curves import label_sizes, picture_faults, save, without_formulas
-from .sections import counted
 from .style import BLUE, VERMILION, in_style, new_figure
 
 Array = NDArray[np.float64]
@@ -165,7 +164,7 @@ def _draw(axes: Any, taus: NDArray[np.intp], frame: Frame, top: float) -> None:
     grey = {"color": "grey", "alpha": 0.2, "linewidth": 0}
     axes.fill_between(taus, frame.lower, high, where=near, **grey)
     axes.set(ylim=(0.0, top), ylabel="bounds on the CV error")
-    axes.set_title(f"{counted(frame.solved, 'problem')} solved", fontsize=10)
+    axes.set_title(f"problems solved: {frame.solved:,}", fontsize=10)
     axes.legend(fontsize=8)
     label_sizes(axes)
 

@@ -14,9 +14,9 @@ from support.problems import many_alike
 from support.tables import growing_columns, write_csv
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cli import screen
 from sparsecv.cli.main import main
 from sparsecv.cv.prove import Prover
+from sparsecv.report import screen
 
 MINIMUM = ["--folds", "3", "--gamma", "1", "--rule", "minimum"]
 

@@ -20,7 +20,7 @@ from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError, UnprovedWarning
-from sparsecv.plots.peers import linear_peers
+from sparsecv.report.peers import linear_peers
 from sparsecv.selection.projection import choose_size
 from sparsecv.selection.study import partition_again
 from sparsecv.solvers import SparseRidgeProblem, support_path

@@ -13,7 +13,7 @@ from support.tables import five_columns, write_csv
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
 from sparsecv.errors import InputError
-from sparsecv.plots import outcome
+from sparsecv.report import outcome
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 

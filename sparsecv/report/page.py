@@ -12,14 +12,14 @@ from typing import Any
 
 from .. import __version__
 from ..errors import file_faults
+from ..plots.style import matplotlib
 from .answer import answer
 from .details import sections
 from .outcome import Result
 from .sections import Section, Table
-from .style import matplotlib
 
 # Colours of the page by their use, for light and for dark grounds. Text has a contrast of at least
-# 4.5 to its ground in both, and lines of at least 3 (tests/plots/test_report.py computes them).
+# 4.5 to its ground in both, and lines of at least 3 (tests/report/test_report.py computes them).
 LIGHT = {
     "ground": "#ffffff",
     "panel": "#f4f6f8",

@@ -11,6 +11,8 @@ import numpy as np
 
 from ..cv.results import Array, CVResult, GammaResult, bounds_text
 from ..design.model import SizeModels
+from ..plots.size_path import draw_errors
+from ..plots.style import in_style, new_figure
 from ..selection.alternatives import selected_by_folds
 from ..selection.choice import Choice
 from ..selection.projection import Projection
@@ -22,8 +24,6 @@ from .answer import answer, coefficients, pair
 from .outcome import Result
 from .peers import linear_peers
 from .sections import Column, Fact, Section, Table, counted, listed, number, numbers, percent
-from .size_path import draw_errors
-from .style import in_style, new_figure
 
 # A subset counts as good if the CV error of its size exceeds the least of all sizes by at most this
 # share, and its own that of the best subset of its size. The number is a choice.

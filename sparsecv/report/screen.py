@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ..plots.sections import Column, Section
+from .sections import Column, Section
 
 # A table of more rows is cut to ROWS_AROUND rows around the choice, unless --table is given. Both
 # numbers are choices.

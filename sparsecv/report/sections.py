@@ -1,6 +1,6 @@
 """The parts of a result that are shown: facts, tables, sentences, pictures and JSON entries.
 
-Three renderers show a list of sections: ``cli/screen.py`` on a terminal, ``page.py`` as HTML, and
+Three renderers show a list of sections: ``screen.py`` on a terminal, ``page.py`` as HTML, and
 :func:`document` as JSON.
 """
 

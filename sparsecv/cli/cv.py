@@ -19,7 +19,6 @@ from ..design.prepare import Prepared, prepare
 from ..errors import InputError
 from ..plots import curves, over_gamma, search_bounds, size_path
 from ..report import peers
-from ..report.details import GOOD
 from ..report.outcome import Result
 from ..selection.certified_choice import choice_certificate
 from ..selection.choice import CHOOSERS, Choice, choose
@@ -121,9 +120,7 @@ def besides(found: Result, asked: SimpleNamespace) -> None:
         found.answers["criteria_"] = {"tau": sizes.tau, **held_out, **found.criteria()}
         found.answers["forward_steps_"] = found.forward_steps()
     if asked.n_best is not None:
-        found.answers["alternatives_"] = others = found.alternatives(asked.n_best)
-        if found.study is not None:
-            found.answers["column_table"] = found.column_table(others, GOOD)
+        found.answers["alternatives_"] = found.alternatives(asked.n_best)
 
 
 def _expected(found: Result, study: Study, folds: Any, asked: SimpleNamespace, groups: Any) -> str:

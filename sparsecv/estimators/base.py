@@ -501,8 +501,6 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         labels = self._labels(self.coef_.size)
         if "columns" in table:
             found["names"] = [[labels[c] for c in some] for some in table["columns"]]
-        if "column" in table:
-            found["name"] = [labels[c] for c in table["column"]]
         return found
 
     @cached_property

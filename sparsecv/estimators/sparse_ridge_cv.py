@@ -460,54 +460,6 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         """
         return choose(self._studied()[0], compare=True)
 
-    def column_table(self, n: int = 5, within: float = 0.02) -> dict[str, Any]:
-        """How often each column is in a good subset, and how often the folds select it.
-
-        Both are descriptions of this table and of these folds. They are no probabilities: neither
-        that a column matters, nor that its coefficient is not zero, nor what other data would
-        select. Columns that stand in for each other share their counts. The good subsets share most
-        of their rows and often most of their columns, and how many there are depends on ``n``.
-
-        Parameters
-        ----------
-        n : int
-            How many subsets of each size :meth:`alternatives` finds.
-        within : float
-            A subset of :meth:`alternatives` is good if the CV error of its size exceeds the least
-            of all sizes by at most this share, and its own CV error that of the best subset of its
-            size. (Own CV errors of different sizes are not compared: they fall with the size.)
-
-        Returns
-        -------
-        dict
-            Arrays with an entry for each column that varies: "column" (position; and "name", where
-            X had names), "in_good" (share
-            of the good subsets that have it) and "in_folds" (share of the folds of all partitions
-            whose model, at the pair of least CV error of the partition, has it); and the numbers
-            "n_good" and "n_folds". There are ``repeats`` partitions; those that the rule has not
-            needed are evaluated now.
-
-        Raises
-        ------
-        InputError
-            ``within`` is negative, or ``n`` is no whole number >= 1.
-        AttributeError
-            There are several responses, or the model has no rows any more.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sparsecv import SparseRidgeCV
-        >>> X = np.random.default_rng(0).standard_normal((40, 4))
-        >>> y = X @ [3.0, 2.0, 0.0, 0.0] + X[:, 3] ** 2
-        >>> model = SparseRidgeCV().fit(X, y)
-        >>> model.column_table(3)["in_folds"][:2]
-        array([1., 1.])
-        """
-        if not within >= 0.0:
-            raise InputError(f"within must be >= 0; got {within!r}")
-        return self._named(self._fit().column_table(self.alternatives(n), float(within)))
-
     def _certified(self, fit: Result) -> Certificate:
         study = self._studied()[0]
         return choice_certificate(study.data, fit.design, study.surface, fit.names)

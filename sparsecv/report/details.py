@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..cv.results import Array, CVResult, GammaResult, bounds_text
+from ..cv.results import Array, GammaResult, bounds_text
 from ..design.model import SizeModels
 from ..plots.size_path import draw_errors
 from ..plots.style import in_style, new_figure
-from ..selection.alternatives import selected_by_folds
 from ..selection.choice import Choice
 from ..selection.projection import Projection
 from ..selection.rules import RULES
@@ -23,11 +22,8 @@ from ..solvers.core.plan import TREE_ONLY
 from .answer import answer, coefficients, pair
 from .outcome import Result
 from .peers import linear_peers
-from .sections import Column, Fact, Section, Table, counted, listed, number, numbers, percent
+from .sections import Column, Fact, Section, Table, listed, number, numbers, percent
 
-# A subset counts as good if the CV error of its size exceeds the least of all sizes by at most this
-# share, and its own that of the best subset of its size. The number is a choice.
-GOOD = 0.02
 PEERS = (
     "On the same folds the lasso has CV error {} at its best penalty, and ridge with all columns "
     "has {}. In the column “lasso” it has the best penalty that selects at most as many columns. "
@@ -46,8 +42,8 @@ def sections(result: Result, *, whole: bool = False, page: bool = False) -> Iter
 
     whole: With the steps of the search, with the table of all pairs (τ, γ) however large it is, and
         with other subsets of every size.
-    page: With what only a page has: lasso and ridge on the same folds, what folds select, and the
-        sizes of a fit that had to search for them.
+    page: With what only a page has: lasso and ridge on the same folds, and the sizes of a fit that
+        had to search for them.
     """
     study, choice, found = result.study, result.choice, result.answers
     proved = result.model.proved
@@ -64,10 +60,6 @@ def sections(result: Result, *, whole: bool = False, page: bool = False) -> Iter
         yield _forward_steps(result, found["forward_steps_"])
     if "alternatives_" in found:
         yield _alternatives(result, found["alternatives_"], None if whole else result.tau)
-    if "column_table" in found:
-        yield _in_good_subsets(result, found["column_table"])
-    if page and study is not None:
-        yield _selected_by_folds(result, study)
     answers = partial(_answers, result)
     facts = WORDS[:-1] if proved else WORDS
     yield Section("", facts, sentences=list(_work(result)), entries=answers)
@@ -95,8 +87,6 @@ def _answers(result: Result) -> dict[str, Any]:
         found[what.rstrip("_")] = named = dict(table)
         for name in named.keys() & {"columns", "missed"}:
             named[name] = [result.called(columns) for columns in table[name]]
-        if "column" in named:
-            named["column"] = result.called(table["column"])
     return found
 
 
@@ -374,52 +364,3 @@ def _alternatives(result: Result, found: Mapping[str, Any], tau: int | None) -> 
         )
     title = "Alternatives: the best subsets, by training objective"
     return Section(title, table=Table(columns, what="subsets").filled(), sentences=sentences)
-
-
-def _in_good_subsets(result: Result, found: Mapping[str, Any]) -> Section:
-    """How often each column is in a good subset, and how often folds select it."""
-    order = np.lexsort((-found["in_folds"], -found["in_good"]))
-    columns = [
-        Column("column", result.called(found["column"][order]), "words"),
-        Column("in good subsets", _percents(found["in_good"][order])),
-        Column("in folds", _percents(found["in_folds"][order])),
-    ]
-    what = f"the {found['n_good']} subsets within {percent(GOOD)} of the best CV errors, and of "
-    what += f"the models of {found['n_folds']} folds"
-    return _shares_of_columns("Columns of good subsets", columns, what)
-
-
-def _shares_of_columns(title: str, columns: list[Column], what: str) -> Section:
-    """A section of shares, which are no probabilities; ``what`` says of what they are shares."""
-    sentence = (
-        f"Shares of {what}. They describe this table and these folds. They are no probabilities: "
-        "neither that a column matters, nor what other data would select. Columns that stand in "
-        "for each other share their counts."
-    )
-    return Section(title, table=Table(columns, what="columns"), sentences=[sentence])
-
-
-def _percents(shares: Array) -> list[str]:
-    """Shares as whole percents."""
-    return [f"{100.0 * share:.0f} %" for share in shares]
-
-
-def _selected_by_folds(result: Result, study: Study) -> Section:
-    """How often folds select a column, over the partitions that were evaluated."""
-    every: list[CVResult] = [study.surface, *vars(study).get("others", [])]
-    counts, n_folds = selected_by_folds(study, every)
-    own = result.model.support
-    ranked = np.argsort(-counts, kind="stable")
-    # A page shows at most this many columns in the table of what folds select. The number is a
-    # choice.
-    shown = ranked[(counts[ranked] > 0.0) | np.isin(ranked, own)][:24]
-    shares = counts[shown] / n_folds
-    columns = [
-        Column("column", result.called(shown), "words"),
-        Column("in the model", ["yes" if c in own else "" for c in shown], "words"),
-        Column("selected by", _percents(shares)),
-        Column("share of folds", shares, "bar"),
-    ]
-    parts = f"{counted(len(every), 'partition')} of the rows into folds"
-    what = f"the models of least CV error of {n_folds} folds ({parts})"
-    return _shares_of_columns("How stable the columns are", columns, what)

@@ -11,12 +11,7 @@ import numpy as np
 from ..design.design import Array, Design
 from ..design.folds import Index
 from ..design.model import FittedModel, SizeModels
-from ..selection.alternatives import (
-    alternatives,
-    alternatives_table,
-    column_table,
-    ranked_by_size,
-)
+from ..selection.alternatives import alternatives, alternatives_table, ranked_by_size
 from ..selection.choice import Choice, chosen_model
 from ..selection.criteria import criteria
 from ..selection.nested import NestedError
@@ -114,14 +109,6 @@ class Result:
             return alternatives(self.study, self.subsets, n)
         known = self.problem, self.design, self.sizes
         return alternatives_table(*known, ranked_by_size(*known, n, self.limit), None)
-
-    def column_table(self, found: dict[str, Any], within: float) -> dict[str, Any]:
-        """How often columns are in good subsets, and how often folds select them.
-
-        found, within: As of :func:`~sparsecv.selection.alternatives.column_table`.
-        """
-        assert self.study is not None
-        return column_table(self.study, self.subsets, found, within)
 
     @property
     def title(self) -> str:

@@ -1,4 +1,4 @@
-"""The n best subsets of every size with their CV errors, and how often columns are selected.
+"""The n best subsets of every size with their CV errors.
 
 CV errors of alternatives are those of given columns: every fold fits the same columns to its own
 training rows. The columns were found with all rows, the held-out ones among them, so that these
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cv.results import CVResult, mean_over_folds
+from ..cv.results import mean_over_folds
 from ..cv.settings import PROVING_SECONDS
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData
@@ -120,54 +120,3 @@ def fold_errors(
         path = known_path(problem, [gamma], sizes, stacked(supports, most)[None])
         found.append(path.squared_errors(*held_out)[0])
     return np.concatenate(found)
-
-
-def selected_by_folds(study: Study, results: Sequence[CVResult]) -> tuple[Array, int]:
-    """How many folds' models have each raw column, shape (p_raw,), and the number of folds.
-
-    The models are those of the pair of least CV error of every result.
-    """
-    full, counts, n_folds = study.data.full(), np.zeros(study.design.p_raw), 0
-    for result in results:
-        best = result.best()
-        one = result.by_gamma[best.gamma_index]
-        for number in one.choice[best.tau_index]:
-            columns = full.given_columns(one.supports[number])
-            counts[study.design.kept[columns]] += 1.0
-            n_folds += 1
-    return counts, n_folds
-
-
-def column_table(
-    study: Study, sizes: SizeModels, found: dict[str, Any], within: float
-) -> dict[str, Any]:
-    """How often every column is in a good subset, and how often folds select it.
-
-    A subset is good if the CV error of its size, whose folds search for columns of their own, is
-    near the least of all sizes, and if its own CV error is near that of the best subset of its
-    size. Own CV errors of different sizes are not compared: they fall with the size, as larger
-    subsets fit the held-out rows that they were found with.
-
-    sizes, found: What :func:`alternatives` was given and returned.
-    within: Near means larger by at most this share.
-    Returns: Arrays with an entry for every raw column that varies: "column", "in_good", the share
-        of the good subsets that have the column, and "in_folds", the share of the folds of all
-        partitions whose model, at the pair (τ, γ) of least CV error of the partition, has it. And
-        the numbers "n_good" and "n_folds" that these shares are of.
-    """
-    design = study.design
-    near, own = 1.0 + within, found["cv_error"]
-    first = np.flatnonzero(found["rank"] == 1)[np.searchsorted(sizes.tau, found["tau"])]
-    of_size = sizes.cv_error[np.searchsorted(sizes.tau, found["tau"])]
-    good = np.flatnonzero((of_size <= sizes.cv_error.min() * near) & (own <= own[first] * near))
-    in_good = np.zeros(design.p_raw)
-    for i in good:
-        in_good[found["columns"][i]] += 1.0
-    in_folds, n_folds = selected_by_folds(study, [study.surface, *study.others])
-    return {
-        "column": design.kept,
-        "in_good": in_good[design.kept] / good.size,
-        "in_folds": in_folds[design.kept] / n_folds,
-        "n_good": int(good.size),
-        "n_folds": n_folds,
-    }

@@ -72,8 +72,6 @@ def test_tables_are_those_of_the_estimators(
     assert own["names"] == [[NAMES[c] for c in some] for some in own["columns"]]
     assert found["alternatives"]["columns"] == own["names"]
     assert model.path_["names"][-1] == NAMES
-    shares = model.column_table(2)
-    np.testing.assert_allclose(found["column_table"]["in_folds"], shares["in_folds"])
     assert found["forward_steps"]["missed"] == [
         [NAMES[c] for c in some] for some in model.forward_steps_["missed"]
     ]

@@ -1,4 +1,4 @@
-"""The n best subsets of every size that an estimator keeps, their CV errors, and the columns."""
+"""The n best subsets of every size that an estimator keeps, and their CV errors."""
 
 from __future__ import annotations
 
@@ -54,33 +54,6 @@ def test_they_equal_enumeration_on_real_tables(name: str) -> None:
         truth = np.sort(every[tau].objective)[:10]
         np.testing.assert_allclose(objective, truth, rtol=1e-9)
     assert found["proved"].all()
-
-
-def test_columns_that_folds_always_select_have_share_one() -> None:
-    X, y = three_matter(60, 5)
-    model = SparseRidgeCV(gammas=[0.5, 20.0], repeats=3).fit(X, y)
-    table = model.column_table(4, within=0.1)
-    np.testing.assert_array_equal(table["column"], np.arange(5))
-    found = model.alternatives(4)
-    of_size = dict(zip(model.path_["tau"], model.path_["cv_error"], strict=True))
-    own = dict(zip(found["tau"][::-1], found["cv_error"][::-1], strict=True))  # the first of a size
-    least = min(of_size.values())
-    good = np.array(
-        [
-            of_size[tau] <= 1.1 * least and error <= 1.1 * own[tau]
-            for tau, error in zip(found["tau"], found["cv_error"], strict=True)
-        ]
-    )
-    assert 1 < good.sum() < good.size
-    assert table["n_good"] == good.sum()
-    for j in range(5):
-        holds = [j in columns for columns in found["columns"]]
-        assert table["in_good"][j] == pytest.approx(np.mean(np.array(holds)[good]))
-    assert table["n_folds"] == 15  # three partitions into five folds
-    assert (table["in_folds"][:2] == 1.0).all()
-    assert 0.0 <= table["in_folds"].min() < 1.0
-    with pytest.raises(InputError, match="within must be >= 0"):
-        model.column_table(within=-1.0)
 
 
 def test_a_constant_column_shifts_no_numbers() -> None:

@@ -53,8 +53,6 @@ def everything(model: Any, new: Array, folder: Path) -> list[Any]:
     """What a fitted model says, in an order that asks for each thing the first time."""
     found = [model.predict(new), model.path_, model.criteria_, model.forward_steps_]
     found += [model.alternatives(2), model.at_size(2).coef_]
-    if isinstance(model, SparseRidgeCV):
-        found += [model.column_table(2)]
     if isinstance(model, SparseRidgeCV) and model._run_.study.data.weights is None:
         found += [model.predict_interval(new)]
     intervals = isinstance(model, SparseRidgeCV) and model._run_.study.data.weights is None

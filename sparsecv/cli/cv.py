@@ -113,12 +113,11 @@ def _result(prepared: Prepared, study: Study, choices: dict[str, Choice]) -> Res
 
 
 def besides(found: Result, asked: SimpleNamespace) -> None:
-    """Add the tables that are asked for: criteria, forward steps, other subsets."""
+    """Add the tables that are asked for: criteria, other subsets."""
     if asked.criteria:
         sizes = found.sizes
         held_out = {} if np.isnan(sizes.cv_error).all() else {"cv_error": sizes.cv_error}
         found.answers["criteria_"] = {"tau": sizes.tau, **held_out, **found.criteria()}
-        found.answers["forward_steps_"] = found.forward_steps()
     if asked.n_best is not None:
         found.answers["alternatives_"] = found.alternatives(asked.n_best)
 

@@ -86,5 +86,5 @@ def fit(data: str, **given: Any) -> Exit:
 
 def _draw(found: Result, path: Path) -> None:
     """Draw the picture that the option --plot asks for."""
-    steps, title = found.forward_steps(), f"{found.name}, γ = {found.gamma:g}"
-    plot_size_path(found.sizes, steps, found.design.raw_spread, found.names, str(path), title)
+    title = f"{found.name}, γ = {found.gamma:g}"
+    plot_size_path(found.sizes, found.design.raw_spread, found.names, str(path), title)

@@ -215,7 +215,7 @@ PANELS: dict[str, dict[str, Option]] = {
     "What else to find out": {
         "size": option(Whole, None, "The model of this size, by the same rule."),
         "n_best": option(Whole, None, "Also the N best subsets of each size."),
-        "criteria": flag("Also AIC, BIC, EBIC, Cp and forward steps of each size."),
+        "criteria": flag("Also AIC, BIC, EBIC and Cp of each size."),
     },
 }
 # What to write in place of an option that is gone.
@@ -226,7 +226,6 @@ GONE = {
     "--no-intercept": "SparseRidgeCV(fit_intercept=False) fits through the origin",
     "--search-bounds": "cv takes the best bounds; sparsecv benchmark --ways paper,best compares",
     "--mio-limit": "write --time-limit SECONDS",
-    "--stepwise": "write --criteria, which shows forward steps, too",
     "--intervals": "cv --save FILE always keeps what sparsecv predict --coverage needs",
     "--column-groups": 'write --constraints FILE, with {"groups": {"style": ["s1", "s2"]}}',
     "--bounds": 'write --constraints FILE, with {"bounds": {"age": [0, 2]}}',

@@ -510,11 +510,6 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         columns = [model.support for model in sizes.models]
         return self._named({"tau": sizes.tau, "columns": columns, **found})
 
-    @cached_property
-    def forward_steps_(self) -> dict[str, Any]:
-        """Forward selection beside the best known support of every size; see the class."""
-        return self._named(self._fit().forward_steps())
-
     def alternatives(self, n: int = 5) -> dict[str, Any]:
         """Return the n best subsets of every size, by size and then in order of objective.
 

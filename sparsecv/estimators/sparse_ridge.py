@@ -91,16 +91,12 @@ class SparseRidge(SparseLinearModel):
         "tau", "gamma", "columns" (positions; and "names", where X had names), "coef" (original
         units), "intercept", "proved" (the
         columns are the best ones at this γ); "cv_error" and "std_error" are NaN, as nothing is held
-        out. This attribute and the two below are computed when first asked for, by the native
+        out. This attribute and the one below are computed when first asked for, by the native
         solver within ``time_limit``, for one response; :meth:`at_size` gives the models.
     criteria_ : dict, one entry per size
         "tau", "columns", and "rss", "aic", "bic", "ebic", "cp" of a least-squares fit on these
         columns: R's AIC and BIC of lm, the extended BIC of Chen and Chen (2008) and the Cp of
         leaps; formulas in :func:`sparsecv.selection.criteria.criteria`.
-    forward_steps_ : dict, one entry per size
-        What stepwise selection misses: the "columns" that forward steps take at this γ, their
-        "objective", the "best" objective known, "excess" = objective / best − 1, the columns
-        "missed", and whether the best is "proved".
     n_features_in_, feature_names_in_ : int, ndarray of str
         Number of columns of X, and their names where X had names.
     levels_, coef_names_ : dict, ndarray of str

@@ -175,12 +175,10 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         chosen size has the chosen γ. With projected, the models are the projections, and γ is that
         of least distance; a column "distance" has the mean squared distance to the average on
         held-out rows. With averaged, they are single models, not averages. This attribute and the
-        two below are computed when first asked for; :meth:`at_size` gives the models, and
+        one below are computed when first asked for; :meth:`at_size` gives the models, and
         ``pandas.DataFrame`` takes the dict as it is.
-    criteria_, forward_steps_ : dict, one entry per size
-        AIC, BIC, EBIC and Cp of ``path_["columns"]``, and what forward steps would have missed, as
-        in :class:`SparseRidge`. With projected, forward steps are compared with the subsets of
-        least CV error, as projections do not minimise that objective.
+    criteria_ : dict, one entry per size
+        AIC, BIC, EBIC and Cp of ``path_["columns"]``, as in :class:`SparseRidge`.
     reference_error_ : float
         Only with the rule projected: the average's own CV error on the same folds.
     trace_ : list of sparsecv.cv.results.Step

@@ -11,7 +11,7 @@ from ..design.design import Array
 from ..design.model import SizeModels
 from ..errors import InputError
 from .curves import focus, label_sizes, save, star, without_formulas
-from .style import BLUE, GREEN, GREY, VERMILION, in_style, matplotlib, new_figure
+from .style import BLUE, GREEN, GREY, in_style, matplotlib, new_figure
 
 
 def draw_errors(axes: Any, sizes: SizeModels, chosen: int | None, peers: dict[str, Array]) -> None:
@@ -124,22 +124,15 @@ def plot_errors(
 
 @in_style
 def plot_size_path(
-    sizes: SizeModels,
-    steps: dict[str, Any],
-    spread: Array,
-    names: Sequence[str],
-    path: str,
-    title: str,
+    sizes: SizeModels, spread: Array, names: Sequence[str], path: str, title: str
 ) -> None:
-    """Draw the objective of the best subset and of forward steps by size, and the effects by size.
+    """Draw the objective of the best subset of every size, and the effects by size.
 
-    steps: What :func:`sparsecv.selection.sizes.forward_steps` returns for these sizes.
     spread, names: As in :func:`draw_effects`.
     path: The suffix chooses the format (.png, .pdf, .svg).
     Raises InputError: matplotlib is missing, or the file cannot be written in that format.
     """
     figure, ((left, right),) = new_figure(1, 2, figsize=(9.6, 4.2))
-    left.plot(sizes.tau, steps["objective"], ":", color=VERMILION, label="forward steps")
     draw_objectives(left, sizes)
     left.set_title(without_formulas(title))
     draw_effects(right, sizes, spread, names)

@@ -56,8 +56,6 @@ def sections(result: Result, *, whole: bool = False, page: bool = False) -> Iter
         yield from _surface(result, study, whole)
     if "criteria_" in found:
         yield _criteria(found["criteria_"], result.tau)
-    if "forward_steps_" in found:
-        yield _forward_steps(result, found["forward_steps_"])
     if "alternatives_" in found:
         yield _alternatives(result, found["alternatives_"], None if whole else result.tau)
     answers = partial(_answers, result)
@@ -85,8 +83,8 @@ def _answers(result: Result) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for what, table in result.answers.items():
         found[what.rstrip("_")] = named = dict(table)
-        for name in named.keys() & {"columns", "missed"}:
-            named[name] = [result.called(columns) for columns in table[name]]
+        if "columns" in named:
+            named["columns"] = [result.called(columns) for columns in table["columns"]]
     return found
 
 
@@ -324,20 +322,6 @@ def _criteria(found: Mapping[str, Any], tau: int) -> Section:
     )
     table = Table(columns, chosen if chosen < len(found["tau"]) else None, "sizes")
     return Section("Criteria by number of features", table=table, sentences=sentences)
-
-
-def _forward_steps(result: Result, found: Mapping[str, Any]) -> Section:
-    """Forward steps against the best subset of every size."""
-    above = [percent(excess) if excess != 0.0 else "" for excess in found["excess"]]
-    columns = [
-        Column("features", found["tau"]),
-        Column("best", numbers(found["best"], found["proved"])),
-        Column("forward", found["objective"]),
-        Column("above", above),
-        Column("missed", [listed(result.called(one)) for one in found["missed"]], "words"),
-    ]
-    title = "Forward steps against the best subset, by training objective"
-    return Section(title, table=Table(columns, what="sizes"))
 
 
 def _alternatives(result: Result, found: Mapping[str, Any], tau: int | None) -> Section:

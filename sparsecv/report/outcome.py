@@ -15,7 +15,7 @@ from ..selection.alternatives import alternatives, alternatives_table, ranked_by
 from ..selection.choice import Choice, chosen_model
 from ..selection.criteria import criteria
 from ..selection.nested import NestedError
-from ..selection.sizes import forward_steps, models_at_gamma, models_by_size, subsets_by_size
+from ..selection.sizes import models_at_gamma, models_by_size, subsets_by_size
 from ..selection.study import Study
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.problem import SparseRidgeProblem
@@ -98,10 +98,6 @@ class Result:
     def criteria(self) -> dict[str, Array]:
         """The criteria of the model of every size."""
         return criteria(self.problem, self.design, [model.support for model in self.sizes.models])
-
-    def forward_steps(self) -> dict[str, Any]:
-        """Forward selection beside the best known subset of every size."""
-        return forward_steps(self.problem, self.design, self.subsets)
 
     def alternatives(self, n: int) -> dict[str, Any]:
         """The n best subsets of every size."""

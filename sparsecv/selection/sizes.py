@@ -1,4 +1,4 @@
-"""The model of every size that belongs to a choice, with its CV error, and what forward steps miss.
+"""The model of every size that belongs to a choice, with its CV error.
 
 After a cross-validation nothing is searched for here: the supports are those that it has found for
 all rows, or the projections of an average.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +18,6 @@ from ..design.model import FittedModel, SizeModels, fitted_model
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.paths import support_path
-from ..solvers.supports.rounding import forward_order
-from ..solvers.supports.unit_steps import UnitSteps
 from .choice import CHOOSERS, Choice, criterion_of_pairs, of_pair, of_projection
 from .study import Study, check_size
 
@@ -121,44 +118,3 @@ def subsets_by_size(study: Study, choice: Choice) -> SizeModels:
     if choice.projection is not None:
         choice = CHOOSERS["minimum"](study)
     return models_by_size(study, choice)
-
-
-def forward_steps(problem: SparseRidgeProblem, design: Design, sizes: SizeModels) -> dict[str, Any]:
-    """Forward selection beside the best known support of every size, at that size's γ.
-
-    Objectives are those of eq. (1) of the first paper on all rows. Under constraints a step takes a
-    unit with what the unit needs.
-
-    problem: All rows; its γ and τ are not used.
-    Returns: Arrays and lists with an entry for every size: "tau", "gamma", the "columns" that
-        forward selection takes, its "objective", the "best" objective known, "excess", which is
-        objective / best − 1, the columns it "missed", and whether the best is "proved".
-    """
-    rows, p = problem.rows, problem.p
-    most, orders = int(sizes.tau.max()), dict[float, dict[int, NDArray[np.intp]]]()
-    columns, missed, values = [], [], []
-    for tau, gamma, model in zip(sizes.tau, sizes.gamma, sizes.models, strict=True):
-        at = problem.replace(gamma=float(gamma))
-        if gamma not in orders and problem.constraints.plain:
-            order = forward_order(rows[:, :p], rows[:, p], most, float(gamma))
-            orders[gamma] = {int(one): np.sort(order[:one]) for one in sizes.tau}
-        elif gamma not in orders:  # Without time there are forward steps and no swaps.
-            orders[gamma] = UnitSteps(at).supports(sizes.tau.tolist(), limits=Limits(0.0))
-        taken, best = orders[gamma][int(tau)], own_columns(problem, design, model.support)
-        values.append((at.objective(taken), at.objective(best)))
-        columns.append(design.kept[problem.given_columns(taken)])
-        missed.append(np.setdiff1d(model.support, columns[-1]))
-    objective, known = np.array(values).T
-    # A forward support that ties with the best up to rounding has missed nothing.
-    tied = objective <= known * (1.0 + TIE)
-    excess = np.divide(objective, known, out=np.ones(known.size), where=known > 0.0) - 1.0
-    return {
-        "tau": sizes.tau,
-        "gamma": sizes.gamma,
-        "columns": columns,
-        "objective": objective,
-        "best": known,
-        "excess": np.where(tied, 0.0, excess),
-        "missed": [m[:0] if same else m for m, same in zip(missed, tied, strict=True)],
-        "proved": np.array([model.proved for model in sizes.models]),
-    }

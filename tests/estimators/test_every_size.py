@@ -1,4 +1,4 @@
-"""Every size of a fit: its model, R's criteria, and what forward steps would have missed."""
+"""Every size of a fit: its model, and R's criteria."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_every_rule_has_a_model_of_every_size(rule: str) -> None:
 
 def everything(model: Any, new: Array, folder: Path) -> list[Any]:
     """What a fitted model says, in an order that asks for each thing the first time."""
-    found = [model.predict(new), model.path_, model.criteria_, model.forward_steps_]
+    found = [model.predict(new), model.path_, model.criteria_]
     found += [model.alternatives(2), model.at_size(2).coef_]
     if isinstance(model, SparseRidgeCV) and model._run_.study.data.weights is None:
         found += [model.predict_interval(new)]
@@ -157,27 +157,6 @@ def test_more_columns_than_rows_leave_no_cp() -> None:
     assert np.isfinite(found["ebic"]).all()
 
 
-def test_forward_steps_miss_a_pair_that_is_only_good_together() -> None:
-    """y = a − b with a, b nearly equal: each alone says nothing, a noisy copy of y says more."""
-    rng = np.random.default_rng(0)
-    a, noise = rng.standard_normal(60), rng.standard_normal(60)
-    b = a + 0.1 * noise
-    X = np.column_stack([a, b, noise + 0.8 * rng.standard_normal(60), rng.standard_normal((60, 2))])
-    y = 10.0 * (a - b)
-    model = SparseRidgeCV(gammas=[1e-4, 1e-3], rule="minimum").fit(X, y)
-    steps = model.forward_steps_
-    assert steps["excess"][0] == 0.0
-    assert steps["missed"][0].size == 0
-    assert steps["excess"][1] > 1.0
-    assert steps["columns"][1].tolist() != [0, 1]
-    np.testing.assert_array_equal(model.path_["columns"][1], [0, 1])
-    assert steps["proved"].all()
-    for t, columns in enumerate(steps["columns"]):
-        every = enumerate_all(Data(*scaled(X, y), float(steps["gamma"][t])))[t + 1]
-        assert steps["objective"][t] == pytest.approx(every.of(columns)[0], rel=1e-6)
-        assert steps["best"][t] == pytest.approx(every.least, rel=1e-6)
-
-
 def test_a_pickle_keeps_what_was_asked_for_and_no_rows() -> None:
     X, y = three_matter(400, 6)
     model = SparseRidgeCV(gammas=[1.0]).fit(X, y)
@@ -187,7 +166,6 @@ def test_a_pickle_keeps_what_was_asked_for_and_no_rows() -> None:
     np.testing.assert_array_equal(other.path_["coef"], model.path_["coef"])
     np.testing.assert_array_equal(other.criteria_["aic"], model.criteria_["aic"])
     assert other.at_size(2).tau_ == 2
-    assert not hasattr(other, "forward_steps_")
     plain = pickle.loads(pickle.dumps(SparseRidge(tau=2).fit(X, y)))
     with pytest.raises(AttributeError, match="needs the rows of the fit"):
         _ = plain.path_
@@ -214,17 +192,14 @@ def test_what_has_no_path_says_so(tmp_path: Any) -> None:
     "options",
     [{"include": [4]}, {"positive": True}, {"groups": ["a", "a", "b", "c", "c", "d"]}],
 )
-def test_sizes_and_forward_steps_know_constraints(options: dict[str, Any]) -> None:
+def test_sizes_and_alternatives_know_constraints(options: dict[str, Any]) -> None:
     X, y = three_matter()
     rules = Constraints(**options)
     model = SparseRidgeCV(gammas=GAMMAS, constraints=rules).fit(X, y)
-    steps, path = model.forward_steps_, model.path_
-    np.testing.assert_array_equal(steps["tau"], path["tau"])
-    assert (steps["excess"] >= 0.0).all()
-    for columns, taken in zip(path["columns"], steps["columns"], strict=True):
-        for some in (columns, taken):
-            assert 4 in some or "include" not in options
-            assert (0 in some) == (1 in some) or "groups" not in options
+    path = model.path_
+    for columns in path["columns"]:
+        assert 4 in columns or "include" not in options
+        assert (0 in columns) == (1 in columns) or "groups" not in options
     assert (np.array(path["coef"]) >= 0.0).all() or "positive" not in options
     np.testing.assert_array_equal(model.at_size(model.tau_).coef_, model.coef_)
     found = model.alternatives(2)

@@ -194,8 +194,6 @@ def test_the_picture_shows_every_size(figures: list[Any], tmp_path: Path) -> Non
     best = [model.at_size(size).objective_ for size in range(1, 6)]
     np.testing.assert_allclose(left["best subset"].get_ydata(), best)
     np.testing.assert_allclose(left["proved"].get_ydata(), best)
-    forward = model.forward_steps_["objective"]
-    np.testing.assert_allclose(left["forward steps"].get_ydata(), forward)
     used = {source.feature_names[c]: c for columns in model.path_["columns"] for c in columns}
     assert set(used) == set(right)
     for name, c in used.items():

@@ -94,7 +94,6 @@ def test_figures_are_those_of_the_model(tmp_path: Path) -> None:
         assert f"{effects[j]:.6g}" in words
         assert f"{effects[j] / y.std():.6g}" in words
     assert "Alternatives" in words
-    assert "10 folds (2 partitions of the rows into folds)" in words
 
 
 def test_ridge_and_lasso_are_held_out_on_the_same_folds(tmp_path: Path) -> None:

@@ -1,29 +1,35 @@
-"""Print six numbers that say how large sparsecv is, and the lines of code of each package.
+"""Print how large sparsecv is, and in how many ways it does what one way could do.
 
     python tests/house.py [FOLDER] [--list]
 
-The numbers are those of the package, or of FOLDER: lines of code (neither blank, comment nor
-docstring), all lines, public names in all ``__all__``, module-level numbers, functions with more
-than 8 parameters, and module names that two files have. A module-level number is a name that a
-module gives a number or a tuple of numbers. Constructors, and functions in cli/ and estimators/,
-may have more parameters. With ``--list`` the script names what it counts in the last four.
-
-The table of packages is the one of docs/architecture.md: lines of code, with those of the folders
-below that are no line of their own, and the first sentence of the package's docstring.
+The numbers are those of the package, or of a package in FOLDER. The first table counts ways: how
+many classes, functions or names do one job. The second table is the one of docs/architecture.md:
+lines of code (neither blank, comment nor docstring) of each package, with those of the folders
+below that are no line of their own, and the first sentence of the package's docstring. With
+``--list`` the script names what it counts.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
 import io
+import re
 import sys
 import tokenize
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parents[1] / "sparsecv"
 MAX_PARAMETERS = 8
+# Members by which a class of tables/ or design/ gives out rows or columns of a table.
+GIVES_ROWS = {"X", "_X", "_given", "__getitem__", "batches", "blocks", "load", "parts"}
+# Classes whose constructors make a training problem, or the rows of one.
+PROBLEM_CLASSES = {"Rows", "SparseRidgeProblem"}
+# Modules that turn sections of a result into text or a page contain one of these words.
+FORMATS_SECTIONS = ("rich.table", "<table", "<td", "to_html(")
 NOT_CODE = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -75,14 +81,6 @@ def module_numbers(tree: ast.Module) -> Iterator[str]:
             yield from (ast.unparse(name) for name, value in pairs if is_number(value))
 
 
-def exported(tree: ast.Module) -> list[str]:
-    """The names in a module's ``__all__``."""
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return list(ast.literal_eval(node.value))
-    return []
-
-
 def package_of(name: str) -> str:
     """The package whose line counts a file: for solvers/core/plan.py it is solvers/core."""
     folders = name.split("/")[:-1]
@@ -99,41 +97,153 @@ def package_table(root: Path, lines: dict[str, int]) -> Iterator[str]:
         yield f"| {title} | {count:,} | {text.splitlines()[0] if text else ''} |"
 
 
+class Module(NamedTuple):
+    """A module: its path below the package, its text and its syntax tree."""
+
+    name: str
+    source: str
+    tree: ast.Module
+
+    def classes(self) -> Iterator[ast.ClassDef]:
+        yield from (node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef))
+
+    def functions(self) -> Iterator[ast.FunctionDef]:
+        yield from (node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef))
+
+
+def members(owner: ast.ClassDef) -> set[str]:
+    """Names of the methods and fields of a class, and of the attributes that it sets."""
+    found = {node.name for node in owner.body if isinstance(node, ast.FunctionDef)}
+    for node in ast.walk(owner):
+        if isinstance(node, ast.AnnAssign):
+            found.add(ast.unparse(node.target).removeprefix("self."))
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.add(node.attr)
+    return found
+
+
+def holders_of_tables(modules: list[Module]) -> Iterator[str]:
+    """Classes that hold a table or its columns, abstract ones aside."""
+    for module in modules:
+        for one in module.classes() if module.name.startswith(("tables/", "design/")) else ():
+            abstract = any(ast.unparse(base) == "ABC" for base in one.bases)
+            if members(one) & GIVES_ROWS and not abstract:
+                yield f"{module.name}: {one.name}"
+
+
+def ways_to_a_problem(modules: list[Module]) -> Iterator[str]:
+    """Constructors of training problems and of the rows that these hold."""
+    for module in modules:
+        for one in module.classes():
+            for node in one.body if one.name in PROBLEM_CLASSES else ():
+                if isinstance(node, ast.FunctionDef) and node.name.startswith(("of_", "from_")):
+                    yield f"{module.name}: {one.name}.{node.name}"
+
+
+def questions_of_folds(modules: list[Module]) -> Iterator[str]:
+    """Calls of isinstance that ask whether a fold's data are rows or moments."""
+    for module in modules:
+        for node in ast.walk(module.tree):
+            asks = isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance"
+            if asks and re.search(r"\b(RowFolds|MomentFolds)\b", ast.unparse(node)):
+                yield f"{module.name}:{node.lineno}"
+
+
+def questions_of_width(modules: list[Module]) -> Iterator[str]:
+    """Places outside core/plan.py that ask whether there are few columns."""
+    for module in modules:
+        if module.name != "solvers/core/plan.py":
+            for number, line in enumerate(module.source.splitlines(), 1):
+                if re.search(r"\bTREE_ONLY\b", line):
+                    yield f"{module.name}:{number}"
+
+
+def wide_functions(modules: list[Module], kernels: bool) -> Iterator[str]:
+    """Kernels, or other functions outside cli/ and estimators/, with many parameters."""
+    for module in modules:
+        for node in module.functions():
+            marks = [ast.unparse(mark) for mark in node.decorator_list]
+            if any(mark.startswith("kernel") for mark in marks) != kernels:
+                continue
+            if node.name == "__init__" or module.name.startswith(("cli/", "estimators/")):
+                continue
+            a = node.args
+            names = {x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs)} - {"self", "cls"}
+            if len(names) > MAX_PARAMETERS:
+                yield f"{module.name}: {node.name} ({len(names)})"
+
+
+def shared_names(modules: list[Module]) -> Iterator[str]:
+    """Public classes and functions whose name two modules define."""
+    homes: dict[str, list[str]] = defaultdict(list)
+    for module in modules:
+        for node in module.tree.body:
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
+                homes[node.name].append(module.name)
+    yield from (f"{name}: {', '.join(some)}" for name, some in homes.items() if len(some) > 1)
+
+
+def clocks(modules: list[Module]) -> Iterator[str]:
+    """Places that read a clock."""
+    for module in modules:
+        for number, line in enumerate(module.source.splitlines(), 1):
+            if re.search(r"\b(monotonic|perf_counter|process_time|time\.time)\(\)", line):
+                yield f"{module.name}:{number}"
+
+
+def face(root: Path) -> dict[str, list[str]]:
+    """Rules that a user names, parameters of SparseRidgeCV, and options of ``sparsecv cv``."""
+    sys.path.insert(0, str(root.parent))
+    from sparsecv import SparseRidgeCV
+    from sparsecv.cli.options import COMMANDS
+    from sparsecv.selection.rules import RULES
+
+    parameters = list(inspect.signature(SparseRidgeCV).parameters)
+    return {
+        "selection rules that a user names": list(RULES),
+        "parameters of SparseRidgeCV": parameters,
+        "options of sparsecv cv": [one for one in COMMANDS["cv"].options if one != "data"],
+    }
+
+
 def main() -> None:
     given = [argument for argument in sys.argv[1:] if argument != "--list"]
-    root = Path(given[0]) if given else PACKAGE
-    lines = 0
-    public, numbers, wide = [], [], []
-    homes: dict[str, list[str]] = defaultdict(list)
-    packages: dict[str, int] = defaultdict(int)
+    root = Path(given[0]).resolve() if given else PACKAGE
+    modules = []
     for path in sorted(root.rglob("*.py")):
-        name = path.relative_to(root).as_posix()
         source = path.read_text(encoding="utf-8")
-        tree = ast.parse(source)
-        packages[package_of(name)] += code_lines(source)
-        lines += len(source.splitlines())
-        public += [f"{name}: {each}" for each in exported(tree)]
-        numbers += [f"{name}: {each}" for each in module_numbers(tree)]
-        if path.stem not in ("__init__", "__main__"):
-            homes[path.stem].append(name)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef) and not name.startswith(("cli/", "estimators/")):
-                a = node.args
-                names = {x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs)}
-                count = len(names - {"self", "cls"})
-                if count > MAX_PARAMETERS and node.name != "__init__":
-                    wide.append(f"{name}: {node.name} ({count})")
-    twice = [f"{stem}: {', '.join(paths)}" for stem, paths in homes.items() if len(paths) > 1]
-    print(f"{sum(packages.values()):7,} lines of code\n{lines:7,} lines")
-    for title, found in {
-        "public names in all __all__": public,
+        modules.append(Module(path.relative_to(root).as_posix(), source, ast.parse(source)))
+    packages: dict[str, int] = defaultdict(int)
+    for module in modules:
+        packages[package_of(module.name)] += code_lines(module.source)
+    print(f"{sum(packages.values()):7,} lines of code")
+    tests = root.parent / "tests"
+    own = [path.read_text(encoding="utf-8") for path in tests.rglob("*.py")]
+    print(f"{sum(map(code_lines, own)):7,} lines of code in {tests.name}/")
+    numbers = [f"{one.name}: {each}" for one in modules for each in module_numbers(one.tree)]
+    formatting = [one.name for one in modules if any(w in one.source for w in FORMATS_SECTIONS)]
+    twins = [one.name for one in modules if one.name.rpartition("/")[2].startswith("unit_")]
+    counts: dict[str, Iterable[str]] = {
+        "classes that hold a table or its columns": holders_of_tables(modules),
+        "ways to a training problem": ways_to_a_problem(modules),
+        "questions whether folds have rows or moments": questions_of_folds(modules),
+        "questions whether columns are few, outside core/plan.py": questions_of_width(modules),
+        "modules unit_* beside plain ones": twins,
+        "places that read a clock": clocks(modules),
+        "modules that format sections of a result": formatting,
+        **face(root),
+        "public names that two modules define": shared_names(modules),
+        f"kernels with more than {MAX_PARAMETERS} parameters": wide_functions(modules, True),
+        f"other functions with more than {MAX_PARAMETERS}, outside cli and estimators": (
+            wide_functions(modules, False)
+        ),
         "module-level numbers": numbers,
-        f"functions with more than {MAX_PARAMETERS} parameters outside cli and estimators": wide,
-        "module names used twice": twice,
-    }.items():
-        print(f"{len(found):7,} {title}")
+    }
+    for title, some in counts.items():
+        named = list(some)
+        print(f"{len(named):7,} {title}")
         if "--list" in sys.argv:
-            print(*(f"          {each}" for each in found), sep="\n")
+            print(*(f"          {each}" for each in named), sep="\n")
     print("", *package_table(root, packages), sep="\n")
 
 

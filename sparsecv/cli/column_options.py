@@ -20,7 +20,7 @@ def column_constraints(source: RowSource, given: Mapping[str, Any]) -> ResolvedR
     """The constraints that a command's options put on the columns; None if there are none.
 
     The options --include and --exclude add columns to those that the file of --constraints lists.
-    The options --heredity and --positive replace what that file says. The 0/1 columns of a text
+    The option --positive replaces what that file says. The 0/1 columns of a text
     column enter a model together, unless --split-factors is given. In every option, and in the
     file, the name of the text column means all its 0/1 columns.
 
@@ -45,7 +45,6 @@ def column_constraints(source: RowSource, given: Mapping[str, Any]) -> ResolvedR
         asked[name] = [*listed, *more] if isinstance(listed, list) else listed
     if positive := given["positive"]:
         asked["positive"] = (positive == "all" and "all" not in names) or names_in(positive)
-    asked["heredity"] = given["heredity"] or asked.get("heredity")
     own = source.coding.places if levels else None  # Where each text column's 0/1 columns stand.
     found = Constraints(**asked).resolve(len(names), names, factors, own, together=together)
     several = [name for name in levels if len(found.groups.get(name, ())) > 1]

@@ -28,7 +28,6 @@ Learner = Literal["sparse-ridge", "projected", "cart", "xgboost", "svm"]
 Loss = Literal["auto", "squared", "absolute", "zero-one", "hinge", "log"]
 Fitting = Literal["auto", "exact", "heuristic", "rounding"]
 Missing = Literal["drop", "mean", "median"] | None
-Heredity = Literal["strong", "weak"] | None
 
 
 class Exit(IntEnum):
@@ -107,7 +106,6 @@ CONSTRAINTS = {
         Names, None, "Columns to leave out, as a,b; may be repeated.", "--exclude", "--drop"
     ),
     "split_factors": flag("With --one-hot: each 0/1 column enters alone."),
-    "heredity": option(Heredity, None, "A column named a:b needs a and b (strong), or one (weak)."),
     "positive": option(
         Text, None, "Columns with coefficients >= 0; without names all.", metavar="[a,b]"
     ),
@@ -280,7 +278,7 @@ DATA = argument(
 )
 # Names of options that several commands have.
 READING = "data target one_hot weights groups"
-COLUMNS = "include exclude split_factors heredity positive constraints"
+COLUMNS = "include exclude split_factors positive constraints"
 # Every command: its text, the names of its arguments and options in order, and those that differ
 # from PANELS.
 COMMANDS = {

@@ -451,8 +451,7 @@ def make_design(
     if not counted.any():
         raise InputError("every column that varies has penalty factor 0: nothing is left to select")
     within = np.searchsorted(asked.counted, kept[counted])
-    # This raises the error where a constraint needs a column that is left out.
-    asked.constraints.restricted(within, lambda j: f"column {names[asked.counted[j]]!r}")
+    asked.constraints.restricted(within)  # This raises the error where no column is left.
     made = replace(made, asked=asked)
     return replace(made, scale=made.weighted(made.scale))
 

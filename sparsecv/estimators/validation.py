@@ -25,7 +25,6 @@ OLD_NAMES = {
             ("include", "include"),
             ("exclude", "exclude"),
             ("column_groups", "groups"),
-            ("heredity", "heredity"),
             ("positive", "positive"),
             ("bounds", "bounds"),
         )

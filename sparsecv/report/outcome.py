@@ -171,14 +171,11 @@ def constraints(asked: ResolvedRules | None, names: Sequence[str]) -> dict[str, 
     if asked is None:
         return None
     by_position = asked.by_position()
-    kind, parents = by_position.heredity or (None, {})
     factors = enumerate(asked.factors.tolist())
     return {
         "include": [names[j] for j in by_position.include],
         "exclude": [names[j] for j in by_position.exclude],
         "groups": {name: [names[j] for j in g] for name, g in asked.groups.items() if len(g) > 1},
-        "heredity": kind,
-        "parents": {names[child]: [names[j] for j in some] for child, some in parents.items()},
         "bounds": {
             names[j]: [None if np.isinf(end) else end for end in ends]
             for j, ends in by_position.bounds.items()
@@ -193,7 +190,6 @@ def constraint_lines(found: dict[str, Any] | None) -> Iterator[str]:
     if found is None:
         return
     factors, bounds = found["penalty_factors"].items(), found["bounds"].items()
-    parents = found["parents"].items()
     for what, texts in (
         ("in every model", found["include"]),
         ("in every model, not penalised and not counted", [name for name, f in factors if f == 0]),
@@ -201,10 +197,6 @@ def constraint_lines(found: dict[str, Any] | None) -> Iterator[str]:
         (
             "columns that enter together and count once",
             [f"{name} ({len(group)} columns)" for name, group in found["groups"].items()],
-        ),
-        (
-            f"columns that need {'all parents' if found['heredity'] == 'strong' else 'a parent'}",
-            [f"{child} of {' and '.join(above)}" for child, above in parents],
         ),
         (
             "coefficients that are not negative",

@@ -76,8 +76,6 @@ CASES: list[tuple[list[str], dict[str, Any]]] = [
     (["--exclude", "a"], {"exclude": ["a"]}),
     (["--positive"], {"positive": True}),
     (["--positive", "c,town"], {"positive": ["c", "town"]}),
-    (["--heredity", "strong"], {"heredity": "strong"}),
-    (["--heredity", "weak", "--exclude", "a"], {"heredity": "weak", "exclude": ["a"]}),
     (
         file({"bounds": {"c": [-0.5, 2], "a:b": [0, None]}}),
         {"bounds": {"c": (-0.5, 2), "a:b": (0, np.inf)}},
@@ -85,12 +83,12 @@ CASES: list[tuple[list[str], dict[str, Any]]] = [
     (file({"penalty_factors": {"b": 0, "a": 3}}), {"penalty_factors": {"b": 0, "a": 3}}),
     (file({"groups": {"pair": ["a", "c"]}}), {"more": {"pair": ["a", "c"]}}),
     (
-        [*file({"include": ["b"], "positive": True, "heredity": "strong"}), "--heredity", "weak"],
-        {"include": ["b"], "positive": True, "heredity": "weak"},
+        [*file({"include": ["b"], "positive": True}), "--positive", "c"],
+        {"include": ["b"], "positive": ["c"]},
     ),
     (
-        [*file({"include": ["b"], "heredity": {"a:b": ["b"]}}), "--exclude", "town"],
-        {"include": ["b"], "exclude": ["town"], "heredity": {"a:b": ["b"]}},
+        [*file({"include": ["b"]}), "--exclude", "town"],
+        {"include": ["b"], "exclude": ["town"]},
     ),
 ]
 

@@ -21,7 +21,6 @@ ASKED: dict[str, Any] = {
         include=["d"],
         exclude=("c",),
         groups={"pair": ["b", "d"]},
-        heredity="weak",
         positive=["a"],
         bounds={"d": (-1, 0.5)},
     ),
@@ -63,7 +62,7 @@ def test_names_or_positions(frame: Any) -> None:
     pairs: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"include": ["d"]}, {"include": [3]}),
         ({"exclude": ["a", "b"]}, {"exclude": np.array([True, True, False, False, False])}),
-        ({"heredity": "strong"}, {"heredity": {4: [0, 1]}}),
+        ({"positive": ["a:b"]}, {"positive": [4]}),
         ({"bounds": {"a": (0, 0.2)}}, {"bounds": {0: (0.0, 0.2)}}),
         ({"groups": {"x": ["a", "c"]}}, {"groups": ["x", None, "x", "y", "z"]}),
     ]
@@ -127,22 +126,6 @@ def test_stability_fits_what_is_asked(frame: Any) -> None:
         np.testing.assert_allclose(fast.cv_results_[name], slow.cv_results_[name], rtol=1e-7)
     with pytest.raises(InputError, match="a size of 1 is too small"):
         StabilityCV(SparseRidge(constraints=Constraints(include=["a", "d"])), grid, cv=4).fit(X, y)
-
-
-def test_a_dropped_column_takes_its_children_along() -> None:
-    rng = np.random.default_rng(2)
-    X = pd.DataFrame(rng.normal(size=(30, 3)), columns=["a", "b", "c"])
-    X["c"] = 1.0
-    X["a:c"] = X["a"] * 2.0
-    y = X["a"] + rng.normal(size=30)
-    with pytest.warns(UserWarning, match="constant column dropped: 'c'"):
-        model = SparseRidge(2, constraints=Constraints(heredity="strong")).fit(X, y)
-    assert 3 not in model.support_
-    with (
-        pytest.warns(UserWarning, match="constant column"),
-        pytest.raises(InputError, match="'a:c' cannot be included: its parent column 'c'"),
-    ):
-        SparseRidge(3, constraints=Constraints(heredity="strong", include=["a:c"])).fit(X, y)
 
 
 @pytest.mark.parametrize("rule", ["minimum", "averaged", "projected"])

@@ -124,19 +124,6 @@ def test_names_and_positions_mean_the_columns_of_the_frame() -> None:
         SparseRidge(penalty_factors=[1.0] * 5).fit(frame, y)
 
 
-def test_heredity_by_names_counts_the_columns_of_the_frame() -> None:
-    """The product stands behind a text column, whose 0/1 columns shift the columns after it."""
-    frame, y = frame_and_response()
-    frame["a:b"] = frame["a"] * frame["b"]
-    y = 0.1 * frame["a"] + 4.0 * frame["a:b"]
-    by_hand = dummies(frame).assign(**{"a:b": frame["a:b"]})
-    found = SparseRidge(tau=3, constraints=Constraints(heredity="strong")).fit(frame, y)
-    rules = Constraints(heredity="strong", groups=GROUP)
-    expected = SparseRidge(tau=3, constraints=rules).fit(by_hand, y)
-    assert found.coef_names_[found.support_].tolist() == ["a", "b", "a:b"]
-    np.testing.assert_array_equal(found.support_, expected.support_)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_unknown_levels(kind: str) -> None:
     frame, y = frame_and_response()

@@ -103,8 +103,6 @@ def test_the_dual_bound_holds_at_any_coefficients(
         form = UnitForm.of_units(whole)
         plain = replace(form, D=np.zeros(form.b.size))
         for size in sizes:
-            if size < form.left.include.sum():
-                continue  # Weak heredity may ask for more units than are marked as included.
             for each in (form, plain):
                 now = UnitTree(each, whole.replace(tau=size), 0.0)
                 for scale in (0.0, 0.1, 10.0):
@@ -135,7 +133,7 @@ def asked_units(constraints: UnitConstraints, columns: list[int]) -> Array:
     units = constraints.units(columns)
     if constraints.exclude[units].any():
         return np.empty(0, dtype=np.intp)
-    return constraints.columns_of(constraints.closed(units, np.zeros(constraints.n_units)))
+    return constraints.columns_of(np.union1d(units, np.flatnonzero(constraints.include)))
 
 
 @pytest.mark.parametrize("limit", [0.0, None])
@@ -144,13 +142,12 @@ def test_many_units_have_a_proof_or_an_interval(limit: float | None) -> None:
     rng = np.random.default_rng(12)
     X = rng.normal(size=(200, 80)) + 0.7 * rng.normal(size=(200, 1))
     y = X[:, :6] @ np.array([2.0, 1.5, -1.0, 1.0, 0.8, -0.6]) + rng.normal(size=200)
-    parents = {j: [j - 40, j - 39] for j in range(40, 80)}
     asked = [
         {"positive": True},
         {"bounds": dict.fromkeys(range(80), (-0.5, 1.0))},
         {"groups": [j // 2 if j < 40 else None for j in range(80)]},
-        {"heredity": ("strong", parents), "include": [50]},
-        {"heredity": ("weak", parents), "exclude": [0]},
+        {"include": [50], "positive": [50]},
+        {"exclude": [0], "positive": [1]},
         {"positive": [0, 2, 9]},
     ]
     factors = [None] * 5 + [np.where(np.arange(80) % 3 == 0, 4.0, 1.0)]
@@ -317,8 +314,8 @@ def test_units_that_nearly_depend_on_the_support_still_join(seed: int) -> None:
         X,
         rng.normal(size=5),
         gamma=0.0,
-        tau=7,
-        constraints=Constraints(heredity=("strong", {3: [0]})),
+        tau=6,
+        constraints=Constraints(groups=["a", None, None, "a", None, None, None]),
     )
     found = branch_and_bound(problem, tol=0.0, limits=Limits(2.0))
     assert problem.constraints.allowed(found.support)

@@ -12,10 +12,7 @@ from sparsecv.solvers import SparseRidgeProblem, solve
 
 
 def some_kinds(rng: np.random.Generator) -> tuple[str, ...]:
-    kinds = [kind for kind in KINDS if rng.random() < 0.5]
-    if "strong" in kinds and "weak" in kinds:
-        kinds.remove("strong")
-    return tuple(kinds)
+    return tuple(kind for kind in KINDS if rng.random() < 0.5)
 
 
 def subsets(p: int) -> chain[tuple[int, ...]]:
@@ -38,18 +35,13 @@ def test_the_record_allows_what_enumeration_allows() -> None:
         sizes = set(right.values())
         assert (made.min_size, made.max_size) == (min(sizes), max(sizes))
         assert sizes == set(range(made.min_size, made.max_size + 1))
-        assert made.allowed(made.columns_of(np.flatnonzero(made.least)))
+        assert made.allowed(made.columns_of(np.flatnonzero(made.include)))
         worth = rng.random(made.n_units)
         for support, size in right.items():
             for wanted in range(size, made.max_size + 1):
                 full = made.padded(support, wanted, worth)
                 assert set(support) <= set(full)
                 assert right[tuple(full.tolist())] == wanted
-        free = [u for u in range(made.n_units) if not made.exclude[u]]
-        for chosen in subsets(len(free)):
-            units = made.closed([free[c] for c in chosen], worth)
-            assert {free[c] for c in chosen} <= set(units)
-            assert made.allowed(made.columns_of(units))
 
 
 def test_a_sub_problem_allows_what_the_whole_problem_allows() -> None:
@@ -62,11 +54,7 @@ def test_a_sub_problem_allows_what_the_whole_problem_allows() -> None:
         columns = rng.permutation(made.columns_of(units))
         if columns.size == 0 or made.exclude[units].all():
             continue
-        try:
-            inner = made.restricted(columns)
-        except InputError:
-            assert not any(made.allowed(columns[list(s)]) for s in subsets(columns.size) if s)
-            continue
+        inner = made.restricted(columns)
         for support in subsets(columns.size):
             assert inner.allowed(support) == made.allowed(columns[list(support)])
         assert (inner.lower == made.lower[columns]).all()
@@ -85,15 +73,9 @@ NAMES = ["a", "b", "c", "a:b", "b:a:c", "time=1:30"]
         ({"exclude": [1.5]}, "a column is a name or a position; got 1.5"),
         ({"include": ["a"], "exclude": ["a"]}, "column 'a' is both included and excluded"),
         ({"exclude": NAMES}, "every column is excluded"),
-        (
-            {"include": ["a:b"], "exclude": ["a"], "heredity": "strong"},
-            "its parent column 'a' is excl",
-        ),
         ({"groups": ["x", "y"]}, "2 labels for 6 columns"),
         ({"groups": {"x": ["a"], "y": ["a", "b"]}}, "is in the groups 'x' and 'y'"),
         ({"groups": "x"}, "groups must be labels"),
-        ({"heredity": "both"}, "heredity must be 'strong', 'weak'"),
-        ({"heredity": {"a": ["b"], "b": ["a"]}}, "is an ancestor of itself"),
         ({"positive": ["z"]}, "positive: there is no column 'z'"),
         ({"bounds": {"a": (1, 2)}}, "bounds of 'a': give (low, high) with low <= 0 <= high"),
         ({"bounds": {"a": 3}}, "give (low, high)"),
@@ -101,9 +83,6 @@ NAMES = ["a", "b", "c", "a:b", "b:a:c", "time=1:30"]
         ({"bounds": {"a": (None, np.True_)}}, "bounds of 'a': True and False are no numbers"),
         ({"bounds": [1]}, "bounds must map columns"),
         ({"bounds": {"b": (None, "2")}}, "bounds of 'b': "),
-        ({"heredity": {"b": ["b"]}}, "'b' is given as its own parent"),
-        ({"heredity": ("weak", {"b": ["a", "b"]})}, "'b' is given as its own parent"),
-        ({"heredity": {"b": "a"}}, "heredity must be a list"),
         ({"positive": "b"}, "positive must be a list"),
         ({"groups": {"both": "ab"}}, "groups must be a list"),
         ({"penalty_factors": [1, "2", 1, 1, 1, 1]}, "factor of 'b' must be a finite number"),
@@ -113,7 +92,6 @@ NAMES = ["a", "b", "c", "a:b", "b:a:c", "time=1:30"]
         ({"penalty_factors": {"a": 0}, "positive": True}, "penalty factor 0 and a bound or sign"),
         ({"penalty_factors": {"a": 0}, "exclude": ["a"]}, "is excluded, and its penalty factor 0"),
         ({"penalty_factors": {"a": 0}, "groups": {"g": ["a", "b"]}}, "of the same group"),
-        ({"penalty_factors": {"a:b": 0}, "heredity": "weak"}, "leaves open which parent is in"),
     ],
 )
 def test_what_cannot_be_obeyed_is_one_clear_sentence(rules: dict, words: str) -> None:
@@ -123,59 +101,27 @@ def test_what_cannot_be_obeyed_is_one_clear_sentence(rules: dict, words: str) ->
     assert "\n" not in str(caught.value)
 
 
-def test_heredity_reads_names() -> None:
-    _, strong, *_ = resolved(6, NAMES, heredity="strong", include=["a:b"])
-    assert strong.parents == {3: [0, 1], 4: [2, 3]}
-    assert strong.include.tolist() == [True, True, False, True, False, False]
-    with pytest.raises(InputError, match="no column is named like a:b"):
-        resolved(2, ["a", "b"], heredity="weak")
-    with pytest.raises(InputError, match="parent 'b', which is no column"):
-        resolved(2, ["a", "a:b"], heredity="weak")
-    with pytest.raises(InputError, match="have no names a:b here"):
-        resolved(2, heredity="weak")
-
-
 def test_a_group_is_named_like_a_column() -> None:
-    names = ["x", "f=1", "f=2", "x:f"]
+    names = ["x", "f=1", "f=2", "z"]
     groups = {"f": ["f=1", "f=2"]}
-    _, made, *_ = resolved(4, names, heredity="strong", groups=groups, include=["f"])
+    _, made, *_ = resolved(4, names, groups=groups, include=["f"])
     assert made.unit.tolist() == [0, 1, 1, 2]
     assert made.include.tolist() == [False, True, False]
-    assert made.parents == {2: [0, 1]}
 
 
-def test_included_children_need_the_fewest_parents() -> None:
-    pairs = {3: [0, 1], 4: [1, 2], 5: [0, 1]}
-    _, made, *_ = resolved(6, include=[3, 4, 5], heredity=("weak", pairs))
-    assert made.min_size == 4
-    assert made.columns_of(np.flatnonzero(made.least)).tolist() == [
-        1,
-        3,
-        4,
-        5,
-    ]
+def test_sizes_that_no_model_has_are_refused() -> None:
     with pytest.raises(InputError, match=r"a size of 3 is too small: .* take 4"):
         SparseRidgeProblem(
             np.eye(6),
             np.ones(6),
             gamma=1.0,
             tau=3,
-            constraints=Constraints(include=[3, 4, 5], heredity=("weak", pairs)),
+            constraints=Constraints(include=[1, 3, 4, 5]),
         )
     with pytest.raises(InputError, match="a size of 5 is too large: 4 can be in"):
         SparseRidgeProblem(
             np.eye(6), np.ones(6), gamma=1.0, tau=5, constraints=Constraints(exclude=[0, 1])
         )
-
-
-def test_one_unpenalised_parent_serves_an_unpenalised_child() -> None:
-    weak = resolved(4, heredity=("weak", {2: [0, 1]}), penalty_factors={0: 0, 2: 0})
-    assert weak.counted.tolist() == [1, 3]
-    assert not weak.constraints.include.any()
-    lone = resolved(4, heredity=("weak", {2: []}), penalty_factors={2: 0})
-    assert lone.constraints.plain
-    strong = resolved(4, heredity={2: [0, 1]}, penalty_factors={0: 0, 2: 0})
-    assert strong.constraints.include.tolist() == [True, False]
 
 
 def test_a_column_in_the_span_of_unpenalised_columns_becomes_zero() -> None:

@@ -200,8 +200,6 @@ RULES: list[dict[str, Any]] = [
     {"constraints": Constraints(include=["a"], exclude=["e"], positive=["c"])},
     {"constraints": Constraints(bounds={"b": (-0.1, None), "c": (-1.0, 0.2)})},
     {"constraints": Constraints(groups={"pair": ["a", "c"]})},
-    {"constraints": Constraints(heredity={"c": ["a", "b"]})},
-    {"constraints": Constraints(heredity=("weak", {"d": ["a", "b"]}))},
     {"penalty_factors": {"b": 3.0, "d": 0.0}},
 ]
 

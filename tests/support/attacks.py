@@ -305,7 +305,6 @@ def constrained(rng: np.random.Generator, number: int) -> Iterator[str]:
     data = data._replace(gamma=gamma)
     p = data.X.shape[1]
     kinds = tuple(k for k in KINDS if rng.random() < 0.35)
-    kinds = tuple(k for k in kinds if k != "weak" or "strong" not in kinds)
     rules = random_rules(rng, p, kinds)
     best = best_of_every_size(data.X, data.y, gamma, rules)
     sizes = [size for size in sorted(best) if size > 0]
@@ -403,7 +402,7 @@ def wrong(
 
 def near_bounds(rng: np.random.Generator, number: int) -> Iterator[str]:
     """Signs and bounds on columns nearly the same: every search, to its end or not, every size."""
-    others = ("groups", "include", "strong", "exclude")
+    others = ("groups", "include", "exclude")
     kinds = tuple(k for k in others if rng.random() < 0.15)
     kinds += (("positive",), ("bounds",), ("positive", "bounds"))[int(rng.integers(3))]
     drawn = NearColumns.drawn(rng, kinds)
@@ -430,8 +429,7 @@ def near_included(rng: np.random.Generator, number: int) -> Iterator[str]:
 
 def near_ranks(rng: np.random.Generator, number: int) -> Iterator[str]:
     """The best supports of every size under constraints on columns nearly the same."""
-    kinds = tuple(k for k in KINDS[:-1] if rng.random() < 0.3)
-    kinds = tuple(k for k in kinds if k != "weak" or "strong" not in kinds) or ("bounds",)
+    kinds = tuple(k for k in KINDS[:-1] if rng.random() < 0.3) or ("bounds",)
     drawn = NearColumns.drawn(rng, kinds)
     whole = near_problem(drawn)
     ranked = n_best_subsets(whole, list(drawn.exact), int(rng.integers(1, 6)))

@@ -39,15 +39,12 @@ def resolved(
 class Rules(NamedTuple):
     """What is asked of p columns: units are lists of columns, all else names places in that list.
 
-    parents: For a unit, the units that it needs (all if ``strong``, otherwise one of them).
     lower, upper, factors, shape (p,): A column of factor 0 is in every model and in no unit.
     """
 
     units: list[list[int]]
     include: frozenset[int]
     exclude: frozenset[int]
-    parents: dict[int, list[int]]
-    strong: bool
     lower: Array
     upper: Array
     factors: Array
@@ -65,11 +62,6 @@ class Rules(NamedTuple):
         for name, units in (("include", self.include), ("exclude", self.exclude)):
             if units:
                 found[name] = [self.units[u][0] for u in sorted(units)]
-        if self.parents:
-            pairs = {
-                self.units[c][0]: [self.units[a][0] for a in p] for c, p in self.parents.items()
-            }
-            found["heredity"] = ("strong" if self.strong else "weak", pairs)
         bounds = {
             j: (float(low), float(high))
             for j, (low, high) in enumerate(zip(self.lower, self.upper, strict=True))
@@ -82,10 +74,7 @@ class Rules(NamedTuple):
 
     def allows(self, chosen: frozenset[int]) -> bool:
         """Whether units may be a model."""
-        if not self.include <= chosen or self.exclude & chosen:
-            return False
-        enough = all if self.strong else any
-        return all(enough(a in chosen for a in p) for c, p in self.parents.items() if c in chosen)
+        return self.include <= chosen and not self.exclude & chosen
 
     def models(self, size: int) -> Iterator[Support]:
         """The columns of every model of so many units."""
@@ -232,18 +221,16 @@ def best_of_every_size(
     return found
 
 
-KINDS = ("groups", "include", "exclude", "strong", "weak", "positive", "bounds", "factors")
+KINDS = ("groups", "include", "exclude", "positive", "bounds", "factors")
 
 # Each kind by itself, and kinds that may get in each other's way.
 TOGETHER = [
     *[(kind,) for kind in KINDS],
     ("groups", "positive"),
-    ("strong", "include"),
-    ("weak", "include"),
     ("bounds", "groups"),
     ("groups", "factors", "bounds"),
-    ("strong", "groups", "exclude", "bounds"),
-    ("weak", "groups", "positive", "factors", "include"),
+    ("groups", "exclude", "bounds"),
+    ("groups", "positive", "factors", "include"),
 ]
 
 
@@ -273,11 +260,6 @@ def _drawn(rng: np.random.Generator, p: int, kinds: tuple[str, ...]) -> Rules:
     exclude = frozenset(
         rng.choice(m, size=min(m, 1 + int(rng.integers(2))), replace=False).tolist()
     )
-    parents: dict[int, list[int]] = {}
-    if ("strong" in kinds or "weak" in kinds) and m > 2:
-        for child in range(m // 2, m):
-            above = rng.choice(m // 2, size=min(m // 2, 1 + int(rng.integers(2))), replace=False)
-            parents[child] = sorted(above.tolist())
     lower, upper = np.full(p, -math.inf), np.full(p, math.inf)
     if "positive" in kinds:
         lower[rng.random(p) < 0.7] = 0.0
@@ -291,8 +273,6 @@ def _drawn(rng: np.random.Generator, p: int, kinds: tuple[str, ...]) -> Rules:
         units,
         include if "include" in kinds else frozenset(),
         exclude if "exclude" in kinds else frozenset(),
-        parents,
-        "weak" not in kinds,
         lower,
         upper,
         factors,

@@ -1,10 +1,9 @@
 """Compiled steps at a node of the tree over included and excluded units of columns.
 
 A unit is a group of columns that enter a model together and count once, by default a single column.
-``driver`` takes up nodes and branches as it does for single columns; the relaxation, the bound and
-what a decision on one unit asks of other units are those of constraints on columns. A node in which
-every unit is decided is one support. Where its bound does not close it, the node is kept, so that
-the caller fits the support afresh.
+``driver`` takes up nodes and branches as it does for single columns; the relaxation and the bound
+are those of constraints on columns. A node in which every unit is decided is one support. Where its
+bound does not close it, the node is kept, so that the caller fits the support afresh.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array, Ints
-from ..leaps.unit_tree import fix, lacks_parent, put_out
 from ..relaxation.descent import measure, relax, share_of
 from ..relaxation.dual_bound import (
     FREE,
@@ -49,33 +47,25 @@ class UnitState(NamedTuple):
 
 
 @kernel(inner=True)
-def decide(units, state, unit, value, tau):
-    """Put a unit in or out, and the units that must follow; −1 where no model is left.
+def settle(state, tau):
+    """Decide all free units where the number of units leaves no choice; −1 where too many are in.
 
     Where τ units are in, all others are out; where all units that are left fit in, all are in.
     Returns: The number of free units still to choose.
     """
-    m = state.shape[0]
-    if value == IN:
-        fix(units, state, unit)
-    elif value == OUT and not put_out(units, state, unit):
-        return -1
     inside, free = 0, 0
-    for u in range(m):
-        inside += state[u] == IN
-        free += state[u] == FREE
+    for value in state:
+        inside += value == IN
+        free += value == FREE
     k = tau - inside
     if k < 0:
         return -1
-    if k == 0 or k >= free:
-        for u in range(m):
-            if state[u] == FREE:
-                state[u] = IN if k >= free else OUT
-        for u in range(m):
-            if state[u] == IN and lacks_parent(units, state, u):
-                return -1
-        return 0
-    return k
+    if 0 < k < free:
+        return k
+    for u in range(state.shape[0]):
+        if state[u] == FREE:
+            state[u] = IN if k >= free else OUT
+    return 0
 
 
 @kernel(inner=True)
@@ -111,33 +101,12 @@ def relax_child(st, ch, units, at, i, value, target):
     for j in range(beta.shape[0]):
         beta[j] = st.beta[j]
     ch.lam[at, 0] = st.lam[0]
-    k = decide(units, state, i, value, st.tau[0])
+    state[i] = value
+    k = settle(state, st.tau[0])
     if k < 0:
         return np.inf
     clear_excluded(units, state, beta)
     return relax_units(st, ch, units, state, k, beta, ch.lam[at], target)
-
-
-@kernel(inner=True)
-def fix_units(st, units, marks, k, bound, target):
-    """Decide every free unit for which the opposite has a bound of at least ``target``.
-
-    Units that must follow are decided, too.
-
-    marks: (m,), work space for the units that the bound alone decides.
-    Returns: The number of these; −1 where no model better than the incumbent is left.
-    """
-    now, state = st.now[0], st.state
-    for u in range(state.shape[0]):
-        marks[u] = state[u]
-    fixed, least = fix_columns(st.terms, units, marks, k, st.g, bound, target, st.top, True)
-    now.pruned = min(now.pruned, least)
-    for u in range(state.shape[0] if fixed > 0 else 0):
-        if marks[u] == OUT and state[u] != OUT and not put_out(units, state, u):
-            return -1
-        if marks[u] == IN:
-            fix(units, state, u)
-    return fixed
 
 
 @kernel(inner=True)
@@ -152,7 +121,7 @@ def close_units(st, ch, units, target, unsolved):
     """
     now, state, sweeps, fixed = st.now[0], st.state, ch.sweeps, 1
     while fixed > 0:
-        k, best = decide(units, state, 0, FREE, st.tau[0]), -np.inf
+        k, best = settle(state, st.tau[0]), -np.inf
         if k < 0:
             return CLOSED
         clear_excluded(units, state, st.beta)
@@ -169,9 +138,9 @@ def close_units(st, ch, units, target, unsolved):
         now.bound = max(now.bound, best)
         if k == 0:
             return KEPT
-        fixed = fix_units(st, units, ch.state[0], k, last, target)
-        if fixed < 0:
-            return CLOSED
+        fixing = (units, state, k, st.g, last, target, st.top, True)
+        fixed, least = fix_columns(st.terms, *fixing)
+        now.pruned = min(now.pruned, least)
         unsolved = True
     measure(st.terms.w, units, sweeps.columns, count, st.beta, sweeps.size)
     now.n_free, now.to_choose = 0, k

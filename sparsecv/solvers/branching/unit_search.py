@@ -121,14 +121,8 @@ class UnitTree(Tree):
         worth = np.full(rules.n_units, -1.0)
         worth[units] = np.where(state == node.IN, np.inf, size)
         worth[units[state == node.OUT]] = -0.5
-        chosen = rules.closed(np.empty(0, dtype=np.intp), worth)
-        for u in np.argsort(-worth, kind="stable").tolist():
-            if worth[u] <= 0.0 or chosen.size >= tau:
-                break
-            more = rules.closed(np.append(chosen, u), worth)
-            if more.size <= tau:
-                chosen = more
-        support = rules.padded(rules.columns_of(chosen), tau, worth)
+        included = rules.columns_of(np.flatnonzero(rules.include))
+        support = rules.padded(included, tau, worth)
         if support.tobytes() in self.tried:
             return
         self.tried.add(support.tobytes())

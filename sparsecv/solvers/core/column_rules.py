@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -40,23 +39,18 @@ class ResolvedRules(NamedTuple):
         return max(1, self.constraints.min_size), self.constraints.max_size
 
     def by_position(self) -> Constraints:
-        """Constraints that ask for the same, with positions for names.
-
-        Columns that follow by heredity are among ``include`` and ``exclude``.
-        """
+        """Constraints that ask for the same, with positions for names."""
         own, at = self.constraints, self.counted
         columns = [at[some].tolist() for some in own.columns]
         labels: list[str | None] = [None] * self.factors.size
         for u, some in enumerate(columns):
             for j in some if len(some) > 1 else ():
                 labels[j] = f"group {u}"
-        parents = {columns[c][0]: [columns[a][0] for a in some] for c, some in own.parents.items()}
         bounds = zip(at.tolist(), own.lower.tolist(), own.upper.tolist(), strict=True)
         return Constraints(
             include=at[own.columns_of(np.flatnonzero(own.include))].tolist(),
             exclude=at[own.columns_of(np.flatnonzero(own.exclude))].tolist(),
             groups=labels if own.grouped else None,
-            heredity=("strong" if own.strong else "weak", parents) if parents else None,
             bounds={j: (a, b) for j, a, b in bounds if min(-a, b) < math.inf},
         )
 
@@ -74,10 +68,6 @@ class Constraints:
         A label for each column, or from names of groups to columns. The columns of a group, such as
         the 0/1 columns of a factor, enter together and count once. A label of None leaves a column
         by itself.
-    heredity : "strong", "weak", dict, tuple or None
-        A product, named ``a:b``, needs both of its columns ("strong") or one of them ("weak").
-        Parents may also be given: a dict from children to lists of parents (strong), or a pair of
-        "strong" or "weak" and a dict.
     positive : bool or list of str or int
         True, or the columns whose coefficients may not be negative.
     bounds : dict or None
@@ -100,7 +90,6 @@ class Constraints:
     include: Any = None
     exclude: Any = None
     groups: Any = None
-    heredity: Any = None
     positive: Any = False
     bounds: Any = None
 
@@ -183,7 +172,6 @@ class _Resolver:
         unit = self.units(rules.groups)
         include = self.columns(rules.include, "include")
         exclude = self.columns(rules.exclude, "exclude")
-        parents, strong = self.parents(rules.heredity)
         lower, upper = self.intervals(rules)
         factors = self.factors(penalty_factors)
         free = factors == 0.0
@@ -201,29 +189,12 @@ class _Resolver:
             "has penalty factor 0, and another column of the same group has not: give all columns "
             "of a group a factor of 0, or none",
         )
-        for child, above in parents.items():
-            if not (free[child] and above):
-                continue
-            if strong or len(above) == 1:
-                include = include + above
-            elif not free[above].any():
-                raise InputError(
-                    f"{self.called(child)} has penalty factor 0, so it is in every model, and weak "
-                    "heredity leaves open which parent is in: include one of them, or give one "
-                    "factor 0"
-                )
         counted, at = np.flatnonzero(~free), np.cumsum(~free) - 1
         made = UnitConstraints.of(
             counted.size,
             unit=unit[counted],
             include=[int(at[j]) for j in include if not free[j]],
             exclude=[int(at[j]) for j in exclude],
-            parents={
-                int(at[child]): [int(at[a]) for a in above if not free[a]]
-                for child, above in parents.items()
-                if not free[child] and (strong or not free[above].any())
-            },
-            strong=strong,
             bounds=(lower[counted], upper[counted]),
             called=lambda j: self.called(int(counted[j])),
         )
@@ -314,61 +285,6 @@ class _Resolver:
                     )
             unit[columns] = min(columns, default=0)
         return unit
-
-    def parents(self, given: Any) -> tuple[dict[int, list[int]], bool]:
-        """The parents of every column that has some, and whether all of them are needed."""
-        if given is None or given is False:
-            return {}, True
-        kind, mapping = given, None
-        if isinstance(given, Mapping):
-            kind, mapping = "strong", given
-        elif isinstance(given, (tuple, list)) and len(given) == 2:
-            kind, mapping = given
-        known = isinstance(kind, str) and kind in ("strong", "weak")
-        if not (known and (mapping is None or isinstance(mapping, Mapping))):
-            raise InputError(
-                "heredity must be 'strong', 'weak', a mapping from children to parents, or a pair "
-                f"of both; got {given!r}"
-            )
-        found: dict[int, list[int]] = {}
-        for child, parents in (self.named_parents() if mapping is None else mapping).items():
-            above = self.columns(parents, "heredity")
-            for c in self.one(child, "heredity"):
-                if c in above:
-                    raise InputError(
-                        f"heredity: {self.called(c)} is given as its own parent: leave it out of "
-                        "its list of parents"
-                    )
-                found[c] = list(dict.fromkeys(found.get(c, []) + above))
-        return found, kind == "strong"
-
-    def named_parents(self) -> dict[str, list[str]]:
-        """Parents from names like ``a:b`` or ``a:b:c``, whose factors may stand in any order."""
-        if not self.named:
-            raise InputError("heredity: the columns have no names a:b here: give a mapping")
-        products = {frozenset(name.split(":")): name for name in self.place}
-        found: dict[str, list[str]] = {}
-        for name in self.place:
-            parts = name.split(":")
-            known = [part for part in parts if part in self.place or part in self.groups]
-            if len(parts) < 2 or "" in parts or not known:
-                continue  # a colon in a name that is no product of columns
-            if len(known) < len(parts):
-                lost = next(part for part in parts if part not in known)
-                raise InputError(
-                    f"heredity: column {name!r} has the parent {lost!r}, which is no column: add "
-                    "it, or give heredity as a mapping from children to parents"
-                )
-            fewer = {frozenset(some) for some in combinations(parts, len(parts) - 1)}
-            above = [some for some in fewer if len(some) > 1 and some in products]
-            found[name] = [products[some] for some in above if products[some] != name]
-            found[name] += sorted(set(parts).difference(*above))
-        if not found:
-            raise InputError(
-                "heredity: no column is named like a:b after two others: give heredity as a "
-                "mapping from children to parents"
-            )
-        return found
 
     def intervals(self, rules: Constraints) -> tuple[Array, Array]:
         """Lower and upper bounds of all coefficients."""

@@ -1,4 +1,4 @@
-"""Constraints on the columns of one training problem: groups, columns in or out, heredity, bounds.
+"""Constraints on the columns of one training problem: groups, columns in or out, bounds.
 
 A *unit* is a group of columns that enter a model together and count once; by default every column
 is a unit of its own. A size counts units, a support lists columns.
@@ -6,12 +6,10 @@ is a unit of its own. A size counts units, a support lists columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from graphlib import CycleError, TopologicalSorter
 from hashlib import sha256
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -32,8 +30,6 @@ class UnitsLeft(NamedTuple):
         −1 for excluded units.
     columns, first, shape (p,) and (m + 1,): Their columns, sorted by unit; those of the u-th unit
         are columns[first[u]:first[u + 1]].
-    parents, parent_at, shape (m + 1,): The parents of the u-th unit are
-        parents[parent_at[u]:parent_at[u + 1]].
     include, shape (m,): 1 for units that must be in.
     """
 
@@ -41,8 +37,6 @@ class UnitsLeft(NamedTuple):
     place: Index
     columns: Index
     first: NDArray[np.int64]
-    parent_at: NDArray[np.int64]
-    parents: NDArray[np.int64]
     include: NDArray[np.int8]
 
 
@@ -55,12 +49,7 @@ class UnitConstraints:
     unit : ndarray of int, shape (p,)
         Unit of each column; units 0..m−1 are numbered in the order of their first columns.
     include, exclude : ndarray of bool, shape (m,)
-        Units that must be in every model, and units that may be in none. What follows by heredity
-        is marked too, except a parent that one of several units may serve as.
-    parents : dict from int to list of int
-        The parents of every unit that has some, in increasing order.
-    strong : bool
-        Whether a child needs all its parents; otherwise a child needs at least one.
+        Units that must be in every model, and units that may be in none.
     lower, upper : ndarray of float, shape (p,)
         Bounds on the coefficients, lower ≤ 0 ≤ upper, infinite where there is none.
     """
@@ -68,8 +57,6 @@ class UnitConstraints:
     unit: Index
     include: Mask
     exclude: Mask
-    parents: Mapping[int, list[int]]
-    strong: bool
     lower: Array
     upper: Array
 
@@ -87,12 +74,10 @@ class UnitConstraints:
         unit: ArrayLike | None = None,
         include: Iterable[int] = (),
         exclude: Iterable[int] = (),
-        parents: Mapping[int, Iterable[int]] = MappingProxyType({}),
-        strong: bool = True,
         bounds: tuple[ArrayLike, ArrayLike] = (-np.inf, np.inf),
         called: Callable[[int], str] = "column {}".format,
     ) -> UnitConstraints:
-        """Make the record of p columns, with all that follows by heredity, and check it.
+        """Make the record of p columns, and check it.
 
         Parameters
         ----------
@@ -102,10 +87,6 @@ class UnitConstraints:
             Columns with the same number are one unit; by default each column is one.
         include, exclude : iterables of int
             Columns whose units must be in every model, or in none.
-        parents : mapping from int to iterable of int
-            From child columns to their parent columns. A parent in the unit of its child is always
-            there.
-        strong : bool
         bounds : pair of arrays, shape (p,), or of numbers
             Least and greatest coefficient of every column, low ≤ 0 ≤ high.
         called : callable
@@ -118,58 +99,20 @@ class UnitConstraints:
         Raises
         ------
         InputError
-            Columns that must be both in and out, a circle of parents, or no column that may be in.
+            Columns that must be both in and out, or no column that may be in.
         """
         given = np.arange(p) if unit is None else np.asarray(unit)
         _, first, inverse = np.unique(given, return_index=True, return_inverse=True)
         units = np.argsort(np.argsort(first))[inverse].astype(np.intp)
-        above: dict[int, set[int]] = {}
-        for child, some in parents.items():
-            above.setdefault(int(units[child]), set()).update(units[list(some)].tolist())
-        if not strong:
-            above = {c: some for c, some in above.items() if c not in some}
-        kept = {c: sorted(some - {c}) for c, some in sorted(above.items()) if some - {c}}
         low, high = (np.full(p, ends, dtype=np.float64) for ends in bounds)
         inside, out = np.zeros((2, first.size), dtype=bool)
         inside[units[[*include]]] = True
         out[units[[*exclude]]] = True
-        made = cls(units, inside, out, kept, strong, low, high)
-        made._mark_consequences(called)
-        return made
-
-    def _mark_consequences(self, called: Callable[[int], str]) -> None:
-        """Mark the units that heredity puts in or out.
-
-        Raises InputError: A unit would have to be in and out, no unit may be in, or parents run in
-            a circle.
-        """
-
-        def name(unit: int) -> str:
-            return called(int(self.columns[unit][0]))
-
-        for unit in np.flatnonzero(self.include & self.exclude).tolist():
-            raise InputError(f"{name(unit)} is both included and excluded: ask for one of them")
-        try:
-            parents_first = list(TopologicalSorter(self.parents).static_order())
-        except CycleError as error:
-            raise InputError(
-                f"{name(error.args[1][0])} is an ancestor of itself: parents may not run in a "
-                "circle"
-            ) from None
-        for unit in parents_first:
-            self.exclude[unit] |= self.lacks_parent(unit, ~self.exclude)
-        for unit in reversed(parents_first):
-            left = [a for a in self.parents.get(unit, ()) if not self.exclude[a]]
-            if self.include[unit] and self.exclude[unit]:
-                lost = next(a for a in self.parents[unit] if self.exclude[a])
-                raise InputError(
-                    f"{name(unit)} cannot be in every model, because its parent {name(lost)} "
-                    "is excluded"
-                )
-            if self.include[unit] and (self.strong or len(left) == 1):
-                self.include[left] = True
-        if self.exclude.all():
+        for column in np.flatnonzero((inside & out)[units]).tolist():
+            raise InputError(f"{called(column)} is both included and excluded: ask for one of them")
+        if out.all():
             raise InputError("every column is excluded: there is nothing to select from")
+        return cls(units, inside, out, low, high)
 
     @property
     def p(self) -> int:
@@ -198,7 +141,6 @@ class UnitConstraints:
             "included columns": self.include.any(),
             "excluded columns": self.exclude.any(),
             "groups of columns": self.grouped,
-            "heredity": bool(self.parents),
             "signs or bounds": self.bounded,
         }
         return [words for words, there in asked.items() if there]
@@ -220,16 +162,12 @@ class UnitConstraints:
         units = np.flatnonzero(~self.exclude)
         place = np.full(self.n_units, -1)
         place[units] = np.arange(units.size)
-        above = [place[self.parents.get(u, [])] for u in units.tolist()]
-        parents = [some[some >= 0] for some in above]
         columns = [self.columns[u] for u in units]
         return UnitsLeft(
             units,
             place,
             np.concatenate(columns),
             np.cumsum([0, *(some.size for some in columns)]).astype(np.int64),
-            np.cumsum([0, *(some.size for some in parents)]).astype(np.int64),
-            np.concatenate(parents).astype(np.int64),
             self.include[units].astype(np.int8),
         )
 
@@ -240,36 +178,8 @@ class UnitConstraints:
 
     @cached
     def min_size(self) -> int:
-        """The least number of units of a model: those that are included, with their parents."""
-        return int(np.sum(self.least))
-
-    @cached
-    def least(self) -> Mask:
-        """A smallest model, shape (m,): all included units with the parents that they need."""
-        if not any(self.include[u] and self.lacks_parent(u, self.include) for u in self.parents):
-            return self.include  # Under strong heredity all parents are marked already.
-        from scipy.optimize import LinearConstraint, milp  # Half a second that few need.
-
-        rows = np.zeros((len(self.parents), self.n_units))
-        for row, (child, parents) in zip(rows, self.parents.items(), strict=True):
-            row[child], row[parents] = 1.0, -1.0
-        found = milp(
-            np.ones(self.n_units),
-            integrality=np.ones(self.n_units),
-            bounds=(self.include.astype(float), 1.0 - self.exclude),
-            constraints=LinearConstraint(rows, -np.inf, 0.0),
-        )
-        if found.x is None:
-            raise RuntimeError(f"no smallest model was found: {found.message}")
-        return np.asarray(found.x > 0.5)
-
-    def lacks_parent(self, unit: int, inside: Mask) -> bool:
-        """Whether a unit needs a parent that is not inside, a mask of units."""
-        parents = self.parents.get(unit)
-        if not parents:
-            return False
-        found = inside[parents]
-        return not (found.all() if self.strong else found.any())
+        """The least number of units of a model: those that are included."""
+        return int(np.sum(self.include))
 
     def units(self, support: ArrayLike) -> Index:
         """The units that the columns of a support belong to, in increasing order."""
@@ -286,30 +196,12 @@ class UnitConstraints:
         return chosen
 
     def allowed(self, support: ArrayLike) -> bool:
-        """Whether the columns may be a support: whole units, and all that must be with them."""
+        """Whether the columns may be a support: whole units, the included, none of the excluded."""
         columns = np.unique(np.asarray(support, dtype=np.intp))
         inside = self._mask(self.unit[columns])
         if int(np.sum(inside[self.unit])) != columns.size:
             return False
-        if (inside & self.exclude).any() or (self.include & ~inside).any():
-            return False
-        return not any(inside[u] and self.lacks_parent(u, inside) for u in self.parents)
-
-    def closed(self, units: ArrayLike, worth: Array) -> Index:
-        """The units with all included units and all parents that heredity asks for.
-
-        units: Units that are not excluded.
-        worth, shape (m,): Of several parents under weak heredity the one of most worth is taken.
-        """
-        inside = self.least | self._mask(units)
-        new = np.flatnonzero(inside).tolist()
-        while new:
-            unit = new.pop()
-            inside[unit] = True
-            if self.lacks_parent(unit, inside):
-                left = [a for a in self.parents[unit] if not (self.exclude[a] or inside[a])]
-                new += left if self.strong else [max(left, key=worth.__getitem__)]
-        return np.flatnonzero(inside)
+        return not ((inside & self.exclude).any() or (self.include & ~inside).any())
 
     def padded(self, support: ArrayLike, size: int, worth: Array | None = None) -> Index:
         """The columns of an allowed support with further units, until it has ``size`` units.
@@ -321,45 +213,25 @@ class UnitConstraints:
         worth = np.zeros(self.n_units) if worth is None else worth
         order = np.argsort(-worth, kind="stable").tolist()
         for _ in range(int(inside.sum()), min(size, self.max_size)):
-            left = (u for u in order if not (inside[u] or self.exclude[u]))
-            inside[next(u for u in left if not self.lacks_parent(u, inside))] = True
+            inside[next(u for u in order if not (inside[u] or self.exclude[u]))] = True
         return np.flatnonzero(inside[self.unit])
 
-    def restricted(
-        self, columns: ArrayLike, called: Callable[[int], str] = "column {}".format
-    ) -> UnitConstraints:
+    def restricted(self, columns: ArrayLike) -> UnitConstraints:
         """The constraints of a sub-problem on some of the columns, in the order given.
 
-        A unit without a column left is out: children that need it are excluded, and where it was
-        included nothing stands for it. What else was asked stays.
+        A unit without a column left is out; where it was included nothing stands for it. What else
+        was asked stays.
 
-        called: What messages call a column of the whole problem.
-        Raises InputError: An included unit needs a unit that is out, or nothing is left.
+        Raises InputError: Nothing is left.
         """
         at = np.asarray(columns, dtype=np.intp)
-        here, first = self._mask(self.unit[at]), np.zeros(self.n_units, dtype=np.intp)
-        first[self.unit[at][::-1]] = np.arange(at.size)[::-1]
-        out = self.exclude.copy()
-        for child in self.parents:
-            if here[child] and self.lacks_parent(child, here):
-                out[child] = True
-                lost = next(a for a in self.parents[child] if not here[a])
-                own, parent = (called(int(self.columns[u][0])) for u in (child, lost))
-                if self.include[child]:
-                    raise InputError(f"{own} cannot be included: its parent {parent} cannot be in")
+        unit = self.unit[at]
         return UnitConstraints.of(
             at.size,
-            unit=self.unit[at],
-            include=first[self.include & here],
-            exclude=first[out & here],
-            parents={
-                int(first[c]): first[[a for a in some if here[a]]]
-                for c, some in self.parents.items()
-                if here[c]
-            },
-            strong=self.strong,
+            unit=unit,
+            include=np.flatnonzero(self.include[unit]),
+            exclude=np.flatnonzero(self.exclude[unit]),
             bounds=(self.lower[at], self.upper[at]),
-            called=lambda j: called(int(at[j])),
         )
 
     def most_columns(self, size: int) -> int:
@@ -380,8 +252,7 @@ class UnitConstraints:
         """
         if size < self.min_size:
             raise InputError(
-                f"a size of {size} is too small: the included columns with their parents "
-                f"take {self.min_size}"
+                f"a size of {size} is too small: the included columns take {self.min_size}"
             )
         if size > self.max_size:
             raise InputError(
@@ -393,5 +264,4 @@ class UnitConstraints:
     def digest(self) -> str:
         """A hash of the record that is the same in every process."""
         arrays = self.unit, self.include, self.exclude, self.lower, self.upper
-        held = (self.strong, sorted(self.parents.items()), *(values.tobytes() for values in arrays))
-        return sha256(repr(held).encode()).hexdigest()
+        return sha256(repr([values.tobytes() for values in arrays]).encode()).hexdigest()

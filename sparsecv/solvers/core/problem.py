@@ -51,8 +51,8 @@ class SparseRidgeProblem:
     tau : int
         Largest support size, 1 ≤ τ ≤ p. With groups a support of size τ has τ groups.
     constraints : sparsecv.Constraints, optional
-        Which columns are in every support or in none, enter together, need others, or have bounds
-        on their coefficients; by position, or by name where X is a data frame.
+        Which columns are in every support or in none, enter together, or have bounds on their
+        coefficients; by position, or by name where X is a data frame.
     penalty_factors : array or dict, optional
         Column j has the penalty (γ/2) f_j β_j². A column with f_j = 0 is in every support, is not
         penalised and does not count: X and y are projected onto what it leaves of them.
@@ -300,9 +300,6 @@ class SparseRidgeProblem:
             rules = Constraints(**asked["constraints"])
             if rules.bounds:
                 rules = dataclasses.replace(rules, bounds=_by_number(rules.bounds))
-            if rules.heredity:
-                kind, parents = rules.heredity
-                rules = dataclasses.replace(rules, heredity=(kind, _by_number(parents)))
             made = cls(X, y, gamma=gamma, tau=tau, constraints=rules, penalty_factors=factors)
         except InputError as error:
             raise InputError(str(error)) from None
@@ -395,7 +392,7 @@ class SparseRidgeProblem:
             Its :meth:`given_columns` are columns of this problem.
         """
         asked = self.constraints
-        if asked.plain or asked.grouped or asked.bounded or asked.parents or self.data.gram:
+        if asked.plain or asked.grouped or asked.bounded or self.data.gram:
             return None
         inside, out = asked.include[asked.unit], asked.exclude[asked.unit]
         included, k = np.flatnonzero(inside), int(inside.sum())

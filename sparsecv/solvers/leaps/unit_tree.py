@@ -1,11 +1,10 @@
-"""Leaps and bounds over units of columns, with heredity and bounds on coefficients.
+"""Leaps and bounds over units of columns, with bounds on coefficients.
 
 A unit is a group of columns that enter together and count once. A node is a set of units, some of
-which may not be dropped any more. A child drops one free unit, and with it the units that need that
-unit by heredity; the free units before the dropped unit become fixed. Every allowed subset of a
-node lacks some first unit in this order, and also lacks the units that need that first unit, so
-that every allowed subset is below exactly one child. With A = (G_S + γ/2 I)⁻¹ and the ridge fit
-β = A b_S of a node, dropping the columns D adds β_Dᵀ(A_DD)⁻¹β_D to the objective.
+which may not be dropped any more. A child drops one free unit, and the free units before it become
+fixed. Every allowed subset of a node lacks some first unit in this order, so that every allowed
+subset is below exactly one child. With A = (G_S + γ/2 I)⁻¹ and the ridge fit β = A b_S of a node,
+dropping the columns D adds β_Dᵀ(A_DD)⁻¹β_D to the objective.
 
 Bounds on coefficients only raise objectives, so that the ridge fit of a node bounds all supports
 below it. Where the ridge fit is outside the bounds on coefficients, the fit within them, less what
@@ -41,7 +40,6 @@ from .tree import Search
 FREE, FIXED, OUT = 0, 1, 2  # states of a unit at a node
 RULES = np.dtype(
     [
-        ("strong", "i8"),  # 1 where a unit needs all its parents, 0 where it needs one of them
         ("bounded", "i8"),  # 1 where coefficients have bounds
         ("ridge", "f8"),  # γ/2
     ],
@@ -52,13 +50,11 @@ RULES = np.dtype(
 class UnitTree(NamedTuple):
     """The path of a tree over m units of p columns, and the incumbents of every size.
 
-    Columns are ordered by unit. Level 0 is the root; each level drops at least one unit.
+    Columns are ordered by unit. Level 0 is the root; each level drops one unit.
     """
 
     lists: Lists  # of supports as bit masks of units
     first: NDArray[np.int64]  # (m+1,) columns of unit u are first[u] … first[u+1] − 1
-    parent_at: NDArray[np.int64]  # (m+1,) parents of unit u are parents[parent_at[u]:…]
-    parents: NDArray[np.int64]
     fit: BoundedFit  # fits within the bounds, whose arrays are work space of other steps too
     rules: Any  # of RULES
     columns_of: Array  # (p+1, p+1) the triangular factor R, one column per row; its last entry is 0
@@ -105,68 +101,11 @@ def new_unit_tree(problem: SparseRidgeProblem, sizes: NDArray[np.intp], n_best: 
         {"p": p, "m": m, "levels": m + 1},
         lists=lists,
         first=left.first,
-        parent_at=left.parent_at,
-        parents=left.parents,
         fit=fit,
-        rules=record(RULES, strong=asked.strong, bounded=bounded, ridge=ridge),
+        rules=record(RULES, bounded=bounded, ridge=ridge),
         columns_of=columns_of,
         least_bound=np.full(m + 2, np.inf),
     )
-
-
-@kernel(inner=True)
-def lacks_parent(tree, state, unit):
-    """Whether a unit needs a parent that is out; ``state`` (m,) says which units are out."""
-    begin, end = tree.parent_at[unit], tree.parent_at[unit + 1]
-    if begin == end:
-        return False
-    out = 0
-    for e in range(begin, end):
-        out += state[tree.parents[e]] == OUT
-    return out > 0 if tree.rules[0].strong > 0 else out == end - begin
-
-
-@kernel(inner=True)
-def put_out(tree, state, unit):
-    """Put a unit out, and the units that need it; False where one of these units is fixed."""
-    if state[unit] == FIXED:
-        return False
-    state[unit] = OUT
-    changed = True
-    while changed:
-        changed = False
-        for u in range(state.shape[0]):
-            if state[u] != OUT and lacks_parent(tree, state, u):
-                if state[u] == FIXED:
-                    return False
-                state[u] = OUT
-                changed = True
-    return True
-
-
-@kernel(inner=True)
-def fix(tree, state, unit):
-    """Fix a unit, and under strong heredity all units that it needs."""
-    if state[unit] != FREE:
-        return
-    state[unit] = FIXED
-    changed = tree.rules[0].strong > 0
-    while changed:
-        changed = False
-        for u in range(state.shape[0]):
-            if state[u] != FIXED:
-                continue
-            for e in range(tree.parent_at[u], tree.parent_at[u + 1]):
-                if state[tree.parents[e]] == FREE:
-                    state[tree.parents[e]] = FIXED
-                    changed = True
-
-
-@kernel(inner=True)
-def copy_to_child(tree, level):
-    """Write the states of a level's units one level below."""
-    for u in range(tree.state.shape[1]):
-        tree.state[level + 1, u] = tree.state[level, u]
 
 
 @kernel(inner=True)
@@ -175,18 +114,15 @@ def make_child(tree, level, j, fixing):
 
     fixing: Whether the units before the j-th become fixed.
     The numbers of its units, and of those that are fixed, are written for that level too.
-    Returns: The number of its units; 0 where a fixed unit needs the unit that is dropped.
     """
-    copy_to_child(tree, level)
-    child, size, fixed = tree.state[level + 1], 0, 0
+    child = tree.state[level + 1]
+    for u in range(child.shape[0]):
+        child[u] = tree.state[level, u]
+    child[tree.order[level, j]] = OUT
     for a in range(j if fixing else 0):
-        fix(tree, child, tree.order[level, a])
-    if put_out(tree, child, tree.order[level, j]):
-        for u in range(child.shape[0]):
-            size += child[u] != OUT
-            fixed += child[u] == FIXED
-    tree.n_units[level + 1], tree.n_fixed[level + 1] = size, fixed
-    return size
+        child[tree.order[level, a]] = FIXED
+    tree.n_units[level + 1] = tree.n_units[level] - 1
+    tree.n_fixed[level + 1] = tree.n_fixed[level] + (j if fixing else 0)
 
 
 @kernel(inner=True)
@@ -202,14 +138,11 @@ def list_columns(tree, state, columns):
 
 
 @kernel(inner=True)
-def list_dropped(tree, level):
-    """Write the columns that the child below a level lacks to ``tree.dropped``; their number."""
-    count = 0
-    for u in range(tree.state.shape[1]):
-        if tree.state[level, u] != OUT and tree.state[level + 1, u] == OUT:
-            for c in range(tree.first[u], tree.first[u + 1]):
-                tree.dropped[count] = c
-                count += 1
+def list_dropped(tree, unit):
+    """Write the columns of a unit to ``tree.dropped``; their number."""
+    count = tree.first[unit + 1] - tree.first[unit]
+    for c in range(count):
+        tree.dropped[c] = tree.first[unit] + c
     return count
 
 
@@ -296,19 +229,13 @@ def added_loss(tree, level, n, beta):
 def order_units(tree, level, own):
     """List the free units of a level by what dropping them adds, the largest first, with bounds.
 
-    A unit that cannot be dropped, because a fixed unit needs it, becomes fixed.
-
     own: A bound on the losses of the level's supports within the bounds on coefficients.
     """
     n = 0
     for u in range(tree.state.shape[1]):
         if tree.state[level, u] != FREE:
             continue
-        copy_to_child(tree, level)
-        if not put_out(tree, tree.state[level + 1], u):
-            tree.state[level, u] = FIXED
-            continue
-        count = list_dropped(tree, level)
+        count = list_dropped(tree, u)
         rise = added = added_loss(tree, level, count, tree.beta[level])
         if tree.rules[0].bounded > 0:
             rise = added_loss(tree, level, count, tree.inside[level])
@@ -378,7 +305,7 @@ def begin_units(tree, included):
     forget_supports(tree.lists)
     for u in range(m):
         if included[u] == 1:
-            fix(tree, tree.state[0], u)
+            tree.state[0, u] = FIXED
     list_columns(tree, tree.state[0], tree.fit.columns)
     factorise_units(tree, 0, p)
     inflation, now.reach = 0.0, 1.0
@@ -393,14 +320,14 @@ def begin_units(tree, included):
 
 
 @kernel(inner=True)
-def descend(tree, level):
-    """Complete the child one level below, whose state is set.
+def descend(tree, level, j):
+    """Complete the child without the j-th unit of ``order`` one level below, whose state is set.
 
     A, β, loss, bound, incumbents and the order of children are written for that level.
     """
     below, columns = level + 1, tree.fit.columns
     m = list_columns(tree, tree.state[below], columns)
-    n = list_dropped(tree, level)
+    n = list_dropped(tree, tree.order[level, j])
     for a in range(n):
         columns[m + a] = tree.dropped[a]
     tree.loss[below] = tree.loss[level]
@@ -426,16 +353,17 @@ def drop_one_by_one(tree, keep):
         for a in range(chosen - 1, -1, -1):
             if keep[tree.order[level, a]] < keep[tree.order[level, chosen]]:
                 chosen = a
-        if chosen < 0 or make_child(tree, level, chosen, False) < 1:
+        if chosen < 0 or tree.n_units[level] == 1:
             return
-        descend(tree, level)
+        make_child(tree, level, chosen, False)
+        descend(tree, level, chosen)
         level += 1
 
 
 @kernel
 def advance_units(tree, max_nodes):
     """Search on, depth first, for at most ``max_nodes`` nodes; whether the tree is exhausted."""
-    now, m = tree.lists.now[0], tree.state.shape[1]
+    now = tree.lists.now[0]
     level, done = now.level, 0
     while level >= 0 and done < max_nodes:
         j = tree.cursor[level]
@@ -444,15 +372,13 @@ def advance_units(tree, max_nodes):
             continue
         tree.cursor[level] = j - 1
         done += 1
-        bound = tree.child_bound[level, tree.order[level, j]]
-        if not may_hold_better(tree.lists, bound, max(tree.n_fixed[level] + j, 1), m):
-            continue
-        size = make_child(tree, level, j, True)
-        fixed = tree.n_fixed[level + 1]
+        bound, size = tree.child_bound[level, tree.order[level, j]], tree.n_units[level] - 1
+        fixed = tree.n_fixed[level] + j
         low = max(fixed, 1)
         if size < 1 or not may_hold_better(tree.lists, bound, low, size):
             continue
-        descend(tree, level)
+        make_child(tree, level, j, True)
+        descend(tree, level, j)
         if fixed < size and may_hold_better(tree.lists, tree.bound[level + 1], low, size - 1):
             level += 1
     now.level, now.nodes = level, now.nodes + done
@@ -494,7 +420,7 @@ class UnitLeaps(Search):
 
         With n = 1 supports of fewer units are filled up to the size.
         """
-        least = self.rules.columns_of(np.flatnonzero(self.rules.least))
+        least = self.rules.columns_of(np.flatnonzero(self.rules.include))
         found = []
         for size in self.sizes.tolist():
             of_size = size

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..core.constraints import UnitsLeft
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
-from ..kernels.linalg import EPS, Array, allocated, record
+from ..kernels.linalg import EPS, Array, allocated
 from .diagonal import largest_diagonal
 from .dual_bound import BoundTerms, relative_rounding
 from .gram import GramForm, extraction
@@ -30,9 +30,6 @@ COMPONENT_SHARE = 1e-14
 # a share of the group's length: a singular value decomposition and a product are exact for such
 # columns (Higham 2002, Section 3.5, with a constant of 1 for each).
 ROTATION_UNITS = 16.0
-RULES = np.dtype([("strong", "i8")], align=True)
-
-
 # A D of the least eigenvalue that takes off at most this share of the squared lengths closes few
 # nodes, as where columns nearly depend on each other. The number is a choice.
 LEAST_SHARE_OF_LENGTHS = 0.01
@@ -47,14 +44,12 @@ class UnitForm(GramForm):
     left: Units of the problem that are not excluded; numbers of units here are their new numbers.
     first, shape (m + 1,): Columns of the u-th unit are first[u] … first[u+1] − 1.
     lower, upper, shape (q,): Bounds on the coefficients.
-    strong: Whether a unit needs all its parents, and not one alone.
     """
 
     left: UnitsLeft
     first: NDArray[np.int64]
     lower: Array
     upper: Array
-    strong: bool
 
     @classmethod
     def of_units(cls, problem: SparseRidgeProblem, limits: Limits | None = None) -> UnitForm:
@@ -88,7 +83,6 @@ class UnitForm(GramForm):
             first=np.array(first, dtype=np.int64),
             lower=np.concatenate(low),
             upper=np.concatenate(high),
-            strong=asked.strong,
         )
         if limits is not None and not limits.affords(2.0 * G.shape[0] ** 3):
             return own
@@ -127,9 +121,6 @@ class UnitForm(GramForm):
             lower=self.lower,
             upper=self.upper,
             spread=self.spread(),
-            parent_at=self.left.parent_at,
-            parents=self.left.parents,
-            rules=record(RULES, strong=self.strong),
         )
 
     def spread(self) -> Array:

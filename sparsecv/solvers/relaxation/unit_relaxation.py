@@ -20,7 +20,7 @@ all other units fixed, follows from one equation in z_u (:func:`best_share`): z_
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +37,6 @@ class Units(NamedTuple):
     lower: Array  # (p,) bounds on the coefficients
     upper: Array  # (p,)
     spread: Array  # (p,) Σ |Q_jc| over the columns c of column j's unit
-    parent_at: NDArray[np.int64]  # (m+1,) parents of unit u are parents[parent_at[u]:…]
-    parents: NDArray[np.int64]
-    rules: Any  # whether a unit needs all its parents: ``strong`` of a record
     least_share: Annotated[Array, "m"]  # the least z_u for which β_u is within z_u times its bounds
     theta: Annotated[Array, "p"]
     rho: Annotated[Array, "p"]

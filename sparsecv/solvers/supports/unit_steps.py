@@ -45,7 +45,7 @@ class UnitSteps:
         """
         limits, wanted = limits or Limits(), sorted(set(sizes))
         found: dict[int, Support] = {}
-        inside, promised = self.rules.least.copy(), None
+        inside, promised = self.rules.include.copy(), None
         while wanted and int(inside.sum()) <= wanted[-1]:
             size = int(inside.sum())
             if size in wanted:
@@ -77,8 +77,6 @@ class UnitSteps:
                     return improved
                 rest = inside.copy()
                 rest[u] = False
-                if not self.rules.allowed(self.columns(rest)):
-                    continue
                 gains = self.gains(rest)
                 added = self.best_addition(rest, gains, barred=u)
                 # without bounds a swap leaves what is expected of it, but for rounding
@@ -132,7 +130,6 @@ class UnitSteps:
         """
         gains = self.gains(inside) if gains is None else gains.copy()
         gains[inside | self.rules.exclude] = -1.0
-        gains[[u for u in self.rules.parents if self.rules.lacks_parent(u, inside)]] = -1.0
         if barred >= 0:
             gains[barred] = -1.0
         best = int(np.argmax(gains))

@@ -8,13 +8,13 @@ problems are solved one after the other, where the lower bound is least, until t
 columns is known within 1 %. The paper's figure has 200 rows and 20 columns, this one 100 and 15.
 """
 
+import numpy as np
 from matplotlib import pyplot as plt
 
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
-from sparsecv.plots.search_bounds import frames
 from sparsecv.tables.synthetic import make_synthetic
 
 n, sizes = 100, list(range(2, 15))
@@ -22,16 +22,21 @@ drawn = make_synthetic(n=n, p=15, tau_true=7, rho=0.7, nu=1.0, seed=0)
 folds = RowFolds(drawn.X, drawn.y, make_folds("loo", n), False)
 found = cross_validate(folds, [n**-0.5], sizes, Settings("search", bounds="paper"))
 
-steps = frames(found.by_gamma[0])
-shown = [steps[0], steps[len(steps) // 2], steps[-1]]
+# Each step of the search is [problems solved, position of τ, lower bound, upper bound] and replaces
+# the bounds of this τ. The first steps, one for every τ, come from relaxations.
+steps = found.by_gamma[0].history
+ends = [len(sizes), (len(sizes) + len(steps)) // 2, len(steps)]
 figure, panels = plt.subplots(1, 3, figsize=(9.5, 3.4), sharey=True)
-for axes, step in zip(panels, shown, strict=True):
-    axes.fill_between(sizes, step.lower, step.upper, alpha=0.3)
-    axes.plot(sizes, step.lower, "o-", markersize=3, label="lower bound")
-    axes.plot(sizes, step.upper, "s-", markersize=3, label="upper bound")
+for axes, end in zip(panels, ends, strict=True):
+    lower, upper = np.zeros(len(sizes)), np.zeros(len(sizes))
+    for _, t, low, high in steps[:end]:
+        lower[int(t)], upper[int(t)] = low, high
+    axes.fill_between(sizes, lower, upper, alpha=0.3)
+    axes.plot(sizes, lower, "o-", markersize=3, label="lower bound")
+    axes.plot(sizes, upper, "s-", markersize=3, label="upper bound")
     axes.set(
         xlabel="number of columns",
-        title=f"{step.solved:,} problems solved",
+        title=f"{int(steps[end - 1][0]):,} problems solved",
         xticks=[2, 5, 8, 11, 14],
     )
 panels[0].set_ylabel("leave-one-out error")

@@ -5,17 +5,22 @@
 It runs no fit: it reads the tables that ``sparsecv benchmark`` wrote (results/benchmark_*.csv; four
 data sets, seven γ) and prints the mean share of problems and of nodes that are left out beside the
 paper's. "grid" solves every problem, "paper" has the paper's bounds, "paper-exact" has u* in
-Corollary 3, "best" adds the bounds of this project, and "exact" is the shared tree.
+Corollary 3, "best" adds the bounds of this project, and "exact" is the shared tree. The pictures
+results/benchmark_loo.png and results/benchmark_folds.png are of columns of unit norm.
 """
 
 from __future__ import annotations
 
 import csv
 from collections import defaultdict
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from experiments.common import RESULTS, machine
+from sparsecv.plots.curves import save
+from sparsecv.plots.style import in_style, new_figure
 
 # What the paper prints: mean reductions of problems and of nodes, in %.
 PRINTED = {"loo": (70, 57), "size:10": (52, 35)}
@@ -42,6 +47,49 @@ def main() -> None:
     text = "\n".join([*lines, ""])
     (RESULTS / "mio_counts.txt").write_text(text, encoding="utf-8")
     print(text)
+    for name in ("loo", "folds"):
+        plot(RESULTS / f"benchmark_{name}_unit_norm.csv", RESULTS / f"benchmark_{name}.png")
+
+
+@in_style
+def plot(table: Path, path: Path) -> None:
+    """Draw the distributions over γ of the reductions against the grid.
+
+    table: What ``sparsecv benchmark --csv`` wrote.
+    """
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    kinds = list(dict.fromkeys(row["folds"] for row in rows))
+    figure, axes = new_figure(len(kinds), 2, figsize=(10.0, 3.4 * len(kinds)))
+    fields = (("reduction", "problems"), ("node_reduction", "nodes"))
+    for line, kind in zip(axes, kinds, strict=True):
+        here = [row for row in rows if row["folds"] == kind]
+        for panel, (field, what) in zip(line, fields, strict=True):
+            boxes(panel, here, field)
+            panel.set_title(f"{kind}: fewer {what} than the grid", fontsize=10)
+    axes[0][0].legend(fontsize=8)
+    save(figure, str(path))
+
+
+def boxes(panel: Any, rows: list[dict[str, str]], field: str) -> None:
+    """Draw a box for every data set and every way of Algorithm 1 to bound errors.
+
+    field: A share of work saved, one in each row, which is drawn in percent unless it is not known.
+    """
+    ways = [way for way in ("paper", "paper-exact", "best") if any(r["way"] == way for r in rows)]
+    names = list(dict.fromkeys(row["dataset"] for row in rows))
+    for w, way in enumerate(ways):
+        values: dict[str, list[float]] = {name: [] for name in names}
+        for row in rows:
+            if row["way"] == way and np.isfinite(float(row[field])):
+                values[row["dataset"]].append(100.0 * float(row[field]))
+        at = np.arange(len(names)) + 0.25 * (w - (len(ways) - 1) / 2.0)
+        drawn = panel.boxplot(list(values.values()), positions=at, widths=0.2, patch_artist=True)
+        for box in drawn["boxes"]:
+            box.set_facecolor(f"C{w}")
+        panel.plot([], [], "s", color=f"C{w}", label=way)
+    panel.set_xticks(range(len(names)), names)
+    panel.set_ylabel("reduction in %")
 
 
 if __name__ == "__main__":

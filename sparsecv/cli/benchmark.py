@@ -1,6 +1,6 @@
 """The command ``sparsecv benchmark``, which compares the grid, Algorithm 1 and shared trees.
 
-This is the comparison of the first paper's Section 4.1 (Tables 1 and 2, Figures 2 and 3).
+This is the comparison of the first paper's Section 4.1 (Tables 1 and 2).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from ..cv.settings import Settings
 from ..design.design import Protocol
 from ..design.prepare import prepare
 from ..errors import InputError, file_faults
-from ..plots import reductions
 from ..report import screen
 from ..report.sections import Column, Section, Table, percent
 from ..solvers.executor import on_client
@@ -96,8 +95,6 @@ def benchmark(**given: Any) -> Exit:
                 table = csv.DictWriter(file, list(asdict(row)))
                 table.writeheader()
                 table.writerows(map(asdict, rows))
-    if asked.plot is not None:
-        reductions.plot(rows, str(asked.plot))
     screen.show(console, _sections(rows), whole=True)
     proved = all(row.status == "optimal" for row in rows)
     return Exit.DONE if proved else Exit.GAP

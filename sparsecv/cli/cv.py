@@ -17,7 +17,7 @@ from ..design.fold_models import FoldModels
 from ..design.folds import TimeOrdered
 from ..design.prepare import Prepared, prepare
 from ..errors import InputError
-from ..plots import curves, over_gamma, search_bounds, size_path
+from ..plots import curves, over_gamma, size_path
 from ..report import peers
 from ..report.outcome import Result
 from ..selection.certified_choice import choice_certificate
@@ -44,7 +44,7 @@ def cv(data: str, **given: Any) -> Exit:
     """Print the exact CV error at every sparsity, choose the best and fit the model."""
     clock, asked, ended = Limits(), SimpleNamespace(**given), ""
     console = open_console(asked.quiet, asked.json_file, asked.sql)
-    outputs.check(asked, film=asked.method in ("search", "bounds"))
+    outputs.check(asked)
     gammas, taus = grids.parse_asked_gammas(asked.gamma), grids.parse_taus(asked.tau)
     grids.check_count("--n-best", asked.n_best)
     limit, announce = as_limit(asked.time_limit), None if asked.quiet else note
@@ -197,15 +197,13 @@ def _draw(found: Result, study: Study, asked: SimpleNamespace) -> None:
     """Draw the picture of --plot.
 
     The picture shows CV errors against τ; for the rule projected, errors of the projections; for a
-    range of γ, what is proved of it, and the way of the alternating minimisation from γ = 1/√n; for
-    a search, the bounds at its start and end, or a film of the bounds if the file is a .gif.
+    range of γ, what is proved of it, and the way of the alternating minimisation from γ = 1/√n.
     """
     choice, surface = found.choice, study.surface
     if choice is None:
         return
     kind = "leave-one-out" if asked.folds == "loo" else f"{asked.folds} folds"
     path, title = str(asked.plot), f"{found.name}, {kind}"
-    chosen = surface.by_gamma[choice.gamma_index]
     if choice.projection is not None:
         others = peers.linear_peers(study.data, [surface.folds], found.sizes.tau)
         size_path.plot_errors(found.sizes, found.position, others, path, title)
@@ -214,10 +212,6 @@ def _draw(found: Result, study: Study, asked: SimpleNamespace) -> None:
         along = Surface(study.data, surface.taus, study.settings)
         way = alternate(along, start=start)
         over_gamma.plot_minimum(surface.minimum, path, title, trace=way.trace)
-    elif not chosen.history:
+    else:
         pair = (choice.gamma_index, choice.tau_index) if choice.is_pair else None
         curves.plot_cv(surface, path, title, chosen=pair)
-    elif asked.plot.suffix.lower() == ".gif":
-        search_bounds.animate_bounds(chosen, path, title, search_bounds.MAX_FRAMES)
-    else:
-        search_bounds.plot_bounds(chosen, path, title)

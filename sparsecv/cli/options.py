@@ -189,7 +189,7 @@ PANELS: dict[str, dict[str, Option]] = {
         "json_file": option(File, None, "Write results here; - is standard output.", "--json"),
         "save": option(File, None, "Write the model here, for sparsecv predict."),
         "sql": option(File, None, "Write the model as SQL here (- the screen)."),
-        "plot": option(File, None, "Picture of the curves; of a search its bounds (.gif: a film)."),
+        "plot": option(File, None, "Picture of the CV errors."),
         "html": option(File, None, "Write a report here, as one HTML page."),
         "csv_file": option(File, None, "Write the table here.", "--csv"),
         "certificate": option(
@@ -339,7 +339,7 @@ COMMANDS = {
         "Compare the grid with Algorithm 1 and the shared trees: problems, nodes, seconds.\n\n"
         "This repeats Section 4.1 of the first paper by the paper's protocol: columns are "
         "standardised once and folds have no intercept.",
-        "datasets folds gamma ways scale tol backend time_limit csv_file plot jobs quiet",
+        "datasets folds gamma ways scale tol backend time_limit csv_file jobs quiet",
         datasets=option(str, "diabetes11,housing,servo,autompg", "Data sets, comma-separated."),
         folds=option(str, "loo,size:10", "loo, K or size:M, comma-separated."),
         gamma=option(str, "0.01,0.02,0.05,0.1,0.2,0.5,1", "As in cv."),
@@ -353,7 +353,6 @@ COMMANDS = {
         scale=option(Literal["unit-norm", "unit-variance"], "unit-norm", "Scale of the columns."),
         tol=option(float, 0.01, "Relative tolerance of Algorithm 1."),
         time_limit=option(Number, None, "Seconds for each way at each γ."),
-        plot=option(File, None, "Picture of the reductions over γ (Figures 2 and 3)."),
     ),
     "datasets": command(
         "List the data sets sparsecv knows, or show one.",

@@ -12,18 +12,17 @@ from ..errors import InputError, file_faults
 FILES = ("json_file", "save", "html", "sql", "csv_file", "out", "plot", "certificate")
 
 
-def check(asked: SimpleNamespace, film: bool = False) -> None:
+def check(asked: SimpleNamespace) -> None:
     """Refuse files that cannot be written, before any work is done.
 
     asked: The values of all options of a command.
-    film: The file of --plot may be a film.
     Raises InputError: A path is a folder, its folder does not exist, the file cannot be opened, or
         two options name the same file.
     """
     if getattr(asked, "plot", None) is not None:
         from ..plots.curves import check_writable
 
-        check_writable(str(asked.plot), film=film)
+        check_writable(str(asked.plot))
     if getattr(asked, "html", None) is not None:
         from ..plots.style import matplotlib
 

@@ -14,14 +14,13 @@ from ..errors import InputError
 from .style import VERMILION, in_style, matplotlib, new_figure
 
 
-def check_writable(path: str, *, film: bool = False) -> None:
+def check_writable(path: str) -> None:
     """Refuse a picture file that cannot be written, before any work is done.
 
-    film: The picture may be a film, whose suffix is .gif.
     Raises InputError: matplotlib is missing, or the suffix is no known format.
     """
     figure, _ = new_figure(figsize=(1.0, 1.0))
-    kinds = set(figure.canvas.get_supported_filetypes()) | ({"gif"} if film else set())
+    kinds = figure.canvas.get_supported_filetypes()
     suffix = Path(path).suffix.lstrip(".").lower()
     if suffix not in kinds:
         known = ", ".join("." + kind for kind in sorted(kinds))

@@ -19,6 +19,7 @@ from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
 from sparsecv.solvers.core.limits import StopFlag
+from sparsecv.tables.synthetic import make_synthetic
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")
 
@@ -245,3 +246,18 @@ def test_an_ignored_ctrl_c_stays_ignored() -> None:
             assert not stop.is_set()
     finally:
         signal.signal(signal.SIGINT, previous)
+
+
+def test_the_history_of_a_search_tightens_bounds_to_those_of_the_result() -> None:
+    made = make_synthetic(40, 8, 4, 0.7, 1.0, seed=1)
+    data = RowFolds(made.X, made.y, make_folds("loo", 40), False)
+    settings = Settings("search", bounds="paper", tol=0.0)
+    searched = cross_validate(data, [0.1], np.arange(1, 9), settings).by_gamma[0]
+    lower, upper = np.zeros(8), np.full(8, np.inf)
+    for _, t, low, high in searched.history:
+        assert low >= lower[int(t)] - 1e-12
+        assert high <= upper[int(t)] + 1e-12
+        lower[int(t)], upper[int(t)] = low, high
+    assert {int(step[0]) for step in searched.history} == set(range(searched.n_mio + 1))
+    np.testing.assert_allclose(lower, searched.lower)
+    np.testing.assert_allclose(upper, searched.upper)

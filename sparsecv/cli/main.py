@@ -8,8 +8,10 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import re
 import sys
 import warnings
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -123,7 +125,18 @@ def _complaint(error: Any) -> str:
         options = f" (Possible options: {', '.join(sorted(error.possibilities or []))})"
         return f"No such option: {error.option_name}" + (options if error.possibilities else "")
     text = error.format_message() if hasattr(error, "format_message") else error
-    return str(text).replace("Value error, ", "")
+    return str(text).replace("Value error, ", "") + _meant(error)
+
+
+def _meant(error: Any) -> str:
+    """A question that names the choice that a wrong value of an option is close to, or nothing."""
+    wrong, _, listed = str(getattr(error, "message", "")).partition(" is not one of ")
+    choices = re.findall(r"'([^']*)'", listed)
+    given = wrong.rpartition("'")[0].rpartition("'")[2]
+    plain = {re.sub(r"\W", "", choice): choice for choice in choices}
+    word = re.sub(r"\W|_", "", given.lower().replace("1", "one"))
+    close = get_close_matches(word, plain, n=1)
+    return f" Did you mean {plain[close[0]]}?" if close else ""
 
 
 def _one_line_warning(message: Any, *_: Any, **__: Any) -> None:

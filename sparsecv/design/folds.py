@@ -198,12 +198,18 @@ def make_folds(
     cv: K (shuffled with ``seed``), "loo", "size:M" (⌊n/M⌋ folds of M rows, some of M + 1), a
         scikit-learn splitter, or pairs of training and held-out row indices. With ``groups``, K
         keeps groups together and "loo" leaves one group out.
-    seed: Seed of the shuffle; a number, a numpy RandomState or None.
+        Or one fold number for each row, as scikit-learn's PredefinedSplit takes them: rows of the
+        number -1 are never held out.
+    seed: Seed of the shuffle; a number, a RandomState or Generator of NumPy, or None.
     X, y: Rows for the method ``split`` of a splitter.
     groups, shape (n,), optional: Group of every row; the rows of a group are held out together.
     Raises InputError: The text is unknown, there are fewer than 2 or more than n folds, or indices
         are out of range.
     """
+    if isinstance(seed, np.random.Generator):
+        seed = int(seed.integers(2**32))  # scikit-learn takes no generator.
+    if groups is not None:
+        check_groups(groups, n)
     kind, number = _named_folds(cv, n) or ("", 0)
     if kind == "size":
         if groups is not None:
@@ -223,7 +229,7 @@ def make_folds(
         raise InputError(f"at least 2 folds are needed; got {cv}")
     if isinstance(cv, str):
         raise InputError(f"folds must be 'loo', a number K or 'size:M'; got {cv!r}")
-    splitter = cv if hasattr(cv, "split") else None
+    splitter = cv if hasattr(cv, "split") else _by_numbers(cv, n)
     if splitter is not None:
         cv = splitter.split(np.zeros((n, 1)) if X is None else X, y, groups)
     if isinstance(cv, Iterable):
@@ -232,7 +238,8 @@ def make_folds(
             made = replace(made, groups=_kept_groups(made, groups))
         return replace(made, kind="time") if isinstance(splitter, TimeOrdered) else made
     raise InputError(
-        f"folds must be 'loo', a number K, 'size:M', a splitter or index pairs; got {cv!r}"
+        "folds must be 'loo', a number K, 'size:M', a splitter, index pairs or a fold number for "
+        f"each row; got {cv!r}"
     )
 
 
@@ -273,6 +280,48 @@ class TimeOrdered:
             yield np.flatnonzero(at < test[0]), np.flatnonzero(held)
 
 
+def _by_numbers(cv: Any, n: int) -> Any:
+    """A splitter of one fold number for each of n rows; None where ``cv`` is something else."""
+    if not (hasattr(cv, "__array__") or isinstance(cv, (list, tuple))):
+        return None
+    if len(cv) == 0 or not isinstance(next(iter(cv)), (int, float, np.number)):
+        return None
+    from sklearn.model_selection import PredefinedSplit  # The import takes a second.
+
+    numbers = np.asarray(cv)
+    if numbers.shape != (n,) or not (numbers == np.rint(numbers)).all():
+        raise InputError(
+            f"folds as numbers need a whole number for each of the {n} rows, -1 for rows that "
+            f"are never held out; got {numbers.size} numbers of type {numbers.dtype}"
+        )
+    return PredefinedSplit(numbers)
+
+
+def check_groups(groups: Any, n: int) -> None:
+    """Raise an InputError unless each of n rows has a group, and the groups can be sorted."""
+    values = np.asarray(groups)
+    if values.shape != (n,):
+        raise InputError(f"groups needs one entry per row ({n}); got shape {values.shape}")
+    missing = [row for row, one in enumerate(values.tolist()) if _is_missing(one)]
+    if missing:
+        more = f" ({len(missing)} in all)" if len(missing) > 1 else ""
+        raise InputError(
+            f"groups: row {missing[0]} has no group{more}: give it one, or remove the row"
+        )
+    try:
+        np.unique(values)
+    except TypeError:
+        raise InputError("groups: some are text and some are not: make all of them text") from None
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, NaT or ``pandas.NA``, which has no truth value."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True
+
+
 def _kept_groups(folds: Folds, groups: Any) -> Index | None:
     """The number of every row's group; None where a fold trains on a group and holds it out."""
     group = np.unique(np.asarray(groups), return_inverse=True)[1].astype(np.intp)
@@ -291,10 +340,7 @@ def _leave_one_out(n: int) -> Folds:
 
 def _grouped(groups: Any, k: int | None, n: int, seed: Any) -> Folds:
     """K folds of whole groups of the n rows; with k = None every group is a fold."""
-    values = np.asarray(groups)
-    if values.shape != (n,):
-        raise InputError(f"groups needs one entry per row ({n}); got shape {values.shape}")
-    group = np.unique(values, return_inverse=True)[1].astype(np.intp)
+    group = np.unique(np.asarray(groups), return_inverse=True)[1].astype(np.intp)
     n_groups = int(group.max()) + 1
     wanted = n_groups if k is None else k
     if not 2 <= wanted <= n_groups:

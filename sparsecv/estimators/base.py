@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..design.design import Array, Protocol
 from ..design.fold_models import FoldModels
+from ..design.folds import check_groups
 from ..design.missing import checked_fill, filled
 from ..design.model import FittedModel, SizeModels
 from ..design.prepare import ALL_ROWS, Prepared, prepare
@@ -33,10 +34,23 @@ from ..selection.study import check_size
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints, ResolvedRules
 from ..tables.coding import Coding
-from ..tables.frames import coding_of, encoded, frame_names
+from ..tables.frames import (
+    check_frame_of_numbers,
+    check_names_match,
+    coding_of,
+    encoded,
+    frame_names,
+)
 from ..tables.row_source import ArraySource, RowSource
 from .pipelines import pipeline_of_levels, pipeline_of_numbers
-from .validation import as_dense, checked_weights, fill_stored, na_as_nan, stored_rows
+from .validation import (
+    as_dense,
+    checked_weights,
+    fill_stored,
+    na_as_nan,
+    refuse_text_response,
+    stored_rows,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -118,11 +132,15 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
                 warnings.filterwarnings("ignore", "X does not have valid feature names")
             finite = True if fills is None else "allow-nan"
             checks = {"dtype": np.float64, "ensure_all_finite": finite, "accept_sparse": SPARSE}
-            values = validate_data(self, na_as_nan(X), reset=False, **checks)
+            try:
+                values = validate_data(self, na_as_nan(X), reset=False, **checks)
+            except ValueError:
+                check_frame_of_numbers(X)
+                raise
         if issparse(values):
             return values if fills is None else fill_stored(values, fills)
-        if given is not None and fitted is not None and given != list(fitted):
-            raise InputError("the feature names should match those passed to fit, in their order")
+        if given is not None and fitted is not None:
+            check_names_match(given, list(fitted))
         return values if fills is None else filled(values, fills, "K")
 
     def __sklearn_tags__(self) -> Any:
@@ -357,6 +375,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         values = np.asarray(y)
         if values.dtype.kind in "mM":
             raise InputError("y holds dates: it must be numeric")
+        if values.dtype.kind in "OUS":
+            refuse_text_response(values, getattr(y, "name", None))
         if issparse(y):
             raise InputError("y must be dense: pass y.toarray()")
         types = np.float64 if self.missing else self._types
@@ -385,9 +405,9 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         if not np.isfinite(y).all():
             raise InputError(f"Input y contains {_not_finite(y)}: drop those rows")
         weights = checked_weights(weights, len(y))
-        groups = None if groups is None else np.asarray(groups)
-        if groups is not None and groups.shape != y.shape[:1]:
-            raise InputError(f"groups needs one entry per row ({len(y)}); got shape {groups.shape}")
+        if groups is not None:
+            check_groups(groups, len(y))
+            groups = np.asarray(groups)
         own = {"weights": weights, "groups": groups, "missing": self.missing}
         X = stored_rows(X) if issparse(X) else np.asarray(X)
         return ArraySource.checked(X, y, labels, held=True, **own)

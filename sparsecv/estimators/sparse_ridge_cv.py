@@ -352,6 +352,13 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         told.end()
         return self
 
+    def __getattr__(self, name: str) -> Any:
+        """Say what a nested error needs, where there is none."""
+        what = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if name in ("nested_error_", "nested_std_error_"):
+            what = f"{name} needs a fit with nested=True"
+        raise AttributeError(what)
+
     def _source(self, X: Any, y: Any, weights: Any, groups: Any) -> RowSource:
         """Check what was passed to ``fit``; rows that Dask holds are not read yet."""
         if not is_lazy(X):

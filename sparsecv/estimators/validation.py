@@ -100,6 +100,23 @@ def fill_stored(X: Any, fills: Array) -> Any:
     return rows
 
 
+def refuse_text_response(values: Any, name: Any) -> None:
+    """Raise an InputError that names the first of a response's values that is text and no number.
+
+    name: The name of the response, or None.
+    """
+    what = "y" if name is None else f"y ({name})"
+    for row, value in enumerate(values.ravel().tolist()):
+        try:
+            float(value)
+        except ValueError:
+            raise InputError(
+                f"{what} holds {value!r} in row {row}: the response must be numbers"
+            ) from None
+        except TypeError:
+            return  # scikit-learn's check says what such an object is.
+
+
 def checked_weights(weights: Any, n: int) -> Array | None:
     """Row weights >= 0, at least two of them above 0; None where they are all 1.
 

@@ -34,6 +34,8 @@ def as_frame(X: Any) -> Any:
         return None
     import narwhals as nw
 
+    if type(X).__name__ == "LazyFrame":
+        raise InputError("X is a lazy frame, of which no row has been read: pass X.collect()")
     native = X.column_names if hasattr(X, "column_names") else getattr(X, "columns", ())
     names = list(map(str, native)) if getattr(X, "ndim", 2) == 2 else []
     if len(set(names)) < len(names):
@@ -49,6 +51,36 @@ def frame_names(X: Any) -> list[str] | None:
     known = X if hasattr(X, "dtypes") else None
     names = list(getattr(known if frame is None else frame, "columns", ()))
     return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def check_names_match(given: list[str], fitted: list[str]) -> None:
+    """Raise an InputError where a frame has other columns than the one that was fitted to."""
+    if missing := [name for name in fitted if name not in given]:
+        what = "column" if len(missing) == 1 else "columns"
+        raise InputError(f"X lacks the {what} {quoted_names(missing)}, which fit has seen: add it")
+    if more := [name for name in given if name not in fitted]:
+        raise InputError(f"X has {quoted_names(more)}, which fit has not seen: drop it")
+    if given != fitted:
+        raise InputError(
+            "the feature names should match those passed to fit, in their order: pass "
+            "X[model.feature_names_in_]"
+        )
+
+
+def check_frame_of_numbers(X: Any) -> None:
+    """Raise an InputError that names the first cell of a frame's columns that is no number."""
+    frame = as_frame(X)
+    for name in () if frame is None else frame.columns:
+        for row, cell in enumerate(frame.get_column(name).to_list()):
+            try:
+                float(cell)
+            except TypeError:
+                continue  # Another check speaks of missing values.
+            except ValueError:
+                raise InputError(
+                    f"X: column {quoted(str(name))} holds {quoted(str(cell))} in row {row}, but "
+                    "numbers in the rows of fit: correct the cell, or remove the row"
+                ) from None
 
 
 def _is_numeric(dtype: Any) -> bool:
@@ -148,7 +180,6 @@ def encoded(coding: Coding, X: Any, missing_allowed: bool, unknown: str) -> Floa
     if frame is None:
         text = quoted_names(coding.levels)
         raise InputError(f"pass a data frame: the model was fitted to text in column {text}")
-    if [str(name) for name in frame.columns] != list(coding.names):
-        raise InputError("the feature names should match those passed to fit, in their order")
+    check_names_match([str(name) for name in frame.columns], list(coding.names))
     how: dict[str, Any] = {"unknown": unknown, "missing_allowed": missing_allowed}
     return FeatureRows(FrameFile(X), coding, coding.features, **how).load()

@@ -35,7 +35,7 @@ class Column(NamedTuple):
         Raises InputError: A cell is missing.
         """
         missing = np.array([word.lower() in MISSING for word in self.words], dtype=bool)
-        faults = Faults(self.label, self.name)
+        faults = Faults(self.label)  # No --missing serves weights and groups.
         faults.missing(self.name, np.flatnonzero(missing[self.codes]))
         faults.check()
         plain = [word.replace(self.mark, ".") for word in self.words]

@@ -179,7 +179,7 @@ def test_index_pairs_and_masks() -> None:
         ([([True, False], [2])], 5, "mask needs one entry per row (5)"),
         ([([0], [1], [2])], 5, "fold 1"),
         ([[0, 1, 2]], 5, "fold 1"),
-        ([3], 5, "fold 1"),
+        ([3], 5, "a whole number for each of the 5 rows"),
     ],
 )
 def test_refusals(cv: Any, n: int, words: str) -> None:

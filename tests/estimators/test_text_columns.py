@@ -204,7 +204,9 @@ def test_what_is_no_factor() -> None:
     model = SparseRidge(tau=3).fit(frame, y)
     with pytest.raises(InputError, match="pass a data frame: the model was fitted to text"):
         model.predict(dummies(frame).to_numpy())
-    with pytest.raises(InputError, match="feature names should match"):
+    with pytest.raises(
+        InputError, match="feature names should match those passed to fit, in their order"
+    ):
         model.predict(frame[["city", "a", "b", "new"]])
     with pytest.raises(InputError, match="'a' holds text, data row 1"):
         model.predict(frame.assign(a="large"))

@@ -19,7 +19,6 @@ import numpy as np
 from ...errors import InputError, file_faults
 from ...verify import FORMAT, claim
 from ..kernels.linalg import Array
-from .vipr_file import vipr_text
 
 # Columns, a power of 2, and the coefficients of these columns times that power.
 Point = tuple[list[int], int, list[int]]
@@ -155,24 +154,3 @@ class Certificate:
         with file_faults(f"cannot write {path}"):
             Path(path).write_text(self.text, encoding="utf-8")
             Path(f"{path}.csv").write_bytes(self.data)
-
-    def vipr(self, path: str | PathLike[str]) -> None:
-        """Write the tree of a fit's certificate as a file of VIPR 1.0, and its table beside it.
-
-        ``viprchk`` and other checkers of VIPR follow the tree. They take the constraints at its
-        leaves as given. ``sparsecv verify`` checks the same inequalities against the table, in the
-        certificate itself: it does not read files of VIPR.
-
-        Parameters
-        ----------
-        path : path-like
-            The file; the table's name is the same with ``.csv`` appended.
-
-        Raises
-        ------
-        InputError
-            The certificate is that of a choice, or a file cannot be written.
-        """
-        with file_faults(f"cannot write {path}"):
-            Path(f"{path}.csv").write_bytes(self.data)
-            Path(path).write_text(vipr_text(self.text, f"{path}.csv"), encoding="utf-8")

@@ -2,7 +2,7 @@
 
     python -m experiments.solvers.outer_approximation [seconds]
 
-HiGHS, Gurobi and SCIP prove single problems as ``--backend highs|gurobi|scip`` does. The column
+HiGHS and Gurobi prove single problems as ``--backend highs|gurobi`` does. The column
 "plain" is the textbook form: Gurobi's lazy callback, which starts from one cut. The textbook form
 screens no columns and moves no diagonal into f. Every run stops after ``seconds`` seconds (60 by
 default).
@@ -64,16 +64,14 @@ def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
     import gurobipy
     import highspy
-    import pyscipopt
 
     versions = f"highspy {highspy.Highs().version()}, gurobipy "
-    versions += f"{'.'.join(map(str, gurobipy.gurobi.version()))}, pyscipopt "
-    versions += pyscipopt.__version__
+    versions += ".".join(map(str, gurobipy.gurobi.version()))
     print(machine(), f"; {versions}")
     print("one thread, relative gap 1e-6, least of up to five runs; seconds (nodes)\n")
     ways: dict[str, Run] = {
         name: partial(solve, backend=name, tol=1e-6, time_limit=seconds)
-        for name in ("highs", "gurobi", "scip", "native")
+        for name in ("highs", "gurobi", "native")
     }
     ways["plain"] = partial(plain, seconds=seconds)
     warm = fold_rows("housing", "loo", Protocol()).full().replace(gamma=0.1, tau=3)

@@ -172,7 +172,7 @@ PANELS: dict[str, dict[str, Option]] = {
             "Relative tolerance of --method search (0.01) and --gamma global (1e-4).",
             show_default=False,
         ),
-        "backend": option(str, "auto", "auto, native, highs, gurobi, scip or mosek."),
+        "backend": option(str, "auto", "auto, native, highs, gurobi or mosek."),
         "prove": option(str, "choice", "Beyond 45 columns: choice, or all (every error)."),
         "time_limit": option(
             str, "auto", "Seconds (0: estimates alone), none, or auto: 60 of proving."

@@ -96,7 +96,7 @@ def solve(
     problem : SparseRidgeProblem
     backend : str
         "native" searches the all-sizes tree for few columns and branches on the perspective
-        relaxation for more. "highs", "gurobi" and "scip" prove by outer approximation
+        relaxation for more. "highs" and "gurobi" prove by outer approximation
         (generalised Benders decomposition). "mosek" gets the perspective model. Or a registered
         one.
     time_limit : float, optional
@@ -111,7 +111,7 @@ def solve(
         Lets another thread end the search.
     n_jobs : int, optional
         Threads that share one branch-and-bound tree, as in joblib; 1 by default. The all-sizes
-        tree of few columns, HiGHS and SCIP have one.
+        tree of few columns and HiGHS have one.
 
     Returns
     -------

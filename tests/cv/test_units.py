@@ -16,7 +16,7 @@ from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
-from sparsecv.solvers.backends.optional_dependencies import quiet_stderr
+from sparsecv.solvers.backends.optional_dependencies import quiet_stdout
 from sparsecv.solvers.core import rows as table
 from sparsecv.solvers.core.threads import one_blas_thread
 
@@ -89,17 +89,17 @@ def test_the_last_thread_to_leave_lifts_the_limit(
     assert blas_threads() == {2}
 
 
-def test_the_last_thread_to_leave_lets_standard_error_speak(capfd: Any) -> None:
-    """Two searches of SCIP overlap, and the one that begins first ends first."""
-    first, second = quiet_stderr(), quiet_stderr()
+def test_the_last_thread_to_leave_lets_standard_output_speak(capfd: Any) -> None:
+    """Two calls of HiGHS overlap, and the one that begins first ends first."""
+    first, second = quiet_stdout(), quiet_stdout()
     for step in (first.__enter__, second.__enter__):
         step()
-        os.write(2, b"unheard")
+        os.write(1, b"unheard")
     for context in (first, second):
-        os.write(2, b"unheard")
+        os.write(1, b"unheard")
         context.__exit__(None, None, None)
-    os.write(2, b"heard")
-    assert capfd.readouterr().err == "heard"
+    os.write(1, b"heard")
+    assert capfd.readouterr().out == "heard"
 
 
 def test_threads_do_not_wait_for_values_of_other_objects(monkeypatch: pytest.MonkeyPatch) -> None:

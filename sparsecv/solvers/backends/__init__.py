@@ -8,14 +8,12 @@ from functools import lru_cache, partial
 from .conic import claimed
 from .gurobi import solve_gurobi
 from .highs import solve_highs
-from .optional_dependencies import SCIP, SolverUnavailable, missing, mosek_guarded
+from .optional_dependencies import SolverUnavailable, missing, mosek_guarded
 from .oracle import Solver, approximated
-from .scip import solve_scip
 
 RUNS: dict[str, tuple[Solver, Sequence[str]]] = {
     "highs": (partial(approximated, solve_highs), ["highspy"]),
     "gurobi": (partial(approximated, solve_gurobi), ["gurobipy"]),
-    "scip": (partial(approximated, solve_scip), [SCIP]),
     "mosek": (claimed, ["cvxpy", "mosek"]),
 }
 

@@ -31,7 +31,7 @@ def solve_gurobi(oracle: Oracle) -> Claim:
         tolerances = ("FeasibilityTol", "IntFeasTol", "OptimalityTol")
         costly = ("Heuristics", "Cuts", "Presolve")  # These cost more time here than they save.
         values = dict.fromkeys(tolerances, MASTER_TOLERANCE) | dict.fromkeys(costly, 0)
-        values |= {"LazyConstraints": 1, "MIPGap": oracle.gap(oracle.lost()), "MIPGapAbs": 0.0}
+        values |= {"LazyConstraints": 1, "MIPGap": oracle.gap(oracle.lost), "MIPGapAbs": 0.0}
         for name, value in values.items():
             model.setParam(name, value)
         variables = [*z.tolist(), *eta.tolist()]
@@ -42,7 +42,7 @@ def solve_gurobi(oracle: Oracle) -> Claim:
             model.cbLazy(row >= cut.constant)
 
         bound, n_nodes, status = searched(gp, model, oracle, add_cut)
-    return oracle.claim(bound, n_nodes, status, oracle.lost())
+    return oracle.claim(bound, n_nodes, status, oracle.lost)
 
 
 def searched(

@@ -9,16 +9,36 @@ import numpy as np
 from ..core.result import Status
 from ..kernels.linalg import Array
 from .optional_dependencies import quiet_stdout
-from .oracle import MASTER_TOLERANCE, Claim, Oracle, in_rounds
+from .oracle import MASTER_TOLERANCE, Claim, Oracle
 
 
 def solve_highs(oracle: Oracle) -> Claim:
-    """Search masters in rounds.
+    """Search a master over and over, with the cut that its last solution asks for.
+
+    The search ends where no 0–1 point that satisfies all cuts is better than the incumbent. Between
+    two rounds the tree of cuts is grown for as long as the round took.
 
     Nodes are HiGHS's own, over all rounds. HiGHS shares one scheduler among all its searches; the
     scheduler has one thread here, whatever ``oracle.n_jobs`` is.
     """
-    return in_rounds(oracle, _Master(oracle).run)
+    master, limits, scale = _Master(oracle), oracle.limits, oracle.scale
+    bound, nodes, status = 0.0, 0, limits.reached(0)
+    while status is None:
+        started, known, upper = limits.elapsed(), oracle.count, oracle.upper
+        target = upper * (1.0 - oracle.gap(oracle.lost)) / scale
+        here, spent, status, found = master.run(target, nodes)
+        seconds = limits.elapsed() - started
+        bound, nodes = max(bound, here), nodes + spent
+        if found is not None:
+            oracle.at(found)
+        if here >= target:
+            status = Status.OPTIMAL
+        elif status is None and oracle.count == known:
+            status = Status.PRECISION  # Without a new cut the gap is that of the tolerances.
+        if status is None:
+            oracle.grow(limits.within(seconds))
+            status = limits.reached(nodes)
+    return oracle.claim(bound, nodes, status, oracle.lost)
 
 
 class _Master:
@@ -44,7 +64,13 @@ class _Master:
         h.cbMipInterrupt.subscribe(self._interrupt)
 
     def run(self, target: float, nodes: int) -> tuple[float, int, Status | None, Array | None]:
-        """Search once, as :func:`in_rounds` asks for it."""
+        """Search once, with all cuts as rows.
+
+        target: The bound to reach, in units of the oracle's scale.
+        nodes: Those of earlier rounds.
+        Returns: A lower bound, which is ``target`` where no 0–1 point has a smaller objective; the
+            nodes of this round; the limit that ended it, if any; and the solution, if any.
+        """
         p, h, limits = self.p, self.highs, self.oracle.limits
         if (old := h.getNumRow()) > 1:
             h.deleteRows(old - 1, np.arange(1, old, dtype=np.int32))

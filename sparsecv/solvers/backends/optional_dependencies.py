@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Any, TextIO
+from typing import Any
 
 from ...errors import not_installed
 from ..core.threads import SharedByThreads
 
-SCIP = "pyscipopt>=5.6"  # The oldest version that the back end was tested with.
 EXTRAS = {
     "highspy": "highs",
     "gurobipy": "gurobi",
     "mosek": "mosek",
-    "pyscipopt": "scip",
     "cvxpy": "mosek",
     "xgboost": "trees",
 }
@@ -30,23 +26,22 @@ class SolverUnavailable(ValueError):
     """An outside solver's package or licence is missing; the message is one line."""
 
 
-def _silence(stream: TextIO, number: int) -> Callable[[], object]:
-    """Silence standard output or error, of this file number; return what lets it speak again."""
-    stream.flush()
-    before, nowhere = os.dup(number), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, number)
+def _silence() -> Callable[[], object]:
+    """Silence standard output; return what lets it speak again."""
+    sys.stdout.flush()
+    before, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
     os.close(nowhere)
 
     def restore() -> None:
-        os.dup2(before, number)
+        os.dup2(before, 1)
         os.close(before)
 
     return restore
 
 
-# For libraries that cannot be told to be silent: ``with quiet_stderr():``.
-quiet_stdout = SharedByThreads(lambda: _silence(sys.stdout, 1))
-quiet_stderr = SharedByThreads(lambda: _silence(sys.stderr, 2))
+# For libraries that cannot be told to be silent: ``with quiet_stdout():``.
+quiet_stdout = SharedByThreads(_silence)
 
 
 @contextmanager
@@ -64,32 +59,17 @@ def mosek_guarded() -> Iterator[None]:
 
 
 def missing(*packages: str) -> str | None:
-    """Which of the packages is not installed and how to get it; None where all are there.
-
-    *packages: Names, also with a least version of two numbers: "cvxpy>=1.8".
-    """
-    for wanted in packages:
-        package, _, least = wanted.partition(">=")
+    """Which of the packages is not installed and how to get it; None where all are there."""
+    for package in packages:
         if find_spec(package) is None:
-            extra = EXTRAS.get(package)
-            if extra is None:
-                return f"{package} is not installed: pip install {package}"
-            return not_installed(package, extra)
-        with suppress(PackageNotFoundError):  # The package may be installed under another name.
-            if least and _numbers(version(package)) < _numbers(least):
-                return f"{package} is older than {least}: pip install -U {package}"
+            return not_installed(package, EXTRAS[package])
     return None
-
-
-def _numbers(release: str) -> list[int]:
-    """The first two numbers of a version."""
-    return [int(number) for number in re.findall(r"\d+", release)[:2]]
 
 
 def required(package: str) -> Any:
     """Import the package of an outside solver and return its module.
 
-    package: The name by which Python imports it, without a version.
+    package: The name by which Python imports it.
     Raises SolverUnavailable: The package is not installed; the message says how to install it.
     """
     lacking = missing(package)

@@ -1,7 +1,7 @@
 """What every outside solver is given, and the checks of its answer.
 
 A solver is given the columns left after screening, and the best support that rounding and swaps
-have found. HiGHS, Gurobi and SCIP are masters of generalised Benders decomposition (EC.1, first
+have found. HiGHS and Gurobi are masters of generalised Benders decomposition (EC.1, first
 paper): they minimise η over 0–1 vectors z with Σz = τ, η above every cut of
 f(z) = min_β ‖y − Xβ‖² + (γ/2) Σ β_i²/z_i, and ask the oracle for the cut at every support that they
 find. A solver's answer is recomputed: the objective is that of a fresh fit of the support, and a
@@ -78,18 +78,19 @@ class Oracle:
         self.frontier = FrontierCuts(form)
         self._known: dict[bytes, Cut] = {}
 
-    def lost(self, tolerance: float = MASTER_TOLERANCE) -> float:
+    @property
+    def lost(self) -> float:
         """By how many units a master's tolerances may raise its lower bound.
 
-        With z_i off by ``tolerance`` for each of the p columns, and rows, duals and objective off
-        by ``tolerance`` a few times, the bound is off by at most tolerance·(p + 10).
+        With z_i off by a tolerance for each of the p columns, and rows, duals and objective off by
+        the tolerance a few times, the bound is off by at most tolerance·(p + 10).
         """
-        return tolerance * (self.form.p + 10.0)
+        return MASTER_TOLERANCE * (self.form.p + 10.0)
 
     @property
     def target(self) -> float:
         """A lower bound that closes a master's gap."""
-        return self.upper * (1.0 - self.gap(self.lost()))
+        return self.upper * (1.0 - self.gap(self.lost))
 
     def gap(self, lost: float) -> float:
         """The relative gap to ask of a solver whose bound may be too high by ``lost`` units."""
@@ -166,11 +167,6 @@ class Oracle:
 
 
 Solver = Callable[[Oracle], Claim]
-# A search of a master with all cuts as rows, for :func:`in_rounds`. It is given the bound to reach,
-# in units of ``scale``, and the nodes of earlier rounds. It returns a lower bound, which is the
-# bound to reach where no 0–1 point has a smaller objective; its nodes; the limit that ended it, if
-# any; and the solution, if any.
-Search = Callable[[float, int], tuple[float, int, Status | None, Array | None]]
 
 
 def approximated(master: Solver, oracle: Oracle, root_cuts: int = 1000) -> Claim:
@@ -181,34 +177,6 @@ def approximated(master: Solver, oracle: Oracle, root_cuts: int = 1000) -> Claim
     oracle.grow(oracle.limits, root_cuts)
     oracle.at(oracle.start())
     return master(oracle)
-
-
-def in_rounds(oracle: Oracle, search: Search, tolerance: float = MASTER_TOLERANCE) -> Claim:
-    """Search a master over and over, with the cut that its last solution asks for.
-
-    The search ends where no 0–1 point that satisfies all cuts is better than the incumbent. Between
-    two rounds the tree of cuts is grown for as long as the round took.
-
-    tolerance: The feasibility that the master is asked for, in units of ``oracle.scale``.
-    """
-    lost, limits, scale = oracle.lost(tolerance), oracle.limits, oracle.scale
-    bound, nodes, status = 0.0, 0, limits.reached(0)
-    while status is None:
-        started, known, upper = limits.elapsed(), oracle.count, oracle.upper
-        target = upper * (1.0 - oracle.gap(lost)) / scale
-        here, spent, status, found = search(target, nodes)
-        seconds = limits.elapsed() - started
-        bound, nodes = max(bound, here), nodes + spent
-        if found is not None:
-            oracle.at(found)
-        if here >= target:
-            status = Status.OPTIMAL
-        elif status is None and oracle.count == known:
-            status = Status.PRECISION  # Without a new cut the gap is that of the tolerances.
-        if status is None:
-            oracle.grow(limits.within(seconds))
-            status = limits.reached(nodes)
-    return oracle.claim(bound, nodes, status, lost)
 
 
 def prove(

@@ -246,7 +246,7 @@ def given_certificate(problem: SparseRidgeProblem, support: NDArray[np.intp]) ->
     if problem.given is None:
         raise InputError("a certificate needs a problem that was made from X and y")
     refuse(problem)
-    X, y, names, _ = problem.given
+    X, y, names = problem.given
     labels = [f"x{j}" for j in range(problem.p)] if names is None else names
     response = next(name for name in ("y", "response", "y*") if name not in labels)
     rows = np.column_stack([X, y])

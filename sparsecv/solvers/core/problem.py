@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
-import os
-import zipfile
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...errors import InputError, file_faults, first_line
+from ...errors import InputError
 from ..kernels.linalg import EPS
-from .column_rules import Constraints, ResolvedRules
+from .column_rules import Constraints
 from .constraints import UnitConstraints
 from .rows import ZERO_SHARE_OF_DEPENDENT, PenaltyStep, Rows
 from .subset_fit import SubsetFit, augmented_triangle, ridge_fit
@@ -28,12 +23,11 @@ SQUARABLE = 1e150
 
 
 class Given(NamedTuple):
-    """X and y as they were given, the names of the columns of X or None, and the constraints."""
+    """X and y as they were given, and the names of the columns of X or None."""
 
     X: Array
     y: Array
     names: list[str] | None
-    asked: ResolvedRules
 
 
 class SparseRidgeProblem:
@@ -71,7 +65,7 @@ class SparseRidgeProblem:
     data : Rows
         The rows of [X y], or a factor of them, which problems at another γ or τ share.
     given : Given or None
-        What the problem was made from, for certificates and files; None where it was made in
+        What the problem was made from, for certificates; None where it was made in
         another way than from X and y.
 
     Raises
@@ -133,7 +127,7 @@ class SparseRidgeProblem:
             step = step._replace(low=units.lower, high=units.upper)
             rows, units = step.apply(rows), units.scaled(step.roots)
         self._hold(Rows(rows, step), gamma, tau, units)
-        self.given = Given(X, y, labels, asked)
+        self.given = Given(X, y, labels)
 
     def _hold(
         self, data: Rows, gamma: float, tau: int, constraints: UnitConstraints | None
@@ -231,91 +225,6 @@ class SparseRidgeProblem:
         self = cls.__new__(cls)
         self._hold(Rows.of_gram(joint, row), gamma, tau, constraints)
         return self
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the problem to a ``.npz`` file, so that a hard instance can be sent.
-
-        Parameters
-        ----------
-        path : path-like
-            The file, which is replaced where it exists.
-
-        Raises
-        ------
-        InputError
-            The file cannot be written, or the problem was not made from X and y.
-
-        Examples
-        --------
-        >>> from pathlib import Path
-        >>> from tempfile import TemporaryDirectory
-        >>> problem = SparseRidgeProblem(np.eye(3), np.array([1.0, 3.0, 2.0]), gamma=2.0, tau=2)
-        >>> with TemporaryDirectory() as folder:
-        ...     problem.save(Path(folder) / "hard.npz")
-        ...     same = SparseRidgeProblem.load(Path(folder) / "hard.npz")
-        >>> same.tau, same.objective([1, 2]) == problem.objective([1, 2])
-        (2, True)
-        """
-        if self.given is None:
-            raise InputError("only a problem that was made from X and y can be saved")
-        X, y, names, asked = self.given
-        rules = {name: value for name, value in vars(asked.by_position()).items() if value}
-        text = json.dumps({"names": names, "constraints": rules})
-        numbers: dict[str, Any] = {
-            "gamma": self.given_gamma,
-            "tau": self.tau,
-            "factors": asked.factors,
-        }
-        with file_faults(f"cannot write {path}"), open(path, "wb") as file:
-            np.savez_compressed(file, X=X, y=y, text=np.array(text), **numbers)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> SparseRidgeProblem:
-        """Read a problem that :meth:`save` has written.
-
-        Parameters
-        ----------
-        path : path-like
-
-        Returns
-        -------
-        SparseRidgeProblem
-            It has positions for names in its constraints.
-
-        Raises
-        ------
-        InputError
-            The file cannot be read, or holds no such problem.
-        """
-        what = f"{Path(path).name}: not a problem that save has written"
-        try:
-            with (
-                file_faults(f"cannot read {path}"),
-                open(path, "rb") as content,
-                np.load(content, allow_pickle=False) as file,
-            ):
-                X, y, factors = file["X"], file["y"], file["factors"]
-                gamma, tau = file["gamma"].item(), file["tau"].item()
-                asked = json.loads(str(file["text"]))
-            rules = Constraints(**asked["constraints"])
-            if rules.bounds:
-                rules = dataclasses.replace(rules, bounds=_by_number(rules.bounds))
-            made = cls(X, y, gamma=gamma, tau=tau, constraints=rules, penalty_factors=factors)
-        except InputError as error:
-            raise InputError(str(error)) from None
-        except (
-            ValueError,
-            TypeError,
-            KeyError,
-            AttributeError,
-            EOFError,
-            zipfile.BadZipFile,
-        ) as error:
-            raise InputError(f"{what} ({first_line(error)})") from error
-        names = asked["names"]
-        if names is not None and [*map(str, names)] == names and len(names) == X.shape[1]:
-            made.given = made.given._replace(names=names) if made.given else None
-        return made
 
     def replace(self, *, gamma: float | None = None, tau: int | None = None) -> SparseRidgeProblem:
         """Return the same data at another γ or τ, which are shared.
@@ -778,8 +687,3 @@ def _whole_numbers(given: NDArray[Any], low: int, high: int) -> bool:
     """Whether all of at least one number are whole and between two others."""
     whole = np.issubdtype(given.dtype, np.integer)
     return bool(whole and low <= given.min() and given.max() <= high)
-
-
-def _by_number(table: dict[str, Any]) -> dict[int, Any]:
-    """A table of a JSON file whose names are positions of columns."""
-    return {int(name): value for name, value in table.items()}

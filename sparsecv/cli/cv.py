@@ -24,7 +24,7 @@ from ..selection.certified_choice import choice_certificate
 from ..selection.choice import CHOOSERS, Choice, choose
 from ..selection.intervals import fold_models
 from ..selection.nested import nested_by_default, nested_error, refuse_nested
-from ..selection.rules import RULES, allowed_rule
+from ..selection.rules import allowed_rule
 from ..selection.sizes import choice_of_size
 from ..selection.study import Study
 from ..solvers.core.limits import Limits
@@ -87,7 +87,7 @@ def cv(data: str, **given: Any) -> Exit:
 
 def _refuse(prepared: Prepared, asked: SimpleNamespace, settings: Any, held_out: Any) -> None:
     """Refuse what the table does not allow, before the fit; announce the time limit."""
-    if "averages" not in RULES[allowed_rule(asked.rule, prepared.data, settings)].needs:
+    if allowed_rule(asked.rule, prepared.data, settings) != "projected":
         announce_limit(prepared.data.n_units, settings.time_limit)
     if asked.nested and asked.size is not None:
         raise InputError("--nested judges the choice of a size. With --size, leave it out")

@@ -19,9 +19,7 @@ Whole = int | None
 Text = str | None
 File = Path | None
 Names = list[str] | None
-Rule = Literal[
-    "auto", "minimum", "one-se", "stability", "corrected", "repeated", "averaged", "projected"
-]
+Rule = Literal["minimum", "one-se", "stability", "corrected", "projected"] | None
 Method = Literal["auto", "exact", "search", "bounds", "grid"]
 Scale = Literal["unit-variance", "unit-norm", "none"]
 Learner = Literal["sparse-ridge", "projected", "cart", "xgboost", "svm"]
@@ -140,7 +138,11 @@ PANELS: dict[str, dict[str, Option]] = {
             "Ridge weight, 2 alpha of scikit-learn: a number, a list, LO:HI:N, auto, or global or "
             "global:LO:HI (the least error over all γ of the range, proved).",
         ),
-        "rule": option(Rule, "auto", "How the model is chosen; the output names the rule."),
+        "rule": option(
+            Rule,
+            None,
+            "How the model is chosen; by default projected beyond 45 columns, else minimum.",
+        ),
         "compare": flag("Also show what every other rule would choose."),
         "protocol": option(
             Literal["honest", "paper"],
@@ -220,7 +222,6 @@ PANELS: dict[str, dict[str, Option]] = {
 GONE = {
     "--all-levels": "a text column of two levels has one 0/1 column; make a second one in the "
     "table where both are wanted",
-    "--repeats": "SparseRidgeCV(repeats=...) takes another number of partitions than cv",
     "--no-intercept": "SparseRidgeCV(fit_intercept=False) fits through the origin",
     "--search-bounds": "cv takes the best bounds; sparsecv benchmark --ways paper,best compares",
     "--mio-limit": "write --time-limit SECONDS",

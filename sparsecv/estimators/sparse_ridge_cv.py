@@ -90,21 +90,15 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
     tol : float or None
         Relative tolerance of the least CV error, for ``method="search"`` (by default 0.01) and
         ``gammas="global"`` (by default 1e-4).
-    rule : str
-        How the final model is chosen: "auto" ("minimum" up to 45 columns that vary, "projected"
-        beyond; the methods search and bounds, which look for the least CV error alone, always
-        mean "minimum"),
-        "minimum" (least CV error), "one-se" (least τ within one standard error of it), "stability"
-        (least CV error + λ·stability, λ by nested folds), "corrected" (least bias-corrected
-        error), "repeated" (least CV error on average over several partitions into folds),
-        "averaged" (no pair: the average of the grid's models, weighted by that error; it has more
-        columns than each of them) or "projected" (the best subset of the least size that predicts
-        nearly like that average; :mod:`sparsecv.selection.projection`). With
-        "projected", ``taus`` are the sizes to choose from; the average is over all sizes.
-    repeats : int, optional
-        Partitions of the rules repeated, averaged and projected, the first among them; the time
-        limit is shared. By default they are six, and two where models of more than 45 columns are
-        averaged.
+    rule : str or None
+        How the final model is chosen: "minimum" (least CV error), "one-se" (least τ within one
+        standard error of it), "stability" (least CV error + λ·stability, λ by nested folds),
+        "corrected" (least bias-corrected error) or "projected" (the best subset of the least size
+        that predicts nearly like the average of the grid's models, which are weighted by their CV
+        errors; :mod:`sparsecv.selection.projection`). With "projected", ``taus`` are the sizes to
+        choose from; the average is over all sizes. None means "minimum" up to 45 columns that vary
+        and "projected" beyond; the methods search and bounds, which look for the least CV error
+        alone, always mean "minimum".
     nested : bool or int
         Also cross-validate the whole fit, its rule included, by outer folds, which gives the error
         to expect on new data: True for ten outer folds (five beyond 200 rows or groups, one for
@@ -129,17 +123,15 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
     Attributes
     ----------
     tau_, gamma_ : the chosen pair
-        With the rule averaged, the number of columns in the average, and NaN; with projected, γ is
-        the ridge weight of the projection.
+        With the rule projected, γ is the ridge weight of the projection.
     rule_ : str
-        The rule, "auto" resolved.
+        The rule that has chosen, also where ``rule`` is None.
     choices_ : dict of str to sparsecv.selection.choice.Choice
         What rules choose: the rule of the fit, and those that cost nothing more.
         :meth:`compare` finds the choices of all rules.
     cv_error_ : float
-        Its h(γ, τ), in the units of y²; of an average or a projection the CV error of averaging
-        (and projecting) every fold's own models, with weights from inner folds of its training
-        rows.
+        Its h(γ, τ), in the units of y²; of a projection the CV error of averaging and projecting
+        every fold's own models, with weights from inner folds of its training rows.
     nested_error_, nested_std_error_ : float
         Only with ``nested``: the error to expect on new data, which is the figure to quote, and its
         standard error; ``cv_error_`` serves to choose and is mostly lower, as the choice was made
@@ -148,8 +140,8 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         Smallest τ of the whole surface whose CV error is within one standard error of the least.
     certified_ : bool
         Whether no pair that was evaluated can be better by the rule's criterion. With "minimum" the
-        tolerance is a relative 2e-9 of the CV error, or ``tol`` where that counts. With one-se,
-        averaged and projected: whether everything looked at is proved.
+        tolerance is a relative 2e-9 of the CV error, or ``tol`` where that counts. With one-se and
+        projected: whether everything looked at is proved.
     cv_results_ : dict of arrays, one entry per (γ, τ)
         "gamma", "tau"; "cv_error" (h(γ, τ), an estimate where it is not proved) and its
         "std_error" over folds; "lower", "upper" (the exact h lies between); "exact" (h is
@@ -171,12 +163,11 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         units), "intercept", "cv_error", "std_error", "proved" (the columns are the best ones). A
         size has the γ at which the rule's
         criterion is least among the pairs of that size: the CV error (minimum, one-se), CV error
-        + λ·stability, the corrected error, or the mean over partitions (repeated, averaged); the
-        chosen size has the chosen γ. With projected, the models are the projections, and γ is that
-        of least distance; a column "distance" has the mean squared distance to the average on
-        held-out rows. With averaged, they are single models, not averages. This attribute and the
-        one below are computed when first asked for; :meth:`at_size` gives the models, and
-        ``pandas.DataFrame`` takes the dict as it is.
+        + λ·stability, or the corrected error; the chosen size has the chosen γ. With projected, the
+        models are the projections, and γ is that of least distance; a column "distance" has the
+        mean squared distance to the average on held-out rows. This attribute and the one below are
+        computed when first asked for; :meth:`at_size` gives the models, and ``pandas.DataFrame``
+        takes the dict as it is.
     criteria_ : dict, one entry per size
         AIC, BIC, EBIC and Cp of ``path_["columns"]``, as in :class:`SparseRidge`.
     reference_error_ : float
@@ -195,8 +186,8 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         ``cv_error_``, ``cv_error_bounds_``, ``tau_1se_``, ``nested_error_``, ``nested_std_error_``
         (arrays) and ``certified_`` (a list).
     coef_, intercept_, support_, objective_, lower_bound_, gap_ : ndarray, float
-        Of the final model, as in :class:`SparseRidge`. The objective of an average is NaN; that of
-        a projection measures the distance to the average's predictions instead of y.
+        Of the final model, as in :class:`SparseRidge`. The objective of a projection measures the
+        distance to the average's predictions instead of y.
     n_features_in_, feature_names_in_ : int, ndarray of str
         Number of columns of X, and their names where X had names.
     levels_, coef_names_ : dict, ndarray of str
@@ -236,7 +227,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         cv: Any = 5,
         taus: ArrayLike | None = None,
         gammas: ArrayLike | str | None = None,
-        rule: str = "auto",
+        rule: str | None = None,
         constraints: Constraints | None = None,
         penalty_factors: Any = None,
         missing: str | None = None,
@@ -248,7 +239,6 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         tol: float | None = None,
         time_limit: float | str | None = "auto",
         nested: bool | int = False,
-        repeats: int | None = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
@@ -269,7 +259,6 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         self.tol = tol
         self.time_limit = time_limit
         self.nested = nested
-        self.repeats = repeats
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -296,8 +285,8 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         y : array-like, shape (n,), or (n, q) for q responses
         sample_weight : array-like, shape (n,), optional
             Weights >= 0 of the squared errors, in training and held out. A whole number counts as
-            that many copies of a row that stay in one fold, except under the rules averaged and
-            projected, which also use the number of rows of weight above 0.
+            that many copies of a row that stay in one fold, except under the rule projected,
+            which also uses the number of rows of weight above 0.
         groups : array-like, shape (n,), optional
             Rows of one group are held out together.
 
@@ -329,7 +318,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
             left = settings.after(clock.elapsed())
             allowed_rule(self.rule, data, left)
             refuse_nested(data, self.cv, self.nested)
-            options = {"rule": self.rule, "repeats": self.repeats, "seed": one.random_state}
+            options = {"rule": self.rule, "seed": one.random_state}
             tell = told.named(name)
             study = Study(data, design, gammas, self.taus, left, progress=tell, **options)
             surface = study.surface
@@ -393,7 +382,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         Every held-out row gives the prediction of the model that has not seen it, plus and minus
         its residual; the interval's ends are quantiles of these (Barber, Candès, Ramdas and
         Tibshirani 2021). The models of the folds are those of the chosen pair (γ, τ), each with the
-        columns that its own training rows gave; of an average or a projection, the folds' own.
+        columns that its own training rows gave; of a projection, the folds' own.
 
         With leave-one-out, new responses lie in the interval with probability at least
         2·coverage − 1, and in practice about ``coverage``; with K folds the guarantee is lower by
@@ -445,9 +434,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         -------
         dict of str to sparsecv.selection.choice.Choice
             By the names of the rules; rules that these folds or this method do not allow are left
-            out. What other rules need besides is computed now. All rules have the partitions of
-            this fit: where it has averaged models of more than 45 columns, "repeated" takes two
-            partitions, and those only at pairs of weight.
+            out. What other rules need besides is computed now.
 
         Raises
         ------
@@ -461,7 +448,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         >>> X = np.random.default_rng(0).standard_normal((40, 4))
         >>> model = SparseRidgeCV().fit(X, X[:, 0] + X[:, 1] ** 2)
         >>> sorted(model.compare())[:2]
-        ['averaged', 'corrected']
+        ['corrected', 'minimum']
         """
         return choose(self._studied()[0], compare=True)
 

@@ -45,8 +45,6 @@ def _chosen(result: Result, study: Study | None, choice: Choice | None) -> Itera
     """Yield what is chosen, by which rule."""
     model = result.model
     figure = f"τ = {result.tau} of {result.selectable}, γ = {number(result.gamma)}"
-    if choice is not None and choice.weights is not None:
-        figure = f"the average of all models, {result.tau} of {result.selectable}"
     yield Fact("chosen", figure)
     # The line of the chosen columns names at most this many; the table of coefficients has all.
     yield Fact("columns", "", listed(result.called(model.support[result.by_effect]), 12))
@@ -119,7 +117,7 @@ def _chosen_entries(result: Result, study: Study, choice: Choice) -> dict[str, A
 
 
 def pair(choice: Choice) -> dict[str, Any]:
-    """The chosen τ and γ, and their CV error; γ of an average is NaN."""
+    """The chosen τ and γ, and their CV error."""
     return {"tau": choice.tau, "gamma": choice.gamma, "cv_error": choice.cv_error}
 
 
@@ -137,7 +135,6 @@ def _sure(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
     proofs = {
         "minimum": f"{pairs} {'have' if span else 'has'} a smaller CV error{within}",
         "one-se": "every CV error that was compared",
-        "averaged": "every model and every CV error that is averaged",
         "projected": nearer,
     }
     if choice.size_given:
@@ -154,9 +151,6 @@ def _sure(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
         yield Fact("≈", "", text + least)
     if choice.is_pair:
         yield _best_of_size(result)
-    elif np.isnan(result.model.objective):
-        text = "the model is an average of models; it minimises no training objective"
-        yield Fact("", "", text)
 
 
 def _range(span: GlobalMinimum) -> Iterator[Fact]:

@@ -199,10 +199,7 @@ def _picture(sizes: SizeModels, chosen: int | None, peers: dict[str, Array]) -> 
 
 
 def _choices(result: Result, chosen: Choice) -> Section:
-    """What each rule chooses, with the value of the criterion that a rule minimises.
-
-    An average of models has no γ of its own, and its cell is empty.
-    """
+    """What each rule chooses, with the value of the criterion that a rule minimises."""
     names, every, aims = list(result.choices), list(result.choices.values()), []
     entries: dict[str, Any] = {}
     for name, choice in result.choices.items():
@@ -211,7 +208,7 @@ def _choices(result: Result, chosen: Choice) -> Section:
             "certified": choice.certified,
         }
         aim = RULES[name].aim
-        if choice.is_pair and name != "one-se" and np.isfinite(choice.criterion):
+        if choice.is_pair and name != "one-se":
             aim += f": {number(choice.criterion)}"
         if choice.lambda_ is not None:
             aim += f" at λ = {choice.lambda_:.3g}"
@@ -230,10 +227,10 @@ def _choices(result: Result, chosen: Choice) -> Section:
 
 
 def _is_exact(choice: Choice) -> bool:
-    """Whether the CV error of a choice is exact; that of an average always is."""
+    """Whether the CV error of a choice is exact."""
     if choice.projection is not None:
         return choice.projection.proved
-    return choice.weights is not None or choice.lower == choice.upper
+    return choice.lower == choice.upper
 
 
 def _surface(result: Result, study: Study, whole: bool) -> Iterator[Section]:

@@ -114,8 +114,6 @@ class Result:
     @property
     def position(self) -> int | None:
         """Position of the model's size among all sizes; None where it has no place there."""
-        if self.choice is not None and self.choice.weights is not None:
-            return None
         at = np.flatnonzero(self.sizes.tau == self.tau)
         return int(at[0]) if at.size else None
 
@@ -154,8 +152,6 @@ class Result:
 
     def spread(self, study: Study, choice: Choice) -> tuple[float, bool]:
         """The standard error of the choice's CV error, and whether that error is exact."""
-        if choice.weights is not None:
-            return study.average_error[1], choice.certified
         if (found := choice.projection) is not None:
             return float(found.sizes.std_error[found.chosen]), found.proved
         one = study.surface.by_gamma[choice.gamma_index]

@@ -26,10 +26,9 @@ import numpy as np
 from ..cv.alternating import default_grid
 from ..cv.results import CVResult
 from ..cv.settings import DEFAULT_GAMMAS
-from ..design.design import Array, Design
+from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..design.folds import Folds, Index, make_folds
-from ..design.model import FittedModel
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.problem import SparseRidgeProblem
@@ -167,33 +166,6 @@ def averaged_coefficients(
     coef, inside = np.zeros(problem.p), supports >= 0
     np.add.at(coef, supports[inside], weighted[inside])
     return coef
-
-
-def averaged_model(
-    design: Design,
-    full: SparseRidgeProblem,
-    result: CVResult,
-    weights: Array,
-    proved: bool,
-    limits: Limits | None = None,
-) -> FittedModel:
-    """The weighted average of the models of all rows, in raw columns.
-
-    An average minimises no training objective, so its objective and its lower bound are NaN.
-
-    full: The training problem of all rows.
-    weights, shape (γ, τ): Weights of the models.
-    proved: Whether every model and every CV error is proved.
-    limits: As of :func:`averaged_coefficients`.
-    """
-    used = np.zeros(full.p, dtype=bool)
-    for g, t in np.argwhere(weights > 0.0):
-        used[result.by_gamma[g].models[t]] = True
-    average = averaged_coefficients(full, result, weights, limits)
-    columns = full.given_columns(np.flatnonzero(used))
-    solved = full.given_coefficients(average)
-    coef, intercept = design.coefficients(solved)
-    return FittedModel(design.kept[columns], coef, intercept, float("nan"), float("nan"), proved)
 
 
 class Tried(NamedTuple):

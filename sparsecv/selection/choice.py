@@ -7,19 +7,18 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..cv.results import TIE, Array, CVResult, least
+from ..cv.results import Array, CVResult, least
 from ..design.model import FittedModel
 from ..errors import InputError
-from .averaging import averaged_model, model_weights
 from .partial_errors import criterion
 from .projection import Projection, project_average
-from .rules import RULES, allowed_rule, redrawn
+from .rules import RULES, allowed_rule
 from .study import Study
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a rule chooses: a pair (γ, τ) with its CV error, an average or a projection.
+    """What a rule chooses: a pair (γ, τ) with its CV error, or a projection.
 
     Attributes
     ----------
@@ -34,17 +33,12 @@ class Choice:
     lower, upper : float
         Bounds on ``cv_error``.
     criterion : float
-        The number that the rule minimises: h, h + λ·stability, the corrected error or the mean of h
-        over partitions; for the rule averaged the weighted mean Σ w·h.
+        The number that the rule minimises: h, h + λ·stability, or the corrected error.
     certified : bool
-        Whether no evaluated pair can have a smaller criterion. For one-se and averaged, whether all
-        evaluated CV errors and models are proved.
+        Whether no evaluated pair can have a smaller criterion. For one-se and projected, whether
+        all evaluated CV errors and models are proved.
     lambda_ : float or None
         λ of the rule stability, chosen by nested folds.
-    weights : ndarray, shape (γ, τ), or None
-        Weights of the models in the average of the rule averaged. ``tau`` then is the number of
-        columns in the average, ``gamma`` is NaN, and ``cv_error`` is the error of averages whose
-        weights come from the folds' training rows.
     projection : Projection or None
         What the rule projected found. ``gamma`` then is γ⊥, ``cv_error`` is the error of the
         projections against y, and ``criterion`` their held-out distance to the average.
@@ -65,14 +59,13 @@ class Choice:
     criterion: float
     certified: bool
     lambda_: float | None = None
-    weights: Array | None = field(default=None, compare=False, repr=False)
     projection: Projection | None = field(default=None, compare=False, repr=False)
     size_given: bool = False
 
     @property
     def is_pair(self) -> bool:
         """Whether the choice is a pair (γ, τ) of the grid."""
-        return self.weights is None and self.projection is None
+        return self.projection is None
 
 
 def of_pair(rule: str, result: CVResult, g: int, t: int, value: float, certified: bool) -> Choice:
@@ -105,10 +98,9 @@ def _one_se(study: Study) -> Choice:
 
 
 def criterion_of_pairs(study: Study, rule: str) -> Array:
-    """The number that a rule minimises, of every pair, shape (γ, τ); ∞ where it is not known.
+    """The number that a rule minimises, of every pair, shape (γ, τ).
 
-    The rules one-se and projected have no such number, and the CV error stands for it. The weights
-    of the rule averaged come from the mean CV error over partitions, which stands for it.
+    The rules one-se and projected have no such number, and the CV error stands for it.
     """
     result = study.surface
     if rule == "stability":
@@ -116,10 +108,6 @@ def criterion_of_pairs(study: Study, rule: str) -> Array:
         return criterion(errors, selection.lambda_).reshape(result.gammas.size, -1)
     if rule == "corrected":
         return study.corrected
-    if rule in ("repeated", "averaged"):
-        values = np.full((result.gammas.size, result.taus.size), np.inf)
-        values[study.gamma_subset] = study.mean_surface[0]
-        return values
     return result.table("cv_error")
 
 
@@ -135,40 +123,6 @@ def _corrected(study: Study) -> Choice:
     return _least("corrected", study.surface, criterion_of_pairs(study, "corrected"))
 
 
-def _repeated(study: Study) -> Choice:
-    """The pair of least mean h over several partitions; leave-one-out has a single partition."""
-    result, at = study.surface, study.gamma_subset
-    surface, low, high = study.mean_surface
-    g, t = least(surface, result.taus, result.gammas[at])
-    proved = study.whole and bool(low.min() >= high[g, t] * (1.0 - 2.0 * TIE))
-    return of_pair("repeated", result, int(at[g]), t, surface[g, t], proved)
-
-
-def _averaged(study: Study) -> Choice:
-    """The average of all models, with weights from the mean of h over partitions."""
-    result, at = study.surface, study.gamma_subset
-    surface = study.mean_surface[0]
-    weights = np.zeros((result.gammas.size, result.taus.size))
-    weights[at] = model_weights(surface, result.gammas[at], study.data.n)
-    pairs = np.argwhere(weights > 0.0)
-    columns = [result.by_gamma[g].models[t] for g, t in pairs]
-    models = all(bool(result.by_gamma[g].model_proved[t]) for g, t in pairs)
-    used, (error, _) = weights[at] > 0.0, study.average_error
-    surfaces = all(one.complete for one in (result, study.fold_surface, *study.others))
-    return replace(
-        _repeated(study),
-        rule="averaged",
-        gamma=float("nan"),
-        tau=int(study.data.constraints.units(np.concatenate(columns)).size),
-        cv_error=error,
-        lower=error,
-        upper=error,
-        criterion=float((weights[at][used] * surface[used]).sum()),
-        certified=study.whole and models and study.inner.proved and surfaces,
-        weights=weights,
-    )
-
-
 def _projected(study: Study) -> Choice:
     """The average of all models, replaced by a sparse model that predicts almost alike.
 
@@ -177,12 +131,15 @@ def _projected(study: Study) -> Choice:
     held-out rows, as :func:`~sparsecv.selection.projection.project_average` says. A size that has
     both more columns and a larger CV error than the pair of least CV error is not chosen.
     """
-    average, best = _averaged(study), study.surface.best()
-    assert average.weights is not None
-    found = project_average(study, average.weights, (best.tau, best.cv_error))
-    proved = average.certified and found.proved
-    own = of_projection(average, found)
-    return replace(own, rule="projected", certified=proved, weights=None)
+    result, mean, weights = study.surface, study.mean_surface, study.average_weights
+    best = result.best()
+    found = project_average(study, weights, (best.tau, best.cv_error))
+    models = all(result.by_gamma[g].model_proved[t] for g, t in np.argwhere(weights > 0.0))
+    surfaces = all(one.complete for one in (result, study.fold_surface, *study.others))
+    proved = study.whole and models and study.inner.proved and surfaces and found.proved
+    g, t = least(mean, result.taus, result.gammas[study.gamma_subset])
+    pair = of_pair("projected", result, int(study.gamma_subset[g]), t, mean[g, t], proved)
+    return of_projection(pair, found)
 
 
 def of_projection(choice: Choice, found: Projection) -> Choice:
@@ -207,8 +164,6 @@ CHOOSERS: dict[str, Callable[[Study], Choice]] = {
     "one-se": _one_se,
     "stability": _stability,
     "corrected": _corrected,
-    "repeated": _repeated,
-    "averaged": _averaged,
     "projected": _projected,
 }
 
@@ -233,19 +188,11 @@ def _shown(study: Study, name: str, compare: bool) -> bool:
         allowed_rule(name, study.data, study.settings)
     except InputError:
         return False
-    free = RULES[name].needs <= RULES[study.rule].needs
-    if name == "repeated" and not study.redraws:  # There is one partition alone.
-        return compare and not redrawn(study.data.folds)
-    return compare or free
+    return compare or RULES[name].free
 
 
 def chosen_model(study: Study, choice: Choice) -> FittedModel:
     """The model of all rows that belongs to a choice."""
     if choice.projection is not None:
         return choice.projection.sizes.models[choice.projection.chosen]
-    if choice.weights is None:
-        return study.model(choice.gamma_index, choice.tau_index)
-    full, result = study.data.full(), study.surface
-    with study.interruptible() as limits:
-        late = None if study.every_fit else limits
-        return averaged_model(study.design, full, result, choice.weights, choice.certified, late)
+    return study.model(choice.gamma_index, choice.tau_index)

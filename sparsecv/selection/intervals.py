@@ -1,7 +1,7 @@
 """The models of the folds that belong to a choice, from which prediction intervals are made.
 
 Every fold's model is refitted at the chosen pair (γ, τ), with the support that its own training
-rows gave. Of an average, every fold has its own average; of a projection, the projection of that.
+rows gave. Of a projection, every fold has the projection of its own average.
 """
 
 from __future__ import annotations
@@ -75,20 +75,18 @@ def fold_unit(
 ) -> tuple[Array, float, Array]:
     """The unit of one fold: what ``RowFolds.raw_model`` gives of the fold's model.
 
-    support: The columns of the model, fitted at ``gamma``.
-    average: Without a support, the coefficients of an average; where ``gamma`` is a number the
-        average is projected onto ``tau`` columns.
+    support: The columns of the model.
+    average: Without a support, the coefficients of an average, which is projected onto ``tau``
+        columns.
     """
     data, design = shared
-    problem, beta, columns = data.training(j), average, support
-    if columns is None and not np.isnan(gamma):
+    problem, columns = data.training(j), support
+    if columns is None:
         assert average is not None
         problem = problem.predicting(average)
         solver = solver_for(data.p)
         path = support_path(problem, [gamma], [tau], solver=solver, limits=limits)
         columns = path.support(0, 0)
-    if columns is not None:
-        beta = np.zeros(problem.p)
-        beta[columns] = problem.replace(gamma=gamma).fit(columns).coef
-    assert beta is not None
+    beta = np.zeros(problem.p)
+    beta[columns] = problem.replace(gamma=gamma).fit(columns).coef
     return data.raw_model(design, j, beta)

@@ -151,11 +151,11 @@ def nested_error(
 
     The outer fits share the time that the study has left; what an outer fit does not prove is
     estimated from its training rows, as in any fit. Once the time is up no outer fit begins, except
-    for the first; the error is then that of fewer outer folds. The rule "auto" is resolved in every
+    for the first; the error is then that of fewer outer folds. The default rule is resolved in each
     outer fold.
 
-    study: The finished study of all rows, whose rule, protocol, γ, sizes, settings, repeats and
-        seed every outer fit uses.
+    study: The finished study of all rows, whose rule, protocol, γ, sizes, settings and seed every
+        outer fit uses.
     cv: The folds as the user asked for them.
     nested: The number of outer folds. With True the outer folds are those of the splitter ``cv``,
         or as many as :class:`NestedSettings` says.
@@ -254,7 +254,6 @@ def _fitted(
         np.clip(study.sizes, least, most) if study.sizes_named else None,
         settings,
         rule=study.rule_asked,
-        repeats=study.repeats,
         seed=study.seed,
         checkpoint=study.folder,
         progress=study.progress_of(f"outer fold {j + 1} of {k}, "),

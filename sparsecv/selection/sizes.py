@@ -39,12 +39,9 @@ def gamma_positions(study: Study, choice: Choice) -> NDArray[np.intp]:
     """Position, among the γ of the study's surface, of the γ that a rule gives every size, (τ,).
 
     A size takes the γ at which the rule's criterion is least among the pairs of that size, and the
-    chosen size takes the chosen γ. Sizes at which the criterion is not known, such as sizes that
-    other partitions leave out, take the γ of least CV error.
+    chosen size takes the chosen γ.
     """
-    result = study.surface
-    values, errors = criterion_of_pairs(study, choice.rule), result.table("cv_error")
-    values = np.where(np.isfinite(values).any(axis=0), values, errors)
+    result, values = study.surface, criterion_of_pairs(study, choice.rule)
     sizes = range(result.taus.size)
     at = [least(values[:, [t]], result.taus[[t]], result.gammas)[0] for t in sizes]
     if choice.is_pair:
@@ -87,8 +84,6 @@ def models_at_gamma(
 
 def choice_of_size(study: Study, choice: Choice, size: int) -> Choice:
     """The choice of a given size by the same rule: the pair or the projection that it gives a size.
-
-    The rule averaged has no average of a size, and gives the single model of that size.
 
     Raises InputError: There is no such size.
     """

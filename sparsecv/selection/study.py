@@ -53,16 +53,16 @@ from .averaging import (
 )
 from .learner import SparseRidgeLearner
 from .partial_errors import PartialErrors, Selection, Task, partial_errors, select
-from .rules import RULES, allowed_rule, checked_repeats, redrawn
+from .rules import allowed_rule, redrawn
 
-# Unless the user names a number, rules average CV errors over this many random partitions of the
-# rows into folds, of which the first is the partition of the other rules. Where a time limit is
+# Up to 45 columns the weights of an average come from CV errors over this many random partitions of
+# the rows into folds, of which the first is the partition of the other rules. Where a time limit is
 # reached no further partition is begun. The number is a choice.
-REPEATS = 6
-# Beyond 45 columns rules that average models average CV errors over this many partitions. The
-# number is measured by experiments/selection/partitions.py. In geometric mean over eight data sets,
-# test errors with one partition are 1.5 % larger than with six, and with two they are .2 % smaller.
-REPEATS_OF_WIDE_AVERAGES = 2
+PARTITIONS = 6
+# Beyond 45 columns they come from CV errors over this many partitions. The number is measured by
+# experiments/selection/partitions.py. In geometric mean over eight data sets, test errors with one
+# partition are 1.5 % larger than with six, and with two they are .2 % smaller.
+WIDE_PARTITIONS = 2
 # The rule stability holds at most this many losses at a time, which take 200 MB. With k folds and n
 # rows, one γ has (k + 1) n losses for every τ. At least one γ is computed at a time. It is a
 # choice.
@@ -105,9 +105,7 @@ class Study:
         that stands for one, the least CV error over the range is found and proved.
     taus: Values of τ; with None those of :func:`sparsecv.cv.settings.default_taus`.
     rule: The rule that chooses in the end, by which the time and the sizes of the run are planned.
-        A rule that the folds do not allow is refused.
-    repeats: For rules that average over partitions, the number of partitions, the first included.
-        With None it is ``REPEATS``, or ``REPEATS_OF_WIDE_AVERAGES``.
+        None is the default rule. A rule that the folds do not allow is refused.
     seed: The seed that the folds were drawn with, and that other partitions are drawn with.
     checkpoint: Folder of the files that keep proofs.
     progress: Takes what is being done, the number of units done and the number of all units.
@@ -121,36 +119,32 @@ class Study:
         taus: Any,
         settings: Settings,
         *,
-        rule: str = "minimum",
-        repeats: int | None = None,
+        rule: str | None = "minimum",
         seed: Any = 0,
         checkpoint: str | Path | None = None,
         progress: Report | None = None,
     ) -> None:
         self.data, self.design, self.settings = data, design, settings
         self.rule_asked, self.rule = rule, allowed_rule(rule, data, settings)
-        # Words for what the rule needs beside the first surface: see ``rules.Rule``.
-        needs = RULES[self.rule].needs
         self.gammas = asked_gammas(gammas)
-        self.averages = "averages" in needs  # Beyond 45 columns the least h then needs no proof.
+        # A projection is one of an average; beyond 45 columns the least h then needs no proof.
+        self.averages = self.rule == "projected"
         if isinstance(self.gammas, GammaSpan):
             self._refuse_range()
         self.sizes_named = taus is not None
         # The sizes that were asked for; where none were, those that were tried in the end.
         every = default_taus(data.n, data.p, data.constraints)
         self.sizes = checked_taus(taus if self.sizes_named else every, data.p, data.constraints)
-        self._tried = self._sizes_to_try(needs)
+        self._tried = self._sizes_to_try()
         if self.estimating:
             data.estimate_alone()
-        if repeats is None:
-            wide = self.averages and data.n_units > TREE_ONLY
-            repeats = REPEATS_OF_WIDE_AVERAGES if wide else REPEATS
-        self.repeats, self.seed = checked_repeats(repeats), seed
+        wide = self.averages and data.n_units > TREE_ONLY
+        self.partitions, self.seed = WIDE_PARTITIONS if wide else PARTITIONS, seed
         # The number of other partitions that the rule asks for, and the work after them, in
         # surfaces that take about as long: inner folds and projections, or models without pairs
         # of folds.
-        self._n_others = self.repeats - 1 if "partitions" in needs and self.redraws else 0
-        self._n_after = 2.0 if self.averages else float("stability" in needs)
+        self._n_others = self.partitions - 1 if self.averages and self.redraws else 0
+        self._n_after = 2.0 if self.averages else float(self.rule == "stability")
         self.folder = checkpoint
         self._unwritable: set[Path] = set()  # Folders that a warning has named.
         self._report: Report = progress or (lambda *_: None)
@@ -162,7 +156,7 @@ class Study:
         self.reused: list[float] = []
         self._statuses: list[Status] = []
 
-    def _sizes_to_try(self, needs: Any) -> list[Tried]:
+    def _sizes_to_try(self) -> list[Tried]:
         """The sizes that are evaluated first, and those that follow where they are worth it.
 
         Beyond 45 columns, where models are averaged and estimates suffice, sizes grow. A projection
@@ -170,7 +164,7 @@ class Study:
         """
         data = self.data
         every = default_taus(data.n, data.p, data.constraints)
-        if self.sizes_named and "projection" not in needs:
+        if self.sizes_named and not self.averages:
             return [Tried(self.sizes, int(self.sizes[-1]))]
         tried = growing_sizes(every, self.sizes if self.sizes_named else every[:0])
         return tried if self.estimating else tried[-1:]
@@ -212,7 +206,7 @@ class Study:
     def surface(self) -> CVResult:
         """h(γ, τ) of the first partition, at sizes that grow as far as they are worth trying."""
         after, grows = self._n_others + self._n_after, len(self._tried) > 1
-        name = f"partition 1 of {self.repeats}, " if self._n_others else ""
+        name = f"partition 1 of {self.partitions}, " if self._n_others else ""
         for tried in self._tried:
             self._first = self._unvisited(self.data, tried.taus, name, after, None)
             found = self._evaluate(self._first, self.gammas, proved=not self.estimating)
@@ -230,13 +224,13 @@ class Study:
         found: list[CVResult] = []
         gammas = self.surface.gammas[self.gamma_subset]
         taus = self.surface.taus[: self.n_sizes]
-        for number in range(1, self.repeats if self.redraws else 1):
+        for number in range(1, self.partitions if self.redraws else 1):
             if self.limits.reached(0) is not None:  # No nodes are counted: the time is up.
                 self._statuses.append(Status.TIME_LIMIT)
                 break
             folds = partition_again(self.data.folds, self.seed, number)
-            name = f"partition {number + 1} of {self.repeats}, "
-            after = self.repeats - 1 - number + self._n_after
+            name = f"partition {number + 1} of {self.partitions}, "
+            after = self.partitions - 1 - number + self._n_after
             data = self.data.with_folds(folds, self.estimating)
             surface = self._unvisited(data, taus, name, after, self._first)
             found.append(self._evaluate(surface, gammas, proved=not self.estimating))
@@ -245,7 +239,7 @@ class Study:
     @property
     def whole(self) -> bool:
         """Whether the time has sufficed for all partitions; else no choice over them is proved."""
-        return len(self.others) == (self.repeats - 1 if self.redraws else 0)
+        return len(self.others) == (self.partitions - 1 if self.redraws else 0)
 
     @cached_property
     def gamma_subset(self) -> NDArray[np.intp]:
@@ -321,18 +315,25 @@ class Study:
         return [first.at(at), *self.others]
 
     @cached_property
-    def mean_surface(self) -> tuple[Array, Array, Array]:
-        """CV errors, lower and upper bounds at :attr:`gamma_subset`, averaged over partitions.
+    def mean_surface(self) -> Array:
+        """CV errors at :attr:`gamma_subset`, averaged over partitions.
 
-        At sizes that not all partitions have, the three numbers are ∞, 0 and ∞.
+        At sizes that not all partitions have, the mean is ∞.
         """
-        beyond, every = self.surface.taus.size - self.n_sizes, self.evaluated
+        beyond = self.surface.taus.size - self.n_sizes
+        every = [one.table("cv_error")[:, : self.n_sizes] for one in self.evaluated]
+        return np.pad(np.mean(every, axis=0), ((0, 0), (0, beyond)), constant_values=np.inf)
 
-        def mean(name: str, unknown: float) -> Array:
-            found = np.mean([one.table(name)[:, : self.n_sizes] for one in every], axis=0)
-            return np.pad(found, ((0, 0), (0, beyond)), constant_values=unknown)
+    @cached_property
+    def average_weights(self) -> Array:
+        """Weights (γ, τ) of the models of all rows in their average, which sum to 1.
 
-        return mean("cv_error", np.inf), mean("lower", 0.0), mean("upper", np.inf)
+        They come from the mean of h over partitions.
+        """
+        result, at = self.surface, self.gamma_subset
+        weights = np.zeros((result.gammas.size, result.taus.size))
+        weights[at] = model_weights(self.mean_surface, result.gammas[at], self.data.n)
+        return weights
 
     # what rules need beside surfaces
 

@@ -127,7 +127,7 @@ def test_tables_fit_eighty_columns(factor: float, capsys: Capture) -> None:
     [
         ("minimum", [], 11),  # The fit itself has one; ten outer folds have one each.
         ("stability", ["--no-nested"], 1),
-        ("repeated", ["--no-nested"], 6),
+        ("projected", ["--no-nested"], 6),
     ],
 )
 def test_a_checkpoint_holds_every_fold(
@@ -174,7 +174,7 @@ def entries(found: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     [
         ("t.csv", ["fit", "--tau", "2"]),
         ("t.npy", ["cv", "--gamma", "1,30", "--protocol", "paper"]),
-        ("t.parquet", ["cv", "--gamma", "1,30", "--rule", "repeated", "--groups", "x4"]),
+        ("t.parquet", ["cv", "--gamma", "1,30", "--rule", "projected", "--groups", "x4"]),
         ("t.csv", ["cv", "--gamma", "1,30", "--rule", "projected", "--plot", "p.png"]),
         ("t.csv", ["cv", "--gamma", "1", "--weights", "x3", "--groups", "x4"]),
     ],

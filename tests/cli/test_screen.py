@@ -187,7 +187,7 @@ def test_without_time_the_choice_is_an_estimate(capsys: Capture) -> None:
 
 def test_a_limit_that_is_not_reached_changes_nothing() -> None:
     """Whatever the rule looks at: this one draws other partitions."""
-    arguments = ["cv", "diabetes", "--gamma", "0.01:100:9", "--rule", "repeated"]
+    arguments = ["cv", "diabetes", "--gamma", "0.01:100:9", "--rule", "projected"]
     documents = [run_json(*arguments), run_json(*arguments, "--time-limit", "9000")]
     for document in documents:
         for part in (document, *document["results"]):

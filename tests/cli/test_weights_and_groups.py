@@ -47,10 +47,10 @@ def write(kind: str, towns: list[str]) -> str:
 @pytest.mark.parametrize(
     ("kind", "words", "folds", "rule"),
     [
-        ("csv", "text", "4", "repeated"),
+        ("csv", "text", "4", "projected"),
         ("txt", "numbers", "loo", "minimum"),
         ("parquet", "text", "4", "minimum"),
-        ("parquet", "numbers", "4", "repeated"),
+        ("parquet", "numbers", "4", "projected"),
     ],
 )
 def test_as_in_the_estimator(kind: str, words: str, folds: str, rule: str) -> None:

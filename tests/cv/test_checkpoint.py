@@ -370,8 +370,7 @@ def test_a_full_disk_is_one_warning_for_all_partitions(
             GAMMAS,
             [1, 2],
             Settings(),
-            rule="repeated",
-            repeats=3,
+            rule="projected",
             checkpoint=one,
         )
         for one in (None, tmp_path)

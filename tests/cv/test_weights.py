@@ -243,7 +243,7 @@ def test_metadata_routing() -> None:
         assert routed.cv_error_ == direct.cv_error_
 
 
-@pytest.mark.parametrize("rule", ["minimum", "averaged", "stability"])
+@pytest.mark.parametrize("rule", ["minimum", "projected", "stability"])
 @pytest.mark.parametrize("partition", [True, False])
 def test_a_fold_that_trains_on_rows_of_weight_zero_alone(rule: str, partition: bool) -> None:
     if not partition and rule == "stability":

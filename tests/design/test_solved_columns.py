@@ -81,7 +81,7 @@ def test_columns_are_those_of_a_copy(
     "how",
     [
         {},
-        {"fit_intercept": False, "rule": "averaged"},
+        {"fit_intercept": False, "rule": "projected"},
         {"cv": 3, "rule": "minimum", "gammas": [0.1, 10.0], "weighted": True},
         {"rule": "stability", "gammas": [1.0]},
     ],

@@ -125,7 +125,7 @@ def test_cv_results() -> None:
     within = results["cv_error"].min(axis=0) <= least + results["std_error"][g, t]
     assert model.tau_1se_ == results["tau"][within.argmax()] <= model.tau_
     assert model.n_nodes_ == results["n_nodes"].sum()
-    assert SparseRidgeCV(rule="repeated", **options).fit(X, y).n_nodes_ > model.n_nodes_
+    assert SparseRidgeCV(rule="projected", **options).fit(X, y).n_nodes_ > model.n_nodes_
 
 
 def test_defaults() -> None:
@@ -143,7 +143,7 @@ def test_defaults() -> None:
 
 def test_verbose_prints_what_is_done(capsys: pytest.CaptureFixture[str]) -> None:
     X, y = five_columns()
-    SparseRidgeCV(cv=3, gammas=[0.5, 2.0], rule="repeated", verbose=1).fit(X, y)
+    SparseRidgeCV(cv=3, gammas=[0.5, 2.0], rule="projected", verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert sum("3 of 3" in line for line in lines) == 6  # Each of six partitions has three folds.
     SparseRidgeCV(cv=3, gammas=[0.5, 2.0]).fit(X, y)

@@ -26,7 +26,7 @@ GAMMAS = [0.1, 1.0, 30.0]
 @pytest.mark.parametrize("rule", list(RULES))
 def test_every_rule_has_a_model_of_every_size(rule: str) -> None:
     X, y = three_matter()
-    model = SparseRidgeCV(rule=rule, gammas=GAMMAS, repeats=2).fit(X, y)
+    model = SparseRidgeCV(rule=rule, gammas=GAMMAS).fit(X, y)
     path = model.path_
     np.testing.assert_array_equal(path["tau"], np.arange(1, 7))
     assert path["proved"].all()
@@ -45,8 +45,7 @@ def test_every_rule_has_a_model_of_every_size(rule: str) -> None:
         assert path["cv_error"][t] == model.surface_["cv_error"][g, t]
         if rule in ("minimum", "one-se") and size != model.tau_:
             assert path["cv_error"][t] == model.surface_["cv_error"][:, t].min()
-    if rule != "averaged":
-        np.testing.assert_array_equal(model.at_size(model.tau_).coef_, model.coef_)
+    np.testing.assert_array_equal(model.at_size(model.tau_).coef_, model.coef_)
 
 
 def everything(model: Any, new: Array, folder: Path) -> list[Any]:
@@ -67,9 +66,9 @@ def everything(model: Any, new: Array, folder: Path) -> list[Any]:
     "model",
     [
         SparseRidge(tau=3),
-        SparseRidgeCV(gammas=[0.1, 1.0], repeats=2),
+        SparseRidgeCV(gammas=[0.1, 1.0]),
         SparseRidgeCV(gammas=[0.1, 1.0], fit_intercept=False, standardize=False),
-        SparseRidgeCV(gammas=[0.1, 1.0], rule="projected", repeats=2),
+        SparseRidgeCV(gammas=[0.1, 1.0], rule="projected"),
     ],
 )
 def test_arrays_that_change_after_the_fit_change_nothing(
@@ -133,7 +132,7 @@ def subset_criteria(X: Array, y: Array, columns: Array, full: float) -> dict[str
 def test_criteria_equal_their_formulas(rule: str, cv: Any) -> None:
     """The criteria count every row, whichever rows the folds hold out."""
     X, y = three_matter()
-    found = SparseRidgeCV(cv=cv, rule=rule, gammas=GAMMAS, repeats=2).fit(X, y).criteria_
+    found = SparseRidgeCV(cv=cv, rule=rule, gammas=GAMMAS).fit(X, y).criteria_
     full = subset_criteria(X, y, np.arange(6), 1.0)["rss"]
     for t, columns in enumerate(found["columns"]):
         for name, value in subset_criteria(X, y, columns, full).items():

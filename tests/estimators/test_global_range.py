@@ -55,7 +55,7 @@ def test_outer_folds_search_the_range_too() -> None:
         ({"gammas": "global:1"}, "'global:LO:HI'"),
         ({"gammas": "global:2:1"}, "'global:LO:HI'"),
         ({"gammas": "global:a:b"}, "'global:LO:HI'"),
-        ({"gammas": "global", "rule": "averaged"}, "averages models over values of gamma"),
+        ({"gammas": "global", "rule": "projected"}, "averages models over values of gamma"),
         ({"gammas": "global", "method": "search"}, "method must be auto or exact"),
         ({"gammas": "global", "constraints": Constraints(include=[0])}, "serves no constraints"),
     ],

@@ -71,16 +71,6 @@ def test_saved_and_loaded(kind: Any, named: bool, tmp_path: Path) -> None:
     assert (tmp_path / "again.json").read_text() == (tmp_path / "m.json").read_text()
 
 
-def test_an_average_is_saved_too(tmp_path: Path) -> None:
-    X, y = data()
-    model = SparseRidgeCV(gammas=[0.1, 1.0], rule="averaged", cv=3, repeats=2).fit(X, y)
-    model.save(tmp_path / "m.json")
-    other = SparseRidgeCV.load(tmp_path / "m.json")
-    np.testing.assert_array_equal(other.predict(X), model.predict(X))
-    assert np.isnan(other.gamma_)
-    assert np.isnan(other.objective_)
-
-
 GOOD = SavedModel(["a", "b", "c=u"], True, ["b", "c=u"], [2.0, 1.0], 0.5, levels={"c": ["u", "v"]})
 
 

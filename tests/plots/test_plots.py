@@ -165,9 +165,6 @@ def test_models_draw_on_axes() -> None:
     assert fit.plot(axes) is axes
     objectives = [fit.at_size(size).objective_ for size in (1, 2, 3)]
     np.testing.assert_array_equal(axes.get_lines()[0].get_ydata(), objectives)
-    average = SparseRidgeCV(gammas=[0.1, 1.0], rule="averaged", repeats=2).fit(X, y)
-    stars = [line.get_marker() for line in average.plot(Figure().subplots()).get_lines()]
-    assert "*" not in stars
     for wrong in (3, "left", Figure().subplots(1, 3)):
         with pytest.raises(InputError, match="ax must be"):
             fit.plot(wrong)

@@ -68,10 +68,9 @@ def test_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     words = made(Path("r.html"), "--gamma", "0.1,1", "--nested")
     assert "error to expect on new data" in words
     assert "no other" in words
-    words = made(Path("s.html"), "--gamma", "1", "--no-nested", "--tau", "5", "--rule", "averaged")
+    words = made(Path("s.html"), "--gamma", "1", "--no-nested", "--tau", "5", "--rule", "one-se")
     assert "<b>bold</b>" in words  # As text: the page has escaped the column's name.
     assert "error to expect on new data" not in words
-    assert "average of models" in words
     assert main(["fit", "t.csv", "--tau", "2", "--html", "f.html", "--quiet"]) == 0
     words = read(Path("f.html").read_text(encoding="utf-8"))
     assert "CV error" not in words
@@ -81,7 +80,7 @@ def test_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_figures_are_those_of_the_model(tmp_path: Path) -> None:
     X, y = five_columns()
     frame = pd.DataFrame(X, columns=list("abcde"))
-    model = SparseRidgeCV(gammas=[0.1, 1.0], nested=True, repeats=2, rule="repeated")
+    model = SparseRidgeCV(gammas=[0.1, 1.0], nested=True, rule="projected")
     model.fit(frame, y)
     model.alternatives(3)
     model.report(tmp_path / "r.html")

@@ -159,7 +159,7 @@ def test_weights_of_a_table_read_by_chunks_are_those_of_its_rows() -> None:
         FoldMoments(parts[:2], low, high), design, replace(folds, sizes=folds.sizes[:2])
     )
     with pytest.raises(InputError, match="at least 3 folds"):
-        allowed_rule("averaged", two, Settings())
+        allowed_rule("projected", two, Settings())
 
 
 def test_the_grid_of_a_fold_is_decided_by_its_training_rows() -> None:
@@ -171,7 +171,7 @@ def test_the_grid_of_a_fold_is_decided_by_its_training_rows() -> None:
     held = folds.split(2)[1]
     noise = y.copy()
     noise[held] = -30.0 * y[held]  # The more the coefficients shrink, the better for these rows.
-    found = [study_of(X, one, 5, None, rule="averaged", repeats=2) for one in (y, noise)]
+    found = [study_of(X, one, 5, None, rule="projected") for one in (y, noise)]
     plain, wild = (one.surface.gammas for one in found)
     assert wild.max() > plain.max()  # The CV errors of all rows have extended this grid.
     np.testing.assert_array_equal(found[1].fold_averages[2], found[0].fold_averages[2])
@@ -182,7 +182,7 @@ def test_a_fit_by_another_rule_compares_averages_without_a_further_gamma() -> No
     rng = np.random.default_rng(3)
     X = rng.standard_normal((60, 3))
     model = SparseRidgeCV(rule="minimum").fit(X, X[:, 0] + 0.3 * rng.standard_normal(60))
-    assert {"averaged", "projected"} <= set(model.compare())
+    assert "projected" in model.compare()
 
 
 def test_averages_of_a_wide_table_without_proofs_do_not_depend_on_the_clock() -> None:
@@ -190,7 +190,7 @@ def test_averages_of_a_wide_table_without_proofs_do_not_depend_on_the_clock() ->
     rng = np.random.default_rng(2)
     X = rng.standard_normal((40, 60))
     y = X[:, :4].sum(axis=1) + rng.standard_normal(40)
-    options: dict[str, Any] = {"taus": range(1, 11), "rule": "averaged", "repeats": 2}
+    options: dict[str, Any] = {"taus": range(1, 11), "rule": "projected"}
     quick, found = (study_of(X, y, 3, time_limit=limit, **options) for limit in (0, "auto"))
     for fast, average in zip(quick.fold_averages, found.fold_averages, strict=True):
         np.testing.assert_array_equal(fast, average)
@@ -215,11 +215,8 @@ def test_after_the_time_limit_bounded_averages_take_coefficients_of_the_nearest_
     assert of_late[2, 1] == pytest.approx(residual @ residual + 5.0 * (late[2, 1] @ late[2, 1]))
 
 
-@pytest.mark.parametrize("rule", ["averaged", "projected"])
 @pytest.mark.parametrize("partition", [True, False])
-def test_rows_of_weight_0_have_no_part_in_the_weights_of_an_average(
-    rule: str, partition: bool
-) -> None:
+def test_rows_of_weight_0_have_no_part_in_the_weights_of_an_average(partition: bool) -> None:
     rng, n, more = np.random.default_rng(3), 24, 36
     X = rng.standard_normal((more, 4))
     y = X[:, 0] + 0.3 * X[:, 1] + rng.standard_normal(more)
@@ -233,8 +230,8 @@ def test_rows_of_weight_0_have_no_part_in_the_weights_of_an_average(
         own = label[:rows]
         return [(np.flatnonzero(own != j), np.flatnonzero(own == j)) for j in range(4)]
 
-    model = SparseRidgeCV(rule=rule, gammas=[0.1, 1.0, 10.0], cv=folds(n)).fit(X[:n], y[:n])
-    weighted = SparseRidgeCV(rule=rule, gammas=[0.1, 1.0, 10.0], cv=folds(more))
+    model = SparseRidgeCV(rule="projected", gammas=[0.1, 1.0, 10.0], cv=folds(n)).fit(X[:n], y[:n])
+    weighted = SparseRidgeCV(rule="projected", gammas=[0.1, 1.0, 10.0], cv=folds(more))
     weighted.fit(X, y, sample_weight=np.repeat([1.0, 0.0], [n, more - n]))
     np.testing.assert_allclose(weighted.coef_, model.coef_, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(weighted.cv_error_, model.cv_error_, rtol=1e-9)

@@ -22,12 +22,12 @@ from sparsecv.selection import nested
 OPTIONS: list[dict[str, Any]] = [
     {"nested": 3},
     {"nested": True, "cv": "loo"},
-    {"nested": 4, "cv": "size:6", "rule": "repeated", "repeats": 2},
+    {"nested": 4, "cv": "size:6", "rule": "projected"},
     {"nested": True, "cv": KFold(3, shuffle=True, random_state=1)},
     {"nested": True, "cv": TimeSeriesSplit(3)},
     {"nested": 3, "rule": "corrected", "gammas": None},
     {"nested": 3, "rule": "stability", "cv": 3},
-    {"nested": 3, "rule": "averaged", "fit_intercept": False},
+    {"nested": 3, "rule": "projected", "fit_intercept": False},
     {"nested": 3, "rule": "projected", "standardize": False},
     {"nested": 3, "method": "search", "taus": [1, 2, 4]},
     {"nested": 3, "constraints": Constraints(positive=[0]), "penalty_factors": [2, 1, 1, 0]},
@@ -85,8 +85,8 @@ def test_weights_and_groups_go_along(cv: Any) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("rule", ["auto", "minimum", "stability", "repeated", "projected"])
-def test_held_out_rows_leave_no_trace(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("rule", [None, "minimum", "stability", "projected"])
+def test_held_out_rows_leave_no_trace(rule: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = made(30, 5)
     models: list[Array] = []
     inside = nested._fitted
@@ -102,7 +102,7 @@ def test_held_out_rows_leave_no_trace(rule: str, monkeypatch: pytest.MonkeyPatch
         z, Z = y.copy(), X.copy()
         z[held] += change
         Z[held] *= 1.0 + change
-        nested.nested_error(study_of(Z, z, rule=rule, repeats=2, time_limit="auto"), 5, 3)
+        nested.nested_error(study_of(Z, z, rule=rule, time_limit="auto"), 5, 3)
     np.testing.assert_array_equal(models[1], models[4])
     assert (models[0] != models[3]).any()
 

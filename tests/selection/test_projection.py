@@ -15,6 +15,7 @@ from sklearn.model_selection import KFold
 from support.brute_force import Data, enumerate_all, rounding
 from support.fresh import examples
 from support.problems import ugly
+from support.studies import average_of
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.design.fold_data import RowFolds
@@ -59,7 +60,6 @@ class Chain(NamedTuple):
     tau: int
     coef: Array
     average: Array
-    criterion: float
 
 
 def plain_chain(X: Array, y: Array, gammas: Array, partitions: list[Any]) -> Chain:
@@ -122,9 +122,9 @@ def plain_chain(X: Array, y: Array, gammas: Array, partitions: list[Any]) -> Cha
     s = int(near[0]) if near.size else int(allowed.argmin())
     beta = average(scaled, y - y.mean(), weights)
     coef = subset(scaled, scaled @ beta, ridges[at[s]], s + 1) / X.std(axis=0)
-    sizes, aim = np.arange(p), float((weights * np.mean(every, axis=0)).sum() / n)
     average_of_all = beta / X.std(axis=0)
-    return Chain(least, error[at, sizes], reference, ridges[at], s + 1, coef, average_of_all, aim)
+    own = error[at, np.arange(p)]
+    return Chain(least, own, reference, ridges[at], s + 1, coef, average_of_all)
 
 
 @pytest.mark.parametrize("cv", [3, "size:6", "loo", KFold(3)])
@@ -132,10 +132,10 @@ def plain_chain(X: Array, y: Array, gammas: Array, partitions: list[Any]) -> Cha
 def test_the_chain_equals_the_one_written_plainly(cv: Any, seed: int) -> None:
     X, y = made(18, 4, seed)
     gammas = np.array([0.5, 4.0, 20.0])
-    found = SparseRidgeCV(cv=cv, gammas=gammas, rule="projected", repeats=3).fit(X, y)
+    found = SparseRidgeCV(cv=cv, gammas=gammas, rule="projected").fit(X, y)
     partitions = [make_folds(cv, 18, seed=0, X=X)]
     if cv in (3, "size:6"):
-        partitions += [partition_again(partitions[0], 0, number) for number in (1, 2)]
+        partitions += [partition_again(partitions[0], 0, number) for number in range(1, 6)]
     plain = plain_chain(X, y, gammas, partitions)
     sizes = found.path_
     np.testing.assert_allclose(sizes["distance"], plain.distance, rtol=1e-7, atol=1e-10)
@@ -147,14 +147,9 @@ def test_the_chain_equals_the_one_written_plainly(cv: Any, seed: int) -> None:
     assert found.cv_error_ == pytest.approx(plain.error[plain.tau - 1])
     assert found.certified_
     assert sizes["proved"].all()
-    average = SparseRidgeCV(cv=cv, gammas=gammas, rule="averaged", repeats=3).fit(X, y)
-    np.testing.assert_allclose(average.coef_, plain.average, rtol=1e-7, atol=1e-10)
-    np.testing.assert_allclose(average.predict(X), y.mean() + (X - X.mean(axis=0)) @ plain.average)
-    assert average.cv_error_ == pytest.approx(plain.reference)
-    assert average.choices_["averaged"].criterion == pytest.approx(plain.criterion)
-    assert average.tau_ == average.support_.size
-    assert average.certified_
-    assert np.isnan([average.objective_, average.lower_bound_, average.gap_]).all()
+    average, intercept = average_of(found._run_.study)
+    np.testing.assert_allclose(average, plain.average, rtol=1e-7, atol=1e-10)
+    assert intercept == pytest.approx(y.mean() - X.mean(axis=0) @ plain.average)
 
 
 @given(data=ugly(), seed=st.integers(0, 2**16))
@@ -183,14 +178,14 @@ def test_ugly_columns(data: Data, seed: int) -> None:
 
 def test_another_size_without_fitting_again() -> None:
     X, y = made(40, 6)
-    whole = SparseRidgeCV(gammas=[1.0, 30.0], rule="projected", repeats=2).fit(X, y)
+    whole = SparseRidgeCV(gammas=[1.0, 30.0], rule="projected").fit(X, y)
     before = whole.coef_.copy()
     for t, size in enumerate(whole.path_["tau"]):
         model = whole.at_size(size)
         assert model.tau_ == size == np.count_nonzero(model.coef_) == model.support_.size
         assert model.gamma_ == whole.path_["gamma"][t]
         assert model.cv_error_ == whole.path_["cv_error"][t]
-        one = SparseRidgeCV(gammas=[1.0, 30.0], rule="projected", repeats=2, taus=[int(size)])
+        one = SparseRidgeCV(gammas=[1.0, 30.0], rule="projected", taus=[int(size)])
         one.fit(X, y)  # the average is that of all sizes
         assert one.tau_ == size
         np.testing.assert_allclose(one.coef_, model.coef_, rtol=1e-9)
@@ -231,7 +226,7 @@ def test_many_rows_keep_effects_that_they_show(seed: int) -> None:
     def excess(coef: Array) -> float:
         return float((coef - beta) @ covariance @ (coef - beta) / noise)
 
-    model = SparseRidgeCV(repeats=2).fit(X, y)
+    model = SparseRidgeCV().fit(X, y)
     assert model.rule_ == "projected"
     least = model.choices_["minimum"]
     pair: Any = {"taus": [least.tau], "gammas": [least.gamma], "rule": "minimum"}
@@ -254,7 +249,7 @@ def test_nearly_dependent_columns_are_no_trap() -> None:
     X, y = nearly_dependent()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnprovedWarning)
-        model = SparseRidgeCV(repeats=2).fit(X, y)
+        model = SparseRidgeCV().fit(X, y)
     assert model.rule_ == "projected"
     assert model.surface_["gamma"].min() < 1e-5
     assert model.path_["gamma"].min() < 1e-4 * 90
@@ -279,7 +274,7 @@ def test_odd_tables(kind: str) -> None:
         X, y = X + 1e6, y - 1e6
     cv: Any = 2 if kind == "two rows" else 4
     with np.errstate(all="ignore"):
-        model = SparseRidgeCV(cv=cv, gammas=[0.01, 1.0], rule="projected", repeats=2)
+        model = SparseRidgeCV(cv=cv, gammas=[0.01, 1.0], rule="projected")
         if kind == "constant":
             with pytest.warns(UserWarning, match="nothing to explain"):
                 model.fit(X, y)
@@ -292,7 +287,7 @@ def test_odd_tables(kind: str) -> None:
         assert 2 in model.support_
         np.testing.assert_allclose(model.predict(X), y, atol=0.05)
     if kind == "offset":
-        near = SparseRidgeCV(cv=cv, gammas=[0.01, 1.0], rule="projected", repeats=2)
+        near = SparseRidgeCV(cv=cv, gammas=[0.01, 1.0], rule="projected")
         near.fit(X - 1e6, y + 1e6)
         np.testing.assert_allclose(model.path_["cv_error"], near.path_["cv_error"], rtol=1e-5)
 
@@ -305,9 +300,7 @@ def test_more_columns_than_trees_reach_are_estimated(limit: Any) -> None:
     y = X[:, :3].sum(axis=1) + 0.3 * rng.standard_normal(50)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UnprovedWarning)
-        model = SparseRidgeCV(
-            gammas=[1.0, 20.0], rule="projected", repeats=2, time_limit=limit
-        ).fit(X, y)
+        model = SparseRidgeCV(gammas=[1.0, 20.0], rule="projected", time_limit=limit).fit(X, y)
     assert not model.certified_
     assert set(range(3)) <= set(model.support_.tolist())
     assert model.status_ == "not proved"  # nor was anything to be proved

@@ -22,7 +22,7 @@ from sparsecv.selection.partial_errors import partial_errors, select
 from sparsecv.selection.study import partition_again
 
 
-def test_auto_depends_on_the_number_of_columns_alone() -> None:
+def test_the_default_depends_on_the_number_of_columns_alone() -> None:
     X = np.random.default_rng(0).standard_normal((30, 46))
     y = X[:, 0]
     pairs = [(np.arange(10, 30), np.arange(10)), (np.arange(20), np.arange(20, 30))]
@@ -43,18 +43,18 @@ def test_auto_depends_on_the_number_of_columns_alone() -> None:
             own = dict(one)
             cv, taus = own.pop("cv", 5), own.pop("taus", None)
             study = study_of(X[:, :p], y, cv, 100.0, taus, **({"time_limit": "auto"} | own))
-            assert rules.resolved_rule("auto", study.data, study.settings) == rule, one
+            assert rules.resolved_rule(None, study.data, study.settings) == rule, one
             for other in rules.RULES:
                 assert rules.resolved_rule(other, study.data, study.settings) == other
     for method in ("search", "bounds"):
         study = study_of(X, y, 5, 100.0, method=method)
-        assert rules.resolved_rule("auto", study.data, study.settings) == "minimum"
-        reason = rules.rule_reason("auto", study.data, study.settings)
+        assert rules.resolved_rule(None, study.data, study.settings) == "minimum"
+        reason = rules.rule_reason(None, study.data, study.settings)
         assert reason == f"method {method} looks for the least CV error alone"
     constant = np.column_stack([X, np.ones((30, 60))])
     with pytest.warns(UserWarning, match="constant"):
         assert SparseRidgeCV(gammas=100.0, taus=[1]).fit(constant[:, 1:], y).rule_ == "minimum"
-    found = SparseRidgeCV(gammas=100.0, repeats=2).fit(X, y)
+    found = SparseRidgeCV(gammas=100.0).fit(X, y)
     assert found.rule_ == "projected"
     assert found.choices_["minimum"].tau >= 1  # beside it
 
@@ -62,12 +62,10 @@ def test_auto_depends_on_the_number_of_columns_alone() -> None:
 @pytest.mark.parametrize("cv", [KFold(3), [(np.arange(10, 30), np.arange(10))]])
 def test_folds_that_are_given_are_the_only_ones(cv: Any) -> None:
     X, y = made(30, 50)
-    study = study_of(X, y, cv, 100.0, [1, 2], rule="auto", time_limit="auto", repeats=3)
+    study = study_of(X, y, cv, 100.0, [1, 2], rule=None, time_limit="auto")
     choices = choose(study)
     assert study.rule == "projected"
     assert study.others == []
-    assert "repeated" not in choices
-    assert choices["averaged"].cv_error == pytest.approx(study.average_error[0])
     assert choices["projected"].projection is not None
     assert choices["projected"].projection.reference == pytest.approx(study.average_error[0])
 
@@ -101,15 +99,14 @@ def test_weights_do_not_depend_on_where_gamma_is_dense() -> None:
 
 
 @pytest.mark.parametrize(("p", "limit"), [(4, None), (48, 0.0)])
-@pytest.mark.parametrize("rule", ["averaged", "projected"])
 @pytest.mark.parametrize("gammas", [[0.0], [0.0, 1.0]])
 def test_averages_take_models_without_a_ridge(
-    gammas: list[float], rule: str, p: int, limit: float | None
+    gammas: list[float], p: int, limit: float | None
 ) -> None:
     rng = np.random.default_rng(2)
     X = rng.normal(size=(20, p))
     y = X[:, 0] + 0.1 * rng.normal(size=20)
-    model = SparseRidgeCV(gammas=gammas, taus=[1, 2], rule=rule, repeats=2, time_limit=limit)
+    model = SparseRidgeCV(gammas=gammas, taus=[1, 2], rule="projected", time_limit=limit)
     model.fit(X, y)
     assert np.isfinite(model.coef_).all()
     assert model.coef_[0] == pytest.approx(1.0, abs=0.2)
@@ -117,11 +114,10 @@ def test_averages_take_models_without_a_ridge(
 
 
 def test_leave_one_out_has_one_partition() -> None:
-    X, y = made(20, 4)
-    found = SparseRidgeCV(cv="loo", gammas=[0.1, 5.0], rule="repeated").fit(X, y)
-    plain = SparseRidgeCV(cv="loo", gammas=[0.1, 5.0]).fit(X, y)
-    for name in ("tau_", "gamma_", "cv_error_"):
-        assert getattr(found, name) == getattr(plain, name)
+    study = study_of(*made(20, 4), "loo", [0.1, 5.0], rule="projected")
+    assert study.others == []
+    assert study.whole
+    np.testing.assert_array_equal(study.mean_surface, study.surface.table("cv_error"))
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -166,10 +162,10 @@ def test_an_unproved_rule_says_so() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 70))
     y = X[:, :10].sum(axis=1) + 3.0 * rng.standard_normal(60)
-    for rule in ("repeated", "stability"):
+    for rule in ("corrected", "stability"):
         with pytest.warns(UnprovedWarning, match=f"rule {rule}"):
             found = SparseRidgeCV(
-                gammas=0.01, taus=[12], rule=rule, time_limit=0.2, repeats=2, random_state=0
+                gammas=0.01, taus=[12], rule=rule, time_limit=0.2, random_state=0
             ).fit(X, y)
         assert not found.certified_
         assert found.status_ == "time limit"
@@ -185,8 +181,6 @@ def test_rules_that_cannot_be_used() -> None:
         ({"rule": "corrected", "cv": overlapping}, "every row once"),
         ({"rule": "stability", "cv": overlapping}, "every row exactly once"),
         ({"rule": "stability", "cv": 2}, "at least 3 folds"),
-        ({"rule": "repeated", "cv": KFold(5)}, "as a number K"),
-        *(({"rule": "repeated", "repeats": n}, "repeats must be") for n in (1, 2.5, True)),
     )
     for options, words in wrong:
         with pytest.raises(InputError, match=words):
@@ -194,7 +188,7 @@ def test_rules_that_cannot_be_used() -> None:
     with pytest.raises(InputError, match="can be drawn again"):
         partition_again(make_folds("loo", 5), 0, 1)
     fine = SparseRidgeCV(cv=overlapping, gammas=1.0).fit(X, y)
-    assert set(fine.compare()) == {"minimum", "one-se", "averaged", "projected"}
+    assert set(fine.compare()) == {"minimum", "one-se", "projected"}
 
 
 @pytest.mark.parametrize(("limit", "proved"), [("auto", True), (None, True), (1e-6, False)])

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
-from support.commands import run_json
 from support.studies import made, study_of, surfaces_of
-from support.tables import write_csv
 
 from sparsecv import SparseRidge, SparseRidgeCV, risk
 from sparsecv.cv.alternating import alternate
@@ -62,7 +59,7 @@ def test_rules_side_by_side() -> None:
         np.testing.assert_array_equal(model.coef_, coef)
         choice = choices[rule]
         assert model.tau_ == choice.tau
-        np.testing.assert_equal(model.gamma_, choice.gamma)  # NaN for an average
+        assert model.gamma_ == choice.gamma
         assert model.support_.size == model.tau_
         assert model.certified_
         assert (choice.lambda_ is not None) == (rule == "stability")
@@ -79,22 +76,20 @@ def test_what_costs_more_is_found_where_it_is_asked_for() -> None:
         ({"rule": "corrected"}, {"minimum", "one-se", "corrected"}),
         ({"rule": "stability"}, {"minimum", "one-se", "stability"}),
         ({}, {"minimum", "one-se"}),
-        ({"rule": "repeated"}, {"minimum", "one-se", "repeated"}),
-        ({"rule": "averaged"}, {"minimum", "one-se", "repeated", "averaged"}),
         ({"cv": "loo"}, {"minimum", "one-se"}),
-        ({"rule": "projected"}, {"minimum", "one-se", "repeated", "averaged", "projected"}),
+        ({"rule": "projected"}, {"minimum", "one-se", "projected"}),
         ({"method": "search"}, {"minimum"}),
     )
     for options, known in shown:
         assert set(SparseRidgeCV(gammas=1.0, **options).fit(X, y).choices_) == known, options
     assert set(SparseRidgeCV(gammas=1.0, method="search").fit(X, y).compare()) == {"minimum"}
-    known = {"minimum", "one-se", "corrected", "averaged", "projected"}
+    known = {"minimum", "one-se", "corrected", "projected"}
     assert set(SparseRidgeCV(gammas=1.0, cv=KFold(2)).fit(X, y).compare()) == known
 
 
 @pytest.mark.parametrize("cv", [4, "size:9"])
 @pytest.mark.parametrize("seed", [0, 7, "state"])
-def test_repeated_averages_partitions(cv: Any, seed: Any) -> None:
+def test_weights_of_the_average_come_from_several_partitions(cv: Any, seed: Any) -> None:
     X, y = made(30, 5)
     gammas = [0.1, 5.0, 50.0]
 
@@ -103,86 +98,63 @@ def test_repeated_averages_partitions(cv: Any, seed: Any) -> None:
 
     state = random_state()
     folds = make_folds(cv, 30, seed=state)
-    every = [folds, *(partition_again(folds, state, number) for number in (1, 2))]
-    assert len({one.label.tobytes() for one in every if one.label is not None}) == 3
+    every = [folds, *(partition_again(folds, state, number) for number in range(1, 6))]
+    assert len({one.label.tobytes() for one in every if one.label is not None}) == 6
     surfaces = surfaces_of(X, y, every, gammas)
-    found = SparseRidgeCV(
-        cv=cv, gammas=gammas, random_state=random_state(), rule="repeated", repeats=3
-    ).fit(X, y)
+    model = SparseRidgeCV(cv=cv, gammas=gammas, random_state=random_state(), rule="projected")
+    study = model.fit(X, y)._run_.study
     mean = np.mean(surfaces, axis=0)
-    choice = found.choices_["repeated"]
-    assert choice.criterion == pytest.approx(mean.min(), rel=1e-9)
-    assert mean[choice.gamma_index, choice.tau_index] == pytest.approx(mean.min(), rel=1e-8)
-    assert found.cv_error_ == pytest.approx(surfaces[0][choice.gamma_index, choice.tau_index])
-    assert found.certified_
-    assert found.status_ == "optimal"
+    np.testing.assert_allclose(study.mean_surface, mean, rtol=1e-9)
+    expected = model_weights(mean, np.array(gammas), 30)
+    np.testing.assert_allclose(study.average_weights, expected, rtol=1e-7)
+    assert model.certified_
+    assert model.status_ == "optimal"
 
 
 @pytest.mark.parametrize(
-    ("p", "rule", "repeats", "count"),
-    [
-        (5, "projected", None, 6),
-        (50, "projected", None, 2),
-        (50, "repeated", None, 6),
-        (50, "auto", None, 2),
-        (50, "auto", 4, 4),
-        (5, "auto", 3, 3),
-    ],
+    ("p", "rule", "count"),
+    [(5, "projected", 6), (50, "projected", 2), (50, None, 2), (50, "minimum", 6), (5, None, 6)],
 )
-def test_the_number_of_partitions(p: int, rule: str, repeats: int | None, count: int) -> None:
-    study = study_of(*made(40, p), rule=rule, repeats=repeats, time_limit="auto")
-    assert study.repeats == count
-
-
-def test_a_wide_default_fit_averages_over_two_partitions() -> None:
-    X, y = made(60, 50)
-    found = SparseRidgeCV(gammas=[0.5, 20.0], taus=range(1, 6)).fit(X, y)
-    twice = SparseRidgeCV(gammas=[0.5, 20.0], taus=range(1, 6), repeats=2).fit(X, y)
-    np.testing.assert_array_equal(found.coef_, twice.coef_)
-    assert found.cv_error_ == twice.cv_error_
+def test_the_number_of_partitions(p: int, rule: str | None, count: int) -> None:
+    study = study_of(*made(40, p), rule=rule, time_limit="auto")
+    assert study.partitions == count
 
 
 def test_partitions_there_was_no_time_for() -> None:
     """They are missing from the mean, and nothing is certified by the others."""
     X, y = made(40, 5)
-    study = study_of(X, y, rule="repeated", repeats=3, time_limit=1000.0)
+    study = study_of(X, y, rule="projected", time_limit=1000.0)
     first = study.surface
     study.limits = Limits(0.0)
     assert study.others == []
     assert str(study.status) == "time limit"
-    choice = choose(study)["repeated"]
-    assert (choice.tau, choice.gamma) == (first.best().tau, first.best().gamma)
-    assert choice.criterion == pytest.approx(first.table("cv_error").min())
-    assert not choice.certified
-    assert not CHOOSERS["averaged"](study).certified
-    whole = study_of(X, y, rule="repeated", repeats=3, time_limit=1000.0)
-    assert choose(whole)["repeated"].certified
-    assert len(whole.others) == 2
+    np.testing.assert_array_equal(study.mean_surface, first.table("cv_error"))
+    assert not choose(study)["projected"].certified
+    whole = study_of(X, y, rule="projected", time_limit=1000.0)
+    assert choose(whole)["projected"].certified
+    assert len(whole.others) == 5
 
 
 def test_a_partition_with_open_intervals_certifies_nothing() -> None:
     X, y = made(40, 5)
-    study = study_of(X, y, rule="repeated", repeats=2)
-    honest = choose(study)["repeated"]
+    study = study_of(X, y, rule="projected")
+    honest = choose(study)["projected"]
     assert honest.certified
     other = deepcopy(study.others[0])
     for one in other.by_gamma:
         one.lower[:] = 0.0
         one.exact[:] = False
     other.tables["status"] = ["time limit"] * other.gammas.size
-    del study.mean_surface
-    study.others = [other]
-    for rule in ("repeated", "averaged"):
-        choice = CHOOSERS[rule](study)
-        assert not choice.certified
-    again = CHOOSERS["repeated"](study)
+    study.others[0] = other
+    again = CHOOSERS["projected"](study)
+    assert not again.certified
     assert (again.tau, again.gamma) == (honest.tau, honest.gamma)
     assert again.criterion == honest.criterion
 
 
 def test_what_is_open_certifies_no_rule() -> None:
     X, y = made(40, 5)
-    study = study_of(X, y, taus=[1, 2, 3], repeats=2)
+    study = study_of(X, y, taus=[1, 2, 3])
     assert CHOOSERS["corrected"](study).certified
     proved = study.surface.tables["model_proved"]
     proved[0] = np.array([True, False, True])
@@ -194,14 +166,14 @@ def test_what_is_open_certifies_no_rule() -> None:
     late.lower[:] = 0.0
     late.exact[:] = False
     assert CHOOSERS["minimum"](study).gamma == honest.gamma
-    for rule in ("minimum", "one-se", "corrected", "repeated", "averaged"):
+    for rule in ("minimum", "one-se", "corrected", "projected"):
         assert not CHOOSERS[rule](study).certified
 
 
 def test_other_partitions_skip_gammas_that_are_close() -> None:
+    """An alternation visits γ that lie close together, and the average then skips some of them."""
     X, y = made(40, 5)
-    found = SparseRidgeCV(random_state=0, rule="repeated", repeats=2).fit(X, y)
-    study = study_of(X, y, gammas=None, rule="repeated", repeats=2)
+    study = study_of(X, y, gammas=None, rule="minimum")
     every, at = study.surface, study.gamma_subset
     walked = alternate(Surface(study.data, np.arange(1, 6)))
     np.testing.assert_array_equal(every.gammas, walked.gammas)
@@ -210,47 +182,33 @@ def test_other_partitions_skip_gammas_that_are_close() -> None:
     kept = np.sort(every.gammas[at])
     assert np.all(kept[1:] >= 1.5 * kept[:-1])
     np.testing.assert_array_equal(study.others[0].gammas, kept)
-    assert found.gamma_ in kept
+    used = every.gammas[study.average_weights.any(axis=1)]
+    assert np.isin(used, kept).all()
 
 
-@pytest.mark.parametrize("rule", ["averaged", "projected"])
-def test_beyond_trees_other_partitions_are_asked_what_counts(rule: str) -> None:
+def test_beyond_trees_other_partitions_are_asked_what_counts() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((100, 50))
     y = X[:, :2] @ [3.0, 2.0] + rng.standard_normal(100)
     gammas, taus = np.array([1.0, 20.0, 1e6]), np.arange(1, 41)
-    study = study_of(X, y, 5, gammas, taus, rule=rule, time_limit="auto", repeats=3)
+    study = study_of(X, y, 5, gammas, taus, rule="projected", time_limit="auto")
     choices = choose(study)
     first = study.surface
     weights = model_weights(first.table("cv_error"), gammas, 100)
     assert not weights[2].any()  # a model of nothing
     np.testing.assert_array_equal(study.gamma_subset, [0, 1])
     reach = int(np.flatnonzero(weights.any(axis=0))[-1]) + 1
-    assert len(study.others) == 2
+    assert len(study.others) == 1
     assert all(one.taus.tolist() == first.taus[:reach].tolist() for one in study.others)
     assert not any(one.table("lower").any() for one in study.others)  # no bounds
-    error, lower, upper = study.mean_surface
+    error = study.mean_surface
     every = [first.table("cv_error")[:2, :reach], *(one.table("cv_error") for one in study.others)]
     np.testing.assert_allclose(error[:, :reach], np.mean(every, axis=0))
     assert np.isinf(error[:, reach:]).all()
-    assert np.isinf(upper[:, reach:]).all()
-    assert not lower[:, reach:].any()
-    average = choices["averaged"]
-    assert average.weights is not None
-    np.testing.assert_allclose(average.weights[:2], model_weights(error, gammas[:2], 100))
-    assert np.isfinite(average.cv_error)
-    assert not choices[rule].certified
-
-
-def test_a_size_without_weight_has_no_criterion_in_json(tmp_path: Path) -> None:
-    """Other partitions leave out the sizes at which the average has no model."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 50))
-    table = write_csv(tmp_path / "t.csv", X, 3.0 * X[:, 0] + 0.1 * rng.standard_normal(60))
-    arguments = ["cv", table, "--rule", "averaged", "--folds", "5", "--no-nested"]
-    found = run_json(*arguments, "--size", "40", folder=tmp_path)
-    assert found["rules"]["averaged"]["tau"] == 40
-    assert found["rules"]["averaged"]["criterion"] is None
+    expected = model_weights(error, gammas[:2], 100)
+    np.testing.assert_allclose(study.average_weights[:2], expected)
+    assert np.isfinite(study.average_error[0])
+    assert not choices["projected"].certified
 
 
 def test_sizes_grow_as_far_as_they_are_worth_it() -> None:

@@ -13,6 +13,7 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
+from sparsecv.selection.averaging import averaged_coefficients
 from sparsecv.selection.study import Study
 
 from .problems import regression
@@ -28,11 +29,18 @@ def study_of(
     X: Array, y: Array, cv: Any = 5, gammas: Any = (1.0, 30.0), taus: Any = None, **options: Any
 ) -> Study:
     """A study as the estimator makes one; ``options`` are those of Settings or of Study."""
-    own = {name: options.pop(name) for name in ("rule", "repeats", "seed") if name in options}
+    own = {name: options.pop(name) for name in ("rule", "seed") if name in options}
     design = make_design(Summary.of(X, y), Protocol(), [f"x{j}" for j in range(X.shape[1])])
     folds = make_folds(cv, y.size, seed=own.get("seed", 0))
     data = RowFolds.of(design, X, y, folds)
     return Study(data, design, gammas, taus, Settings(**options), **own)
+
+
+def average_of(study: Study) -> tuple[Array, float]:
+    """Coefficients of the raw columns and the intercept of the average of all rows' models."""
+    full = study.data.full()
+    own = averaged_coefficients(full, study.surface, study.average_weights)
+    return study.design.coefficients(full.given_coefficients(own))
 
 
 def surfaces_of(X: Array, y: Array, partitions: Iterable[Folds], gammas: Any) -> list[Array]:

@@ -23,6 +23,8 @@ from sparsecv.design.design import Design, Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.prepare import versions
+from sparsecv.selection.averaging import averaged_coefficients
+from sparsecv.selection.study import Study
 from sparsecv.tables.datasets import load_dataset
 from sparsecv.tables.synthetic import make_synthetic
 
@@ -87,6 +89,13 @@ def design_of(X: np.ndarray, y: np.ndarray, protocol: Protocol | None = None) ->
     """How the columns of a table are centred and scaled."""
     names = [f"x{j}" for j in range(X.shape[1])]
     return make_design(Summary.of(X, y), protocol or Protocol(), names)
+
+
+def average(study: Study, weights: np.ndarray) -> tuple[np.ndarray, float]:
+    """Coefficients of raw columns and intercept of the weighted average of all rows' models."""
+    full = study.data.full()
+    own = averaged_coefficients(full, study.surface, weights)
+    return study.design.coefficients(full.given_coefficients(own))
 
 
 def fold_rows(name: str, folds: str, protocol: Protocol) -> RowFolds:

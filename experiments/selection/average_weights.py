@@ -30,14 +30,14 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.common import design_of, machine
+from experiments.common import average, design_of, machine
 from experiments.selection.projection import GAMMAS, Tried, run
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.model import FittedModel
-from sparsecv.selection.averaging import FoldWeights, averaged_model, model_weights
+from sparsecv.selection.averaging import FoldWeights, model_weights
 from sparsecv.selection.projection import choose_size, project_average
 from sparsecv.selection.study import Study
 
@@ -59,7 +59,7 @@ def tempered(surface: np.ndarray, n: int, temperature: float) -> np.ndarray:
 
 def variants(study: Study) -> dict[str, np.ndarray]:
     """Weights (γ, τ) by name."""
-    surface, n = study.mean_surface[0], study.data.folds.n
+    surface, n = study.mean_surface, study.data.folds.n
     found = {f"T={t}": tempered(surface, n, t) for t in (5, 10, 20, 40)}
     alone = study.data.with_folds(make_folds("loo", n))
     found["loo"] = tempered(
@@ -89,13 +89,15 @@ def tried(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tr
     for way, weights in variants(study).items():
         # Every fold has the weights of all rows here: only test errors are compared.
         same = copy(study)
-        same.inner = FoldWeights(same.surface.gammas, [weights] * data.folds.k, False)
+        grid = same.surface.gammas, same.surface.taus
+        same.inner = FoldWeights(*grid, [weights] * data.folds.k, False)
         found = project_average(same, weights, no_limit)
         distance = found.sizes.distance
         assert distance is not None
         signal = 1.0 - found.reference / float(np.var(y))
-        dense = averaged_model(design, data.full(), study.surface, weights, False)
-        yield Tried(f"average {way}", predicted(dense), dense.support.size, signal)
+        coef, intercept = average(study, weights)
+        columns = np.count_nonzero(coef)
+        yield Tried(f"average {way}", Z @ coef + intercept, columns, signal)
         sizes = {way: found.chosen}
         if way == "T=10":
             for near in (0.003, 0.03):

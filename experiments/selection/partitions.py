@@ -22,14 +22,16 @@ from experiments.common import machine, train_and_test
 from experiments.selection.default_fits import SETS
 from sparsecv import SparseRidgeCV
 from sparsecv.design.folds import make_folds
+from sparsecv.selection import study
 
 PARTITIONS = (1, 2, 3, 6)
 
 
 def model(partitions: int, n: int) -> SparseRidgeCV:
     """A default fit of n rows with a number of partitions into five folds."""
+    study.WIDE_PARTITIONS = partitions
     if partitions > 1:
-        return SparseRidgeCV(repeats=partitions)
+        return SparseRidgeCV()
     folds = make_folds(5, n, seed=0)  # The first partition of a default fit.
     return SparseRidgeCV(cv=[folds.split(j) for j in range(5)])
 

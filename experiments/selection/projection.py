@@ -29,8 +29,8 @@ the lasso with at most k columns. The table has geometric means over splits, the
 with 95 % intervals from the spread over splits, and the same for three groups of data sets.
 ``--quick`` runs seven data sets of more than 45 columns and prints the table. ``--picture`` draws
 accuracy against the number of columns. ``--nested`` compares ``cv_error_`` with an outer
-cross-validation of the whole fit on the same folds. ``--time`` measures whole fits by the rules
-repeated and projected. ``--weights`` measures CV errors of the average and of its projection with
+cross-validation of the whole fit on the same folds. ``--time`` measures whole fits by the rule
+projected. ``--weights`` measures CV errors of the average and of its projection with
 the weights of all rows in every fold, and with weights of inner folds ("noise": 20 draws of 40 rows
 and 10 columns).
 
@@ -56,10 +56,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.common import design_of, machine, rows
+from experiments.common import average, design_of, machine, rows
 from experiments.references import PATHS, of_least_error
 from experiments.selection.selection_rules import halves
 from sparsecv import SparseRidgeCV
+from sparsecv.cv.results import least
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
@@ -68,7 +69,6 @@ from sparsecv.selection.averaging import FoldWeights
 from sparsecv.selection.choice import choose, chosen_model
 from sparsecv.selection.projection import PROJECTION, choose_size, project_average
 from sparsecv.selection.study import Study
-from sparsecv.solvers.core.plan import TREE_ONLY
 
 NAMES = (
     *("toxicity", "steam", "alcohol2", "prostate", "servo", "hitters", "housing", "autompg"),
@@ -117,10 +117,13 @@ def subsets(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[
     def tried(way: str, model: FittedModel) -> Tried:
         return Tried(way, Z @ model.coef + model.intercept, model.support.size, seconds)
 
-    for way, rule in (("average", "averaged"), ("minimum", "minimum"), ("repeated", "repeated")):
-        yield tried(way, chosen_model(study, chosen[rule]))
-    yield tried("projected", chosen_model(study, chosen["projected"]))
-    surface, at = study.mean_surface[0], study.gamma_subset
+    coef, intercept = average(study, study.average_weights)
+    yield Tried("average", Z @ coef + intercept, np.count_nonzero(coef), seconds)
+    for rule in ("minimum", "projected"):
+        yield tried(rule, chosen_model(study, chosen[rule]))
+    surface, at = study.mean_surface, study.gamma_subset
+    g, t = least(surface, study.surface.taus, study.surface.gammas[at])
+    yield tried("repeated", study.model(int(at[g]), t))
     for size in SIZES:
         for t in np.flatnonzero(projection.sizes.tau == size):
             yield tried(f"projected@{size}", projection.sizes.models[t])
@@ -379,11 +382,12 @@ def weighed(names: list[str]) -> None:
             settings = Settings(time_limit="auto")
             study = Study(data, design, None, None, settings, rule="projected")
             chosen = choose(study)
-            weights, inner = chosen["averaged"].weights, chosen["projected"].projection
-            study.inner = FoldWeights(study.surface.gammas, [weights] * 5, False)
+            weights, inner = study.average_weights, chosen["projected"].projection
+            grid = study.surface.gammas, study.surface.taus
+            study.inner = FoldWeights(*grid, [weights] * 5, False)
             del study.fold_averages, study.average_error  # these have the folds' own weights
-            least = chosen["minimum"]
-            every = project_average(study, weights, (least.tau, least.cv_error))
+            best = chosen["minimum"]
+            every = project_average(study, weights, (best.tau, best.cv_error))
             pair = [[one.reference, one.sizes.cv_error[one.chosen]] for one in (every, inner)]
             found.append(np.ravel(pair, order="F") / np.var(y))
         a, b, c, d = np.mean(found, axis=0)
@@ -391,23 +395,19 @@ def weighed(names: list[str]) -> None:
 
 
 def timed(names: list[str]) -> None:
-    """CPU seconds of a whole default fit by the rules, taken in turn: the least of some."""
+    """CPU seconds of a whole fit by the rule projected: the least of some."""
     print(machine())
-    print(f"{'set':<16}{'rows':>6}{'columns':>8}{'repeated':>10}{'projected':>10}{'ratio':>7}")
+    print(f"{'set':<16}{'rows':>6}{'columns':>8}{'projected':>10}")
     for name in names:
         X, y = rows(name)
-        rules = ("repeated", "projected") if X.shape[1] <= TREE_ONLY else ("projected",)
-        seconds: dict[str, list[float]] = defaultdict(list)
+        seconds: list[float] = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            while len(seconds["projected"]) < 3 and sum(seconds["projected"]) < 60.0:
-                for rule in rules:
-                    started = time.process_time()
-                    SparseRidgeCV(rule=rule).fit(X, y)
-                    seconds[rule].append(time.process_time() - started)
-        a, b = (min(seconds[rule], default=np.nan) for rule in ("repeated", "projected"))
-        shown = f"{a:>10.2f}{b:>10.2f}{b / a:>7.2f}"
-        print(f"{name:<16}{y.size:>6}{X.shape[1]:>8}{shown}", flush=True)
+            while len(seconds) < 3 and sum(seconds) < 60.0:
+                started = time.process_time()
+                SparseRidgeCV(rule="projected").fit(X, y)
+                seconds.append(time.process_time() - started)
+        print(f"{name:<16}{y.size:>6}{X.shape[1]:>8}{min(seconds):>10.2f}", flush=True)
 
 
 # Numbers of rows, columns and draws of the tables of --long, with the R² of y and the coefficients.

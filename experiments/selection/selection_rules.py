@@ -14,9 +14,10 @@ beyond). One fit of the whole surface gives every rule its choice:
     repeated     the least CV error averaged over six partitions into five folds
     averaged     all models, weighted by the averaged CV error to the power −n/10
 
-The table also has scikit-learn's LassoCV, RidgeCV and ElasticNetCV on standardised columns. The
-script appends a row to CSV for every fit. ``--table CSV ...`` prints the summary of several such
-files, together with the rows of selection_peers.py (glmnet, MCP, SCAD).
+The last two are no rules of sparsecv. The table also has scikit-learn's LassoCV, RidgeCV and
+ElasticNetCV on standardised columns. The script appends a row to CSV for every fit. ``--table
+CSV ...`` prints the summary of several such files, together with the rows of selection_peers.py
+(glmnet, MCP, SCAD).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ import numpy as np
 from experiments.common import machine, train_and_test
 from sparsecv.design.folds import make_folds
 from sparsecv.selection.averaging import model_weights
-from sparsecv.selection.study import REPEATS
+from sparsecv.selection.study import PARTITIONS
 from sparsecv.stability import SparseRidgeLearner, criterion, largest_tau, partial_errors, select
 
 NAMES = (
@@ -75,10 +76,10 @@ def choices(
     within = np.flatnonzero(cv <= cv[best] + spread)
     least = within[within % tau_count == (within % tau_count).min()]
     total = cv.copy()
-    for repeat in range(1, REPEATS):
+    for repeat in range(1, PARTITIONS):
         other = make_folds("5", n, seed=seed + 1000 * repeat).label
         total += partial_errors(learner, other, learner.size, nested=False).cv_error
-    weights = model_weights((total / REPEATS).reshape(-1, tau_count), GAMMAS, n).ravel()
+    weights = model_weights((total / PARTITIONS).reshape(-1, tau_count), GAMMAS, n).ravel()
     return {
         "minimum": best,
         "one-se": int(least[np.argmin(cv[least])]),

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from support.brute_force import Matrix
 from support.constrained import exact_ridge
 
-from sparsecv import SparseRidge, SparseRidgeCV, verify
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV, verify
 from sparsecv.cli.main import main
 from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem, solve
@@ -227,7 +227,7 @@ def test_names_that_do_not_stand_in_one_line_are_refused(name: str, here: Path) 
 
 @pytest.mark.parametrize(
     ("options", "word"),
-    [({"gamma": 0.0}, "gamma = 0"), ({"penalty_factors": [0.5, 1.0, 1.0]}, "penalty factors")],
+    [({"gamma": 0.0}, "gamma = 0"), ({"constraints": Constraints(include=[0])}, "constraints")],
 )
 def test_what_certificates_do_not_serve_is_refused(options: Any, word: str, here: Path) -> None:
     X, y = table(20, 3, 2)

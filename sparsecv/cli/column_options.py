@@ -32,7 +32,6 @@ def column_constraints(source: RowSource, given: Mapping[str, Any]) -> ResolvedR
     from ..solvers.core.column_rules import Constraints
 
     names, asked = source.feature_names, _read(given["constraints"], [*vars(Constraints())])
-    factors = asked.pop("penalty_factors", None)
     levels, together = source.coding.levels, not given["split_factors"]
     if not together and not levels:
         raise InputError("--split-factors: the table has no factor; it goes with --one-hot")
@@ -46,12 +45,12 @@ def column_constraints(source: RowSource, given: Mapping[str, Any]) -> ResolvedR
     if positive := given["positive"]:
         asked["positive"] = (positive == "all" and "all" not in names) or names_in(positive)
     own = source.coding.places if levels else None  # Where each text column's 0/1 columns stand.
-    found = Constraints(**asked).resolve(len(names), names, factors, own, together=together)
+    found = Constraints(**asked).resolve(len(names), names, own, together=together)
     several = [name for name in levels if len(found.groups.get(name, ())) > 1]
     if several and together and not given["quiet"]:
         what = f"the 0/1 columns of {', '.join(several[:6])}" + ", …" * (len(several) > 6)
         note(f"{what} enter together and count once (--split-factors lets each enter alone)")
-    return None if found.plain else found
+    return None if found.constraints.plain else found
 
 
 def some_asked(given: Mapping[str, Any]) -> bool:
@@ -60,7 +59,7 @@ def some_asked(given: Mapping[str, Any]) -> bool:
 
 
 def _read(path: Path | None, names: list[str]) -> dict[str, Any]:
-    """What a file of constraints asks, under ``names`` and "penalty_factors".
+    """What a file of constraints asks, under ``names``.
 
     Raises InputError: The file cannot be read, or holds other names or none.
     """
@@ -74,9 +73,8 @@ def _read(path: Path | None, names: list[str]) -> dict[str, Any]:
         raise InputError(f"--constraints {path} is no JSON: {error}") from None
     if not isinstance(found, dict):
         raise InputError(f"--constraints {path} must hold names and values, as {{...}}")
-    known = [*names, "penalty_factors"]
-    if unknown := [name for name in found if name not in known]:
+    if unknown := [name for name in found if name not in names]:
         raise InputError(
-            f"--constraints {path}: {unknown[0]!r} is none of the names {', '.join(known)}"
+            f"--constraints {path}: {unknown[0]!r} is none of the names {', '.join(names)}"
         )
     return found

@@ -110,7 +110,7 @@ CONSTRAINTS = {
     "constraints": option(
         File,
         None,
-        "JSON file with the names of sparsecv.Constraints and penalty_factors, such as "
+        "JSON file with the names of sparsecv.Constraints, such as "
         '{"groups": {"style": ["s1", "s2"]}, "bounds": {"age": [0, 2]}}.',
     ),
 }
@@ -228,7 +228,6 @@ GONE = {
     "--intervals": "cv --save FILE always keeps what sparsecv predict --coverage needs",
     "--column-groups": 'write --constraints FILE, with {"groups": {"style": ["s1", "s2"]}}',
     "--bounds": 'write --constraints FILE, with {"bounds": {"age": [0, 2]}}',
-    "--penalty-factors": 'write --constraints FILE, with {"penalty_factors": {"age": 0}}',
 }
 
 # The modules of commands whose own names are those of other modules.

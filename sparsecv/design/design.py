@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from ..errors import ConstantColumnWarning, InputError, warn_caller
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.constraints import UnitConstraints
 from ..solvers.core.problem import SparseRidgeProblem, response_problems
-from ..solvers.core.rows import PenaltyStep, Rows
+from ..solvers.core.rows import Rows
 from ..solvers.core.threads import cached
 from ..tables.rows_in_memory import RowSubset, joined
 
@@ -221,34 +221,6 @@ class Summary:
         return np.asarray(found)
 
 
-class SolvedRules(NamedTuple):
-    """What is asked of the solved columns.
-
-    constraints: Of the columns that are penalised, in solved units.
-    free: Positions of the solved columns that are not penalised: they are projected out of the
-        others and of the response, as the intercept is.
-    """
-
-    constraints: UnitConstraints
-    free: NDArray[np.intp]
-
-    @classmethod
-    def none(cls, p: int) -> SolvedRules:
-        """Nothing is asked of p columns, and all are penalised."""
-        return cls(UnitConstraints.none(p), np.empty(0, dtype=np.intp))
-
-    def step(self, rows: Array, q: int = 1) -> PenaltyStep | None:
-        """The projection that training rows of [X Y] give; None where every column is penalised.
-
-        q: Number of responses.
-        """
-        if self.free.size == 0:
-            return None
-        factors = np.ones(rows.shape[1] - q)
-        factors[self.free] = 0.0
-        return PenaltyStep.of(rows, factors)
-
-
 @dataclass(frozen=True)
 class Design:
     """The affine map from raw columns to the columns that are solved.
@@ -287,25 +259,17 @@ class Design:
         return int(self.mean.size - self.p)
 
     @cached
-    def rules(self) -> SolvedRules:
-        """What is asked of the solved columns."""
+    def constraints(self) -> UnitConstraints:
+        """What is asked of the solved columns, in their units."""
         if self.asked is None:
-            return SolvedRules.none(self.p)
-        counted = np.flatnonzero(self.asked.factors[self.kept])
-        within = np.searchsorted(self.asked.counted, self.kept[counted])
-        own = self.asked.constraints.restricted(within)
-        units = self.scale[counted] / self.y_scale
-        return SolvedRules(own.scaled(units), np.flatnonzero(self.asked.factors[self.kept] == 0.0))
-
-    @property
-    def counted(self) -> NDArray[np.intp]:
-        """The raw columns that models choose from, which are solved and penalised."""
-        return np.delete(self.kept, self.rules.free)
+            return UnitConstraints.none(self.p)
+        own = self.asked.constraints.restricted(self.kept)
+        return own.scaled(self.scale[: self.p] / self.y_scale)
 
     @property
     def n_units(self) -> int:
         """The largest size of a model, in which a group of columns counts once."""
-        return self.rules.constraints.max_size
+        return self.constraints.max_size
 
     def of_response(self, t: int) -> Design:
         """The design of response t alone."""
@@ -314,18 +278,6 @@ class Design:
         at = [*range(self.p), self.p + t]
         names = ("shift", "scale", "mean", "spread")
         return replace(self, **{name: getattr(self, name)[at] for name in names})
-
-    def weighted(self, scale: Array) -> Array:
-        """A scale (p + q,) of columns and responses, times the roots of the penalty factors.
-
-        A column divided by √f has the penalty (γ/2) f β² of its given coefficient β. Columns of
-        factor 0 keep their scale.
-        """
-        if self.asked is None:
-            return scale
-        factors = self.asked.factors[self.kept]
-        roots = np.sqrt(np.where(factors > 0.0, factors, 1.0))
-        return np.asarray(scale * np.append(roots, np.ones(self.q)))
 
     @property
     def y_scale(self) -> float:
@@ -379,12 +331,9 @@ class Design:
             return response_problems(rows, self.p, shared)
         found: list[SparseRidgeProblem] = []
         for t in range(self.q):
-            rules = self.of_response(t).rules
             own = np.ascontiguousarray(rows[:, [*range(self.p), self.p + t]])
-            step = rules.step(own)
-            own = own if step is None else step.apply(own)
-            data = Rows(own, step, shared)
-            found.append(SparseRidgeProblem.from_rows(data, constraints=rules.constraints))
+            data, asked = Rows(own, shared=shared), self.of_response(t).constraints
+            found.append(SparseRidgeProblem.from_rows(data, constraints=asked))
         return found
 
     def coefficients(self, beta: Array, scale: Array | None = None) -> tuple[Array, float]:
@@ -397,8 +346,8 @@ class Design:
         coef = np.zeros(self.p_raw)
         coef[self.kept] = beta * (self.y_scale / (self.scale if scale is None else scale)[:-1])
         if self.asked is not None:
-            counted, bounds = self.asked.counted, self.asked.constraints
-            coef[counted] = np.clip(coef[counted], bounds.lower, bounds.upper)
+            bounds = self.asked.constraints
+            coef = np.clip(coef, bounds.lower, bounds.upper)
         if not self.protocol.intercept:
             return coef, 0.0
         return coef, float(self.mean[-1] - self.mean[:-1] @ coef[self.kept])
@@ -420,8 +369,7 @@ def make_design(
     summary: Moments and extremes of all rows.
     names: Names of the raw columns, for messages; all columns after them are responses.
     warn: False where the rows are a part of the data, in which a column may happen to be constant.
-    asked: Constraints and penalty factors of the raw columns. Of these, ``asked.counted`` are the
-        columns with a penalty factor above 0.
+    asked: Constraints of the raw columns.
     Raises InputError: There are fewer than 2 rows, no column is left, values cannot be squared, a
         response is constant in the protocol "paper", or what is asked needs a column that is left
         out.
@@ -445,15 +393,10 @@ def make_design(
     spread = np.sqrt(summary.scatter / summary.total)[at]
     mean, total = summary.mean[at], summary.total
     made = Design(protocol, p, kept, shift[at], scale[at], mean, spread, total)
-    if asked is None or asked.plain:
+    if asked is None or asked.constraints.plain:
         return made
-    counted = asked.factors[kept] > 0.0
-    if not counted.any():
-        raise InputError("every column that varies has penalty factor 0: nothing is left to select")
-    within = np.searchsorted(asked.counted, kept[counted])
-    asked.constraints.restricted(within)  # This raises the error where no column is left.
-    made = replace(made, asked=asked)
-    return replace(made, scale=made.weighted(made.scale))
+    asked.constraints.restricted(kept)  # This raises the error where no column is left.
+    return replace(made, asked=asked)
 
 
 def _called(names: Sequence[str], summary: Summary, column: int) -> str:

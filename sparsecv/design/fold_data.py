@@ -25,7 +25,6 @@ from .design import (
     Array,
     Block,
     Design,
-    SolvedRules,
     Summary,
     row_blocks,
     training_means,
@@ -54,7 +53,6 @@ class FoldData(ABC):
 
     p: Number of columns that models choose from.
     constraints: What models must obey; sizes count units of columns.
-    plain: Whether nothing is asked of the columns, and all are penalised.
     fold_weight, shape (k,): Number of rows of every fold, or the sum of their weights.
     fold_rows, shape (k,): Number of rows of weight above 0 that every fold holds out.
     fold_of, or None: Fold of every unit that :meth:`one_fold` takes; a unit is a row, or a whole
@@ -64,7 +62,6 @@ class FoldData(ABC):
     folds: Folds
     p: int
     constraints: UnitConstraints
-    plain: bool
     fold_weight: Array
     fold_rows: Index
     fold_of: Index | None
@@ -73,6 +70,11 @@ class FoldData(ABC):
     def n_units(self) -> int:
         """Number of columns, or groups of columns that count once, that models choose from."""
         return self.constraints.n_units
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing is asked of the columns."""
+        return self.constraints.plain
 
     @property
     def total(self) -> float:
@@ -165,7 +167,7 @@ class RowFolds(FoldData):
         whole number counts as that many copies of a row that stay in one fold.
     scale, shape (p,), optional: Divisors of the columns once they are centred, but for folds that
         have divisors of their own (:attr:`scales_by_training_rows`).
-    rules: What is asked of the columns of X.
+    constraints: What is asked of the columns of X, in solved units.
     missing: "mean" or "median" where X may hold NaN: every fold fills them from its own training
         rows, in training and held out.
     """
@@ -189,7 +191,7 @@ class RowFolds(FoldData):
         refit_intercept: bool,
         weights: Array | None = None,
         scale: Array | None = None,
-        rules: SolvedRules | None = None,
+        constraints: UnitConstraints | None = None,
         missing: str | None = None,
     ) -> None:
         # Every fold is centred from the rows as they came. A shift by the mean of all rows would
@@ -201,12 +203,10 @@ class RowFolds(FoldData):
             finite &= not (np.isinf(X).any() if missing else ~np.isfinite(X).all())
         if not finite:
             raise ValueError("X and y must be finite: remove or impute NaN and infinite values")
-        width = self._given.shape[1] - 1
-        self.rules = rules or SolvedRules.none(width)
-        self.constraints, self.p = self.rules.constraints, width - self.rules.free.size
-        self.plain = self.constraints.plain and self.p == width
+        self.p = self._given.shape[1] - 1
+        self.constraints = constraints or UnitConstraints.none(self.p)
         self.refit_intercept, self.weights = refit_intercept, weights
-        self._scale = np.append(np.ones(width) if scale is None else scale, 1.0)
+        self._scale = np.append(np.ones(self.p) if scale is None else scale, 1.0)
         self._lay_out(folds)
 
     @classmethod
@@ -223,25 +223,21 @@ class RowFolds(FoldData):
 
         Every fold is centred on its own training rows where the design's protocol says so.
         """
-        protocol, rules = design.protocol, design.rules
+        protocol, asked = design.protocol, design.constraints
         if protocol.name == "honest":
             scale, columns, refit = design.scale[:-1], design.columns(X), protocol.refit_intercept
-            made = cls(columns, y, folds, refit, weights, scale, rules, missing)
+            made = cls(columns, y, folds, refit, weights, scale, asked, missing)
             made.design = None if protocol.scale == "none" else design
         else:
             rows = design.apply(X, y)
-            made = cls(*rows, folds, False, weights, rules=rules, missing=missing)
+            made = cls(*rows, folds, False, weights, constraints=asked, missing=missing)
         made.raw = X, y
         return made
 
     @property
     def asked(self) -> ResolvedRules | None:
         """What is asked of the columns X; None where nothing is."""
-        if self.plain:
-            return None
-        factors = np.ones(self._given.shape[1] - 1)
-        factors[self.rules.free] = 0.0
-        return ResolvedRules(np.flatnonzero(factors), self.constraints, factors)
+        return None if self.plain else ResolvedRules(self.constraints)
 
     def _lay_out(self, folds: Folds) -> None:
         """Take other folds, of which nothing is computed yet."""
@@ -378,7 +374,7 @@ class RowFolds(FoldData):
         if by_training_rows:
             assert self.design is not None
             summary = Summary.of_blocks(blocks, self._scale.size)
-            scale = self.design.weighted(summary.scale(self.design.protocol, self.design.p))
+            scale = summary.scale(self.design.protocol, self.design.p)
         if self.refit_intercept:
             origin = origin._replace(means=training_means(blocks))
         return origin._replace(scale=scale)
@@ -433,7 +429,7 @@ class RowFolds(FoldData):
     def reads_columns(self) -> bool:
         """Whether problems have no copy of the table; ``_origins`` has that of all rows, too."""
         n, width = self._given.shape
-        simple = self.missing is None and not (self.rules.free.size or self.scales_by_training_rows)
+        simple = self.missing is None and not self.scales_by_training_rows
         return simple and n < width - 1 and 8 * n * width > MAX_BYTES_OF_A_COPY
 
     def _by_columns(self, j: int, numbers: Index) -> SparseRidgeProblem:
@@ -461,7 +457,7 @@ class RowFolds(FoldData):
         elif self.is_large:
             problem = self._by_blocks(every)[0]
         else:
-            problem = self._reduced(self._weighted(self._solved), Origin(self._scale))[0]
+            problem = self._problem_of(self._weighted(self._solved), Origin(self._scale))
         if self.weights is not None:  # A row of weight 0 is a row of zeros here.
             problem.data.n = problem.n = self.n
         return problem
@@ -472,17 +468,13 @@ class RowFolds(FoldData):
         blocks = (rows for rows, _ in self._blocks(numbers, origin))
         return SparseRidgeProblem.from_rows(Rows.of_blocks(blocks)), origin
 
-    def _reduced(self, rows: Array, origin: Origin) -> tuple[SparseRidgeProblem, Origin]:
-        """The problem of solved rows of [X y], and their origin with what projects them."""
-        step = self.rules.step(rows)
-        rows = rows if step is None else step.apply(rows)
+    def _problem_of(self, rows: Array, origin: Origin) -> SparseRidgeProblem:
+        """The problem of solved rows of [X y], which their origin has made."""
         constraints = self.constraints
         if constraints.bounded and origin.scale is not self._scale:  # Bounds are in solved units.
             assert self.design is not None
-            constraints = replace(self.design, scale=origin.scale).rules.constraints
-        data = Rows(rows, step, shared=True)
-        problem = SparseRidgeProblem.from_rows(data, constraints=constraints)
-        return problem, origin._replace(step=step)
+            constraints = replace(self.design, scale=origin.scale).constraints
+        return SparseRidgeProblem.from_rows(Rows(rows, shared=True), constraints=constraints)
 
     def full(self) -> SparseRidgeProblem:
         """The problem of all rows, which are centred where an intercept is fitted."""
@@ -508,10 +500,9 @@ class RowFolds(FoldData):
             problem, self._origins[j] = self._by_blocks(train, own)
             return problem
         rows = self._given[train]
-        origin = self._origin_of(train, rows, own)
+        origin = self._origins[j] = self._origin_of(train, rows, own)
         origin._replace(fill=None).move(rows)
-        problem, self._origins[j] = self._reduced(self._weighted(rows, train), origin)
-        return problem
+        return self._problem_of(self._weighted(rows, train), origin)
 
     def training(self, j: int) -> SparseRidgeProblem:
         """Rows outside fold j, about their own means where the intercept is refitted."""
@@ -553,14 +544,14 @@ class RowFolds(FoldData):
             blocks = (rows for rows, _ in self._blocks(test, origin))
             return split_rows(Rows.of_blocks(blocks).rows)
         rows = self._weighted(self._moved(test, origin), test)
-        found = split_rows(rows if origin.step is None else origin.step.apply(rows))
+        found = split_rows(rows)
         if rows.nbytes * self.folds.k <= COPY_BYTES:
             self._held_out[j] = found
         return found
 
     def _origin(self, j: int) -> Origin:
         """What takes rows of [X y] to the solved rows of fold j."""
-        derived = self.refit_intercept or self.missing is not None or self.rules.free.size
+        derived = self.refit_intercept or self.missing is not None
         if not (derived or self.scales_by_training_rows):
             return Origin(self._scale)
         if j not in self._origins:
@@ -575,19 +566,18 @@ class RowFolds(FoldData):
         Returns: Coefficients of raw columns, shape (p_raw,), the intercept, and the errors of the
             model on the rows that fold j holds out.
         """
-        solved = self.training(j).given_coefficients(beta)
         origin = self._origin(j)
         scale = None if design.protocol.name == "paper" else origin.scale
-        coef, intercept = design.coefficients(solved, scale)
+        coef, intercept = design.coefficients(beta, scale)
         if self.refit_intercept:
             means = (mean[-1] - mean[:-1] @ coef[design.kept] for mean in origin.means)
             intercept = float(sum(means))
         _, test = self.folds.split(j)
         if self.reads_columns:
             X = SolvedColumns(self._given, test, origin, None)
-            return coef, intercept, (X.y - X @ solved) * design.y_scale
+            return coef, intercept, (X.y - X @ beta) * design.y_scale
         blocks = (rows for rows, _ in self._blocks(test, origin, False))
-        errors = [rows[:, -1] - rows[:, :-1] @ solved for rows in blocks]
+        errors = [rows[:, -1] - rows[:, :-1] @ beta for rows in blocks]
         return coef, intercept, np.concatenate(errors) * design.y_scale
 
     def release(self) -> None:
@@ -607,7 +597,7 @@ class RowFolds(FoldData):
     def _content(self) -> Iterable[Array]:
         for at in row_blocks(*self._given.shape):
             yield self._given[at]
-        yield self._scale  # The scale holds the factors of the penalty, too.
+        yield self._scale
         if self.weights is not None:
             yield self.weights
 

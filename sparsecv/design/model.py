@@ -89,7 +89,7 @@ def fitted_model(
     """Fit a problem on a support, and map the fit to coefficients of raw columns.
 
     problem: The training problem of solved columns, at the γ of the model.
-    support: Numbers of the problem's columns, which are the solved columns that are penalised.
+    support: Numbers of the problem's columns, which are the solved columns.
     lower_bound: A lower bound on the optimal objective; a bound above the model's own objective is
         lowered to that objective.
     proved: Whether the support is optimal.
@@ -97,7 +97,6 @@ def fitted_model(
     fit = problem.fit(support)
     beta = np.zeros(problem.p)
     beta[support] = fit.coef
-    columns, solved = problem.given_columns(support), problem.given_coefficients(beta)
-    coef, intercept = design.coefficients(solved)
+    coef, intercept = design.coefficients(beta)
     bound = min(lower_bound, fit.objective)
-    return FittedModel(design.kept[columns], coef, intercept, fit.objective, bound, proved)
+    return FittedModel(design.kept[support], coef, intercept, fit.objective, bound, proved)

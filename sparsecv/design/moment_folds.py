@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.rows import Rows
 from .design import Array, Design
@@ -32,14 +31,8 @@ class MomentFolds(FoldData):
     ) -> None:
         if folds.seed is not None:
             folds = folds.counted(np.array([part.n for part in moments.folds], dtype=np.intp))
-        if design.rules.free.size:
-            raise InputError(
-                "a penalty factor of 0 needs the rows in memory, and this table is read in parts: "
-                "give the column a small factor and include it"
-            )
-        self.constraints = design.rules.constraints
+        self.constraints = design.constraints
         self.folds, self.p, self._read = folds, design.p, read
-        self.plain = self.constraints.plain
         self._design, self._moments = design, moments
         self._refit_intercept = design.protocol.refit_intercept
         self.fold_weight, self.fold_of = folds.sizes.astype(np.float64), np.arange(folds.k)
@@ -94,6 +87,6 @@ def moment_problem(moments: Moments, means: Moments | None, design: Design) -> S
     """
     joint, row = moments.about(means, design)
     G, b, yy = joint[:-1, :-1], joint[:-1, -1], float(joint[-1, -1])
-    own = design.rules.constraints
+    own = design.constraints
     tau = max(1, own.min_size)
     return SparseRidgeProblem.from_gram(G, b, yy, gamma=1.0, tau=tau, row=row, constraints=own)

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..solvers.core.rows import PenaltyStep
 from ..solvers.kernels.linalg import centred_products, stored_products
 from ..tables.rows_in_memory import refuse_dense, sparse_part
 from .design import Array, Block, column_blocks, training_means
@@ -24,14 +23,12 @@ class Origin(NamedTuple):
     scale, shape (p + 1,): Divisors of the columns, once they are filled and centred, and of y.
     fill, shape (p + 1,): What missing values are filled with; None without missing values.
     means, shape (p + 1,) each: Means in two parts; empty where the intercept is not refitted.
-    step: What projects the columns that are not penalised out of the rows; None without any.
     squares, shape (p + 1,): Squared lengths of the solved columns; None where rows are copied.
     """
 
     scale: Array
     fill: Array | None = None
     means: tuple[Array, ...] = ()
-    step: PenaltyStep | None = None
     squares: Array | None = None
 
     @classmethod
@@ -55,7 +52,7 @@ class Origin(NamedTuple):
             moved.move(rows)
             squared = np.square(rows, out=rows)
             squares[at] = squared.sum(axis=0) if weights is None else weights @ squared
-        return cls(scale, None, (means[0], means[1]) if centred else (), None, squares)
+        return cls(scale, None, (means[0], means[1]) if centred else (), squares)
 
     def move(self, rows: Array, columns: Any = slice(None)) -> None:
         """Fill, centre and scale some columns of rows of [X y], in place."""

@@ -78,7 +78,6 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     gamma: float
     tau_: Any
     constraints: Constraints | None
-    penalty_factors: Any
     missing: str | None = None
     n_jobs: int | None
     unknown: str
@@ -419,8 +418,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             what = "constraints must be None or sparsecv.Constraints(include=..., ...)"
             raise InputError(f"{what}; got {rules!r}")
         places = None if self._coding_ is None else self._coding_.places
-        found = rules.resolve(p, names, self.penalty_factors, places)
-        return None if found.plain else found
+        found = rules.resolve(p, names, places)
+        return None if found.constraints.plain else found
 
     def _protocol(self) -> Protocol:
         scale = "unit-variance" if self.standardize else "none"
@@ -479,7 +478,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         ------
         InputError
             Something is not proved, a file cannot be written, or the fit has what certificates do
-            not serve: constraints, penalty factors, weights, missing values, γ = 0, more than 500
+            not serve: constraints, weights, missing values, γ = 0, more than 500
             columns, or folds that do not hold out every row once.
         AttributeError
             The model was read from a file or a pickle, which have no rows, or there are several

@@ -57,12 +57,8 @@ class SparseRidge(SparseLinearModel):
     n_jobs : int or None
         Threads that search beyond 35 columns, as in joblib; None means one.
     constraints : Constraints or None
-        Which columns are in every model or in none, enter together, need others, or have bounds
-        on their coefficients; see :class:`sparsecv.Constraints`.
-    penalty_factors : array, dict or None
-        Of each column (or from columns to numbers, 1 for others): the penalty on the scaled columns
-        is (γ/2) Σ f_j β_j². With f_j = 0 a column is in every model, is not penalised and does not
-        count.
+        Which columns are in every model or in none, enter together, or have bounds on their
+        coefficients; see :class:`sparsecv.Constraints`.
     unknown : str
         What ``predict`` does with a text that is none of the levels of its column: "error" names
         the column, the text and the rows; "zero" predicts as for a row without a level.
@@ -103,8 +99,7 @@ class SparseRidge(SparseLinearModel):
         Only after ``fit`` to a data frame with columns of text: the levels of those columns, and
         the names of the columns that ``coef_`` and ``support_`` count. A text column becomes a 0/1
         column ``name=level`` for each level, which enter together and count once (of two levels,
-        the second alone). Its name or position stands for all of them in ``constraints`` and
-        ``penalty_factors``.
+        the second alone). Its name or position stands for all of them in ``constraints``.
 
     Examples
     --------
@@ -134,7 +129,6 @@ class SparseRidge(SparseLinearModel):
         tol: float = 1e-6,
         n_jobs: int | None = None,
         constraints: Constraints | None = None,
-        penalty_factors: Any = None,
         unknown: str = "error",
     ) -> None:
         self.tau = tau
@@ -147,7 +141,6 @@ class SparseRidge(SparseLinearModel):
         self.tol = tol
         self.n_jobs = n_jobs
         self.constraints = constraints
-        self.penalty_factors = penalty_factors
         self.unknown = unknown
 
     def fit(
@@ -186,7 +179,7 @@ class SparseRidge(SparseLinearModel):
         if limit in (0, "auto"):
             raise InputError(f"time_limit must be None or seconds > 0; got {limit!r}")
         design, q = ready.design, ready.design.q
-        settings.check_constraints(design.rules.constraints)
+        settings.check_constraints(design.constraints)
         sizes = sizes_of_responses(self.tau, self.total, q, design.p_raw, design)
         made = zip(ready.problems(), sizes, strict=True)
         problems = [each.replace(gamma=gamma, tau=tau) for each, tau in made]

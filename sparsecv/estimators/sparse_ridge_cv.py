@@ -110,12 +110,8 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         rows; what all rows decide, ``standardize`` says. ``predict`` fills with the values of all
         rows. With None NaN is an error.
     constraints : Constraints or None
-        Which columns are in every model or in none, enter together, need others, or have bounds
-        on their coefficients; see :class:`sparsecv.Constraints`.
-    penalty_factors : array, dict or None
-        Of each column (or from columns to numbers, 1 for others): the penalty on the scaled columns
-        is (γ/2) Σ f_j β_j². With f_j = 0 a column is in every model, is not penalised and does not
-        count.
+        Which columns are in every model or in none, enter together, or have bounds on their
+        coefficients; see :class:`sparsecv.Constraints`.
     unknown : str
         What ``predict`` does with a text that is none of the levels of its column: "error" names
         the column, the text and the rows; "zero" predicts as for a row without a level.
@@ -194,8 +190,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         Only after ``fit`` to a data frame with columns of text: the levels of those columns, and
         the names of the columns that ``coef_`` and ``support_`` count. A text column becomes a 0/1
         column ``name=level`` for each level, which enter together and count once (of two levels,
-        the second alone). Its name or position stands for all of them in ``constraints`` and
-        ``penalty_factors``.
+        the second alone). Its name or position stands for all of them in ``constraints``.
     status_ : str
         "optimal" where every fold and every model is proved, else the worst of the other values
         of :class:`sparsecv.solvers.Status`.
@@ -229,7 +224,6 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         gammas: ArrayLike | str | None = None,
         rule: str | None = None,
         constraints: Constraints | None = None,
-        penalty_factors: Any = None,
         missing: str | None = None,
         fit_intercept: bool = True,
         standardize: bool = True,
@@ -249,7 +243,6 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         self.gammas = gammas
         self.rule = rule
         self.constraints = constraints
-        self.penalty_factors = penalty_factors
         self.missing = missing
         self.fit_intercept = fit_intercept
         self.standardize = standardize

@@ -152,7 +152,7 @@ def sizes_of_responses(tau: Any, total: Any, q: int, p: int, design: Design) -> 
     total: One budget of coefficients for all responses, or None.
     Raises InputError: A tau outside 1..p, not one for each response, or a total that is no budget.
     """
-    constraints, varying = design.rules.constraints, design.n_units
+    constraints, varying = design.constraints, design.n_units
     least, what = max(1, constraints.min_size), "columns or groups can be in a model"
     what = f"of the {p} columns vary" if design.asked is None else what
     asked = np.array(max(least, min(varying, 10)) if total is None else p)

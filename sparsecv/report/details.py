@@ -299,7 +299,7 @@ def _gamma_entries(result: Result, one: GammaResult) -> dict[str, Any]:
         "tau": one.taus,
         "cv_error": np.where(one.exact, one.cv_error, np.nan),
         "incumbent": one.cv_error,
-        "support": [result.called(result.design.counted[columns]) for columns in one.models],
+        "support": [result.called(result.design.kept[columns]) for columns in one.models],
     }
 
 

@@ -142,13 +142,13 @@ class Result:
     @property
     def selectable(self) -> str:
         """How many features can be chosen, such as "7 features, a group counting once"."""
-        groups = self.design.rules.constraints.grouped
+        groups = self.design.constraints.grouped
         return counted(self.design.n_units) + ", a group counting once" * groups
 
     @property
     def within(self) -> str:
         """Words behind a proof that holds among the models that obey constraints; else none."""
-        return "" if self.design.rules.constraints.plain else ", within the constraints"
+        return "" if self.design.constraints.plain else ", within the constraints"
 
     def spread(self, study: Study, choice: Choice) -> tuple[float, bool]:
         """The standard error of the choice's CV error, and whether that error is exact."""
@@ -161,13 +161,11 @@ class Result:
 def constraints(asked: ResolvedRules | None, names: Sequence[str]) -> dict[str, Any] | None:
     """The constraints on columns as JSON values; None where there are none.
 
-    Groups of one column and penalty factors of 1 are left out. The sizes are those that a model may
-    have.
+    Groups of one column are left out. The sizes are those that a model may have.
     """
     if asked is None:
         return None
     by_position = asked.by_position()
-    factors = enumerate(asked.factors.tolist())
     return {
         "include": [names[j] for j in by_position.include],
         "exclude": [names[j] for j in by_position.exclude],
@@ -176,7 +174,6 @@ def constraints(asked: ResolvedRules | None, names: Sequence[str]) -> dict[str, 
             names[j]: [None if np.isinf(end) else end for end in ends]
             for j, ends in by_position.bounds.items()
         },
-        "penalty_factors": {names[j]: float(f) for j, f in factors if f != 1.0},
         "sizes": list(asked.sizes),
     }
 
@@ -185,10 +182,9 @@ def constraint_lines(found: dict[str, Any] | None) -> Iterator[str]:
     """Yield a line for every kind of constraint that :func:`constraints` gives."""
     if found is None:
         return
-    factors, bounds = found["penalty_factors"].items(), found["bounds"].items()
+    bounds = found["bounds"].items()
     for what, texts in (
         ("in every model", found["include"]),
-        ("in every model, not penalised and not counted", [name for name, f in factors if f == 0]),
         ("in no model", found["exclude"]),
         (
             "columns that enter together and count once",
@@ -207,7 +203,6 @@ def constraint_lines(found: dict[str, Any] | None) -> Iterator[str]:
                 if (low, high) != (0.0, None)
             ],
         ),
-        ("penalty factors", [f"{name} {f:g}" for name, f in factors if f > 0.0]),
     ):
         if texts:
             # A line names at most this many columns, and says how many more there are. The number

@@ -24,7 +24,6 @@ from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.leaps.all_sizes import RankedSupports, n_best_subsets
 from ..solvers.ridge_fits import known_path
 from ..solvers.supports.rounding import stacked
-from .sizes import own_columns
 from .study import Study
 
 Errors = tuple[Array, Array]
@@ -46,7 +45,7 @@ def ranked_by_size(
     others: More supports that may be good, in columns of the problem. They are ranked where there
         are too many columns for a tree.
     """
-    known = [own_columns(problem, design, model.support) for model in sizes.models]
+    known = [np.searchsorted(design.kept, model.support) for model in sizes.models]
     searched = holds_tree(problem)
     known += () if searched else others
     limits = Limits(PROVING_SECONDS if seconds is None else seconds)
@@ -73,10 +72,7 @@ def alternatives_table(
     """
     counts = [len(one.supports) for one in ranked]
     tau, gamma = np.repeat(sizes.tau, counts), np.repeat(sizes.gamma, counts)
-    columns = []
-    for g, one in zip(sizes.gamma, ranked, strict=True):
-        at = problem.replace(gamma=float(g))
-        columns += [design.kept[at.given_columns(s)] for s in one.supports]
+    columns = [design.kept[support] for one in ranked for support in one.supports]
     nothing = np.full(tau.size, np.nan)
     error, spread = (nothing, nothing) if errors is None else errors
     return {

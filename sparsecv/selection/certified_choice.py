@@ -44,7 +44,7 @@ def source_of(design: Design, rows: Array, names: Sequence[str], response: str =
     names: Of all columns that were given.
     """
     if design.protocol.name != "honest" or design.asked is not None:
-        what = "paper protocol" if design.asked is None else "constraints and penalty factors"
+        what = "paper protocol" if design.asked is None else "constraints"
         raise InputError(f"a certificate serves no {what}: go without")
     named = [*(names[j] for j in design.kept), response]
     if response in named[:-1]:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from ..design.design import Array, Design
 from ..solvers.core.problem import SparseRidgeProblem
-from .sizes import own_columns
 
 
 def _least_squares(rows: Array, columns: NDArray[np.intp]) -> tuple[float, int]:
@@ -54,7 +53,7 @@ def criteria(
     # Columns without a penalty are projected out of the rows, as the intercept is.
     rows, own = problem.rows, int(design.protocol.intercept) + design.p - problem.p
     scale, n = design.y_scale**2, design.total
-    fits = [_least_squares(rows, own_columns(problem, design, one)) for one in supports]
+    fits = [_least_squares(rows, np.searchsorted(design.kept, one)) for one in supports]
     every, rank = _least_squares(rows, np.arange(problem.p))
     free = n - rank - own
     rss = np.array([one for one, _ in fits]) * scale

@@ -8,7 +8,6 @@ rows, as a model that is chosen without a fold must not have seen the fold.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +67,7 @@ class SparseRidgeLearner:
         exact up to 20 columns, then heuristic.
     fit_intercept, standardize : bool
     asked : ResolvedRules, optional
-        Constraints and penalty factors of the columns of X.
+        Constraints of the columns of X.
     weights : ndarray, shape (n,), optional
         Weights of the squared errors that models are fitted by.
 
@@ -159,16 +158,12 @@ class SparseRidgeLearner:
         weights = None if self.weights is None else self.weights[training]
         design, _ = rows_design(X, y, self.protocol, weights, asked=self.asked)
         problem = design.problem(X, y, weights)
-        rows, targets = design.apply(self.X, self.y)
-        shift: Any = design.y_shift
-        if problem.data.step is not None:  # what the unpenalised columns predict, for any support
-            own = problem.data.step.apply(np.column_stack([rows, targets]))
-            rows, shift = np.ascontiguousarray(own[:, :-1]), shift + targets - own[:, -1]
+        rows, _ = design.apply(self.X, self.y)
         gammas, at_gamma = np.unique(a, return_inverse=True)
         asked = problem.constraints
         wanted = np.clip(self.taus[b], max(1, asked.min_size), asked.max_size)
         sizes, at_size = np.unique(wanted, return_inverse=True)
         solver = "auto" if self.solver == "exact" and limits is not None else self.solver
         path = support_path(problem, self.gammas[gammas], sizes, solver=solver, limits=limits)
-        found = np.asarray(shift + path.predict(rows)[at_gamma, at_size])
+        found = np.asarray(design.y_shift + path.predict(rows)[at_gamma, at_size])
         return found, bool(path.proved.all())

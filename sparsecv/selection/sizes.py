@@ -22,13 +22,6 @@ from .choice import CHOOSERS, Choice, criterion_of_pairs, of_pair, of_projection
 from .study import Study, check_size
 
 
-def own_columns(
-    problem: SparseRidgeProblem, design: Design, support: NDArray[np.intp]
-) -> NDArray[np.intp]:
-    """Raw columns as columns of the training problem, which leaves out those without a penalty."""
-    return problem.positions(np.searchsorted(design.kept, support))
-
-
 def changes(before: NDArray[np.intp], now: NDArray[np.intp], names: Sequence[str]) -> list[str]:
     """The names of columns that came in, each after a plus, and that went out, after a minus."""
     came = [f"+{names[c]}" for c in np.setdiff1d(now, before)]

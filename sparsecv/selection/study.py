@@ -637,12 +637,5 @@ class Study:
             "method": settings.method,
             "backend": settings.backend,
             "search": search if settings.searches else [],
-            "constraints": [] if self.data.plain else self._constraints(),
+            "constraints": "" if self.data.plain else self.data.constraints.digest(),
         }
-
-    def _constraints(self) -> list[Any]:
-        """What is asked of the columns, as JSON values."""
-        constraints, free = self.data.constraints, []
-        if isinstance(self.data, RowFolds):
-            free = self.data.rules.free.tolist()
-        return [constraints.digest(), free]

@@ -133,15 +133,13 @@ def solve(
     >>> found.support, str(found.status)
     (array([1, 2]), 'optimal')
     """
-    start = None if warm_start is None else problem.positions(warm_start)
     limited: dict[str, Any] = {"time_limit": time_limit, "node_limit": node_limit, "stop": stop}
     proof = best_support(
-        problem, backend=backend, tol=tol, warm_start=start, n_jobs=n_jobs, **limited
+        problem, backend=backend, tol=tol, warm_start=warm_start, n_jobs=n_jobs, **limited
     )
     coef = np.zeros(problem.p)
     coef[proof.support] = problem.fit(proof.support).coef
-    support, coef = problem.given_columns(proof.support), problem.given_coefficients(coef)
-    known = support, proof.objective, proof.lower_bound, proof.status, proof.work
+    known = proof.support, proof.objective, proof.lower_bound, proof.status, proof.work
     return Solution(*known, coef, partial(given_certificate, problem, proof.support))
 
 
@@ -155,9 +153,7 @@ def best_support(
     n_jobs: int | None = None,
     **limited: Any,
 ) -> Proof:
-    """What :func:`solve` finds, without coefficients, in the problem's own columns.
-
-    These are the columns left once penalty factors are served; ``warm_start`` names them, too.
+    """What :func:`solve` finds, without coefficients.
 
     limited: time_limit, node_limit and stop, as :func:`solve` takes them.
     """
@@ -184,7 +180,7 @@ def _native(
     how: dict[str, Any] = {"tol": tol, "worst_gap": WORST_GAP, "n_jobs": n_jobs}
     found = SizeSearch(problem, size, warm_starts, **how).run(limits)
     proof = found.proofs[0]
-    closed = proof.objective <= nothing_left(problem.given_yy) or proof.gap <= max(tol, 1e-9)
+    closed = proof.objective <= nothing_left(problem.yy) or proof.gap <= max(tol, 1e-9)
     return replace(
         proof,
         status=Status.OPTIMAL if closed else proof.status,

@@ -202,9 +202,8 @@ def block_of(
 def refuse(problem: SparseRidgeProblem) -> None:
     """Refuse a problem that certificates do not serve."""
     problem.refuse_constraints("a certificate")
-    if problem.data.step is not None or problem.gamma != problem.given_gamma:
-        what = "penalty factors" if problem.data.step is not None else "gamma = 0, or a tiny gamma"
-        raise InputError(f"a certificate serves no {what}: go without")
+    if problem.gamma != problem.given_gamma:
+        raise InputError("a certificate serves no gamma = 0, or a tiny gamma: go without")
     if problem.p > MAX_COLUMNS_CERTIFIED:
         raise InputError(
             f"a certificate serves at most {MAX_COLUMNS_CERTIFIED} columns; there are {problem.p}"

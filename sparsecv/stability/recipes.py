@@ -130,7 +130,7 @@ def _sparse(
     """Sparse ridge or the average's projections; the arguments are those of :func:`recipe`."""
     held: dict[str, Any] = {}
     if asked is not None:
-        held = {"constraints": asked.by_position(), "penalty_factors": asked.factors.tolist()}
+        held = {"constraints": asked.by_position()}
     least, most = (1, p) if asked is None else asked.sizes
     top = max(least, largest_tau(n, most))
     sizes = list(range(least, top + 1)) if taus is None else list(taus)

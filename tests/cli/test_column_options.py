@@ -80,7 +80,6 @@ CASES: list[tuple[list[str], dict[str, Any]]] = [
         file({"bounds": {"c": [-0.5, 2], "a:b": [0, None]}}),
         {"bounds": {"c": (-0.5, 2), "a:b": (0, np.inf)}},
     ),
-    (file({"penalty_factors": {"b": 0, "a": 3}}), {"penalty_factors": {"b": 0, "a": 3}}),
     (file({"groups": {"pair": ["a", "c"]}}), {"more": {"pair": ["a", "c"]}}),
     (
         [*file({"include": ["b"], "positive": True}), "--positive", "c"],
@@ -99,9 +98,9 @@ def test_options_ask_what_parameters_ask(
 ) -> None:
     X = table(frame)
     groups = {"town": [name for name in X if "=" in name]} | asked.pop("more", {})
-    factors, rules = asked.pop("penalty_factors", None), Constraints(groups=groups, **asked)
+    rules = Constraints(groups=groups, **asked)
     found = run_json("fit", "t.csv", "--one-hot", "--tau", "3", *write(words))
-    model = SparseRidge(3, constraints=rules, penalty_factors=factors).fit(X, frame["y"])
+    model = SparseRidge(3, constraints=rules).fit(X, frame["y"])
     check_model(found["model"], model, X.columns)
     assert found["model"]["objective"] == pytest.approx(model.objective_, rel=1e-12)
     assert found["model"]["proved"]
@@ -117,8 +116,7 @@ def test_stability_serves_constraints(frame: pd.DataFrame) -> None:
 
 def test_a_checkpoint_is_of_its_constraints(frame: pd.DataFrame, capsys: Capture) -> None:
     common = ["cv", "t.csv", "--one-hot", *QUICK]
-    bounds, factors = file({"bounds": {"a": [-0.1, 0.1]}}), file({"penalty_factors": {"b": 0}})
-    for some in ([], ["--positive"], bounds, factors):
+    for some in ([], ["--positive"], file({"bounds": {"a": [-0.1, 0.1]}})):
         words = write(some)
         plain = run_json(*common, *words)
         for again in (False, True):

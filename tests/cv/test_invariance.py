@@ -19,7 +19,6 @@ from sparsecv.cv import estimate, prove, shared_tree
 from sparsecv.cv.engine import Surface, cross_validate
 from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.settings import Settings
-from sparsecv.design.design import SolvedRules
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
 from sparsecv.solvers import paths, support_path
@@ -77,9 +76,9 @@ def ledger_of(
     folds: Any,
     method: str,
     limit: float | str | None,
-    rules: SolvedRules | None = None,
+    asked: UnitConstraints | None = None,
 ) -> Ledger:
-    data = RowFolds(table.X, table.y, folds, True, table.weights, rules=rules)
+    data = RowFolds(table.X, table.y, folds, True, table.weights, constraints=asked)
     with Surface(data, TAUS, Settings(method, time_limit=limit)) as surface:
         surface.visit(GAMMAS)
         surface.prove()
@@ -147,23 +146,21 @@ def test_a_constrained_fold_does_not_see_its_held_out_rows(
         limit = "small"  # Proofs of so many columns take long.
     table = table_of(regime, True)
     width = table.X.shape[1]
-    free, counted = np.array([width - 1]), width - 1
-    units = np.arange(counted)
+    units = np.arange(width)
     units[1] = 0
-    low = np.full(counted, -np.inf)
+    low = np.full(width, -np.inf)
     low[::2] = 0.0
-    asked = UnitConstraints.of(counted, unit=units, parents={2: [4], 3: [0]}, bounds=(low, np.inf))
-    rules = SolvedRules(asked, free)
+    asked = UnitConstraints.of(width, unit=units, bounds=(low, np.inf))
     folds = make_folds(FOLDS[kind], table.y.size, seed=0, X=table.X)
     for method in ("exact", "grid"):
-        check_folds(table, folds, (0, folds.k - 1), method, LIMITS[limit], rules)
+        check_folds(table, folds, (0, folds.k - 1), method, LIMITS[limit], asked)
 
 
 UNITS: dict[str, dict[str, Any]] = {
     "plain": {},
     "no intercept": {"fit_intercept": False},
     "bounds": {"constraints": Constraints(bounds={0: (-0.5, 0.7), 1: (-0.2, 0.4)})},
-    "penalty factors": {"penalty_factors": {0: 0.0, 1: 3.0}},
+    "included": {"constraints": Constraints(include=[1])},
     "missing values": {"missing": "mean"},
     "averages": {"rule": "projected"},
 }
@@ -275,9 +272,9 @@ def shorten_shared_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimate, "best_subsets_rows_deleted", short)
 
 
-def estimates_of(table: Table, folds: Folds, rules: SolvedRules | None = None) -> Ledger:
+def estimates_of(table: Table, folds: Folds, asked: UnitConstraints | None = None) -> Ledger:
     """What visits alone find: three γ at once, then one near each end and one in the middle."""
-    data = RowFolds(table.X, table.y, folds, True, rules=rules)
+    data = RowFolds(table.X, table.y, folds, True, constraints=asked)
     with Surface(data, np.arange(1, 9)) as surface:
         for gammas in ([1.0, 0.03, 30.0], [3.0], [0.3], [90.0], [0.001]):
             surface.visit(gammas)
@@ -342,15 +339,14 @@ def test_estimates_of_short_trees(
     X = rng.standard_normal((20, 18)) + rng.standard_normal((20, 1))
     table = Table(X, X[:, :3].sum(axis=1) + 2.0 * rng.standard_normal(20), None)
     low = np.where(np.arange(18) < 6, 0.0, -np.inf)
-    asked = UnitConstraints.of(18, bounds=(low, np.inf))
-    rules = SolvedRules(asked, np.empty(0, dtype=np.intp)) if constrained else None
+    asked = UnitConstraints.of(18, bounds=(low, np.inf)) if constrained else None
     folds = make_folds(FOLDS[kind], 20, seed=0, X=X)
-    nodes = estimates_of(table, folds, rules).n_nodes[0] / folds.k
+    nodes = estimates_of(table, folds, asked).n_nodes[0] / folds.k
     monkeypatch.setattr(paths, "FIRST_NODES", nodes / (0.03 if constrained else 1.0))
     monkeypatch.setattr(size_sweep, "ways", lambda *_: (Way(LEAPS),))
-    ours = estimates_of(table, folds, rules)
+    ours = estimates_of(table, folds, asked)
     for j in (0, folds.k - 1):
-        theirs = estimates_of(replaced(table, folds.split(j)[1]), folds, rules)
+        theirs = estimates_of(replaced(table, folds.split(j)[1]), folds, asked)
         assert_same_estimates(ours, theirs, j)
     proved = ours.exact[: len(ours.gammas), :, : folds.k].all(axis=1)
     assert 0 < proved.sum() < proved.size

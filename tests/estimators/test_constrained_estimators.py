@@ -24,7 +24,6 @@ ASKED: dict[str, Any] = {
         positive=["a"],
         bounds={"d": (-1, 0.5)},
     ),
-    "penalty_factors": [1, 2, 1, 0.5, 1],
 }
 
 
@@ -66,14 +65,9 @@ def test_names_or_positions(frame: Any) -> None:
         ({"bounds": {"a": (0, 0.2)}}, {"bounds": {0: (0.0, 0.2)}}),
         ({"groups": {"x": ["a", "c"]}}, {"groups": ["x", None, "x", "y", "z"]}),
     ]
-    options: list[tuple[dict[str, Any], dict[str, Any]]] = [
-        ({"constraints": Constraints(**one)}, {"constraints": Constraints(**other)})
-        for one, other in pairs
-    ]
-    options.append(({"penalty_factors": {"d": 0}}, {"penalty_factors": [1, 1, 1, 0, 1]}))
-    for named, placed in options:
-        one = SparseRidge(2, **named).fit(X, y)
-        other = SparseRidge(2, **placed).fit(X.to_numpy(), y)
+    for named, placed in pairs:
+        one = SparseRidge(2, constraints=Constraints(**named)).fit(X, y)
+        other = SparseRidge(2, constraints=Constraints(**placed)).fit(X.to_numpy(), y)
         np.testing.assert_array_equal(one.coef_, other.coef_)
         assert one.status_ == "optimal"
     with pytest.raises(InputError, match="the columns have no names here"):
@@ -84,11 +78,10 @@ def test_weights_count_copies_of_rows(frame: Any) -> None:
     X, y = frame
     weights = np.random.default_rng(1).integers(0, 4, size=len(y))
     copies = np.repeat(np.arange(len(y)), weights)
-    for options in (ASKED, {"penalty_factors": {"d": 0.0, "a": 3.0}}):
-        one = SparseRidge(3, **options).fit(X, y, sample_weight=weights)
-        other = SparseRidge(3, **options).fit(X.iloc[copies], y.iloc[copies])
-        np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-8, atol=1e-10)
-        assert one.objective_ == pytest.approx(other.objective_, rel=1e-9)
+    one = SparseRidge(3, **ASKED).fit(X, y, sample_weight=weights)
+    other = SparseRidge(3, **ASKED).fit(X.iloc[copies], y.iloc[copies])
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-8, atol=1e-10)
+    assert one.objective_ == pytest.approx(other.objective_, rel=1e-9)
     model = SparseRidgeCV(cv=3, gammas=[1.0], rule="minimum", **ASKED)
     folds = np.arange(len(y)) % 3
     pairs = [(np.flatnonzero(folds != j), np.flatnonzero(folds == j)) for j in range(3)]
@@ -102,8 +95,8 @@ def test_weights_count_copies_of_rows(frame: Any) -> None:
 def test_several_responses_obey_alike(frame: Any) -> None:
     X, y = frame
     Y = np.column_stack([y, 2.0 * y + X["c"], -y])
-    rules = replace(ASKED["constraints"], exclude=None)
-    asked: dict[str, Any] = {"constraints": rules, "penalty_factors": {"c": 0.0}}
+    rules = ASKED["constraints"]
+    asked: dict[str, Any] = {"constraints": replace(rules, exclude=None, include=["c", "d"])}
     both = SparseRidge([2, 3, 2], **asked).fit(X, Y)
     for t, tau in enumerate((2, 3, 2)):
         alone = SparseRidge(tau, **asked).fit(X, Y[:, t])

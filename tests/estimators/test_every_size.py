@@ -210,19 +210,3 @@ def test_sizes_and_alternatives_know_constraints(options: dict[str, Any]) -> Non
         assert (0 in columns) == (1 in columns) or "groups" not in options
     alone = SparseRidge(tau=2, constraints=rules).fit(X, y).alternatives(2)
     assert alone["proved"].all()
-
-
-def test_columns_without_a_penalty_are_in_every_subset() -> None:
-    X, y = three_matter()
-    model = SparseRidgeCV(gammas=GAMMAS, penalty_factors=[0, 1, 2, 1, 1, 1]).fit(X, y)
-    plain = SparseRidge(tau=6, gamma=1.0).fit(X, y).criteria_
-    assert all(0 in columns for columns in model.alternatives(2)["columns"])
-    for t, columns in enumerate(model.criteria_["columns"]):
-        rss = subset_criteria(X, y, columns, 1.0)["rss"]
-        assert model.criteria_["rss"][t] == pytest.approx(rss)
-    for name in ("rss", "aic", "bic", "cp"):
-        assert model.criteria_[name][-1] == pytest.approx(plain[name][-1])
-    first = model.alternatives(2)["rank"] == 1
-    best = [c for c, one in zip(model.alternatives(2)["columns"], first, strict=True) if one]
-    for columns, others in zip(best, model.path_["columns"], strict=True):
-        np.testing.assert_array_equal(columns, others)

@@ -16,7 +16,7 @@ from sklearn.model_selection import ShuffleSplit
 from support.brute_force import Data, enumerate_size
 from support.problems import three_matter
 
-from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
 
 Array = NDArray[np.float64]
@@ -54,7 +54,7 @@ def test_they_are_those_of_the_definition(cv: Any, coverage: float) -> None:
     assert (found[:, 0] < found[:, 1]).all()
 
 
-@pytest.mark.parametrize("options", [{}, {"penalty_factors": [0.0, 1.0, 2.0, 1.0, 1.0]}])
+@pytest.mark.parametrize("options", [{}, {"constraints": Constraints(include=[0])}])
 def test_residuals_are_those_of_the_cv_error(options: dict[str, Any]) -> None:
     X, y = three_matter(30, 5)
     model = SparseRidgeCV(gammas=[0.5, 20.0], rule="projected", **options).fit(X, y)

@@ -106,22 +106,21 @@ def test_levels_enter_together() -> None:
 def test_names_and_positions_mean_the_columns_of_the_frame() -> None:
     frame, y = frame_and_response()
     rules = Constraints(include=["city"], exclude=[3], bounds={"new": (0.0, 0.1)})
-    model = SparseRidge(tau=3, constraints=rules, penalty_factors=[1, 2, 1, 1]).fit(frame, y)
+    model = SparseRidge(tau=3, constraints=rules).fit(frame, y)
     assert model.support_.tolist() == [0, 1, 2, 3, 4]
     assert model.coef_[4] <= 0.1
     by_hand = Constraints(
         groups=GROUP, include=GROUP["city"], exclude=["b"], bounds={"new=yes": (0.0, 0.1)}
     )
-    factors = dict.fromkeys(GROUP["city"], 2.0)
-    expected = SparseRidge(tau=3, constraints=by_hand, penalty_factors=factors)
+    expected = SparseRidge(tau=3, constraints=by_hand)
     np.testing.assert_allclose(model.coef_, expected.fit(dummies(frame), y).coef_, rtol=1e-9)
     groups = Constraints(groups={"place": ["city", "b"]})
     model = SparseRidge(tau=1, constraints=groups).fit(frame, y)
     assert model.support_.tolist() in ([1, 2, 3, 5], [0], [4])
     with pytest.raises(InputError, match="no column 'cite'; did you mean 'city'"):
         SparseRidge(constraints=Constraints(include=["cite"])).fit(frame, y)
-    with pytest.raises(InputError, match="5 numbers for 4 columns"):
-        SparseRidge(penalty_factors=[1.0] * 5).fit(frame, y)
+    with pytest.raises(InputError, match="5 labels for 4 columns"):
+        SparseRidge(constraints=Constraints(groups=["a"] * 5)).fit(frame, y)
 
 
 @pytest.mark.parametrize("kind", KINDS)

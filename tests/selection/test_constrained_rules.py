@@ -11,7 +11,6 @@ from support.studies import average_of
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.gamma_step import FixedSupports
-from sparsecv.design.design import SolvedRules
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.selection.learner import SparseRidgeLearner
@@ -19,7 +18,7 @@ from sparsecv.selection.rules import RULES
 from sparsecv.solvers.core.constraints import UnitConstraints
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-ALL = ("include", "groups", "positive", "bounds", "factors")
+ALL = ("include", "groups", "positive", "bounds")
 
 
 def table(seed: int, n: int = 40, p: int = 7) -> tuple[np.ndarray, np.ndarray]:
@@ -29,18 +28,11 @@ def table(seed: int, n: int = 40, p: int = 7) -> tuple[np.ndarray, np.ndarray]:
 
 
 def obeys(model: SparseRidgeCV, rules: Rules, union: bool = False) -> bool:
-    free = np.flatnonzero(rules.factors == 0.0).tolist()
-    used = [j for j in model.support_.tolist() if j not in free]
+    used = model.support_.tolist()
     units = [u for u, columns in enumerate(rules.units) if set(columns) & set(used)]
     whole = sorted(j for u in units for j in rules.units[u]) == used
     within = (rules.lower <= model.coef_).all() and (model.coef_ <= rules.upper).all()
-    return bool(
-        whole
-        and within
-        and set(free) <= set(model.support_.tolist())
-        and len(units) == model.tau_
-        and rules.allows(frozenset(units))
-    )
+    return bool(whole and within and len(units) == model.tau_ and rules.allows(frozenset(units)))
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -56,7 +48,7 @@ def test_models_of_every_rule_obey(rule: str) -> None:
 
 
 def test_the_alternation_obeys() -> None:
-    for kinds in (("positive",), ("bounds", "groups"), ("factors", "include")):
+    for kinds in (("positive",), ("bounds", "groups"), ("exclude", "include")):
         X, y = table(11)
         rules = random_rules(np.random.default_rng(5), X.shape[1], kinds)
         model = SparseRidgeCV(cv=4, rule="minimum", **rules.keywords).fit(X, y)
@@ -71,8 +63,8 @@ def test_the_step_of_gamma_knows_bounded_fits() -> None:
     for _ in range(20):
         p = X.shape[1]
         low, high = -rng.exponential(0.3, p), rng.exponential(0.3, p)
-        rules = SolvedRules(UnitConstraints.of(p, bounds=(low, high)), np.empty(0, dtype=np.intp))
-        data = RowFolds(X, y, make_folds(4, y.size, seed=0), True, rules=rules)
+        asked = UnitConstraints.of(p, bounds=(low, high))
+        data = RowFolds(X, y, make_folds(4, y.size, seed=0), True, constraints=asked)
         supports = [np.sort(rng.choice(p, size=4, replace=False)) for _ in range(4)]
         gamma = float(10.0 ** rng.uniform(-1, 2))
         fixed = FixedSupports.of(data, supports, gamma)
@@ -88,7 +80,7 @@ def test_the_step_of_gamma_knows_bounded_fits() -> None:
 def test_projections_are_the_best_that_are_allowed() -> None:
     for seed in range(4):
         X, y = table(seed, 30, 6)
-        rules = random_rules(np.random.default_rng([7, seed]), 6, ALL if seed else ("factors",))
+        rules = random_rules(np.random.default_rng([7, seed]), 6, ALL if seed else ("include",))
         options: dict[str, Any] = {"cv": 3, "gammas": [0.5, 20.0]}
         model = SparseRidgeCV(rule="projected", **options, **rules.keywords).fit(X, y)
         spread = X.std(axis=0)

@@ -30,7 +30,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"nested": 3, "rule": "projected", "fit_intercept": False},
     {"nested": 3, "rule": "projected", "standardize": False},
     {"nested": 3, "method": "search", "taus": [1, 2, 4]},
-    {"nested": 3, "constraints": Constraints(positive=[0]), "penalty_factors": [2, 1, 1, 0]},
+    {"nested": 3, "constraints": Constraints(positive=[0])},
 ]
 
 

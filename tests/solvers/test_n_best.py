@@ -147,7 +147,7 @@ def test_under_constraints_they_are_those_of_enumeration(kinds: tuple[str, ...])
         for size in range(1, len(rules.units) + 1):
             for support in rules.models(size):
                 beta = bounded_ridge(X, y, gamma, rules, support)
-                values.setdefault(size, []).append(value(X, y, gamma, rules.factors, beta))
+                values.setdefault(size, []).append(value(X, y, gamma, beta))
         sizes = sorted(values)
         problem = SparseRidgeProblem(X, y, gamma=gamma, tau=sizes[0], **rules.keywords)
         if not problem.rows[:, : problem.p].any(axis=0).all():

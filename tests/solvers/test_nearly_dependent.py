@@ -126,7 +126,7 @@ def test_a_fit_of_included_columns_nearly_the_same_reaches_the_optimum() -> None
     """The only support is fitted within signs, where coefficients are some 1 over the distance."""
     none = frozenset[int]()
     signs = np.array([0.0, 0.0, -np.inf, -np.inf]), np.full(4, np.inf)
-    rules = Rules([[0]], none, none, *signs, np.ones(4))
+    rules = Rules([[0]], none, none, *signs)
     for seed in range(40):
         rng = np.random.default_rng(seed)
         X, apart = rng.standard_normal((8, 4)), 10.0 ** rng.uniform(-9, -6)

@@ -29,17 +29,16 @@ def resolved(
     names: list[str] | None = None,
     *,
     constraints: Constraints | None = None,
-    penalty_factors: Any = None,
     **asked: Any,
 ) -> ResolvedRules:
     """What constraints, given whole or by their fields, ask of p columns."""
-    return (constraints or Constraints(**asked)).resolve(p, names, penalty_factors)
+    return (constraints or Constraints(**asked)).resolve(p, names)
 
 
 class Rules(NamedTuple):
     """What is asked of p columns: units are lists of columns, all else names places in that list.
 
-    lower, upper, factors, shape (p,): A column of factor 0 is in every model and in no unit.
+    lower, upper, shape (p,): Bounds on the coefficients.
     """
 
     units: list[list[int]]
@@ -47,13 +46,12 @@ class Rules(NamedTuple):
     exclude: frozenset[int]
     lower: Array
     upper: Array
-    factors: Array
 
     @property
     def keywords(self) -> dict[str, Any]:
         """The rules as the parameters of estimators and problems."""
         found: dict[str, Any] = {}
-        labels: list[str | None] = [None] * self.factors.size
+        labels: list[str | None] = [None] * self.lower.size
         for u, columns in enumerate(self.units):
             for j in columns:
                 labels[j] = f"unit {u}" if len(columns) > 1 else None
@@ -69,8 +67,7 @@ class Rules(NamedTuple):
         }
         if bounds:
             found["bounds"] = bounds
-        factors = self.factors if (self.factors != 1.0).any() else None
-        return {"constraints": Constraints(**found), "penalty_factors": factors}
+        return {"constraints": Constraints(**found)}
 
     def allows(self, chosen: frozenset[int]) -> bool:
         """Whether units may be a model."""
@@ -78,10 +75,9 @@ class Rules(NamedTuple):
 
     def models(self, size: int) -> Iterator[Support]:
         """The columns of every model of so many units."""
-        free = [j for j in range(self.factors.size) if self.factors[j] == 0.0]
         for chosen in combinations(range(len(self.units)), size):
             if self.allows(frozenset(chosen)):
-                yield tuple(sorted(free + [j for u in chosen for j in self.units[u]]))
+                yield tuple(sorted(j for u in chosen for j in self.units[u]))
 
 
 def bounded_ridge(
@@ -92,9 +88,7 @@ def bounded_ridge(
     columns = list(support)
     stacked = np.zeros((n + len(columns), len(columns)))
     stacked[:n] = X[:, columns]
-    stacked[n + np.arange(len(columns)), np.arange(len(columns))] = np.sqrt(
-        gamma / 2.0 * rules.factors[columns]
-    )
+    stacked[n + np.arange(len(columns)), np.arange(len(columns))] = np.sqrt(gamma / 2.0)
     low, high = rules.lower[columns], rules.upper[columns]
     if intercept:
         stacked = np.column_stack([stacked, np.append(np.ones(n), np.zeros(len(columns)))])
@@ -190,11 +184,11 @@ def exact_value(joint: Matrix, gamma: float, beta: dict[int, Fraction]) -> Fract
     return total
 
 
-def value(X: Array, y: Array, gamma: float, factors: Array, beta: Array) -> float:
-    """‖y − Xβ‖² + (γ/2) Σ f_j β_j²; β may end with an intercept."""
+def value(X: Array, y: Array, gamma: float, beta: Array) -> float:
+    """‖y − Xβ‖² + (γ/2)‖β‖²; β may end with an intercept."""
     p = X.shape[1]
     residual = y - X @ beta[:p] - (beta[p] if beta.size > p else 0.0)
-    return float(residual @ residual + gamma / 2.0 * (factors @ beta[:p] ** 2))
+    return float(residual @ residual + gamma / 2.0 * (beta[:p] @ beta[:p]))
 
 
 def best_of_every_size(
@@ -213,7 +207,7 @@ def best_of_every_size(
         tried = []
         for columns in rules.models(size):
             beta = bounded_ridge(X, y, gamma, rules, columns, spread is not None)
-            tried.append((value(X, y, gamma, rules.factors, beta), columns, beta))
+            tried.append((value(X, y, gamma, beta), columns, beta))
         if tried:
             least = min(f for f, _, _ in tried)
             near = least + 1e-9 * abs(least) + 1e-13 * float(y @ y)
@@ -221,16 +215,16 @@ def best_of_every_size(
     return found
 
 
-KINDS = ("groups", "include", "exclude", "positive", "bounds", "factors")
+KINDS = ("groups", "include", "exclude", "positive", "bounds")
 
 # Each kind by itself, and kinds that may get in each other's way.
 TOGETHER = [
     *[(kind,) for kind in KINDS],
     ("groups", "positive"),
     ("bounds", "groups"),
-    ("groups", "factors", "bounds"),
+    ("include", "exclude"),
     ("groups", "exclude", "bounds"),
-    ("groups", "positive", "factors", "include"),
+    ("groups", "positive", "include"),
 ]
 
 
@@ -243,15 +237,10 @@ def random_rules(rng: np.random.Generator, p: int, kinds: tuple[str, ...]) -> Ru
 
 
 def _drawn(rng: np.random.Generator, p: int, kinds: tuple[str, ...]) -> Rules:
-    factors = np.ones(p)
-    if "factors" in kinds:
-        factors = rng.choice([0.0, 0.3, 1.0, 2.5], size=p)
-        factors[rng.integers(p)] = 1.0
-    counted = [int(j) for j in np.flatnonzero(factors)]
-    units = [[j] for j in counted]
+    units = [[j] for j in range(p)]
     if "groups" in kinds:
-        label = rng.integers(0, max(2, len(counted) - 1), size=len(counted))
-        units = [[j for j, at in zip(counted, label, strict=True) if at == u] for u in set(label)]
+        label = rng.integers(0, max(2, p - 1), size=p)
+        units = [np.flatnonzero(label == u).tolist() for u in set(label)]
         units.sort()
     m = len(units)
     include = frozenset(
@@ -268,14 +257,12 @@ def _drawn(rng: np.random.Generator, p: int, kinds: tuple[str, ...]) -> Rules:
         lower[some] = np.maximum(lower[some], -rng.exponential(0.5, size=int(some.sum())))
         some = rng.random(p) < 0.6
         upper[some] = rng.exponential(0.5, size=int(some.sum()))
-    lower[factors == 0.0], upper[factors == 0.0] = -math.inf, math.inf
     return Rules(
         units,
         include if "include" in kinds else frozenset(),
         exclude if "exclude" in kinds else frozenset(),
         lower,
         upper,
-        factors,
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.limits import Limits
 from ..core.plan import ALONE, EVERY, LEAPS, TREE_ONLY, Way, few_supports, ways
-from ..core.problem import SparseRidgeProblem, checked_sizes
+from ..core.problem import ReducedProblem, SparseRidgeProblem, checked_sizes
 from ..core.result import Proof, Status, Work, nothing_known, worst
 from ..core.threads import on_one_thread
 from ..leaps.all_sizes import BestSubsets, SizesTree, certain, only_support
@@ -112,9 +112,9 @@ class SizeSearch:
         if asked.include.sum() == self.sizes[0]:  # Nothing is left to choose for the first size.
             included = asked.columns_of(np.flatnonzero(asked.include))
             self.proofs[0] = only_support(problem, included, 0.0)
-        free = problem.replace(tau=int(self.sizes[-1])).reduced()
-        if free is not None:
-            return self.run_reduced(free, limits)
+        reduced = problem.replace(tau=int(self.sizes[-1])).reduced()
+        if reduced is not None:
+            return self.run_reduced(reduced, limits)
         for way in ways(problem, self.sizes.tolist()) if self.open else ():
             if way.search == LEAPS and not ended:
                 ended = self.by_tree(way.within(limits))
@@ -130,22 +130,22 @@ class SizeSearch:
                 break
         return self
 
-    def run_reduced(self, free: SparseRidgeProblem, limits: Limits) -> SizeSearch:
+    def run_reduced(self, reduced: ReducedProblem, limits: Limits) -> SizeSearch:
         """Search the same problem with the included columns projected out, and enter its proofs.
 
         The reduced problem has no constraints and no excluded columns, and its objective is the
         problem's own. Sizes of the problem count the included columns, too; :meth:`run` has
         answered the size of these alone.
 
-        free: The reduced problem, which :meth:`SparseRidgeProblem.reduced` makes.
+        reduced: What :meth:`SparseRidgeProblem.reduced` makes.
         """
         problem, least = self.problem, int(self.problem.constraints.include.sum())
         where = np.flatnonzero(self.sizes > least)
-        starts = [free.positions(start) for start in self.starts]
+        starts = [reduced.reduced_support(start) for start in self.starts]
         how = {**self.how, "worst_gap": self.worst_gap, "tree": self.tree}
-        inner = SizeSearch(free, self.sizes[where] - least, starts, **how).run(limits)
+        inner = SizeSearch(reduced.problem, self.sizes[where] - least, starts, **how).run(limits)
         for i, found in zip(where, inner.proofs, strict=True):
-            support = free.given_columns(found.support)
+            support = reduced.whole_support(found.support)
             value = problem.objective(support)
             bound = min(found.lower_bound, value)
             # Projecting included columns out takes digits of the others.

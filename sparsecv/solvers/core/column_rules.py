@@ -11,27 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import InputError
-from .constraints import Array, Index, Mask, UnitConstraints
+from .constraints import Array, Index, UnitConstraints
 
 
 class ResolvedRules(NamedTuple):
-    """Constraints of the columns that are penalised, and what the penalty weighs.
+    """Constraints of the columns of a table, once names are places.
 
-    counted: Columns with a penalty factor above 0, in increasing order.
-    constraints: Constraints of the counted columns.
-    factors, shape (p,): Penalty factors of all columns.
     groups: The columns of every group that was named.
     """
 
-    counted: Index
     constraints: UnitConstraints
-    factors: Array
     groups: Mapping[str, list[int]] = MappingProxyType({})
-
-    @property
-    def plain(self) -> bool:
-        """Whether nothing is asked and every column is penalised alike."""
-        return self.constraints.plain and bool((self.factors == 1.0).all())
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -40,18 +30,17 @@ class ResolvedRules(NamedTuple):
 
     def by_position(self) -> Constraints:
         """Constraints that ask for the same, with positions for names."""
-        own, at = self.constraints, self.counted
-        columns = [at[some].tolist() for some in own.columns]
-        labels: list[str | None] = [None] * self.factors.size
-        for u, some in enumerate(columns):
-            for j in some if len(some) > 1 else ():
+        own = self.constraints
+        labels: list[str | None] = [None] * own.p
+        for u, some in enumerate(own.columns):
+            for j in some.tolist() if some.size > 1 else ():
                 labels[j] = f"group {u}"
-        bounds = zip(at.tolist(), own.lower.tolist(), own.upper.tolist(), strict=True)
+        bounds = enumerate(zip(own.lower.tolist(), own.upper.tolist(), strict=True))
         return Constraints(
-            include=at[own.columns_of(np.flatnonzero(own.include))].tolist(),
-            exclude=at[own.columns_of(np.flatnonzero(own.exclude))].tolist(),
+            include=own.columns_of(np.flatnonzero(own.include)).tolist(),
+            exclude=own.columns_of(np.flatnonzero(own.exclude)).tolist(),
             groups=labels if own.grouped else None,
-            bounds={j: (a, b) for j, a, b in bounds if min(-a, b) < math.inf},
+            bounds={j: (a, b) for j, (a, b) in bounds if min(-a, b) < math.inf},
         )
 
 
@@ -101,7 +90,6 @@ class Constraints:
         self,
         p: int,
         names: Sequence[str] | None = None,
-        penalty_factors: Any = None,
         places: Sequence[tuple[str, list[int]]] | None = None,
         together: bool = True,
     ) -> ResolvedRules:
@@ -113,9 +101,6 @@ class Constraints:
             Number of columns.
         names : list of str, optional
             Names of the columns, if they have some.
-        penalty_factors : array, dict or None
-            p numbers ≥ 0, or a mapping from columns to numbers, 1 for the others. A column with
-            factor 0 is in every model, is not penalised and does not count.
         places : list of (name, positions), optional
             Of each column of the user's table its name, and the columns among the p that stand for
             it. Names and positions that the user gives then mean the table's columns, and columns
@@ -132,10 +117,9 @@ class Constraints:
         InputError
             A column is unknown, or the rules cannot be obeyed together.
         """
-        asked = any(map(_asks, (*vars(self).values(), penalty_factors)))
-        if not asked and places is None:
-            return ResolvedRules(np.arange(p), UnitConstraints.none(p), np.ones(p))
-        return _Resolver(p, names, places, together).resolve(self, penalty_factors)
+        if places is None and not any(map(_asks, vars(self).values())):
+            return ResolvedRules(UnitConstraints.none(p))
+        return _Resolver(p, names, places, together).resolve(self)
 
 
 class _Resolver:
@@ -168,46 +152,21 @@ class _Resolver:
             self.place.setdefault(name, j)
         self.groups: dict[str, list[int]] = {}
 
-    def resolve(self, rules: Constraints, penalty_factors: Any) -> ResolvedRules:
-        unit = self.units(rules.groups)
-        include = self.columns(rules.include, "include")
-        exclude = self.columns(rules.exclude, "exclude")
-        lower, upper = self.intervals(rules)
-        factors = self.factors(penalty_factors)
-        free = factors == 0.0
-        self.refuse(
-            free & np.isin(np.arange(self.p), exclude),
-            "is excluded, and its penalty factor 0 puts it in every model: ask for one of them",
-        )
-        self.refuse(
-            free & (np.isfinite(lower) | np.isfinite(upper)),
-            "has penalty factor 0 and a bound or sign, which cannot be held together: include it "
-            "with a small factor instead",
-        )
-        self.refuse(
-            free & np.isin(unit, unit[~free]),
-            "has penalty factor 0, and another column of the same group has not: give all columns "
-            "of a group a factor of 0, or none",
-        )
-        counted, at = np.flatnonzero(~free), np.cumsum(~free) - 1
+    def resolve(self, rules: Constraints) -> ResolvedRules:
+        unit = self.units(rules.groups)  # The other rules may name these groups.
         made = UnitConstraints.of(
-            counted.size,
-            unit=unit[counted],
-            include=[int(at[j]) for j in include if not free[j]],
-            exclude=[int(at[j]) for j in exclude],
-            bounds=(lower[counted], upper[counted]),
-            called=lambda j: self.called(int(counted[j])),
+            self.p,
+            unit=unit,
+            include=self.columns(rules.include, "include"),
+            exclude=self.columns(rules.exclude, "exclude"),
+            bounds=self.intervals(rules),
+            called=self.called,
         )
-        return ResolvedRules(counted, made, factors, self.groups)
+        return ResolvedRules(made, self.groups)
 
     def called(self, column: int) -> str:
         """What messages call a column."""
         return f"column {self.names[column]!r}" if self.named else f"column {column}"
-
-    def refuse(self, which: Mask, words: str) -> None:
-        """Refuse the first of some columns, a mask, in words that go on after its name."""
-        for j in np.flatnonzero(which).tolist():
-            raise InputError(f"{self.called(j)} {words}")
 
     def one(self, given: Any, what: str) -> list[int]:
         """The columns that one name or position stands for."""
@@ -318,29 +277,6 @@ class _Resolver:
         else:
             low[self.columns(rules.positive, "positive")] = 0.0
         return low, high
-
-    def factors(self, given: Any) -> Array:
-        """The penalty factor of every column."""
-        factors = np.ones(self.p)
-        if given is None:
-            return factors
-        named, values = isinstance(given, Mapping), given
-        if not named:
-            values = dict(enumerate(self.listed(given, "penalty_factors", "numbers")))
-        for column, value in values.items():
-            number = _number(value)
-            if not 0.0 <= number < math.inf:
-                shown = column if named else self.names[self.given[column][0]]
-                raise InputError(
-                    f"penalty_factors: the factor of {shown!r} must be a finite number >= 0; got "
-                    f"{value!r}"
-                )
-            factors[self.one(column, "penalty_factors")] = number
-        if not factors.any():
-            raise InputError(
-                "penalty_factors: every factor is 0, so that nothing is left to select"
-            )
-        return factors
 
 
 def _asks(value: Any) -> bool:

@@ -13,7 +13,7 @@ from ...errors import InputError
 from ..kernels.linalg import EPS
 from .column_rules import Constraints
 from .constraints import UnitConstraints
-from .rows import ZERO_SHARE_OF_DEPENDENT, PenaltyStep, Rows
+from .rows import ZERO_SHARE_OF_DEPENDENT, Rows
 from .subset_fit import SubsetFit, augmented_triangle, ridge_fit
 
 Array = NDArray[np.float64]
@@ -47,21 +47,18 @@ class SparseRidgeProblem:
     constraints : sparsecv.Constraints, optional
         Which columns are in every support or in none, enter together, or have bounds on their
         coefficients; by position, or by name where X is a data frame.
-    penalty_factors : array or dict, optional
-        Column j has the penalty (γ/2) f_j β_j². A column with f_j = 0 is in every support, is not
-        penalised and does not count: X and y are projected onto what it leaves of them.
 
     Attributes
     ----------
     n, p : int
-        Number of rows (None where matrices were given), and of columns that are penalised.
+        Number of rows (None where matrices were given), and of columns.
     gamma, given_gamma : float
         The ridge weight that searches work with, and the one that was given; they differ where a γ
         of 0, or one that is lost beside the columns, is replaced by a tiny one.
     tau : int
-        Largest support size, among the columns that are penalised.
+        Largest support size.
     constraints : UnitConstraints
-        What is asked of the columns that are penalised, which are the p columns of this problem.
+        What is asked of the columns.
     data : Rows
         The rows of [X y], or a factor of them, which problems at another γ or τ share.
     given : Given or None
@@ -101,7 +98,6 @@ class SparseRidgeProblem:
         gamma: float,
         tau: int,
         constraints: Constraints | None = None,
-        penalty_factors: Any = None,
     ) -> None:
         names = getattr(X, "columns", None)
         X = np.ascontiguousarray(X, dtype=np.float64)
@@ -110,7 +106,7 @@ class SparseRidgeProblem:
             raise ValueError(f"X must be (n, p) and y (n,); got {X.shape} and {y.shape}")
         if X.shape[0] < 1 or X.shape[1] < 1:
             raise ValueError(f"X needs at least one row and one column; got {X.shape}")
-        rows, step = np.column_stack([X, y]), None
+        rows = np.column_stack([X, y])
         largest = np.maximum(rows.max(axis=0), -rows.min(axis=0))
         if not np.isfinite(largest).all():
             raise ValueError("X and y must be finite: remove or impute NaN and infinite values")
@@ -120,13 +116,8 @@ class SparseRidgeProblem:
         ):
             what = "y" if j == X.shape[1] else f"column {j if labels is None else labels[j]}"
             raise ValueError(f"{what} holds values too small or too large to square: rescale it")
-        asked = (constraints or Constraints()).resolve(X.shape[1], labels, penalty_factors)
-        units = asked.constraints
-        if (asked.factors != 1.0).any():
-            step = PenaltyStep.of(rows, asked.factors)
-            step = step._replace(low=units.lower, high=units.upper)
-            rows, units = step.apply(rows), units.scaled(step.roots)
-        self._hold(Rows(rows, step), gamma, tau, units)
+        asked = (constraints or Constraints()).resolve(X.shape[1], labels)
+        self._hold(Rows(rows), gamma, tau, asked.constraints)
         self.given = Given(X, y, labels)
 
     def _hold(
@@ -285,7 +276,7 @@ class SparseRidgeProblem:
         asked = self.constraints.scaled(lengths)
         return self.from_rows(scaled, gamma=self.given_gamma, tau=self.tau, constraints=asked)
 
-    def reduced(self) -> SparseRidgeProblem | None:
+    def reduced(self) -> ReducedProblem | None:
         """The problem without constraints, where only single columns must be in or out; else None.
 
         An included column x_j with its penalty is the column (x_j, √(γ/2) e_j) of a longer table.
@@ -296,9 +287,8 @@ class SparseRidgeProblem:
 
         Returns
         -------
-        SparseRidgeProblem or None
-            On the columns that are free to be in or out; its τ is what the included columns leave.
-            Its :meth:`given_columns` are columns of this problem.
+        ReducedProblem or None
+            Its τ is what the included columns leave.
         """
         asked = self.constraints
         if asked.plain or asked.grouped or asked.bounded or self.data.gram:
@@ -309,13 +299,12 @@ class SparseRidgeProblem:
             return None
         table = np.vstack([self.triangle, np.zeros((k, self.p + 1))])
         table[self.triangle.shape[0] + np.arange(k), included] = math.sqrt(self.given_gamma / 2.0)
-        factors = np.where(inside, 0.0, np.where(out, np.inf, 1.0))
-        step = PenaltyStep.of(table, factors, self.data.before)
-        step = step._replace(zero=np.zeros(0, dtype=np.intp))  # Other columns have a penalty.
-        data = Rows(step.apply(table), step)
+        free = np.flatnonzero(~(inside | out))
+        data = Rows.projected(table, included, free)
         data.n = None if self.n is None else self.n + k
         data.lost = max(data.lost, self.data.lost)
-        return self.from_rows(data, gamma=self.given_gamma, tau=self.tau - k)
+        problem = self.from_rows(data, gamma=self.given_gamma, tau=self.tau - k)
+        return ReducedProblem(problem, included, free)
 
     def predicting(self, coef: ArrayLike) -> SparseRidgeProblem:
         """The same columns, with the predictions Xβ of a model in place of y.
@@ -331,53 +320,6 @@ class SparseRidgeProblem:
         data = self.data.predicting(np.asarray(coef))
         asked: dict[str, Any] = {"tau": self.tau, "constraints": self.constraints}
         return self.from_rows(data, gamma=self.gamma, **asked)
-
-    def given_columns(self, support: ArrayLike) -> NDArray[np.intp]:
-        """The columns, among those that the problem was made from, that a support stands for.
-
-        They differ where penalty factors were given: all unpenalised columns are among them.
-
-        Parameters
-        ----------
-        support : array of int
-
-        Returns
-        -------
-        ndarray of int
-        """
-        step, columns = self.data.step, np.asarray(support, dtype=np.intp)
-        return columns if step is None else np.sort(np.append(step.counted[columns], step.free))
-
-    def given_coefficients(self, coef: Array) -> Array:
-        """The coefficients of all columns that the problem was made from.
-
-        Parameters
-        ----------
-        coef : array, shape (p,)
-
-        Returns
-        -------
-        ndarray
-        """
-        return coef if self.data.step is None else self.data.step.coefficients(coef)
-
-    def positions(self, columns: ArrayLike) -> NDArray[np.intp]:
-        """The numbers, in this problem, of columns among those that the problem was made from.
-
-        Columns that this problem lacks are passed over.
-
-        Parameters
-        ----------
-        columns : array of int
-
-        Returns
-        -------
-        ndarray of int
-        """
-        step = self.data.step
-        if step is None:
-            return checked_support(self.p, columns)
-        return np.flatnonzero(np.isin(step.counted, checked_support(step.p, columns)))
 
     def refuse_constraints(self, what: str) -> None:
         """Refuse a problem with constraints for a function that serves none.
@@ -511,7 +453,7 @@ class SparseRidgeProblem:
         return 1.01 * (added + 2.0 * math.sqrt(upper) * off + off * off)
 
     def _projection_loss(self, upper: float) -> float:
-        """What projecting unpenalised columns out may have added to the optimum by rounding.
+        """What projecting included columns out may have added to the optimum by rounding.
 
         A projected column is off by some tens of units u of its length ℓ before, so that the
         residual is off by δ = 64 EPS (ℓ_y + Σ ℓ_i|β_i|) and the objective f by 2√f δ + δ². The sum
@@ -530,9 +472,8 @@ class SparseRidgeProblem:
 
     @property
     def given_yy(self) -> float:
-        """yᵀy before unpenalised columns were projected out, of which rounding is a share."""
-        step = self.data.step
-        return self.yy if step is None else max(self.yy, step.length_of_y**2)
+        """yᵀy before included columns were projected out, of which rounding is a share."""
+        return max(self.yy, self.data.length_of_y**2)
 
     @property
     def G(self) -> Array:
@@ -626,6 +567,26 @@ class SparseRidgeProblem:
 
     def __repr__(self) -> str:
         return f"SparseRidgeProblem(p={self.p}, gamma={self.gamma:g}, tau={self.tau})"
+
+
+class ReducedProblem(NamedTuple):
+    """A problem whose included columns are projected out, and whose excluded columns are left out.
+
+    included, free: Columns of the whole problem that are in every support, and those that the
+        columns of ``problem`` stand for.
+    """
+
+    problem: SparseRidgeProblem
+    included: NDArray[np.intp]
+    free: NDArray[np.intp]
+
+    def whole_support(self, support: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The columns of the whole problem that a support of the reduced problem stands for."""
+        return np.sort(np.append(self.free[support], self.included))
+
+    def reduced_support(self, support: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The columns of the reduced problem that stand for columns of the whole problem."""
+        return np.flatnonzero(np.isin(self.free, support))
 
 
 def response_problems(rows: Array, p: int, shared: bool = False) -> list[SparseRidgeProblem]:

@@ -145,8 +145,8 @@ class Solution(Proof):
         Raises
         ------
         InputError
-            The problem is not proved, was not made from X and y, has constraints, penalty factors,
-            γ = 0 or more than 500 columns, or its tree is too large.
+            The problem is not proved, was not made from X and y, has constraints, γ = 0
+            or more than 500 columns, or its tree is too large.
 
         Examples
         --------

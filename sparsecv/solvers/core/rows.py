@@ -37,7 +37,7 @@ ZERO_SHARE_OF_DEPENDENT = 3e-7
 # length counts as dependent on the other columns: 64-bit numbers keep a column's digits to 1e-16 of
 # its length, and factorisations lose two or three digits more. Fits of least norm drop singular
 # values below this share of the largest, which decides the rank of every support that is fitted.
-# Enumeration of every support (``branching.enumeration``) and the projection on unpenalised columns
+# Enumeration of every support (``branching.enumeration``) and the projection of included columns
 # use the share too. The value is a choice.
 DEPENDENT_SHARE = 1e-13
 # A problem is made from products of its columns, without its rows, where the eigenvalues of the
@@ -47,89 +47,6 @@ LEAST_EIGENVALUE_OF_PRODUCTS = 1e-5
 # With more columns than this, dependent columns are not looked into: the projection on the null
 # space is a p × p matrix. The value is a choice.
 MAX_DEPENDENT_COLUMNS = 200
-
-
-class PenaltyStep(NamedTuple):
-    """What penalty factors f make of rows of [X y]; the penalty of what is left is (γ/2)|β|².
-
-    Column j becomes x_j/√f_j where f_j > 0. Columns with f_j = 0 are projected out of the others
-    and of y, as the intercept is: for any β the best coefficients of those columns follow. Columns
-    with an infinite f_j are left out.
-
-    p: Number of given columns.
-    counted, free: Columns with a positive finite f_j, and with f_j = 0.
-    roots, shape (counted,): √f_j.
-    fitted, shape (free, counted + 1): Coefficients of the fit on the free columns of each column of
-        the [X y] that is left, before it was divided by √f_j.
-    before, shape (counted + 1,): Lengths of the columns x_j/√f_j and of y before the projection,
-        over the least singular value of the free columns at unit length: the projection is off by
-        rounding of these numbers. None where nothing is projected out.
-    zero, shape (counted,): Columns of which the free columns leave at most ``DEPENDENT_SHARE`` of
-        the length: they count as combinations of the free columns, and become 0.
-    length_of_y: Length of y before the projection.
-    low, high, shape (counted,): Bounds on the given coefficients; None where there are none.
-    """
-
-    p: int
-    counted: Index
-    free: Index
-    roots: Array
-    fitted: Array
-    before: Array | None
-    zero: Index
-    length_of_y: float
-    low: Array | None = None
-    high: Array | None = None
-
-    @classmethod
-    def of(cls, rows: Array, factors: Array, before: Array | None = None) -> PenaltyStep:
-        """The step of training rows [X y], shape (n, p + 1), with factors (p,).
-
-        before, shape (p + 1,): For rows that columns were projected out of already, the number of
-            that name of the earlier step.
-        """
-        p, free = factors.size, np.flatnonzero(factors == 0.0)
-        counted = np.flatnonzero((factors > 0.0) & (factors < np.inf))
-        left, roots = np.append(counted, p), np.sqrt(factors[counted])
-        none, long = np.zeros(0, dtype=np.intp), np.linalg.norm(rows, axis=0)
-        length_of_y = float(long[-1])
-        if free.size == 0:
-            before = None if before is None else before[left] / np.append(roots, 1.0)
-            fitted = np.zeros((0, left.size))
-            return cls(p, counted, free, roots, fitted, before, none, length_of_y)
-        before = long if before is None else np.maximum(long, before)
-        lengths = np.where(long[free] > 0.0, long[free], 1.0)
-        U, values, V = sla.svd(rows[:, free] / lengths, full_matrices=False)
-        kept = values > DEPENDENT_SHARE * values[0]
-        basis, others = U[:, kept], rows[:, left]
-        along = basis.T @ others
-        rest = others - basis @ along
-        along += basis.T @ rest  # once more for the digits that the first step has lost
-        rest = others - basis @ along
-        fitted = (V[kept].T @ (along / values[kept, None])) / lengths[:, None]
-        short = np.linalg.norm(rest, axis=0) <= DEPENDENT_SHARE * long[left]
-        # What the free columns are off by spreads to the others.
-        spread = float((before[free] / lengths).max()) / float(values[kept].min(initial=1.0))
-        before = before[left] / np.append(roots, 1.0) * max(spread, 1.0)
-        zero = np.flatnonzero(short[:-1])
-        return cls(p, counted, free, roots, fitted, before, zero, length_of_y)
-
-    def apply(self, rows: Array) -> Array:
-        """What the step makes of rows [X y], shape (m, p + 1), be they training rows or others."""
-        left = rows[:, np.append(self.counted, self.p)]
-        if self.free.size:
-            left = left - rows[:, self.free] @ self.fitted
-            left[:, self.zero] = 0.0
-        left[:, :-1] /= self.roots
-        return np.ascontiguousarray(left)
-
-    def coefficients(self, beta: Array) -> Array:
-        """Coefficients of the p given columns, from those of the columns that are left."""
-        coef = np.zeros(self.p)
-        # Rounding of the roots may not take a coefficient out of its bounds.
-        coef[self.counted] = np.clip(beta / self.roots, self.low, self.high)
-        coef[self.free] = self.fitted[:, -1] - self.fitted[:, :-1] @ coef[self.counted]
-        return coef
 
 
 class GramError(NamedTuple):
@@ -199,9 +116,9 @@ class Rows:
         than its shape, X[:, columns], Xβ as ``X @ beta`` and Xᵀv as ``v @ X``, as X may be another
         object than an array (:meth:`of_columns`).
     n: The number of rows of the table; None where only matrices are known.
-    step: What penalty factors have made of the columns that were given; None where all are 1.
     before, shape (p + 1,): For columns that others were projected out of, the lengths that the
         projection's rounding is relative to; None where nothing was projected out.
+    length_of_y: Length of y before other columns were projected out of it; 0 where none were.
     gram: For a problem that was made from a Gram matrix, what its root is off by; else None.
     lost: Bounds the error of a product of two columns of the factor, relative to the product of
         their lengths. Householder's QR of m rows moves each column by at most m·u of its length, u
@@ -211,13 +128,14 @@ class Rows:
 
     _columns: tuple[Any, Array] | None = None
 
-    def __init__(self, rows: Array, step: PenaltyStep | None = None, shared: bool = False) -> None:
+    def __init__(self, rows: Array, shared: bool = False) -> None:
         m, width = rows.shape
         long = m > max(MAX_ROWS_PER_COLUMN * (width - 1), width)
         needed = shared or width - 1 <= MAX_COLUMNS
         self.rows = triangle_of(rows) if long and needed else rows
         self.n: int | None = m
-        self.step, self.before = step, None if step is None else step.before
+        self.before: Array | None = None
+        self.length_of_y = 0.0
         self.gram: GramError | None = None
         self.lost = 2.0 * m * EPS if m > width else 0.0
         self.zero_share = ZERO_SHARE
@@ -244,7 +162,7 @@ class Rows:
         """The same columns, with y = Xβ."""
         y = np.asarray(self.X @ coef)
         if self._columns is None:
-            return Rows(np.column_stack([self.X, y]), self.step)
+            return Rows(np.column_stack([self.X, y]))
         return self.of_columns(self.X, y, self.squares)
 
     @property
@@ -256,6 +174,28 @@ class Rows:
     def y(self) -> Array:
         """The response."""
         return self.rows[:, -1] if self._columns is None else self._columns[1]
+
+    @classmethod
+    def projected(cls, table: Array, out: Index, kept: Index) -> Rows:
+        """What some columns of a table leave of others and of y when they are projected out.
+
+        table, shape (m, p + 1): Rows of [X y].
+        out, kept: Columns of X that are projected out, and those that stay.
+        """
+        left, lengths = np.append(kept, table.shape[1] - 1), np.linalg.norm(table, axis=0)
+        rest = np.ascontiguousarray(table[:, left])
+        if out.size == 0:
+            return cls(rest)
+        scale = np.where(lengths[out] > 0.0, lengths[out], 1.0)
+        U, values, _ = sla.svd(table[:, out] / scale, full_matrices=False)
+        regular = values > DEPENDENT_SHARE * values[0]
+        basis = U[:, regular]
+        for _ in range(2):  # The second step restores the digits that the first step has lost.
+            rest -= basis @ (basis.T @ rest)
+        made = cls(rest)
+        made.before = lengths[left] / float(values[regular].min(initial=1.0))
+        made.length_of_y = float(lengths[-1])
+        return made
 
     @classmethod
     def of_blocks(cls, blocks: Iterable[Array]) -> Rows:

@@ -40,7 +40,7 @@ def average_of(study: Study) -> tuple[Array, float]:
     """Coefficients of the raw columns and the intercept of the average of all rows' models."""
     full = study.data.full()
     own = averaged_coefficients(full, study.surface, study.average_weights)
-    return study.design.coefficients(full.given_coefficients(own))
+    return study.design.coefficients(own)
 
 
 def surfaces_of(X: Array, y: Array, partitions: Iterable[Folds], gammas: Any) -> list[Array]:

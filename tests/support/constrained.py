@@ -18,7 +18,7 @@ from scipy.optimize import lsq_linear
 from sparsecv import Constraints
 from sparsecv.solvers.core.column_rules import ResolvedRules
 
-from .brute_force import Matrix, exact_moments, products
+from .brute_force import Matrix, exact_least_norm, exact_moments, products
 
 Array = NDArray[np.float64]
 Support = tuple[int, ...]
@@ -46,6 +46,12 @@ class Rules(NamedTuple):
     exclude: frozenset[int]
     lower: Array
     upper: Array
+
+    @classmethod
+    def bounds(cls, lower: Array, upper: Array) -> Rules:
+        """Bounds on the coefficients, and nothing else."""
+        units, none = [[j] for j in range(lower.size)], frozenset[int]()
+        return cls(units, none, none, lower, upper)
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -133,14 +139,46 @@ def exact_bounded(joint: Matrix, gamma: float, rules: Rules, support: Support) -
     The optimum is the fit on its own free columns, with the others at their bounds, so that all
     choices of free columns and of bounds are tried.
     """
-    bounds = [{rules.lower[j], rules.upper[j]} - {-math.inf, math.inf} for j in support]
     found = []
-    for state in product(*([None, *ends] for ends in bounds)):
-        at = {j: Fraction(float(v)) for j, v in zip(support, state, strict=True) if v is not None}
+    for at in fixed_coefficients(rules, support):
         beta = exact_fit(joint, gamma, [j for j in support if j not in at], at)
         if all(rules.lower[j] <= v <= rules.upper[j] for j, v in beta.items()):
             found.append(exact_value(joint, gamma, beta))
     return min(found)
+
+
+def fixed_coefficients(rules: Rules, support: Support) -> Iterator[dict[int, Fraction]]:
+    """Every choice of columns of a support whose coefficients are at a bound, with the bounds."""
+    bounds = [{rules.lower[j], rules.upper[j]} - {-math.inf, math.inf} for j in support]
+    for state in product(*([None, *ends] for ends in bounds)):
+        yield {j: Fraction(float(v)) for j, v in zip(support, state, strict=True) if v is not None}
+
+
+def exact_least_norm_within(
+    rows: Matrix, rules: Rules, support: Support
+) -> tuple[Fraction, dict[int, Fraction]]:
+    """At γ = 0, for any columns of [X y]: the least squares within bounds, without any rounding.
+
+    Of the coefficients of least squares within the bounds those of least norm are returned. They
+    are the fit of least norm on their own free columns, with the others at their bounds.
+    """
+    found = []
+    for at in fixed_coefficients(rules, support):
+        free = [j for j in support if j not in at]
+        left = [row[-1] - sum((row[j] * v for j, v in at.items()), Fraction(0)) for row in rows]
+        beta = dict(at)
+        if free:
+            coef, _ = exact_least_norm([[row[j] for j in free] for row in rows], left)
+            beta.update(zip(free, coef, strict=True))
+        if all(rules.lower[j] <= v <= rules.upper[j] for j, v in beta.items()):
+            fitted = (sum((row[j] * v for j, v in beta.items()), Fraction(0)) for row in rows)
+            loss = sum(
+                ((row[-1] - f) ** 2 for row, f in zip(rows, fitted, strict=True)), Fraction(0)
+            )
+            norm = sum((v * v for v in beta.values()), Fraction(0))
+            found.append((loss, norm, [beta[j] for j in support]))
+    loss, _, best = min(found)
+    return loss, dict(zip(support, best, strict=True))
 
 
 def exact_fit(
@@ -304,3 +342,44 @@ class NearColumns(NamedTuple):
     def least(self, size: int) -> Fraction:
         """The least objective of at most so many units."""
         return min(min(values.values()) for s, values in self.exact.items() if s <= size)
+
+
+class DependentColumns(NamedTuple):
+    """Columns that are equal, proportional or combined exactly, with bounds; fits at γ = 0."""
+
+    X: Array
+    y: Array
+    rules: Rules
+
+    @classmethod
+    def drawn(cls, rng: np.random.Generator) -> DependentColumns:
+        """Up to five columns of whole numbers and up to as many rows, in units of powers of 2."""
+        n, p = int(rng.integers(1, 7)), int(rng.integers(2, 6))
+        X = rng.integers(-4, 5, size=(n, p)).astype(float)
+        for j in range(1, p):
+            kind = rng.random()
+            if kind < 0.3:
+                X[:, j] = X[:, rng.integers(j)]
+            elif kind < 0.5:
+                X[:, j] = rng.choice([-2.0, -1.0, 0.5, 3.0]) * X[:, rng.integers(j)]
+            elif kind < 0.8:
+                X[:, j] = X[:, :j] @ rng.integers(-2, 3, size=j)
+        y = rng.integers(-6, 7, size=n).astype(float)
+        if rng.random() < 0.3:
+            y = X @ rng.integers(-2, 3, size=p)
+        if rng.random() < 0.4:
+            X *= 2.0 ** rng.integers(-12, 13, size=p)
+        lower, upper = np.full(p, -np.inf), np.full(p, np.inf)
+        size = 2.0 ** int(rng.integers(-4, 3))
+        for j in range(p):
+            kind = rng.random()
+            if kind < 0.5:
+                lower[j] = -size * int(rng.integers(0, 5)) * (rng.random() < 0.6)
+            if 0.3 < kind < 0.8:
+                upper[j] = size * int(rng.integers(0, 5))
+        return cls(X, y, Rules.bounds(lower, upper))
+
+    @property
+    def rows(self) -> Matrix:
+        """[X y] as fractions."""
+        return [[Fraction(float(v)) for v in row] for row in np.column_stack([self.X, self.y])]

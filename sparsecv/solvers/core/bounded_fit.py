@@ -34,6 +34,7 @@ class BoundedFit(NamedTuple):
     columns_of: Array  # (p+1, p+1) one column of R per row; the last row is work space
     y: Array  # (p+1,) the last column of R
     lengths: Array  # (p,) of the columns
+    nothing: Array  # (p,) length up to which what other columns leave of a column counts as 0
     lower: Array  # (p,) bounds on the coefficients
     upper: Array  # (p,)
     coef: Annotated[Array, "p"]  # within the bounds
@@ -46,17 +47,22 @@ class BoundedFit(NamedTuple):
     left: Annotated[Array, "p+1"]  # what the free columns leave of another column
 
 
-def new_bounded_fit(R: Array, lower: Array, upper: Array) -> BoundedFit:
+def new_bounded_fit(
+    R: Array, lower: Array, upper: Array, share: float = DEPENDENT_SHARE
+) -> BoundedFit:
     """Allocate the arrays for the columns of a factor R (p + 1, p + 1), all of them at hand.
 
-    What the columns leave of y, the last entry of R, is taken for 0.
+    What the columns leave of y, the last entry of R, is taken for 0. A column of which others leave
+    at most ``share`` of its length counts as dependent on them.
     """
+    lengths = np.sqrt(np.einsum("ij,ij->j", R[:, :-1], R[:, :-1]))
     return allocated(
         BoundedFit,
         {"p": lower.size},
         columns_of=np.ascontiguousarray(R.T),
         y=np.append(R[:-1, -1], 0.0),
-        lengths=np.sqrt(np.einsum("ij,ij->j", R[:, :-1], R[:, :-1])),
+        lengths=lengths,
+        nothing=share * lengths,
         lower=lower,
         upper=upper,
         columns=np.arange(lower.size),
@@ -87,7 +93,7 @@ def fit_free(fit, m):
                 add(y, fit.columns_of[i], -fit.coef[i], i + 1)
         ridge_triangle(T, fit.columns_of, fit.places, n, 0.0, True, fit.work, 0.0)
         for c in range(n):
-            if not dependent and -T[c, c] <= DEPENDENT_SHARE * fit.lengths[fit.places[c]]:
+            if not dependent and -T[c, c] <= fit.nothing[fit.places[c]]:
                 fit.free[fit.places[c]], dependent = 0, True
     for a in range(n - 1, -1, -1):
         total = T[a, n]
@@ -164,7 +170,7 @@ def steepest(fit, m, n, refused, ridge, curvature):
         elif (above > 0.0 and slope >= -off) or (below < 0.0 and slope <= off):
             lacking = np.inf  # Without curvature nothing bounds what the column may gain.
         room = above > 0.0 if slope > 0.0 else below < 0.0
-        independent = left > DEPENDENT_SHARE * fit.lengths[i]
+        independent = left > fit.nothing[i]
         if room and independent and i != refused and abs(slope) > most * left:
             at, most = i, abs(slope) / left
     return at if most > 4.0 * EPS * size else -1, lacking

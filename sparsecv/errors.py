@@ -20,10 +20,6 @@ class InputError(ValueError):
     """The input is bad; the message is one line on the column, row or option, and what to do."""
 
 
-class ClusterError(RuntimeError):
-    """A cluster has failed; the message is one line on what happened and what to do."""
-
-
 class ConstantColumnWarning(UserWarning):
     """A column holds one value only and was left out."""
 

@@ -23,7 +23,6 @@ from ..design.prepare import prepare
 from ..errors import InputError, file_faults
 from ..report import screen
 from ..report.sections import Column, Section, Table, percent
-from ..solvers.executor import on_client
 from ..tables.datasets import resolve
 from . import grids, outputs
 from .console import names_in, open_console, progress
@@ -77,12 +76,11 @@ def benchmark(**given: Any) -> Exit:
     gammas = grids.parse_gammas(asked.gamma)
     if gammas is None:
         raise InputError("--gamma auto: a benchmark needs values of gamma")
-    threads, address = asked.jobs
     settings: dict[str, Any] = {name: given[name] for name in ("backend", "time_limit", "tol")}
-    settings["n_jobs"] = threads
+    settings["n_jobs"] = asked.jobs
     Settings(**settings)  # Settings that are not allowed are refused before any table is read.
     names = names_in(asked.datasets), names_in(asked.folds), gammas, names_in(asked.ways)
-    with on_client(address), progress(asked.quiet) as bar:
+    with progress(asked.quiet) as bar:
         for row in run(*names, scale=asked.scale, report=bar, **settings):
             rows.append(row)
             if asked.csv_file is None:

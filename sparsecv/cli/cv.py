@@ -29,7 +29,6 @@ from ..selection.sizes import choice_of_size
 from ..selection.study import Study
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
-from ..solvers.executor import on_client
 from . import column_options, grids, outputs
 from .console import announce_limit, as_limit, note, open_console, progress, read, remarks
 from .deliver import deliver
@@ -49,12 +48,11 @@ def cv(data: str, **given: Any) -> Exit:
     grids.check_count("--n-best", asked.n_best)
     limit, announce = as_limit(asked.time_limit), None if asked.quiet else note
     how: Any = {"tol": asked.tol, "prove": asked.prove}
-    threads, address = asked.jobs
-    settings = Settings(asked.method, asked.backend, limit, threads, **how)
+    settings = Settings(asked.method, asked.backend, limit, asked.jobs, **how)
     held_out = asked.folds if asked.order is None else TimeOrdered(asked.folds)
-    with on_client(address), progress(asked.quiet) as bar:
+    with progress(asked.quiet) as bar:
         source = read(data, given, bar)
-        how = {"progress": partial(bar, "reading rows"), "n_jobs": threads}
+        how = {"progress": partial(bar, "reading rows"), "n_jobs": asked.jobs}
         how |= {"asked": column_options.column_constraints(source, given), "announce": announce}
         layout = Protocol(asked.protocol, asked.scale)
         prepared = prepare(source, held_out, layout, seed=asked.seed, **how)

@@ -19,7 +19,7 @@ import numpy as np
 import typer
 
 from .. import __version__
-from ..errors import ClusterError, InputError
+from ..errors import InputError
 from .options import COMMANDS, GONE, Exit
 
 app = typer.Typer(
@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"sparsecv: error: {place}: {error.strerror}", file=sys.stderr)
         status = Exit.BAD_INPUT
     except Exception as error:
-        if not (isinstance(error, (InputError, ClusterError)) or hasattr(error, "format_message")):
+        if not (isinstance(error, InputError) or hasattr(error, "format_message")):
             raise
         print(f"sparsecv: error: {' '.join(_complaint(error).split())}", file=sys.stderr)
         status = Exit.BAD_INPUT

@@ -79,12 +79,6 @@ def _checked_jobs(jobs: int) -> int:
     return jobs
 
 
-def _workers(jobs: str) -> tuple[int, str | None]:
-    """The number of threads that --jobs names, and the address of a cluster in place of threads."""
-    is_number = jobs.removeprefix("-").isdecimal()
-    return (_checked_jobs(int(jobs)), None) if is_number else (1, jobs)
-
-
 TABLE = {
     "target": option(Text, None, "Response column; default: the last one."),
     "one_hot": flag(
@@ -201,14 +195,7 @@ PANELS: dict[str, dict[str, Option]] = {
         "quiet": flag("Print nothing but warnings and errors."),
     },
     "Machine": {
-        "jobs": option(
-            str,
-            "1",
-            "Threads (-1: every core), or the address of a Dask scheduler, whose workers work.",
-            "--jobs",
-            "--dask",
-            callback=_workers,
-        ),
+        "jobs": option(int, 1, "Threads; -1 uses every core.", callback=_checked_jobs),
         "checkpoint": option(File, None, "Folder that keeps what is finished, for a rerun."),
     },
     "Constraints on columns": CONSTRAINTS,
@@ -298,7 +285,6 @@ COMMANDS = {
         gamma=option(float, 1.0, "Ridge weight γ of (γ/2)||β||²."),
         tol=option(float, 1e-6, "Relative gap at which to stop."),
         groups=option(Text, None, "Column of groups, as in cv: no feature. A fit has no folds."),
-        jobs=option(int, 1, "Threads; -1 uses every core.", callback=_checked_jobs),
         plot=option(File, None, "Picture of every size up to τ: objectives and coefficients."),
     ),
     "predict": command(

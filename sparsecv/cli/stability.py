@@ -13,7 +13,6 @@ from ..report import screen
 from ..report.outcome import constraints
 from ..report.sections import Column, Fact, Section, Table, number
 from ..solvers.core.limits import Limits
-from ..solvers.executor import on_client
 from ..stability import command
 from . import column_options, deliver, grids, outputs
 from .console import open_console, progress, read
@@ -45,8 +44,7 @@ def stability(data: str, **given: Any) -> Exit:
     lambdas = None if asked.lambdas is None else grids.parse_weights(asked.lambdas)
     same = ("loss", "search", "classify", "test", "seed", "checkpoint", "solver")
     how = {name: given[name] for name in same}
-    threads, address = asked.jobs
-    with on_client(address), progress(asked.quiet) as bar:
+    with progress(asked.quiet) as bar:
         source = read(data, given, bar)
         if not sparse and column_options.some_asked(given):
             raise InputError(
@@ -57,7 +55,7 @@ def stability(data: str, **given: Any) -> Exit:
         made: dict[str, Any] = {"asked": rules}
         for name, values in (("taus", taus), ("gammas", gammas)):
             made[name] = None if values is None else values.tolist()
-        how |= {"cv": asked.folds, "lambdas": lambdas, "n_jobs": threads, "progress": bar}
+        how |= {"cv": asked.folds, "lambdas": lambdas, "n_jobs": asked.jobs, "progress": bar}
         # job.found is the JSON document, and job.search the fitted search.
         job = command.run(source, asked.learner, grids=made, **how)
     found = deliver.head(source, source.p) | job.found

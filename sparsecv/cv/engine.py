@@ -198,6 +198,7 @@ class Surface:
             if left:
                 estimate_models(ledger, left, how, limits, self.settings.n_jobs, report)
                 self._run(estimate_folds(ledger, left, how, limits, report), left)
+                self._save(left)
         except KeyboardInterrupt:  # A γ at which every fold has an answer is a result.
             self.rows |= {ledger.gammas[g]: g for g in rows if ledger.answered(g)}
             raise

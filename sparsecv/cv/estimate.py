@@ -99,6 +99,24 @@ def shares_a_tree(data: FoldData) -> bool:
     return data.deletes_rows and data.p <= TREE_ONLY and data.folds.n > data.p + 2
 
 
+def _blocks(n: int) -> list[NDArray[np.intp]]:
+    """The rows, of n, whose leave-one-out folds share a tree."""
+    return [np.arange(i, min(i + FOLDS_PER_TREE, n)) for i in range(0, n, FOLDS_PER_TREE)]
+
+
+def units(data: FoldData) -> list[NDArray[np.intp]]:
+    """The problems, in increasing order, that one unit of work answers: blocks, then single ones.
+
+    The last problem is that of all rows.
+    """
+    alone = list(np.arange(data.folds.k + 1)[:, None])
+    if not shares_a_tree(data):
+        return alone
+    label = data.folds.label
+    assert label is not None
+    return [np.sort(label[block]) for block in _blocks(data.folds.n)] + alone
+
+
 def estimate_models(
     ledger: Ledger, rows: list[int], solver: str, limits: Limits, n_jobs: int | None, report: Report
 ) -> None:
@@ -173,8 +191,7 @@ def _deleted_rows(ledger: Ledger, g: int, limits: Limits) -> Batch:
     data, k = ledger.data, ledger.k
     assert isinstance(data, RowFolds)
     assert data.folds.label is not None
-    n, fold_of = data.folds.n, data.folds.label
-    blocks = [np.arange(i, min(i + FOLDS_PER_TREE, n)) for i in range(0, n, FOLDS_PER_TREE)]
+    fold_of, blocks = data.folds.label, _blocks(data.folds.n)
     models = [ledger.support(g, t, k) for t in range(ledger.taus.size)]
 
     def enter(index: int, found: DeletedRowSubsets) -> Status:

@@ -29,7 +29,6 @@ from ..solvers.ridge_fits import Listed, SupportPath, known_path
 from ..solvers.supports.rounding import pad_support, stacked
 from .bounds import bounds_along_gamma, objective_gap_bound, squared_error_bounds
 from .results import TIE, mean_over_folds
-from .stored_values import checked_array, checked_numbers
 
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]
@@ -45,10 +44,6 @@ MAX_UPPER = 1e290
 # Smaller γ, 0 too, count as this γ where the nearest of two γ is looked for on a logarithmic scale.
 # The number is a choice.
 MIN_GAMMA = 1e-12
-# Of an objective or an error in a checkpoint, and that of a new fit, the stored number is kept
-# where the two agree up to this relative difference. A fit by deleting a row keeps about ten of
-# sixteen digits, so that the number, which is a choice, leaves room for rounding.
-SAME_FIT = 1e-8
 # The arrays that hold a fold's model: its training objective, its squared error on the held-out
 # rows and the number of its support. The arrays "best_objective" and so on hold the best known
 # model.
@@ -524,31 +519,25 @@ class Ledger:
             "history": self.history[g] if self.complete(g) else [],
         }
 
-    def restore(self, g: int, stored: dict[str, Any]) -> bool:
+    def restore(self, g: int, stored: dict[str, Any]) -> None:
         """Enter what :meth:`stored` returned for the same γ, τ and folds.
 
         Answers that are proved in the ledger stay. Answers of folds are taken over where they are
         proved, or where Algorithm 1 had ended; of the problem of all rows the better answer is.
-        Supports are fitted again, and a stored objective or error that differs from its fit by more
-        than rounding gives way to the fit. Proofs and bounds are believed, because only a new
-        search could check them; the hash of the file seals them.
-
-        Returns: True.
-        Raises ValueError, TypeError, KeyError: A value is missing, out of range or of another
-            shape; nothing is entered then.
         """
-        at, cells, supports = self._checked(g, stored)
-        counts = {n: checked_array(n, stored[n], getattr(self, n)[g]) for n in ("trees", *_COUNT)}
-        steps = len(stored["history"])
-        history = checked_array("history", stored["history"], np.ones((steps, 4) if steps else 0))
-        ended = steps > 0 and not self.history[g]
-        model = (at == self.k) & np.isfinite(cells["objective"])
-        self._fit_again(g, at, cells, supports, cells["exact"] | ended | model)
+        at = np.array(stored["problems"], dtype=np.intp)
+        cells = {
+            name: np.array(stored[name], dtype=self._empty[name].dtype).reshape(-1, at.size)
+            for name in _STORED
+        }
+        supports = [np.array(columns, dtype=np.intp) for columns in stored["supports"]]
         cells["choice"] = np.array([self.number(one) for one in supports])[cells["choice"]]
-        for name, value in counts.items():
-            getattr(self, name)[g] = np.maximum(getattr(self, name)[g], value)
+        ended = bool(stored["history"]) and not self.history[g]
+        model = (at == self.k) & np.isfinite(cells["objective"])
+        for name in ("trees", *_COUNT):
+            getattr(self, name)[g] = np.maximum(getattr(self, name)[g], stored[name])
         if ended:
-            self.history[g] = history.tolist()
+            self.history[g] = stored["history"]
         better = model & (cells["objective"] <= self.objective[g][:, at])
         taken = (cells["exact"] | ended | better) & ~self.exact[g][:, at]
         for name in _ANSWER:
@@ -564,50 +553,3 @@ class Ledger:
             ends[:, at] = np.where(self.exact[g][:, at], self.error[g][:, at], ends[:, at])
         bound = np.minimum(cells["bound"], self.objective[g][:, at])
         self.bound[g][:, at] = np.maximum(self.bound[g][:, at], bound)
-        return True
-
-    def _checked(
-        self, g: int, stored: dict[str, Any]
-    ) -> tuple[NDArray[np.intp], dict[str, NDArray[Any]], list[Support]]:
-        """Problems, cells and supports of a stored row; :meth:`restore` says what it raises."""
-        supports = [checked_numbers("a support", s, self.data.p) for s in stored["supports"]]
-        at = checked_numbers("problems", stored["problems"], self.k + 1)
-        cells = {}
-        for name in _STORED:
-            # Objectives and errors are fitted again, and rounding may leave them just below 0.
-            least = -np.inf if name in _ANSWER[:2] else 0.0
-            cells[name] = checked_array(name, stored[name], getattr(self, name)[g][:, at], least)
-        if not at.size or cells["choice"].max() >= len(supports):
-            raise ValueError("it names no problem, or a support that is not there")
-        # Folds without a proof may have no answer yet, and then name any support.
-        model = (at == self.k) & np.isfinite(cells["objective"])
-        answered = cells["exact"] | bool(stored["history"]) | model
-        sizes = np.array([self.data.constraints.units(support).size for support in supports])
-        most = np.where(answered, self.taus[:, None], self.taus[-1])
-        if (sizes[cells["choice"]] > most).any():
-            raise ValueError("a support has too many columns")
-        if (cells["lower"] > cells["upper"]).any():
-            raise ValueError("a lower bound exceeds its upper bound")
-        return at, cells, supports
-
-    def _fit_again(
-        self,
-        g: int,
-        at: NDArray[np.intp],
-        cells: dict[str, NDArray[Any]],
-        supports: list[Support],
-        answered: NDArray[np.bool_],
-    ) -> None:
-        """Replace objectives and errors of answers that are not those of their supports."""
-        for c, support in enumerate(supports):
-            t, i = np.nonzero(answered & (cells["choice"] == c))
-            problems, back = np.unique(at[i], return_inverse=True)
-            fitted = np.zeros((2, problems.size))
-            folds = problems < self.k
-            fitted[:, folds] = self.fits(g, problems[folds], support)
-            if not folds.all():
-                fitted[0, -1] = self.problem(g, self.k).fit(support).objective
-            for name, new in zip(_ANSWER[:2], fitted[:, back], strict=True):
-                old = cells[name][t, i]
-                same = np.abs(old - new) <= SAME_FIT * np.abs(new)
-                cells[name][t, i] = np.where(same, old, new)

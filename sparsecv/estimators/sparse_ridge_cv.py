@@ -292,8 +292,6 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         ------
         InputError
             A ValueError with one line that names the column or parameter at fault.
-        ClusterError
-            The cluster has no workers, or loses every one that a unit of work is sent to.
         """
         self._forget()
         told = Progress(self, bool(self.verbose), X, y)

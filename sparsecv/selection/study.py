@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import __version__
 from ..cv.alternating import alternate, default_grid
 from ..cv.checkpoint import Checkpoint
 from ..cv.engine import Surface, interruptible
@@ -146,7 +145,7 @@ class Study:
         self._n_others = self.partitions - 1 if self.averages and self.redraws else 0
         self._n_after = 2.0 if self.averages else float(self.rule == "stability")
         self.folder = checkpoint
-        self._unwritable: set[Path] = set()  # Folders that a warning has named.
+        self._warned: set[str] = set()  # What checkpoints have warned of.
         self._report: Report = progress or (lambda *_: None)
         self.limits = Limits(settings.seconds[0])
         # Seconds of proofs that are left to all surfaces where the time limit is "auto".
@@ -539,8 +538,8 @@ class Study:
         """
         store = None
         if self.folder is not None:
-            identity = self._identity(data.folds, taus)
-            store = Checkpoint(self.folder, data.digest(), identity, self._unwritable)
+            identity = self._identity(data.folds)
+            store = Checkpoint(self.folder, data.digest(), identity, self._warned)
         settings, estimates, report = self.settings, self.estimating, self.progress_of(name)
         everything, left = settings.seconds[0], self.limits.share(1.0 + after).remaining()
         if everything is not None and left is not None:
@@ -622,16 +621,14 @@ class Study:
         report = self._report  # Without the study itself, whose rows would outlive their last use.
         return lambda what, done, total: report(name + what, done, total)
 
-    def _identity(self, folds: Folds, taus: Any) -> dict[str, Any]:
+    def _identity(self, folds: Folds) -> dict[str, Any]:
         label, settings, protocol = folds.label, self.settings, self.design.protocol
         pairs = [[test.tolist() for _, test in folds.pairs], [a.tolist() for a, _ in folds.pairs]]
         search = [settings.search_tolerance, settings.bounds]
         return {
-            "version": __version__,
             "n": folds.n,
             "label": pairs if label is None else label.tolist(),
             "hash": getattr(folds, "seed", None),
-            "taus": np.unique(taus).tolist(),
             "protocol": [protocol.name, protocol.scale, protocol.intercept],
             "missing": getattr(self.data, "missing", None),
             "method": settings.method,

@@ -9,7 +9,6 @@ from .branching.single import branch_and_bound
 from .branching.size_sweep import solve_sizes
 from .core.problem import SparseRidgeProblem
 from .core.result import Proof, Solution, Status
-from .executor import on_client
 from .leaps.all_sizes import best_subsets
 from .leaps.deleted_rows import best_subsets_rows_deleted
 from .leaps.gamma_range import SupportsAlongGamma, supports_along_gamma
@@ -33,7 +32,6 @@ __all__ = [
     "branch_and_bound",
     "ellipsoid",
     "heuristic_support",
-    "on_client",
     "perspective_relaxation",
     "register_backend",
     "relaxation_path",

@@ -1,31 +1,38 @@
-"""One loop over units of work: in threads here, in joblib's processes, or on a Dask cluster.
+"""One loop over units of work: in threads, in processes, or on a Dask cluster, all by joblib.
 
 Units run in threads unless the caller says otherwise, because kernels run without Python's lock.
 ``with joblib.parallel_config("loky")`` runs the same units in processes, and ``with
-joblib.parallel_config("dask")`` runs them on the workers of a cluster; :func:`on_client` does the
-latter for one client. A unit is a pure function, so that every way gives the same bits.
+joblib.parallel_config("dask")`` on the workers of a cluster. A unit is a pure function, so that
+every way gives the same bits. joblib does not stop units that run on a cluster: they end at the
+deadline that their limits carry.
 """
 
 from __future__ import annotations
 
+import os
+import socket
+import warnings
+import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
-from ..errors import InputError, first_line, not_installed
-from .cluster import NO_ANSWER, Run, on_cluster, unit_there
 from .core.limits import Limits
+from .core.threads import one_blas_thread
+from .kernels.compiled import compiled_elsewhere, seconds_compiling
 
 try:
     import cloudpickle
 except ImportError:  # Older versions of joblib bring a copy of cloudpickle.
     from joblib.externals import cloudpickle
+
+_futures: dict[tuple[str, int], Any] = {}  # (client, id of a value) -> the future of the value
 
 
 def run_units(
@@ -47,49 +54,66 @@ def run_units(
     """
     backend, _ = get_active_backend(prefer="threads")
     client = getattr(backend, "client", None)
-    if client is not None:
-        yield from on_cluster(client, unit, shared, tasks, allot)
-        return
-    left, run = len(tasks), Run()
-    jobs = min(workers(n_jobs), max(left, 1))
+    remaining = len(tasks)
+    jobs = min(workers(n_jobs), max(remaining, 1))
     if jobs == 1:
         for index, task in enumerate(tasks):
-            yield index, unit(shared, *task, allot(float(left - index)))
+            yield index, unit(shared, *task, allot(float(remaining - index)))
         return
     here = getattr(backend, "supports_sharedmem", False)
-    with nullcontext() if here else TemporaryDirectory(prefix="sparsecv-") as folder:
-        if folder is not None:
+    in_files = not here and client is None
+    with TemporaryDirectory(prefix="sparsecv-") if in_files else nullcontext() as folder:
+        if client is not None:
+            shared = _sent_once(client, shared)
+        elif folder is not None:
             path = Path(folder, "shared.pkl")
             path.write_bytes(cloudpickle.dumps(shared, protocol=5))
-
-        def call(index: int, task: tuple[Any, ...]) -> Any:
-            limits = allot(left / jobs)
-            if here:
-                return delayed(_numbered)(index, unit, shared, *task, limits)
-            seconds = limits.remaining()
-            return delayed(_numbered)(index, _in_process, path, unit, task, seconds, run.name)
-
+            shared = path
+        do = _unit_here if here else _unit_there
         # joblib takes the next call when a unit ends, so that a unit gets its time when it starts.
-        calls = (call(index, task) for index, task in enumerate(tasks))
+        calls = (
+            delayed(do)(index, unit, shared, task, allot(remaining / jobs))
+            for index, task in enumerate(tasks)
+        )
         options: dict[str, Any] = {"pre_dispatch": jobs, "batch_size": 1, "max_nbytes": None}
-        found = Parallel(jobs, prefer="threads", return_as="generator_unordered", **options)(calls)
-        for index, one in found:
-            left -= 1
-            yield index, one if here else run.take(one)
+        parallel = Parallel(jobs, prefer="threads", return_as="generator_unordered", **options)
+        began, longest, results = dict[str, float](), 0.0, parallel(calls)
+        try:
+            for index, found, process, before, after in results:
+                remaining -= 1
+                # The clock of this process stands still for as long as the process that has
+                # compiled most in this loop did.
+                compiled = after - began.setdefault(process, before)
+                compiled_elsewhere(max(compiled - longest, 0.0))
+                longest = max(compiled, longest)
+                yield index, found
+        finally:
+            with warnings.catch_warnings():  # joblib warns where Ctrl-C has left units undone.
+                warnings.simplefilter("ignore", UserWarning)
+                results.close()
 
 
-def _numbered(index: int, unit: Callable[..., Any], *arguments: Any) -> tuple[int, Any]:
-    """The number of a task, and what its unit returns."""
-    return index, unit(*arguments)
+def _unit_here(
+    index: int, unit: Callable[..., Any], shared: Any, task: tuple[Any, ...], limits: Limits
+) -> tuple[int, Any, str, float, float]:
+    """Do a unit of work in a thread of this process; returns what :func:`_unit_there` does."""
+    return index, unit(shared, *task, limits), "", 0.0, 0.0
 
 
-def _in_process(path: Path, unit: Any, task: Any, seconds: float | None, run: str) -> Any:
-    """Do a unit of work in one of joblib's processes.
+def _unit_there(
+    index: int, unit: Callable[..., Any], shared: Any, task: tuple[Any, ...], limits: Limits
+) -> tuple[int, Any, str, float, float]:
+    """Do a unit of work in another process, with one thread of linear algebra.
 
-    path: The file of what all units share.
-    The other arguments are those of :func:`.cluster.unit_there`.
+    shared: What all units share, or the path of the file that has it.
+    Returns: The number of the task, what the unit has returned, the process, and the seconds that
+        the process had compiled before and after the unit.
     """
-    return unit_there(unit, _loaded(path), task, seconds, run)
+    before = seconds_compiling()
+    shared = _loaded(shared) if isinstance(shared, Path) else shared
+    with one_blas_thread():
+        found = unit(shared, *task, limits)
+    return index, found, f"{socket.gethostname()} {os.getpid()}", before, seconds_compiling()
 
 
 @lru_cache(maxsize=1)
@@ -108,50 +132,30 @@ def workers(n_jobs: int | None = None) -> int:
     return int(effective_n_jobs(-1 if cluster else n_jobs))
 
 
-@contextmanager
-def on_client(client: Any) -> Iterator[None]:
-    """Have units of work run on a Dask cluster.
+def _sent_once(client: Any, value: Any) -> Any:
+    """The future of a value that every worker fetches once, for as long as the value lives here.
 
-    Parameters
-    ----------
-    client : distributed.Client, str or None
-        A client, or a scheduler's address; None changes nothing.
+    joblib would send rows with every unit, as Dask takes the object that holds them for small. The
+    future is that of a task, not of scattered data: the scheduler makes the value again where the
+    worker that held the value is lost. A value that knows no weak references, such as None or a
+    tuple, is returned as it is.
 
-    Yields
-    ------
-    None
-
-    Raises
-    ------
-    InputError
-        Dask is not installed, or nothing answers at the address.
-
-    Examples
-    --------
-    >>> from sparsecv.solvers.executor import on_client
-    >>> with on_client(None):
-    ...     pass
+    client: A ``distributed.Client``.
     """
-    if client is None:
-        yield
-        return
+    key = client.id, id(value)
+    known = _futures.get(key)
+    if known is not None and known.status in ("pending", "finished"):
+        return known
     try:
-        from distributed import Client
-    except ImportError:
-        raise InputError(f"no cluster, as {not_installed('Dask', 'distributed')}") from None
-    connected = client
-    if not isinstance(client, Client) or client.asynchronous:
-        try:
-            connected = Client(client, timeout=5, set_as_default=False)
-        except (*NO_ANSWER, TypeError, ValueError) as error:
-            raise InputError(
-                f"no Dask scheduler answers at {client} ({first_line(error)}): client must be a "
-                "distributed.Client, not asynchronous, or the address of a scheduler"
-            ) from None
-    try:
-        # A Dask collection that the cluster holds is computed by the current client.
-        with connected.as_current(), parallel_config("dask", client=connected, n_jobs=-1):
-            yield
-    finally:
-        if connected is not client:
-            connected.close()
+        weakref.finalize(value, _futures.pop, key, None)
+    except TypeError:
+        return value
+    with warnings.catch_warnings():  # Dask warns of tasks that hold much, as is meant here.
+        warnings.simplefilter("ignore", UserWarning)
+        _futures[key] = client.submit(_same, value, pure=False)
+    return _futures[key]
+
+
+def _same(value: Any) -> Any:
+    """Return the value: a task that keeps a value on the cluster."""
+    return value

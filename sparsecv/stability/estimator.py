@@ -16,7 +16,6 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
-from .. import __version__
 from ..cv.progress import Report, TimedReport
 from ..errors import InputError
 from ..estimators.validation import checked_weights, with_old_names
@@ -279,8 +278,8 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
             )
         kind, grid = type(self.estimator), sorted(self.param_grid.items())
         estimator = (kind.__module__, kind.__qualname__, self.estimator.get_params(deep=True))
-        settings = (__version__, estimator, grid, self.solver)
-        return KeptLosses(self.checkpoint, len(rows[1]), (*rows, settings))
+        settings = (estimator, grid, self.solver)
+        return KeptLosses(self.checkpoint, (*rows, settings))
 
     def _choose(
         self, search: AlgorithmOne, candidates: list[dict[str, Any]], lambdas: Array

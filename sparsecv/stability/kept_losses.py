@@ -9,9 +9,8 @@ from typing import Any
 import joblib
 import numpy as np
 
-from ..cv.checkpoint import made_folder, read_checkpoint, write_checkpoint
+from ..cv.checkpoint import file_name, made_folder, read_checkpoint, write_checkpoint
 from ..cv.progress import Report
-from ..cv.stored_values import checked_array
 from ..selection.partial_errors import Array, Learner, Task, losses_of
 
 
@@ -19,31 +18,25 @@ class KeptLosses:
     """A folder of losses, one file for every (rows, candidates) of one problem.
 
     folder: The folder, which is made where it does not exist.
-    n: Number of rows.
     problem: Everything that the losses depend on beside rows and candidates.
     Raises InputError: The folder cannot be made.
     """
 
-    def __init__(self, folder: Any, n: int, problem: Any) -> None:
-        self.folder, self.n, self.key = made_folder(folder), n, joblib.hash(problem)
-        self.warned: set[Path] = set()
+    def __init__(self, folder: Any, problem: Any) -> None:
+        self.folder, self._key = made_folder(folder), joblib.hash(problem)
+        self._warned: set[str] = set()
 
     def find(self, task: Task) -> Array | None:
         """The losses (c, n) of a task that the folder has, or None."""
-        empty = np.empty((len(task[1]), self.n))
-        return read_checkpoint(
-            *self._place(task),
-            lambda content: checked_array("the losses", content, empty),
-            "its fits are made anew",
-        )
+        losses = read_checkpoint(self._path(task), self._warned)
+        return None if losses is None else np.array(losses, dtype=np.float64)
 
     def keep(self, task: Task, losses: Array) -> None:
         """Write the losses (c, n) of a task to the folder; a full disk is a warning."""
-        write_checkpoint(*self._place(task), losses.tolist(), self.warned)
+        write_checkpoint(self._path(task), losses.tolist(), self._warned)
 
-    def _place(self, task: Task) -> tuple[Path, str]:
-        key = str(joblib.hash((self.key, task)))
-        return self.folder / f"stability-{key}.json", key
+    def _path(self, task: Task) -> Path:
+        return self.folder / file_name("losses", joblib.hash((self._key, task)))
 
 
 def kept_losses(

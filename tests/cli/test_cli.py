@@ -123,22 +123,22 @@ def test_tables_fit_eighty_columns(factor: float, capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "more", "cross_validations"),
+    ("rule", "more", "problems"),
     [
-        ("minimum", [], 11),  # The fit itself has one; ten outer folds have one each.
-        ("stability", ["--no-nested"], 1),
-        ("projected", ["--no-nested"], 6),
+        ("minimum", [], 11 * 6),  # Five folds and all rows, of the fit and of ten outer folds.
+        ("stability", ["--no-nested"], 6),
+        ("projected", ["--no-nested"], 6 + 5 * 5),  # Six partitions have the models of the first.
     ],
 )
 def test_a_checkpoint_holds_every_fold(
-    rule: str, more: list[str], cross_validations: int, monkeypatch: pytest.MonkeyPatch
+    rule: str, more: list[str], problems: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_csv(Path("t.csv"), *growing_columns())
     arguments = ["cv", "t.csv", "--gamma", "0.1,10", "--checkpoint", "kept/here", "--rule", rule]
     arguments += ["--time-limit", "1000", *more]
     first = run_json(*arguments)
     files = sorted(Path("kept/here").iterdir())
-    assert len(files) == 2 * cross_validations
+    assert len(files) == 2 * problems
 
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("solved again")

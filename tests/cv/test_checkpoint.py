@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import errno
 import json
 import os
@@ -10,7 +9,6 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +100,8 @@ def test_second_run_solves_nothing(
 ) -> None:
     X, y = table()
     first = run(tmp_path / "new" / "folder", X, y, folds=folds)
-    assert len(list((tmp_path / "new" / "folder").iterdir())) == 2
+    units = 1 if folds == "loo" else 4  # All rows left out share a tree; the model has a file, too.
+    assert len(list((tmp_path / "new" / "folder").iterdir())) == 2 * (units + 1)
     forbid_solving(monkeypatch)
     again = run(tmp_path / "new" / "folder", X, y, folds=folds, settings=Settings(n_jobs=2))
     assert equal(again, first)
@@ -130,9 +129,10 @@ def test_other_settings_have_their_own_files(change: str, tmp_path: Path) -> Non
     run(tmp_path, X, y)
     # 4 folds of 24 rows are folds of size 6: the same folds, and so the same results
     # and the time limit has no part in what is proved
-    new = 0 if change in ("size", "time limit") else 2
+    before, folds = set(tmp_path.iterdir()), 5 if change == "folds" else 4
+    new = 0 if change in ("size", "time limit") else 2 * (folds + 1)
     assert equal(run(tmp_path, X, y, **CHANGES[change]), run(None, X, y, **CHANGES[change]))
-    assert len(list(tmp_path.iterdir())) == 2 + new
+    assert len(set(tmp_path.iterdir()) - before) == new
 
 
 def test_other_values_and_another_order_are_other_data(tmp_path: Path) -> None:
@@ -142,33 +142,27 @@ def test_other_values_and_another_order_are_other_data(tmp_path: Path) -> None:
     nearly = X + 1e-9 * (np.arange(X.size) == 14).reshape(X.shape)
     for number, (Z, t) in enumerate([(nearly, y), (X[order], y[order])], 2):
         assert equal(run(tmp_path, Z, t), run(None, Z, t))
-        assert len(list(tmp_path.iterdir())) == 2 * number
+        assert len(list(tmp_path.iterdir())) == 2 * 5 * number
 
 
 def test_damaged_files_are_ignored(tmp_path: Path) -> None:
     """What damage there may be, test_sealed tries on one file."""
     X, y = table()
     first = run(tmp_path, X, y)
-    cut, changed = tmp_path.iterdir()
+    cut, changed, other, *_ = files = sorted(tmp_path.iterdir())
     cut.write_bytes(cut.read_bytes()[:100])
     document = json.loads(changed.read_text())
     document["content"]["exact"][0][0] = not document["content"]["exact"][0][0]
     changed.write_text(json.dumps(document))
-    with pytest.warns(CheckpointWarning, match="is passed over, γ = .* is computed anew") as caught:
-        assert equal(run(tmp_path, X, y), first)
-    assert len(caught) == 2
-    # What was computed anew is kept beside the damaged files, which stay.
-    assert len(list(tmp_path.iterdir())) == 4
-
-
-def test_a_file_of_another_gamma_is_ignored(tmp_path: Path) -> None:
-    X, y = table()
-    first = run(tmp_path, X, y)
-    a, b = sorted(tmp_path.iterdir())
-    a.write_bytes(b.read_bytes())
-    with pytest.warns(CheckpointWarning, match="it belongs to other data or settings") as caught:
-        assert equal(run(tmp_path, X, y), first)
+    other.write_bytes(files[-1].read_bytes())  # The answer of another fold or γ.
+    with pytest.warns(CheckpointWarning, match="are ignored") as caught:
+        assert equal(run(tmp_path, X, y), first, same_start=False)
     assert len(caught) == 1
+    # What was computed anew takes the place of the damaged files.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert equal(run(tmp_path, X, y), first, same_start=False)
+    assert sorted(tmp_path.iterdir()) == files
 
 
 def interrupt_at(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> list[int]:
@@ -195,11 +189,11 @@ def test_interrupted_run_keeps_the_folds_it_finished(
         run(tmp_path, X, y)
     # Two folds are exact. The others were not begun: no model that has seen them stands in.
     assert not hasattr(caught.value, "partial")
-    assert len(list(tmp_path.iterdir())) == 2 * 2  # a file for each fold and γ
+    assert len(list(tmp_path.iterdir())) == 2 * 3  # a file for each γ and fold, and for the models
     resumed = run(tmp_path, X, y)
     assert len(calls) == 3 + 2  # two folds of four were known
     assert equal(resumed, whole)
-    assert len(list(tmp_path.iterdir())) == 2  # what a γ is about is now in one file
+    assert len(list(tmp_path.iterdir())) == 2 * 5
 
 
 def test_interrupted_leave_one_out_keeps_the_gammas_it_finished(
@@ -209,7 +203,7 @@ def test_interrupted_leave_one_out_keeps_the_gammas_it_finished(
     calls = interrupt_at(monkeypatch, "best_subsets_rows_deleted", 2)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, X, y, folds="loo")
-    assert len(list(tmp_path.iterdir())) == 1
+    assert len(list(tmp_path.iterdir())) == 2  # the rows left out, and the model
     resumed = run(tmp_path, X, y, folds="loo")
     assert len(calls) == 2 + 1
     monkeypatch.undo()
@@ -226,7 +220,7 @@ def test_intervals_are_not_kept(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     patient = run(tmp_path, X, y, gammas=gammas)
     assert patient.complete
-    assert len(list(tmp_path.iterdir())) == 1
+    assert len(list(tmp_path.iterdir())) == 4 + 1
 
 
 def test_killed_runs_are_taken_up_again(tmp_path: Path) -> None:
@@ -281,6 +275,11 @@ def hard(folder: Path | None, **options: Any) -> CVResult:
         )
 
 
+def written(folder: Path) -> set[tuple[str, int]]:
+    """The files of a folder, of which one that was replaced is another one."""
+    return {(path.name, path.stat().st_ino) for path in folder.iterdir()}
+
+
 def test_a_hard_run_that_is_killed_after_any_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,9 +290,9 @@ def test_a_hard_run_that_is_killed_after_any_write(
     real, writes, last = Checkpoint.save, [0], [10**9]
 
     def save(self: Checkpoint, ledger: Ledger, g: int) -> None:
-        before = set(self.folder.iterdir())
+        before = written(self.folder)
         real(self, ledger, g)
-        writes[0] += set(self.folder.iterdir()) != before
+        writes[0] += written(self.folder) != before
         if writes[0] >= last[0]:
             raise Killed
 
@@ -318,37 +317,6 @@ def test_a_hard_run_that_is_killed_after_any_write(
         assert again.complete
         assert not list(folder.glob("*.tmp"))
         writes[0] = 0
-
-
-def parts_of_a_ledger(folds: Iterable[int]) -> Iterator[tuple[Ledger, Ledger]]:
-    """For every fold a ledger in which that fold alone is proved, and one that knows all folds."""
-    X, y = table()
-    data = prepare(ArraySource(X, y, list("abcd")), "12", Protocol()).data
-    whole = Surface(data, TAUS)
-    with whole:
-        whole.visit([0.1])
-    for j in folds:
-        part, others = copy.deepcopy(whole.ledger), np.arange(12) != j
-        for name, nothing in (("exact", False), ("lower", 0.0), ("upper", np.inf)):
-            getattr(part, name)[:, :, :12][:, :, others] = nothing
-        yield part, whole.ledger
-
-
-def test_a_writer_removes_nothing_that_it_has_not_read(tmp_path: Path) -> None:
-    """Two runs begin with an empty folder and prove one γ, one fold first and then all."""
-    ((part, whole),) = parts_of_a_ledger([0])
-    stores = [Checkpoint(tmp_path, b"", {}) for _ in range(2)]
-    for store in stores:
-        store.load(Ledger(whole.data, TAUS, [0.1]), 0)
-    for ledger in (part, whole):
-        for number, store in enumerate(stores):
-            ledger.seconds[0] = 10.0 + number  # The files of the two runs differ.
-            store.save(ledger, 0)
-            assert len(list(tmp_path.iterdir())) == 2 - (ledger is part and number == 0)
-    again = Ledger(whole.data, TAUS, [0.1])
-    Checkpoint(tmp_path, b"", {}).load(again, 0)
-    assert again.complete(0)
-    assert again.seconds[0] == 11.0
 
 
 @pytest.mark.parametrize("full", ["write", "replace"])
@@ -387,15 +355,19 @@ def test_a_full_disk_is_one_warning_for_all_partitions(
     assert not list(tmp_path.iterdir())
 
 
-def test_the_files_of_one_gamma_stay_few(tmp_path: Path) -> None:
-    """Where files would outnumber the problems, one of all problems stands in for them."""
-    ((ledger, _),) = parts_of_a_ledger([0])
-    store = Checkpoint(tmp_path, b"", {})
-    store.load(Ledger(ledger.data, TAUS, [0.1]), 0)
-    for low in range(1, 40):
-        ledger.narrow(0, 1, [3], float(low), np.inf)
+def test_a_file_is_replaced_where_more_is_proved(tmp_path: Path) -> None:
+    X, y = table()
+    data = prepare(ArraySource(X, y, list("abcd")), "12", Protocol()).data
+    with Surface(data, TAUS) as whole:
+        whole.visit([0.1])
+    ledger, store = whole.ledger, Checkpoint(tmp_path, b"", {})
+    store.load(Ledger(data, TAUS, [0.1]), 0)
+    ledger.exact[0, 1, 3], ledger.lower[0, 1, 3], ledger.upper[0, 1, 3] = False, 0.0, np.inf
+    for low in (1e-3, 2e-3):
+        ledger.narrow(0, 1, [3], low, np.inf)
         store.save(ledger, 0)
-        assert len(list(tmp_path.iterdir())) <= 14
-    again = Ledger(ledger.data, TAUS, [0.1])
-    Checkpoint(tmp_path, b"", {}).load(again, 0)
-    assert again.lower[0, 1, 3] == 39.0
+        assert len(list(tmp_path.iterdir())) == 12 + 1
+        again = Ledger(data, TAUS, [0.1])
+        Checkpoint(tmp_path, b"", {}).load(again, 0)
+        assert again.lower[0, 1, 3] == low
+        assert (~again.exact[0]).sum() == 1

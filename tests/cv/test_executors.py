@@ -10,17 +10,14 @@ import pytest
 from joblib import parallel_config
 from sklearn.tree import DecisionTreeRegressor
 from support.clusters import same_results
-from support.tables import write_csv
 
 from sparsecv import SparseRidgeCV, StabilityCV
-from sparsecv.cli.main import main
 from sparsecv.cv.checkpoint import Checkpoint
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
-from sparsecv.solvers import on_client
 
 distributed = pytest.importorskip("distributed")
 
@@ -55,7 +52,7 @@ def test_threads_and_processes(backend: str, plain: dict[str, CVResult]) -> None
 
 def test_a_cluster(client: Any, plain: dict[str, CVResult]) -> None:
     for name, case in CASES.items():
-        with on_client(client):
+        with parallel_config("dask", client=client):
             same_results(cross_validate(*case), plain[name])
 
 
@@ -82,7 +79,7 @@ def test_stability(client: Any) -> None:
     options: dict[str, Any] = {"cv": 3, "random_state": 0}
     learner = DecisionTreeRegressor(random_state=0)
     expected = StabilityCV(learner, grid, **options).fit(X, y)
-    with on_client(client):
+    with parallel_config("dask", client=client):
         found = StabilityCV(learner, grid, **options).fit(X, y)
     assert found.best_params_ == expected.best_params_
     assert found.nested_error_ == expected.nested_error_
@@ -90,26 +87,12 @@ def test_stability(client: Any) -> None:
         np.testing.assert_array_equal(found.cv_results_[name], expected.cv_results_[name])
 
 
-def test_the_command_line(client: Any, tmp_path: Path) -> None:
-    rng = np.random.default_rng(5)
-    X = rng.standard_normal((50, 4))
-    table = write_csv(tmp_path / "t.csv", X, X[:, 0] + rng.standard_normal(50))
-    found = []
-    for more in ([], ["--dask", client.scheduler.address]):
-        out = tmp_path / "out.json"
-        command = ["cv", str(table), "--nested", "--quiet", "--json", str(out)]
-        assert main([*command, *more]) == 0
-        text = [line for line in out.read_text().splitlines() if "seconds" not in line]
-        found.append(text)
-    assert found[0] == found[1]
-
-
 def test_the_time_limit_holds(client: Any) -> None:
     """Units get shares of the time, and what they leave is bracketed."""
     rng = np.random.default_rng(6)
     X = rng.standard_normal((60, 40)) + 2.0 * rng.standard_normal((60, 1))
     data = RowFolds(X, rng.standard_normal(60), make_folds(6, 60), True)
-    with on_client(client):
+    with parallel_config("dask", client=client):
         found = cross_validate(data, [1e-3], [5, 15, 20], Settings(time_limit=0.1))
     assert str(found.status) == "time limit"
     assert (found.table("lower") <= found.table("cv_error")).all()
@@ -125,10 +108,10 @@ def test_units_are_kept_as_they_come(client: Any, tmp_path: Path) -> None:
         if what.startswith("folds") and done == 2:  # the time left may follow
             raise KeyboardInterrupt
 
-    with on_client(client), pytest.raises(KeyboardInterrupt):
+    with parallel_config("dask", client=client), pytest.raises(KeyboardInterrupt):
         cross_validate(data, gammas, taus, settings, checkpoint=kept, progress=until_two)
     told: list[tuple[str, int, int]] = []
-    with on_client(client):
+    with parallel_config("dask", client=client):
         again = cross_validate(
             data, gammas, taus, settings, checkpoint=kept, progress=lambda *one: told.append(one)
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from typing import Any
 
@@ -113,60 +112,6 @@ def test_stored_ends_that_rounding_moves_past_known_ends_can_be_stored_again() -
         again.restore(0, stored_row(known))
     assert again.lower[0, 1, 2] < again.upper[0, 1, 2]
     fresh(data_of()).restore(0, stored_row(again))
-
-
-@pytest.mark.parametrize("cv", [4, "loo"])
-def test_errors_are_fitted_not_read(cv: Any) -> None:
-    """Errors, objectives and bounds of exact folds follow their supports, whatever a file says."""
-    data = data_of(cv)
-    known = ledger_of(data)
-    stored = stored_row(known)
-    for name, value in (("lower", 7.0), ("upper", 7.0), ("bound", 1e9), ("error", 1e-3)):
-        stored[name] = np.full((3, known.k + 1), value).tolist()
-    stored["objective"] = (1.001 * known.objective[0]).tolist()
-    again = fresh(data)
-    again.restore(0, stored)
-    for name in ("objective", "error", "lower", "upper"):
-        truth = known.error if name in ("lower", "upper") else getattr(known, name)
-        np.testing.assert_allclose(getattr(again, name), truth, rtol=1e-9, err_msg=name)
-    assert (again.bound <= again.objective).all()
-
-
-def wrong_contents(stored: dict[str, Any]) -> Any:
-    """Contents with one field missing, or of another kind, shape or range."""
-    for name, entry in stored.items():
-        yield {key: value for key, value in stored.items() if key != name}
-        values = [None, "x", {}, {"a": 1}, True, [None], [["x"]], 1e400, float("nan"), -1]
-        if isinstance(entry, list) and entry:
-            values += [entry[:-1], [entry]]
-        for value in values:
-            yield {**stored, name: value}
-    entries = [(name, v) for name in ("lower", "choice") for v in (-1, float("nan"), "1", 10**30)]
-    entries += [(name, v) for name in ("exact", "searched") for v in (2, None, "true", 0.5)]
-    entries += [("objective", float("nan")), ("choice", len(stored["supports"])), ("lower", 1e9)]
-    for name, value in entries:
-        changed = copy.deepcopy(stored)
-        changed[name][1][2] = value
-        yield changed
-    for support in ([5], [-1], [1, 0], [2, 2], [0.0], ["0"], [[0]], 0, [0, 1, 2, 3, 4]):
-        yield {**stored, "supports": [support, *stored["supports"][1:]]}
-    for problems in ([0, 1, 2, 3, 5], [0, 1, 2, 4, 3], [0, 1, 2, 3, 3]):
-        yield {**stored, "problems": problems}
-    for name in ("n_mio", "seconds"):
-        yield {**stored, name: 10**400}
-    yield {**stored, "history": [[1.0, "x"]]}
-
-
-def test_wrong_contents_are_refused_whole() -> None:
-    data = data_of()
-    untouched = fresh(data)
-    for content in [None, [], "row", 3, {}, *wrong_contents(stored_row(ledger_of(data)))]:
-        known = fresh(data)
-        with pytest.raises((ValueError, TypeError, KeyError)):
-            known.restore(0, content)
-        for name in (*ARRAYS, "choice", "n_mio", "n_nodes", "seconds"):
-            np.testing.assert_array_equal(getattr(known, name), getattr(untouched, name), name)
-        assert not known.supports
 
 
 def test_upper_bounds_that_would_overflow_in_a_sum_are_infinite() -> None:

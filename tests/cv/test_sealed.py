@@ -1,4 +1,4 @@
-"""Checkpoint files prove that they are whole, unchanged and of this run, or are passed over."""
+"""Checkpoint files prove that they are whole, unchanged and the answer to their names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsecv.cv.checkpoint import read_checkpoint, write_checkpoint
+from sparsecv.cv.checkpoint import file_name, read_checkpoint, write_checkpoint
 from sparsecv.errors import CheckpointWarning
 from sparsecv.stability.kept_losses import KeptLosses, kept_losses
 
@@ -25,40 +25,53 @@ def changed(path: Path, **parts: Any) -> None:
 
 def test_what_was_stored_comes_back_exactly(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    assert read_checkpoint(path, "key", dict, "anew") is None  # and no warning: there is no file
-    content = {"x": [0.1, 1e-300, 2.0**-1074, 1 / 3], "deep": [[[]]]}
-    write_checkpoint(path, "key", content, set())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert read_checkpoint(path, "key", dict, "anew") == content
+        assert read_checkpoint(path, set()) is None  # There is no file.
+        content = {"x": [0.1, 1e-300, 2.0**-1074, 1 / 3, np.inf], "deep": [[[]]]}
+        assert write_checkpoint(path, content, set())
+        assert read_checkpoint(path, set()) == content
     assert [f.name for f in tmp_path.iterdir()] == ["a.json"]
 
 
 @pytest.mark.parametrize(
-    ("damage", "reason"),
+    "damage",
     [
-        (lambda path: path.write_bytes(b""), "not a checkpoint"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-7]), "not a checkpoint"),
-        (lambda path: path.write_text("[" * 100_000), "not a checkpoint"),
-        (lambda path: path.write_bytes(b"\xff\xfe\x00"), "not a checkpoint"),
-        (lambda path: path.write_text("null"), "not a checkpoint"),
-        (lambda path: changed(path, format=0), "not a checkpoint"),
-        (lambda path: changed(path, key="another run's"), "other data"),
-        (lambda path: changed(path, content={**CONTENT, "lower": [0.9, 1.0]}), "changed"),
-        (lambda path: changed(path, content={**CONTENT, "lower": [float("nan")]}), "changed"),
-        (lambda path: changed(path, content=None), "changed"),
-        (lambda path: changed(path, hash=None), "changed"),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(path.read_bytes()[:-7]),
+        lambda path: path.write_text("[" * 100_000),
+        lambda path: path.write_bytes(b"\xff\xfe\x00"),
+        lambda path: path.write_text("null"),
+        lambda path: path.write_text("{}"),
+        lambda path: changed(path, content={**CONTENT, "lower": [0.9, 1.0]}),
+        lambda path: changed(path, content={**CONTENT, "lower": [float("nan")]}),
+        lambda path: changed(path, content=None),
+        lambda path: changed(path, hash=None),
+        # The file of another name is the answer to another question.
+        lambda path: path.write_bytes((path.parent / "b.json").read_bytes()),
     ],
 )
-def test_nothing_else_is_believed(damage: Any, reason: str, tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    write_checkpoint(path, "key", CONTENT, set())
+def test_nothing_else_is_believed(damage: Any, tmp_path: Path) -> None:
+    path, warned = tmp_path / "a.json", set[str]()
+    for name in ("a.json", "b.json"):
+        write_checkpoint(tmp_path / name, CONTENT, set())
     damage(path)
-    with pytest.warns(CheckpointWarning, match=rf"a\.json is passed over, made anew: .*{reason}"):
-        assert read_checkpoint(path, "key", dict, "made anew") is None
+    with pytest.warns(CheckpointWarning, match=r"are ignored.*; the first one is a\.json"):
+        assert read_checkpoint(path, warned) is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_checkpoint(path, warned) is None  # The run has been warned.
 
 
-def test_losses_are_kept_and_wrong_ones_computed_anew(tmp_path: Path) -> None:
+def test_a_name_tells_questions_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = [("a", 0.1, [1, 2]), ("a", 0.1, [1]), ("a", 0.2, [1, 2]), ("b", 0.1, [1, 2])]
+    names = {file_name(*question) for question in questions}
+    monkeypatch.setattr("sparsecv.cv.checkpoint.__version__", "another")
+    names |= {file_name(*question) for question in questions}
+    assert len(names) == 8
+
+
+def test_losses_are_kept_and_damaged_ones_computed_anew(tmp_path: Path) -> None:
     label = np.arange(6) % 3
     calls = []
 
@@ -67,7 +80,7 @@ def test_losses_are_kept_and_wrong_ones_computed_anew(tmp_path: Path) -> None:
         return np.outer(np.asarray(candidates) + 0.1, np.arange(6.0)) + len(training)
 
     def kept(training: Any, candidates: Any) -> Any:
-        store = KeptLosses(tmp_path, 6, (np.eye(6), np.arange(6.0), label, "settings"))
+        store = KeptLosses(tmp_path, (np.eye(6), np.arange(6.0), label, "settings"))
         return dict(kept_losses(learner, [(training, candidates)], store, None))[0]
 
     rows = np.arange(4)
@@ -75,8 +88,7 @@ def test_losses_are_kept_and_wrong_ones_computed_anew(tmp_path: Path) -> None:
     np.testing.assert_array_equal(kept(rows, [0, 1]), first)
     assert len(calls) == 1
     (file,) = tmp_path.iterdir()
-    for wrong in (None, [[0.0]], "losses", [["x"] * 6] * 2):
-        document = json.loads(file.read_text())
-        write_checkpoint(file, document["key"], wrong, set())
-        with pytest.warns(CheckpointWarning, match="the losses"):
-            np.testing.assert_array_equal(kept(rows, [0, 1]), first)
+    changed(file, content=[[0.0]])
+    with pytest.warns(CheckpointWarning, match="are ignored"):
+        np.testing.assert_array_equal(kept(rows, [0, 1]), first)
+    assert len(calls) == 2

@@ -19,7 +19,6 @@ from sparsecv.design.folds import Folds, fold_count, hashed_folds
 from sparsecv.design.moment_folds import MomentFolds
 from sparsecv.design.moments import FoldMoments, fold_moments
 from sparsecv.errors import InputError
-from sparsecv.solvers import on_client
 from sparsecv.tables.row_source import ArraySource, Part
 from sparsecv.tables.sources import open_table
 
@@ -100,7 +99,7 @@ def test_the_order_in_which_parts_come_changes_no_bit(client: Any) -> None:
     folds, source = hashed_folds(5, y.size, 2), Parted(X, y, 37)
     expected = fold_moments(source, folds)
     read: list[int] = []
-    with on_client(client):
+    with parallel_config("dask", client=client):
         there = fold_moments(source, folds, lambda i, n: read.append(i))
     assert read[-1] == y.size
     for found in (fold_moments(source, folds, n_jobs=2), there):
@@ -221,9 +220,10 @@ def test_a_large_folder_is_cross_validated_from_moments(
     assert (again.folds.sizes != found.data.folds.sizes).any()
     options = ["--folds", "4", "--gamma", "0.1,10", "--json"]
     outputs = []
-    for name, more in (("a", []), ("b", ["--dask", client.scheduler.address])):
+    for name, how in (("a", {}), ("b", {"backend": "dask", "client": client})):
         out = tmp_path / name
-        assert main(["cv", str(folder), *options, str(out), *more]) == 0
+        with parallel_config(**how):
+            assert main(["cv", str(folder), *options, str(out)]) == 0
         outputs.append([line for line in out.read_text().splitlines() if "seconds" not in line])
     assert outputs[0] == outputs[1]
     assert "2 at a time" in capsys.readouterr().err

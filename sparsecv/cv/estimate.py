@@ -23,7 +23,7 @@ from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.result import Status
 from ..solvers.executor import workers
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted
-from ..solvers.paths import support_path
+from ..solvers.paths import path_of_one_tree, support_path
 from ..solvers.ridge_fits import Listed, SupportPath
 from .ledger import Ledger
 from .progress import Batch, Report
@@ -46,7 +46,7 @@ def fold_unit(
     gammas: Array,
     taus: NDArray[np.intp],
     solver: str,
-    starts: Sequence[NDArray[np.intp]] | Listed,
+    listed: Listed,
     most_nodes: int | None,
     limits: Limits,
 ) -> tuple[SupportPath, Array]:
@@ -54,16 +54,40 @@ def fold_unit(
 
     gammas: Best both ends first: what trees list at two γ often proves the supports between them,
         without another tree. In increasing order what a tree lists proves some at the next γ.
-    solver, starts: As of :func:`~sparsecv.solvers.paths.support_path`.
+    solver, listed: As of :func:`~sparsecv.solvers.paths.support_path`.
     most_nodes: The searches at each γ end after this many nodes.
     Returns: The path, and Σ (t − Hβ)² over the held-out rows H with targets t, shape (γ, τ), which
         is 0 for the problem of all rows.
     """
     problem, limits = data.problem(j), limits.within(nodes=most_nodes)
-    path = support_path(problem, gammas, taus, solver=solver, limits=limits, starts=starts)
+    path = support_path(problem, gammas, taus, solver=solver, limits=limits, listed=listed)
+    return path, _held_out_errors(data, j, path)
+
+
+def tree_unit(
+    data: FoldData,
+    j: int,
+    gamma: float,
+    taus: NDArray[np.intp],
+    starts: Sequence[NDArray[np.intp]],
+    most_nodes: int,
+    limits: Limits,
+) -> tuple[SupportPath, Array]:
+    """The unit of problem j at one γ: one tree of all sizes, of at most so many nodes.
+
+    starts: Supports that the tree starts from.
+    Returns: As :func:`fold_unit`.
+    """
+    problem = data.problem(j).replace(gamma=gamma)
+    path = path_of_one_tree(problem, taus, starts, limits.within(nodes=most_nodes))
+    return path, _held_out_errors(data, j, path)
+
+
+def _held_out_errors(data: FoldData, j: int, path: SupportPath) -> Array:
+    """The squared errors of a path of problem j on its held-out rows; 0 for all rows."""
     if j == data.folds.k:
-        return path, np.zeros(path.objective.shape)
-    return path, path.squared_errors(*data.held_out(j))
+        return np.zeros(path.objective.shape)
+    return path.squared_errors(*data.held_out(j))
 
 
 def _block(
@@ -169,7 +193,8 @@ def estimate_folds(
 
     if units:
         gammas, told = np.array(ledger.gammas), partial(report, "folds")
-        tasks = [(j, gammas[some], ledger.taus, how, (), None) for j, some, how in units]
+        nothing: Listed = {}
+        tasks = [(j, gammas[some], ledger.taus, how, nothing, None) for j, some, how in units]
         yield Batch(rest, fold_unit, data, tasks, enter, limits.share, told, keep=True)
 
 

@@ -34,10 +34,10 @@ from ..solvers.relaxation.diagonal import shared_diagonal
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import GramForm, wants_gram
 from ..solvers.relaxation.perspective import perspective_relaxation
-from ..solvers.ridge_fits import Listed, Support, SupportPath
+from ..solvers.ridge_fits import SupportPath
 from ..solvers.supports.rounding import pad_support
 from .bounds import fold_bounds
-from .estimate import MANY_FOLDS, fold_unit
+from .estimate import MANY_FOLDS, fold_unit, tree_unit
 from .ledger import Ledger
 from .progress import Batch, Report, in_time
 from .results import TIE
@@ -295,7 +295,7 @@ class Prover:
         if self.limits.reached(0) is None:
             self._report_cell(rows[0], 0, f"all sizes of {len(problems)} problems")
             rows_of = {j: ends_first([g for g in rows if j in open_at[g]]) for j in problems}
-            yield self._all_sizes(rows, rows_of, most_nodes, "exact")
+            yield self._all_sizes(rows, rows_of, most_nodes)
 
     def _near(self, g: int, rows: list[int]) -> list[int]:
         """Some of the rows, at most MOST_NEAR: those whose γ is nearest that of row g."""
@@ -393,20 +393,48 @@ class Prover:
         left = np.flatnonzero(~self.ledger.exact[g, :, : self.k].all(axis=0)).tolist()
         for problems, most in ((left[:1], nodes), (left[1:], 4 * nodes)):
             self._report_cell(g, t, f"all sizes of {len(left)} folds")
-            yield (batch := self._all_sizes([g], {j: [g] for j in problems}, most, "tree"))
+            yield (batch := self._one_tree(g, problems, most))
             if set(batch.statuses) - {Status.OPTIMAL}:
                 self._next_trial = TRIAL_GROWTH * spent
                 return
         if self.everything:
-            yield self._all_sizes([g], {self.k: [g]}, 4 * nodes, "tree")
+            yield self._one_tree(g, [self.k], 4 * nodes)
 
-    def _all_sizes(
-        self, rows: list[int], rows_of: dict[int, list[int]], most_nodes: int, solver: str
-    ) -> Batch:
+    def _all_sizes(self, rows: list[int], rows_of: dict[int, list[int]], most_nodes: int) -> Batch:
         """The batch of all sizes of some problems at the γ of some rows, a unit for each problem.
 
         rows_of: For every problem those of the rows at whose γ the problem is searched.
-        most_nodes, solver: As of :func:`~sparsecv.cv.estimate.fold_unit`.
+        most_nodes: As of :func:`~sparsecv.cv.estimate.fold_unit`.
+        """
+        ledger, gammas = self.ledger, np.array(self.ledger.gammas)
+        tasks = [
+            (j, gammas[at], ledger.taus, "exact", ledger.listed.get(j, {}), most_nodes)
+            for j, at in rows_of.items()
+        ]
+        return self._batch_of_problems(rows, rows_of, fold_unit, tasks)
+
+    def _one_tree(self, g: int, problems: list[int], most_nodes: int) -> Batch:
+        """The batch of one tree for all sizes of each of some problems at the γ of row g.
+
+        most_nodes: As of :func:`~sparsecv.cv.estimate.tree_unit`.
+        """
+        ledger, tasks = self.ledger, []
+        for j in problems:
+            choice = ledger.choice if j == self.k else ledger.best_choice
+            starts = [ledger.supports[c] for c in choice[g, :, j]]
+            tasks.append((j, ledger.gammas[g], ledger.taus, starts, most_nodes))
+        return self._batch_of_problems([g], {j: [g] for j in problems}, tree_unit, tasks)
+
+    def _batch_of_problems(
+        self,
+        rows: list[int],
+        rows_of: dict[int, list[int]],
+        unit: Callable[..., tuple[SupportPath, Array]],
+        tasks: list[tuple[Any, ...]],
+    ) -> Batch:
+        """The batch of a unit for each problem, whose paths are entered into the ledger.
+
+        rows_of: For every problem the rows at whose γ the problem is searched.
         """
         ledger, problems = self.ledger, list(rows_of)
 
@@ -426,15 +454,10 @@ class Prover:
                     self._hard = max(self._hard, ledger.gammas[g])
             return ended
 
-        gammas, tasks = np.array(ledger.gammas), []
-        for j, at in rows_of.items():
-            choice = ledger.choice if j == self.k else ledger.best_choice
-            starts: Sequence[Support] | Listed = ledger.listed.get(j, {})
-            if solver == "tree":
-                starts = [ledger.supports[c] for c in choice[at[0], :, j]]
-            tasks.append((j, gammas[at], ledger.taus, solver, starts, most_nodes))
-        unit, limits = partial(in_time, fold_unit), self.limits
-        batch = Batch(rows, unit, ledger.data, tasks, enter, limits.share, keep=True)
+        limits = self.limits
+        batch = Batch(
+            rows, partial(in_time, unit), ledger.data, tasks, enter, limits.share, keep=True
+        )
         return batch.all_or_none(limits)
 
     def _prove(self, g: int, t: int, seconds: float) -> Generator[Batch, None, bool]:

@@ -33,7 +33,7 @@ from .supports.path import SupportGrower
 from .supports.rounding import largest, pad_support, stacked
 from .supports.unit_steps import UnitSteps
 
-SOLVERS = ("auto", "estimate", "exact", "heuristic", "rounding", "tree")
+SOLVERS = ("auto", "estimate", "exact", "heuristic", "rounding")
 # Seconds for swaps at the first γ where the time is up before it: every γ after takes its supports,
 # so that a moment spent there pays.
 LEAST_SECONDS_AT_FIRST_GAMMA = 0.05
@@ -64,7 +64,7 @@ def support_path(
     solver: str = "exact",
     limits: Limits | None = None,
     every_fit: bool = True,
-    starts: Sequence[Support] | Listed = (),
+    listed: Listed | None = None,
 ) -> SupportPath:
     """Solve eq. (1), first paper, for every γ and size.
 
@@ -84,17 +84,15 @@ def support_path(
         search is a tree of 200,000 nodes, or of 20,000 where the tree of the γ before was not
         finished; beyond 45 columns it is a shorter tree, or a look at each support where supports
         are few. "auto" is like "estimate", but up to 45 columns trees have no limit of nodes,
-        and every γ has an equal share of the time that is left. "tree" searches one tree of all
-        sizes at every γ, and does nothing else where the tree reaches a limit.
+        and every γ has an equal share of the time that is left.
     limits : Limits, optional
         Once they are reached, a γ takes the supports of the nearest γ that was answered. The first
         γ, which has none, is answered as by "heuristic", with hardly a swap.
     every_fit : bool
         Whether fits within bounds go on after the limits; see
         :func:`~sparsecv.solvers.ridge_fits.fit_supports`.
-    starts : sequence of supports, or what another path of the problem has ``listed``, optional
-        Supports that the search at the first γ starts from; "tree" alone uses them. What trees have
-        listed proves sizes; all solvers with trees but "tree" use it.
+    listed : optional
+        What another path of the problem has ``listed``. It proves sizes for all solvers with trees.
 
     Returns
     -------
@@ -121,11 +119,25 @@ def support_path(
     constraints, searches = problem.constraints, solver in ("auto", "estimate", "exact")
     trees = None
     if searches and constraints.plain and constraints.n_units <= TREE_ONLY:
-        trees = _Trees(problem, gammas, wanted, starts if isinstance(starts, dict) else {})
+        trees = _Trees(problem, gammas, wanted, listed or {})
     path = _Path(problem, gammas, wanted, solver, limits or Limits(), trees)
     for g in range(len(path.at)):
-        path.answer(g, () if isinstance(starts, dict) else starts)
+        path.answer(g)
     return path.result(None if every_fit else path.limits)
+
+
+@on_one_thread
+def path_of_one_tree(
+    problem: SparseRidgeProblem, sizes: ArrayLike, starts: Sequence[Support], limits: Limits
+) -> SupportPath:
+    """Answer every size at the problem's γ by one tree of all sizes, whether it ends or not.
+
+    starts: Supports that the tree starts from.
+    """
+    wanted = checked_sizes(problem, np.asarray(sizes))
+    path = _Path(problem, [problem.given_gamma], wanted, "exact", limits, None)
+    path.one_tree(0, starts, limits)
+    return path.result(None)
 
 
 def ridge_scale(problem: SparseRidgeProblem, gammas: Sequence[float] | Array) -> Array:
@@ -332,11 +344,8 @@ class _Path:
         self.gave_up = False  # Whether the searches at the last γ have reached a limit.
         self.grower: SupportGrower | None = None
 
-    def answer(self, g: int, starts: Sequence[Support]) -> None:
-        """Answer every size at the g-th γ by the solver asked for.
-
-        starts: Supports that the tree at the first γ starts from, where the solver is "tree".
-        """
+    def answer(self, g: int) -> None:
+        """Answer every size at the g-th γ by the solver asked for."""
         problem, reached = self.at[g], self.limits.reached(0)
         if reached is not None:
             self.statuses.append(reached)
@@ -352,8 +361,6 @@ class _Path:
             self.enter(g, rounded_supports(problem, self.sizes))
         elif self.solver in ("heuristic", "rounding"):
             self.without_proof(g)
-        elif self.solver == "tree":
-            self.one_tree(g, self.found.at(g - 1) if g > 0 else starts, self.limits)
         elif self.trees is not None and self.by_tree(self.trees, g):
             pass
         elif (

@@ -23,6 +23,7 @@ from sparsecv.solvers.branching import size_sweep
 from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.plan import ALONE, FIRST_NODES, LEAPS, Way, few_supports
+from sparsecv.solvers.paths import path_of_one_tree
 from sparsecv.solvers.ridge_fits import known_path
 
 
@@ -156,17 +157,16 @@ def test_sizes_that_a_short_tree_leaves_open_are_not_called_proved() -> None:
 def test_one_tree_at_every_gamma_has_bounds_that_hold(nodes: int | None) -> None:
     X, y, _ = plain(7, 25, 10)
     problem, gammas = SparseRidgeProblem(X, y, gamma=1.0, tau=1), [0.1, 10.0]
-    how = {"solver": "tree", "starts": [np.arange(4)], "limits": Limits(node_limit=nodes)}
-    path = support_path(problem, gammas, range(1, 10), **how)
-    assert nodes is not None or path.proved.all()
-    assert nodes != 0 or not path.proved[:, 2:6].any()
-    for g, gamma in enumerate(gammas):
-        at_gamma = problem.replace(gamma=gamma)
+    for gamma in gammas:
+        at_gamma, limits = problem.replace(gamma=gamma), Limits(node_limit=nodes)
+        path = path_of_one_tree(at_gamma, range(1, 10), [np.arange(4)], limits)
+        assert nodes is not None or path.proved.all()
+        assert nodes != 0 or not path.proved[:, 2:6].any()
         for t, size in enumerate(range(1, 10)):
             every = (at_gamma.objective(S) for S in combinations(range(10), size))
-            least, found = min(every), at_gamma.objective(path.support(g, t))
-            assert path.lower_bound[g, t] <= least * (1.0 + 1e-12)
-            assert not path.proved[g, t] or found <= least * (1.0 + 1e-9)
+            least, found = min(every), at_gamma.objective(path.support(0, t))
+            assert path.lower_bound[0, t] <= least * (1.0 + 1e-12)
+            assert not path.proved[0, t] or found <= least * (1.0 + 1e-9)
 
 
 def test_columns_of_zeros() -> None:
@@ -281,7 +281,7 @@ def test_lists_at_two_gammas_prove_what_is_best_in_between(high: float) -> None:
         np.testing.assert_allclose(path.objective[g], alone.objective, rtol=1e-12)
         assert np.all(path.lower_bound[g] <= alone.objective)
     # What the trees have listed proves sizes of another path, and the answers stay the same.
-    told = support_path(problem, [1.005, *inside], sizes, starts=path.listed)
+    told = support_path(problem, [1.005, *inside], sizes, listed=path.listed)
     assert told.proved.all()
     assert told.searched[0].mean() < 0.8
     fresh = support_path(problem, [1.005, *inside], sizes)

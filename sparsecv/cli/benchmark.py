@@ -93,7 +93,7 @@ def benchmark(**given: Any) -> Exit:
                 table = csv.DictWriter(file, list(asdict(row)))
                 table.writeheader()
                 table.writerows(map(asdict, rows))
-    screen.show(console, _sections(rows), whole=True)
+    screen.show(console, _sections(rows))
     proved = all(row.status == "optimal" for row in rows)
     return Exit.DONE if proved else Exit.GAP
 

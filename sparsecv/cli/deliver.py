@@ -16,11 +16,11 @@ from ..design.fold_models import FoldModels
 from ..design.prepare import Prepared, versions
 from ..design.saved import SavedModel
 from ..design.sql import sql_expression
-from ..report import screen
 from ..report.details import sections
+from ..report.document import document, plain
 from ..report.outcome import Result
-from ..report.page import report
-from ..report.sections import document, plain
+from ..report.page import write_page
+from ..report.screen import show
 from ..tables.row_source import RowSource
 from .console import progress
 from .outputs import write_text
@@ -52,18 +52,18 @@ def deliver(
             saved.write(asked.save)
         if asked.sql is not None:
             write_text(asked.sql, sql_expression(saved) + "\n", "sql")
-    shown = list(sections(found, whole=asked.table))
     if asked.json_file is not None:
-        write_json(asked.json_file, head(ready.source, found.design.p) | document(shown) | more)
+        write_json(asked.json_file, head(ready.source, found.design.p) | document(found) | more)
     with progress(asked.quiet) as bar:
         bar("reports and pictures", 0, 1)
+        made = list(sections(found, peers=asked.html is not None))
         if asked.html is not None:
-            report(asked.html, found)
+            write_page(asked.html, found.title, made)
         if asked.plot is not None:
             draw()
     if note:
         console.print(f"[bold]interrupted[/]: {note}")
-    screen.show(console, shown, asked.table)
+    show(console, made, "" if asked.table else "--table")
 
 
 def kept_facts(source: RowSource) -> dict[str, Any]:

@@ -71,6 +71,8 @@ def fit(data: str, **given: Any) -> Exit:
         bar(f"the best of every size up to {tau}{most}", 0, 1)
         if not note:
             besides(found, asked)
+        if asked.html is not None:
+            _ = found.sizes  # A page shows every size, for which this searches.
     kept = ("status", "n_nodes", "seconds")
     more = {"tau": tau, "gamma": gamma} | {name: getattr(solution, name) for name in kept}
     if asked.certificate is not None:

@@ -69,7 +69,7 @@ def stability(data: str, **given: Any) -> Exit:
     deliver.write_json(asked.json_file, found)
     if asked.plot is not None:
         heatmaps.plot(job, str(asked.plot), f"{source.name}, {found['folds']['k']} folds")
-    screen.show(console, _sections(found), whole=True)
+    screen.show(console, _sections(found))
     return Exit.DONE
 
 

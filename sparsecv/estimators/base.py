@@ -28,8 +28,10 @@ from ..design.saved import SavedModel
 from ..design.sql import sql_expression
 from ..errors import InputError
 from ..plots.size_path import draw_sizes
+from ..report.details import sections
 from ..report.outcome import Result
-from ..report.page import report, short
+from ..report.page import write_page
+from ..report.screen import as_html, as_text
 from ..selection.study import check_size
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints, ResolvedRules
@@ -660,14 +662,48 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         found = self._fit()
         return draw_sizes(ax, found.sizes, found.position, found.design.raw_spread, found.names)
 
+    def summary(self, *, table: bool = False) -> str:
+        """Return what the command prints of a fit: the model, its errors, proofs and other sizes.
+
+        Nothing is searched for: of :class:`SparseRidge` it has the other sizes only once ``path_``
+        was asked for, and other subsets once :meth:`alternatives` was called.
+
+        Parameters
+        ----------
+        table : bool
+            Whether every table has all its rows. By default all takes at most 60 lines.
+
+        Returns
+        -------
+        str
+            Lines as wide as the terminal, or of 80 characters where there is none.
+
+        Raises
+        ------
+        InputError
+            There are several responses.
+        AttributeError
+            The model was read from a file or a pickle, which have no rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sparsecv import SparseRidgeCV
+        >>> X = np.random.default_rng(0).standard_normal((40, 4))
+        >>> model = SparseRidgeCV(gammas=[1.0]).fit(X, X[:, 0] + X[:, 1] ** 2)
+        >>> print(model.summary().splitlines()[1])
+        columns   x0, x1
+        """
+        self._refuse_several("summary describes")
+        return as_text(sections(self._result()), "" if table else "summary(table=True)")
+
     def report(self, path: str | PathLike[str]) -> None:
         """Write a report on the model as one self-contained HTML page.
 
-        The page says which columns the model has, with their coefficients, which error to expect,
-        what is proved, what every size would be, how ridge and lasso do on the same folds, how
-        often folds select a column, and, once :meth:`alternatives` was called, which other subsets
-        are close. Ridge and lasso are fitted for the page. Nothing is searched for it: of
-        :class:`SparseRidge` it has the other sizes only once ``path_`` was asked for.
+        The page has all that :meth:`summary` tells, in full, how ridge and lasso do on the same
+        folds, and a picture of the CV error of every size. Ridge and lasso are fitted for the page.
+        Nothing is searched for it: of :class:`SparseRidge` it has the other sizes only once
+        ``path_`` was asked for.
 
         Parameters
         ----------
@@ -696,10 +732,11 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         True
         """
         self._refuse_several("report describes")
-        report(path, self._result())
+        found = self._result()
+        write_page(path, found.title, sections(found, peers=True))
 
     def _result(self) -> Result:
-        """What the report is made from."""
+        """What the sections are made from."""
         found = self._fit()
         found.answers = {} if self._ranked_ is None else {"alternatives_": self._ranked_[1]}
         return found
@@ -720,19 +757,19 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         return super(SparseLinearModel, copy(self))._get_fitted_attr_html(doc_link)
 
     def _repr_html_inner(self) -> str:
-        return str(super()._repr_html_inner()) + self._short_report()
+        return str(super()._repr_html_inner()) + self._known_sections()
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
         found = dict(super()._repr_mimebundle_(**options))
         if "text/html" in found:
-            found["text/html"] += self._short_report()
+            found["text/html"] += self._known_sections()
         return found
 
-    def _short_report(self) -> str:
-        """The short report below scikit-learn's own picture; empty where there is no fit."""
+    def _known_sections(self) -> str:
+        """The sections that need no further fit, as HTML below scikit-learn's own picture."""
         if not hasattr(self, "_run_") or self.coef_.ndim > 1:
             return ""
-        return short(self._result())
+        return "\n".join(map(as_html, sections(self._result(), fits=False)))
 
     def _fit(self) -> Result:
         """The fit with its rows; an AttributeError where these are not there."""

@@ -200,9 +200,8 @@ class SparseRidge(SparseLinearModel):
             model.tau_, model.status_ = problem.tau, str(proof.status)
             model.n_nodes_ = proof.n_nodes
         if q == 1:
-            how: dict[str, Any] = {"limit": limit, "searches": False}
             one = problems[0], design, self._fitted(), self.tau_, gamma
-            self._run_ = Result(type(self).__name__, ready.names, "y", *one, **how)
+            self._run_ = Result(type(self).__name__, ready.names, "y", *one, limit=limit)
             self._given_ = ready
         else:
             self._join(models)

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from ..cv.results import GlobalMinimum, bounds_text
-from ..design.model import FittedModel
 from ..selection.choice import Choice
 from ..selection.nested import can_nest
 from ..selection.rules import RULES, rule_reason
 from ..selection.study import Study
 from ..solvers.core.result import Status
-from .outcome import Result, constraint_lines, constraints
+from .outcome import Result, constraints
 from .sections import Column, Fact, Section, Table, counted, listed, number, percent
 
+# A line of names has at most so many characters, about two lines of a screen, and says how many
+# more names there are. The number is a choice.
+MAX_CHARACTERS = 150
 # At most this many ranges of γ that cannot be excluded are shown for a τ; --json has all. The
 # number is a choice.
 MAX_SHOWN_RANGES = 4
@@ -26,17 +28,13 @@ def answer(result: Result) -> Iterator[Section]:
     """Yield the sections that every report begins with."""
     study, choice = result.study, result.choice
     asked = constraints(result.design.asked, result.names)
-    lines = [Fact("", "", text) for text in (*constraint_lines(asked), *result.remarks)]
+    lines = [Fact("", "", text) for text in (*_constraint_lines(asked), *result.remarks)]
     facts = [*_chosen(result, study, choice), Fact("data", "", _data(result)), *lines]
-    yield Section("", facts, entries=lambda: {"constraints": asked})
+    yield Section("", facts)
     if study is None or choice is None:
         yield Section("How sure", [_best_of_size(result)])
     else:
-        yield Section(
-            "The error to expect",
-            list(_errors(result, study, choice)),
-            entries=lambda: _chosen_entries(result, study, choice),
-        )
+        yield Section("The error to expect", list(_errors(result, study, choice)))
         yield Section("How sure", list(_sure(result, study, choice)))
     yield _model(result)
 
@@ -46,8 +44,8 @@ def _chosen(result: Result, study: Study | None, choice: Choice | None) -> Itera
     model = result.model
     figure = f"τ = {result.tau} of {result.selectable}, γ = {number(result.gamma)}"
     yield Fact("chosen", figure)
-    # The line of the chosen columns names at most this many; the table of coefficients has all.
-    yield Fact("columns", "", listed(result.called(model.support[result.by_effect]), 12))
+    columns = result.called(model.support[result.by_effect])
+    yield Fact("columns", "", listed(columns, MAX_CHARACTERS))
     if study is not None and choice is not None:
         why = rule_reason(study.rule_asked, study.data, study.settings)
         given = f"; size {choice.tau} as asked" if choice.size_given else ""
@@ -68,6 +66,36 @@ def _data(result: Result) -> str:
     text += scaled.get(protocol.scale, "")
     text += ", response scaled, too (--protocol paper)" if protocol.name == "paper" else ""
     return text + ("" if protocol.intercept else ", no intercept")
+
+
+def _constraint_lines(found: dict[str, Any] | None) -> Iterator[str]:
+    """Yield a line for every kind of constraint that :func:`constraints` gives."""
+    if found is None:
+        return
+    bounds = found["bounds"].items()
+    for what, texts in (
+        ("in every model", found["include"]),
+        ("in no model", found["exclude"]),
+        (
+            "columns that enter together and count once",
+            [f"{name} ({len(group)} columns)" for name, group in found["groups"].items()],
+        ),
+        (
+            "coefficients that are not negative",
+            [name for name, ends in bounds if ends == [0.0, None]],
+        ),
+        (
+            "bounds",
+            [
+                f"{name} in [{'−∞' if low is None else f'{low:g}'}, "
+                f"{'∞' if high is None else f'{high:g}'}]"
+                for name, (low, high) in bounds
+                if (low, high) != (0.0, None)
+            ],
+        ),
+    ):
+        if texts:
+            yield f"{what}: {listed(texts, MAX_CHARACTERS)}"
 
 
 def _errors(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
@@ -92,33 +120,6 @@ def _errors(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
         figure = f"{number(expected.error)} ± {number(expected.std_error)} (s.e.)"
         meaning = "the error to expect on new data: the whole procedure, choice included, "
         yield Fact("to quote", figure, meaning + f"held out in {expected.folds} outer folds")
-
-
-def _chosen_entries(result: Result, study: Study, choice: Choice) -> dict[str, Any]:
-    """The choice, its rule and its errors as entries of the JSON document.
-
-    "nested" is the error to expect on new data, or null. "rule" stands in "chosen" and beside it.
-    """
-    proof = {name: getattr(choice, name) for name in ("lower", "upper", "certified")}
-    return {
-        "method": study.settings.method,
-        "backend": study.settings.backend,
-        "chosen": {
-            "rule": study.rule,
-            **pair(choice),
-            "rmse": np.sqrt(choice.cv_error),
-            "r2": result.r_squared(choice.cv_error),
-            **proof,
-        },
-        "rule": study.rule,
-        "rule_status": study.status,
-        "nested": None if result.expected is None else result.expected._asdict(),
-    }
-
-
-def pair(choice: Choice) -> dict[str, Any]:
-    """The chosen τ and γ, and their CV error."""
-    return {"tau": choice.tau, "gamma": choice.gamma, "cv_error": choice.cv_error}
 
 
 def _sure(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
@@ -196,21 +197,5 @@ def _model(result: Result) -> Section:
         "when the column grows by one standard deviation; “standardised” is the same in standard "
         f"deviations of {result.target}.",
     )
-    bounds = {name: getattr(model, name) for name in ("objective", "lower_bound", "gap")}
-    own = {"standardized_coef": result.effects, **bounds}
-    return Section(
-        "The model, fitted to all rows",
-        table=Table(table, what="columns"),
-        sentences=sentences,
-        entries=lambda: {"model": coefficients(result, model) | own},
-    )
-
-
-def coefficients(result: Result, model: FittedModel) -> dict[str, Any]:
-    """Names and coefficients of a model's features, in lists of the same order."""
-    return {
-        "support": result.called(model.support),
-        "coef": model.coef[model.support],
-        "intercept": model.intercept,
-        "proved": model.proved,
-    }
+    title = "The model, fitted to all rows"
+    return Section(title, table=Table(table, what="columns"), sentences=sentences)

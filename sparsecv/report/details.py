@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cv.results import Array, GammaResult, bounds_text
+from ..cv.results import Array, bounds_text
 from ..design.model import SizeModels
 from ..plots.size_path import draw_errors
 from ..plots.style import in_style, new_figure
@@ -19,10 +19,10 @@ from ..selection.rules import RULES
 from ..selection.sizes import changes, gamma_positions
 from ..selection.study import Study
 from ..solvers.core.plan import TREE_ONLY
-from .answer import answer, coefficients, pair
+from .answer import answer
 from .outcome import Result
 from .peers import linear_peers
-from .sections import Column, Fact, Section, Table, listed, number, numbers, percent
+from .sections import Column, Fact, Section, Table, number, numbers, percent
 
 PEERS = (
     "On the same folds the lasso has CV error {} at its best penalty, and ridge with all columns "
@@ -37,30 +37,28 @@ WORDS = (
 )
 
 
-def sections(result: Result, *, whole: bool = False, page: bool = False) -> Iterator[Section]:
+def sections(result: Result, *, fits: bool = True, peers: bool = False) -> Iterator[Section]:
     """Yield all sections of a result.
 
-    whole: With the steps of the search, with the table of all pairs (τ, γ) however large it is, and
-        with other subsets of every size.
-    page: With what only a page has: lasso and ridge on the same folds, and the sizes of a fit that
-        had to search for them.
+    fits: Whether models of other sizes may be fitted for them, where no search is needed.
+    peers: Whether lasso and ridge are fitted on the same folds.
     """
     study, choice, found = result.study, result.choice, result.answers
     proved = result.model.proved
     yield from answer(result)
-    if result.shows_sizes and (study is not None or found or page):
-        yield _every_size(result, page)
+    if result.knows_sizes or (fits and study is not None):
+        yield _every_size(result, peers)
     if study is not None and choice is not None:
         proved = proved and choice.certified and study.surface.complete
-        yield _choices(result, choice)
-        yield from _surface(result, study, whole)
+        if len(result.choices) > 1:
+            yield _choices(result, choice)
+        yield from _surface(study)
     if "criteria_" in found:
         yield _criteria(found["criteria_"], result.tau)
     if "alternatives_" in found:
-        yield _alternatives(result, found["alternatives_"], None if whole else result.tau)
-    answers = partial(_answers, result)
+        yield _alternatives(result, found["alternatives_"])
     facts = WORDS[:-1] if proved else WORDS
-    yield Section("", facts, sentences=list(_work(result)), entries=answers)
+    yield Section("", facts, sentences=list(_work(result)))
 
 
 def _work(result: Result) -> Iterator[str]:
@@ -78,51 +76,37 @@ def _work(result: Result) -> Iterator[str]:
         yield result.work
 
 
-def _answers(result: Result) -> dict[str, Any]:
-    """What was asked for besides, with names of columns in place of their positions."""
-    found: dict[str, Any] = {}
-    for what, table in result.answers.items():
-        found[what.rstrip("_")] = named = dict(table)
-        if "columns" in named:
-            named["columns"] = [result.called(columns) for columns in table["columns"]]
-    return found
-
-
-def _every_size(result: Result, page: bool) -> Section:
-    """The section of all sizes; on a page with lasso and ridge on the same folds.
+def _every_size(result: Result, with_peers: bool) -> Section:
+    """The section of all sizes, where asked for with lasso and ridge on the same folds.
 
     A plain fit has no study, and shows objectives in place of CV errors.
     """
     study, choice, sizes, t = result.study, result.choice, result.sizes, result.position
-    proved, sentences, entries = [model.proved for model in sizes.models], [], None
+    proved, sentences = [model.proved for model in sizes.models], []
     peers: dict[str, Array] = {}
-    columns = [
-        Column("features", sizes.tau),
-        Column("γ", [f"{gamma:.4g}" for gamma in sizes.gamma]),
-    ]
+    columns = [Column("size", sizes.tau)]
     if study is None or choice is None:
         objectives = [model.objective for model in sizes.models]
         columns.append(Column("objective", numbers(objectives, proved)))
     else:
-        peers = linear_peers(study.data, [study.data.folds], sizes.tau) if page else {}
+        peers = linear_peers(study.data, [study.data.folds], sizes.tau) if with_peers else {}
         columns += _held_out(result, study, choice, sizes, t)
         if peers:
-            columns.insert(3, Column("lasso", peers["lasso"]))  # After the CV errors.
+            columns.insert(2, Column("lasso", peers["lasso"], minor=True))  # After the CV errors.
             sentences.append(PEERS.format(*map(number, (peers["lasso"].min(), peers["ridge"][0]))))
         if choice.projection is not None and sizes.distance is not None:
             sentences.append(_aim(choice.projection, sizes.distance))
-            entries = partial(_size_entries, result, choice.projection, sizes)
     supports = [np.empty(0, dtype=np.intp), *(model.support for model in sizes.models)]
     steps = [changes(*two, result.names) for two in pairwise(supports)]
-    columns.append(Column("what changes", [" ".join(step) for step in steps], "words"))
+    columns.append(Column("what changes", steps, "names"))
     if all(proved):
         sentences.append("No other set of as many columns fits all rows better at its γ.")
     else:
         words = ["yes" if one else "no" for one in proved]
-        columns.insert(-1, Column("columns proved", words, "words"))
+        columns.insert(-1, Column("proved", words, "words"))
     table = Table(columns, t, "sizes").filled()
     picture = None if study is None else partial(_picture, sizes, t, peers)
-    return Section("Every size", (), table, sentences, picture, entries)
+    return Section("Every size", (), table, sentences, picture)
 
 
 def _held_out(
@@ -146,12 +130,13 @@ def _held_out(
     if t is not None:
         marks[t] = "chosen"
     yield Column("CV error", numbers(sizes.cv_error, exact))
-    yield Column("± s.e.", sizes.std_error)
+    yield Column("± s.e.", sizes.std_error, minor=True)
     if found is None or sizes.distance is None:
         r2 = [result.r_squared(error) for error in sizes.cv_error]
-        yield Column("R²", ["" if np.isnan(one) else f"{one:.3f}" for one in r2])
+        yield Column("R²", ["" if np.isnan(one) else f"{one:.3f}" for one in r2], minor=True)
     else:
         yield Column("distance", [percent(one) for one in _shares(found, sizes.distance)])
+    yield Column("γ", [f"{gamma:.4g}" for gamma in sizes.gamma], minor=True)
     yield Column("bounds", known)
     yield Column("", marks, "words")
 
@@ -176,20 +161,6 @@ def _aim(found: Projection, distance: Array) -> str:
     )
 
 
-def _size_entries(result: Result, found: Projection, sizes: SizeModels) -> dict[str, Any]:
-    """The projected models of every size as entries of the JSON document."""
-    names = ("tau", "gamma", "distance", "cv_error", "std_error")
-    values = zip(*(getattr(sizes, name) for name in names), strict=True)
-    return {
-        "reference_error": found.reference,
-        "reference_std_error": found.reference_std,
-        "sizes": [
-            dict(zip(names, of_size, strict=True)) | coefficients(result, model)
-            for of_size, model in zip(values, sizes.models, strict=True)
-        ],
-    }
-
-
 @in_style
 def _picture(sizes: SizeModels, chosen: int | None, peers: dict[str, Array]) -> tuple[Any, str]:
     """The CV error of every size, with ridge and lasso on the same folds."""
@@ -201,18 +172,12 @@ def _picture(sizes: SizeModels, chosen: int | None, peers: dict[str, Array]) -> 
 def _choices(result: Result, chosen: Choice) -> Section:
     """What each rule chooses, with the value of the criterion that a rule minimises."""
     names, every, aims = list(result.choices), list(result.choices.values()), []
-    entries: dict[str, Any] = {}
     for name, choice in result.choices.items():
-        entries[name] = pair(choice) | {
-            "criterion": choice.criterion,
-            "certified": choice.certified,
-        }
         aim = RULES[name].aim
         if choice.is_pair and name != "one-se":
             aim += f": {number(choice.criterion)}"
         if choice.lambda_ is not None:
             aim += f" at λ = {choice.lambda_:.3g}"
-            entries[name]["lambda"] = choice.lambda_
         aims.append(aim + ("" if choice.certified else ", not proved"))
     columns = [
         Column("rule", names, "words"),
@@ -221,9 +186,8 @@ def _choices(result: Result, chosen: Choice) -> Section:
         Column("CV error", numbers([one.cv_error for one in every], map(_is_exact, every))),
         Column("what the rule looks for", aims, "words"),
     ]
-    table = Table(columns, names.index(chosen.rule), "rules") if len(names) > 1 else None
-    title = "What each rule chooses"
-    return Section(title, table=table, entries=lambda: {"rules": entries})
+    table = Table(columns, names.index(chosen.rule), "rules")
+    return Section("What each rule chooses", table=table)
 
 
 def _is_exact(choice: Choice) -> bool:
@@ -233,21 +197,18 @@ def _is_exact(choice: Choice) -> bool:
     return choice.lower == choice.upper
 
 
-def _surface(result: Result, study: Study, whole: bool) -> Iterator[Section]:
+def _surface(study: Study) -> Iterator[Section]:
     """Yield the CV error of every pair (τ, γ), and the steps of the search of γ."""
-    surface, table = study.surface, None
-    # The screen shows the table of all pairs (τ, γ) unasked up to this many pairs. The number
-    # is a choice: so many pairs of six digits take about forty lines.
-    few = surface.taus.size * surface.gammas.size <= 360 and not surface.trace
-    if surface.gammas.size > 1 and (whole or few):
+    surface, steps = study.surface, study.surface.trace
+    if surface.gammas.size > 1:
         columns = [Column("τ", surface.taus)]
         for one in surface.by_gamma:
             columns.append(Column(f"γ={one.gamma:.4g}", numbers(one.cv_error, one.exact)))
-        table = Table(columns, what="sizes")
-    entries = partial(_surface_entries, result, study)
-    yield Section("CV error at every τ and γ", table=table, entries=entries)
-    if surface.trace and whole:
-        steps = surface.trace
+        # So many γ stand side by side on a screen of 80 columns; more are shown where asked for.
+        long = surface.gammas.size > 5
+        title = "CV error at every τ and γ"
+        yield Section(title, table=Table(columns, what="sizes"), long=long)
+    if steps:
         columns = [
             Column("γ", [step.gamma for step in steps]),
             Column("τ", [step.tau for step in steps]),
@@ -257,50 +218,8 @@ def _surface(result: Result, study: Study, whole: bool) -> Iterator[Section]:
             Column("predicted", [step.predicted for step in steps]),
         ]
         title = "Search of γ: the best τ at γ, then the best γ for those features"
-        yield Section(title, table=Table(columns), sentences=(f"Ended: {surface.ended}.",))
-
-
-def _surface_entries(result: Result, study: Study) -> dict[str, Any]:
-    """The folds and the CV error h(γ, τ) of every pair as entries of the JSON document."""
-    surface, design = study.surface, study.design
-    best, span, folds = surface.best(), surface.minimum, surface.folds
-    same: tuple[str, ...] = "tau", "gamma", "cv_error", "std_error", "lower_bound", "certified"
-    found: dict[str, Any] = {
-        "feature_names": result.called(design.kept),
-        "folds": {"kind": folds.kind, "k": folds.k, "sizes": folds.sizes},
-        "protocol": design.protocol.name,
-        "scale": design.protocol.scale,
-        "results": [_gamma_entries(result, one) for one in surface.by_gamma],
-        "best": {
-            **{name: getattr(best, name) for name in same},
-            "upper_bound": best.upper,
-            "tau_1se": best.one_se,
-        },
-    }
-    if surface.trace:
-        found |= {"trace": [vars(step) for step in surface.trace], "ended": surface.ended}
-    if surface.tolerance is not None:
-        found["tolerance"] = surface.tolerance
-    if span is not None:
-        same = ("tau", "gamma", "low", "high", "tolerance", "certified", "status", "seconds")
-        left = [{"tau": int(tau), "gamma": [low, high]} for tau, low, high in span.left]
-        own = {"upper_bound": span.upper, "lower_bound": span.lower, "not_excluded": left}
-        found["global"] = {name: getattr(span, name) for name in same} | own
-    return found
-
-
-def _gamma_entries(result: Result, one: GammaResult) -> dict[str, Any]:
-    """CV errors, bounds, supports and work at one γ, in lists over τ; null for unproved errors."""
-    names = ("gamma", "std_error", "lower", "upper", "mio_by_tau", "n_mio", "n_nodes", "seconds")
-    found = {name: getattr(one, name) for name in names}
-    if one.history:
-        found["history"] = one.history
-    return found | {
-        "tau": one.taus,
-        "cv_error": np.where(one.exact, one.cv_error, np.nan),
-        "incumbent": one.cv_error,
-        "support": [result.called(result.design.kept[columns]) for columns in one.models],
-    }
+        ended = (f"Ended: {surface.ended}.",)
+        yield Section(title, table=Table(columns, what="steps"), sentences=ended, long=True)
 
 
 def _criteria(found: Mapping[str, Any], tau: int) -> Section:
@@ -321,27 +240,26 @@ def _criteria(found: Mapping[str, Any], tau: int) -> Section:
     return Section("Criteria by number of features", table=table, sentences=sentences)
 
 
-def _alternatives(result: Result, found: Mapping[str, Any], tau: int | None) -> Section:
-    """The best subsets of one size, or of every size, by training objective."""
-    at = np.flatnonzero(found["tau"] == tau)
-    at = at if at.size else np.arange(found["tau"].size)
-    shown = {name: [values[i] for i in at] for name, values in found.items()}
+def _alternatives(result: Result, found: Mapping[str, Any]) -> Section:
+    """The best subsets of every size, by training objective."""
     columns = [
-        Column("features", shown["tau"]),
-        Column("rank", shown["rank"]),
-        Column("objective", numbers(shown["objective"], shown["proved"])),
-        Column("CV error", shown["cv_error"]),
-        Column("± s.e.", shown["std_error"]),
-        Column("columns", [listed(result.called(one)) for one in shown["columns"]], "words"),
+        Column("size", found["tau"]),
+        Column("rank", found["rank"]),
+        Column("objective", numbers(found["objective"], found["proved"])),
+        Column("CV error", found["cv_error"]),
+        Column("± s.e.", found["std_error"], minor=True),
+        Column("columns", [result.called(one) for one in found["columns"]], "names"),
     ]
     sentences = []
-    if not all(shown["proved"]):
+    if not all(found["proved"]):
         sentences.append("≈: the search ended before this rank was proved.")
-    if np.isfinite(shown["cv_error"]).any():
+    if np.isfinite(found["cv_error"]).any():
         sentences.append(
             "Every fold fits the same features, which all rows have chosen. These CV errors are "
             "therefore mostly lower than those of a size, whose folds choose features of their "
             "own. They are not to be quoted."
         )
     title = "Alternatives: the best subsets, by training objective"
-    return Section(title, table=Table(columns, what="subsets").filled(), sentences=sentences)
+    first = np.flatnonzero(np.asarray(found["tau"]) == result.tau)
+    table = Table(columns, int(first[0]) if first.size else None, "subsets").filled()
+    return Section(title, table=table, sentences=sentences)

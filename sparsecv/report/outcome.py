@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from ..selection.study import Study
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.threads import cached
-from .sections import counted, listed
+from .sections import counted
 
 
 @dataclass
@@ -33,7 +33,6 @@ class Result:
     tau, gamma: The largest number of features, and the ridge weight, NaN for an average of models.
     limit: Seconds of a search for other sizes or subsets, None for no limit; a cross-validation has
         a limit of its own.
-    searches: Whether a report may search for the models of other sizes.
     study, choice, choices: The cross-validation, what its rule chooses, and what other rules do;
         None and empty where nothing was held out.
     expected: The error to expect on new data, where it was computed.
@@ -51,7 +50,6 @@ class Result:
     tau: int
     gamma: float
     limit: float | None = None
-    searches: bool = True
     study: Study | None = None
     choice: Choice | None = None
     choices: dict[str, Choice] = field(default_factory=dict)
@@ -84,9 +82,10 @@ class Result:
         return models_at_gamma(self.problem, self.design, self.tau, self.model, self.limit)
 
     @property
-    def shows_sizes(self) -> bool:
-        """Whether a report can show the model of every size."""
-        return self.searches or self.study is not None or "sizes" in vars(self)
+    def knows_sizes(self) -> bool:
+        """Whether the model of every size is known, so that nothing has to be fitted for it."""
+        projected = self.choice is not None and self.choice.projection is not None
+        return projected or "sizes" in vars(self)
 
     @cached
     def subsets(self) -> SizeModels:
@@ -176,35 +175,3 @@ def constraints(asked: ResolvedRules | None, names: Sequence[str]) -> dict[str, 
         },
         "sizes": list(asked.sizes),
     }
-
-
-def constraint_lines(found: dict[str, Any] | None) -> Iterator[str]:
-    """Yield a line for every kind of constraint that :func:`constraints` gives."""
-    if found is None:
-        return
-    bounds = found["bounds"].items()
-    for what, texts in (
-        ("in every model", found["include"]),
-        ("in no model", found["exclude"]),
-        (
-            "columns that enter together and count once",
-            [f"{name} ({len(group)} columns)" for name, group in found["groups"].items()],
-        ),
-        (
-            "coefficients that are not negative",
-            [name for name, ends in bounds if ends == [0.0, None]],
-        ),
-        (
-            "bounds",
-            [
-                f"{name} in [{'−∞' if low is None else f'{low:g}'}, "
-                f"{'∞' if high is None else f'{high:g}'}]"
-                for name, (low, high) in bounds
-                if (low, high) != (0.0, None)
-            ],
-        ),
-    ):
-        if texts:
-            # A line names at most this many columns, and says how many more there are. The number
-            # is a choice.
-            yield f"{what}: {listed(texts, 6)}"

@@ -1,40 +1,92 @@
-"""Prints the sections of a result on a terminal."""
+"""Prints the sections of a result by rich: on a terminal, as text, or as the HTML of a page."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator, Sequence
+from html import escape
 from typing import Any
 
 from rich.bar import Bar
-from rich.console import Console
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from .sections import Column, Section
+from .sections import Column, Section, Table, listed
 
-# A table of more rows is cut to ROWS_AROUND rows around the choice, unless --table is given. Both
+# All sections take at most so many lines of the screen, unless every row is asked for. Tables show
+# the rows around the choice: of these numbers of rows the largest with which all sections fit. The
 # numbers are choices.
-MAX_TABLE_ROWS = 40
-ROWS_AROUND = MAX_TABLE_ROWS // 2 + 1
+MAX_LINES = 60
+ROWS_OF_TABLES = (40, 30, 24, 20, 16, 13, 10, 8, 6, 4, 3)
+# A column of names has room for at least so many characters; columns that matter less are left out
+# for it. The number is a choice.
+ROOM_FOR_NAMES = 20
+# A page is so many characters wide. The number is a choice.
+PAGE_WIDTH = 100
 
 
-def show(console: Console, sections: Iterable[Section], whole: bool = False) -> None:
-    """Print sections; ``whole`` prints every table to its last row."""
-    for section in sections:
-        if section.facts:
-            console.print(_facts(section))
-        if (table := section.table) is not None:
-            cut = not whole and table.length > MAX_TABLE_ROWS
-            shown = table.around(ROWS_AROUND) if cut else table
-            console.print()
-            console.print(Text(section.title, style="italic"))
-            for columns in _parts(shown.columns, console.width):
-                console.print(_part(columns, shown.chosen))
-            if cut:
-                more = f"… {table.length - shown.length} more {table.what}: --table shows them"
-                console.print(Text(more, style="dim"))
-        for text in section.sentences:
-            console.print(Text(text, style="dim" if table is None else ""))
+def show(console: Console, sections: Iterable[Section], for_all: str = "") -> None:
+    """Print sections within ``MAX_LINES``, or every table to its last row.
+
+    for_all: What a user writes to see every row, such as "--table", which a table that is cut says;
+        empty where every row is to be printed.
+    """
+    made = [one for one in sections if not (for_all and one.long)]
+    for most in ROWS_OF_TABLES if for_all else (None,):
+        parts = [part for one in made for part in _titled(one, console.width, most, for_all)]
+        if most is None or len(console.render_lines(Group(*parts), pad=False)) <= MAX_LINES:
+            break
+    console.print(Group(*parts))
+
+
+def as_text(sections: Iterable[Section], for_all: str = "") -> str:
+    """What :func:`show` prints, without colours."""
+    console = _recorder(None)
+    show(console, sections, for_all)
+    return console.export_text()
+
+
+def as_html(section: Section) -> str:
+    """A section as HTML: its title as a heading, and the rest as it is printed, in full."""
+    console = _recorder(PAGE_WIDTH)
+    console.print(Group(*_body(section, PAGE_WIDTH, None, "")))
+    title = f"<h2>{escape(section.title)}</h2>\n" if section.title else ""
+    return title + console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+
+
+def _recorder(width: int | None) -> Console:
+    """A console that keeps what is printed, wherever Python runs; None for the terminal's width."""
+    plain: Any = {"force_terminal": False, "force_jupyter": False, "highlight": False}
+    return Console(record=True, file=io.StringIO(), width=width, emoji=False, **plain)
+
+
+def _titled(
+    section: Section, width: int, most: int | None, for_all: str
+) -> Iterator[RenderableType]:
+    """Yield the title of a section with a table, and then what else it has."""
+    if section.table is not None:
+        yield Text(f"\n{section.title}", style="italic")
+    yield from _body(section, width, most, for_all)
+
+
+def _body(section: Section, width: int, most: int | None, for_all: str) -> Iterator[RenderableType]:
+    """Yield what rich prints of a section below its title.
+
+    most: The largest number of rows of a table, None for all rows.
+    for_all: As of :func:`show`.
+    """
+    if section.facts:
+        yield _facts(section)
+    if (table := section.table) is not None:
+        shown = table if most is None else table.around(most)
+        yield from _table(shown, width)
+        if shown.length < table.length:
+            yield Text(f"… {table.length - shown.length} more {table.what}: {for_all} shows them")
+    for text in section.sentences:
+        yield Text(text)
 
 
 def _facts(section: Section) -> RichTable:
@@ -51,6 +103,40 @@ def _facts(section: Section) -> RichTable:
     return lines
 
 
+def _table(table: Table, width: int) -> Iterator[RenderableType]:
+    """Yield a table in as many parts as its numbers need, and the columns there is no room for."""
+    if any(one.kind == "names" for one in table.columns):
+        columns, missing = _fitted(table.columns, width)
+        yield _part(columns, table.chosen)
+        if missing:
+            yield Text(f"A wider screen also shows: {listed(missing)}.")
+        return
+    for i, columns in enumerate(_parts(table.columns, width)):
+        yield from [Text()] if i else []
+        yield _part(columns, table.chosen)
+
+
+def _fitted(columns: Sequence[Column], width: int) -> tuple[list[Column], list[str]]:
+    """Columns that fit into the width with their names cut, and the heads of those left out.
+
+    One of the columns is of names, and gets the room that the others leave. Where that is too
+    little, columns that matter less are left out, the last of them first.
+    """
+    kept, missing = list(columns), list[str]()
+    needed = min(ROOM_FOR_NAMES, *(_width(one) for one in kept if one.kind == "names"))
+    while True:
+        free = width - sum(_width(one) for one in kept if one.kind != "names")
+        minor = [i for i, one in enumerate(kept) if one.minor]
+        if free >= needed or not minor:
+            break
+        missing.insert(0, kept.pop(minor[-1]).head)
+    room = max(free, needed)
+    for i, one in enumerate(kept):
+        if one.kind == "names":
+            kept[i] = one._replace(cells=[[listed(names, room)] for names in one.cells])
+    return kept, missing
+
+
 def _parts(columns: Sequence[Column], width: int) -> Iterator[list[Column]]:
     """Yield the columns of each part: all, or of numbers the first column and some others."""
     first, *others = columns
@@ -58,7 +144,7 @@ def _parts(columns: Sequence[Column], width: int) -> Iterator[list[Column]]:
         yield list(columns)
         return
     part: list[Column] = []
-    left = free = width - _width(first) - 1
+    left = free = width - _width(first)
     for column in others:
         left -= _width(column)
         if left < 0 and part:
@@ -69,20 +155,22 @@ def _parts(columns: Sequence[Column], width: int) -> Iterator[list[Column]]:
 
 
 def _width(column: Column) -> int:
-    """Number of characters that a column takes, its border included."""
-    return 3 + max(map(len, [column.head, *column.texts]))
+    """Number of characters that a column takes, with the two blanks behind it."""
+    return 2 + max(map(cell_len, [column.head, *column.texts]))
 
 
 def _part(columns: Sequence[Column], chosen: int | None) -> RichTable:
     """Columns side by side; numbers stand to the right, and bars are drawn."""
-    found = RichTable()
+    found = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     drawn: list[list[Bar] | list[Text]] = []
     for column in columns:
         number, bar = column.kind == "number", column.kind == "bar"
-        how: Any = {"justify": "right" if number else "left", "no_wrap": number}
-        # The largest bar takes this many characters.
-        width = 12 if bar else None
-        found.add_column(Text(column.head), overflow="fold", width=width, **how)
+        how: Any = {"justify": "right" if number else "left", "overflow": "fold"}
+        if column.kind == "names":
+            how["overflow"] = "ellipsis"
+        # The largest bar takes this many characters, and no fewer than its heading.
+        how["width"] = max(12, len(column.head)) if bar else None
+        found.add_column(Text(column.head), no_wrap=column.kind in ("number", "names"), **how)
         if bar:
             drawn.append([Bar(1.0, 0.0, cell) for cell in column.cells])
         else:

@@ -1,17 +1,15 @@
-"""The parts of a result that are shown: facts, tables, sentences, pictures and JSON entries.
+"""The parts of a result that are shown: facts, tables, sentences and pictures.
 
-Three renderers show a list of sections: ``screen.py`` on a terminal, ``page.py`` as HTML, and
-:func:`document` as JSON.
+A list of sections is made once for a result. ``screen.py`` prints the list, and ``page.py`` puts
+what is printed into a page, with the pictures.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import Enum
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 
@@ -27,17 +25,22 @@ class Column(NamedTuple):
     """A column of a table: its name, its cells, and what they are.
 
     cells: Texts, or numbers that :func:`number` writes. The cells of a "bar" are shares between 0
-        and 1, which are drawn.
-    kind: "number", "words" or "bar".
+        and 1, which are drawn. Each cell of "names" is a sequence of names, of which a line shows
+        as many as it has room for.
+    kind: "number", "words", "bar" or "names".
+    minor: Whether a screen that is too narrow for the table leaves this column out.
     """
 
     head: str
     cells: Sequence[Any] | NDArray[Any]
     kind: str = "number"
+    minor: bool = False
 
     @property
     def texts(self) -> list[str]:
-        """The cells as texts."""
+        """The cells as texts, with all names."""
+        if self.kind == "names":
+            return [listed(one) for one in self.cells]
         return [number(one) if isinstance(one, float) else str(one) for one in self.cells]
 
 
@@ -70,10 +73,10 @@ class Table(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A part of a result: a title, facts, a table, sentences, a picture and entries.
+    """A part of a result: a title, facts, a table, sentences and a picture.
 
     picture: Draws a figure of matplotlib, and gives its description; only a page shows it.
-    entries: Gives what only the JSON document shows.
+    long: Whether a screen shows the section only where every row of every table is asked for.
     """
 
     title: str
@@ -81,29 +84,7 @@ class Section(NamedTuple):
     table: Table | None = None
     sentences: Sequence[str] = ()
     picture: Callable[[], tuple[Any, str]] | None = None
-    entries: Callable[[], Mapping[str, Any]] | None = None
-
-
-def document(sections: Iterable[Section]) -> dict[str, Any]:
-    """The entries of all sections as one JSON document."""
-    found: dict[str, Any] = {}
-    for section in sections:
-        if section.entries is not None:
-            found |= section.entries()
-    return dict(plain(found))
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON has it: arrays as lists, and null where a number is not finite."""
-    if isinstance(value, Mapping):
-        return {name: plain(one) for name, one in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
-    if isinstance(value, Enum):
-        return str(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    long: bool = False
 
 
 def number(value: float, exact: bool = True) -> str:
@@ -128,8 +109,16 @@ def counted(count: int, what: str = "feature") -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def listed(names: Sequence[str], most: int | None = None) -> str:
-    """Names with commas between; of more than ``most``, the first ones and how many more."""
-    shown = names[:most]
-    more = f" and {len(names) - len(shown)} more" if len(shown) < len(names) else ""
-    return ", ".join(shown) + more
+def listed(names: Sequence[str], characters: int | None = None) -> str:
+    """Names with commas between: as many as fit into some characters, and how many more.
+
+    The first name is there, however long it is.
+    """
+    text = ", ".join(names)
+    if characters is None or len(text) <= characters:
+        return text
+    for most in range(len(names) - 1, 0, -1):
+        text = f"{', '.join(names[:most])} and {len(names) - most} more"
+        if len(text) <= characters:
+            break
+    return text

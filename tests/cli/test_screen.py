@@ -21,6 +21,14 @@ from sparsecv.report import screen
 MINIMUM = ["--folds", "3", "--gamma", "1", "--rule", "minimum"]
 
 
+def rows_of(out: str, title: str) -> list[str]:
+    """The lines of the table below a title, without its heads."""
+    lines = out.split(f"{title}\n")[1].splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("──"))
+    ends = (i for i in range(start, len(lines)) if re.match("[A-Z…τ]|$", lines[i]))
+    return lines[start + 1 : next(ends)]
+
+
 def many(p: int, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Independent columns whose effects fall by size, with little noise: trees are small."""
     rng = np.random.default_rng(3)
@@ -66,7 +74,7 @@ def test_rmse_r2_and_standardised_coefficients(options: list[str], capsys: Captu
     assert f"{chosen['r2']:.3f}, 1 − CV error / variance of y about its mean" in " ".join(
         out.split()
     )
-    shown = [line.split()[1] for line in out.splitlines() if re.match("│ x[0-9]", line)]
+    shown = [line.split()[0] for line in rows_of(out, "The model, fitted to all rows")]
     order = np.argsort(-np.abs(model["standardized_coef"]))
     assert shown == [model["support"][i] for i in order]
 
@@ -117,20 +125,24 @@ def test_only_a_limit_that_was_named_exits_with_one(
 
 def test_long_tables_are_cut_unless_asked_for(capsys: Capture) -> None:
     """Sizes around the chosen one, and the columns of largest effect."""
-    p = screen.MAX_TABLE_ROWS + 4
+    p = 44
     write_csv(Path("t.csv"), *many(p, 60))
     quick = ["--folds", "2", "--gamma", "1", "--rule", "minimum", "--time-limit", "0"]
     chosen = run_json("cv", "t.csv", *quick, status=1)["chosen"]["tau"]
     capsys.readouterr()
-    for command, start in (["cv", *quick], "│ +[0-9]+ "), (["fit", "--tau", str(p)], "│ x"):
+    tables = (
+        (["cv", *quick], "Every size"),
+        (["fit", "--tau", str(p)], "The model, fitted to all rows"),
+    )
+    for command, title in tables:
         shown = []
         for more in ([], ["--table"]):
             main([command[0], "t.csv", *command[1:], *more])
             out = capsys.readouterr().out
             assert ("--table shows them" in out) == (not more)
-            rows = [line.split()[1] for line in out.splitlines() if re.match(start, line)]
-            shown.append(rows)
-        assert len(shown[0]) == screen.ROWS_AROUND
+            assert (len(out.splitlines()) <= screen.MAX_LINES) == (not more)
+            shown.append([line.split()[0] for line in rows_of(out, title)])
+        assert 3 <= len(shown[0]) < p
         assert set(shown[0]) <= set(shown[1])
         assert len(shown[1]) == p
         assert str(chosen) in shown[0] or command[0] == "fit"
@@ -158,16 +170,17 @@ def test_one_pair_is_the_chosen_one(capsys: Capture) -> None:
     assert len(document["model"]["support"]) == 5
     assert document["rule"] == chosen["rule"] == "corrected"
     out = capsys.readouterr().out
-    lines = out.splitlines()
-    (row,) = [line for line in lines if "chosen" in line and line.startswith("│")]
-    assert row.split()[1] == "5"
-    (row,) = [line for line in lines if "least" in line and re.match("│ +3 ", line)]
+    sizes = rows_of(out, "Every size")
+    (row,) = [line for line in sizes if "chosen" in line]
+    assert row.split()[0] == "5"
+    (row,) = [line for line in sizes if "least" in line]
+    assert row.split()[0] == "3"
     flat = " ".join(out.split())
     (error,) = re.findall(r"CV error (\S+) ±", flat[: flat.index("RMSE")])
     assert error == f"{chosen['cv_error']:.6g}"
     assert flat.startswith(f"chosen τ = 5 of 8 features, γ = {chosen['gamma']:g} columns x")
-    (row,) = [line for line in lines if line.startswith("│ minimum")]
-    assert row.split()[3::2][:3] == ["3", f"{best['gamma']:g}", f"{best['cv_error']:.6g}"]
+    (row,) = [line for line in out.splitlines() if line.startswith("minimum ")]
+    assert row.split()[1:4] == ["3", f"{best['gamma']:g}", f"{best['cv_error']:.6g}"]
 
 
 def test_without_time_the_choice_is_an_estimate(capsys: Capture) -> None:
@@ -179,8 +192,7 @@ def test_without_time_the_choice_is_an_estimate(capsys: Capture) -> None:
     assert one["cv_error"] == [None, None]
     out = capsys.readouterr().out
     assert f"CV error ≈{chosen['cv_error']:.6g} ± " in " ".join(out.split())
-    rows = [line for line in out.splitlines() if re.match("│ +[0-9]+ ", line)]
-    for row, error in zip(rows, one["incumbent"], strict=True):
+    for row, error in zip(rows_of(out, "Every size"), one["incumbent"], strict=True):
         assert f" ≈{error:.6g} " in row
     assert "[0, " not in out  # Bounds that say nothing are not printed.
 

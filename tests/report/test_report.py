@@ -1,6 +1,7 @@
 """The HTML report: what it says, and that it stands alone."""
 
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -125,21 +126,47 @@ def test_reports_of_one_size_and_of_none(tmp_path: Path) -> None:
         SparseRidge.load(tmp_path / "m.json").report(tmp_path / "m.html")
 
 
-def test_notebooks_show_the_short_report() -> None:
+def test_notebooks_show_what_the_fit_has_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook shows sections without matplotlib, and fits no model for them."""
     X, y = five_columns()
-    for model in (SparseRidge(tau=2), SparseRidgeCV(gammas=[1.0])):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr(outcome, "models_by_size", None)
+    for model in (SparseRidge(tau=2), SparseRidgeCV(gammas=[1.0], rule="minimum")):
         before = model._repr_html_()
         model.fit(X, y)
         shown = model._repr_html_()
         assert "How sure" in shown
+        assert "Every size" not in shown
         assert "How sure" not in before
         assert "sk-top-container" in shown  # scikit-learn's own picture stays.
         assert "How sure" in model._repr_mimebundle_()["text/html"]
         with sklearn.config_context(display="text"):
             assert "text/html" not in model._repr_mimebundle_()
             assert not hasattr(model, "_repr_html_")
-    several = SparseRidge(tau=2).fit(X, np.column_stack([y, -y]))
-    assert "How sure" not in several._repr_html_()
+    projected = SparseRidgeCV(gammas=[0.1, 1.0], rule="projected").fit(X, y)
+    assert "Every size" in projected._repr_html_()  # The fit has projected onto every size.
+
+
+def test_the_summary_is_what_the_command_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One list of sections is printed by the command, by summary(), and in full on the page."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    X, y = five_columns()
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    frame.assign(y=y).to_csv("t.csv", index=False)
+    model = SparseRidgeCV(gammas=[0.1, 1.0]).fit(frame, y)
+    assert main(["cv", "t.csv", "--gamma", "0.1,1", "--no-nested"]) == 0
+    printed = capsys.readouterr().out.replace("data      t:", "data      SparseRidgeCV:")
+    own = [line.rstrip() for line in model.summary().splitlines()]
+    assert own == [line.rstrip() for line in printed.splitlines()][: len(own)]
+    assert len(own) > 30
+    model.report("r.html")
+    words = read(Path("r.html").read_text(encoding="utf-8"))
+    for line in own:
+        if line[:1].isdigit() or line.startswith(" "):
+            assert set(line.split()) <= set(words.split())
 
 
 def test_a_view_searches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
-from copy import copy
 from functools import cached_property
 from numbers import Integral
 from os import PathLike
@@ -692,7 +691,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         >>> X = np.random.default_rng(0).standard_normal((40, 4))
         >>> model = SparseRidgeCV(gammas=[1.0]).fit(X, X[:, 0] + X[:, 1] ** 2)
         >>> print(model.summary().splitlines()[1])
-        columns   x0, x1
+        columns   x0
         """
         self._refuse_several("summary describes")
         return as_text(sections(self._result()), "" if table else "summary(table=True)")
@@ -754,7 +753,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
         """What scikit-learn shows of the fit: a copy has no rows to compute anything more from."""
-        return super(SparseLinearModel, copy(self))._get_fitted_attr_html(doc_link)
+        shown = type(self)()
+        rows = ("_run_", "_given_")
+        shown.__dict__.update({name: kept for name, kept in vars(self).items() if name not in rows})
+        return super(SparseLinearModel, shown)._get_fitted_attr_html(doc_link)
 
     def _repr_html_inner(self) -> str:
         return str(super()._repr_html_inner()) + self._known_sections()

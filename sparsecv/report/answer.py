@@ -9,7 +9,6 @@ import numpy as np
 
 from ..cv.results import GlobalMinimum, bounds_text
 from ..selection.choice import Choice
-from ..selection.nested import can_nest
 from ..selection.rules import RULES, rule_reason
 from ..selection.study import Study
 from ..solvers.core.result import Status
@@ -104,7 +103,7 @@ def _errors(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
     kind = "leave-one-out" if folds.leave_one_out else counted(folds.k, "fold")
     meaning = f"mean squared held-out error, {kind}. It compares models and chose among them: "
     meaning += "expect more on new data."
-    settled = result.expected is not None or choice.size_given or not can_nest(study.data)
+    settled = result.expected is not None or choice.size_given or not result.nests
     meaning += "" if settled else " --nested, or nested=True, tells how much."
     yield Fact("CV error", f"{number(choice.cv_error, exact)} ± {number(spread)} (s.e.)", meaning)
     known = bounds_text(choice.lower, choice.cv_error, choice.upper)

@@ -14,7 +14,7 @@ from ..design.model import FittedModel, SizeModels
 from ..selection.alternatives import alternatives, alternatives_table, ranked_by_size
 from ..selection.choice import Choice, chosen_model
 from ..selection.criteria import criteria
-from ..selection.nested import NestedError
+from ..selection.nested import NestedError, can_nest
 from ..selection.sizes import models_at_gamma, models_by_size, subsets_by_size
 from ..selection.study import Study
 from ..solvers.core.column_rules import ResolvedRules
@@ -36,6 +36,7 @@ class Result:
     study, choice, choices: The cross-validation, what its rule chooses, and what other rules do;
         None and empty where nothing was held out.
     expected: The error to expect on new data, where it was computed.
+    nests: Whether that error can be computed.
     answers: What was asked for besides, under the names of the estimators' attributes.
     remarks: Sentences on the rows, such as which are never held out.
     work: How many searches, nodes and seconds the result has taken.
@@ -54,6 +55,7 @@ class Result:
     choice: Choice | None = None
     choices: dict[str, Choice] = field(default_factory=dict)
     expected: NestedError | None = None
+    nests: bool = False
     answers: dict[str, Any] = field(default_factory=dict)
     remarks: Sequence[str] = ()
     work: str = ""
@@ -72,6 +74,7 @@ class Result:
         choice, full = choices[study.rule], study.data.full()
         found = study.design, chosen_model(study, choice), choice.tau, choice.gamma
         more |= {"study": study, "choice": choice, "choices": choices}
+        more["nests"] = can_nest(study.data)
         return cls(name, names, target, full, *found, **more)
 
     @cached

@@ -43,10 +43,10 @@ def show(console: Console, sections: Iterable[Section], for_all: str = "") -> No
 
 
 def as_text(sections: Iterable[Section], for_all: str = "") -> str:
-    """What :func:`show` prints, without colours."""
+    """What :func:`show` prints, without colours and without blanks at the ends of lines."""
     console = _recorder(None)
     show(console, sections, for_all)
-    return console.export_text()
+    return "\n".join(line.rstrip() for line in console.export_text().splitlines())
 
 
 def as_html(section: Section) -> str:

@@ -130,6 +130,7 @@ def test_notebooks_show_what_the_fit_has_computed(monkeypatch: pytest.MonkeyPatc
     """A notebook shows sections without matplotlib, and fits no model for them."""
     X, y = five_columns()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
+    fitting = outcome.models_by_size
     monkeypatch.setattr(outcome, "models_by_size", None)
     for model in (SparseRidge(tau=2), SparseRidgeCV(gammas=[1.0], rule="minimum")):
         before = model._repr_html_()
@@ -143,6 +144,7 @@ def test_notebooks_show_what_the_fit_has_computed(monkeypatch: pytest.MonkeyPatc
         with sklearn.config_context(display="text"):
             assert "text/html" not in model._repr_mimebundle_()
             assert not hasattr(model, "_repr_html_")
+    monkeypatch.setattr(outcome, "models_by_size", fitting)
     projected = SparseRidgeCV(gammas=[0.1, 1.0], rule="projected").fit(X, y)
     assert "Every size" in projected._repr_html_()  # The fit has projected onto every size.
 
@@ -159,7 +161,7 @@ def test_the_summary_is_what_the_command_prints(
     model = SparseRidgeCV(gammas=[0.1, 1.0]).fit(frame, y)
     assert main(["cv", "t.csv", "--gamma", "0.1,1", "--no-nested"]) == 0
     printed = capsys.readouterr().out.replace("data      t:", "data      SparseRidgeCV:")
-    own = [line.rstrip() for line in model.summary().splitlines()]
+    own = model.summary().splitlines()
     assert own == [line.rstrip() for line in printed.splitlines()][: len(own)]
     assert len(own) > 30
     model.report("r.html")

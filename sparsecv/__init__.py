@@ -13,8 +13,8 @@ __version__ = "0.2.0"
 if TYPE_CHECKING:
     from .cv import bounds
     from .estimators import SparseRidge, SparseRidgeCV
+    from .estimators.stability_cv import StabilityCV
     from .solvers.core.column_rules import Constraints
-    from .stability.estimator import StabilityCV
 
 __all__ = [
     "Constraints",
@@ -29,7 +29,7 @@ _HOMES = {
     "Constraints": ("solvers.core.column_rules", "Constraints"),
     "SparseRidge": ("estimators", "SparseRidge"),
     "SparseRidgeCV": ("estimators", "SparseRidgeCV"),
-    "StabilityCV": ("stability", "StabilityCV"),
+    "StabilityCV": ("estimators.stability_cv", "StabilityCV"),
     "bounds": ("cv.bounds", ""),
 }
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, file_faults
 from .console import names_in, note
-from .options import CONSTRAINTS
 
 if TYPE_CHECKING:
     from ..solvers.core.column_rules import ResolvedRules
@@ -51,11 +50,6 @@ def column_constraints(source: RowSource, given: Mapping[str, Any]) -> ResolvedR
         what = f"the 0/1 columns of {', '.join(several[:6])}" + ", …" * (len(several) > 6)
         note(f"{what} enter together and count once (--split-factors lets each enter alone)")
     return None if found.constraints.plain else found
-
-
-def some_asked(given: Mapping[str, Any]) -> bool:
-    """Whether any option puts a constraint on columns."""
-    return any(given[name] for name in CONSTRAINTS)
 
 
 def _read(path: Path | None, names: list[str]) -> dict[str, Any]:

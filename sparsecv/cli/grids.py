@@ -52,23 +52,6 @@ def parse_gammas(text: str, option: str = "--gamma") -> Array | None:
     return np.geomspace(low, high, count)
 
 
-def parse_weights(text: str) -> Array:
-    """Values of the stability's weight λ from a number ≥ 0, a list with commas, or LO:HI:N.
-
-    The value 0 is added where the text names several values.
-
-    Raises InputError: The text has another form, or a value is negative.
-    """
-    found = parse_gammas(text, "--lambda") if ":" in text else None
-    try:
-        values = [float(part) for part in text.split(",")] if found is None else found
-    except ValueError:
-        values = [np.nan]
-    if not all(0.0 <= value < np.inf for value in values):
-        raise InputError(f"--lambda must be numbers >= 0 or LO:HI:N; got {text!r}")
-    return np.array([0.0, *values] if len(values) > 1 else values)
-
-
 def parse_taus(text: str) -> NDArray[np.intp] | None:
     """Values of τ from a list with commas, or A:B for A, A + 1, ..., B; None for "all".
 

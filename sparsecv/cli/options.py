@@ -22,9 +22,6 @@ Names = list[str] | None
 Rule = Literal["minimum", "one-se", "stability", "corrected", "projected"] | None
 Method = Literal["auto", "exact", "search", "bounds", "grid"]
 Scale = Literal["unit-variance", "unit-norm", "none"]
-Learner = Literal["sparse-ridge", "projected", "cart", "xgboost", "svm"]
-Loss = Literal["auto", "squared", "absolute", "zero-one", "hinge", "log"]
-Fitting = Literal["auto", "exact", "heuristic", "rounding"]
 Missing = Literal["drop", "mean", "median"] | None
 
 
@@ -121,7 +118,6 @@ PANELS: dict[str, dict[str, Option]] = {
             "45 columns, where the fit took at most 5 s.",
             "--nested/--no-nested",
         ),
-        "test": option(float, 0.0, "Share of the rows that are held out for a test."),
         "seed": option(int, 0, "Seed of all random numbers.", min=0, max=2**32 - 1),
     },
     "Model": {
@@ -144,15 +140,6 @@ PANELS: dict[str, dict[str, Option]] = {
             "honest: folds refit the intercept; paper: all is centred and scaled once.",
         ),
         "scale": option(Scale, "unit-variance", "Scale of the columns."),
-        "learner": option(Learner, "sparse-ridge", "projected: the average of the grid's models."),
-        "loss": option(Loss, "auto", "What errors are measured by."),
-        "lambdas": option(
-            Text,
-            None,
-            "Weights of the instability: a number, or a list or LO:HI:N, to which 0 is added.",
-            "--lambda",
-        ),
-        "classify": flag("The response holds labels."),
     },
     "Search and proof": {
         "method": option(
@@ -173,13 +160,6 @@ PANELS: dict[str, dict[str, Option]] = {
         "time_limit": option(
             str, "auto", "Seconds (0: estimates alone), none, or auto: 60 of proving."
         ),
-        "search": option(
-            Literal["grid", "coordinate"] | None,
-            None,
-            "grid: all candidates; coordinate: one hyperparameter after the other, the default of "
-            "CART and XGBoost.",
-        ),
-        "solver": option(Fitting, "auto", "rounding is the paper's; auto: exact up to 20 columns."),
     },
     "Output": {
         "json_file": option(File, None, "Write results here; - is standard output.", "--json"),
@@ -306,20 +286,6 @@ COMMANDS = {
         "certificate data",
         certificate=argument(str, ..., "The file that --certificate names."),
         data=argument(str, ..., "The table that was written beside it."),
-    ),
-    "stability": command(
-        "Choose a model by cross-validation error and stability, the weight by nested folds.",
-        f"{READING} missing encoding learner folds tau gamma lambdas loss classify search solver "
-        f"test json_file save plot checkpoint seed jobs quiet {COLUMNS}",
-        data=DATA,
-        tau=option(
-            str, "all", "sparse-ridge, projected: all (those with τ log τ <= n), A:B or a list."
-        ),
-        gamma=option(
-            Text, None, "sparse-ridge: a number, a list or LO:HI:N; the default is 2e-3:2e3:20."
-        ),
-        missing=option(Literal["drop"] | None, None, "Leave out rows with missing values."),
-        plot=option(File, None, "Heatmaps over (τ, γ), minimisers marked (sparse-ridge)."),
     ),
     "benchmark": command(
         "Compare the grid with Algorithm 1 and the shared trees: problems, nodes, seconds.\n\n"

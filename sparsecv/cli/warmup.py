@@ -16,7 +16,7 @@ from ..cv.settings import Settings
 from ..design.fold_data import RowFolds
 from ..design.folds import make_folds
 from ..estimators import SparseRidge, SparseRidgeCV
-from ..selection.learner import SparseRidgeLearner
+from ..stability.sparse_ridge import SparseRidgeLearner
 from .console import note, progress
 
 

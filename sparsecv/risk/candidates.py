@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -15,9 +16,9 @@ from sklearn.model_selection import ParameterGrid, train_test_split
 from sklearn.utils import indexable
 
 from ..errors import InputError
-from ..selection.partial_errors import Array, checked_partition
 from ..stability.learners import EstimatorLearner, folds_for
 from ..stability.losses import checked_loss
+from ..stability.partial_errors import Array, checked_partition, losses_of, losses_without
 from .deviations import development_set_bound
 from .estimates import RiskEstimate, losses_on_all_rows
 
@@ -188,16 +189,17 @@ def nested_cv(
     pairs = list(combinations(range(k), 2))
     if inner == "development":
         pairs = [(t, (t + 1) % k) for t in range(k)]
-    tasks = [(np.flatnonzero(~np.isin(label, pair)), c) for pair in pairs for c in range(models)]
-    losses = np.stack(losses_on_all_rows(learner, tasks, n_jobs)).reshape(-1, models, len(y))
+    fit = partial(losses_of, learner, n_jobs=n_jobs)
     # The entry (t, j, c) is the error on fold j of candidate c, trained without the folds t and j.
     errors = np.full((k, k, models), np.nan)
-    for (t, j), values in zip(pairs, losses, strict=True):
-        errors[t, j] = values[:, label == j].mean(axis=1)
+    left_out = [(pair, [c]) for pair in pairs for c in range(models)]
+    for (t, j), [c], [losses] in losses_without(fit, label, left_out):
+        errors[t, j, c] = losses[label == j].mean()
         if inner == "cv":  # The same model is also tested on fold t.
-            errors[j, t] = values[:, label == t].mean(axis=1)
+            errors[j, t, c] = losses[label == t].mean()
     chosen = np.nanmean(errors, axis=1).argmin(axis=1).tolist()
-    refits = [(np.flatnonzero(label != t), c) for t, c in enumerate(chosen)]
-    outer = losses_on_all_rows(learner, refits, n_jobs)
-    parts = np.array([values[label == t].mean() for t, values in enumerate(outer)])
+    parts = np.empty(k)
+    best = [((t,), [c]) for t, c in enumerate(chosen)]
+    for (t,), _, [losses] in losses_without(fit, label, best):
+        parts[t] = losses[label == t].mean()
     return NestedEstimate(parts, params=[dict(learner.candidates[c]) for c in chosen])

@@ -18,9 +18,9 @@ from sklearn.model_selection import LeavePOut, ShuffleSplit
 from sklearn.utils import check_random_state, indexable
 
 from ..errors import InputError
-from ..selection.partial_errors import Array, Index, losses_of
 from ..stability.learners import EstimatorLearner, folds_for
 from ..stability.losses import checked_loss
+from ..stability.partial_errors import Array, Index, bias_corrected, losses_of
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,9 @@ def _errors(
     losses = losses_on_all_rows(learner, tasks, n_jobs)
     errors = np.array([one[held].mean() for one, (_, held) in zip(losses, splits, strict=False)])
     if corrected:
-        errors += losses[-1].mean() - np.mean(losses[:-1], axis=1)
+        without = np.array([one.mean() for one in losses[:-1]])
+        # A fold's error is corrected by the fold's own model alone.
+        errors = bias_corrected(errors, losses[-1].mean(), without[:, None])
     return errors
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..cv.results import Array, CVResult, least
 from ..design.model import FittedModel
 from ..errors import InputError
-from .partial_errors import criterion
+from ..stability.algorithm import criterion
 from .projection import Projection, project_average
 from .rules import RULES, allowed_rule
 from .study import Study

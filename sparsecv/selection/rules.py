@@ -12,7 +12,7 @@ from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds
 from ..errors import InputError
 from ..solvers.core.plan import TREE_ONLY
-from .partial_errors import checked_partition
+from ..stability.partial_errors import checked_partition
 
 
 def redrawn(folds: Folds) -> bool:

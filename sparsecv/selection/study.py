@@ -38,6 +38,9 @@ from ..solvers.core.result import Status, worst
 from ..solvers.core.threads import one_blas_thread
 from ..solvers.executor import run_units
 from ..solvers.ridge_fits import known_path
+from ..stability.algorithm import Selection, select
+from ..stability.partial_errors import PartialErrors, Task, bias_corrected, partial_errors
+from ..stability.sparse_ridge import SparseRidgeLearner
 from .averaging import (
     FoldWeights,
     Tasks,
@@ -50,8 +53,6 @@ from .averaging import (
     soft_least,
     worth_more_sizes,
 )
-from .learner import SparseRidgeLearner
-from .partial_errors import PartialErrors, Selection, Task, partial_errors, select
 from .rules import allowed_rule, redrawn
 
 # Up to 45 columns the weights of an average come from CV errors over this many random partitions of
@@ -382,15 +383,11 @@ class Study:
 
     @cached_property
     def corrected(self) -> Array:
-        """Bias-corrected CV errors (γ, τ) of the first partition.
-
-        h + R̂(full model) − mean over folds of R̂(fold's model), R̂ the mean squared error on all
-        rows (Burman 1989; Section 5 of "Consistent Cross Validation with Stable Learners").
-        """
-        data, result, k = self.data, self.surface, self.data.folds.k
-        seen = sum(self._trained(j) for j in range(k)) + result.table("fold_error").sum(axis=2)
-        excess = (self._trained(None) - seen / k) / data.total
-        return np.asarray(result.table("cv_error") + excess)
+        """Bias-corrected CV errors (γ, τ) of the first partition."""
+        result, total = self.surface, self.data.total
+        trained = np.stack([self._trained(j) for j in range(self.data.folds.k)], axis=2)
+        without = (trained + result.table("fold_error")) / total
+        return bias_corrected(result.table("cv_error"), self._trained(None) / total, without)
 
     def _trained(self, j: int | None) -> Array:
         """||y − Xβ||² (γ, τ) of fold j's models on its training rows; with None of all rows."""

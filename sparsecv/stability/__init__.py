@@ -1,18 +1,7 @@
-"""Selection of hyperparameters that generalise: stability-regularised, nested cross-validation."""
+"""Errors of models that leave out folds: Algorithm 1 of the stability paper, for any learner."""
 
-from ..selection.learner import SparseRidgeLearner, largest_tau
-from ..selection.partial_errors import criterion, partial_errors, select
-from .estimator import StabilityCV
-from .learners import EstimatorLearner
-from .recipes import recipe
+from .algorithm import criterion, select
+from .partial_errors import partial_errors
+from .sparse_ridge import SparseRidgeLearner, largest_tau
 
-__all__ = [
-    "EstimatorLearner",
-    "SparseRidgeLearner",
-    "StabilityCV",
-    "criterion",
-    "largest_tau",
-    "partial_errors",
-    "recipe",
-    "select",
-]
+__all__ = ["SparseRidgeLearner", "criterion", "largest_tau", "partial_errors", "select"]

@@ -1,145 +1,137 @@
-"""Algorithm 1 of the stability paper: λ and θ by any way of minimising over candidates θ."""
+"""Algorithm 1 of the stability paper: λ and a candidate θ from errors of models without folds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
-from ..selection.partial_errors import Array, FoldLosses, Selection, Subset, subsets
+from .partial_errors import Array, PartialErrors
 
-# The criterion of some candidates, which are given by their numbers.
-Criterion = Callable[[list[int]], Array]
-# A function that returns the number of the best candidate that it evaluated.
-Minimiser = Callable[[Criterion], int]
+# The weights λ of the stability that are compared by default. The values are a choice.
+DEFAULT_LAMBDAS = (0.0, *np.logspace(-4.0, 4.0, 10).tolist())
 
 
-def exhaustion(m: int) -> Minimiser:
-    """Minimise over all of m candidates; of equal candidates the first is the best."""
-    return lambda criterion: int(np.argmin(criterion(list(range(m)))))
+class Selection(NamedTuple):
+    """What Algorithm 1 of the stability paper finds, for every weight λ of the stability.
+
+    Lines are those of the algorithm; θ is the number of a candidate.
+
+    Attributes
+    ----------
+    lambdas : ndarray, shape (l,), increasing
+        The weights λ.
+    inner_choice : ndarray of int, shape (l, k)
+        θ chosen without fold t (line 23).
+    outer : ndarray, shape (l, k)
+        m_{λ,t}: error on fold t of the model chosen without fold t (line 25).
+    choice : ndarray of int, shape (l,)
+        θ that minimises criterion (7) on all rows, for every λ; −1 where nobody needs it.
+    """
+
+    lambdas: Array
+    inner_choice: NDArray[np.intp]
+    outer: Array
+    choice: NDArray[np.intp]
+
+    @property
+    def nested_error(self) -> Array:
+        """m̄_λ, shape (l,): the means of ``outer`` over folds (line 28)."""
+        return np.asarray(self.outer.mean(axis=1))
+
+    @property
+    def best(self) -> int:
+        """Position of λ*: the least nested error; of equal errors the smaller λ."""
+        return int(np.argmin(self.nested_error))
+
+    @property
+    def lambda_(self) -> float:
+        """λ*."""
+        return float(self.lambdas[self.best])
+
+    @property
+    def theta(self) -> int:
+        """θ*, by its number."""
+        return int(self.choice[self.best])
 
 
-def descent(
-    grid: Mapping[str, Sequence[Any]],
-    start: Mapping[str, Any] | None = None,
-    max_rounds: int = 10,
-) -> Minimiser:
-    """Minimise over one hyperparameter after the other until a point stays or comes back.
+def checked_lambdas(lambdas: ArrayLike | None) -> Array:
+    """Distinct weights λ ≥ 0, increasing, shape (l,); by default 0 and ten from 1e-4 to 1e4.
 
-    grid: The values of every hyperparameter. Candidates are numbered as in scikit-learn's
-        ParameterGrid: the last name of the alphabet varies fastest.
-    start: Values that the descent starts from; a hyperparameter without a start begins at its first
-        value. The descent minimises over hyperparameters without a start first.
-    max_rounds: Largest number of rounds over all hyperparameters.
-    Raises InputError: ``start`` names a hyperparameter or a text that the grid does not have.
+    Raises InputError: No weight, or a weight that is negative or not a number.
+    """
+    try:
+        values = np.unique(np.asarray(DEFAULT_LAMBDAS if lambdas is None else lambdas, dtype=float))
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.size == 0 or not (np.isfinite(values).all() and values[0] >= 0.0):
+        raise InputError(f"lambdas must be numbers >= 0; got {lambdas!r}")
+    return values
+
+
+def criterion(errors: PartialErrors, weight: float) -> Array:
+    """Criterion (7): k-fold error + λ·μ̂_h of every candidate, shape (m,).
+
+    Parameters
+    ----------
+    errors : PartialErrors
+    weight : float
+        λ ≥ 0.
+
+    Returns
+    -------
+    ndarray, shape (m,)
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sparsecv.stability.algorithm import descent
-    >>> table = np.array([3.0, 2.0, 4.0, 2.0, 1.0, 5.0])  # depth 1, 2 and width 1, 5, 9
-    >>> descent({"depth": [1, 2], "width": [1, 5, 9]})(lambda candidates: table[candidates])
-    4
+    >>> from sparsecv.stability.algorithm import criterion
+    >>> from sparsecv.stability.partial_errors import PartialErrors
+    >>> held_out, change = np.array([[1.0, 3.0], [2.0, 2.5]]), np.array([1.0, 0.0])
+    >>> errors = PartialErrors(held_out, change, None, None, change, held_out)
+    >>> criterion(errors, 0.5)
+    array([2.5 , 2.25])
     """
-    begin, names = dict(start or {}), sorted(grid)
-    for name in begin:
-        if name not in names:
-            raise InputError(f"start names {name!r}, which param_grid does not have")
-    shape = [len(grid[name]) for name in names]
-    number = np.arange(np.prod(shape)).reshape(shape)
-    first = tuple(_nearest(grid[name], begin[name]) if name in begin else 0 for name in names)
-    axes = [names.index(name) for name in sorted(grid, key=lambda name: name in begin)]
-
-    def minimise(criterion: Criterion) -> int:
-        point, seen = first, set[tuple[int, ...]]()
-        best, least = int(number[point]), np.inf
-        for _ in range(max_rounds):
-            before = point
-            for axis in axes:
-                along: Any = (*point[:axis], slice(None), *point[axis + 1 :])
-                line = number[along].tolist()
-                values = criterion(line)
-                at = int(np.argmin(values))
-                point = (*point[:axis], at, *point[axis + 1 :])
-                if values[at] < least:
-                    best, least = line[at], float(values[at])
-            if point == before or point in seen:
-                break
-            seen.add(point)
-        return best
-
-    return minimise
+    return np.asarray(errors.cv_error + weight * errors.stability)
 
 
-def _nearest(values: Sequence[Any], wanted: Any) -> int:
-    """Position of ``wanted`` among the values, or of the number that is nearest to it."""
-    known = list(values)
-    if wanted in known:
-        return known.index(wanted)
-    try:
-        return int(np.argmin(np.abs(np.asarray(known, dtype=np.float64) - float(wanted))))
-    except (TypeError, ValueError):
-        raise InputError(f"start {wanted!r} is not in param_grid") from None
+def select(errors: PartialErrors, lambdas: ArrayLike | None = None) -> Selection:
+    """Choose λ and a candidate by Algorithm 1 of the stability paper; every λ uses the same fits.
 
+    Parameters
+    ----------
+    errors : PartialErrors
+        With the errors of models without two folds.
+    lambdas : array, optional
+        Weights λ of the stability; 0 alone is ordinary nested cross-validation.
 
-class AlgorithmOne:
-    """Algorithm 1 of the stability paper, where ``losses`` makes each fit at its first use.
+    Returns
+    -------
+    Selection
 
-    A candidate θ is a number below the number of hyperparameter settings. The weight λ multiplies
-    the instability, which is how much losses change when a further fold is left out.
+    Raises
+    ------
+    InputError
+        λ < 0, or errors without those of models without two folds.
 
-    losses: The losses of fitted candidates: ``losses.label[i]`` is the fold of row i, and
-        ``losses.single[t, θ, i]`` the loss on row i of candidate θ fitted without fold t.
-    minimise: Looks for the candidate of least criterion.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.stability.algorithm import select
+    >>> from sparsecv.stability.partial_errors import PartialErrors
+    >>> held_out, change = np.array([[1.0, 3.0, 2.0], [2.0, 2.5, 2.0]]), np.array([1.0, 0.0])
+    >>> inner, inner_change = held_out, np.array([[1.0] * 3, [0.0] * 3])
+    >>> errors = PartialErrors(held_out, change, inner, inner_change, change, held_out)
+    >>> select(errors, [0.0, 1.0]).choice
+    array([0, 1])
     """
-
-    def __init__(self, losses: FoldLosses, minimise: Minimiser) -> None:
-        self.losses, self.minimise = losses, minimise
-
-    def inside(self, t: int, weight: float) -> int:
-        """The candidate chosen with outer fold t left out, for the weight λ of the stability."""
-        pairs: list[Subset] = [(min(t, j), max(t, j)) for j in range(self.losses.k) if j != t]
-
-        def criterion(candidates: list[int]) -> Array:
-            self.losses.need([(t,), *pairs], candidates)
-            score, change = self.losses.inner(t, candidates)
-            return np.asarray(score + weight * change)
-
-        return self.minimise(criterion)
-
-    def outside(self, weight: float) -> int:
-        """The candidate chosen on all rows, for the weight λ of the stability."""
-
-        def criterion(candidates: list[int]) -> Array:
-            self.losses.need(subsets(self.losses.k, nested=False), candidates)
-            held, change = self.losses.outer(candidates)
-            return np.asarray(held.mean(axis=1) + weight * change)
-
-        return self.minimise(criterion)
-
-    def select(self, weights: Array, every: bool) -> Selection:
-        """Choose λ by nested cross-validation, and then θ on all rows.
-
-        For every λ and every fold t, :meth:`inside` chooses a candidate from the other folds alone,
-        and its mean loss on fold t is the outer error. The best λ has the least mean outer error.
-        The models without fold t are fitted by then, because :meth:`inside` has asked for them.
-
-        weights: The weights λ, increasing, shape (l,).
-        every: Whether θ is chosen on all rows for every λ; otherwise for the first and the best λ.
-        Returns: The choices and errors of all λ; the choice on all rows is −1 where none was made.
-        """
-        losses, folds = self.losses, range(self.losses.k)
-        inner = np.array([[self.inside(t, weight) for t in folds] for weight in weights.tolist()])
-        held = [losses.label == t for t in folds]
-        outer = np.array(
-            [
-                [losses.mean(losses.single[t, row[t], held[t]], held[t]) for t in folds]
-                for row in inner
-            ]
-        )
-        chosen = Selection(weights, inner, outer, np.full(weights.size, -1))
-        for a in range(weights.size) if every else {0, chosen.best}:
-            chosen.choice[a] = self.outside(float(weights[a]))
-        return chosen
+    weights = checked_lambdas(lambdas)
+    if errors.inner is None or errors.inner_stability is None:
+        raise InputError("choosing lambda needs errors with two folds left out (nested=True)")
+    pairs = [errors.inner + weight * errors.inner_stability for weight in weights]
+    inner_choice = np.array([np.argmin(values, axis=0) for values in pairs])
+    outer = errors.held_out[inner_choice, np.arange(errors.held_out.shape[1])]
+    choice = np.array([np.argmin(criterion(errors, float(weight))) for weight in weights])
+    return Selection(weights, inner_choice, outer, choice)

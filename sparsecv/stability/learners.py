@@ -1,4 +1,4 @@
-"""Learners for Algorithm 1: any scikit-learn estimator, and fits that serve many candidates."""
+"""Any scikit-learn estimator as a learner, with its folds and its weights of rows."""
 
 from __future__ import annotations
 
@@ -9,19 +9,15 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
-from ..design.design import Protocol
 from ..design.folds import Folds, make_folds
-from ..design.prepare import rows_design
 from ..errors import InputError
-from ..estimators import SparseRidge, SparseRidgeCV
-from ..selection.learner import SparseRidgeLearner
-from ..selection.partial_errors import Array, Index, Learner
-from .losses import LOSSES, Loss
+from .losses import Loss
+from .partial_errors import Array, Index
 
 
 class EstimatorLearner:
@@ -42,7 +38,7 @@ class EstimatorLearner:
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import Ridge
-    >>> from sparsecv.stability import EstimatorLearner
+    >>> from sparsecv.stability.learners import EstimatorLearner
     >>> from sparsecv.stability.losses import checked_loss
     >>> X, y = np.eye(4), np.arange(4.0)
     >>> candidates = [{"alpha": 0.1}, {"alpha": 1.0}]
@@ -71,7 +67,7 @@ class EstimatorLearner:
         return model.fit(rows, response, **fit_params)
 
     def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
-        """Losses (c, n); see :class:`~sparsecv.selection.partial_errors.Learner`."""
+        """Losses (c, n); see :class:`~sparsecv.stability.partial_errors.Learner`."""
         models = (self._fitted(training, self.candidates[c]) for c in candidates)
         return np.stack([self.loss(model, self.X, self.y) for model in models])
 
@@ -96,29 +92,6 @@ def folds_for(estimator: Any, cv: Any, X: Any, y: Any, seed: Any) -> Folds:
     return make_folds(pairs, n)
 
 
-class ProjectedSizes(EstimatorLearner):
-    """Losses of the projections of an average onto the sizes of a grid, all from a single fit.
-
-    The grid is over ``taus``, one size for each candidate. A size above the number of columns that
-    vary on the training rows counts as that number.
-    """
-
-    at_once = True
-
-    def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
-        """Losses (c, n); see :class:`~sparsecv.selection.partial_errors.Learner`."""
-        ready = clone(self.estimator)._prepared(self.X, self.y)
-        X, y = ready.rows
-        layout = Protocol("honest", "none", intercept=True)
-        weights = self.fit_params.get("sample_weight")
-        weights = None if weights is None else weights[training]
-        rows = X[training], y[training], layout, weights
-        most = rows_design(*rows, asked=ready.design.asked)[0].n_units
-        taus = [min(int(self.candidates[c]["taus"]), most) for c in candidates]
-        model = self._fitted(training, {"taus": np.unique(taus)})
-        return np.stack([self.loss(model.at_size(tau), self.X, self.y) for tau in taus])
-
-
 def weight_params(estimator: Any, weights: Array) -> dict[str, Array]:
     """The parameters of an estimator's ``fit`` that hand weights of rows to the estimator.
 
@@ -135,56 +108,3 @@ def weight_params(estimator: Any, weights: Array) -> dict[str, Array]:
     if not own:
         raise InputError(f"{type(estimator).__name__} takes no weights of rows (sample_weight)")
     return own
-
-
-def learner_of(
-    estimator: Any,
-    grid: Mapping[str, Sequence[Any]],
-    X: Any,
-    y: Any,
-    loss: Loss,
-    fit_params: dict[str, Any],
-    solver: str,
-) -> Learner:
-    """The learner that fits the most candidates together.
-
-    A grid over τ and γ of SparseRidge is fitted along paths, and a grid over sizes of projections
-    by one fit; of every other estimator a clone is fitted for each candidate.
-
-    grid: The values of every hyperparameter; candidates are numbered as by ParameterGrid.
-    solver: The solver of paths (:class:`~sparsecv.selection.learner.SparseRidgeLearner`).
-    Raises InputError: A solver is named, but candidates are not fitted along paths.
-    """
-    names, kind = sorted(grid), type(estimator)
-    if (
-        kind is SparseRidge
-        and names == ["gamma", "tau"]
-        and loss is LOSSES["squared"]
-        and set(fit_params) <= {"sample_weight"}
-        and estimator.backend in ("auto", "native")  # Paths call no other back end.
-        and estimator.time_limit is None
-        and estimator.total is None
-    ):
-        # A clone is asked, because the check of the rows notes the columns' names in the estimator.
-        ready = clone(estimator)._prepared(X, y)
-        rows, response = ready.rows
-        return SparseRidgeLearner(
-            rows,
-            response,
-            list(grid["tau"]),
-            list(grid["gamma"]),
-            solver=solver,
-            fit_intercept=estimator.fit_intercept,
-            standardize=estimator.standardize,
-            asked=ready.design.asked,
-            weights=fit_params.get("sample_weight"),
-        )
-    if solver != "auto":
-        raise InputError(
-            "solver belongs to SparseRidge with a grid over tau and gamma alone, the squared "
-            "loss, and no backend, time limit or parameters of fit but sample_weight"
-        )
-    sizes = kind is SparseRidgeCV and estimator.rule == "projected" and names == ["taus"]
-    whole = sizes and all(isinstance(tau, Integral) for tau in grid["taus"])
-    made = ProjectedSizes if whole else EstimatorLearner
-    return made(estimator, list(ParameterGrid(dict(grid))), X, y, loss, fit_params)

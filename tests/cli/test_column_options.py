@@ -107,13 +107,6 @@ def test_options_ask_what_parameters_ask(
     assert found["constraints"] is not None
 
 
-def test_stability_serves_constraints(frame: pd.DataFrame) -> None:
-    words = ["--gamma", "1,10", "--include", "b", "--positive", "a,b"]
-    found = run_json("stability", "t.csv", "--one-hot", *words)
-    assert found["constraints"]["include"] == ["b"]
-    assert {line["tau"] for line in found["candidates"]} == set(range(1, 6))
-
-
 def test_a_checkpoint_is_of_its_constraints(frame: pd.DataFrame, capsys: Capture) -> None:
     common = ["cv", "t.csv", "--one-hot", *QUICK]
     for some in ([], ["--positive"], file({"bounds": {"a": [-0.1, 0.1]}})):

@@ -20,7 +20,6 @@ WEIGHED = "w,a,g,y\n1,2,u,3\n2,1,v,4\n0,5,u,5\n1,4,v,7\n"
 FILES = {
     "good.csv": "a,b,y\n1,2,3\n2,1,4\n3,5,5\n4,4,9\n",
     "some.csv": SOME,
-    "fractions.csv": "a,y\n" + "".join(f"{i % 5},{i / 7}\n" for i in range(12)),
     "weighed.csv": WEIGHED,
     "negative.csv": WEIGHED.replace("2,1", "-2,1"),
     "infinite.csv": WEIGHED.replace("2,1", "inf,1"),
@@ -93,7 +92,6 @@ REFUSED = {
     # what cannot go together
     "cv some.csv --folds 12 --nested": "outer fold 1 of 12|11 rows",
     "cv some.csv --folds size:6 --nested": "outer fold 1 of 12|11",
-    "stability some.csv --weights w --test 0.1": "no test row|--test",
     "benchmark --datasets diabetes,pears --gamma 1": "pears",
     "benchmark --datasets diabetes --folds 5,1000 --gamma 1": "1000 folds",
     "benchmark --datasets diabetes --ways nonsense": "--ways knows",
@@ -119,20 +117,6 @@ REFUSED = {
     f"{FIT} --constraints pair.json": "bounds of 'a': give (low, high)",
     f"{FIT} --split-factors": "--split-factors: the table has no factor",
     f"{FIT} --backend highs --positive": "backend highs serves no constraints",
-    # stability
-    "stability some.csv --learner cart --tau 2": "--tau",
-    "stability some.csv --learner cart --plot p.png": "--plot",
-    "stability some.csv --learner cart --save m.json": "--save",
-    "stability some.csv --gamma auto": "--gamma auto",
-    "stability some.csv --lambda x": "--lambda",
-    "stability some.csv --lambda -1": "--lambda",
-    "stability some.csv --test 1": "--test",
-    "stability some.csv --classify": "sparse-ridge is a regression",
-    "stability some.csv --learner projected --solver rounding": "solver",
-    "stability fractions.csv --learner cart --classify": "--classify",
-    "stability some.csv --learner cart --include b": "cart serves none",
-    "stability some.csv --folds 1": "folds",
-    "stability some.csv --tau 9": "tau",
 }
 
 

@@ -7,12 +7,10 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from sparsecv.cv.checkpoint import file_name, read_checkpoint, write_checkpoint
 from sparsecv.errors import CheckpointWarning
-from sparsecv.stability.kept_losses import KeptLosses, kept_losses
 
 CONTENT = {"lower": [0.5, 1.0], "support": [0, 3]}
 
@@ -69,26 +67,3 @@ def test_a_name_tells_questions_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparsecv.cv.checkpoint.__version__", "another")
     names |= {file_name(*question) for question in questions}
     assert len(names) == 8
-
-
-def test_losses_are_kept_and_damaged_ones_computed_anew(tmp_path: Path) -> None:
-    label = np.arange(6) % 3
-    calls = []
-
-    def learner(training: Any, candidates: Any) -> Any:
-        calls.append(1)
-        return np.outer(np.asarray(candidates) + 0.1, np.arange(6.0)) + len(training)
-
-    def kept(training: Any, candidates: Any) -> Any:
-        store = KeptLosses(tmp_path, (np.eye(6), np.arange(6.0), label, "settings"))
-        return dict(kept_losses(learner, [(training, candidates)], store, None))[0]
-
-    rows = np.arange(4)
-    first = kept(rows, [0, 1])
-    np.testing.assert_array_equal(kept(rows, [0, 1]), first)
-    assert len(calls) == 1
-    (file,) = tmp_path.iterdir()
-    changed(file, content=[[0.0]])
-    with pytest.warns(CheckpointWarning, match="are ignored"):
-        np.testing.assert_array_equal(kept(rows, [0, 1]), first)
-    assert len(calls) == 2

@@ -13,9 +13,9 @@ from sparsecv import SparseRidgeCV
 from sparsecv.cv.gamma_step import FixedSupports
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
-from sparsecv.selection.learner import SparseRidgeLearner
 from sparsecv.selection.rules import RULES
 from sparsecv.solvers.core.constraints import UnitConstraints
+from sparsecv.stability import SparseRidgeLearner
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ALL = ("include", "groups", "positive", "bounds")

@@ -18,8 +18,8 @@ from sparsecv.selection import rules
 from sparsecv.selection import study as study_module
 from sparsecv.selection.averaging import model_weights
 from sparsecv.selection.choice import choose
-from sparsecv.selection.partial_errors import partial_errors, select
 from sparsecv.selection.study import partition_again
+from sparsecv.stability import partial_errors, select
 
 
 def test_the_default_depends_on_the_number_of_columns_alone() -> None:

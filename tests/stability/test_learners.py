@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, ParameterGrid, cross_val_score
@@ -18,19 +17,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.fresh import examples
 from support.learners import Array, label_of, made
 
-from sparsecv import SparseRidge, SparseRidgeCV, StabilityCV
+from sparsecv import SparseRidge, StabilityCV
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError, UnprovedWarning
+from sparsecv.estimators.stability_cv import REFIT_SECONDS
 from sparsecv.solvers import api as backends
-from sparsecv.stability import (
-    EstimatorLearner,
-    SparseRidgeLearner,
-    largest_tau,
-    partial_errors,
-    recipe,
-)
-from sparsecv.stability.estimator import REFIT_SECONDS
-from sparsecv.stability.learners import ProjectedSizes, learner_of
+from sparsecv.stability import SparseRidgeLearner, largest_tau, partial_errors
+from sparsecv.stability.learners import EstimatorLearner
 from sparsecv.stability.losses import checked_loss
 from sparsecv.tables.synthetic import make_synthetic
 
@@ -48,13 +41,14 @@ def test_scikit_learn_compatibility(estimator: Any, check: Any) -> None:
         check(estimator)
 
 
-@pytest.mark.parametrize("solver", ["exact", "heuristic", "rounding"])
-def test_the_solver_of_sparse_ridge(solver: str) -> None:
-    made = make_synthetic(40, 8, 4, 0.7, 0.5, seed=3)
+@pytest.mark.parametrize("p", [8, 24])
+def test_a_grid_of_sparse_ridge_is_fitted_along_paths(p: int) -> None:
+    """Up to 20 columns every model is proved, and beyond the final model gets some seconds."""
+    made = make_synthetic(40, p, 4, 0.7, 0.5, seed=3)
     gammas, taus = [0.1, 10.0], [1, 2, 4, 6]
-    found = StabilityCV(
-        SparseRidge(), {"gamma": gammas, "tau": taus}, solver=solver, random_state=0
-    ).fit(made.X, made.y)
+    grid = {"gamma": gammas, "tau": taus}
+    found = StabilityCV(SparseRidge(), grid, random_state=0).fit(made.X, made.y)
+    solver = "exact" if p == 8 else "heuristic"
     learner = SparseRidgeLearner(made.X, made.y, taus, gammas, solver=solver)
     errors = partial_errors(learner, make_folds(5, 40, seed=0).label, 8)
     np.testing.assert_allclose(found.cv_results_["cv_error"], errors.cv_error)
@@ -63,8 +57,14 @@ def test_the_solver_of_sparse_ridge(solver: str) -> None:
     assert limit is None if solver == "exact" else limit == REFIT_SECONDS
 
 
+def test_an_unknown_solver_is_refused() -> None:
+    made = make_synthetic(20, 4, 2, 0.3, 2.0, seed=0)
+    with pytest.raises(InputError, match="solver must be"):
+        SparseRidgeLearner(made.X, made.y, [1], [1.0], solver="best")
+
+
 def test_a_final_model_that_cannot_be_proved_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsecv.stability.estimator.REFIT_SECONDS", 0.2)
+    monkeypatch.setattr("sparsecv.estimators.stability_cv.REFIT_SECONDS", 0.2)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 80))
     y = X[:, :10].sum(axis=1) + 3.0 * rng.standard_normal(60)
@@ -72,20 +72,6 @@ def test_a_final_model_that_cannot_be_proved_ends(monkeypatch: pytest.MonkeyPatc
         found = StabilityCV(SparseRidge(), {"gamma": [0.01], "tau": [12]}, cv=3).fit(X, y)
     assert found.best_estimator_.status_ == "time limit"
     assert found.best_estimator_.support_.size == 12
-
-
-def test_the_solver_belongs_to_sparse_ridge() -> None:
-    made = make_synthetic(20, 4, 2, 0.3, 2.0, seed=0)
-    grid = {"gamma": [1.0, 10.0], "tau": [1, 2]}
-    with pytest.raises(InputError, match="solver must be"):
-        StabilityCV(SparseRidge(), grid, solver="best").fit(made.X, made.y)
-    for search in (
-        StabilityCV(Ridge(), {"alpha": [1.0, 2.0]}, solver="exact"),
-        StabilityCV(SparseRidge(backend="highs"), grid, solver="exact"),
-        StabilityCV(SparseRidge(), grid, loss="absolute", solver="heuristic"),
-    ):
-        with pytest.raises(InputError, match="solver belongs to"):
-            search.fit(made.X, made.y)
 
 
 def test_columns_that_are_constant_in_a_fold() -> None:
@@ -133,29 +119,6 @@ def test_fast_and_plain_sparse_ridge_agree(
         np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-6, atol=1e-9)
     every = fast.predictions(np.arange(n - 2), range(6))
     np.testing.assert_allclose(fast.predictions(np.arange(n - 2), [4, 1]), every[[4, 1]], rtol=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_projections_of_all_sizes_at_once_are_those_of_each(seed: int) -> None:
-    X, y = made(18, 3, seed)
-    X[:, 2] = 0.0
-    X[4:8, 2] = [1.0, 2.0, 0.5, 3.0]  # constant where their fold is left out
-    label = (np.arange(18) // 4).clip(max=3)
-    model = SparseRidgeCV(rule="projected", gammas=[0.1, 10.0], cv=3)
-    grid, loss = {"taus": [2, 1]}, checked_loss("squared")
-    fast = learner_of(model, grid, X, y, loss, {}, "auto")
-    assert isinstance(fast, ProjectedSizes)
-    assert not isinstance(
-        learner_of(clone(model).set_params(rule="minimum"), grid, X, y, loss, {}, "auto"),
-        ProjectedSizes,
-    )
-    a = partial_errors(EstimatorLearner(model, list(ParameterGrid(grid)), X, y, loss), label, 2)
-    b = partial_errors(fast, label, 2)
-    for name in ("held_out", "stability", "inner", "inner_stability", "trained", "without"):
-        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-9, atol=1e-12)
-    three = learner_of(model, {"taus": [3, 2]}, X, y, loss, {}, "auto")
-    losses = three(np.flatnonzero(label != 1), [0, 1])  # that fold alone has a third column
-    np.testing.assert_array_equal(losses[0], losses[1])
 
 
 def test_the_estimators_own_backend_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,16 +174,3 @@ def test_losses_are_what_they_say() -> None:
     assert found.loss_ == "fourth"
     with pytest.raises(InputError, match="one number per row"):
         StabilityCV(Ridge(), values, loss=lambda y, f: 1.0, **options).fit(X, y)
-
-
-def test_a_learner_without_a_recipe_is_refused() -> None:
-    with pytest.raises(InputError, match="cart, xgboost, svm; got 'forest'"):
-        recipe("forest", 40, 5)
-
-
-def test_the_grids_of_ready_made_learners() -> None:
-    for classification, machine in ((False, "svr"), (True, "svc")):
-        costs = recipe("svm", 40, 5, classification=classification).param_grid[f"{machine}__C"]
-        np.testing.assert_allclose(costs, 1.0 / (80.0 * np.geomspace(0.1, 100.0, 20)))
-    pytest.importorskip("xgboost", reason="the extra trees is not installed")
-    assert len(recipe("xgboost", 30, 5).param_grid["subsample"]) == 100

@@ -18,7 +18,6 @@ EXTRAS = {
     "gurobipy": "gurobi",
     "mosek": "mosek",
     "cvxpy": "mosek",
-    "xgboost": "trees",
 }
 
 

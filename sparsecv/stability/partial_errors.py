@@ -1,4 +1,4 @@
-"""Errors of models that leave out one fold, two folds or none, and Algorithm 1 on these errors.
+"""Errors of models that leave out one fold, two folds or none.
 
 The errors are the partial k-fold errors h_j(θ) of candidates θ and their empirical hypothesis
 stability μ̂_h(θ) (eq. 5 of the stability paper), on all rows and inside every outer fold. A model
@@ -14,14 +14,12 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..solvers.core.limits import Limits
 from ..solvers.executor import run_units
 
-# The weights λ of the stability that are compared by default. The values are a choice.
-DEFAULT_LAMBDAS = (0.0, *np.logspace(-4.0, 4.0, 10).tolist())
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Subset = tuple[int, ...]  # The folds that are left out: none, one or two.
@@ -73,8 +71,21 @@ class PartialErrors(NamedTuple):
 
     @property
     def corrected(self) -> Array:
-        """Bias-corrected k-fold error (Burman; Section 5 of [Consistent Cross Validation])."""
-        return np.asarray(self.cv_error + self.trained - self.without.mean(axis=1))
+        """Bias-corrected k-fold error of every candidate."""
+        return bias_corrected(self.cv_error, self.trained, self.without)
+
+
+def bias_corrected(error: Array, trained: Array | float, without: Array) -> Array:
+    """Bias-corrected CV errors (Burman 1989; Section 5 of "Consistent Cross Validation").
+
+    The correction removes the part of the CV error that comes from training on fewer rows.
+
+    error, shape (...): CV errors.
+    trained, shape (...): Mean losses on all rows of the models of all rows.
+    without, shape (..., k): Mean losses on all rows of the models without each fold.
+    Returns: error + trained − the mean of ``without`` over folds.
+    """
+    return np.asarray(error + trained - without.mean(axis=-1))
 
 
 def subsets(k: int, nested: bool = True) -> list[Subset]:
@@ -132,25 +143,34 @@ def _losses(learner: Learner, training: Index, candidates: Sequence[int], _: Lim
     return learner(training, candidates)
 
 
+def losses_without(
+    fit: Fit, label: Index, models: Sequence[tuple[Subset, list[int]]]
+) -> Iterator[tuple[Subset, list[int], Array]]:
+    """Losses of candidates that are fitted without some folds: the loop over folds.
+
+    fit: Fits tasks and yields their losses, as :func:`losses_of` a learner does.
+    label, shape (n,): Fold of every row.
+    models: Sets of folds that are left out, each with the candidates that are fitted without them.
+    Yields: An entry of ``models`` and its losses (c, n), in the order in which the fits end.
+    """
+    tasks = [(np.flatnonzero(~np.isin(label, left_out)), some) for left_out, some in models]
+    for number, losses in fit(tasks):
+        yield *models[number], losses
+
+
 class FoldLosses:
-    """Losses of models that leave out folds; models are fitted when asked for, and losses kept.
+    """Losses of models that leave out folds, as far as errors and stabilities need them.
 
     The losses of models without two folds are reduced to means, so that (k + 1)·m·n numbers are
     kept for m candidates, n rows and k folds.
 
     label, shape (n,): Fold of every row.
     m: Number of candidates.
-    fit: Fits tasks and yields their losses.
-    at_once: Whether all candidates of some rows are one task; otherwise every candidate is a task.
     weights, shape (n,), optional: Weights of the rows in all means of losses.
     """
 
-    def __init__(
-        self, label: Index, m: int, fit: Fit, at_once: bool, weights: Array | None = None
-    ) -> None:
-        self.label, self.k, self.fit, self.weights = label, int(label.max()) + 1, fit, weights
-        self.at_once, self.n_fits = at_once, 0
-        self.known: dict[Subset, set[int]] = defaultdict(set)
+    def __init__(self, label: Index, m: int, weights: Array | None = None) -> None:
+        self.label, self.k, self.weights = label, int(label.max()) + 1, weights
         self.full = np.full((m, label.size), np.nan)
         self.single = np.full((self.k, m, label.size), np.nan)
         # Entries [t, l] belong to the model without folds t and l: its mean loss on fold l, and the
@@ -168,24 +188,7 @@ class FoldLosses:
         weights = None if self.weights is None else self.weights[rows]
         return np.asarray(np.average(losses, axis=-1, weights=weights))
 
-    def need(self, left_out: Iterable[Subset], candidates: Iterable[int]) -> None:
-        """Fit the candidates that are not fitted yet, without each of some sets of folds."""
-        subsets: list[Subset] = []
-        tasks: list[Task] = []
-        for subset in left_out:
-            missing = [c for c in candidates if c not in self.known[subset]]
-            if not missing:
-                continue
-            self.known[subset].update(missing)
-            rows = np.flatnonzero(~np.isin(self.label, subset))
-            blocks = [missing] if self.at_once else [[c] for c in missing]
-            subsets += [subset] * len(blocks)
-            tasks += [(rows, block) for block in blocks]
-            self.n_fits += len(missing)
-        for index, losses in self.fit(tasks) if tasks else ():
-            self._enter(subsets[index], tasks[index][1], losses)
-
-    def _enter(self, left_out: Subset, candidates: list[int], losses: Array) -> None:
+    def enter(self, left_out: Subset, candidates: list[int], losses: Array) -> None:
         """Enter the losses (c, n) of candidates fitted without some folds."""
         if len(left_out) == 0:
             self.full[candidates] = losses
@@ -210,35 +213,33 @@ class FoldLosses:
             change = np.abs(without[:, rest] - self.single[t, ready][:, rest])
             self.change[t, other, ready] = self.mean(change, rest)
 
-    def inner(self, t: int, candidates: Sequence[int]) -> tuple[Array, Array]:
-        """s̃ and μ, shape (c,), of some candidates with outer fold t left out of all models.
+    def inner(self, t: int) -> tuple[Array, Array]:
+        """s̃ and μ, shape (m,), with outer fold t left out of all models.
 
         s̃ is the mean over the other folds of the held-out losses, and μ the largest mean change
         of the losses when another fold is left out (lines 20 and 17 of Algorithm 1).
         """
         others = [j for j in range(self.k) if j != t]
-        score, change = self.score[t][:, candidates], self.change[t][:, candidates]
-        return score[others].mean(axis=0), change[others].max(axis=0)
+        return self.score[t, others].mean(axis=0), self.change[t, others].max(axis=0)
 
-    def outer(self, candidates: Sequence[int]) -> tuple[Array, Array]:
-        """Held-out errors (c, k) and μ̂_h (c,) of some candidates."""
+    def outer(self) -> tuple[Array, Array]:
+        """Held-out errors (m, k) and μ̂_h (m,)."""
         every = [(t, self.label == t) for t in range(self.k)]
-        held = [self.mean(self.single[t, candidates][:, rows], rows) for t, rows in every]
-        change = np.abs(self.single[:, candidates] - self.full[candidates])
+        held = [self.mean(self.single[t][:, rows], rows) for t, rows in every]
+        change = np.abs(self.single - self.full)
         return np.stack(held, axis=1), np.asarray(self.mean(change).max(axis=0))
 
-    def errors(self, candidates: Sequence[int], nested: bool) -> PartialErrors:
-        """All errors of candidates whose models are fitted.
+    def errors(self, nested: bool) -> PartialErrors:
+        """All errors.
 
         nested: Whether the errors of models without two folds are among them.
         """
         inner = inner_stability = None
         if nested:
-            pairs = [self.inner(t, candidates) for t in range(self.k)]
+            pairs = [self.inner(t) for t in range(self.k)]
             inner, inner_stability = (np.stack(one, axis=1) for one in zip(*pairs, strict=True))
-        trained = self.mean(self.full[candidates])
-        without = self.mean(self.single[:, candidates]).T
-        held, stability = self.outer(candidates)
+        trained, without = self.mean(self.full), self.mean(self.single).T
+        held, stability = self.outer()
         return PartialErrors(held, stability, inner, inner_stability, trained, without)
 
 
@@ -288,129 +289,10 @@ def partial_errors(
            [2., 2.]])
     """
     label, k = checked_partition(label, np.size(label), nested, weights)
-    at_once = getattr(learner, "at_once", False)
-    fit = fit or partial(losses_of, learner)
-    losses = FoldLosses(label, m, fit, at_once, weights)
-    losses.need(subsets(k, nested), range(m))
-    return losses.errors(range(m), nested)
-
-
-class Selection(NamedTuple):
-    """What Algorithm 1 of the stability paper finds, for every weight λ of the stability.
-
-    Lines are those of the algorithm; θ is the number of a candidate.
-
-    Attributes
-    ----------
-    lambdas : ndarray, shape (l,), increasing
-        The weights λ.
-    inner_choice : ndarray of int, shape (l, k)
-        θ chosen without fold t (line 23).
-    outer : ndarray, shape (l, k)
-        m_{λ,t}: error on fold t of the model chosen without fold t (line 25).
-    choice : ndarray of int, shape (l,)
-        θ that minimises criterion (7) on all rows, for every λ; −1 where nobody needs it.
-    """
-
-    lambdas: Array
-    inner_choice: NDArray[np.intp]
-    outer: Array
-    choice: NDArray[np.intp]
-
-    @property
-    def nested_error(self) -> Array:
-        """m̄_λ, shape (l,): the means of ``outer`` over folds (line 28)."""
-        return np.asarray(self.outer.mean(axis=1))
-
-    @property
-    def best(self) -> int:
-        """Position of λ*: the least nested error; of equal errors the smaller λ."""
-        return int(np.argmin(self.nested_error))
-
-    @property
-    def lambda_(self) -> float:
-        """λ*."""
-        return float(self.lambdas[self.best])
-
-    @property
-    def theta(self) -> int:
-        """θ*, by its number."""
-        return int(self.choice[self.best])
-
-
-def checked_lambdas(lambdas: ArrayLike | None) -> Array:
-    """Distinct weights λ ≥ 0, increasing, shape (l,); by default 0 and ten from 1e-4 to 1e4.
-
-    Raises InputError: No weight, or a weight that is negative or not a number.
-    """
-    try:
-        values = np.unique(np.asarray(DEFAULT_LAMBDAS if lambdas is None else lambdas, dtype=float))
-    except (TypeError, ValueError):
-        values = np.empty(0)
-    if values.size == 0 or not (np.isfinite(values).all() and values[0] >= 0.0):
-        raise InputError(f"lambdas must be numbers >= 0; got {lambdas!r}")
-    return values
-
-
-def criterion(errors: PartialErrors, weight: float) -> Array:
-    """Criterion (7): k-fold error + λ·μ̂_h of every candidate, shape (m,).
-
-    Parameters
-    ----------
-    errors : PartialErrors
-    weight : float
-        λ ≥ 0.
-
-    Returns
-    -------
-    ndarray, shape (m,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.selection.partial_errors import PartialErrors, criterion
-    >>> held_out, change = np.array([[1.0, 3.0], [2.0, 2.5]]), np.array([1.0, 0.0])
-    >>> errors = PartialErrors(held_out, change, None, None, change, held_out)
-    >>> criterion(errors, 0.5)
-    array([2.5 , 2.25])
-    """
-    return np.asarray(errors.cv_error + weight * errors.stability)
-
-
-def select(errors: PartialErrors, lambdas: ArrayLike | None = None) -> Selection:
-    """Choose λ and a candidate by Algorithm 1 of the stability paper; every λ uses the same fits.
-
-    Parameters
-    ----------
-    errors : PartialErrors
-        With the errors of models without two folds.
-    lambdas : array, optional
-        Weights λ of the stability; 0 alone is ordinary nested cross-validation.
-
-    Returns
-    -------
-    Selection
-
-    Raises
-    ------
-    InputError
-        λ < 0, or errors without those of models without two folds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.selection.partial_errors import PartialErrors, select
-    >>> held_out, change = np.array([[1.0, 3.0, 2.0], [2.0, 2.5, 2.0]]), np.array([1.0, 0.0])
-    >>> inner, inner_change = held_out, np.array([[1.0] * 3, [0.0] * 3])
-    >>> errors = PartialErrors(held_out, change, inner, inner_change, change, held_out)
-    >>> select(errors, [0.0, 1.0]).choice
-    array([0, 1])
-    """
-    weights = checked_lambdas(lambdas)
-    if errors.inner is None or errors.inner_stability is None:
-        raise InputError("choosing lambda needs errors with two folds left out (nested=True)")
-    pairs = [errors.inner + weight * errors.inner_stability for weight in weights]
-    inner_choice = np.array([np.argmin(values, axis=0) for values in pairs])
-    outer = errors.held_out[inner_choice, np.arange(errors.held_out.shape[1])]
-    choice = np.array([np.argmin(criterion(errors, float(weight))) for weight in weights])
-    return Selection(weights, inner_choice, outer, choice)
+    every = list(range(m))
+    blocks = [every] if getattr(learner, "at_once", False) else [[c] for c in every]
+    models = [(subset, block) for subset in subsets(k, nested) for block in blocks]
+    found = FoldLosses(label, m, weights)
+    for left_out, some, losses in losses_without(fit or partial(losses_of, learner), label, models):
+        found.enter(left_out, some, losses)
+    return found.errors(nested)

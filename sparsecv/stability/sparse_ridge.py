@@ -120,7 +120,7 @@ class SparseRidgeLearner:
         return int(self.taus.size * self.gammas.size)
 
     def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
-        """Squared errors (c, n); see :class:`~sparsecv.selection.partial_errors.Learner`."""
+        """Squared errors (c, n); see :class:`~sparsecv.stability.partial_errors.Learner`."""
         return np.asarray((self.y - self.predictions(training, candidates)) ** 2)
 
     def _within(

@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sparsecv.cv.checkpoint import file_name, read_checkpoint, write_checkpoint

@@ -298,7 +298,7 @@ class Surface:
         order = [gamma for gamma in gammas or self.order if gamma in self.rows]
         tables = self.ledger.tables([self.rows[gamma] for gamma in order])
         tol = self.settings.search_tolerance if self.settings.searches else None
-        how = self._clock.elapsed(), tol, self.settings.prove
+        how = self._clock.elapsed(), tol, self.settings.prove, self.data.rounding
         return CVResult(self.data.folds, np.array(order), self.taus, tables, *how)
 
     # how it is done

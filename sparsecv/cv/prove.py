@@ -40,7 +40,7 @@ from .bounds import fold_bounds
 from .estimate import MANY_FOLDS, fold_unit, tree_unit
 from .ledger import Ledger
 from .progress import Batch, Report, in_time
-from .results import TIE
+from .results import TIE, least
 from .settings import Settings
 from .shared_tree import SharedTree, searched, solve_problem
 
@@ -369,9 +369,10 @@ class Prover:
         error, lower = ledger.sums("error")[rows], ledger.sums("lower")[rows]
         wanted = ~ledger.exact[rows, :, : self.k].all(axis=2) & ~self.beyond_precision[rows]
         if not self.everything:
+            rounding = ledger.data.rounding * ledger.data.total
             best = np.zeros(error.shape, dtype=bool)
-            best.flat[np.argmin(error)] = True
-            wanted &= best | (lower < error.min() * (1.0 - 2.0 * TIE))
+            best[least(error, ledger.taus, np.array(ledger.gammas)[rows], rounding)] = True
+            wanted &= best | (lower < error.min() * (1.0 - 2.0 * TIE) - rounding)
         order = np.argsort(error, axis=None, kind="stable")
         if self.everything:  # A smaller γ takes longer.
             gammas = np.array(ledger.gammas)[rows]

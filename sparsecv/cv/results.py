@@ -86,13 +86,17 @@ class GammaResult:
         return stacked(rows, self.most)
 
 
-def least(surface: Array, taus: NDArray[np.intp], gammas: Array) -> tuple[int, int]:
+def least(
+    surface: Array, taus: NDArray[np.intp], gammas: Array, rounding: float
+) -> tuple[int, int]:
     """Position (γ, τ) of the least value of a surface, shape (γ, τ).
 
     Of values that differ by rounding alone, the smaller τ and then the larger γ is taken.
+
+    rounding: What rounding leaves of the value of a perfect fit.
     """
     smallest = surface.min()
-    tied = np.argwhere(surface <= smallest + TIE * abs(smallest))
+    tied = np.argwhere(surface <= smallest + TIE * abs(smallest) + rounding)
     g, t = min(tied, key=lambda gt: (taus[gt[1]], -gammas[gt[0]]))
     return int(g), int(t)
 
@@ -274,6 +278,9 @@ class CVResult:
         an array, and ``by_gamma`` all of them at each γ.
     seconds : float
         Wall time of the whole evaluation.
+    rounding : float
+        CV errors that differ by no more than this number count as equal, too: rounding may leave
+        as much of the error of a perfect fit.
     complete : bool
         Whether every h(γ, τ) is exact.
     finished : bool
@@ -304,6 +311,7 @@ class CVResult:
     seconds: float
     tolerance: float | None = None
     prove: str = "choice"
+    rounding: float = 0.0
     trace: list[Step] = field(default_factory=list)
     ended: str = ""
     edge: str = ""
@@ -352,16 +360,17 @@ class CVResult:
         """
         searched = self.tolerance is not None and self.finished
         estimates, std_error, upper = (self.table(n) for n in ("cv_error", "std_error", "upper"))
-        g, t = least(upper if searched else estimates, self.taus, self.gammas)
-        within = estimates.min(axis=0) <= estimates[g, t] + std_error[g, t]
+        g, t = least(upper if searched else estimates, self.taus, self.gammas, self.rounding)
+        within = estimates.min(axis=0) <= estimates[g, t] + std_error[g, t] + self.rounding
         one_se = int(np.flatnonzero(within)[0])
-        at_one_se, _ = least(estimates[:, [one_se]], self.taus[[one_se]], self.gammas)
+        of_size = estimates[:, [one_se]], self.taus[[one_se]], self.gammas
+        at_one_se, _ = least(*of_size, self.rounding)
         lower, high = float(self.table("lower").min()), float(upper[g, t])
         gap = max(2 * TIE, self.tolerance or 0.0)
         if self.minimum is not None:
             lower, gap = min(lower, self.minimum.lower), max(gap, self.minimum.tolerance)
         sure = bool(self.table("exact")[g, t]) or self.tolerance is not None
-        certified = sure and lower >= high - gap * abs(high)
+        certified = sure and lower >= high - gap * abs(high) - self.rounding
         pair = float(self.gammas[g]), int(self.taus[t])
         errors = float(estimates[g, t]), float(std_error[g, t]), high, lower
         return Best(g, t, *pair, *errors, certified, int(self.taus[one_se]), at_one_se)

@@ -264,7 +264,8 @@ class _Search:
         Where upper bounds tie, the choice is made as in :meth:`CVResult.best`.
         """
         upper = np.maximum(self.sums()[1], self.ledger.sums("error")[self.g])
-        _, t = least(upper[None], self.taus, np.array([self.gamma]))
+        rounding = self.data.rounding * self.data.total
+        _, t = least(upper[None], self.taus, np.array([self.gamma]), rounding)
         if self.ledger.exact[self.g, t, self.k]:
             return Status.OPTIMAL
         at, backend = (self.g, t, self.k), self.settings.backend

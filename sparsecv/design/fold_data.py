@@ -18,6 +18,7 @@ from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.rows import MAX_ROWS_PER_COLUMN, Rows
 from ..solvers.core.threads import cached
+from ..solvers.kernels.linalg import EPS
 from ..solvers.relaxation.gram import GramForm
 from ..tables.rows_in_memory import JoinedRows, RowSubset, joined
 from .design import (
@@ -85,6 +86,11 @@ class FoldData(ABC):
     def n(self) -> int:
         """Number of rows of weight above 0; a row of weight 0 counts as no row."""
         return self.folds.n
+
+    @cached
+    def rounding(self) -> float:
+        """What rounding may leave of the CV error of a perfect fit: n·EPS of the mean of y²."""
+        return self.n * EPS * self.full().yy / self.total
 
     def counted(self, rows: Index) -> int:
         """How many of some rows have a weight above 0."""

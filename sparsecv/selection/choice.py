@@ -78,7 +78,7 @@ def of_pair(rule: str, result: CVResult, g: int, t: int, value: float, certified
 
 def _least(rule: str, result: CVResult, surface: Array) -> Choice:
     """The choice of the pair at which a criterion, given as ``surface`` (γ, τ), is least."""
-    g, t = least(surface, result.taus, result.gammas)
+    g, t = least(surface, result.taus, result.gammas, result.rounding)
     proved = all(bool(one.model_proved.all()) for one in result.by_gamma)
     return of_pair(rule, result, g, t, surface[g, t], result.complete and proved)
 
@@ -137,7 +137,7 @@ def _projected(study: Study) -> Choice:
     models = all(result.by_gamma[g].model_proved[t] for g, t in np.argwhere(weights > 0.0))
     surfaces = all(one.complete for one in (result, study.fold_surface, *study.others))
     proved = study.whole and models and study.inner.proved and surfaces and found.proved
-    g, t = least(mean, result.taus, result.gammas[study.gamma_subset])
+    g, t = least(mean, result.taus, result.gammas[study.gamma_subset], result.rounding)
     pair = of_pair("projected", result, int(study.gamma_subset[g]), t, mean[g, t], proved)
     return of_projection(pair, found)
 

@@ -10,14 +10,19 @@ from numpy.typing import NDArray
 
 from ..design.design import Array, Design
 from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.kernels.linalg import EPS
 
 
-def _least_squares(rows: Array, columns: NDArray[np.intp]) -> tuple[float, int]:
-    """The residual sum of squares of the last column of ``rows`` on some others, and their rank."""
+def _least_squares(rows: Array, columns: NDArray[np.intp], n: float) -> tuple[float, int]:
+    """The residual sum of squares of the last column of ``rows`` on some others, and their rank.
+
+    A sum of at most n·EPS of yᵀy, which n rows may owe to rounding, counts as 0.
+    """
     X, y = rows[:, columns], rows[:, -1]
     coef, _, rank, _ = np.linalg.lstsq(X, y, rcond=None)
     residual = y - X @ coef
-    return float(residual @ residual), int(rank)
+    left = float(residual @ residual)
+    return left if left > n * EPS * float(y @ y) else 0.0, int(rank)
 
 
 def criteria(
@@ -53,8 +58,10 @@ def criteria(
     # Columns without a penalty are projected out of the rows, as the intercept is.
     rows, own = problem.rows, int(design.protocol.intercept) + design.p - problem.p
     scale, n = design.y_scale**2, design.total
-    fits = [_least_squares(rows, np.searchsorted(design.kept, one)) for one in supports]
-    every, rank = _least_squares(rows, np.arange(problem.p))
+    fits = [
+        _least_squares(rows, np.searchsorted(design.kept, one), design.total) for one in supports
+    ]
+    every, rank = _least_squares(rows, np.arange(problem.p), design.total)
     free = n - rank - own
     rss = np.array([one for one, _ in fits]) * scale
     k = np.array([one for _, one in fits], dtype=np.float64)

@@ -194,7 +194,7 @@ def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Pr
     at = distance.argmin(axis=0), np.arange(sizes.size)
     distance, error, spread, own = distance[at], error[at], spread[at], gammas[at[0]]
     allowed, share = (sizes <= most[0]) | (error <= most[1]), max_distance_shares(sizes, data.n)
-    chosen = choose_size(distance, share * reference, allowed)
+    chosen = choose_size(distance, share * reference + data.rounding, allowed)
     used, place = np.unique(own, return_inverse=True)
     with study.interruptible() as limits:
         late, full = None if study.every_fit else limits, data.full()

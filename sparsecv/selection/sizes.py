@@ -36,7 +36,7 @@ def gamma_positions(study: Study, choice: Choice) -> NDArray[np.intp]:
     """
     result, values = study.surface, criterion_of_pairs(study, choice.rule)
     sizes = range(result.taus.size)
-    at = [least(values[:, [t]], result.taus[[t]], result.gammas)[0] for t in sizes]
+    at = [least(values[:, [t]], result.taus[[t]], result.gammas, result.rounding)[0] for t in sizes]
     if choice.is_pair:
         at[choice.tau_index] = choice.gamma_index
     return np.array(at, dtype=np.intp)
@@ -92,7 +92,8 @@ def choice_of_size(study: Study, choice: Choice, size: int) -> Choice:
     proved = bool(result.table("exact")[:, t].all())
     if choice.rule in ("minimum", "one-se"):
         least_known = float(result.table("lower")[:, t].min())
-        proved = bool(one.exact[t]) and least_known >= float(one.cv_error[t]) * (1.0 - 2.0 * TIE)
+        most = float(one.cv_error[t]) * (1.0 - 2.0 * TIE) - result.rounding
+        proved = bool(one.exact[t]) and least_known >= most
     own = of_pair(choice.rule, result, g, t, values[g], proved)
     return replace(own, lambda_=choice.lambda_, size_given=True)
 

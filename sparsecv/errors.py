@@ -33,7 +33,7 @@ class UnprovedWarning(UserWarning):
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint file could not be written, or was passed over: damaged, or of another run."""
+    """A checkpoint file could not be written, or was ignored because its hash is wrong."""
 
 
 def warn_caller(text: str, category: type[Warning]) -> None:

@@ -32,7 +32,6 @@ OUTSIDE = {  # what a command or a block needs that a test does not have
     "git clone": "the address of a repository",
     "cd sparsecv": "the clone of the command before",
     "dask ": "machines of a cluster: tests/cv/test_cluster_faults.py starts one here",
-    "--dask": "the scheduler of the command before",
     "helm": "a Kubernetes cluster",
     "kubectl": "a Kubernetes cluster",
     "SLURMCluster": "a batch system",

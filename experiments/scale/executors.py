@@ -11,16 +11,17 @@ from __future__ import annotations
 import statistics
 import sys
 import time
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
+from joblib import parallel_config
 
 from experiments.common import local_cluster, machine
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.results import CVResult
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
-from sparsecv.solvers import on_client
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.executor import run_units
 
@@ -60,10 +61,15 @@ class Clock:
         return seconds, own + max(workers, default=0.0), own + sum(workers)
 
 
+def on(client: Any) -> Any:
+    """A context in which units of work run on a cluster; in this process without a client."""
+    return nullcontext() if client is None else parallel_config("dask", client=client)
+
+
 def timed(client: Any, *of: int) -> tuple[float, float, CVResult]:
     """Seconds of the job, here or on a cluster: on the wall, and of what runs in turn."""
     clock = Clock(client)
-    with on_client(client):
+    with on(client):
         found = cross_validate(*job(*of))
     seconds, in_turn, _ = clock.read()
     return seconds, in_turn, found
@@ -72,7 +78,7 @@ def timed(client: Any, *of: int) -> tuple[float, float, CVResult]:
 def overhead(client: Any) -> tuple[float, float]:
     """Milliseconds per unit without work: on the wall, and of all processors."""
     clock = Clock(client)
-    with on_client(client):
+    with on(client):
         tasks = [(i,) for i in range(EMPTY_UNITS)]
         assert sum(i for i, _ in run_units(nothing, None, tasks, allot=lambda _: Limits())) > 0
     seconds, _, processors = clock.read()
@@ -89,7 +95,7 @@ def main() -> None:
     before = timed(None, p, folds)
     expected = before[2]
     print(f"{folds} folds, 10 γ, p = {p}: {before[0]:.1f} s in one process")
-    for workers in sorted({1, most}):
+    for workers in sorted({2, most}):
         with (
             local_cluster(workers) as cluster,
             Client(cluster) as client,
@@ -101,9 +107,8 @@ def main() -> None:
             before = after
             same = np.array_equal(seconds[2].table("cv_error"), expected.table("cv_error"))
             each, processors = overhead(client)
-            name = f"{workers} worker{'s' if workers > 1 else ''}"
             print(
-                f"{name}: {seconds[0]:.1f} s, plain "
+                f"{workers} workers: {seconds[0]:.1f} s, plain "
                 f"beside it {wall:.1f} s: {wall / seconds[0]:.2f} times as fast "
                 f"({cpu / seconds[1]:.2f} by processor time of what runs in turn), same bits "
                 f"{same}; a unit without work {each:.2f} ms, {processors:.2f} ms of processors"

@@ -1,12 +1,11 @@
 """This script times cross-validation of a folder of Parquet files against one plain pass.
 
-    python -m experiments.scale.parquet_folder [n] [p] [files] [workers]
+    python -m experiments.scale.parquet_folder [n] [p] [files]
 
 The script writes synthetic rows to a temporary folder. Then a process makes a plain pass, which
 reads the columns of every file as numbers and adds the numbers up; another process runs
-``sparsecv cv`` on the folder. Where a number of workers is named, a third process runs ``sparsecv
-cv`` on a Dask cluster of this machine. Seconds are those of processors, so that other work on the
-machine counts little; a pass runs on one thread.
+``sparsecv cv`` on the folder. Seconds are those of processors, so that other work on the machine
+counts little; a pass runs on one thread.
 
 The last lines are a plan for n = 10⁹, p = 100 and ten folds, by two rates of this run: numbers that
 are read, sorted by fold and centred in a second, and products that are summed in a second. Both are
@@ -22,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.common import last_json, local_cluster, machine
+from experiments.common import last_json, machine
 
 PLAIN = """
 import json, sys, time
@@ -43,13 +42,11 @@ from sparsecv.cli.main import main
 from sparsecv.tables.sources import open_table
 from sparsecv.design.folds import hashed_folds
 from sparsecv.design.moments import fold_moments
-from sparsecv.solvers import on_client
 from experiments.common import peak_megabytes
 
 def run():
     main(["cv", "diabetes", "--gamma", "1", "--quiet"])  # kernels
     before = peak_megabytes()
-    address = sys.argv[3] or None
     source = open_table(sys.argv[1])
     block = np.random.default_rng(0).standard_normal((65536, 101))
     block.T @ block
@@ -57,13 +54,12 @@ def run():
     for _ in range(20):
         block.T @ block
     products = 20 * block.size * block.shape[1] / (time.process_time() - started)
-    with on_client(address):
-        started = time.process_time()
-        fold_moments(source, hashed_folds(10, source.n, 0))
-        moments = time.process_time() - started
+    started = time.process_time()
+    fold_moments(source, hashed_folds(10, source.n, 0))
+    moments = time.process_time() - started
     started = time.process_time()
     options = ["--folds", "10", "--gamma", "1", "--json", sys.argv[2]]
-    status = main(["cv", sys.argv[1], *options, *(["--dask", address] if address else [])])
+    status = main(["cv", sys.argv[1], *options])
     seconds = time.process_time() - started
     found = json.load(open(sys.argv[2]))
     print(json.dumps(dict(status=status, seconds=seconds, moments=moments, before=before,
@@ -101,7 +97,6 @@ def main() -> None:
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 5_000_000
     p = int(sys.argv[2]) if len(sys.argv) > 2 else 30
     files = int(sys.argv[3]) if len(sys.argv) > 3 else 40
-    workers = int(sys.argv[4]) if len(sys.argv) > 4 else 0
     print(machine())
     with tempfile.TemporaryDirectory() as place:
         folder, out = Path(place) / "rows", str(Path(place) / "out.json")
@@ -112,7 +107,7 @@ def main() -> None:
             f"{time.perf_counter() - started:.0f} s"
         )
         before, _ = run(PLAIN, str(folder))
-        found, said = run(OURS, str(folder), out, "")
+        found, said = run(OURS, str(folder), out)
         after, _ = run(PLAIN, str(folder))
         plain = (before["seconds"] + after["seconds"]) / 2.0
         print(f"one plain pass: {plain:.1f} s, peak memory {after['peak']:.0f} MB")
@@ -121,10 +116,6 @@ def main() -> None:
             if "plan:" in line:  # sparsecv prints a plan for tables that do not fit in memory.
                 print(f"  {line.strip()}")
         plan(n, p, found)
-        if workers:
-            with local_cluster(workers) as cluster:
-                found, _ = run(OURS, str(folder), out, cluster.scheduler_address)
-                report(f"{workers} workers", found, plain)
 
 
 def plan(n: int, p: int, found: dict[str, float]) -> None:

@@ -117,7 +117,8 @@ def besides(found: Result, asked: SimpleNamespace) -> None:
         held_out = {} if np.isnan(sizes.cv_error).all() else {"cv_error": sizes.cv_error}
         found.answers["criteria_"] = {"tau": sizes.tau, **held_out, **found.criteria()}
     if asked.n_best is not None:
-        found.answers["alternatives_"] = found.alternatives(asked.n_best)
+        seconds = found.limit if found.study is None else found.study.seconds_left
+        found.answers["alternatives_"] = found.alternatives(asked.n_best, seconds)
 
 
 def _expected(found: Result, study: Study, folds: Any, asked: SimpleNamespace, groups: Any) -> str:

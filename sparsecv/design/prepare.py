@@ -78,6 +78,7 @@ class Prepared:
             each = [self._row_folds(t) for t in range(self.design.q)]
             if each[0].reads_columns or (sparse and each[0].is_large):
                 return [data.full() for data in each]
+        X = X if self.fills is None else filled(X, self.fills)
         return self.design.problems(X, Y, self.source.weights)
 
     @cached

@@ -79,7 +79,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     gamma: float
     tau_: Any
     constraints: Constraints | None
-    missing: str | None = None
+    missing: str | None
+    time_limit: Any
     n_jobs: int | None
     unknown: str
     _coding_: Coding | None = None  # How text columns became columns of numbers.
@@ -544,8 +545,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             An entry for every subset: "tau", "rank" (1 is the best), "gamma", "columns"
             (positions; and "names", where X had names), "objective", "proved" (every other subset
             of this size with a smaller
-            objective at this γ is listed before it), "cv_error" and "std_error". Where
-            ``time_limit`` (else 60 s) ends the search, good subsets stand there that are not
+            objective at this γ is listed before it), "cv_error" and "std_error". Where the search
+            has taken ``time_limit`` (else 60 s), it ends, and good subsets stand there that are not
             proved, and beyond 168 columns those known besides. The CV errors of
             :class:`SparseRidgeCV` are those of the same columns fitted in every fold. The columns
             were found with all rows, the held-out ones too, so that these errors are mostly below
@@ -572,7 +573,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
             raise InputError(f"n must be a whole number >= 1; got {n!r}")
         if self._ranked_ is None or self._ranked_[0] != n:
-            self._ranked_ = int(n), self._named(self._fit().alternatives(int(n)))
+            limit = None if self.time_limit in (None, "auto") else float(self.time_limit)
+            self._ranked_ = int(n), self._named(self._fit().alternatives(int(n), limit))
         return self._ranked_[1]
 
     def at_size(self, size: int) -> Any:
@@ -616,7 +618,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         other.tau_, other.gamma_, other.cv_error_ = tau, gamma, float(sizes.cv_error[t])
         other.status_ = "optimal" if model.proved else "not proved"
         same = "n_nodes_", "n_features_in_", "feature_names_in_"
-        for name in (*same, "_coding_", "coef_names_", "levels_"):
+        for name in (*same, "_coding_", "coef_names_", "levels_", "_fills_"):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
         return other

@@ -59,6 +59,9 @@ class SparseRidge(SparseLinearModel):
     constraints : Constraints or None
         Which columns are in every model or in none, enter together, or have bounds on their
         coefficients; see :class:`sparsecv.Constraints`.
+    missing : "mean" or None
+        X may hold NaN, which "mean" fills with the mean of the column, in ``predict`` too. With
+        None NaN is an error.
     unknown : str
         What ``predict`` does with a text that is none of the levels of its column: "error" names
         the column, the text and the rows; "zero" predicts as for a row without a level.
@@ -129,6 +132,7 @@ class SparseRidge(SparseLinearModel):
         tol: float = 1e-6,
         n_jobs: int | None = None,
         constraints: Constraints | None = None,
+        missing: str | None = None,
         unknown: str = "error",
     ) -> None:
         self.tau = tau
@@ -141,6 +145,7 @@ class SparseRidge(SparseLinearModel):
         self.tol = tol
         self.n_jobs = n_jobs
         self.constraints = constraints
+        self.missing = missing
         self.unknown = unknown
 
     def fit(

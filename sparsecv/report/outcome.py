@@ -101,12 +101,15 @@ class Result:
         """The criteria of the model of every size."""
         return criteria(self.problem, self.design, [model.support for model in self.sizes.models])
 
-    def alternatives(self, n: int) -> dict[str, Any]:
-        """The n best subsets of every size."""
+    def alternatives(self, n: int, seconds: float | None) -> dict[str, Any]:
+        """The n best subsets of every size.
+
+        seconds: As of :func:`~sparsecv.selection.alternatives.ranked_by_size`.
+        """
         if self.study is not None:
-            return alternatives(self.study, self.subsets, n)
+            return alternatives(self.study, self.subsets, n, seconds)
         known = self.problem, self.design, self.sizes
-        return alternatives_table(*known, ranked_by_size(*known, n, self.limit), None)
+        return alternatives_table(*known, ranked_by_size(*known, n, seconds), None)
 
     @property
     def title(self) -> str:

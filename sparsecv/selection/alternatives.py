@@ -87,12 +87,15 @@ def alternatives_table(
     }
 
 
-def alternatives(study: Study, sizes: SizeModels, n: int) -> dict[str, Any]:
-    """The n best subsets of every size on all rows, with their CV errors on the study's folds."""
+def alternatives(study: Study, sizes: SizeModels, n: int, seconds: float | None) -> dict[str, Any]:
+    """The n best subsets of every size on all rows, with their CV errors on the study's folds.
+
+    seconds: As of :func:`ranked_by_size`.
+    """
     full = study.data.full()
     others = study.surface.by_gamma[0].supports  # the supports of all folds, γ and sizes
     study.progress_of("")(f"the {n} best subsets of each size", 0, 1)
-    ranked = ranked_by_size(full, study.design, sizes, n, study.seconds_left, others)
+    ranked = ranked_by_size(full, study.design, sizes, n, seconds, others)
     rows = [(float(g), one.supports) for g, one in zip(sizes.gamma, ranked, strict=True)]
     tasks = [(j,) for j in range(study.data.folds.k)]
     sums = study.run("other subsets", fold_errors, (study.data, rows), tasks)

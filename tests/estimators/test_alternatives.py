@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import time
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,8 @@ from sklearn.model_selection import KFold
 from support.brute_force import Data, enumerate_all
 from support.problems import scaled, three_matter
 
-from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.errors import InputError
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV
+from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.tables.datasets import list_datasets, load_dataset
 
 
@@ -89,3 +91,34 @@ def test_old_names_say_the_new_ones(kind: Any) -> None:
     ):
         with pytest.raises(TypeError, match=words):
             kind(**{name: None})
+
+
+def test_they_have_the_time_limit_for_themselves() -> None:
+    """The seconds that have passed since the fit began are not taken off."""
+    X, y = three_matter()
+    model = SparseRidgeCV(gammas=[0.5], time_limit=1.0, rule="minimum").fit(X, y)
+    time.sleep(1.0)
+    assert model.alternatives(2)["proved"].all()
+
+
+@pytest.mark.parametrize("with_groups", [False, True])
+def test_a_time_limit_bounds_their_search(with_groups: bool) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 60))
+    y = X[:, :3].sum(axis=1) + rng.standard_normal(20)
+    groups = np.arange(60) // 2 if with_groups else None
+    model = SparseRidgeCV(
+        taus=range(1, 9),
+        gammas=[1.0],
+        rule="minimum",
+        time_limit=1.0,
+        constraints=Constraints(groups=groups),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnprovedWarning)
+        model.fit(X, y)
+    started = time.monotonic()
+    found = model.alternatives(2)
+    assert time.monotonic() - started < 30.0  # Without a limit the search takes minutes.
+    assert set(found["tau"]) == set(range(1, 9))  # One subset of every size is known anyway.
+    assert not found["proved"].all()

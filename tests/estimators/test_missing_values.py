@@ -1,4 +1,4 @@
-"""SparseRidgeCV(missing=...) fills NaN inside the folds, and in the rows it predicts."""
+"""``missing`` fills NaN inside the folds, and in the rows it predicts."""
 
 from pathlib import Path
 from typing import Any
@@ -65,11 +65,12 @@ def test_what_is_refused() -> None:
 def test_missing_values_are_advised_the_parameter_where_there_is_one() -> None:
     X, y = np.arange(12.0).reshape(6, 2), np.arange(6.0)
     X[2, 1] = np.nan
-    with pytest.raises(InputError, match=r"column 'x1'.*or pass missing='mean' or 'median'"):
-        SparseRidgeCV(gammas=1.0).fit(X, y)
-    for broken in (X, np.where(np.isnan(X), np.inf, X)):
+    infinite = np.where(np.isnan(X), np.inf, X)
+    for model in (SparseRidgeCV(gammas=1.0), SparseRidge()):
+        with pytest.raises(InputError, match=r"column 'x1'.*or pass missing='mean' or 'median'"):
+            model.fit(X, y)
         with pytest.raises(InputError, match=r"impute those rows$"):
-            SparseRidge().fit(broken, y)
+            model.fit(infinite, y)
 
 
 def test_pandas_na_among_objects_is_a_missing_value() -> None:
@@ -90,3 +91,29 @@ def test_pandas_na_among_objects_is_a_missing_value() -> None:
     assert frame.loc[3, "b"] is pd.NA, "fit changes X"
     with pytest.raises(ValueError, match="NaN"):
         SparseRidge().fit(X, pd.Series([pd.NA, *y[1:]], dtype=object))
+
+
+def test_a_model_at_given_size_fills_missing_values_by_all_rows() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((60, 6))
+    y = X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(60)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    whole = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+    found, expected = SparseRidge(tau=2, missing="mean").fit(X, y), SparseRidge(tau=2).fit(whole, y)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-12)
+    np.testing.assert_allclose(found.predict(X), expected.predict(whole), rtol=1e-12)
+    np.testing.assert_allclose(
+        found.alternatives(2)["objective"], expected.alternatives(2)["objective"]
+    )
+    one = found.at_size(1)
+    np.testing.assert_allclose(one.predict(X), expected.at_size(1).predict(whole), rtol=1e-12)
+
+
+def test_the_model_of_another_size_fills_missing_values() -> None:
+    X, y = holed()
+    model = SparseRidgeCV(missing="mean", rule="minimum", gammas=[1.0]).fit(X, y)
+    other = model.at_size(2)
+    assert other.missing == "mean"
+    assert np.isfinite(other.predict(X)).all()
+    own = model.at_size(int(model.tau_))
+    np.testing.assert_array_equal(own.predict(X), model.predict(X))

@@ -41,6 +41,7 @@ from ..tables.frames import (
     coding_of,
     encoded,
     frame_names,
+    numbers_as_names,
 )
 from ..tables.row_source import ArraySource, RowSource
 from .pipelines import pipeline_of_levels, pipeline_of_numbers
@@ -360,7 +361,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         named = self._coding_ is not None or hasattr(self, "feature_names_in_")
         how: dict[str, Any] = {"seed": getattr(self, "random_state", 0), "n_jobs": self.n_jobs}
         how["announce"] = print if getattr(self, "verbose", 0) else None
-        how["asked"] = self._asked(source.p, source.feature_names if named else None)
+        names = source.feature_names if named else None
+        how["asked"] = self._asked(source.p, names, numbers_as_names(X))
         ready = prepare(source, cv, self._protocol(), **how)
         self._fills_ = ready.fills
         return ready
@@ -413,14 +415,16 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         X = stored_rows(X) if issparse(X) else np.asarray(X)
         return ArraySource.checked(X, y, labels, held=True, **own)
 
-    def _asked(self, p: int, names: Sequence[str] | None) -> ResolvedRules | None:
+    def _asked(
+        self, p: int, names: Sequence[str] | None, numbers: Sequence[int] | None
+    ) -> ResolvedRules | None:
         """What the parameters ask of p columns; None where they ask for nothing."""
         rules = Constraints() if self.constraints is None else self.constraints
         if not isinstance(rules, Constraints):
             what = "constraints must be None or sparsecv.Constraints(include=..., ...)"
             raise InputError(f"{what}; got {rules!r}")
         places = None if self._coding_ is None else self._coding_.places
-        found = rules.resolve(p, names, places)
+        found = rules.resolve(p, names, places, numbers=numbers)
         return None if found.constraints.plain else found
 
     def _protocol(self) -> Protocol:

@@ -53,6 +53,13 @@ def frame_names(X: Any) -> list[str] | None:
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
+def numbers_as_names(X: Any) -> list[int] | None:
+    """The names of a frame's columns where all of them are whole numbers; else None."""
+    names = list(X.columns) if hasattr(X, "dtypes") and hasattr(X, "columns") else []
+    whole = all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in names)
+    return [int(name) for name in names] if names and whole else None
+
+
 def check_names_match(given: list[str], fitted: list[str]) -> None:
     """Raise an InputError where a frame has other columns than the one that was fitted to."""
     if missing := [name for name in fitted if name not in given]:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from sklearn.model_selection import PredefinedSplit
 
-from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
 
 QUICK: dict[str, Any] = {"gammas": [1.0], "taus": [1], "rule": "minimum"}
@@ -116,6 +116,20 @@ def test_a_column_that_predict_lacks_is_named(library: Any, name: str) -> None:
         model.predict(library.DataFrame(less))
     with pytest.raises(InputError, match="X has 'c', which fit has not seen"):
         model.predict(library.DataFrame(table | {"c": X[:, 2]}))
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_a_number_means_the_column_of_that_name(text: bool) -> None:
+    X, y = rows()
+    table = pd.DataFrame(X, columns=[2, 1, 0])
+    if text:
+        table[7] = ["Bern", "Rome", "Oslo"] * 10
+    model = SparseRidge(tau=1, constraints=Constraints(include=[2])).fit(table, y)
+    assert model.support_.tolist() == [0]
+    last = SparseRidge(tau=1, constraints=Constraints(include=[0])).fit(table, y)
+    assert last.support_.tolist() == [2]
+    with pytest.raises(InputError, match="there is no column 3"):
+        SparseRidge(tau=1, constraints=Constraints(include=[3])).fit(table, y)
 
 
 def test_nested_error_says_what_it_needs() -> None:

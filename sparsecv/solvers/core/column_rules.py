@@ -92,6 +92,7 @@ class Constraints:
         names: Sequence[str] | None = None,
         places: Sequence[tuple[str, list[int]]] | None = None,
         together: bool = True,
+        numbers: Sequence[int] | None = None,
     ) -> ResolvedRules:
         """Return what is asked of the p columns of a table, once names are places.
 
@@ -107,6 +108,9 @@ class Constraints:
             that stand for one column enter together unless a group names one of them.
         together : bool
             With False each of the columns that stand for one column enters alone.
+        numbers : list of int, optional
+            The names of the columns of the user's table, where these are numbers. A number in the
+            rules then means the column of that name, whatever its position.
 
         Returns
         -------
@@ -119,7 +123,7 @@ class Constraints:
         """
         if places is None and not any(map(_asks, vars(self).values())):
             return ResolvedRules(UnitConstraints.none(p))
-        return _Resolver(p, names, places, together).resolve(self)
+        return _Resolver(p, names, places, together, numbers).resolve(self)
 
 
 class _Resolver:
@@ -129,6 +133,7 @@ class _Resolver:
     mean a column of the user's table that several of the p columns stand for.
 
     given: ``given[i]`` lists the columns, among the p, that a user's position i means.
+    numbered: The columns, among the p, that a number in the user's rules means.
     table: The same by the names of the table's columns; empty without ``places``.
     names, named: What messages call the p columns, and whether the user gave these names.
     place: The column of every given name; of columns that share a name it is the first.
@@ -141,10 +146,13 @@ class _Resolver:
         names: Sequence[str] | None,
         places: Sequence[tuple[str, list[int]]] | None,
         together: bool,
+        numbers: Sequence[int] | None,
     ) -> None:
         self.together = together
         self.given = [[j] for j in range(p)] if places is None else [at for _, at in places]
         self.table = dict(places or ())
+        known = range(len(self.given)) if numbers is None else numbers
+        self.numbered = dict(zip(known, self.given, strict=True))
         self.p, self.named = p, names is not None
         self.names = [str(j) for j in range(p)] if names is None else list(names)
         self.place: dict[str, int] = {}
@@ -185,10 +193,12 @@ class _Resolver:
             known = [*self.table, *self.names]
             raise InputError(f"{what}: there is no column {given!r}; {_near(given, known)}")
         if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
-            if 0 <= given < len(self.given):
-                return self.given[given]
-            last = len(self.given) - 1
-            raise InputError(f"{what}: there is no column {given}; columns are 0 to {last}")
+            if (number := int(given)) in self.numbered:
+                return self.numbered[number]
+            known = list(map(str, self.numbered))
+            in_order = list(self.numbered) == list(range(len(known)))
+            words = f"0 to {known[-1]}" if in_order else _some(known)
+            raise InputError(f"{what}: there is no column {given}; columns are {words}")
         raise InputError(f"{what}: a column is a name or a position; got {given!r}")
 
     def columns(self, given: Any, what: str) -> list[int]:
@@ -303,4 +313,9 @@ def _near(given: str, names: Sequence[str]) -> str:
     close = get_close_matches(given, names, n=3)
     if close:
         return "did you mean " + " or ".join(repr(name) for name in close) + "?"
-    return "columns are " + ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    return f"columns are {_some(names)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first eight names, in words."""
+    return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")

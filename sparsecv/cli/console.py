@@ -119,11 +119,11 @@ def note(text: str) -> None:
     print(f"note: {text}", file=sys.stderr, flush=True)
 
 
-def open_console(quiet: bool, *files: Path | None) -> Console:
-    """The console that tables are printed on; standard error where a file is standard output."""
+def open_console(quiet: bool, json_file: Path | None = None) -> Console:
+    """The console that tables are printed on; standard error where --json is standard output."""
     from rich.console import Console
 
-    return Console(quiet=quiet, highlight=False, emoji=False, stderr="-" in map(str, files))
+    return Console(quiet=quiet, highlight=False, emoji=False, stderr=str(json_file) == "-")
 
 
 @contextmanager

@@ -42,7 +42,7 @@ INTERRUPTED_LATE = "Ctrl-C came after the choice, while the error to expect was 
 def cv(data: str, **given: Any) -> Exit:
     """Print the exact CV error at every sparsity, choose the best and fit the model."""
     clock, asked, ended = Limits(), SimpleNamespace(**given), ""
-    console = open_console(asked.quiet, asked.json_file, asked.sql)
+    console = open_console(asked.quiet, asked.json_file)
     outputs.check(asked)
     gammas, taus = grids.parse_asked_gammas(asked.gamma), grids.parse_taus(asked.tau)
     grids.check_count("--n-best", asked.n_best)

@@ -15,7 +15,6 @@ from .. import __version__
 from ..design.fold_models import FoldModels
 from ..design.prepare import Prepared, versions
 from ..design.saved import SavedModel
-from ..design.sql import sql_expression
 from ..report.details import sections
 from ..report.document import document, plain
 from ..report.outcome import Result
@@ -44,7 +43,7 @@ def deliver(
     note: What a user of the model should know, such as that Ctrl-C came; else empty.
     intervals: What a model file keeps for prediction intervals.
     """
-    if asked.save is not None or asked.sql is not None:
+    if asked.save is not None:
         own: Any = {"fills": ready.fills, "intervals": intervals, "tau": found.tau, "note": note}
         own |= kept_facts(ready.source)
         saved = SavedModel.of(found.model, ready.names, found.gamma, **own)

@@ -34,7 +34,7 @@ def fit(data: str, **given: Any) -> Exit:
     """Fit the best model of at most τ features, with its certificate."""
 
     asked = SimpleNamespace(**given)
-    console = open_console(asked.quiet, asked.json_file, asked.sql)
+    console = open_console(asked.quiet, asked.json_file)
     outputs.check(asked)
     tau, gamma = asked.tau, asked.gamma
     checked_gammas([gamma])

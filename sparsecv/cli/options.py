@@ -164,7 +164,6 @@ PANELS: dict[str, dict[str, Option]] = {
     "Output": {
         "json_file": option(File, None, "Write results here; - is standard output.", "--json"),
         "save": option(File, None, "Write the model here, for sparsecv predict."),
-        "sql": option(File, None, "Write the model as SQL here (- the screen)."),
         "plot": option(File, None, "Picture of the CV errors."),
         "html": option(File, None, "Write a report here, as one HTML page."),
         "csv_file": option(File, None, "Write the table here.", "--csv"),
@@ -252,14 +251,14 @@ COMMANDS = {
     "cv": command(
         "Print the exact CV error at every sparsity, choose the best and fit the model.",
         f"{READING} order missing encoding folds tau gamma rule compare nested size n_best "
-        "criteria method backend prove tol time_limit protocol scale json_file save sql plot html "
+        "criteria method backend prove tol time_limit protocol scale json_file save plot html "
         f"certificate table checkpoint seed jobs quiet {COLUMNS}",
         data=DATA,
     ),
     "fit": command(
         "Fit the best model of at most τ features, with its certificate.",
         f"{READING} missing encoding tau gamma n_best criteria backend tol time_limit protocol "
-        f"scale json_file save sql plot html certificate table jobs quiet {COLUMNS}",
+        f"scale json_file save plot html certificate table jobs quiet {COLUMNS}",
         data=DATA,
         tau=option(int, ..., "Largest number of features."),
         gamma=option(float, 1.0, "Ridge weight γ of (γ/2)||β||²."),

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from ..errors import InputError, file_faults
 
 # The options of all commands that name a file to be written.
-FILES = ("json_file", "save", "html", "sql", "csv_file", "out", "plot", "certificate")
+FILES = ("json_file", "save", "html", "csv_file", "out", "plot", "certificate")
 
 
 def check(asked: SimpleNamespace) -> None:

@@ -118,12 +118,6 @@ class SavedModel:
             return None
         return FoldModels.of_document(self.intervals, self.features)
 
-    @property
-    def coded(self) -> dict[str, tuple[str, str]]:
-        """The text column and the level that every 0/1 column stands for, by its name."""
-        pairs = ((name, one) for name, found in self.levels.items() for one in found)
-        return {"=".join(pair): pair for pair in pairs}
-
     def needed(self, intervals: bool = False) -> list[str]:
         """Names of the features that predictions need, or predictions with their intervals."""
         more = self.intervals["features"] if intervals and self.intervals is not None else []

@@ -24,7 +24,6 @@ from ..design.missing import checked_fill, filled
 from ..design.model import FittedModel, SizeModels
 from ..design.prepare import ALL_ROWS, Prepared, prepare
 from ..design.saved import SavedModel
-from ..design.sql import sql_expression
 from ..errors import InputError
 from ..plots.size_path import draw_sizes
 from ..report.details import sections
@@ -206,35 +205,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         NotFittedError
             There is no model yet.
         """
-        self._saved("a file holds", intervals).write(path)
-
-    def to_sql(self) -> str:
-        """Return the model's prediction as one SQL expression over the columns of a table.
-
-        Returns
-        -------
-        str
-            For ``SELECT <expression> FROM table``. Names of columns stand in double quotes; without
-            names the columns are x0, x1 and so on. A missing value gives NULL. ``sparsecv fit
-            --sql`` writes text columns of ``--one-hot`` as CASE.
-
-        Raises
-        ------
-        InputError
-            The model has several responses.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sparsecv import SparseRidge
-        >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0]])
-        >>> sql = SparseRidge(tau=1, gamma=0).fit(X, 2.0 * X[:, 0] + 1.0).to_sql()
-        >>> import sqlite3
-        >>> table = sqlite3.connect(":memory:").execute
-        >>> table(f"SELECT round({sql}, 6) FROM (SELECT 5.0 AS x0, 1.0 AS x1)").fetchone()
-        (11.0,)
-        """
-        return sql_expression(self._saved("SQL gives"))
+        self._saved(intervals).write(path)
 
     def to_sklearn(self) -> Any:
         """Return the model as a fitted pipeline of scikit-learn's own classes.
@@ -274,9 +245,9 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             )
         return pipeline_of_levels(self.coef_, self.intercept_, coding, self.unknown)
 
-    def _saved(self, what: str, intervals: bool = False) -> SavedModel:
-        """The model as a file holds it; ``what`` begins the message that refuses responses."""
-        self._refuse_several(what)
+    def _saved(self, intervals: bool) -> SavedModel:
+        """The model as a file holds it."""
+        self._refuse_several("a file holds")
         return SavedModel.of(
             self._fitted(),
             self._labels(self.coef_.size),

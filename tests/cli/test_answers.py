@@ -1,4 +1,4 @@
-"""Options that ask for more than the model: sizes, subsets, criteria, SQL, intervals."""
+"""Options that ask for more than the model: sizes, subsets, criteria, intervals."""
 
 from __future__ import annotations
 
@@ -87,15 +87,6 @@ def test_tables_are_those_of_the_estimators(
         assert words in screen
     assert main(["fit", path, "--tau", "2", *asked]) == 0
     assert "the best subsets" in capsys.readouterr().out
-
-
-def test_sql_on_the_screen_stands_there_alone(
-    table: tuple[pd.DataFrame, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["fit", table[1], "--tau", "1", "--sql", "-"]) == 0
-    out = capsys.readouterr().out
-    assert len(out.splitlines()) == 1
-    assert '* "a"' in out
 
 
 @pytest.mark.parametrize("folds", ["loo", "5"])

@@ -78,7 +78,6 @@ REFUSED = {
     f"{CV} --plot no/such/folder.png": "--plot|no/such",
     f"{CV} --plot p.xyz": "--plot|xyz",
     f"{CV} --html no/such/folder.html": "--html",
-    f"{CV} --sql no/m.sql": "--sql no/m.sql",
     f"{CV} --save no/m.json": "--save no/m.json",
     f"{CV} --checkpoint good.csv": "--checkpoint|good.csv",
     f"{CV} --json {LONG}": "--json",

@@ -1,4 +1,4 @@
-"""A model in scikit-learn's own classes, in ONNX, and in SQL predicts what the model predicts."""
+"""A model in the classes of scikit-learn, in ONNX, PMML and SQL predicts what it predicted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import shutil
 import sqlite3
 import xml.etree.ElementTree as xml
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,6 @@ from sklearn.base import clone
 from support.problems import three_matter
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.design.saved import SavedModel
-from sparsecv.design.sql import sql_expression
 from sparsecv.errors import InputError
 
 
@@ -164,68 +161,3 @@ def test_sklearn2pmml_writes_the_pipeline(tmp_path: Path) -> None:
     for term in equation.iterfind("{*}NumericPredictor"):
         found += float(term.attrib["coefficient"]) * table[term.attrib["name"]].to_numpy()
     np.testing.assert_allclose(found, model.predict(table), rtol=1e-12)
-
-
-def in_sqlite(table: pd.DataFrame, expression: str) -> list[float | None]:
-    with closing(sqlite3.connect(":memory:")) as database:
-        table.to_sql("t", database, index=False)
-        return [row[0] for row in database.execute(f"SELECT {expression} FROM t")]
-
-
-def test_sql_predicts_the_same_whatever_the_names() -> None:
-    X, y = three_matter(30, 5)
-    names = ["plain", 'quo"te', "a b", "-- drop", "select"]
-    table = pd.DataFrame(X, columns=names)
-    model = SparseRidge(tau=5).fit(table, y)
-    assert model.support_.size == 5
-    found = in_sqlite(table, model.to_sql())
-    np.testing.assert_allclose(np.array(found, dtype=float), model.predict(table), rtol=1e-12)
-    table.iloc[0, 0] = None
-    assert in_sqlite(table, model.to_sql())[0] is None
-
-
-def test_whole_numbers_are_not_divided_as_integers() -> None:
-    table = pd.DataFrame({"a": [1, 2, 3, 4], "b": [1, 0, 0, 1]})
-    model = SparseRidge(tau=2, gamma=1e-9).fit(table, 2.0 * table["a"] + 3.0)
-    found = in_sqlite(table, model.to_sql())
-    np.testing.assert_allclose(np.array(found, dtype=float), [5.0, 7.0, 9.0, 11.0], rtol=1e-6)
-
-
-def test_text_columns_become_cases() -> None:
-    saved = SavedModel(
-        features=["x", "c=it's", "c=b", "two=yes"],
-        named=True,
-        support=["x", "c=it's", "two=yes"],
-        coef=[-0.5, 2.0, 1e-300],
-        intercept=3.0,
-        levels={"c": ["a", "b", "it's"], "two": ["no", "yes"]},
-    )
-    text = sql_expression(saved)
-    table = pd.DataFrame(
-        {
-            "x": [0.0, 1.0, 2.0, 4.0, 0.0],
-            "c": ["a", "it's", "b", None, "new"],
-            "two": ["no", "yes", "no", "yes", "no"],
-        }
-    )
-    assert in_sqlite(table, text) == [3.0, 4.5, 2.0, None, None]
-    with pytest.raises(InputError, match="NUL"):
-        sql_expression(SavedModel(["a\0"], True, ["a\0"], [1.0], 0.0))
-
-
-def test_missing_values_are_filled_where_the_model_fills_them() -> None:
-    saved = SavedModel(["a", "b"], True, ["a", "b"], [2.0, -1.0], 0.5, fills={"a": -1.5, "b": 4.0})
-    table = pd.DataFrame({"a": [1.0, None], "b": [None, 2.0]})
-    assert in_sqlite(table, sql_expression(saved)) == [-1.5, -4.5]
-    fills, levels = {"c=x": 0.25, "c=y": 0.5}, {"c": ["x", "y", "z"]}
-    text = SavedModel(["c=x", "c=y"], True, ["c=x", "c=y"], [4.0, 2.0], 1.0, "y", levels=levels)
-    case = sql_expression(replace(text, fills=fills))
-    cells = pd.DataFrame({"c": ["x", None, "z", "new"]})
-    assert in_sqlite(cells, case) == [5.0, 3.0, 1.0, None]
-
-
-def test_sql_is_of_one_response() -> None:
-    X, y = three_matter(30, 5)
-    model = SparseRidge(tau=1).fit(X, np.column_stack([y, y + X[:, 4]]))
-    with pytest.raises(InputError, match="SQL gives one response"):
-        model.to_sql()

@@ -231,13 +231,6 @@ def test_a_saved_model_takes_the_frame(tmp_path: Path, monkeypatch: pytest.Monke
     assert pd.read_csv("p.csv")["prediction"].isna().sum() == 1
     smaller = model.at_size(2)
     np.testing.assert_allclose(smaller.predict(other).shape, (60,))
-    import sqlite3
-    from contextlib import closing
-
-    with closing(sqlite3.connect(":memory:")) as database:
-        other.to_sql("t", database)
-        rows = database.execute(f"SELECT {model.to_sql()} FROM t").fetchall()
-    np.testing.assert_allclose(np.ravel(rows), model.predict(other), rtol=1e-12)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

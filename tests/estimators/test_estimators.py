@@ -151,61 +151,6 @@ def test_verbose_prints_what_is_done(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == ""
 
 
-class Recorder:
-    """A callback that keeps what it is told: the names above a task, its own, begin or end."""
-
-    max_propagation_depth = 1
-
-    def __init__(self) -> None:
-        self.told: list[tuple[str, ...]] = []
-
-    def setup(self, estimator: Any, context: Any) -> None:
-        self.told.append(("setup",))
-
-    def teardown(self, estimator: Any, context: Any) -> None:
-        self.told.append(("teardown",))
-
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        self.told.append((*self._path(context), "begin"))
-
-    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        self.told.append((*self._path(context), "end"))
-
-    def _path(self, context: Any) -> tuple[str, ...]:
-        above = () if context.parent is None else self._path(context.parent)
-        return (*above, context.task_name)
-
-
-def test_callbacks_of_scikit_learn() -> None:
-    """Stages and units; every task that began ends; also below a grid search."""
-    pytest.importorskip("sklearn.callback")
-    X, y = five_columns()
-    heard = Recorder()
-    model = SparseRidgeCV(cv=3, gammas=[0.5, 2.0], rule="minimum")
-    assert model.set_callbacks(heard) is model
-    model.fit(X, y)
-    fold = [("fit", "folds", "folds", word) for word in ("begin", "end")]
-    rows = [("fit", "the models of all rows", word) for word in ("begin", "end")]
-    stages = [*rows, ("fit", "folds", "begin"), *3 * fold, ("fit", "folds", "end")]
-    assert heard.told == [
-        ("setup",),
-        ("fit", "begin"),
-        *stages,
-        ("fit", "end"),
-        ("teardown",),
-    ]
-    assert not hasattr(clone(SparseRidgeCV()), "_skl_callbacks")
-
-    above = Recorder()
-    search = GridSearchCV(SparseRidgeCV(cv=3, gammas=1.0), {"fit_intercept": [True, False]}, cv=2)
-    search.set_callbacks(above).fit(X, y)
-    assert above.told.count(("setup",)) == 1
-    fits = [line for line in above.told if line[-2:] == ("fit", "begin")]
-    assert len(fits) >= 5  # two settings, two folds, and the best one again
-    begun = sorted(line[:-1] for line in above.told if line[-1] == "begin")
-    assert begun == sorted(line[:-1] for line in above.told if line[-1] == "end")
-
-
 def test_a_default_fit_leaves_large_trees_open() -> None:
     """Trees of more columns than rows cannot prune at a tiny γ: what is open is marked."""
     X = np.random.default_rng(0).uniform(size=(20, 36))
@@ -302,21 +247,9 @@ MODELS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "callbacks"),
-    [  # a SparseRidge of its own takes no callbacks
-        ("SparseRidge", False),
-        ("SparseRidgeCV", False),
-        ("SparseRidgeCV", True),
-        ("search", False),
-        ("search", True),
-    ],
-)
-def test_the_file_of_a_warning_is_that_of_the_caller(name: str, callbacks: bool) -> None:
+@pytest.mark.parametrize("name", list(MODELS))
+def test_the_file_of_a_warning_is_that_of_the_caller(name: str) -> None:
     model = clone(MODELS[name])
-    if callbacks:
-        pytest.importorskip("sklearn.callback")
-        model.set_callbacks(Recorder())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(*many())

@@ -20,7 +20,7 @@ import typer
 
 from .. import __version__
 from ..errors import InputError
-from .options import COMMANDS, GONE, Exit
+from .options import COMMANDS, Exit
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -120,8 +120,6 @@ def _is_table(word: str) -> bool:
 def _complaint(error: Any) -> str:
     """The message of an error in the input or in a command's words, for any version of typer."""
     if hasattr(error, "option_name") and hasattr(error, "possibilities"):
-        if error.option_name in GONE:
-            return f"{error.option_name} is gone: {GONE[error.option_name]}"
         options = f" (Possible options: {', '.join(sorted(error.possibilities or []))})"
         return f"No such option: {error.option_name}" + (options if error.possibilities else "")
     text = error.format_message() if hasattr(error, "format_message") else error

@@ -184,18 +184,6 @@ PANELS: dict[str, dict[str, Option]] = {
         "criteria": flag("Also AIC, BIC, EBIC and Cp of each size."),
     },
 }
-# What to write in place of an option that is gone.
-GONE = {
-    "--all-levels": "a text column of two levels has one 0/1 column; make a second one in the "
-    "table where both are wanted",
-    "--no-intercept": "SparseRidgeCV(fit_intercept=False) fits through the origin",
-    "--search-bounds": "cv takes the best bounds; sparsecv benchmark --ways paper,best compares",
-    "--mio-limit": "write --time-limit SECONDS",
-    "--intervals": "cv --save FILE always keeps what sparsecv predict --coverage needs",
-    "--column-groups": 'write --constraints FILE, with {"groups": {"style": ["s1", "s2"]}}',
-    "--bounds": 'write --constraints FILE, with {"bounds": {"age": [0, 2]}}',
-}
-
 # The modules of commands whose own names are those of other modules.
 HOMES = {"datasets": "datasets_command", "verify": "check_certificate"}
 

@@ -22,7 +22,7 @@ from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.result import Proof, Status, relative_gap, worst
 from .base import SparseLinearModel
-from .validation import sizes_of_responses, with_old_names
+from .validation import sizes_of_responses
 
 
 class SparseRidge(SparseLinearModel):
@@ -118,7 +118,6 @@ class SparseRidge(SparseLinearModel):
     ((2, 2), [array([0, 1]), array([0])])
     """
 
-    @with_old_names
     def __init__(
         self,
         tau: int | Sequence[int] | None = None,

@@ -31,7 +31,7 @@ from ..tables.lazy import LazySource, is_lazy
 from ..tables.row_source import RowSource
 from .base import SparseLinearModel
 from .sparse_ridge import SparseRidge
-from .validation import as_dense, with_old_names
+from .validation import as_dense
 
 NESTED = ("nested_error_", "nested_std_error_")  # attributes of a fit with ``nested`` alone
 
@@ -214,7 +214,6 @@ class SparseRidgeCV(SparseLinearModel):
     folds_: Folds
     _types = (np.float64, np.float32)
 
-    @with_old_names
     def __init__(
         self,
         *,

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import wraps
 from numbers import Integral
-from typing import Any, ParamSpec
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, issparse
@@ -15,37 +13,6 @@ from ..cv.settings import checked_taus
 from ..design.design import Array, Design
 from ..errors import InputError, LoweredSizeWarning, warn_caller
 from ..tables.rows_in_memory import RowSubset, refuse_dense
-
-Given = ParamSpec("Given")
-# What takes the place of parameters that estimators had before version 0.2.
-OLD_NAMES = {
-    **{
-        name: f"constraints=Constraints({new}=...), where Constraints comes from sparsecv"
-        for name, new in (
-            ("include", "include"),
-            ("exclude", "exclude"),
-            ("column_groups", "groups"),
-            ("positive", "positive"),
-            ("bounds", "bounds"),
-        )
-    },
-    "n_best": "the method alternatives(n) of the fitted estimator",
-    "compare": "the method compare() of the fitted estimator",
-    "client": 'joblib.parallel_config("dask") around fit',
-}
-
-
-def with_old_names(init: Callable[Given, None]) -> Callable[Given, None]:
-    """A constructor that says what takes the place of a parameter of an earlier version."""
-
-    @wraps(init)
-    def checked(*given: Given.args, **named: Given.kwargs) -> None:
-        for name in named:
-            if name in OLD_NAMES:
-                raise TypeError(f"there is no parameter {name!r} any more; use {OLD_NAMES[name]}")
-        init(*given, **named)
-
-    return checked
 
 
 def na_as_nan(values: Any) -> Any:

@@ -59,8 +59,6 @@ REFUSED = {
     f"{CV} --rule one-se --method search": "rule one-se|every tau",
     f"{CV} --protocol kind": "protocol|'kind'",
     f"{CV} --scale big": "scale|'big'",
-    f"{CV} --no-intercept": "--no-intercept is gone|fit_intercept=False",
-    f"{CV} --mio-limit 3": "--mio-limit is gone|--time-limit SECONDS",
     f"{CV} --time-limit -1": "--time-limit",
     f"{CV} --time-limit nan": "time",
     f"{CV} --seed -1": "--seed",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import time
 import warnings
-from typing import Any
 
 import numpy as np
 import pytest
@@ -79,18 +78,6 @@ def test_what_is_refused_and_what_a_pickle_holds() -> None:
     with pytest.raises(AttributeError, match="needs the rows"):
         again.alternatives(3)
     assert model.fit(X, y).alternatives(1)["tau"].size == 6
-
-
-@pytest.mark.parametrize("kind", [SparseRidge, SparseRidgeCV])
-def test_old_names_say_the_new_ones(kind: Any) -> None:
-    for name, words in (
-        ("include", r"Constraints\(include="),
-        ("column_groups", r"Constraints\(groups="),
-        ("n_best", r"alternatives\(n\)"),
-        ("no_such", "no_such"),
-    ):
-        with pytest.raises(TypeError, match=words):
-            kind(**{name: None})
 
 
 def test_they_have_the_time_limit_for_themselves() -> None:

@@ -46,11 +46,7 @@ def deliver(
     if asked.save is not None:
         own: Any = {"fills": ready.fills, "intervals": intervals, "tau": found.tau, "note": note}
         own |= kept_facts(ready.source)
-        saved = SavedModel.of(found.model, ready.names, found.gamma, **own)
-        if asked.save is not None:
-            saved.write(asked.save)
-        if asked.sql is not None:
-            write_text(asked.sql, sql_expression(saved) + "\n", "sql")
+        SavedModel.of(found.model, ready.names, found.gamma, **own).write(asked.save)
     if asked.json_file is not None:
         write_json(asked.json_file, head(ready.source, found.design.p) | document(found) | more)
     with progress(asked.quiet) as bar:

@@ -29,8 +29,8 @@ from experiments.common import RESULTS, machine, train_and_test
 from experiments.paper.tables_three_four import COLUMNS, L0LEARN_WEIGHTS, SETS
 from experiments.references import l0learn, l0learn_models, scaled
 from experiments.resumable import Table
-from sparsecv.selection.learner import SparseRidgeLearner
 from sparsecv.solvers import SparseRidgeProblem, solve
+from sparsecv.stability.sparse_ridge import SparseRidgeLearner
 
 SPLITS = 5
 MAX_COLUMNS = 45

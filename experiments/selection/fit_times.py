@@ -33,8 +33,8 @@ from sparsecv.cv.engine import Surface
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
-from sparsecv.selection.learner import SparseRidgeLearner, largest_tau
 from sparsecv.solvers import best_subsets_rows_deleted, support_path
+from sparsecv.stability.sparse_ridge import SparseRidgeLearner, largest_tau
 from sparsecv.tables.datasets import load_dataset
 
 SETS = ("diabetes", "housing", "servo", "autompg", "wine", "hitters")

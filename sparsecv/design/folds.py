@@ -132,6 +132,11 @@ class Folds:
         held = self.label == j
         return np.flatnonzero(~held), np.flatnonzero(held)
 
+    def splits(self) -> Iterator[tuple[Index, Index]]:
+        """Yield the training and the held-out rows of every fold."""
+        for j in range(self.k):
+            yield self.split(j)
+
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Numbers hashed by SplitMix64 (Steele, Lea & Flood 2014): distinct, with uniform bits."""
@@ -325,8 +330,7 @@ def _is_missing(value: Any) -> bool:
 def _kept_groups(folds: Folds, groups: Any) -> Index | None:
     """The number of every row's group; None where a fold trains on a group and holds it out."""
     group = np.unique(np.asarray(groups), return_inverse=True)[1].astype(np.intp)
-    for j in range(folds.k):
-        train, test = folds.split(j)
+    for train, test in folds.splits():
         trained = np.zeros(folds.n, dtype=bool)
         trained[group[train]] = True
         if trained[group[test]].any():

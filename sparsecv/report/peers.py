@@ -35,7 +35,7 @@ def linear_peers(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # The lasso may not converge at its least λ.
         for folds in every:
-            pairs = [folds.split(j) for j in range(folds.k)]
+            pairs = list(folds.splits())
             fit = LassoCV(cv=pairs, fit_intercept=centre).fit(X, y)
             error = fit.mse_path_ @ (folds.sizes / folds.sizes.sum())
             columns = (np.abs(fit.path(X, y, alphas=fit.alphas_)[1]) > 0.0).sum(axis=0)

@@ -77,7 +77,7 @@ def _errors(
     X, y = indexable(X, y)
     learner = EstimatorLearner(estimator, [{}], X, y, checked_loss(loss, estimator))
     folds = folds_for(estimator, cv, X, y, seed)
-    splits = [folds.split(j) for j in range(folds.k)]
+    splits = list(folds.splits())
     tasks = [(train, 0) for train, _ in splits]
     if corrected:
         tasks.append((np.arange(len(y)), 0))

@@ -322,7 +322,7 @@ def _inside_folds(folds: Folds) -> list[Split]:
     """Inner folds of the training rows of every fold; a fold of one training row has none."""
     at = folds.groups if folds.kind == "time" else np.arange(folds.n)
     assert at is not None
-    pairs = [folds.split(j) for j in range(folds.k)]
+    pairs = list(folds.splits())
     in_order = all(at[train].max() < at[test].min() for train, test in pairs)
     found: list[Split] = []
     for j, (rows, test) in enumerate(pairs):

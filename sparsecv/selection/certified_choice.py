@@ -110,7 +110,7 @@ def choice_certificate(
     numbers: dict[str, Any] = {
         "gammas": [repr(float(gamma)) for gamma in result.gammas],
         "sizes": result.taus.tolist(),
-        "held_out": [folds.split(j)[1].tolist() for j in range(folds.k)],
+        "held_out": [held.tolist() for _, held in folds.splits()],
         "share": "0" if worse > 0.0 else repr(SHARE),
         "pair_share": repr(SHARE),
         "gamma": repr(float(best.gamma)),

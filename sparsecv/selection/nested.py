@@ -109,8 +109,7 @@ def refuse_nested(data: FoldData, cv: Any, nested: Any = True, groups: Any = Non
         return
     n, weights, groups = data.folds.n, data.weights, None if groups is None else np.asarray(groups)
     folds = _outer_folds(n, cv, nested, 0, groups)
-    for j in range(folds.k):
-        train, _ = folds.split(j)
+    for j, (train, _) in enumerate(folds.splits()):
         with _named(j, folds.k, train):
             make_folds(cv, train.size, groups=None if groups is None else groups[train])
             if weights is not None and np.count_nonzero(weights[train]) < 2:
@@ -173,10 +172,9 @@ def nested_error(
     sums, weight = np.empty((2, folds.k))
     done = 0
     limit = study.settings.time_limit  # A limit of 0 asks for estimates of every fold.
-    for j in range(folds.k):
+    for j, (train, test) in enumerate(folds.splits()):
         if j and limit and study.limits.reached(0) is not None:
             break
-        train, test = folds.split(j)
         try:
             with _named(j, folds.k, train):
                 model, fills = _fitted(study, cv, rows, train, j, folds.k)

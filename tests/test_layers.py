@@ -21,7 +21,6 @@ LAYERS = [  # top to bottom; what stands on one line may not import each other
     ["errors", "verify"],
 ]
 SOLVERS = [
-    ["budget"],
     ["api", "paths"],
     ["executor"],
     ["cluster"],

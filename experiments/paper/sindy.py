@@ -26,9 +26,8 @@ import numpy as np
 from sklearn.preprocessing import PolynomialFeatures
 
 from experiments.common import RESULTS, machine
+from sparsecv.integrations.budget import solve_budget
 from sparsecv.solvers import SparseRidgeProblem, solve
-from sparsecv.solvers.budget import solve_budget
-from sparsecv.solvers.core.problem import response_problems
 
 # Files and degrees, the systems of few columns first.
 CASES = [
@@ -255,11 +254,10 @@ def budgets(cases: list[tuple[str, int]], seconds: float) -> None:
         X, Y = load(name, degree)
         true = TRUE_SIZES[name.partition("_")[0]]
         for alpha in ALPHAS:
-            rows = np.column_stack([X, Y])
             total = sum(true)
             cpu, found = timed(
-                lambda r=rows, p=X.shape[1], g=2.0 * alpha, k=total: solve_budget(
-                    [one.replace(gamma=g, tau=len(SIZES)) for one in response_problems(r, p)],
+                lambda X=X, Y=Y, g=2.0 * alpha, k=total: solve_budget(
+                    [SparseRidgeProblem(X, y, gamma=g, tau=len(SIZES)) for y in Y.T],
                     k,
                     time_limit=seconds,
                 )

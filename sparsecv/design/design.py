@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..errors import ConstantColumnWarning, InputError, warn_caller
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.constraints import UnitConstraints
-from ..solvers.core.problem import SparseRidgeProblem, response_problems
+from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.rows import Rows
 from ..solvers.core.threads import cached
 from ..tables.rows_in_memory import RowSubset, joined
@@ -133,10 +133,10 @@ def training_means(blocks: Callable[[], Iterable[Block]]) -> tuple[Array, Array]
 
 @dataclass(frozen=True)
 class Summary:
-    """What a design is made from: moments and extremes of the columns of n rows of [X Y].
+    """What a design is made from: moments and extremes of the columns of n rows of [X y].
 
-    All arrays have shape (p + q,), and their last q entries belong to the responses. ``scatter`` is
-    the sum of squares about the mean; ``low`` and ``high`` are the smallest and largest value.
+    All arrays have shape (p + 1,), and their last entry belongs to the response. ``scatter`` is the
+    sum of squares about the mean; ``low`` and ``high`` are the smallest and largest value.
 
     total: Sum of the rows' weights, which is n where rows have no weights.
     """
@@ -150,7 +150,7 @@ class Summary:
 
     @classmethod
     def of(cls, X: Array, y: Array, weights: Array | None = None) -> Summary:
-        """Summarise rows X (n, p), y (n,) or (n, q) in memory; rows of weight 0 do not count."""
+        """Summarise rows X (n, p), y (n,) in memory; rows of weight 0 do not count."""
         given = joined(X, y)
         # A block of rows would be the whole table here, so blocks of columns are copied.
         if X.shape[0] <= X.shape[1]:
@@ -208,16 +208,16 @@ class Summary:
         """Largest absolute value of every column."""
         return np.asarray(np.maximum(np.abs(self.low), np.abs(self.high)))
 
-    def scale(self, protocol: Protocol, p: int) -> Array:
-        """What a protocol divides the p columns and the responses by, shape (p + q,).
+    def scale(self, protocol: Protocol) -> Array:
+        """What a protocol divides the p columns and the response by, shape (p + 1,).
 
-        Columns that are constant are divided by 1, and so are the responses of "honest".
+        Columns that are constant are divided by 1, and so is the response of "honest".
         """
         divisor = {"unit-variance": self.total, "unit-norm": 1.0}.get(protocol.scale)
         found = np.ones(self.mean.size) if divisor is None else np.sqrt(self.scatter / divisor)
-        found[:p][self.constant[:p]] = 1.0
+        found[:-1][self.constant[:-1]] = 1.0
         if protocol.name == "honest":
-            found[p:] = 1.0
+            found[-1] = 1.0
         return np.asarray(found)
 
 
@@ -225,15 +225,12 @@ class Summary:
 class Design:
     """The affine map from raw columns to the columns that are solved.
 
-    A design of q > 1 responses makes the training problems of all responses; the design of a
-    response alone (:meth:`of_response`) maps rows and coefficients.
-
     p_raw: Number of columns before the constant ones were left out.
     kept, shape (p,): Raw columns that are solved.
-    shift, scale, shape (p + q,): The solved values of the kept columns and of the responses, which
-        come last, are (raw − shift) / scale.
-    mean, shape (p + q,): Means of the kept raw columns and of the responses.
-    spread, shape (p + q,): Their standard deviations.
+    shift, scale, shape (p + 1,): The solved values of the kept columns and of the response, which
+        comes last, are (raw − shift) / scale.
+    mean, shape (p + 1,): Means of the kept raw columns and of the response.
+    spread, shape (p + 1,): Their standard deviations.
     total: Number of rows, or the sum of their weights.
     asked: What is asked of the raw columns; None where nothing is.
     """
@@ -253,31 +250,18 @@ class Design:
         """Number of columns that are solved."""
         return int(self.kept.size)
 
-    @property
-    def q(self) -> int:
-        """Number of responses."""
-        return int(self.mean.size - self.p)
-
     @cached
     def constraints(self) -> UnitConstraints:
         """What is asked of the solved columns, in their units."""
         if self.asked is None:
             return UnitConstraints.none(self.p)
         own = self.asked.constraints.restricted(self.kept)
-        return own.scaled(self.scale[: self.p] / self.y_scale)
+        return own.scaled(self.scale[:-1] / self.y_scale)
 
     @property
     def n_units(self) -> int:
         """The largest size of a model, in which a group of columns counts once."""
         return self.constraints.max_size
-
-    def of_response(self, t: int) -> Design:
-        """The design of response t alone."""
-        if self.q == 1:
-            return self
-        at = [*range(self.p), self.p + t]
-        names = ("shift", "scale", "mean", "spread")
-        return replace(self, **{name: getattr(self, name)[at] for name in names})
 
     @property
     def y_scale(self) -> float:
@@ -293,7 +277,7 @@ class Design:
     def raw_spread(self) -> Array:
         """Standard deviations of all raw columns, shape (p_raw,); 0 for those left out."""
         found = np.zeros(self.p_raw)
-        found[self.kept] = self.spread[: self.p]
+        found[self.kept] = self.spread[:-1]
         return found
 
     def columns(self, X: Any) -> Any:
@@ -307,34 +291,22 @@ class Design:
         solved = (self.columns(X) - self.shift[:-1]) / self.scale[:-1]
         return solved, (y - self.y_shift) / self.y_scale
 
-    def problem(self, X: Array, y: Array, weights: Array | None = None) -> SparseRidgeProblem:
+    def problem(
+        self, X: Array, y: Array, weights: Array | None = None, shared: bool = True
+    ) -> SparseRidgeProblem:
         """The training problem of raw rows X (n, p_raw), y (n,), with placeholders for γ and τ.
 
         weights, shape (n,), optional: A row's squared error is multiplied by its weight.
+        shared: Whether problems at several γ or τ are made of it.
         """
-        return self.problems(X, y, weights, shared=True)[0]
-
-    def problems(
-        self, X: Array, Y: Array, weights: Array | None = None, shared: bool = False
-    ) -> list[SparseRidgeProblem]:
-        """The training problems of all responses Y (n,) or (n, q), from one table [X Y].
-
-        shared: Whether problems at several γ or τ are made of each.
-        """
-        rows = np.column_stack([self.columns(X), Y])
+        rows = np.column_stack([self.columns(X), y])
         if self.protocol.intercept:
             centre(rows, weights)
         rows /= self.scale
         if weights is not None:
             rows *= np.sqrt(weights)[:, None]
-        if self.asked is None:
-            return response_problems(rows, self.p, shared)
-        found: list[SparseRidgeProblem] = []
-        for t in range(self.q):
-            own = np.ascontiguousarray(rows[:, [*range(self.p), self.p + t]])
-            data, asked = Rows(own, shared=shared), self.of_response(t).constraints
-            found.append(SparseRidgeProblem.from_rows(data, constraints=asked))
-        return found
+        data = Rows(rows, shared=shared)
+        return SparseRidgeProblem.from_rows(data, constraints=self.constraints)
 
     def coefficients(self, beta: Array, scale: Array | None = None) -> tuple[Array, float]:
         """Map coefficients of solved columns (p,) to coefficients of raw columns and an intercept.
@@ -367,10 +339,10 @@ def make_design(
     be selected in place of one: it is not divided, and only columns of zeros are left out.
 
     summary: Moments and extremes of all rows.
-    names: Names of the raw columns, for messages; all columns after them are responses.
+    names: Names of the raw columns, for messages.
     warn: False where the rows are a part of the data, in which a column may happen to be constant.
     asked: Constraints of the raw columns.
-    Raises InputError: There are fewer than 2 rows, no column is left, values cannot be squared, a
+    Raises InputError: There are fewer than 2 rows, no column is left, values cannot be squared, the
         response is constant in the protocol "paper", or what is asked needs a column that is left
         out.
     """
@@ -380,16 +352,15 @@ def make_design(
     # Sums of n products of such numbers are to stay finite.
     wild = np.flatnonzero(~np.isfinite(summary.scatter * max(1.0, float(summary.n))))
     if wild.size:
-        name = _called(names, summary, int(wild[0]))
+        name = _called(names, int(wild[0]))
         raise InputError(f"{name} holds values too large to square: rescale it")
-    if protocol.name == "paper" and constant[p:].any():
+    if protocol.name == "paper" and constant[-1]:
         raise InputError("the response is constant: the paper protocol cannot scale it")
-    width = summary.mean.size
     shift, scale = (
-        summary.mean if protocol.intercept else np.zeros(width),
-        summary.scale(protocol, p),
+        summary.mean if protocol.intercept else np.zeros(p + 1),
+        summary.scale(protocol),
     )
-    at = np.append(kept, np.arange(p, width))
+    at = np.append(kept, p)
     spread = np.sqrt(summary.scatter / summary.total)[at]
     mean, total = summary.mean[at], summary.total
     made = Design(protocol, p, kept, shift[at], scale[at], mean, spread, total)
@@ -399,12 +370,9 @@ def make_design(
     return replace(made, asked=asked)
 
 
-def _called(names: Sequence[str], summary: Summary, column: int) -> str:
-    """What messages call a column of [X Y]; the only response needs no number."""
-    p, q = len(names), summary.mean.size - len(names)
-    if column < p:
-        return f"column {names[column]!r}"
-    return "the response" if q == 1 else f"response {column - p + 1} of {q}"
+def _called(names: Sequence[str], column: int) -> str:
+    """What messages call a column of [X y]."""
+    return "the response" if column == len(names) else f"column {names[column]!r}"
 
 
 def _varying(
@@ -418,7 +386,7 @@ def _varying(
             spread**2 < LEAST_SQUARED_SPREAD
         )
     if faint.any():
-        name = _called(names, summary, int(faint.argmax()))
+        name = _called(names, int(faint.argmax()))
         raise InputError(f"{name} holds values too small to square: rescale it")
     useless = constant if protocol.intercept else summary.largest == 0.0
     what = "constant" if protocol.intercept else "all-zero"
@@ -429,8 +397,7 @@ def _varying(
         listed = ", ".join(repr(names[c]) for c in dropped[:8])
         plural, more = "s" * (dropped.size > 1), ", …" * (dropped.size > 8)
         warn_caller(f"{what} column{plural} dropped: {listed}{more}", ConstantColumnWarning)
-    told = protocol.refit_intercept and warn
-    for t in (np.flatnonzero(constant[p:]) + p).tolist() if told else ():
-        text = f"is {summary.low[t]:g} in every row: there is nothing to explain"
-        warn_caller(f"{_called(names, summary, t)} {text}", ConstantColumnWarning)
+    if constant[-1] and protocol.refit_intercept and warn:
+        text = f"the response is {summary.low[-1]:g} in every row: there is nothing to explain"
+        warn_caller(text, ConstantColumnWarning)
     return np.flatnonzero(~useless[:p]).astype(np.intp)

@@ -380,7 +380,7 @@ class RowFolds(FoldData):
         if by_training_rows:
             assert self.design is not None
             summary = Summary.of_blocks(blocks, self._scale.size)
-            scale = summary.scale(self.design.protocol, self.design.p)
+            scale = summary.scale(self.design.protocol)
         if self.refit_intercept:
             origin = origin._replace(means=training_means(blocks))
         return origin._replace(scale=scale)

@@ -43,11 +43,10 @@ Progress = Callable[[int, int], None] | None
 class Prepared:
     """A table, how its columns are standardised, and the training problems of its folds.
 
-    design: Of all responses.
     layout: The folds; those of rows that are read in parts by a hash have no sizes.
     fills, shape (p_raw,): What the model of all rows fills missing values with; None where missing
         values are errors.
-    rows: X, shape (n, p_raw), and Y, shape (n,) or (n, q), where they are in memory.
+    rows: X, shape (n, p_raw), and y, shape (n,), where they are in memory.
     moments: The folds where only moments of their rows are in memory.
     """
 
@@ -58,33 +57,26 @@ class Prepared:
     rows: Any = None
     moments: Any = None
 
-    def response(self, t: int) -> tuple[Design, FoldData]:
-        """The design of response t alone, and the training problems of its folds."""
-        if self.rows is None:
-            return self.design, self.moments
-        return self.design.of_response(t), self._row_folds(t)
-
-    def _row_folds(self, t: int) -> RowFolds:
-        """The folds of response t, whose rows are in memory."""
-        (X, Y), own, source = self.rows, self.design.of_response(t), self.source
-        y = Y.reshape(len(Y), -1)[:, t]
-        return RowFolds.of(own, X, y, self.layout, source.weights, source.missing)
-
-    def problems(self) -> list[SparseRidgeProblem]:
-        """The problem of all rows of every response, with placeholders for γ and τ."""
-        X, Y = self.rows
+    def problem(self) -> SparseRidgeProblem:
+        """The problem of all rows, with placeholders for γ and τ."""
+        X, y = self.rows
         sparse = isinstance(X, RowSubset)
         if sparse or X.shape[0] < X.shape[1]:
-            each = [self._row_folds(t) for t in range(self.design.q)]
-            if each[0].reads_columns or (sparse and each[0].is_large):
-                return [data.full() for data in each]
+            folds = self._row_folds()
+            if folds.reads_columns or (sparse and folds.is_large):
+                return folds.full()
         X = X if self.fills is None else filled(X, self.fills)
-        return self.design.problems(X, Y, self.source.weights)
+        return self.design.problem(X, y, self.source.weights, shared=False)
+
+    def _row_folds(self) -> RowFolds:
+        """The folds of rows that are in memory."""
+        (X, y), source = self.rows, self.source
+        return RowFolds.of(self.design, X, y, self.layout, source.weights, source.missing)
 
     @cached
     def data(self) -> FoldData:
-        """The training problems of the folds, of the only response."""
-        return self.response(0)[1]
+        """The training problems of the folds."""
+        return self.moments if self.rows is None else self._row_folds()
 
     @property
     def names(self) -> list[str]:
@@ -151,7 +143,7 @@ def prepare(
 
 def rows_design(
     X: Array,
-    Y: Array,
+    y: Array,
     protocol: Protocol,
     weights: Array | None = None,
     missing: str | None = None,
@@ -159,7 +151,7 @@ def rows_design(
     names: Sequence[str] | None = None,
     asked: ResolvedRules | None = None,
 ) -> tuple[Design, Array | None]:
-    """How rows X (n, p_raw), Y (n,) or (n, q) in memory are standardised.
+    """How rows X (n, p_raw), y (n,) in memory are standardised.
 
     names: Names of the columns of X. With None the rows are a part of the data, and no warning
         says which columns are constant there.
@@ -170,7 +162,7 @@ def rows_design(
     fills = None if missing is None else fill_values(X, missing, weights)
     whole = X if fills is None else filled(X, fills)
     labels = [f"column {j}" for j in range(X.shape[1])] if names is None else names
-    summary, warn = Summary.of(whole, Y, weights), names is not None
+    summary, warn = Summary.of(whole, y, weights), names is not None
     return make_design(summary, protocol, labels, warn=warn, asked=asked), fills
 
 

@@ -59,8 +59,6 @@ if TYPE_CHECKING:
 
 # Formats of sparse tables whose columns can be selected; scikit-learn turns others into the first.
 SPARSE = ("csr", "csc")
-# Attributes of a fit to several responses that are lists, one entry for each; others are arrays.
-LISTS = ("support_", "status_", "certified_")
 
 
 class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -77,7 +75,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     fit_intercept: bool
     standardize: bool
     gamma: float
-    tau_: Any
+    tau_: int
     constraints: Constraints | None
     missing: str | None
     time_limit: Any
@@ -96,7 +94,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     _run_: Result  # The fit with its rows.
 
     def predict(self, X: ArrayLike) -> Array:
-        """Predict the response, or every response.
+        """Predict the response.
 
         Parameters
         ----------
@@ -107,7 +105,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
 
         Returns
         -------
-        ndarray, shape (n,), or (n, q) for q responses
+        ndarray, shape (n,)
 
         Raises
         ------
@@ -115,7 +113,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             A frame whose columns have other names, or another order, than the one fitted to; or a
             text that is none of its column's levels, unless ``unknown="zero"``.
         """
-        return np.asarray(self._checked_columns(X) @ self.coef_.T + self.intercept_)
+        return np.asarray(self._checked_columns(X) @ self.coef_ + self.intercept_)
 
     def _checked_columns(self, X: ArrayLike) -> Any:
         """Rows to predict, checked, with the columns passed to ``fit``; sparse rows stay sparse."""
@@ -146,15 +144,14 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
         tags.input_tags.allow_nan = self.missing is not None
         tags.input_tags.sparse = True
         return tags
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
-        mask = np.zeros(self.coef_.shape[-1], dtype=bool)
-        mask[self.support_ if self.coef_.ndim == 1 else np.concatenate(self.support_)] = True
+        mask = np.zeros(self.coef_.size, dtype=bool)
+        mask[self.support_] = True
         return mask
 
     def transform(self, X: ArrayLike) -> Any:
@@ -201,7 +198,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         Raises
         ------
         InputError
-            The file cannot be written, the model has several responses, or there are no intervals.
+            The file cannot be written, or there are no intervals.
         NotFittedError
             There is no model yet.
         """
@@ -232,7 +229,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         >>> SparseRidge(tau=1).fit(X, 2.0 * X[:, 0]).to_sklearn()["model"].coef_.shape
         (1,)
         """
-        self._refuse_several("a pipeline has")
+        check_is_fitted(self)
         coding = self._coding_
         if coding is None:
             names = getattr(self, "feature_names_in_", None)
@@ -247,7 +244,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
 
     def _saved(self, intervals: bool) -> SavedModel:
         """The model as a file holds it."""
-        self._refuse_several("a file holds")
+        check_is_fitted(self)
         return SavedModel.of(
             self._fitted(),
             self._labels(self.coef_.size),
@@ -260,16 +257,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             intervals=self._intervals() if intervals else None,
         )
 
-    def _refuse_several(self, what: str, error: type[Exception] = InputError) -> None:
-        """Raise an error, whose message begins with ``what``, where there are several responses."""
-        check_is_fitted(self)
-        if self.coef_.ndim > 1:
-            each = hasattr(self, "estimators_")
-            how = "call it on each of estimators_" if each else "fit each response alone"
-            raise error(f"{what} one response and this model has several: {how}")
-
     def _fitted(self) -> FittedModel:
-        """The model of one response, proved where everything that was searched for is."""
+        """The model, proved where everything that was searched for is."""
         proof = self.objective_, self.lower_bound_, self.status_ == "optimal"
         return FittedModel(self.support_, self.coef_, self.intercept_, *proof)
 
@@ -356,8 +345,12 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         types = np.float64 if self.missing else self._types
         checks: dict[str, Any] = {"dtype": types, "accept_sparse": SPARSE, "y_numeric": True}
         checks |= {"ensure_min_samples": 2, "ensure_all_finite": False}
-        several = values.shape[1:] > (1,)
-        X, y = validate_data(self, X, y, multi_output=several, **checks)
+        if values.ndim == 2 and values.shape[1] > 1:
+            raise InputError(
+                f"y has {values.shape[1]} columns, and a model explains one response: fit "
+                "sklearn.multioutput.MultiOutputRegressor of this estimator"
+            )
+        X, y = validate_data(self, X, y, **checks)
         X, y = as_dense(X) if self.missing else X, y.astype(np.float64)
         if coding is not None:
             self._coding_, self.n_features_in_ = coding, len(coding.names)
@@ -407,17 +400,6 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         self.objective_, self.lower_bound_ = model.objective, model.lower_bound
         self.gap_ = model.gap
 
-    def _join(self, each: Sequence[Any], *more: str) -> None:
-        """Keep the models of several responses, each fitted alone: one entry for every response.
-
-        more: Names of attributes besides those that every estimator has.
-        """
-        bounds = "objective_", "lower_bound_", "gap_"
-        for name in ("coef_", "intercept_", "support_", *bounds, "tau_", "status_", *more):
-            values = [getattr(one, name) for one in each]
-            setattr(self, name, values if name in LISTS else np.array(values))
-        self.n_nodes_ = sum(one.n_nodes_ for one in each)
-
     def _forget(self) -> None:
         """Drop what the last fit has found: this fit may set other attributes."""
         for name in [name for name in vars(self) if name.endswith("_")]:
@@ -458,8 +440,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             not serve: constraints, weights, missing values, γ = 0, more than 500
             columns, or folds that do not hold out every row once.
         AttributeError
-            The model was read from a file or a pickle, which have no rows, or there are several
-            responses.
+            The model was read from a file or a pickle, which have no rows.
 
         Examples
         --------
@@ -533,7 +514,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         InputError
             ``n`` is no whole number >= 1.
         AttributeError
-            There are several responses, or the model has no rows any more.
+            The model has no rows any more.
 
         Examples
         --------
@@ -570,7 +551,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         Raises
         ------
         InputError
-            There are several responses, or there is no such size.
+            There is no such size.
         AttributeError
             The model was read from a file, or from a pickle made before ``path_`` was asked for.
 
@@ -583,7 +564,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         >>> SparseRidgeCV().fit(X, y).at_size(2).support_
         array([0, 1])
         """
-        self._refuse_several("at_size gives a model of")
+        check_is_fitted(self)
         sizes = self._sizes_
         check_size(sizes.tau, size)
         t = int(np.flatnonzero(sizes.tau == size)[0])
@@ -619,7 +600,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         Raises
         ------
         InputError
-            matplotlib is not installed, ``ax`` is something else, or there are several responses.
+            matplotlib is not installed, or ``ax`` is something else.
         AttributeError
             The model was read from a file or a pickle, which have no rows.
 
@@ -634,7 +615,6 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         >>> errors.get_ylabel()
         'CV error'
         """
-        self._refuse_several("plot draws")
         found = self._fit()
         return draw_sizes(ax, found.sizes, found.position, found.design.raw_spread, found.names)
 
@@ -656,8 +636,6 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
 
         Raises
         ------
-        InputError
-            There are several responses.
         AttributeError
             The model was read from a file or a pickle, which have no rows.
 
@@ -670,7 +648,6 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         >>> print(model.summary().splitlines()[1])
         columns   x0
         """
-        self._refuse_several("summary describes")
         return as_text(sections(self._result()), "" if table else "summary(table=True)")
 
     def report(self, path: str | PathLike[str]) -> None:
@@ -689,7 +666,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         Raises
         ------
         InputError
-            matplotlib is not installed, the file cannot be written, or there are several responses.
+            matplotlib is not installed, or the file cannot be written.
         AttributeError
             The model was read from a file or a pickle, which have no rows.
 
@@ -707,7 +684,6 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         ...     "How sure" in path.read_text(encoding="utf-8")
         True
         """
-        self._refuse_several("report describes")
         found = self._result()
         write_page(path, found.title, sections(found, peers=True))
 
@@ -746,13 +722,13 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
 
     def _known_sections(self) -> str:
         """The sections that need no further fit, as HTML below scikit-learn's own picture."""
-        if not hasattr(self, "_run_") or self.coef_.ndim > 1:
+        if not hasattr(self, "_run_"):
             return ""
         return "\n".join(map(as_html, sections(self._result(), fits=False)))
 
     def _fit(self) -> Result:
         """The fit with its rows; an AttributeError where these are not there."""
-        self._refuse_several("this is computed for", AttributeError)
+        check_is_fitted(self)
         if not hasattr(self, "_run_"):
             raise AttributeError(
                 "this needs the rows of the fit, which a file, a pickle and the model of another "

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -17,30 +15,25 @@ from ..report.outcome import Result
 from ..selection.certified_choice import model_certificate
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
-from ..solvers.budget import solve_budget
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
-from ..solvers.core.result import Proof, Status, relative_gap, worst
+from ..solvers.core.result import Status
 from .base import SparseLinearModel
-from .validation import sizes_of_responses
+from .validation import checked_tau
 
 
 class SparseRidge(SparseLinearModel):
     """Best-subset ridge regression, proved optimal; gamma = 2 * alpha of scikit-learn's Ridge.
 
     Minimises ||y − Xβ||² + (γ/2)||β||² over ||β||₀ ≤ τ (eq. 1, first paper) on centred columns of
-    unit variance. Each of several responses gets a support of its own.
+    unit variance.
 
     Parameters
     ----------
-    tau : int, sequence of int or None
-        Largest number of features of each response, or one number for every response; None means
-        min(p, 10), and p with ``total``.
+    tau : int or None
+        Largest number of features; None means min(p, 10).
     gamma : float
         gamma = 2 * alpha of scikit-learn's Ridge, at least 0; 0 is least squares.
-    total : int or None
-        Largest number of coefficients of all responses together, at the least sum of their
-        objectives; ``tau`` holds besides. Searches are native.
     fit_intercept : bool
         Centre X and y first.
     standardize : bool
@@ -49,8 +42,7 @@ class SparseRidge(SparseLinearModel):
     backend : str
         "auto" or a name from :func:`sparsecv.solvers.available_backends`.
     time_limit : float or None
-        Seconds for each response, with ``total`` for all.
-        When it is reached the best model so far is kept, ``lower_bound_`` still holds and
+        Seconds. When it is reached the best model so far is kept, ``lower_bound_`` still holds and
         ``status_`` says so.
     tol : float
         Relative gap at which the search may stop.
@@ -69,8 +61,7 @@ class SparseRidge(SparseLinearModel):
     Attributes
     ----------
     coef_ : ndarray, shape (p,)
-        Coefficients in original units. With q ≥ 2 responses the shape is (q, p), and attributes
-        below have an entry for each response: lists of ``support_`` and ``status_``, else arrays.
+        Coefficients in original units.
     intercept_ : float
         What is added to ``X @ coef_``; 0 without ``fit_intercept``.
     support_ : ndarray of int
@@ -81,17 +72,14 @@ class SparseRidge(SparseLinearModel):
         Training objective on the scaled columns, its proved lower bound, their relative gap.
     status_ : str
         "optimal", or why it is not proved: a value of :class:`sparsecv.solvers.Status`.
-    total_objective_, total_lower_bound_, total_gap_, total_status_ : float and str
-        Only with ``total``: of the sum over the responses. The sum can be proved where a response's
-        own search was left open.
     n_nodes_ : int
-        Branch-and-bound nodes, of all responses.
+        Branch-and-bound nodes.
     path_ : dict, one entry per size from 1 to τ
         "tau", "gamma", "columns" (positions; and "names", where X had names), "coef" (original
         units), "intercept", "proved" (the
         columns are the best ones at this γ); "cv_error" and "std_error" are NaN, as nothing is held
         out. This attribute and the one below are computed when first asked for, by the native
-        solver within ``time_limit``, for one response; :meth:`at_size` gives the models.
+        solver within ``time_limit``; :meth:`at_size` gives the models.
     criteria_ : dict, one entry per size
         "tau", "columns", and "rss", "aic", "bic", "ebic", "cp" of a least-squares fit on these
         columns: R's AIC and BIC of lm, the extended BIC of Chen and Chen (2008) and the Cp of
@@ -112,18 +100,13 @@ class SparseRidge(SparseLinearModel):
     >>> model = SparseRidge(tau=1, gamma=0.1).fit(X, 2.0 * X[:, 0] + 1.0)
     >>> model.support_
     array([0])
-    >>> Y = np.column_stack([X[:, 0] + 3.0 * X[:, 1], 2.0 * X[:, 0]])
-    >>> both = SparseRidge(total=3, gamma=0.1).fit(X, Y)  # three coefficients for two responses
-    >>> both.coef_.shape, both.support_
-    ((2, 2), [array([0, 1]), array([0])])
     """
 
     def __init__(
         self,
-        tau: int | Sequence[int] | None = None,
+        tau: int | None = None,
         gamma: float = 1.0,
         *,
-        total: int | None = None,
         fit_intercept: bool = True,
         standardize: bool = True,
         backend: str = "auto",
@@ -136,7 +119,6 @@ class SparseRidge(SparseLinearModel):
     ) -> None:
         self.tau = tau
         self.gamma = gamma
-        self.total = total
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.backend = backend
@@ -157,7 +139,7 @@ class SparseRidge(SparseLinearModel):
         X : array-like, shape (n, p)
             Numbers; a pandas or polars frame gives its column names. A sparse matrix or array of
             scipy is read in parts; a proof makes a wide one dense, up to 1.5 GB.
-        y : array-like, shape (n,), or (n, q) for q responses
+        y : array-like, shape (n,)
         sample_weight : array-like, shape (n,), optional
             Weights >= 0 of the squared errors; a whole number counts as that many copies of a row.
 
@@ -175,51 +157,29 @@ class SparseRidge(SparseLinearModel):
         ready = self._prepared(X, y, sample_weight)
         gamma, limit = float(checked_gammas([self.gamma])[0]), self.time_limit
         checked: dict[str, Any] = {"time_limit": limit, "n_jobs": self.n_jobs, "tol": self.tol}
-        if self.total is not None and self.backend not in ("auto", "native"):
-            raise InputError(f"total goes with the native backend alone; got {self.backend!r}")
         settings = Settings(backend=self.backend, **checked)
         if self.tol is None:  # The cross-validation takes None for its own default.
             raise InputError("tol must lie in [0, 1); got None")
         if limit in (0, "auto"):
             raise InputError(f"time_limit must be None or seconds > 0; got {limit!r}")
-        design, q = ready.design, ready.design.q
+        design = ready.design
         settings.check_constraints(design.constraints)
-        sizes = sizes_of_responses(self.tau, self.total, q, design.p_raw, design)
-        made = zip(ready.problems(), sizes, strict=True)
-        problems = [each.replace(gamma=gamma, tau=tau) for each, tau in made]
-        proofs: Sequence[Proof]
-        if self.total is None:
-            try:
-                proofs = [best_support(each, backend=self.backend, **checked) for each in problems]
-            except SolverUnavailable as error:
-                raise InputError(str(error)) from error
-            status = worst(proof.status for proof in proofs)
-        else:
-            shared = solve_budget(problems, int(self.total), **checked)
-            proofs, status = shared.proofs, shared.status
-        models = [self] if q == 1 else [copy(self) for _ in problems]
-        for t, (model, problem, proof) in enumerate(zip(models, problems, proofs, strict=True)):
-            found = proof.support, proof.lower_bound, proof.status is Status.OPTIMAL
-            model._keep(fitted_model(design.of_response(t), problem, *found))
-            model.tau_, model.status_ = problem.tau, str(proof.status)
-            model.n_nodes_ = proof.n_nodes
-        if q == 1:
-            one = problems[0], design, self._fitted(), self.tau_, gamma
-            self._run_ = Result(type(self).__name__, ready.names, "y", *one, limit=limit)
-            self._given_ = ready
-        else:
-            self._join(models)
-        gap = None
-        if self.total is not None:
-            self.total_objective_ = float(np.sum(self.objective_))
-            self.total_lower_bound_ = min(shared.lower_bound, self.total_objective_)
-            self.total_gap_ = gap = relative_gap(self.total_objective_, self.total_lower_bound_)
-            self.total_status_, self.n_nodes_ = str(status), shared.n_nodes
-        if status is not Status.OPTIMAL:
-            gap = float(np.max(self.gap_)) if gap is None else gap
-            large = status is Status.UNPROVED and self.total is None
-            ended = "the table is too large for a proof" if large else f"{status} reached"
-            text = f"{ended}, and the relative gap is {gap:.2g}"
+        tau = checked_tau(self.tau, design.p_raw, design)
+        problem = ready.problem().replace(gamma=gamma, tau=tau)
+        try:
+            proof = best_support(problem, backend=self.backend, **checked)
+        except SolverUnavailable as error:
+            raise InputError(str(error)) from error
+        proved = proof.status is Status.OPTIMAL
+        self._keep(fitted_model(design, problem, proof.support, proof.lower_bound, proved))
+        self.tau_, self.status_, self.n_nodes_ = tau, str(proof.status), proof.n_nodes
+        one = problem, design, self._fitted(), tau, gamma
+        self._run_ = Result(type(self).__name__, ready.names, "y", *one, limit=limit)
+        self._given_ = ready
+        if not proved:
+            large = proof.status is Status.UNPROVED
+            ended = "the table is too large for a proof" if large else f"{proof.status} reached"
+            text = f"{ended}, and the relative gap is {self.gap_:.2g}"
             warn_caller(f"{text}: the support may not be the best one", UnprovedWarning)
         return self
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from copy import copy, deepcopy
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..cv.progress import Report
 from ..cv.results import Best, CVResult, bounds_text
 from ..cv.settings import Settings, asked_gammas
 from ..design.design import Array
@@ -33,16 +31,13 @@ from .base import SparseLinearModel
 from .sparse_ridge import SparseRidge
 from .validation import as_dense
 
-NESTED = ("nested_error_", "nested_std_error_")  # attributes of a fit with ``nested`` alone
-
 
 class SparseRidgeCV(SparseLinearModel):
     """Best-subset ridge, τ and γ chosen by exact CV; gamma = 2 * alpha of scikit-learn's Ridge.
 
     Every fold's
     mixed-integer problem is solved or bounded; h(γ, τ) of the first paper's eq. (2) is exact
-    wherever ``cv_results_["exact"]`` says so, and lies in [lower, upper] always. Each of several
-    responses gets a pair and a support of its own, on the same folds.
+    wherever ``cv_results_["exact"]`` says so, and lies in [lower, upper] always.
 
     Parameters
     ----------
@@ -77,7 +72,7 @@ class SparseRidgeCV(SparseLinearModel):
         Seconds for the whole call of fit, compiling not counted; what is not proved by then is
         estimated and bracketed. 0 proves nothing. "auto": 60 s of proving once the estimates are
         there; what is open then is marked (``certified_``, ``cv_results_["exact"]``), without a
-        warning. None: no limit. With several responses, each has this time for itself.
+        warning. None: no limit.
     prove : str
         Beyond 45 columns: "choice" proves what the least CV error needs, "all" every one.
     n_jobs : int or None
@@ -175,11 +170,6 @@ class SparseRidgeCV(SparseLinearModel):
     minimum_ : sparsecv.cv.results.GlobalMinimum
         Only with ``gammas="global"``: bounds of the least CV error over the range, the certified
         pair, the pairs that cannot be excluded, and the time.
-    estimators_ : list of SparseRidgeCV
-        Only with q ≥ 2 responses: the fit of each, with every attribute above. Of these the whole
-        has ``rule_``, ``folds_`` and, with an entry for each response, ``tau_``, ``gamma_``,
-        ``cv_error_``, ``cv_error_bounds_``, ``tau_1se_``, ``nested_error_``, ``nested_std_error_``
-        (arrays) and ``certified_`` (a list).
     coef_, intercept_, support_, objective_, lower_bound_, gap_ : ndarray, float
         Of the final model, as in :class:`SparseRidge`. The objective of a projection measures the
         distance to the average's predictions instead of y.
@@ -204,10 +194,6 @@ class SparseRidgeCV(SparseLinearModel):
     >>> model = SparseRidgeCV(cv="loo").fit(X, 2.0 * X[:, 0])
     >>> model.certified_, model.support_
     (True, array([0]))
-    >>> Y = np.column_stack([2.0 * X[:, 0], X[:, 0] + 5.0 * X[:, 1]])
-    >>> both = SparseRidgeCV(cv="loo").fit(X, Y)
-    >>> both.coef_.shape, both.tau_, both.certified_
-    ((2, 2), array([1, 2]), [True, True])
     """
 
     rule_: str
@@ -272,7 +258,7 @@ class SparseRidgeCV(SparseLinearModel):
             read in parts; what needs all of it at once makes it dense, up to 1.5 GB. An array of
             32-bit or 64-bit numbers, also one that is mapped from a file, may not change before
             ``fit`` returns.
-        y : array-like, shape (n,), or (n, q) for q responses
+        y : array-like, shape (n,)
         sample_weight : array-like, shape (n,), optional
             Weights >= 0 of the squared errors, in training and held out. A whole number counts as
             that many copies of a row that stay in one fold, except under the rule projected,
@@ -294,41 +280,33 @@ class SparseRidgeCV(SparseLinearModel):
         named = ("method", "backend", "time_limit", "n_jobs", "tol", "prove")
         settings, clock = Settings(**{name: getattr(self, name) for name in named}), Limits()
         gammas = asked_gammas(self.gammas)
-        each: list[SparseRidgeCV] = []
         ready = self._prepared(X, y, sample_weight, groups, self.cv)
-        q = ready.design.q
-        for t in range(q):
-            (design, data), one, name = ready.response(t), self, ""
-            if q > 1:
-                one, name = copy(self), f"response {t + 1} of {q}, "
-                one.random_state = deepcopy(self.random_state)  # every response draws the same
-            left = settings.after(clock.elapsed())
-            allowed_rule(self.rule, data, left)
-            refuse_nested(data, self.cv, self.nested)
-            options = {"rule": self.rule, "seed": one.random_state}
-            tell = _printed(name) if self.verbose else None
-            study = Study(data, design, gammas, self.taus, left, progress=tell, **options)
-            surface = study.surface
-            if gammas is None:
-                one.trace_, one.gamma_edge_ = surface.trace, surface.edge
-            if surface.minimum is not None:
-                one.minimum_ = surface.minimum
-            one._choose(study, name)
-            if self.nested:
-                found = nested_error(study, self.cv, self.nested, groups)
-                one.nested_error_, one.nested_std_error_ = found.error, found.std_error
-                one._run_.expected = found
-            study.data.release()
-            each.append(one)
-            clock = Limits()
-        if q > 1:
-            names = ["gamma_", "cv_error_", "cv_error_bounds_", "tau_1se_", "certified_"]
-            self._join(each, *names, *(NESTED if self.nested else ()))
-            self.estimators_, self.rule_, self.folds_ = each, each[0].rule_, each[0].folds_
+        settings = settings.after(clock.elapsed())
+        allowed_rule(self.rule, ready.data, settings)
+        refuse_nested(ready.data, self.cv, self.nested)
+        told = _printed if self.verbose else None
+        options = {"rule": self.rule, "seed": self.random_state, "progress": told}
+        study = Study(ready.data, ready.design, gammas, self.taus, settings, **options)
+        surface = study.surface
+        if gammas is None:
+            self.trace_, self.gamma_edge_ = surface.trace, surface.edge
+        if surface.minimum is not None:
+            self.minimum_ = surface.minimum
+        self._choose(study)
+        if self.nested:
+            found = nested_error(study, self.cv, self.nested, groups)
+            self.nested_error_, self.nested_std_error_ = found.error, found.std_error
+            self._run_.expected = found
+        study.data.release()
         return self
 
     def __getattr__(self, name: str) -> Any:
-        """Say what a nested error needs, where there is none."""
+        """Say what a nested error needs, where there is none.
+
+        Python asks this method, too, where a property found no rows; the property's words are kept.
+        """
+        if isinstance(getattr(type(self), name, None), cached_property):
+            self._fit()
         what = f"{type(self).__name__!r} object has no attribute {name!r}"
         if name in ("nested_error_", "nested_std_error_"):
             what = f"{name} needs a fit with nested=True"
@@ -394,7 +372,7 @@ class SparseRidgeCV(SparseLinearModel):
         ------
         InputError
             The folds do not hold out every row once, rows have weights, the table was read by
-            chunks, there are several responses, or ``coverage`` is no such number.
+            chunks, or ``coverage`` is no such number.
         AttributeError
             The model comes from a file or pickle that was made before intervals were asked for.
 
@@ -408,7 +386,6 @@ class SparseRidgeCV(SparseLinearModel):
         >>> model.predict_interval(X[:1], coverage=0.8).shape
         (1, 2)
         """
-        self._refuse_several("predict_interval takes")
         coverage = checked_coverage(coverage)
         rows = as_dense(self._checked_columns(X)[:, self._fold_models_.columns])
         return self._fold_models_.interval(rows, coverage)
@@ -425,7 +402,7 @@ class SparseRidgeCV(SparseLinearModel):
         Raises
         ------
         AttributeError
-            There are several responses, or the model has no rows any more.
+            The model has no rows any more.
 
         Examples
         --------
@@ -453,11 +430,8 @@ class SparseRidgeCV(SparseLinearModel):
             _ = self._sizes_, self.criteria_  # Both cost little; a pickle has no rows for them.
         return super().__getstate__()
 
-    def _choose(self, study: Study, name: str) -> None:
-        """Choose a model of one response by the study's rule, and set the fitted attributes.
-
-        name: A warning of what is not proved begins with it; empty for a single response.
-        """
+    def _choose(self, study: Study) -> None:
+        """Choose a model by the study's rule, and set the fitted attributes."""
         self.rule_, self.choices_ = study.rule, choose(study)
         choice, names = self.choices_[self.rule_], self._labels(study.design.p_raw)
         made = names, "y", study, self.choices_
@@ -480,7 +454,7 @@ class SparseRidgeCV(SparseLinearModel):
         # A rule that needs estimates alone asks for no proof; only the time can be too short.
         estimated = study.estimating and study.status is not Status.TIME_LIMIT
         if not (study.settings.leaves_open_by_default or estimated):
-            self._warn_of_what_is_open(best, name)
+            self._warn_of_what_is_open(best)
 
     def _set_tables(self, result: CVResult) -> None:
         """Set the attributes that show all pairs (γ, τ): as arrays over both, and as rows."""
@@ -492,7 +466,7 @@ class SparseRidgeCV(SparseLinearModel):
         pairs = {"gamma": np.repeat(gammas, taus.size), "tau": np.tile(taus, gammas.size)}
         self.cv_results_: dict[str, Any] = pairs | {key: tables[key].ravel() for key in flat}
 
-    def _warn_of_what_is_open(self, best: Best, name: str) -> None:
+    def _warn_of_what_is_open(self, best: Best) -> None:
         """Warn where the choice, or the support of the final model, is not proved."""
         if not self.certified_:
             what = f"rule {self.rule_} might choose otherwise"
@@ -500,15 +474,15 @@ class SparseRidgeCV(SparseLinearModel):
                 what = f"the pair of least estimated CV error, {best.cv_error:.6g}, is taken"
                 if known := bounds_text(best.lower_bound, best.cv_error, best.upper):
                     what += f"; the least CV error on the grid: {known}"
-            warn_caller(f"{name}not every fold and model was proved: {what}", UnprovedWarning)
+            warn_caller(f"not every fold and model was proved: {what}", UnprovedWarning)
         elif not self._run_.model.proved:
             warn_caller(
-                f"{name}the final model has a relative gap of {self.gap_:.2g} ({self.status_}): "
+                f"the final model has a relative gap of {self.gap_:.2g} ({self.status_}): "
                 "its support may not be the best one",
                 UnprovedWarning,
             )
 
 
-def _printed(name: str) -> Report:
-    """What prints the progress of a fit, in lines that begin with ``name``."""
-    return lambda what, done, total: print(f"{name}{what}: {done} of {total}")
+def _printed(what: str, done: int, total: int) -> None:
+    """Print the progress of a fit."""
+    print(f"{what}: {done} of {total}")

@@ -268,7 +268,6 @@ def learner_of(
         and set(fit_params) <= {"sample_weight"}
         and estimator.backend in ("auto", "native")  # Paths call no other back end.
         and estimator.time_limit is None
-        and estimator.total is None
     ):
         return EstimatorLearner(estimator, list(ParameterGrid(dict(grid))), X, y, loss, fit_params)
     # A clone is asked, because the check of the rows notes the columns' names in the estimator.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -110,36 +109,25 @@ def checked_weights(weights: Any, n: int) -> Array | None:
     return None if (values == 1.0).all() else values
 
 
-def sizes_of_responses(tau: Any, total: Any, q: int, p: int, design: Design) -> list[int]:
-    """τ of each of q responses, cut with a warning to the number of columns that vary.
+def checked_tau(tau: Any, p: int, design: Design) -> int:
+    """τ of a model, cut with a warning to the number of columns that vary.
 
     A size of which no model obeys the constraints is refused where it was asked for.
 
-    tau: One whole number for all responses, one for each, or None: 10, with ``total`` every column.
-    total: One budget of coefficients for all responses, or None.
-    Raises InputError: A tau outside 1..p, not one for each response, or a total that is no budget.
+    tau: A whole number, or None for 10.
+    Raises InputError: A tau outside 1..p.
     """
     constraints, varying = design.constraints, design.n_units
-    least, what = max(1, constraints.min_size), "columns or groups can be in a model"
-    what = f"of the {p} columns vary" if design.asked is None else what
-    asked = np.array(max(least, min(varying, 10)) if total is None else p)
-    if tau is not None:
-        checked_taus(tau, p)
-        asked = np.asarray(tau)
-        if asked.ndim and asked.size != q:
-            raise InputError(f"tau needs one number, or one for each of {q} responses; got {tau!r}")
-        if (most := asked.max()) > varying:  # as in a fold where a rare 0/1 column is constant
-            text = f"tau = {most}, but {varying} {what}: tau = {varying} is used"
-            warn_caller(text, LoweredSizeWarning)
-        constraints.checked_size(min(int(asked.min()), varying))
-    sizes = np.full(q, asked)
-    if total is not None:
-        if q == 1:
-            raise InputError("total is a budget of several responses: y is one, which tau limits")
-        whole = isinstance(total, Integral) and not isinstance(total, bool)
-        if not whole or not 1 <= total <= sizes.sum():
-            raise InputError(
-                f"total must be a whole number between 1 and {sizes.sum()}, the sum of tau over "
-                f"all responses; got {total!r}"
-            )
-    return [int(size) for size in np.minimum(sizes, varying)]
+    if tau is None:
+        return min(max(1, constraints.min_size, min(varying, 10)), varying)
+    if np.ndim(tau) > 0:
+        raise InputError(f"tau must be a whole number; got {tau!r}")
+    size = int(checked_taus(tau, p)[0])
+    if size > varying:  # as in a fold where a rare 0/1 column is constant
+        what = "columns or groups can be in a model"
+        what = f"of the {p} columns vary" if design.asked is None else what
+        text = f"tau = {size}, but {varying} {what}: tau = {varying} is used"
+        warn_caller(text, LoweredSizeWarning)
+    size = min(size, varying)
+    constraints.checked_size(size)
+    return size

@@ -18,9 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..errors import InputError, UnprovedWarning, not_installed, warn_caller
 from ..estimators.sparse_ridge_cv import SparseRidgeCV
 from ..solvers.api import solve
-from ..solvers.budget import solve_budget
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status, Work, relative_gap
+from .budget import solve_budget
 
 try:
     from pysindy.optimizers.base import BaseOptimizer

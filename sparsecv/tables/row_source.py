@@ -293,7 +293,7 @@ class ArraySource(RowSource):
     def checked(cls, X: FloatArray, y: FloatArray, names: Sequence[str], **facts: Any) -> Self:
         """A table in memory whose values and names the caller has checked.
 
-        y, shape (n,), or (n, q) for q responses.
+        y, shape (n,).
         facts: Other attributes by their names, such as weights and groups.
         """
         made = cls.__new__(cls)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -90,22 +89,6 @@ def test_weights_count_copies_of_rows(frame: Any) -> None:
     pairs = [(np.flatnonzero(repeated != j), np.flatnonzero(repeated == j)) for j in range(3)]
     other = clone(model).set_params(cv=pairs).fit(X.iloc[copies], y.iloc[copies])
     np.testing.assert_allclose(model.surface_["cv_error"], other.surface_["cv_error"], rtol=1e-9)
-
-
-def test_several_responses_obey_alike(frame: Any) -> None:
-    X, y = frame
-    Y = np.column_stack([y, 2.0 * y + X["c"], -y])
-    rules = ASKED["constraints"]
-    asked: dict[str, Any] = {"constraints": replace(rules, exclude=None, include=["c", "d"])}
-    both = SparseRidge([2, 3, 2], **asked).fit(X, Y)
-    for t, tau in enumerate((2, 3, 2)):
-        alone = SparseRidge(tau, **asked).fit(X, Y[:, t])
-        np.testing.assert_allclose(both.coef_[t], alone.coef_, rtol=1e-9, atol=1e-12)
-        assert both.coef_[t, 0] >= 0.0
-        assert 2 in both.support_[t]
-    each = SparseRidgeCV(gammas=[1.0], rule="minimum", **asked).fit(X, Y)
-    one = SparseRidgeCV(gammas=[1.0], rule="minimum", **asked).fit(X, Y[:, 1])
-    np.testing.assert_allclose(each.coef_[1], one.coef_, rtol=1e-9)
 
 
 def test_stability_fits_what_is_asked(frame: Any) -> None:

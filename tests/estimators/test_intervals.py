@@ -118,7 +118,3 @@ def test_what_has_no_intervals_says_why(tmp_path: Path) -> None:
             model.predict_interval(X, coverage)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="use SparseRidgeCV"):
         SparseRidge().fit(X, y).save(tmp_path / "m.json", intervals=True)
-    both = SparseRidgeCV(gammas=1.0).fit(X, np.column_stack([y, X[:, 0]]))
-    with pytest.raises(InputError, match="each of estimators_"):
-        both.predict_interval(X)
-    assert both.estimators_[0].predict_interval(X).shape == (30, 2)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning
+from sklearn.multioutput import MultiOutputRegressor
 from support.tables import NAMES_OF_FIVE as NAMES
 from support.tables import five_columns
 
@@ -140,6 +142,7 @@ BAD_SINGLE: list[tuple[dict[str, Any], str]] = [
     ({"tau": 2.0}, "tau"),
     ({"tau": True}, "tau"),
     ({"tau": "2"}, "tau"),
+    ({"tau": [1, 2]}, "tau must be a whole number"),
     ({"gamma": -1}, "gamma"),
     ({"gamma": np.nan}, "gamma"),
     ({"gamma": np.inf}, "gamma"),
@@ -211,3 +214,22 @@ def test_dates_as_response() -> None:
     X, _ = five_columns()
     with pytest.raises(ValueError, match="y"):
         SparseRidge().fit(X, pd.Series(pd.date_range("2020-01-01", periods=40)))
+
+
+@pytest.mark.parametrize("model", [SparseRidge(tau=2), SparseRidgeCV(cv=3, gammas=1.0)], ids=repr)
+def test_a_model_explains_one_response(model: Any) -> None:
+    X, y = five_columns()
+    Y = np.column_stack([y, X[:, 1] - y])
+    words = r"^y has 2 columns, .* fit sklearn\.multioutput\.MultiOutputRegressor of this"
+    for given in (Y, pd.DataFrame(Y), pl.DataFrame(Y)):
+        with pytest.raises(InputError, match=words):
+            model.fit(X, given)
+    with pytest.warns(DataConversionWarning):
+        column = clone(model).fit(X, y[:, None])
+    alone = clone(model).fit(X, y)
+    np.testing.assert_array_equal(column.coef_, alone.coef_)
+    assert column.predict(X).shape == y.shape
+    with pytest.raises(ValueError, match="y"):
+        model.fit(X, np.stack([Y, Y], axis=2))
+    each = MultiOutputRegressor(model).fit(X, Y)
+    np.testing.assert_array_equal(each.estimators_[0].coef_, alone.coef_)

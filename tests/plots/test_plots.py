@@ -168,8 +168,6 @@ def test_models_draw_on_axes() -> None:
     for wrong in (3, "left", Figure().subplots(1, 3)):
         with pytest.raises(InputError, match="ax must be"):
             fit.plot(wrong)
-    with pytest.raises(InputError, match="one response"):
-        SparseRidge(tau=1).fit(X, np.column_stack([y, -y])).plot(axes)
 
 
 # --- ``sparsecv fit --plot``: objectives and coefficients of every size --------------------------

@@ -22,7 +22,6 @@ from sparsecv.solvers import (
 )
 from sparsecv.solvers.branching import unit_search
 from sparsecv.solvers.branching.unit_search import UnitTree
-from sparsecv.solvers.budget import solve_budget
 from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.kernels.linalg import unit_worths
@@ -184,7 +183,7 @@ def test_threads_share_a_tree_over_units() -> None:
 
 
 @pytest.mark.parametrize("kinds", TOGETHER[4:], ids="+".join)
-def test_paths_and_budgets_equal_enumeration(kinds: tuple[str, ...]) -> None:
+def test_paths_equal_enumeration(kinds: tuple[str, ...]) -> None:
     for seed in range(6):
         X, y, gamma, rules = drawn(seed, kinds, 6)
         yy, gammas = float(y @ y), [gamma, 3.0 * gamma + 0.1, 0.01]
@@ -200,15 +199,6 @@ def test_paths_and_budgets_equal_enumeration(kinds: tuple[str, ...]) -> None:
                 assert whole.constraints.allowed(support)
                 assert whole.constraints.units(support).size <= size
                 assert estimated.objective[g, t] >= path.objective[g, t] * (1.0 - 1e-8) - 1e-12 * yy
-        total = 2 * sizes[-1] - 1
-        if total < 2 * whole.constraints.min_size:
-            with pytest.raises(InputError, match="a budget of"):
-                solve_budget([whole, whole.replace()], total)
-            continue
-        shared = solve_budget([whole, whole.replace()], total)
-        pairs = [(a, b) for a in by_gamma[0] for b in by_gamma[0] if a + b <= total]
-        best = min(by_gamma[0][a] + by_gamma[0][b] for a, b in pairs)
-        assert abs(shared.objective - best) <= 2e-6 * best + 1e-12 * yy
 
 
 def test_warm_starts_and_sizes_count_units() -> None:

@@ -589,34 +589,6 @@ class ReducedProblem(NamedTuple):
         return np.flatnonzero(np.isin(self.free, support))
 
 
-def response_problems(rows: Array, p: int, shared: bool = False) -> list[SparseRidgeProblem]:
-    """The problem of every response of rows of [X Y], with placeholders for γ and τ.
-
-    Where several responses have more rows than [X Y] has columns, one QR factorisation serves all
-    responses: the triangle of [X y] is that of [X Y] without the columns of other responses, and
-    with the length of what X leaves of y in its last place.
-
-    rows, shape (n, p + q): In C order, finite; nobody may change them.
-    shared: Whether problems at several γ or τ are made of each.
-    """
-    n, columns = rows.shape
-    if columns == p + 1:
-        return [SparseRidgeProblem.from_rows(Rows(rows, shared=shared))]
-    problems: list[SparseRidgeProblem] = []
-    whole = Rows(rows)
-    for t in range(p, columns):
-        own = whole.triangle[:, [*range(p), t]]
-        if n > columns:
-            own = own[: p + 1]
-            own[p, p] = np.linalg.norm(whole.triangle[p:, t])
-        data = Rows(np.ascontiguousarray(own))
-        data.n, data.lost = n, max(whole.lost, data.lost)
-        if problems:
-            data.unit = problems[0].data.unit
-        problems.append(SparseRidgeProblem.from_rows(data))
-    return problems
-
-
 def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArray[np.intp]:
     """The wanted support sizes, increasing and distinct; 1..τ by default.
 

@@ -78,7 +78,7 @@ class Independence(NamedTuple):
 
 
 class UnitColumns:
-    """The columns of X at length 1, which all responses, all γ and all units of a table share.
+    """The columns of X at length 1, which all γ and all units of a table share.
 
     X, shape (m, p): The columns of a factor of X, of any lengths; zero columns stay zero.
     gram: For a factor that is the root of a Gram matrix, what the root is off by.

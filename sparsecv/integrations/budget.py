@@ -1,6 +1,6 @@
-"""One budget of columns shared by several responses on the same columns.
+"""One budget of coefficients for all equations of a system.
 
-With f_t(k) the least objective of response t with at most k columns, the least total over sizes
+With f_t(k) the least objective of equation t with at most k columns, the least total over sizes
 k_1 + … + k_q ≤ K follows from d_t(k) = min_j d_{t−1}(k − j) + f_t(j). Lower bounds of f_t go
 through the same recursion and bound the total from below.
 """
@@ -14,23 +14,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InputError
-from .api import best_support
-from .core.limits import Limits
-from .core.plan import FIRST_NODES
-from .core.problem import SparseRidgeProblem
-from .core.result import Proof, Status, Work, nothing_known, relative_gap, worst
-from .leaps.all_sizes import best_subsets
+from ..solvers.api import best_support
+from ..solvers.core.limits import Limits
+from ..solvers.core.plan import FIRST_NODES
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.result import Proof, Status, Work, nothing_known, relative_gap, worst
+from ..solvers.leaps.all_sizes import best_subsets
+
+# The search may stop where the relative gap of the total is at most this number. It is the default
+# of :func:`sparsecv.solvers.solve`.
+TOLERANCE = 1e-6
 
 
 class Allocation(NamedTuple):
-    """A proof for every response, at the size that its share of the budget allows."""
+    """A proof for every equation, at the size that its share of the budget allows."""
 
     proofs: list[Proof]
     objective: float
     lower_bound: float
     status: Status
-    n_nodes: int  # of all sizes that were tried
 
     @property
     def gap(self) -> float:
@@ -38,22 +40,19 @@ class Allocation(NamedTuple):
         return relative_gap(self.objective, self.lower_bound)
 
 
-class _Response:
-    """The best support and bounds of every size 0..most of one response.
+class _Equation:
+    """The best support and bounds of every size 0..most of one equation.
 
     ``settled`` says of every size whether its objective is the least one up to rounding, which a
     bound that holds in spite of rounding may not reach.
     """
 
     def __init__(self, problem: SparseRidgeProblem, most: int) -> None:
-        self.problem, least = problem, problem.constraints.min_size
+        self.problem = problem
         empty = replace(nothing_known(), objective=problem.yy)
         self.proofs = [empty] * (most + 1)
-        # No support has fewer columns than must be in.
-        alone = np.inf if least > 0 else problem.yy
-        for size in range(max(1, least)):
-            self.proofs[size] = Proof(empty.support, alone, alone, Status.OPTIMAL, Work())
-        self.settled = np.arange(most + 1) < max(1, least)
+        self.proofs[0] = Proof(empty.support, problem.yy, problem.yy, Status.OPTIMAL, Work())
+        self.settled = np.arange(most + 1) == 0
 
     def first(self, start: ArrayLike | None, limits: Limits) -> None:
         """Give every size a support and a bound by one tree of FIRST_NODES nodes at most."""
@@ -65,10 +64,10 @@ class _Response:
         within = limits.within(nodes=FIRST_NODES)
         found = best_subsets(self.problem, sizes=sizes, warm_starts=starts, limits=within)
         for i, size in enumerate(sizes.tolist()):
-            self.enter(size, found.proof(i, Work(found.n_nodes if i == 0 else 0)), found.proved[i])
+            self.enter(size, found.proof(i, Work()), found.proved[i])
         self.spread()
 
-    def prove(self, size: int, tol: float, limits: Limits, n_jobs: int | None) -> None:
+    def prove(self, size: int, tol: float, limits: Limits) -> None:
         """Solve one size until its relative gap is ``tol``."""
         found = best_support(
             self.problem.replace(tau=size),
@@ -76,7 +75,6 @@ class _Response:
             tol=tol,
             time_limit=limits.remaining(),
             stop=limits.stop,
-            n_jobs=n_jobs,
         )
         self.enter(size, found, found.status is Status.OPTIMAL and found.gap > tol)
         self.spread()
@@ -88,8 +86,7 @@ class _Response:
 
     def enter(self, size: int, found: Proof, settled: bool) -> None:
         """Take over what a search says of a size."""
-        known = self.proofs[size]
-        proof = known.joined(found, Work(known.n_nodes + found.n_nodes))
+        proof = self.proofs[size].joined(found, Work())
         self.proofs[size] = replace(proof, status=Status.OPTIMAL) if settled else proof
         self.settled[size] = settled
 
@@ -109,68 +106,59 @@ def solve_budget(
     problems: Sequence[SparseRidgeProblem],
     total: int,
     *,
-    tol: float = 1e-6,
     time_limit: float | None = None,
     warm_starts: Sequence[ArrayLike | None] | None = None,
-    n_jobs: int | None = None,
 ) -> Allocation:
-    """Minimise the sum of all responses' objectives with at most ``total`` coefficients in all.
+    """Minimise the sum of all equations' objectives with at most ``total`` coefficients in all.
 
-    An allocation gives every response a size. The allocation that is cheapest by lower bounds
+    An allocation gives every equation a size. The allocation that is cheapest by lower bounds
     bounds the total from below, and the one that is cheapest by known objectives bounds it from
-    above. As long as the two differ by more than ``tol``, one size of the first allocation is
+    above. As long as the two differ by more than TOLERANCE, one size of the first allocation is
     solved to a smaller gap: that with the largest difference between its objective and its bound.
 
-    problems: One for each response; τ is the most columns of that response.
-    total: The most columns of all responses together.
-    tol: Relative gap of the total at which the search may stop.
+    problems: One for each equation, without constraints; τ is the most columns of that equation.
+    total: The most columns of all equations together.
     time_limit: Seconds for everything; the allocation is then the best that is known.
-    warm_starts: For each response coefficients (p,) whose columns that are not 0 are a support to
+    warm_starts: For each equation coefficients (p,) whose columns that are not 0 are a support to
         start from, or None.
-    n_jobs: Threads of the search for one size, as in :func:`~sparsecv.solvers.solve`.
     Returns: The cheapest allocation by known objectives. Its status is OPTIMAL where the gap is at
-        most ``tol`` up to rounding, else the limit that was reached, or UNPROVED.
-    Raises InputError: The columns that must be in a model are more than ``total``.
+        most TOLERANCE up to rounding, else the limit that was reached, or UNPROVED.
     """
-    least = sum(problem.constraints.min_size for problem in problems)
-    if total < least:
-        raise InputError(f"a budget of {total} is too small: the included columns take {least}")
     limits = Limits(time_limit)
-    responses = [_Response(problem, min(problem.tau, total)) for problem in problems]
-    for t, response in enumerate(responses):
+    equations = [_Equation(problem, min(problem.tau, total)) for problem in problems]
+    for t, equation in enumerate(equations):
         start = None if warm_starts is None else warm_starts[t]
-        response.first(start, limits.share(2.0 * (len(responses) - t)))
-    # The relative gap that a response was last solved to at a size, by (response, size). A search
+        equation.first(start, limits.share(2.0 * (len(equations) - t)))
+    # The relative gap that a equation was last solved to at a size, by (equation, size). A search
     # that has not reached this gap is made again only for a smaller one.
     tried: dict[tuple[int, int], float] = {}
     while True:
-        bounds = [[r.bound(size) for size in range(len(r.proofs))] for r in responses]
+        bounds = [[r.bound(size) for size in range(len(r.proofs))] for r in equations]
         lower, sizes = _allocate(bounds, total)
-        upper, chosen = _allocate([[p.objective for p in r.proofs] for r in responses], total)
-        if lower >= upper * (1.0 - tol) or limits.reached(0) is not None:
+        upper, chosen = _allocate([[p.objective for p in r.proofs] for r in equations], total)
+        if lower >= upper * (1.0 - TOLERANCE) or limits.reached(0) is not None:
             break
         cells = []
         for t, size in enumerate(sizes):
-            proof = responses[t].proofs[size]
+            proof = equations[t].proofs[size]
             # With a lower bound of ``enough`` at this size, the allocation's total of lower bounds
-            # would reach (1 − tol)·upper. A larger bound, and so a smaller gap, is of no use.
-            enough = upper * (1.0 - tol) - (lower - bounds[t][size])
-            needed = max(0.5 * tol, relative_gap(proof.objective, enough))
+            # would reach (1 − TOLERANCE)·upper. A larger bound, and so a smaller gap, is of no use.
+            enough = upper * (1.0 - TOLERANCE) - (lower - bounds[t][size])
+            needed = max(0.5 * TOLERANCE, relative_gap(proof.objective, enough))
             again = proof.gap > needed and tried.get((t, size), np.inf) > needed
-            if again and not responses[t].settled[size]:
+            if again and not equations[t].settled[size]:
                 cells.append((proof.objective - proof.lower_bound, t, size, needed))
         if not cells:
             break
         _, t, size, needed = max(cells)
         tried[t, size] = needed
-        responses[t].prove(size, needed, limits, n_jobs)
-    proofs = [responses[t].proofs[size] for t, size in enumerate(chosen)]
+        equations[t].prove(size, needed, limits)
+    proofs = [equations[t].proofs[size] for t, size in enumerate(chosen)]
     status = Status.OPTIMAL
-    if lower < upper * (1.0 - tol):
+    if lower < upper * (1.0 - TOLERANCE):
         status = limits.reached(0) or worst([Status.UNPROVED, *(p.status for p in proofs)])
-    n_nodes = sum(proof.n_nodes for response in responses for proof in response.proofs)
-    bound, _ = _allocate([[p.lower_bound for p in r.proofs] for r in responses], total)
-    return Allocation(proofs, upper, min(bound, upper), status, n_nodes)
+    bound, _ = _allocate([[p.lower_bound for p in r.proofs] for r in equations], total)
+    return Allocation(proofs, upper, min(bound, upper), status)
 
 
 def _allocate(values: Sequence[Sequence[float]], total: int) -> tuple[float, list[int]]:

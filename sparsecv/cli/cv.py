@@ -29,6 +29,7 @@ from ..selection.sizes import choice_of_size
 from ..selection.study import Study
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
+from ..solvers.kernels.compiled import seconds_compiling
 from . import column_options, grids, outputs
 from .console import announce_limit, as_limit, note, open_console, progress, read, remarks
 from .deliver import deliver
@@ -74,7 +75,8 @@ def cv(data: str, **given: Any) -> Exit:
         intervals = _intervals(study, found) if asked.save and not ended else None
     if study.reused:
         note(f"--checkpoint: {len(study.reused)} γ taken over from {study.folder}")
-    more = {"interrupted": bool(ended), "seconds": clock.elapsed()}
+    found.seconds = clock.elapsed() + seconds_compiling()
+    more = {"interrupted": bool(ended), "seconds": found.seconds}
     if asked.certificate is not None and not ended:
         made = prepared.data, prepared.design, study.surface, prepared.names, source.target_name
         choice_certificate(*made).save(asked.certificate)
@@ -106,7 +108,7 @@ def _result(prepared: Prepared, study: Study, choices: dict[str, Choice]) -> Res
         choices,
         remarks=list(remarks(source, prepared.folds)),
         work=f"{problems:,} training problems (folds × τ × γ), {trees:,} searches, "
-        f"{nodes:,} nodes, {surface.seconds:.2f} s",
+        f"{nodes:,} nodes.",
     )
 
 

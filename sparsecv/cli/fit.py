@@ -18,8 +18,9 @@ from ..report.outcome import Result
 from ..selection.certified_choice import model_certificate
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
-from ..solvers.core.limits import StopFlag
+from ..solvers.core.limits import Limits, StopFlag
 from ..solvers.core.result import Status
+from ..solvers.kernels.compiled import seconds_compiling
 from . import column_options, grids, outputs
 from .console import announce_limit, as_limit, open_console, progress, read, remarks
 from .cv import besides
@@ -33,7 +34,7 @@ INTERRUPTED = "the best model found when Ctrl-C came"
 def fit(data: str, **given: Any) -> Exit:
     """Fit the best model of at most τ features, with its certificate."""
 
-    asked = SimpleNamespace(**given)
+    clock, asked = Limits(), SimpleNamespace(**given)
     console = open_console(asked.quiet, asked.json_file)
     outputs.check(asked)
     tau, gamma = asked.tau, asked.gamma
@@ -64,7 +65,7 @@ def fit(data: str, **given: Any) -> Exit:
         model = fitted_model(ready.design, problem, solution.support, solution.lower_bound, proved)
         # Other sizes are searched for once, where they are needed, and after Ctrl-C only estimated.
         own = problem, ready.design, model
-        work = f"{solution.status}: {solution.n_nodes:,} nodes, {solution.seconds:.3f} s"
+        work = f"The search took {solution.seconds:.3g} s and {solution.n_nodes:,} nodes."
         known = source.name, ready.names, source.target_name
         how = {"limit": 0.0 if note else limit, "remarks": list(remarks(source)), "work": work}
         found = Result(*known, *own, tau, gamma, **how)
@@ -73,6 +74,7 @@ def fit(data: str, **given: Any) -> Exit:
             besides(found, asked)
         if asked.html is not None:
             _ = found.sizes  # A page shows every size, for which this searches.
+    found.seconds = clock.elapsed() + seconds_compiling()
     kept = ("status", "n_nodes", "seconds")
     more = {"tau": tau, "gamma": gamma} | {name: getattr(solution, name) for name in kept}
     if asked.certificate is not None:

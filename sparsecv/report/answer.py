@@ -9,6 +9,7 @@ import numpy as np
 
 from ..cv.results import GlobalMinimum, bounds_text
 from ..selection.choice import Choice
+from ..selection.nested import NestedError
 from ..selection.rules import RULES, rule_reason
 from ..selection.study import Study
 from ..solvers.core.result import Status
@@ -18,8 +19,8 @@ from .sections import Column, Fact, Section, Table, counted, listed, number, per
 # A line of names has at most so many characters, about two lines of a screen, and says how many
 # more names there are. The number is a choice.
 MAX_CHARACTERS = 150
-# At most this many ranges of γ that cannot be excluded are shown for a τ; --json has all. The
-# number is a choice.
+# Of the ranges of γ that cannot be excluded so many are shown for a τ, for so many τ; --json has
+# all. The number is a choice.
 MAX_SHOWN_RANGES = 4
 
 
@@ -33,7 +34,9 @@ def answer(result: Result) -> Iterator[Section]:
     if study is None or choice is None:
         yield Section("How sure", [_best_of_size(result)])
     else:
-        yield Section("The error to expect", list(_errors(result, study, choice)))
+        yield Section("The CV error", list(_errors(result, study, choice)))
+        if result.expected is not None:
+            yield Section("The error to expect", [_expected(result.expected)])
         yield Section("How sure", list(_sure(result, study, choice)))
     yield _model(result)
 
@@ -41,7 +44,7 @@ def answer(result: Result) -> Iterator[Section]:
 def _chosen(result: Result, study: Study | None, choice: Choice | None) -> Iterator[Fact]:
     """Yield what is chosen, by which rule."""
     model = result.model
-    figure = f"τ = {result.tau} of {result.selectable}, γ = {number(result.gamma)}"
+    figure = f"τ = {result.tau} of {counted(result.design.n_units)}, γ = {number(result.gamma)}"
     yield Fact("chosen", figure)
     columns = result.called(model.support[result.by_effect])
     yield Fact("columns", "", listed(columns, MAX_CHARACTERS))
@@ -59,8 +62,10 @@ def _chosen(result: Result, study: Study | None, choice: Choice | None) -> Itera
 def _data(result: Result) -> str:
     """The rows, features and response of the table, and how its columns are scaled."""
     protocol = result.design.protocol
-    text = f"{result.name}: {result.design.total:g} rows, {counted(result.design.p)}"
-    text += f", response {result.target}"
+    p, features = result.design.p, counted(result.design.n_units)
+    grouped = result.design.constraints.grouped
+    own = f"{counted(p, 'column')} that count as {features}, a group once" if grouped else features
+    text = f"{result.name}: {result.design.total:g} rows, {own}, response {result.target}"
     scaled = {"unit-norm": ", features scaled to unit length", "none": ", features not scaled"}
     text += scaled.get(protocol.scale, "")
     text += ", response scaled, too (--protocol paper)" if protocol.name == "paper" else ""
@@ -98,7 +103,7 @@ def _constraint_lines(found: dict[str, Any] | None) -> Iterator[str]:
 
 
 def _errors(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
-    """Yield the choice's CV error, its root, R², and the error to expect on new data."""
+    """Yield the choice's CV error, its root, and R²."""
     folds, (spread, exact) = study.data.folds, result.spread(study, choice)
     kind = "leave-one-out" if folds.leave_one_out else counted(folds.k, "fold")
     meaning = f"mean squared held-out error, {kind}. It compares models and chose among them: "
@@ -115,10 +120,13 @@ def _errors(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
         worse = "" if r2 > 0.0 else "; the mean alone predicts as well"
         formula = f"1 − CV error / variance of {result.target} about its mean{worse}"
         yield Fact("R²", f"{'' if exact else '≈'}{r2:.3f}", formula)
-    if (expected := result.expected) is not None:
-        figure = f"{number(expected.error)} ± {number(expected.std_error)} (s.e.)"
-        meaning = "the error to expect on new data: the whole procedure, choice included, "
-        yield Fact("to quote", figure, meaning + f"held out in {expected.folds} outer folds")
+
+
+def _expected(found: NestedError) -> Fact:
+    """The error to expect on new data."""
+    figure = f"{number(found.error)} ± {number(found.std_error)} (s.e.)"
+    meaning = "the error to expect on new data: the whole procedure, choice included, "
+    return Fact("to quote", figure, meaning + f"held out in {found.folds} outer folds")
 
 
 def _sure(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
@@ -160,11 +168,14 @@ def _range(span: GlobalMinimum) -> Iterator[Fact]:
     if span.status is Status.UNPROVED:
         text = "rounding allows no closer bounds: errors of this size cannot be told apart"
         yield Fact("", "", text)
-    for tau in np.unique(span.left[:, 0]):
+    taus = np.unique(span.left[:, 0])
+    for tau in taus[:MAX_SHOWN_RANGES]:
         cells = span.left[span.left[:, 0] == tau, 1:]
         some = ", ".join(f"[{low:.4g}, {high:.4g}]" for low, high in cells[:MAX_SHOWN_RANGES])
         more = ", …" if len(cells) > MAX_SHOWN_RANGES else ""
         yield Fact("", "", f"not excluded: τ = {tau:g}, γ in {some}{more}")
+    if taus.size > MAX_SHOWN_RANGES:
+        yield Fact("", "", f"nor are ranges of γ for {taus.size - MAX_SHOWN_RANGES} more τ")
 
 
 def _best_of_size(result: Result) -> Fact:

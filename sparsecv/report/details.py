@@ -74,6 +74,8 @@ def _work(result: Result) -> Iterator[str]:
             yield study.surface.edge
     if result.work:
         yield result.work
+    if result.seconds is not None:
+        yield f"The whole call took {result.seconds:.3g} s, without the start of Python."
 
 
 def _every_size(result: Result, with_peers: bool) -> Section:
@@ -95,12 +97,14 @@ def _every_size(result: Result, with_peers: bool) -> Section:
             columns.insert(2, Column("lasso", peers["lasso"], minor=True))  # After the CV errors.
             sentences.append(PEERS.format(*map(number, (peers["lasso"].min(), peers["ridge"][0]))))
         if choice.projection is not None and sizes.distance is not None:
-            sentences.append(_aim(choice.projection, sizes.distance))
+            sentences.append(_aim(choice, choice.projection, sizes.distance))
     supports = [np.empty(0, dtype=np.intp), *(model.support for model in sizes.models)]
     steps = [changes(*two, result.names) for two in pairwise(supports)]
     columns.append(Column("what changes", steps, "names"))
     if all(proved):
         sentences.append("No other set of as many columns fits all rows better at its γ.")
+    elif not any(proved):
+        sentences.append("Of no size is it proved that no other columns fit all rows better.")
     else:
         words = ["yes" if one else "no" for one in proved]
         columns.insert(-1, Column("proved", words, "words"))
@@ -136,9 +140,15 @@ def _held_out(
         yield Column("R²", ["" if np.isnan(one) else f"{one:.3f}" for one in r2], minor=True)
     else:
         yield Column("distance", [percent(one) for one in _shares(found, sizes.distance)])
-    yield Column("γ", [f"{gamma:.4g}" for gamma in sizes.gamma], minor=True)
+    yield from _own_gammas(sizes.gamma, minor=True)
     yield Column("bounds", known)
     yield Column("", marks, "words")
+
+
+def _own_gammas(gammas: Array, minor: bool) -> Iterator[Column]:
+    """Yield the column of γ where it is not the same in every row; ``minor`` as of a column."""
+    if np.unique(gammas).size > 1:
+        yield Column("γ", [f"{gamma:.4g}" for gamma in gammas], minor=minor)
 
 
 def _shares(found: Projection, distance: Array) -> Array:
@@ -147,13 +157,22 @@ def _shares(found: Projection, distance: Array) -> Array:
     return distance / found.reference if found.reference > 0.0 else nothing
 
 
-def _aim(found: Projection, distance: Array) -> str:
-    """The sentences that say what the distance is, and why the chosen size is chosen."""
+def _aim(choice: Choice, found: Projection, distance: Array) -> str:
+    """The sentences that say what the distance is, and by which rule the size is chosen."""
     # Each size has a largest distance, as a share of the average's CV error.
     most = found.max_share[found.chosen]
-    aim = f"the fewest features whose distance is at most {percent(most)} of that CV error"
-    if _shares(found, distance)[found.chosen] > most:
-        aim = "the size that comes closest"
+    if choice.size_given:
+        aim = "the size that was asked for"
+    elif _shares(found, distance)[found.chosen] <= most:
+        aim = f"the fewest features whose distance is at most {percent(most)} of that CV error"
+    else:
+        least = percent(found.max_share.max())
+        aim = f"the size of least distance, as no distance is small (at most {least} of that error)"
+    if not (choice.size_given or found.allowed.all()) and found.allowed.any():
+        aim += (
+            f". The rule leaves out {np.count_nonzero(~found.allowed)} sizes that have more "
+            "features and more CV error than the model of least CV error"
+        )
     return (
         f"The average of all models has CV error {number(found.reference, found.proved)} ± "
         f"{number(found.reference_std)}; a model of fewer features is at a distance from it, the "
@@ -245,6 +264,7 @@ def _alternatives(result: Result, found: Mapping[str, Any]) -> Section:
     columns = [
         Column("size", found["tau"]),
         Column("rank", found["rank"]),
+        *_own_gammas(found["gamma"], minor=False),
         Column("objective", numbers(found["objective"], found["proved"])),
         Column("CV error", found["cv_error"]),
         Column("± s.e.", found["std_error"], minor=True),
@@ -253,6 +273,8 @@ def _alternatives(result: Result, found: Mapping[str, Any]) -> Section:
     sentences = []
     if not all(found["proved"]):
         sentences.append("≈: the search ended before this rank was proved.")
+    if np.unique(found["gamma"]).size > 1:
+        sentences.append("Each size has its own γ, so that the objective may rise with the size.")
     if np.isfinite(found["cv_error"]).any():
         sentences.append(
             "Every fold fits the same features, which all rows have chosen. These CV errors are "

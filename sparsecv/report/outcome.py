@@ -20,7 +20,6 @@ from ..selection.study import Study
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.threads import cached
-from .sections import counted
 
 
 @dataclass
@@ -39,7 +38,8 @@ class Result:
     nests: Whether that error can be computed.
     answers: What was asked for besides, under the names of the estimators' attributes.
     remarks: Sentences on the rows, such as which are never held out.
-    work: How many searches, nodes and seconds the result has taken.
+    work: How many searches and nodes the result has taken.
+    seconds: Seconds of the whole call; None where they are not shown.
     """
 
     name: str
@@ -59,6 +59,7 @@ class Result:
     answers: dict[str, Any] = field(default_factory=dict)
     remarks: Sequence[str] = ()
     work: str = ""
+    seconds: float | None = None
 
     @classmethod
     def of_choices(
@@ -145,15 +146,14 @@ class Result:
         return [self.names[c] for c in columns]
 
     @property
-    def selectable(self) -> str:
-        """How many features can be chosen, such as "7 features, a group counting once"."""
-        groups = self.design.constraints.grouped
-        return counted(self.design.n_units) + ", a group counting once" * groups
-
-    @property
     def within(self) -> str:
-        """Words behind a proof that holds among the models that obey constraints; else none."""
-        return "" if self.design.constraints.plain else ", within the constraints"
+        """Words behind a proof that holds among the models that obey constraints; else none.
+
+        Groups alone, such as the levels of a factor, leave no models out: they are features.
+        """
+        asked = self.design.constraints
+        narrow = asked.include.any() or asked.exclude.any() or asked.bounded
+        return ", within the constraints" if narrow else ""
 
     def spread(self, study: Study, choice: Choice) -> tuple[float, bool]:
         """The standard error of the choice's CV error, and whether that error is exact."""

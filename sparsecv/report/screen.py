@@ -21,9 +21,9 @@ from .sections import Column, Section, Table, listed
 # numbers are choices.
 MAX_LINES = 60
 ROWS_OF_TABLES = (40, 30, 24, 20, 16, 13, 10, 8, 6, 4, 3)
-# A column of names has room for at least so many characters; columns that matter less are left out
-# for it. The number is a choice.
-ROOM_FOR_NAMES = 20
+# A column of names gets so many characters where its cells are longer; columns that matter less are
+# left out for it. The number is a choice.
+ROOM_FOR_NAMES = 24
 # A page is so many characters wide. The number is a choice.
 PAGE_WIDTH = 100
 

@@ -112,7 +112,7 @@ def counted(count: int, what: str = "feature") -> str:
 def listed(names: Sequence[str], characters: int | None = None) -> str:
     """Names with commas between: as many as fit into some characters, and how many more.
 
-    The first name is there, however long it is.
+    A part of the first name is there where not even that name fits.
     """
     text = ", ".join(names)
     if characters is None or len(text) <= characters:
@@ -120,5 +120,6 @@ def listed(names: Sequence[str], characters: int | None = None) -> str:
     for most in range(len(names) - 1, 0, -1):
         text = f"{', '.join(names[:most])} and {len(names) - most} more"
         if len(text) <= characters:
-            break
-    return text
+            return text
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return names[0][: max(characters - len(more) - 1, 1)] + "…" + more

@@ -69,6 +69,9 @@ class Projection:
         The CV error of the average on the same rows, and its standard error.
     max_share : ndarray, shape (τ,)
         The largest distance at which a size is close to the average, over ``reference``.
+    allowed : ndarray of bool, shape (τ,)
+        Which sizes may be chosen. A size may not that has both more columns and more CV error than
+        the pair of least CV error.
     chosen : int
         Position of the chosen size.
     proved : bool
@@ -79,6 +82,7 @@ class Projection:
     reference: float
     reference_std: float
     max_share: Array
+    allowed: NDArray[np.bool_]
     chosen: int
     proved: bool
 
@@ -214,4 +218,4 @@ def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Pr
     proved = all(proofs) and all(model.proved for model in models)
     study.note_limit(proved)
     by_size = SizeModels(sizes, own, models, error, spread, distance)
-    return Projection(by_size, reference, reference_std, share, chosen, proved)
+    return Projection(by_size, reference, reference_std, share, allowed, chosen, proved)

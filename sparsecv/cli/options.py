@@ -131,7 +131,9 @@ PANELS: dict[str, dict[str, Option]] = {
         "rule": option(
             Rule,
             None,
-            "How the model is chosen; by default projected beyond 45 columns, else minimum.",
+            "How the model is chosen: minimum, one-se, stability, corrected or projected; by "
+            "default projected beyond 45 columns, else minimum.",
+            metavar="RULE",
         ),
         "compare": flag("Also show what every other rule would choose."),
         "protocol": option(
@@ -139,7 +141,12 @@ PANELS: dict[str, dict[str, Option]] = {
             "honest",
             "honest: folds refit the intercept; paper: all is centred and scaled once.",
         ),
-        "scale": option(Scale, "unit-variance", "Scale of the columns."),
+        "scale": option(
+            Scale,
+            "unit-variance",
+            "Scale of the columns: unit-variance, unit-norm or none.",
+            metavar="SCALE",
+        ),
     },
     "Search and proof": {
         "method": option(
@@ -148,6 +155,7 @@ PANELS: dict[str, dict[str, Option]] = {
             "exact: the CV error at every τ; search: the best τ alone (Algorithm 1); bounds: its "
             "first phase; grid: one problem per fold and τ; auto: exact, or grid with an outside "
             "solver.",
+            metavar="METHOD",
         ),
         "tol": option(
             Number,
@@ -289,7 +297,12 @@ COMMANDS = {
             "with the paper's bounds; paper-exact: with the optimum on all rows in Corollary 3; "
             "best: with the best bounds; exact: shared trees.",
         ),
-        scale=option(Literal["unit-norm", "unit-variance"], "unit-norm", "Scale of the columns."),
+        scale=option(
+            Literal["unit-norm", "unit-variance"],
+            "unit-norm",
+            "Scale of the columns: unit-norm or unit-variance.",
+            metavar="SCALE",
+        ),
         tol=option(float, 0.01, "Relative tolerance of Algorithm 1."),
         time_limit=option(Number, None, "Seconds for each way at each γ."),
     ),

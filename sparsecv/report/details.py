@@ -14,7 +14,7 @@ from ..design.model import SizeModels
 from ..plots.size_path import draw_errors
 from ..plots.style import in_style, new_figure
 from ..selection.choice import Choice
-from ..selection.projection import Projection
+from ..selection.projection import Projection, choose_size
 from ..selection.rules import RULES
 from ..selection.sizes import changes, gamma_positions
 from ..selection.study import Study
@@ -168,7 +168,8 @@ def _aim(choice: Choice, found: Projection, distance: Array) -> str:
     else:
         least = percent(found.max_share.max())
         aim = f"the size of least distance, as no distance is small (at most {least} of that error)"
-    if not (choice.size_given or found.allowed.all()) and found.allowed.any():
+    others = choose_size(distance, found.max_share * found.reference)
+    if not choice.size_given and others != found.chosen:
         aim += (
             f". The rule leaves out {np.count_nonzero(~found.allowed)} sizes that have more "
             "features and more CV error than the model of least CV error"

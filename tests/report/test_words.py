@@ -1,0 +1,193 @@
+"""What is printed of a result: how long it is, and which words stand beside which numbers."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, get_args, get_origin
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.tables import five_columns
+
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV
+from sparsecv.cli.main import main
+from sparsecv.cli.options import COMMANDS
+from sparsecv.report.details import sections
+from sparsecv.report.screen import MAX_LINES, as_text
+
+Capture = pytest.CaptureFixture[str]
+BOUNDS = re.compile(r"\[\S+, \S+\]")
+
+
+@pytest.fixture(scope="module")
+def wide() -> SparseRidgeCV:
+    """A cross-validation of 165 rows and 1,069 columns, of which many come and go between sizes."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((165, 40)) @ rng.standard_normal((40, 1069))
+    X += 0.5 * rng.standard_normal((165, 1069))
+    y = X[:, :30] @ rng.standard_normal(30) + rng.standard_normal(165)
+    frame = pd.DataFrame(X, columns=[f"wavelength_{850 + j} nm" for j in range(1069)])
+    quick = {"time_limit": 0.0, "gammas": [1.0], "taus": range(1, 50)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return SparseRidgeCV(rule="projected", **quick).fit(frame, y)
+
+
+@pytest.fixture(scope="module")
+def bounded() -> SparseRidgeCV:
+    """A cross-validation of estimates, with bounds on the CV errors of most sizes."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((200, 30))
+    y = 100.0 * (X[:, :12].sum(axis=1) + rng.standard_normal(200)) + 1000.0
+    frame = pd.DataFrame(X, columns=[f"measurement_{j}" for j in range(30)])
+    model = SparseRidgeCV(cv="loo", rule="minimum", gammas=[0.01, 0.1, 1.0], time_limit=0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(frame, y)
+
+
+def sizes_of(text: str) -> list[str]:
+    """The lines of the table of sizes."""
+    lines = text.split("\nEvery size\n")[1].splitlines()
+    assert lines[0].startswith("size ")
+    assert set(lines[1]) == {"─"}
+    end = next(i for i, line in enumerate(lines[2:], 2) if not re.match(" *[0-9]+  ", line))
+    return lines[2:end]
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+@pytest.mark.parametrize("fitted", ["wide", "bounded"])
+def test_a_size_takes_one_line_and_all_takes_sixty(
+    fitted: str, width: int, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    model = request.getfixturevalue(fitted)
+    text = model.summary()
+    lines = text.splitlines()
+    assert len(lines) <= MAX_LINES
+    assert max(map(len, lines)) <= width
+    shown = sizes_of(text)
+    assert 3 <= len(shown) < len(model.path_["tau"])
+    assert f"… {len(model.path_['tau']) - len(shown)} more sizes: summary(table=True)" in text
+    (chosen,) = [line for line in shown if " chosen " in line]
+    assert chosen.split()[0] == str(model.tau_)
+    every = sizes_of(whole := model.summary(table=True))
+    assert [int(line.split()[0]) for line in every] == list(model.path_["tau"])
+    assert max(map(len, whole.splitlines())) <= width
+    for line, error in zip(every, model.path_["cv_error"], strict=True):
+        assert f" ≈{error:.6g} " in line
+        assert re.search(r" [+−](wave|meas)", line)
+    if fitted == "wide":
+        assert any(re.search(r"and [0-9]+ more$", line) for line in every)
+    else:
+        assert sum(BOUNDS.search(line) is not None for line in every) > 5
+        assert ("A wider screen also shows" in whole) == (width == 80)
+
+
+def test_the_line_below_the_sizes_names_the_rule_that_was_applied() -> None:
+    X, y = five_columns()
+    model = SparseRidgeCV(gammas=[0.1, 1.0], rule="projected").fit(X, y)
+    result = model._run_
+    projection = result.choice.projection
+    distance = projection.reference * np.linspace(3.0, 2.0, 5)
+    far = projection.sizes._replace(distance=distance)
+    left_out = "The rule leaves out 2 sizes that have more features and more CV error"
+    none = f"no distance is small (at most {100.0 * projection.max_share.max():.2g} % of that"
+    for size, words in (3, left_out), (5, none):
+        own = replace(projection, allowed=np.arange(5) < size, sizes=far, chosen=size - 1)
+        choice = replace(result.choice, projection=own)
+        shown = replace(result, choice=choice)
+        text = " ".join(as_text(sections(shown)).split())
+        assert words in text
+        assert (left_out in text) == (size == 3)
+        assert "the size of least distance" in text
+        asked = replace(shown, choice=replace(choice, size_given=True))
+        assert "Chosen: the size that was asked for." in " ".join(as_text(sections(asked)).split())
+
+
+def test_seconds_are_those_of_the_whole_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    X, y = five_columns()
+    pd.DataFrame(X).assign(y=y).to_csv("t.csv", index=False)
+    for command in (["cv", "t.csv", "--gamma", "1"], ["fit", "t.csv", "--tau", "2"]):
+        assert main(command) == 0
+        (said,) = re.findall(r"The whole call took (\S+) s", capsys.readouterr().out)
+        assert float(said) > 0.0
+
+
+def test_help_breaks_no_word_that_an_option_takes(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """On 80 columns: what an option takes stands in one piece."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for name, command in COMMANDS.items():
+        assert main([name, "--help"]) == 0
+        words = set(re.findall(r"[\w-]+", capsys.readouterr().out))
+        for one in command.options.values():
+            kinds = [one.kind, *get_args(one.kind)]
+            for kind in [kind for kind in kinds if get_origin(kind) is Literal]:
+                assert set(get_args(kind)) <= words, name
+
+
+def test_a_model_has_one_count_of_features() -> None:
+    """Columns of a group count once: both counts stand in one line, and the others are features."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((60, 4)), columns=list("abcd"))
+    frame["town"] = rng.choice(["Oslo", "Rome", "Bonn"], 60)
+    y = frame["a"] + (frame["town"] == "Rome") + 0.1 * rng.standard_normal(60)
+    text = " ".join(SparseRidgeCV(gammas=[1.0]).fit(frame, y).summary().split())
+    assert "60 rows, 7 columns that count as 5 features, a group once, response y" in text
+    assert not re.search("(?<!columns that count as )[67] features", text)
+    assert " of 5 features" in text
+
+
+def test_constraints_are_named_where_they_were_given() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((60, 4)), columns=list("abcd"))
+    frame["town"] = rng.choice(["Oslo", "Rome", "Bonn"], 60)
+    y = frame["a"] + (frame["town"] == "Rome") + 0.1 * rng.standard_normal(60)
+    for asked, named in (
+        (None, False),
+        (Constraints(include=["b"]), True),
+        (Constraints(positive=["a"]), True),
+    ):
+        model = SparseRidge(tau=2, constraints=asked).fit(frame, y)
+        assert ("within the constraints" in " ".join(model.summary().split())) == named
+
+
+def test_only_nested_errors_stand_below_the_error_to_expect(tmp_path: Path) -> None:
+    X, y = five_columns()
+    for nested in (False, True):
+        model = SparseRidgeCV(gammas=[1.0], nested=nested).fit(X, y)
+        model.report(tmp_path / "r.html")
+        parts = (tmp_path / "r.html").read_text(encoding="utf-8").split("<h2>")
+        below = [part for part in parts if part.startswith("The error to expect</h2>")]
+        assert len(below) == nested
+        assert all(f"{model.nested_error_:.6g}" in part for part in below)
+        assert all("RMSE" not in part for part in below)
+
+
+def test_a_subset_stands_beside_its_gamma_where_sizes_differ_in_it() -> None:
+    """Objectives of different γ do not fall with the size."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((40, 6))
+    y = X[:, :2].sum(axis=1) + 3.0 * rng.standard_normal(40)
+    model = SparseRidgeCV(gammas=np.geomspace(0.01, 1e4, 13), rule="minimum").fit(X, y)
+    found = model.alternatives(1)
+    assert np.unique(found["gamma"]).size > 1
+    assert (np.diff(found["objective"]) > 0.0).any()
+    title = "Alternatives: the best subsets, by training objective"
+    table = model.summary(table=True).split(title)[1].split("Each size has its own γ")[0]
+    head, _, *rows = table.strip().splitlines()
+    assert head.split()[:4] == ["size", "rank", "γ", "objective"]
+    for row, gamma in zip(rows, found["gamma"], strict=False):
+        assert row.split()[2] == f"{gamma:.4g}"
+    one = SparseRidge(tau=3).fit(X, y)
+    one.alternatives(1)
+    assert "Each size has its own γ" not in one.summary()

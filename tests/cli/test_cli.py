@@ -230,7 +230,7 @@ def test_version_help_and_data_sets(capsys: Capture) -> None:
     for arguments, words in (
         (["--version"], [f"sparsecv {sparsecv.__version__}\n"]),
         (["--help"], ["cv", "fit", "datasets", "--install-completion"]),
-        (["cv", "-h"], ["--folds", "--gamma", "--checkpoint", "exact|"]),
+        (["cv", "-h"], ["--folds", "--gamma", "--checkpoint", "METHOD"]),
         (["fit", "-h"], ["--tau"]),
         (["datasets"], ["diabetes", "built in"]),
         (["datasets", "show", "diabetes"], ["442", "licence", "target (disease progression"]),

@@ -81,7 +81,7 @@ def tree_alone(X: np.ndarray, y: np.ndarray, gamma: float) -> float:
     design = make_design(Summary.of(X, y), Protocol(), [str(j) for j in range(X.shape[1])])
     data = RowFolds(*design.apply(X, y), make_folds("loo", y.size), True)
     full, sizes = data.full().replace(gamma=gamma), np.arange(1, data.p + 1)
-    rows, targets, _ = data.deleted_rows
+    rows, targets, *_ = data.deleted_rows
     starts = support_path(full, [gamma], sizes).at(0)
 
     def run() -> None:

@@ -183,8 +183,8 @@ FAULTS = (
     Fault(
         "a fold is centred by the means of all rows",
         "design/fold_data.py",
-        "        origin = self._origin_of(train, rows, own)\n",
-        "        origin = self._origin_of(slice(None), self._given.copy(), own)\n",
+        "        origin = self._origin_of(rows, train, self.scales_by_training_rows)\n",
+        "        origin = self._origin_of(self.given.copy(), slice(None))\n",
         FOLDS,
     ),
     Fault(

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.design import Array
-from ..design.fold_data import FoldData, RowFolds
+from ..design.fold_data import FoldData
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.result import Status
@@ -91,7 +91,7 @@ def _held_out_errors(data: FoldData, j: int, path: SupportPath) -> Array:
 
 
 def _block(
-    data: RowFolds,
+    data: FoldData,
     block: NDArray[np.intp],
     gamma: float,
     taus: NDArray[np.intp],
@@ -103,11 +103,12 @@ def _block(
     block: Rows of the table; each is held out by a fold.
     models: The best known support of all rows for every τ, from which the tree starts.
     """
-    rows, targets = (part[block] for part in data.deleted_rows[:2])
+    deleted = data.deleted_rows
+    assert deleted is not None
     return best_subsets_rows_deleted(
         data.full().replace(gamma=gamma),
-        rows,
-        targets,
+        deleted.rows[block],
+        deleted.targets[block],
         sizes=taus,
         warm_starts=models,
         limits=limits,
@@ -214,14 +215,15 @@ def _deleted_rows(ledger: Ledger, g: int, limits: Limits) -> Batch:
     Folds whose row cannot be deleted without loss of digits get no answer from the trees.
     """
     data, k = ledger.data, ledger.k
-    assert isinstance(data, RowFolds)
+    deleted = data.deleted_rows
+    assert deleted is not None
     assert data.folds.label is not None
     fold_of, blocks = data.folds.label, _blocks(data.folds.n)
     models = [ledger.support(g, t, k) for t in range(ledger.taus.size)]
 
     def enter(index: int, found: DeletedRowSubsets) -> Status:
         block = blocks[index]
-        ledger.take_rows(g, fold_of[block], found, data.deleted_rows[2][block])
+        ledger.take_rows(g, fold_of[block], found, deleted.factor[block])
         ledger.n_mio[g] += found.skipped.size < block.size
         ledger.trees[g] += found.skipped.size < block.size  # the tree serves every τ
         ledger.n_nodes[g] += found.n_nodes

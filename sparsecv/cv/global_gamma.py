@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..design.fold_data import FoldData, RowFolds
+from ..design.fold_data import FoldData
 from ..errors import InputError
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import TREE_ONLY
@@ -125,10 +125,10 @@ def supports_unit(
         found, n_trees, status = [Pieces(numbers, *whole, decomposed)], 0, Status.OPTIMAL
     else:
         shared = None
-        if isinstance(data, RowFolds) and shares_a_tree(data):
-            Z, t, _ = data.deleted_rows
-            at = data.row_of[folds]
-            shared = data.full(), Z[at], t[at]
+        deleted = data.deleted_rows if shares_a_tree(data) else None
+        if deleted is not None:
+            at = deleted.row_of[folds]
+            shared = data.full(), deleted.rows[at], deleted.targets[at]
         along = GammaRange(problems, taus, limits, shared)
         found = along.run(low, high)
         n_trees, status = along.n_trees, along.status

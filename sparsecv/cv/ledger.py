@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..design.fold_data import FoldData, RowFolds
+from ..design.fold_data import FoldData
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.problem import SparseRidgeProblem
@@ -240,7 +240,7 @@ class Ledger:
         """Enter incumbents, intervals and proofs from a tree that leave-one-out folds share.
 
         folds: The folds that hold out the tree's rows, shape (m,).
-        weight: Factors of the deleted residuals (``RowFolds.deleted_rows``), shape (m,).
+        weight: Factors of the deleted residuals (``FoldData.deleted_rows``), shape (m,).
         """
         number = np.array([self.number(s) for s in found.supports], dtype=np.intp)[found.choice]
         known = np.where(np.isnan(found.objective), np.inf, found.objective)
@@ -440,15 +440,14 @@ class Ledger:
         data = self.data
         objective, error = np.empty(folds.size), np.empty(folds.size)
         alone = np.ones(folds.size, dtype=bool)
-        if isinstance(data, RowFolds) and data.deletes_rows and folds.size > 1:
+        if folds.size > 1 and (deleted := data.deleted_rows) is not None:
             # These rows are centred by the means of all rows and stretched, so that deleting row i
             # gives the problem that is centred without row i of the table. The residual of the
             # deleted row is stretched, too; times factor i it is the residual of the table's row.
-            rows, targets, factor = data.deleted_rows
-            at = data.row_of[folds]
-            found = deleted_fits(self.problem(g, self.k), support, rows[at], targets[at])
+            at, whole = deleted.row_of[folds], self.problem(g, self.k)
+            found = deleted_fits(whole, support, deleted.rows[at], deleted.targets[at])
             objective[:] = found.objective
-            error[:] = (factor[at] * found.residual) ** 2
+            error[:] = (deleted.factor[at] * found.residual) ** 2
             alone = ~(found.one_minus_leverage > MIN_RESIDUAL_SHARE)
         for i in np.flatnonzero(alone):
             j = int(folds[i])

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..design.fold_data import RowFolds
 from ..solvers.api import best_support
 from ..solvers.branching.family import PartialProof, search_alone, solve_jointly
 from ..solvers.branching.row_deletion import LeftOut
@@ -115,17 +114,16 @@ class SharedTree:
     def of(cls, ledger: Ledger, g: int) -> SharedTree | None:
         """The tree of the folds at the γ of row g, or None where there cannot be one.
 
-        There cannot be one where the rows are not in memory, where there are constraints on columns
-        (the data are not ``plain``), where the Gram matrix costs more than the rows
-        (``wants_gram``), and where the folds are no partition or values are missing, which
-        ``data.left_out`` finds out. There cannot be one either where the problem replaces γ by a
+        There cannot be one where the folds cannot be left out of the full problem
+        (``data.left_out``), and where the Gram matrix costs more than the rows (``wants_gram``).
+        There cannot be one either where the problem replaces γ by a
         larger one because γ is 0 or too small to count. What is proved at the larger γ holds at the
         given γ by a bound on the coefficients, which every fold has to compute for itself.
         """
         data, problem = ledger.data, ledger.problem(g, ledger.k)
         if problem.gamma > problem.given_gamma:
             return None
-        if not isinstance(data, RowFolds) or not data.plain or not wants_gram(problem):
+        if not wants_gram(problem):
             return None
         left_out = data.left_out(GramForm.of(problem))
         return None if left_out is None else cls(ledger, g, left_out)

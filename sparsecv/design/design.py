@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +14,6 @@ from ..solvers.core.constraints import UnitConstraints
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.rows import Rows
 from ..solvers.core.threads import cached
-from ..tables.rows_in_memory import RowSubset, joined
 
 Array = NDArray[np.float64]
 
@@ -32,11 +28,6 @@ LEAST_SQUARED_SPREAD = 100.0 * float(np.finfo(np.float64).tiny) / EPS
 # value: rounding a mean, and differences from the mean, leaves such a spread to a constant column.
 # Rounding leaves a few EPS; the factor 45 is a choice that makes the share a round number.
 CONSTANT_SPREAD_SHARE = 45.0 * EPS
-
-# Work on many rows copies blocks of them, of about this many bytes each. Of a table with more than
-# 500 columns a block has four times as many rows as columns, which are more bytes. Both numbers are
-# choices.
-COPY_BYTES = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -68,67 +59,38 @@ class Protocol:
         return self.intercept and self.name == "honest"
 
 
-def centre(rows: Array, weights: Array | None = None) -> tuple[Array, Array]:
-    """Subtract the mean of every column, in place; return the two parts that were subtracted.
+def joined(X: Array, y: Array) -> Array:
+    """[X y] as one array, shape (n, p + 1); nobody may write to it.
+
+    Nothing is copied where X and y are all columns of one array, as the tables of files return
+    them.
+    """
+    table = X.base
+    if isinstance(table, np.ndarray) and table.ndim == 2 and table.flags.c_contiguous:
+        pairs = ((X, table[:, :-1]), (y, table[:, -1]))
+        if all(one.__array_interface__ == other.__array_interface__ for one, other in pairs):
+            return table
+    return np.column_stack([X, y])
+
+
+def column_means(rows: Array, weights: Array | None = None) -> tuple[Array, Array]:
+    """The two parts of the mean of every column of rows, shape (n, m).
 
     A mean beside an offset of 1e8 is rounded by 1e-8. The second part is the mean of what is left
     after the first, so that columns of a much smaller spread are centred to all their digits.
 
-    rows, shape (n, m): Their means become 0.
     weights, shape (n,), optional: Weights of the rows in a weighted mean.
     """
-    parts = []
-    for _ in range(2):
-        unweighted = weights is None
-        mean = rows.mean(axis=0) if unweighted else np.average(rows, axis=0, weights=weights)
-        rows -= mean
-        parts.append(mean)
-    return parts[0], parts[1]
+    mean = np.average(rows, axis=0, weights=weights)
+    return mean, np.average(rows - mean, axis=0, weights=weights)
 
 
-# Rows with their weights, or with None where rows have no weights.
-Block = tuple[Array, Array | None]
-
-
-def row_blocks(n: int, m: int) -> list[slice]:
-    """The rows 0 to n − 1, of m numbers each, in blocks of COPY_BYTES or of 4 m rows if more."""
-    step = max(COPY_BYTES // (8 * m), 4 * m)
-    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
-
-
-def column_blocks(n: int, m: int) -> list[slice]:
-    """The columns 0 to m − 1 of n rows in blocks of about one size and at most COPY_BYTES."""
-    count = min(-(-8 * n * m // COPY_BYTES), m)
-    ends = (np.arange(count + 1) * m // max(count, 1)).tolist()
-    return [slice(start, end) for start, end in pairwise(ends)]
-
-
-def block_means(blocks: Callable[[], Iterable[Block]]) -> tuple[Array, Array]:
-    """The two parts of the means of rows that come in blocks; see :func:`centre`.
-
-    blocks: Gives the blocks, as often as it is called.
-    """
-    found = list[Array]()
-    for _ in range(2):
-        total, weight = 0.0, 0.0
-        for rows, counts in blocks():
-            for mean in found:
-                rows = rows - mean
-            weighted = rows if counts is None else np.multiply(rows, counts[:, None])
-            total = total + weighted.sum(axis=0)
-            weight += len(rows) if counts is None else counts.sum()
-        found.append(np.asarray(total / weight))
-    return found[0], found[1]
-
-
-def training_means(blocks: Callable[[], Iterable[Block]]) -> tuple[Array, Array]:
-    """What :func:`block_means` returns, with a constant column's value in place of its mean."""
-    means = block_means(blocks)
-    first = next(iter(blocks()))[0][0]
-    same = [(some == first).all(axis=0) for some, _ in blocks()]
-    constant = np.logical_and.reduce(same)  # Rounding would leave small numbers there.
-    means[0][constant], means[1][constant] = first[constant], 0.0
-    return means
+def training_means(rows: Array, weights: Array | None = None) -> tuple[Array, Array]:
+    """What :func:`column_means` returns, with a constant column's value in place of its mean."""
+    mean, tail = column_means(rows, weights)
+    constant = (rows == rows[0]).all(axis=0)  # Rounding would leave small numbers there.
+    mean[constant], tail[constant] = rows[0, constant], 0.0
+    return mean, tail
 
 
 @dataclass(frozen=True)
@@ -151,50 +113,22 @@ class Summary:
     @classmethod
     def of(cls, X: Array, y: Array, weights: Array | None = None) -> Summary:
         """Summarise rows X (n, p), y (n,) in memory; rows of weight 0 do not count."""
-        given = joined(X, y)
-        # A block of rows would be the whole table here, so blocks of columns are copied.
-        if X.shape[0] <= X.shape[1]:
-            return cls._of_columns(given, weights)
-
-        def blocks() -> Iterator[Block]:
-            for at in row_blocks(*given.shape):
-                if weights is None:
-                    yield given[at], None
-                else:
-                    counted = weights[at] > 0.0
-                    yield given[at][counted], weights[at][counted]
-
-        return cls.of_blocks(blocks, given.shape[1])
+        rows = joined(X, y)
+        if weights is None:
+            return cls.of_rows(rows)
+        counted = weights > 0.0
+        return cls.of_rows(rows[counted], weights[counted])
 
     @classmethod
-    def _of_columns(cls, given: Any, weights: Array | None) -> Summary:
-        """Summarise rows of which some columns at a time are copied; see :meth:`of`."""
-        rows: Any = slice(None) if weights is None else np.flatnonzero(weights > 0.0)
-        counts, parts = None if weights is None else weights[rows], list[Summary]()
-        for at in column_blocks(*given.shape):
-            block: Block = np.array(given[rows, at], dtype=np.float64, order="C"), counts
-            parts.append(cls.of_blocks(partial(iter, [block]), at.stop - at.start))
-        each = ((one.mean, one.scatter, one.low, one.high) for one in parts)
-        mean, scatter, low, high = map(np.concatenate, zip(*each, strict=True))
-        return cls(parts[0].n, mean, scatter, low, high, parts[0].total)
-
-    @classmethod
-    def of_blocks(cls, blocks: Callable[[], Iterable[Block]], width: int) -> Summary:
-        """Summarise rows of ``width`` numbers that come in blocks; their weights are above 0.
-
-        blocks: Gives the blocks, as often as it is called.
-        """
-        n, total, scatter = 0, 0.0, np.zeros(width)
-        low, high, means = np.full(width, np.inf), np.full(width, -np.inf), block_means(blocks)
-        for rows, counts in blocks():
-            low = np.minimum(low, rows.min(axis=0, initial=np.inf))
-            high = np.maximum(high, rows.max(axis=0, initial=-np.inf))
-            squares = rows - means[0]
-            squares -= means[1]
-            np.square(squares, out=squares)
-            scatter += squares.sum(axis=0) if counts is None else counts @ squares
-            n, total = n + len(rows), total + float(len(rows) if counts is None else counts.sum())
-        return cls(n, means[0], scatter, low, high, total)
+    def of_rows(cls, rows: Array, weights: Array | None = None) -> Summary:
+        """Summarise rows of [X y], whose weights are above 0."""
+        n, (mean, tail) = len(rows), column_means(rows, weights)
+        squares = rows - mean
+        squares -= tail
+        np.square(squares, out=squares)
+        scatter = squares.sum(axis=0) if weights is None else weights @ squares
+        total = float(n if weights is None else weights.sum())
+        return cls(n, mean, scatter, rows.min(axis=0), rows.max(axis=0), total)
 
     @property
     def constant(self) -> NDArray[np.bool_]:
@@ -280,11 +214,9 @@ class Design:
         found[self.kept] = self.spread[:-1]
         return found
 
-    def columns(self, X: Any) -> Any:
+    def columns(self, X: Array) -> Array:
         """The kept columns of raw rows; X itself where all columns are kept."""
-        if self.p == self.p_raw:
-            return X
-        return X.columns(self.kept) if isinstance(X, RowSubset) else X[:, self.kept]
+        return X if self.p == self.p_raw else X[:, self.kept]
 
     def apply(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Map raw rows, shape (n, p_raw) and (n,), to the solved units, shape (n, p) and (n,)."""
@@ -301,7 +233,8 @@ class Design:
         """
         rows = np.column_stack([self.columns(X), y])
         if self.protocol.intercept:
-            centre(rows, weights)
+            for mean in column_means(rows, weights):
+                rows -= mean
         rows /= self.scale
         if weights is not None:
             rows *= np.sqrt(weights)[:, None]

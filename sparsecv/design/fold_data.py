@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,39 +14,66 @@ from numpy.typing import NDArray
 from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.constraints import UnitConstraints
-from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.rows import MAX_ROWS_PER_COLUMN, Rows
+from ..solvers.core.rows import MAX_ROWS_PER_COLUMN, Rows, triangle_of
 from ..solvers.core.threads import cached
 from ..solvers.kernels.linalg import EPS
 from ..solvers.relaxation.gram import GramForm
-from ..tables.rows_in_memory import JoinedRows, RowSubset, joined
-from .design import (
-    COPY_BYTES,
-    Array,
-    Block,
-    Design,
-    Summary,
-    row_blocks,
-    training_means,
-)
+from .design import Array, Design, Summary, joined, training_means
 from .folds import Folds, Index
 from .missing import checked_fill, fill, fill_values
-from .moments import FoldSums
-from .solved_columns import Origin, SolvedColumns
 
 # The training problems of all folds and that of all rows are kept where together they take at most
 # this many bytes. Elsewhere one problem is kept at a time at most. The value is a choice.
 MAX_BYTES_OF_PROBLEMS = 256_000_000
-# Of a table of more columns than rows whose problem would take more than this many bytes, a problem
-# holds no copy: columns are made when they are read. Copies of smaller tables save time. The value
-# is a choice.
-MAX_BYTES_OF_A_COPY = 32_000_000
-# The moments of every fold are kept where they take at most this many bytes. The value is a choice.
-MAX_BYTES_OF_FOLD_SUMS = 256_000_000
-# The moments of folds are merged for training problems where there are at most this many folds.
-# Every training problem merges nearly all folds. The value is a choice.
-MAX_FOLDS_OF_SUMS = 10
+# The held-out rows of all folds are kept where together they take at most this many bytes. The
+# value is a choice.
+MAX_BYTES_OF_HELD_OUT_ROWS = 8_000_000
+# Held-out rows of a table of more than this many bytes, in folds of more than MAX_ROWS_PER_COLUMN
+# rows per column, are reduced to a triangle. Errors of many models then take less time, and of
+# shorter tables the triangle costs more than it saves. The value is a choice.
+MAX_BYTES_OF_LONG_ROWS = 1_000_000
+
+
+class Origin(NamedTuple):
+    """What takes rows of [X y] to the solved rows of a fold.
+
+    All comes from the fold's training rows, but for a scale of all rows
+    (``RowFolds.scales_by_training_rows``).
+
+    scale, shape (p + 1,): Divisors of the columns, once they are filled and centred, and of y.
+    fill, shape (p + 1,): What missing values are filled with; None without missing values.
+    means, shape (p + 1,) each: Means in two parts; empty where the intercept is not refitted.
+    """
+
+    scale: Array
+    fill: Array | None = None
+    means: tuple[Array, ...] = ()
+
+    def move(self, rows: Array) -> None:
+        """Fill, centre and scale rows of [X y], in place."""
+        if self.fill is not None:
+            fill(rows, self.fill)
+        for mean in self.means:
+            rows -= mean
+        rows /= self.scale
+
+
+class DeletedRows(NamedTuple):
+    """The leave-one-out folds as rows that are deleted from the full problem.
+
+    Deleting row i of these rows and targets from the full problem gives the training problem
+    without row i of the table, and √(row i's weighted held-out error) = factor i times the residual
+    of the deleted row.
+
+    rows, targets, factor, shape (n, p), (n,) and (n,): One entry for every row of the table.
+    row_of, shape (n,): The row that every fold holds out.
+    """
+
+    rows: Array
+    targets: Array
+    factor: Array
+    row_of: Index
 
 
 class FoldData(ABC):
@@ -58,14 +85,39 @@ class FoldData(ABC):
     fold_rows, shape (k,): Number of rows of weight above 0 that every fold holds out.
     fold_of, or None: Fold of every unit that :meth:`one_fold` takes; a unit is a row, or a whole
         fold where rows are not in memory. None where folds share rows.
+    refit_intercept: Whether every fold subtracts the means of its own training rows.
+    raw: X and y in the user's units, from which folds of other rows can be made; None where rows
+        are not in memory, and once the data are released.
+    deleted_rows: The leave-one-out folds as deleted rows; None where ``deletes_rows`` is false.
     """
 
+    raw: tuple[Array, Array] | None = None
+    deleted_rows: DeletedRows | None = None
     folds: Folds
     p: int
     constraints: UnitConstraints
     fold_weight: Array
     fold_rows: Index
     fold_of: Index | None
+    refit_intercept: bool
+
+    @abstractmethod
+    def rows_for(self, what: str) -> RowFolds:
+        """The same folds with their rows in memory, for what needs single rows.
+
+        what: What needs the rows, as subject and verb of a message.
+        Raises InputError: The rows are not in memory.
+        """
+
+    @property
+    def unweighted_rows(self) -> tuple[Array, Array] | None:
+        """X and y in solved units, without weights or missing values; None where there are none."""
+        return None
+
+    @property
+    @abstractmethod
+    def has_inner_folds(self) -> bool:
+        """Whether the training rows of every fold can be divided into folds by :meth:`one_fold`."""
 
     @property
     def n_units(self) -> int:
@@ -101,6 +153,13 @@ class FoldData(ABC):
         """Whether the folds are rows in memory that leave out one row each, and change no other."""
         return False
 
+    def left_out(self, gram: GramForm) -> LeftOut | None:
+        """The folds as rows left out of the full problem; None where they cannot be.
+
+        gram: The Gram form of the full problem.
+        """
+        return None
+
     def covers(self, j: int) -> bool:
         """Whether the training and held-out rows of fold j are the rows of the full problem."""
         return self.folds.covers(j)
@@ -121,27 +180,21 @@ class FoldData(ABC):
     def held_out(self, j: int) -> tuple[Array, Array]:
         """Rows H, shape (m, p), and targets t, shape (m,): fold j's squared error is ‖t − Hβ‖².
 
-        The number m of rows may differ from the number of rows that the fold holds out. Of a wide
-        table H may be another object than an array: SolvedColumns.
+        The number m of rows may differ from the number of rows that the fold holds out.
         """
 
+    @property
     @abstractmethod
-    def with_folds(self, folds: Folds, estimated: bool = False) -> FoldData:
-        """The same table in other folds.
-
-        estimated: Whether nothing is to be proved of the folds, so that their training problems
-            may be rounded like products of columns.
-        """
+    def redraws(self) -> bool:
+        """Whether the rows are at hand for other folds, so that they need not be read again."""
 
     @abstractmethod
-    def estimate_alone(self) -> None:
-        """Let training problems be rounded like products of columns: nothing is to be proved."""
+    def with_folds(self, folds: Folds) -> FoldData:
+        """The same table in other folds."""
 
     @abstractmethod
     def one_fold(self, train: Index, test: Index, same: FoldData | None = None) -> FoldData:
         """The same table with a single fold 0 that trains on some units and holds out others.
-
-        Beyond 45 columns nothing is to be proved of the fold, as of ``estimated`` folds.
 
         same: The result for the same training units and others held out, or None.
         """
@@ -158,7 +211,7 @@ class FoldData(ABC):
         """A hash of the data, by which a checkpoint of other data is recognised."""
         found = hashlib.sha256()
         for values in self._content():
-            found.update(np.ascontiguousarray(values).tobytes())
+            found.update(np.ascontiguousarray(values).data)
         return found.digest()
 
 
@@ -166,8 +219,7 @@ class RowFolds(FoldData):
     """Folds of rows in memory.
 
     X, y, shape (n, p) and (n,): Rows in solved units (``Design.apply``), up to ``scale``. They are
-        not copied before :meth:`release` unless :func:`~sparsecv.tables.rows_in_memory.joined` has
-        to, and may not change until then. A RowSubset has finite numbers.
+        not copied where they are all columns of one array, and may not change then.
     refit_intercept: Whether every fold subtracts the means of its own training rows.
     weights, shape (n,), optional: Weights >= 0 of the squared errors, in training and held out: a
         whole number counts as that many copies of a row that stay in one fold.
@@ -178,20 +230,12 @@ class RowFolds(FoldData):
         rows, in training and held out.
     """
 
-    # X and y in the user's units, which are the user's own arrays; None where the folds were not
-    # made by `of`, and once they are released.
-    raw: tuple[Array, Array] | None = None
     # The design of the rows, by which some folds scale their columns; None where no fold does.
     design: Design | None = None
-    # Whether nothing is to be proved of the folds, each of which then trains a single time.
-    estimated = False
-    # Where nothing is to be proved of the folds, the moments that their training problems come
-    # from; else None.
-    _sums: FoldSums | None = None
 
     def __init__(
         self,
-        X: Array | RowSubset,
+        X: Array,
         y: Array,
         folds: Folds,
         refit_intercept: bool,
@@ -202,14 +246,12 @@ class RowFolds(FoldData):
     ) -> None:
         # Every fold is centred from the rows as they came. A shift by the mean of all rows would
         # leave rounding errors of the held-out rows in the training rows.
-        self._given: Any = joined(X, y)
+        self.given = joined(X, y)
         self.missing = checked_fill(missing)
-        finite = np.isfinite(y).all()
-        if not isinstance(X, RowSubset):
-            finite &= not (np.isinf(X).any() if missing else ~np.isfinite(X).all())
-        if not finite:
+        finite = ~np.isinf(X) if missing else np.isfinite(X)
+        if not (finite.all() and np.isfinite(y).all()):
             raise ValueError("X and y must be finite: remove or impute NaN and infinite values")
-        self.p = self._given.shape[1] - 1
+        self.p = self.given.shape[1] - 1
         self.constraints = constraints or UnitConstraints.none(self.p)
         self.refit_intercept, self.weights = refit_intercept, weights
         self._scale = np.append(np.ones(self.p) if scale is None else scale, 1.0)
@@ -240,6 +282,22 @@ class RowFolds(FoldData):
         made.raw = X, y
         return made
 
+    def rows_for(self, what: str) -> RowFolds:
+        """These folds, whose rows are in memory."""
+        return self
+
+    @property
+    def unweighted_rows(self) -> tuple[Array, Array] | None:
+        """X and y in solved units; None where rows have weights or values are missing."""
+        if self.weights is not None or self.missing is not None:
+            return None
+        return self.X, self.y
+
+    @property
+    def has_inner_folds(self) -> bool:
+        """Whether training rows can be divided into folds: they can, whatever their number."""
+        return True
+
     @property
     def asked(self) -> ResolvedRules | None:
         """What is asked of the columns X; None where nothing is."""
@@ -264,25 +322,22 @@ class RowFolds(FoldData):
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process gets the rows, and makes again what is derived from the rows."""
-        derived = {"raw", "_solved", "_full", "deleted_rows", "_fold_sums"}
+        derived = {"raw", "_solved", "_full", "deleted_rows"}
         kept = {name: value for name, value in self.__dict__.items() if name not in derived}
         return kept | {"_problems": {}, "_held_out": {}}
 
-    def with_folds(self, folds: Folds, estimated: bool = False) -> RowFolds:
+    @property
+    def redraws(self) -> bool:
+        """Whether the rows are at hand for other folds: they are."""
+        return True
+
+    def with_folds(self, folds: Folds) -> RowFolds:
         """The same rows in other folds."""
         other = RowFolds.__new__(RowFolds)
         other.__dict__.update(self.__dict__)  # Both objects share the arrays.
-        other.__dict__.pop("_fold_sums", None)
+        other.__dict__.pop("deleted_rows", None)
         other._lay_out(folds)
-        other.estimated = estimated
-        other._sums = None
-        if estimated:
-            other.estimate_alone()
         return other
-
-    def estimate_alone(self) -> None:
-        """Let training problems come from the moments of folds, where these are sooner made."""
-        self._sums = self._fold_sums
 
     def one_fold(self, train: Index, test: Index, same: FoldData | None = None) -> RowFolds:
         """A single fold that trains on some rows and holds out others.
@@ -292,40 +347,24 @@ class RowFolds(FoldData):
         sizes = np.array([test.size], dtype=np.intp)
         made = self.with_folds(Folds("custom", self.folds.n, sizes, None, [(train, test)]))
         made.design = self.design if self.scales_by_training_rows else None
-        made._sums = self._fold_sums if self.n_units > TREE_ONLY else None
-        if isinstance(same, RowFolds):
-            made._problems, made._origins = same._problems, same._origins
+        if same is not None:
+            known = same.rows_for("a fold needs")
+            made._problems, made._origins = known._problems, known._origins
         return made
-
-    @cached
-    def _fold_sums(self) -> FoldSums | None:
-        """Moments of every fold, where these make training problems sooner than the rows do."""
-        k, width = self.folds.k, self.p + 1
-        simple = self.plain and self.refit_intercept and self.weights is None
-        many = len(self._given) > 2 * MAX_ROWS_PER_COLUMN * self.p and k <= MAX_FOLDS_OF_SUMS
-        if self.folds.label is None or self.missing is not None or not (simple and many):
-            return None
-        small = 8 * k * width * width <= MAX_BYTES_OF_FOLD_SUMS
-        return FoldSums(self._given, self.folds) if small else None
 
     @property
     def n(self) -> int:
         """Number of rows of weight above 0."""
-        return self.counted(np.arange(len(self._given)))
+        return self.counted(np.arange(len(self.given)))
 
     def counted(self, rows: Index) -> int:
         """How many of some rows have a weight above 0."""
         return rows.size if self.weights is None else int(np.sum(self.weights[rows] > 0.0))
 
     @property
-    def given(self) -> Array:
-        """The rows of [X y] as they came, shape (n, p + 1), which nobody may change."""
-        return np.asarray(self._given)
-
-    @property
     def _counts(self) -> Array:
         """The weight of every row, which is 1 where rows have no weights."""
-        return np.ones(len(self._given)) if self.weights is None else self.weights
+        return np.ones(len(self.given)) if self.weights is None else self.weights
 
     @property
     def deletes_rows(self) -> bool:
@@ -338,7 +377,7 @@ class RowFolds(FoldData):
     @property
     def has_missing(self) -> bool:
         """Whether a value is missing."""
-        return self.missing is not None and bool(np.isnan(self._given).any())
+        return self.missing is not None and bool(np.isnan(self.given).any())
 
     def covers(self, j: int) -> bool:
         """Whether fold j trains on every row that it does not hold out, as all rows have it."""
@@ -355,66 +394,41 @@ class RowFolds(FoldData):
         return self.design is not None and not self.folds.all_rows
 
     def _origin_of(
-        self, numbers: Index | slice, rows: Array | None, by_training_rows: bool = False
+        self, rows: Array, numbers: Index | slice, by_training_rows: bool = False
     ) -> Origin:
         """What takes rows to solved rows, from some training rows alone but for a scale of all.
 
-        rows: These rows of [X y], which are filled; with None a part at a time is copied.
+        rows: A copy of the training rows of [X y], whose missing values are filled.
+        numbers: Their places in the table.
         by_training_rows: Whether the scale is that of these rows, whose weights then are above 0.
         """
-        origin, scale = Origin(np.ones(self._scale.size)), self._scale
+        origin = Origin(self._scale)
+        weights = None if self.weights is None else self.weights[numbers]
         if self.missing is not None:
-            values = fill_values(self._given, self.missing, self.weights, numbers)
+            values = fill_values(self.given, self.missing, self.weights, numbers)
+            fill(rows, values)
             origin = origin._replace(fill=values)
-        if rows is not None:
-            if origin.fill is not None:
-                fill(rows, origin.fill)
-            whole = rows, None if self.weights is None else self.weights[numbers]
-
-        def blocks() -> Iterable[Block]:
-            if rows is not None:
-                return [whole]
-            assert not isinstance(numbers, slice)
-            return self._blocks(numbers, origin, False)
-
         if by_training_rows:
             assert self.design is not None
-            summary = Summary.of_blocks(blocks, self._scale.size)
-            scale = summary.scale(self.design.protocol)
+            own = Summary.of_rows(rows, weights).scale(self.design.protocol)
+            origin = origin._replace(scale=own)
         if self.refit_intercept:
-            origin = origin._replace(means=training_means(blocks))
-        return origin._replace(scale=scale)
+            origin = origin._replace(means=training_means(rows, weights))
+        return origin
 
     def _moved(self, numbers: Index, origin: Origin) -> Array:
         """Rows of [X y] about the means of training rows, in solved units."""
-        rows: Array = self._given[numbers]
+        rows: Array = self.given[numbers]
         origin.move(rows)
         return rows
-
-    def _blocks(self, numbers: Index, origin: Origin, weighted: bool = True) -> Iterator[Block]:
-        """Yield rows as :meth:`_moved` returns them, in parts, and their weights.
-
-        weighted: Rows are multiplied by the roots of their weights.
-        """
-        for at in row_blocks(numbers.size, self.p + 1):
-            some = numbers[at]
-            rows = self._moved(some, origin)
-            counts = None if self.weights is None else self.weights[some]
-            yield self._weighted(rows, some) if weighted else rows, counts
-
-    @property
-    def is_large(self) -> bool:
-        """Whether rows are copied in parts, so that only the rows as given are in memory."""
-        many = len(self._given) > MAX_ROWS_PER_COLUMN * self.p
-        return many and self.plain and self._given.nbytes > COPY_BYTES
 
     @cached
     def _solved(self) -> Array:
         """All rows of [X y] in solved units, about the means of all rows, shape (n, p + 1)."""
         if not self.refit_intercept and self.missing is None and (self._scale == 1.0).all():
             return self.given
-        rows: Array = self._given.copy()
-        self._origin_of(slice(None), rows)._replace(fill=None).move(rows)
+        rows: Array = self.given.copy()
+        self._origin_of(rows, slice(None))._replace(fill=None).move(rows)
         return rows
 
     @property
@@ -431,48 +445,12 @@ class RowFolds(FoldData):
         """Rows times the roots of their weights; ``numbers`` are their places in the table."""
         return rows if self.weights is None else rows * np.sqrt(self.weights[numbers])[:, None]
 
-    @property
-    def reads_columns(self) -> bool:
-        """Whether problems have no copy of the table; ``_origins`` has that of all rows, too."""
-        n, width = self._given.shape
-        simple = self.missing is None and not self.scales_by_training_rows
-        return simple and n < width - 1 and 8 * n * width > MAX_BYTES_OF_A_COPY
-
-    def _by_columns(self, j: int, numbers: Index) -> SparseRidgeProblem:
-        """The problem of the training rows of fold j, or of all, whose columns are not copied."""
-        if j not in self._origins:
-            weights = None if self.weights is None else self.weights[numbers]
-            how = self._scale, self.refit_intercept, weights
-            self._origins[j] = Origin.by_columns(self._given, numbers, *how)
-        origin = self._origins[j]
-        assert origin.squares is not None
-        X = self._columns(numbers, origin)
-        data = Rows.of_columns(X, X.y, origin.squares[:-1])
-        return SparseRidgeProblem.from_rows(data, constraints=self.constraints)
-
-    def _columns(self, numbers: Index, origin: Origin) -> SolvedColumns:
-        """The columns of some rows, in the solved units of a fold, which are made when read."""
-        weights = None if self.weights is None else self.weights[numbers]
-        return SolvedColumns(self._given, numbers, origin, weights)
-
     @cached
     def _full(self) -> SparseRidgeProblem:
-        every = np.arange(len(self._given))
-        if self.reads_columns:
-            problem = self._by_columns(self.folds.k, every)
-        elif self.is_large:
-            problem = self._by_blocks(every)[0]
-        else:
-            problem = self._problem_of(self._weighted(self._solved), Origin(self._scale))
+        problem = self._problem_of(self._weighted(self._solved), Origin(self._scale))
         if self.weights is not None:  # A row of weight 0 is a row of zeros here.
             problem.data.n = problem.n = self.n
         return problem
-
-    def _by_blocks(self, numbers: Index, own: bool = False) -> tuple[SparseRidgeProblem, Origin]:
-        """The problem of many training rows, of which only a part is copied at a time."""
-        origin = self._origin_of(numbers, None, own)
-        blocks = (rows for rows, _ in self._blocks(numbers, origin))
-        return SparseRidgeProblem.from_rows(Rows.of_blocks(blocks)), origin
 
     def _problem_of(self, rows: Array, origin: Origin) -> SparseRidgeProblem:
         """The problem of solved rows of [X y], which their origin has made."""
@@ -491,22 +469,9 @@ class RowFolds(FoldData):
         train, _ = self.folds.split(j)
         if self.weights is not None:
             train = train[self.weights[train] > 0.0]
-        if self.reads_columns:
-            return self._by_columns(j, train)
-        own = self.scales_by_training_rows
-        moments = None if own or self._sums is None else self._sums.moments(train)
-        if moments is not None:
-            joint = moments.scatter / np.outer(self._scale, self._scale)
-            data = Rows.of_products(joint, moments.n)
-            if data is not None:
-                means = moments.mean, np.broadcast_to(moments.tail, moments.mean.shape)
-                self._origins[j] = Origin(self._scale, None, means)
-                return SparseRidgeProblem.from_rows(data)
-        if self.is_large:
-            problem, self._origins[j] = self._by_blocks(train, own)
-            return problem
-        rows = self._given[train]
-        origin = self._origins[j] = self._origin_of(train, rows, own)
+        rows = self.given[train]
+        origin = self._origin_of(rows, train, self.scales_by_training_rows)
+        self._origins[j] = origin
         origin._replace(fill=None).move(rows)
         return self._problem_of(self._weighted(rows, train), origin)
 
@@ -517,7 +482,7 @@ class RowFolds(FoldData):
         if not self._keeps_problems:
             self._drop_full()  # Its rows are a table of their own.
         problem = self._made(j)
-        if self._keeps_problems and not self.estimated:
+        if self._keeps_problems:
             self._problems[j] = problem
         return problem
 
@@ -529,29 +494,26 @@ class RowFolds(FoldData):
     @property
     def _keeps_problems(self) -> bool:
         """Whether the training problems of all folds and that of all rows may be kept."""
-        size = 8 * min(len(self._given), self.p + 1) * (self.p + 1)
+        size = 8 * min(len(self.given), self.p + 1) * (self.p + 1)
         return (self.folds.k + 1) * size <= MAX_BYTES_OF_PROBLEMS
 
     def held_out(self, j: int) -> tuple[Array, Array]:
         """Held-out rows and targets, about the training means where the intercept is refitted.
 
         A row of weight 0 is a row of zeros. Many rows are reduced to the triangle of their QR
-        factors, which gives the same squared error for every β. The arrays of short tables are
-        kept for the next call: nobody may change them.
+        factors, which gives the same squared error for every β. Short arrays are kept for the next
+        call: nobody may change them.
         """
         if j in self._held_out:
             return self._held_out[j]
         _, test = self.folds.split(j)
         origin = self._origin(j)
-        if self.reads_columns:
-            X: Any = self._columns(test, origin)
-            return X, X.y
-        if self.is_large and test.size > MAX_ROWS_PER_COLUMN * self.p:
-            blocks = (rows for rows, _ in self._blocks(test, origin))
-            return split_rows(Rows.of_blocks(blocks).rows)
         rows = self._weighted(self._moved(test, origin), test)
+        long = len(rows) > MAX_ROWS_PER_COLUMN * self.p
+        if long and rows.nbytes * self.folds.k > MAX_BYTES_OF_LONG_ROWS:
+            rows = triangle_of(rows)
         found = split_rows(rows)
-        if rows.nbytes * self.folds.k <= COPY_BYTES:
+        if rows.nbytes * self.folds.k <= MAX_BYTES_OF_HELD_OUT_ROWS:
             self._held_out[j] = found
         return found
 
@@ -579,58 +541,46 @@ class RowFolds(FoldData):
             means = (mean[-1] - mean[:-1] @ coef[design.kept] for mean in origin.means)
             intercept = float(sum(means))
         _, test = self.folds.split(j)
-        if self.reads_columns:
-            X = SolvedColumns(self._given, test, origin, None)
-            return coef, intercept, (X.y - X @ beta) * design.y_scale
-        blocks = (rows for rows, _ in self._blocks(test, origin, False))
-        errors = [rows[:, -1] - rows[:, :-1] @ beta for rows in blocks]
-        return coef, intercept, np.concatenate(errors) * design.y_scale
+        rows = self._moved(test, origin)
+        return coef, intercept, (rows[:, -1] - rows[:, :-1] @ beta) * design.y_scale
 
     def release(self) -> None:
-        """Copy the user's arrays, and drop what can be computed again from the rows."""
+        """Forget the user's arrays, and drop what can be computed again from the rows."""
         self._problems.clear()
         self._held_out.clear()
         if not self._keeps_problems:
             self._drop_full()
-        if isinstance(self._given, JoinedRows):
-            self._given = self._given.kept()
-        self.__dict__.pop("_fold_sums", None)
-        if self._sums is not None:
-            self._sums.release(self._given)
         for name in ("raw", "_solved", "deleted_rows"):
             self.__dict__.pop(name, None)
 
     def _content(self) -> Iterable[Array]:
-        for at in row_blocks(*self._given.shape):
-            yield self._given[at]
+        yield self.given
         yield self._scale
         if self.weights is not None:
             yield self.weights
 
     @cached
-    def deleted_rows(self) -> tuple[Array, Array, Array]:
-        """Rows (n, p), targets (n,) and factors (n,), for the leave-one-out folds.
+    def deleted_rows(self) -> DeletedRows | None:
+        """The leave-one-out folds as deleted rows; None where folds hold out other rows.
 
-        Deleting row i of these rows and targets from the full problem gives the training problem
-        without row i of the table, and √(row i's weighted held-out error) = factor i times the
-        residual of the deleted row. With an intercept refitted in every fold, deleting row i of
-        weight w from centred data of weight W is a down-date by √(wW/(W − w)) times the centred
-        row.
+        With an intercept refitted in every fold, deleting row i of weight w from centred data of
+        weight W is a down-date by √(wW/(W − w)) times the centred row.
         """
-        rows, counts = self._weighted(self._solved), self._counts
-        if not self.refit_intercept:
-            return *split_rows(rows), np.ones(len(rows))
-        factor = np.sqrt(counts.sum() / (counts.sum() - counts))
-        return *split_rows(factor[:, None] * rows), factor
-
-    @property
-    def row_of(self) -> Index:
-        """The row that every leave-one-out fold holds out, shape (n,)."""
+        if not self.deletes_rows:
+            return None
         assert self.folds.label is not None
-        return np.argsort(self.folds.label, kind="stable")
+        rows, counts = self._weighted(self._solved), self._counts
+        factor = np.ones(len(rows))
+        if self.refit_intercept:
+            factor = np.sqrt(counts.sum() / (counts.sum() - counts))
+            rows = factor[:, None] * rows
+        return DeletedRows(*split_rows(rows), factor, np.argsort(self.folds.label, kind="stable"))
 
     def left_out(self, gram: GramForm) -> LeftOut | None:
-        """The folds as rows left out of the full problem; None where folds are not a partition.
+        """The folds as rows left out of the full problem.
+
+        There are none where the folds are no partition, values are missing, or something is asked
+        of the columns.
 
         With an intercept refitted in every fold, centring on the training means is a rank-one
         change: the sum s of fold j's centred rows is left out as one more row s/√(W − w), with the
@@ -639,13 +589,12 @@ class RowFolds(FoldData):
 
         gram: The Gram form of the full problem.
         """
-        if self.folds.label is None or self.missing is not None:
+        if self.folds.label is None or self.missing is not None or not self.plain:
             return None
-        n = len(self._given)
-        if self.folds.leave_one_out:
-            order = self.row_of
-            rows, targets, _ = self.deleted_rows
-            return LeftOut(gram, rows[order], targets[order], np.arange(n + 1, dtype=np.int64), n)
+        n = len(self.given)
+        if (deleted := self.deleted_rows) is not None:
+            order, each = deleted.row_of, np.arange(n + 1, dtype=np.int64)
+            return LeftOut(gram, deleted.rows[order], deleted.targets[order], each, n)
         weighted, parts = self._weighted(self._solved), []
         for j, weight in enumerate(self.fold_weight):
             held = self.folds.label == j

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import InputError
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.rows import Rows
 from .design import Array, Design
-from .fold_data import FoldData, split_rows
+from .fold_data import FoldData, RowFolds, split_rows
 from .folds import Folds, Index
 from .moments import FoldMoments, Moments
 
@@ -34,20 +35,31 @@ class MomentFolds(FoldData):
         self.constraints = design.constraints
         self.folds, self.p, self._read = folds, design.p, read
         self._design, self._moments = design, moments
-        self._refit_intercept = design.protocol.refit_intercept
+        self.refit_intercept = design.protocol.refit_intercept
         self.fold_weight, self.fold_of = folds.sizes.astype(np.float64), np.arange(folds.k)
         self.fold_rows = folds.sizes
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_read": None}  # Another process reads no rows.
 
-    def with_folds(self, folds: Folds, estimated: bool = False) -> MomentFolds:
+    def rows_for(self, what: str) -> RowFolds:
+        """Refuse what needs single rows, of which only moments are known."""
+        raise InputError(f"{what} the rows in memory: of this table only moments are known")
+
+    @property
+    def has_inner_folds(self) -> bool:
+        """Whether a fold trains on at least two other folds, which then are its inner folds."""
+        return self.folds.k > 2
+
+    @property
+    def redraws(self) -> bool:
+        """Whether the rows are at hand for other folds: they would have to be read again."""
+        return False
+
+    def with_folds(self, folds: Folds) -> MomentFolds:
         """The same table in other folds, for which its rows are read again."""
         assert self._read is not None
         return MomentFolds(self._read(folds), self._design, folds, self._read)
-
-    def estimate_alone(self) -> None:
-        """Change nothing: training problems are made from products of columns in any case."""
 
     def one_fold(self, train: Index, test: Index, same: FoldData | None = None) -> MomentFolds:
         """Two new folds: fold 0 is the union of the folds ``test``, fold 1 of the folds ``train``.
@@ -66,11 +78,11 @@ class MomentFolds(FoldData):
     def training(self, j: int) -> SparseRidgeProblem:
         """The problem of the rows outside fold j."""
         rest = self._moments.without(j)
-        return moment_problem(rest, rest if self._refit_intercept else None, self._design)
+        return moment_problem(rest, rest if self.refit_intercept else None, self._design)
 
     def held_out(self, j: int) -> tuple[Array, Array]:
         """At most p + 2 rows and targets that give fold j's squared error for every β."""
-        means = self._moments.without(j) if self._refit_intercept else None
+        means = self._moments.without(j) if self.refit_intercept else None
         joint, row = self._moments.folds[j].about(means, self._design)
         return split_rows(Rows.of_gram(joint, row).rows)
 

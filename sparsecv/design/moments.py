@@ -15,8 +15,8 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.threads import cached, one_blas_thread
 from ..solvers.executor import run_units
 from ..tables.row_source import RowSource, as_source
-from .design import Array, Design, Summary, row_blocks
-from .folds import Folds, Index
+from .design import Array, Design, Summary
+from .folds import Folds
 
 
 @dataclass(frozen=True)
@@ -156,46 +156,6 @@ class FoldMoments:
         total = self.total()
         scatter = np.diag(total.scatter).copy()
         return Summary(total.n, total.mean, scatter, self.low, self.high, float(total.n))
-
-
-class FoldSums:
-    """Moments of the rows of every fold, from which those of whole folds together are merged.
-
-    Moments of rows that are merged have not seen any other row.
-
-    given: The rows of [X y] as they came, an array or JoinedRows.
-    folds: A partition of the rows.
-    """
-
-    def __init__(self, given: Any, folds: Folds) -> None:
-        assert folds.label is not None
-        self._given, self._label, self._sizes = given, folds.label, folds.sizes
-        self._known: dict[int, Moments] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_known": {}}
-
-    def moments(self, train: Index) -> Moments | None:
-        """The moments of some rows; None where the rows are no whole folds."""
-        inside = np.bincount(self._label[train], minlength=self._sizes.size)
-        whole = inside == self._sizes
-        if inside[~whole].any():
-            return None
-        return reduce(Moments.merged, map(self._of_fold, np.flatnonzero(whole).tolist()))
-
-    def _of_fold(self, j: int) -> Moments:
-        """The moments of the rows that fold j holds out, which are computed on the first call."""
-        if j not in self._known:  # Two threads may compute the same numbers.
-            rows = np.flatnonzero(self._label == j)
-            blocks = (rows[at] for at in row_blocks(rows.size, self._given.shape[1]))
-            parts = [Moments.of(self._given[some]) for some in blocks]
-            self._known[j] = reduce(Moments.merged, parts)
-        return self._known[j]
-
-    def release(self, given: Any) -> None:
-        """Drop the moments, which can be computed again, from the same rows in other arrays."""
-        self._known.clear()
-        self._given = given
 
 
 def fold_moments(

@@ -19,7 +19,6 @@ from ..solvers.core.threads import cached
 from ..solvers.executor import workers
 from ..tables.columns import quoted
 from ..tables.row_source import RowSource
-from ..tables.rows_in_memory import MAX_HELD_BYTES, RowSubset
 from .design import Array, Design, Protocol, Summary, make_design
 from .fold_data import FoldData, RowFolds
 from .folds import Folds, fold_count, hashed_folds, make_folds
@@ -31,6 +30,11 @@ from .moments import FoldMoments, fold_moments
 # read block by block, and only the moments of its folds are kept, unless all its rows are needed at
 # once. The number is a choice.
 IN_MEMORY_BYTES = 200_000_000
+# A table whose rows are all needed at once (leave-one-out, weights) is held in memory up to this
+# many bytes, and a larger one is refused. Of a table that is read in parts, the moments of all
+# folds together may take as many bytes, 8 (p + 1)² for each fold of p columns, else the folds are
+# refused. The number is a choice.
+MAX_HELD_BYTES = 1_500_000_000
 # In place of folds: all rows are one fold, and no rows are left out of the problem of all rows.
 ALL_ROWS = object()
 
@@ -60,11 +64,6 @@ class Prepared:
     def problem(self) -> SparseRidgeProblem:
         """The problem of all rows, with placeholders for γ and τ."""
         X, y = self.rows
-        sparse = isinstance(X, RowSubset)
-        if sparse or X.shape[0] < X.shape[1]:
-            folds = self._row_folds()
-            if folds.reads_columns or (sparse and folds.is_large):
-                return folds.full()
         X = X if self.fills is None else filled(X, self.fills)
         return self.design.problem(X, y, self.source.weights, shared=False)
 
@@ -124,7 +123,6 @@ def prepare(
         layout = hashed_folds(k, source.n, seed)
     else:
         X, y = held or (_Unread(source.n, source.p), _Unread(source.n))
-        X = X.X if isinstance(X, RowSubset) else X  # A splitter gets the sparse table itself.
         layout = make_folds(folds, source.n, seed=seed, X=X, y=y, groups=source.groups)
     if held or fixed or layout.leave_one_out or not layout.is_partition:
         held = held or _all_rows(source, layout)

@@ -44,21 +44,18 @@ from ..tables.frames import (
 )
 from ..tables.row_source import ArraySource, RowSource
 from .pipelines import pipeline_of_levels, pipeline_of_numbers
-from .validation import (
-    as_dense,
-    checked_weights,
-    fill_stored,
-    na_as_nan,
-    refuse_text_response,
-    stored_rows,
-)
+from .validation import as_dense, checked_weights, na_as_nan, refuse_text_response
 
 if TYPE_CHECKING:
     from typing import Self
 
 
-# Formats of sparse tables whose columns can be selected; scikit-learn turns others into the first.
-SPARSE = ("csr", "csc")
+# What the message about a sparse table that is too large to be made dense says to do.
+SCREEN = (
+    "screen the columns inside the folds, by a Pipeline of SelectKBest and SparseRidge in "
+    "GridSearchCV, or take a lasso"
+)
+PART = "pass fewer rows at a time"
 
 
 class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -86,8 +83,6 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     levels_: dict[str, list[str]]
     _saved_: SavedModel | None = None  # What a model that was loaded holds.
     _fills_: Array | None = None  # What missing values of X are filled with, shape (p,).
-    # The types of numbers in which ``fit`` takes X as it is. X of another type is copied.
-    _types: Any = np.float64
     status_: Any
     # What :meth:`alternatives` was asked for last, and what it has found.
     _ranked_: tuple[int, dict[str, Any]] | None = None
@@ -101,7 +96,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         X : array-like, shape (n, p)
             The frame may hold text columns where the one fitted to did; the same holds for a model
             that was saved, here or by ``sparsecv cv --one-hot --save``. A sparse matrix or array of
-            scipy is not made dense.
+            scipy is made dense, up to 1.5 GB.
 
         Returns
         -------
@@ -116,7 +111,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         return np.asarray(self._checked_columns(X) @ self.coef_ + self.intercept_)
 
     def _checked_columns(self, X: ArrayLike) -> Any:
-        """Rows to predict, checked, with the columns passed to ``fit``; sparse rows stay sparse."""
+        """Rows to predict, checked and dense, with the columns passed to ``fit``."""
         check_is_fitted(self)
         given, fitted = frame_names(X), getattr(self, "feature_names_in_", None)
         saved, fills = self._saved_, self._fills_
@@ -130,14 +125,13 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
                 # older scikit-learn cannot read the names of every frame library
                 warnings.filterwarnings("ignore", "X does not have valid feature names")
             finite = True if fills is None else "allow-nan"
-            checks = {"dtype": np.float64, "ensure_all_finite": finite, "accept_sparse": SPARSE}
+            checks = {"dtype": np.float64, "ensure_all_finite": finite, "accept_sparse": True}
             try:
                 values = validate_data(self, na_as_nan(X), reset=False, **checks)
             except ValueError:
                 check_frame_of_numbers(X)
                 raise
-        if issparse(values):
-            return values if fills is None else fill_stored(values, fills)
+        values = as_dense(values, PART)
         if given is not None and fitted is not None:
             check_names_match(given, list(fitted))
         return values if fills is None else filled(values, fills, "K")
@@ -328,7 +322,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         return ready
 
     def _source(self, X: Any, y: Any, weights: Any, groups: Any) -> RowSource:
-        """Check what was passed to ``fit``; X comes back as one of ``_types``, y as float64."""
+        """Check what was passed to ``fit``; X and y come back as 64-bit numbers."""
         if self.unknown not in ("error", "zero"):
             raise InputError(f"unknown must be 'error' or 'zero'; got {self.unknown!r}")
         given, coding = frame_names(X), coding_of(X, self.missing is not None)
@@ -342,8 +336,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             refuse_text_response(values, getattr(y, "name", None))
         if issparse(y):
             raise InputError("y must be dense: pass y.toarray()")
-        types = np.float64 if self.missing else self._types
-        checks: dict[str, Any] = {"dtype": types, "accept_sparse": SPARSE, "y_numeric": True}
+        checks: dict[str, Any] = {"dtype": np.float64, "accept_sparse": True, "y_numeric": True}
         checks |= {"ensure_min_samples": 2, "ensure_all_finite": False}
         if values.ndim == 2 and values.shape[1] > 1:
             raise InputError(
@@ -351,7 +344,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
                 "sklearn.multioutput.MultiOutputRegressor of this estimator"
             )
         X, y = validate_data(self, X, y, **checks)
-        X, y = as_dense(X) if self.missing else X, y.astype(np.float64)
+        X, y = as_dense(X, SCREEN), y.astype(np.float64)
         if coding is not None:
             self._coding_, self.n_features_in_ = coding, len(coding.names)
             self.levels_ = {name: list(found) for name, found in coding.levels.items()}
@@ -361,7 +354,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         labels = self._labels(X.shape[1])
         checked_fill(self.missing)
         for j in _columns_not_finite(X).tolist():
-            column = as_dense(X[:, [j]])
+            column = X[:, j]
             if self.missing and not (np.isinf(column).any() or np.isnan(column).all()):
                 continue
             found = f"{_not_finite(column)} in column {labels[j]!r}"
@@ -376,7 +369,6 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             check_groups(groups, len(y))
             groups = np.asarray(groups)
         own = {"weights": weights, "groups": groups, "missing": self.missing}
-        X = stored_rows(X) if issparse(X) else np.asarray(X)
         return ArraySource.checked(X, y, labels, held=True, **own)
 
     def _asked(
@@ -744,11 +736,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         return kept
 
 
-def _columns_not_finite(X: Any) -> NDArray[np.intp]:
-    """The numbers of the columns of a dense or sparse X that hold NaN or an infinite value."""
-    if issparse(X):
-        stored = X.tocoo()
-        return np.unique(stored.col[~np.isfinite(stored.data)])
+def _columns_not_finite(X: Array) -> NDArray[np.intp]:
+    """The numbers of the columns of X that hold NaN or an infinite value."""
     finite = np.isfinite(X)
     return np.flatnonzero([] if finite.all() else ~finite.all(axis=0))
 

@@ -138,7 +138,7 @@ class SparseRidge(SparseLinearModel):
         ----------
         X : array-like, shape (n, p)
             Numbers; a pandas or polars frame gives its column names. A sparse matrix or array of
-            scipy is read in parts; a proof makes a wide one dense, up to 1.5 GB.
+            scipy is made dense, up to 1.5 GB.
         y : array-like, shape (n,)
         sample_weight : array-like, shape (n,), optional
             Weights >= 0 of the squared errors; a whole number counts as that many copies of a row.

@@ -29,7 +29,6 @@ from ..tables.lazy import LazySource, is_lazy
 from ..tables.row_source import RowSource
 from .base import SparseLinearModel
 from .sparse_ridge import SparseRidge
-from .validation import as_dense
 
 
 class SparseRidgeCV(SparseLinearModel):
@@ -198,7 +197,6 @@ class SparseRidgeCV(SparseLinearModel):
 
     rule_: str
     folds_: Folds
-    _types = (np.float64, np.float32)
 
     def __init__(
         self,
@@ -255,9 +253,7 @@ class SparseRidgeCV(SparseLinearModel):
         X : array-like, shape (n, p)
             A dask.array or dask.dataframe of more than 200 MB is read once, by chunks, and never
             held: K folds, drawn by a hash of the row number. A sparse matrix or array of scipy is
-            read in parts; what needs all of it at once makes it dense, up to 1.5 GB. An array of
-            32-bit or 64-bit numbers, also one that is mapped from a file, may not change before
-            ``fit`` returns.
+            made dense, up to 1.5 GB.
         y : array-like, shape (n,)
         sample_weight : array-like, shape (n,), optional
             Weights >= 0 of the squared errors, in training and held out. A whole number counts as
@@ -387,7 +383,7 @@ class SparseRidgeCV(SparseLinearModel):
         (1, 2)
         """
         coverage = checked_coverage(coverage)
-        rows = as_dense(self._checked_columns(X)[:, self._fold_models_.columns])
+        rows = self._checked_columns(X)[:, self._fold_models_.columns]
         return self._fold_models_.interval(rows, coverage)
 
     def compare(self) -> dict[str, Choice]:

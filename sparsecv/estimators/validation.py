@@ -6,12 +6,15 @@ import sys
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csc_array, csr_array, issparse
+from scipy.sparse import issparse
 
 from ..cv.settings import checked_taus
 from ..design.design import Array, Design
 from ..errors import InputError, LoweredSizeWarning, warn_caller
-from ..tables.rows_in_memory import RowSubset, refuse_dense
+
+# A sparse table is made dense up to this many bytes, and a larger one is refused. The number is a
+# choice.
+MAX_DENSE_BYTES = 1_500_000_000
 
 
 def na_as_nan(values: Any) -> Any:
@@ -33,37 +36,21 @@ def na_as_nan(values: Any) -> Any:
     return values
 
 
-def as_dense(X: Any) -> Array:
-    """The rows of a sparse table as a dense one; a dense table comes back itself.
+def as_dense(X: Any, advice: str) -> Array:
+    """The rows of a sparse table as a dense one of 64-bit numbers; a dense table comes back itself.
 
-    Raises InputError: The dense table would take more than MAX_HELD_BYTES.
+    advice: What to do where the dense table would be too large.
+    Raises InputError: The dense table would take more than MAX_DENSE_BYTES.
     """
     if not issparse(X):
         return np.asarray(X)
-    refuse_dense(*X.shape)
-    return np.asarray(X.toarray(order="C"))  # Sums then have the digits of the same dense table.
-
-
-def stored_rows(X: Any) -> RowSubset:
-    """The rows of a CSR or CSC table, whose parts become dense when they are read.
-
-    The columns of a wide table are read one by one, and the rows of a long one.
-    """
     n, p = X.shape
-    found = (csc_array if n < p else csr_array)(X, dtype=np.float64)
-    if not found.has_canonical_format:
-        found = found.copy()  # The arrays may be the user's.
-        found.sum_duplicates()
-    return RowSubset(found, np.arange(n))
-
-
-def fill_stored(X: Any, fills: Array) -> Any:
-    """A copy of a CSR or CSC table in which ``fills``, shape (p,), take the place of NaN."""
-    rows = X.tocsr(copy=True)
-    rows.sum_duplicates()
-    missing = np.isnan(rows.data)
-    rows.data[missing] = fills[rows.indices[missing]]
-    return rows
+    if (size := 8 * n * p) > MAX_DENSE_BYTES:
+        raise InputError(
+            f"X is sparse, and a dense copy of {n:,} rows and {p:,} columns takes {size / 1e9:.1f} "
+            f"GB, above the limit of {MAX_DENSE_BYTES / 1e9:.1f} GB: {advice}"
+        )
+    return np.asarray(X.toarray(order="C"))  # Sums then have the digits of the same dense table.
 
 
 def refuse_text_response(values: Any, name: Any) -> None:

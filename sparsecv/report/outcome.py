@@ -14,7 +14,7 @@ from ..design.model import FittedModel, SizeModels
 from ..selection.alternatives import alternatives, alternatives_table, ranked_by_size
 from ..selection.choice import Choice, chosen_model
 from ..selection.criteria import criteria
-from ..selection.nested import NestedError, can_nest
+from ..selection.nested import NestedError
 from ..selection.sizes import models_at_gamma, models_by_size, subsets_by_size
 from ..selection.study import Study
 from ..solvers.core.column_rules import ResolvedRules
@@ -75,7 +75,7 @@ class Result:
         choice, full = choices[study.rule], study.data.full()
         found = study.design, chosen_model(study, choice), choice.tau, choice.gamma
         more |= {"study": study, "choice": choice, "choices": choices}
-        more["nests"] = can_nest(study.data)
+        more["nests"] = study.data.raw is not None
         return cls(name, names, target, full, *found, **more)
 
     @cached

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.results import Array
-from ..design.fold_data import FoldData, RowFolds
+from ..design.fold_data import FoldData
 from ..design.folds import Folds
 
 
@@ -25,11 +25,11 @@ def linear_peers(
     every: Partitions into folds; the errors are averaged over the partitions.
     sizes: Numbers of columns.
     """
-    if not isinstance(data, RowFolds) or data.weights is not None or data.missing is not None:
+    if (rows := data.unweighted_rows) is None:
         return {}
     from sklearn.linear_model import LassoCV, Ridge
 
-    X, y, centre = data.X, data.y, data.refit_intercept
+    (X, y), centre = rows, data.refit_intercept
     alphas = np.geomspace(1e-3, 1e4, 40)
     lasso, ridge = [], []
     with warnings.catch_warnings():

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..cv.results import CVResult
 from ..design.design import Array, Design
-from ..design.fold_data import FoldData, RowFolds
+from ..design.fold_data import FoldData
 from ..errors import InputError
 from ..solvers.certificate import (
     SHARE,
@@ -77,9 +77,10 @@ def model_certificate(
 
 def _rows(data: FoldData) -> Array:
     """The rows of [X y] of a table that certificates serve."""
-    if not isinstance(data, RowFolds) or data.weights is not None or data.missing is not None:
-        raise InputError("a certificate needs a table in memory, without weights or missing values")
-    return data.given
+    rows = data.rows_for("a certificate needs")
+    if rows.unweighted_rows is None:
+        raise InputError("a certificate needs a table without weights or missing values")
+    return rows.given
 
 
 def choice_certificate(
@@ -90,7 +91,6 @@ def choice_certificate(
     names: Of all columns that were given.
     """
     source = source_of(design, _rows(data), names, response)
-    assert isinstance(data, RowFolds)
     if not data.folds.is_partition:
         raise InputError("a certificate needs folds that hold out every row once")
     if not result.complete:
@@ -120,7 +120,7 @@ def choice_certificate(
     return Certificate.of(source, source.head(**numbers), blocks)
 
 
-def _blocks(data: RowFolds, result: CVResult, source: Source, worse: float) -> list[dict[str, Any]]:
+def _blocks(data: FoldData, result: CVResult, source: Source, worse: float) -> list[dict[str, Any]]:
     """Trees for every fold, γ and size; empty where one of them does not prove its fold.
 
     worse: Bounds of other subsets exceed 1 + worse times the objective of a fold's subset.

@@ -20,20 +20,20 @@ from .choice import Choice
 from .study import Study
 
 
-def refuse_intervals(data: FoldData) -> None:
-    """Raise an InputError where a table allows no prediction intervals.
+def rows_of_intervals(data: FoldData) -> RowFolds:
+    """The rows from which prediction intervals are made.
 
-    The folds do not hold out every row once, rows have weights or missing values, or the rows are
-    not in memory.
+    Raises InputError: The folds do not hold out every row once, rows have weights or missing
+        values, or the rows are not in memory.
     """
-    if not isinstance(data, RowFolds):
-        raise InputError("prediction intervals need the rows in memory: this table is too large")
+    data = data.rows_for("prediction intervals need")
     if data.weights is not None:
         raise InputError("prediction intervals take no weights: rows must be exchangeable")
     if data.has_missing:
         raise InputError("prediction intervals need rows without missing values")
     if data.folds.label is None or not data.folds.is_partition:
         raise InputError("prediction intervals need folds that hold out every row once")
+    return data
 
 
 def fold_models(study: Study, choice: Choice) -> FoldModels:
@@ -41,9 +41,7 @@ def fold_models(study: Study, choice: Choice) -> FoldModels:
 
     Raises InputError: The table allows no prediction intervals.
     """
-    data = study.data
-    refuse_intervals(data)
-    assert isinstance(data, RowFolds)
+    data = rows_of_intervals(study.data)
     label = data.folds.label
     assert label is not None
     tasks = [(j, *_of_fold(study, choice, j)) for j in range(data.folds.k)]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.results import mean_over_folds
-from ..design.design import Array
+from ..design.design import Array, joined
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds, TimeOrdered, make_folds
 from ..design.missing import fill
@@ -25,7 +25,6 @@ from ..design.model import FittedModel
 from ..design.prepare import rows_design
 from ..errors import InputError
 from ..solvers.core.plan import TREE_ONLY
-from ..tables.rows_in_memory import JoinedRows, RowSubset
 from .choice import choose, chosen_model
 from .study import Study
 
@@ -70,15 +69,11 @@ class Rows(NamedTuple):
     weights: Array | None
     groups: NDArray[Any] | None
 
-    def some(self, index: NDArray[np.intp], copied: bool = True) -> tuple[Any, Array, Any, Any]:
-        """X, y, weights and groups of the rows whose numbers are in ``index``.
-
-        copied: With False the rows of X are not copied, but looked up when asked for.
-        """
+    def some(self, index: NDArray[np.intp]) -> tuple[Array, Array, Any, Any]:
+        """X, y, weights and groups of the rows whose numbers are in ``index``."""
         weights, groups = (None if values is None else values[index] for values in self[2:])
-        if not copied:
-            return RowSubset(self.X, index), self.y[index], weights, groups
-        own = JoinedRows(self.X, self.y)[index]  # One array, which the folds of these rows share.
+        # One array, which the folds of these rows share.
+        own = joined(self.X[index], self.y[index])
         return own[:, :-1], own[:, -1], weights, groups
 
 
@@ -102,23 +97,16 @@ def refuse_nested(data: FoldData, cv: Any, nested: Any = True, groups: Any = Non
             "nested needs folds that can be drawn again on fewer rows: give cv as a number K, "
             "'loo', 'size:M' or a splitter, not as pairs of row indices"
         )
-    if not can_nest(data):
-        raise InputError("nested needs the rows in memory: this table is read in parts")
-    assert isinstance(data, RowFolds)
+    weights = data.rows_for("nested needs").weights
     if not isinstance(cv, (str, Integral, TimeOrdered)):
         return
-    n, weights, groups = data.folds.n, data.weights, None if groups is None else np.asarray(groups)
+    n, groups = data.folds.n, None if groups is None else np.asarray(groups)
     folds = _outer_folds(n, cv, nested, 0, groups)
     for j, (train, _) in enumerate(folds.splits()):
         with _named(j, folds.k, train):
             make_folds(cv, train.size, groups=None if groups is None else groups[train])
             if weights is not None and np.count_nonzero(weights[train]) < 2:
                 raise InputError("fewer than 2 of them have a weight above 0")
-
-
-def can_nest(data: FoldData) -> bool:
-    """Whether the rows are in memory, where outer folds can be drawn from them."""
-    return isinstance(data, RowFolds) and data.raw is not None
 
 
 @contextmanager
@@ -135,7 +123,7 @@ def nested_by_default(study: Study) -> bool:
     """Whether outer fits take so little time that a command nests the fit without being asked."""
     settings = study.settings
     return (
-        can_nest(study.data)
+        study.data.raw is not None
         and study.data.n_units <= TREE_ONLY
         and not (settings.grid or settings.searches)
         and study.limits.elapsed() <= NESTED.max_seconds_unasked
@@ -164,10 +152,10 @@ def nested_error(
     Raises KeyboardInterrupt: Its attribute ``partial`` is the surface of all rows.
     """
     refuse_nested(study.data, cv, nested, groups)
-    assert isinstance(study.data, RowFolds)
-    assert study.data.raw is not None
+    data = study.data.rows_for("nested needs")
+    assert data.raw is not None
     groups = None if groups is None else np.asarray(groups)
-    rows = Rows(*study.data.raw, study.data.weights, groups)
+    rows = Rows(*data.raw, data.weights, groups)
     folds = _outer_folds(rows.y.size, cv, nested, study.seed, groups, rows.X, rows.y)
     sums, weight = np.empty((2, folds.k))
     done = 0
@@ -199,7 +187,8 @@ def _squares(
     if fills is not None:
         fill(X, fills)
     counts = np.ones(test.size) if weights is None else weights
-    return counts @ (y - (X @ model.coef + model.intercept)) ** 2, counts.sum()
+    squares = (y - (X @ model.coef + model.intercept)) ** 2
+    return float(counts @ squares), float(counts.sum())
 
 
 def _outer_folds(
@@ -224,18 +213,13 @@ def _fitted(
 ) -> tuple[FittedModel, Array | None]:
     """The model of the training rows of outer fold j of k, in an even share of the time left.
 
-    Rows of a large table are not copied, except where a splitter looks at them.
-
     Returns: The model, and what its training rows fill missing values with, shape (p_raw,); None
         where missing values are errors.
     """
-    assert isinstance(study.data, RowFolds)
-    looked_up = study.data.is_large and study.design.protocol.refit_intercept
-    looked_up = looked_up and study.data.missing is None and isinstance(cv, (str, Integral))
-    X, y, weights, groups = rows.some(train, not looked_up)
+    X, y, weights, groups = rows.some(train)
     if weights is not None and np.count_nonzero(weights) < 2:
         raise InputError("fewer than 2 of them have a weight above 0")
-    protocol, own = study.design.protocol, (weights, study.data.missing)
+    protocol, own = study.design.protocol, (weights, study.data.rows_for("nested needs").missing)
     design, fills = rows_design(X, y, protocol, *own, asked=study.design.asked)
     folds = make_folds(cv, y.size, seed=study.seed, X=X, y=y, groups=groups)
     settings = replace(study.settings, proving=study.settings.proving / k)

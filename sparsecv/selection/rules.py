@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..cv.settings import Settings
-from ..design.fold_data import FoldData, RowFolds
+from ..design.fold_data import FoldData
 from ..design.folds import Folds
 from ..errors import InputError
 from ..solvers.core.plan import TREE_ONLY
@@ -47,17 +47,15 @@ def _refuse(rule: str, data: FoldData) -> None:
     folds = data.folds
     if rule == "corrected" and not folds.is_partition:
         raise InputError("rule corrected needs folds that hold out every row once")
-    # With two folds of rows that are not in memory, a fold trains on one other fold.
-    if rule == "projected" and not isinstance(data, RowFolds) and folds.k < 3:
+    if rule == "projected" and not data.has_inner_folds:
         raise InputError(
-            "a table that is read by chunks needs at least 3 folds for the rule projected, whose "
-            "weights come from inner folds: use more folds or rule minimum"
+            "a table whose rows are not in memory needs at least 3 folds for the rule projected, "
+            "whose weights come from inner folds: use more folds or rule minimum"
         )
     if rule == "stability":
-        if not isinstance(data, RowFolds):
-            raise InputError("rule stability needs the rows in memory: this table is too large")
-        checked_partition(folds.label, folds.n, True, data.weights)
-        if data.missing is not None:
+        rows = data.rows_for("rule stability needs")
+        checked_partition(folds.label, folds.n, True, rows.weights)
+        if rows.missing is not None:
             what = "no missing values but --missing drop"
             raise InputError(f"rule stability takes {what}: choose another rule")
         pairs = folds.k * (folds.k - 1) // 2

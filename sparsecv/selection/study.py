@@ -28,7 +28,7 @@ from ..cv.settings import (
     default_taus,
 )
 from ..design.design import Design
-from ..design.fold_data import FoldData, RowFolds
+from ..design.fold_data import FoldData
 from ..design.folds import Folds
 from ..design.model import FittedModel
 from ..errors import InputError
@@ -136,8 +136,6 @@ class Study:
         every = default_taus(data.n, data.p, data.constraints)
         self.sizes = checked_taus(taus if self.sizes_named else every, data.p, data.constraints)
         self._tried = self._sizes_to_try()
-        if self.estimating:
-            data.estimate_alone()
         wide = self.averages and data.n_units > TREE_ONLY
         self.partitions, self.seed = WIDE_PARTITIONS if wide else PARTITIONS, seed
         # The number of other partitions that the rule asks for, and the work after them, in
@@ -197,7 +195,7 @@ class Study:
         Rules that average models take a single partition of a table that is read by chunks, which
         would have to be read again, and where every fold and τ is a problem of its own.
         """
-        costly = self.settings.grid or not isinstance(self.data, RowFolds)
+        costly = self.settings.grid or not self.data.redraws
         return redrawn(self.data.folds) and not (self.averages and costly)
 
     # surfaces
@@ -231,7 +229,7 @@ class Study:
             folds = partition_again(self.data.folds, self.seed, number)
             name = f"partition {number + 1} of {self.partitions}, "
             after = self.partitions - 1 - number + self._n_after
-            data = self.data.with_folds(folds, self.estimating)
+            data = self.data.with_folds(folds)
             surface = self._unvisited(data, taus, name, after, self._first)
             found.append(self._evaluate(surface, gammas, proved=not self.estimating))
         return found
@@ -343,8 +341,8 @@ class Study:
 
         The last entry says whether all these models are proved.
         """
-        data, result, proofs = self.data, self.surface, list[bool]()
-        assert isinstance(data, RowFolds)
+        data = self.data.rows_for("rule stability needs")
+        result, proofs = self.surface, list[bool]()
         label, count = data.folds.label, result.gammas.size
         step = max(1, MAX_LOSSES // ((data.folds.k + 1) * data.folds.n * result.taus.size))
         blocks = []

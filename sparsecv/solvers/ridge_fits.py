@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,15 +86,15 @@ class SupportPath:
         """The columns at the g-th γ, for every size."""
         return [row[row >= 0] for row in self.supports[g].astype(np.intp)]
 
-    def predict(self, rows: Any) -> Array:
-        """Predictions, shape (γ, τ, r), at rows of shape (r, p), of which X[:, columns] is used."""
+    def predict(self, rows: Array) -> Array:
+        """Predictions, shape (γ, τ, r), at rows of shape (r, p)."""
         found = np.empty((*self.objective.shape, rows.shape[0]))
         columns, supports = _used_columns(rows, self.supports)
         for g in range(self.gammas.size):
             fits.predict(columns, supports[g], self.coef[g], found[g])
         return found
 
-    def squared_errors(self, rows: Any, targets: Array) -> Array:
+    def squared_errors(self, rows: Array, targets: Array) -> Array:
         """Σ (target − prediction)², shape (γ, τ), over rows as those of :meth:`predict`."""
         found, work = np.empty(self.objective.shape), np.empty(targets.size)
         columns, supports = _used_columns(rows, self.supports)
@@ -207,7 +206,7 @@ def _placed(supports: NDArray[np.int64], p: int) -> tuple[Support, NDArray[np.in
     return used, place[supports]
 
 
-def _used_columns(rows: Any, supports: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
+def _used_columns(rows: Array, supports: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
     """Xᵀ of rows X (r, p) with the columns that supports have, and their places as supports."""
     if rows.shape[1] <= TREE_ONLY:
         return np.ascontiguousarray(rows.T), supports

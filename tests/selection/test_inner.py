@@ -254,7 +254,7 @@ def test_training_problems_of_estimates_are_those_of_the_training_rows(dependent
 
     def problems(X: Array, y: Array) -> list[SparseRidgeProblem]:
         data, one = RowFolds(X, y, folds, True), RowFolds(X, y, folds, True)
-        again = data.with_folds(folds, estimated=True)
+        again = data.with_folds(folds)
         same = one.one_fold(others, held)
         other = one.one_fold(others, np.flatnonzero(folds.label == 1), same)
         assert other.training(0) is same.training(0)
@@ -272,8 +272,6 @@ def test_training_problems_of_estimates_are_those_of_the_training_rows(dependent
         off = (one.rows.T @ one.rows - rows.T @ rows) / np.outer(lengths, lengths)
         assert np.abs(np.delete(np.delete(off, 7, axis=0), 7, axis=1)).max() < 1e-8
         assert not one.rows[:, 7].any()
-        of_rows = one.data.gram is None
-        assert of_rows == (dependent or numbers is train)
 
 
 def _with_other_rows(X: Array, y: Array, held: Array) -> tuple[Array, Array]:

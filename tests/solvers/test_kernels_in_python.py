@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from numba import config
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
 from support.problems import grown
 
 from sparsecv import Constraints
@@ -29,7 +28,7 @@ from sparsecv.solvers.branching import driver, single
 from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.branching.family import PartialProof, search_alone, solve_jointly
 from sparsecv.solvers.branching.row_deletion import LeftOut
-from sparsecv.solvers.kernels import envelope, linalg
+from sparsecv.solvers.kernels import envelope
 from sparsecv.solvers.relaxation import perspective, relaxer, root
 from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.newton import newton_work
@@ -287,17 +286,3 @@ def test_the_rank_of_columns_at_gamma_zero(apart: float) -> None:
     for coef in (problem.fit(range(4)).coef, path.coef[0, 1]):
         np.testing.assert_allclose(X @ coef, expected, rtol=1e-8, atol=1e-10)
         assert np.linalg.norm(coef) < 10.0 * np.linalg.norm(np.linalg.pinv(X, 1e-13) @ y)
-
-
-def test_products_of_centred_columns() -> None:
-    X, y = rows("plain")
-    mean, tail, found = X.mean(axis=0), np.full(6, 1e-3), np.empty(6)
-    linalg.centred_products(X, mean, tail, y, found)
-    np.testing.assert_allclose(found, y @ (X - mean - tail), rtol=1e-12)
-    X[::2, :3] = 0.0
-    X[:, 3] = 1e9 + np.arange(len(X))  # A column without zeros keeps its digits far from 0.
-    mean, tail = X.mean(axis=0), np.full(6, 1e-3)
-    stored = csc_array(X)
-    arrays = stored.data, stored.indices, stored.indptr.astype(np.int64)
-    linalg.stored_products(*arrays, mean, tail, y, found)
-    np.testing.assert_allclose(found, y @ (X - mean - tail), rtol=1e-12, atol=1e-12)

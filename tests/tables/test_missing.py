@@ -115,15 +115,10 @@ def test_fill_values_are_those_of_copied_rows(how: str) -> None:
 @pytest.mark.parametrize("how", ["mean", "median"])
 @pytest.mark.parametrize("folds", ["loo", "5"])
 @pytest.mark.parametrize("protocol", [Protocol(), Protocol("paper"), Protocol(intercept=False)])
-@pytest.mark.parametrize("in_parts", [False, True])
 def test_folds_fill_from_their_training_rows_alone(
-    tmp_path: Path, how: str, folds: str, protocol: Protocol, in_parts: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    tmp_path: Path, how: str, folds: str, protocol: Protocol
+) -> None:
     """Changing held-out rows, also which of their values are missing, changes no training row."""
-    if in_parts:
-        monkeypatch.setattr("sparsecv.design.fold_data.COPY_BYTES", 400)
-        monkeypatch.setattr("sparsecv.design.design.COPY_BYTES", 400)
     source = open_table(save(holed(), tmp_path / "t.parquet"), missing=how)
     data = prepare(source, folds, protocol).data
     assert isinstance(data, RowFolds)

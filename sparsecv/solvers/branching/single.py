@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.limits import Limits
-from ..core.plan import BRANCH, EVERY, has_room, ways_of_one_size
+from ..core.plan import BRANCH, EVERY, ways_of_one_size
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Proof, Status, Work, nothing_known, relative_gap
 from ..core.threads import on_one_thread
@@ -130,12 +130,6 @@ def _branched(
     if not problem.constraints.plain:
         found = search_units(problem, warm_starts, tol, limits, n_jobs)
         return _proof(problem, found, found.lower_bound, found.status, found.work, tol)
-    X = problem.data.X
-    if not (isinstance(X, np.ndarray) or has_room(*X.shape)):
-        support = heuristic_support(problem, warm_starts=warm_starts, time_limit=limits.remaining())
-        ended = limits.reached(0) or Status.UNPROVED
-        work = Work(0, limits.elapsed())
-        return Proof(support, problem.objective(support), 0.0, ended, work)
     incumbent, root, gram = reduced_root(problem, warm_starts, tol, gram, limits)
     target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
     bound, status = min(root.screened_bound, root.bound), Status.OPTIMAL

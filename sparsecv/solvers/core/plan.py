@@ -27,9 +27,9 @@ QUICK_SUPPORTS = 5e6
 # tried.
 FIRST_NODES = 200_000
 
-# Branch and bound copies X, and then forms the products of every two columns that screening has
-# left. Where a copy of columns that are made when read, or the products take more bytes than this,
-# the search ends with the best support known. The number is a choice.
+# Branch and bound forms the products of every two columns that screening has left. Where the
+# products take more bytes than this, the search ends with the best support known. The number is a
+# choice.
 MAX_BYTES_OF_A_MATRIX = 1_500_000_000
 
 LEAPS = "leaps and bounds"
@@ -119,9 +119,9 @@ def holds_tree(problem: SparseRidgeProblem) -> bool:
     return 8.0 * (problem.constraints.n_units + 1.0) * problem.p**2 <= 5e8
 
 
-def has_room(rows: int, columns: int) -> bool:
-    """Whether branch and bound may make a matrix of this shape."""
-    return 8 * rows * columns <= MAX_BYTES_OF_A_MATRIX
+def has_room(columns: int) -> bool:
+    """Whether branch and bound may form the products of every two of so many columns."""
+    return 8 * columns**2 <= MAX_BYTES_OF_A_MATRIX
 
 
 def few_supports(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from itertools import combinations
 from math import comb
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
@@ -40,10 +39,6 @@ ZERO_SHARE_OF_DEPENDENT = 3e-7
 # Enumeration of every support (``branching.enumeration``) and the projection of included columns
 # use the share too. The value is a choice.
 DEPENDENT_SHARE = 1e-13
-# A problem is made from products of its columns, without its rows, where the eigenvalues of the
-# products of columns of length 1 are proved to be at least this number. Rounding of products moves
-# coefficients of fits by some 1e-15 over the number. The value is a choice.
-LEAST_EIGENVALUE_OF_PRODUCTS = 1e-5
 # With more columns than this, dependent columns are not looked into: the projection on the null
 # space is a p × p matrix. The value is a choice.
 MAX_DEPENDENT_COLUMNS = 200
@@ -112,9 +107,7 @@ class Rows:
 
     rows, shape (m, p + 1): Of more than ``MAX_ROWS_PER_COLUMN`` p rows the triangle is held, with
         many columns only where problems at several γ and τ have the table (``shared``).
-    X, y: The columns of ``rows``, shape (m, p) and (m,). A search of many columns uses no more of X
-        than its shape, X[:, columns], Xβ as ``X @ beta`` and Xᵀv as ``v @ X``, as X may be another
-        object than an array (:meth:`of_columns`).
+    X, y: The columns of ``rows``, shape (m, p) and (m,).
     n: The number of rows of the table; None where only matrices are known.
     before, shape (p + 1,): For columns that others were projected out of, the lengths that the
         projection's rounding is relative to; None where nothing was projected out.
@@ -125,8 +118,6 @@ class Rows:
         the rounding unit (Higham 2002, Theorem 19.4, with a constant of 1).
     zero_share: Searches replace γ where √(γ/2) is below this share of the longest length.
     """
-
-    _columns: tuple[Any, Array] | None = None
 
     def __init__(self, rows: Array, shared: bool = False) -> None:
         m, width = rows.shape
@@ -140,40 +131,19 @@ class Rows:
         self.lost = 2.0 * m * EPS if m > width else 0.0
         self.zero_share = ZERO_SHARE
 
-    @classmethod
-    def of_columns(cls, X: Any, y: Array, squares: Array) -> Rows:
-        """Rows whose columns are made when they are read, of at most as many rows as columns.
-
-        X: An object that serves as the class says. An array of all of it is made, and held until
-            :meth:`release`, only for what needs ``rows``.
-        squares, shape (p,): Squared lengths of the columns.
-        """
-        made = cls(np.zeros((0, X.shape[1] + 1)))
-        made.n, made.squares, made._columns = y.size, squares, (X, y)
-        del made.rows
-        return made
-
-    @cached
-    def rows(self) -> Array:
-        """The rows of [X y] as an array."""
-        return np.column_stack([np.asarray(self.X), self.y])
-
     def predicting(self, coef: Array) -> Rows:
         """The same columns, with y = Xβ."""
-        y = np.asarray(self.X @ coef)
-        if self._columns is None:
-            return Rows(np.column_stack([self.X, y]))
-        return self.of_columns(self.X, y, self.squares)
+        return Rows(np.column_stack([self.X, self.X @ coef]))
 
     @property
-    def X(self) -> Any:
+    def X(self) -> Array:
         """The columns of X."""
-        return self.rows[:, :-1] if self._columns is None else self._columns[0]
+        return self.rows[:, :-1]
 
     @property
     def y(self) -> Array:
         """The response."""
-        return self.rows[:, -1] if self._columns is None else self._columns[1]
+        return self.rows[:, -1]
 
     @classmethod
     def projected(cls, table: Array, out: Index, kept: Index) -> Rows:
@@ -195,18 +165,6 @@ class Rows:
         made = cls(rest)
         made.before = lengths[left] / float(values[regular].min(initial=1.0))
         made.length_of_y = float(lengths[-1])
-        return made
-
-    @classmethod
-    def of_blocks(cls, blocks: Iterable[Array]) -> Rows:
-        """The triangle of rows that come in blocks, each of shape (m, p + 1)."""
-        n = factored = 0
-        factor = np.zeros((0, 0))
-        for block in blocks:
-            rows = np.vstack([factor, block]) if n else block
-            factor, n, factored = triangle_of(rows), n + len(block), factored + len(rows)
-        made = cls(factor)
-        made.n, made.lost = n, 2.0 * factored * EPS  # A column is moved by every factoring.
         return made
 
     @classmethod
@@ -232,29 +190,6 @@ class Rows:
         same = [first.setdefault(column.tobytes(), j) for j, column in enumerate(joint.T)]
         made = cls(triangle_of(root[:, same])[:, same])
         made.n, made.gram = None, GramError(off, float(values[0]) - 8.0 * m * m * EPS, squares)
-        return made
-
-    @classmethod
-    def of_products(cls, joint: Array, n: int) -> Rows | None:
-        """The Cholesky factor of the products [X y]ᵀ[X y] of n centred rows.
-
-        Returns: None where the columns of length 1 are so dependent that products lose digits.
-        """
-        squares = np.maximum(np.diag(joint), 0.0)
-        scale = np.sqrt(np.where(squares == 0.0, 1.0, squares))
-        unit, none = joint / np.outer(scale, scale), np.flatnonzero(squares == 0.0)
-        unit[none, none] = 1.0
-        factor, failed = sla.lapack.dpotrf(unit, clean=True)
-        if failed:
-            return None
-        # The least eigenvalue of the products is at least 1 over the sum of squares of the inverse.
-        least = 0.5 / float(np.square(sla.lapack.dtrtri(factor)[0]).sum())
-        if not least >= LEAST_EIGENVALUE_OF_PRODUCTS:
-            return None
-        factor[:, none] = 0.0
-        made = cls(np.ascontiguousarray(factor * scale))
-        made.n, made.lost = n, 4.0 * (n + scale.size) * EPS
-        made.gram = GramError(made.lost, 0.0 if none.size else least, squares)
         return made
 
     @cached
@@ -283,10 +218,8 @@ class Rows:
         return U, s, Vt
 
     def release(self) -> None:
-        """Drop the singular vectors, and the rows where they can be made again from the columns."""
+        """Drop the singular vectors, which can be computed again."""
         self.__dict__.pop("singular", None)
-        if self._columns is not None:
-            self.__dict__.pop("rows", None)
 
     @cached
     def squares(self) -> Array:

@@ -139,42 +139,6 @@ def invert_factor(L, n, row):
         L[a, a] = inverse
 
 
-@kernel
-def centred_products(rows, mean, tail, v, products):
-    """Write to ``products`` (m,) the Σ v_i z_ij of z = rows − mean − tail, in this order.
-
-    rows: (n, m), one row after the other in memory.
-    mean, tail: (m,), the means of columns in two parts.
-    v: (n,).
-    """
-    for j in range(rows.shape[1]):
-        products[j] = 0.0
-    for i in range(rows.shape[0]):
-        for j in range(rows.shape[1]):
-            products[j] += ((rows[i, j] - mean[j]) - tail[j]) * v[i]
-
-
-@kernel
-def stored_products(values, rows, starts, mean, tail, v, products):
-    """Write to ``products`` (m,) what :func:`centred_products` does, of the columns of a CSC array.
-
-    values, rows: The stored numbers of one column after the other, in increasing order of rows.
-    starts: (m + 1,), where columns start and end in ``values``.
-    mean, tail: (m,), the means of columns in two parts.
-    v: (n,).
-    """
-    total = 0.0
-    for i in range(v.size):
-        total += v[i]
-    for j in range(mean.size):
-        product, stored = 0.0, 0.0
-        for a in range(starts[j], starts[j + 1]):
-            product += ((values[a] - mean[j]) - tail[j]) * v[rows[a]]
-            stored += v[rows[a]]
-        # Of a column without zeros both sums are equal to the last digit: their order is the same.
-        products[j] = product - (mean[j] + tail[j]) * (total - stored)
-
-
 @kernel(inner=True)
 def has_bit(mask, row, column):
     """Whether bit ``column`` is set in ``mask[row]``, a bit mask of 64-bit words."""

@@ -91,7 +91,7 @@ def reduced_root(
         the Gram form of its columns, None where the root was solved, or a limit reached, before a
         Gram form was needed, or where it has no room.
     """
-    if gram is None and wants_gram(problem) and has_room(problem.p, problem.p):
+    if gram is None and wants_gram(problem) and has_room(problem.p):
         gram = GramForm.of(problem, limits=limits)
     incumbent, p = Incumbent(problem, starts, gram), problem.p
     root = Root(np.arange(p, dtype=np.intp), np.zeros(p), 0.0, 0.0, np.inf)
@@ -116,7 +116,7 @@ def reduced_root(
             root.columns, root.beta = root.columns[left], root.beta[left]
         if left.size <= problem.tau:
             return incumbent, root, gram
-        if gram is None and has_room(left.size, left.size):
+        if gram is None and has_room(left.size):
             gram = GramForm.of(problem, root.columns, limits=limits)
         elif gram is None:
             return incumbent, root, None

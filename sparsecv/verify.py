@@ -1,19 +1,14 @@
-"""Check a certificate of sparsecv: ``python verify.py CERTIFICATE DATA``.
+"""Check a certificate of sparsecv, with Python alone: ``python verify.py CERTIFICATE DATA``.
 
-This file needs Python alone. On training rows [X y], centred by their means where there is an
-intercept, let a subset S of k columns have the objective
-
+On training rows [X y], centred by their means with an intercept, let k columns S have the objective
     f(S) = min ||y - X b||^2 + sum_j u_j b_j^2  over all b that are 0 outside S,  u_j = gamma/2 v_j,
-
 v_j being the variance of column j on all rows (its squared length about the mean with the scale
 "unit-norm", 1 with "none"): ridge regression on columns divided by sqrt(v_j). A tree puts one free
 column in and out at each node, so that its leaves hold every subset. A leaf names numbers c. With
 G = X'X, any diagonal D >= 0 for which Q = G - D has no negative eigenvalue, w = u + D and
 g = X'y - Q c, a subset S of k columns at the leaf has
-
     f(S) >= y'y - c'Q c - (sum of g_j^2 / w_j over the columns that are in)
                         - (sum of the k - #in largest g_j^2 / w_j over the free columns).      (1)
-
 Proof. (b - c)'Q (b - c) >= 0 gives b'Q b >= 2 c'Q b - c'Q c. The objective of b is therefore at
 least y'y - c'Q c - 2 g'b + sum_j w_j b_j^2, and column j of S lowers this by g_j^2 / w_j at most.
 With D = 0 this holds for every multiple of r = y - X c: f(S) >= (y'r)^2 / (r'r + both sums). (2)
@@ -58,7 +53,8 @@ class Table:
     def __init__(self, path: str, head: dict[str, Any]) -> None:
         content = Path(path).read_bytes()
         need(hashlib.sha256(content).hexdigest() == head["sha256"], f"{path}: other data are meant")
-        lines = list(filter(None, csv.reader(content.decode("utf-8-sig").split("\n"), strict=True)))
+        text = content.decode("utf-8-sig").split("\n")  # A cell ends on the line that it begins on.
+        lines = [cells for line in text for cells in csv.reader([line], strict=True) if cells]
         names, self.factor = [*head["columns"], head["response"]], head["factors"]
         need(all(names.count(x) == lines[0].count(x) == 1 for x in names), f"{path}: column names")
         at, self.p, self.rows = [lines[0].index(name) for name in names], len(names) - 1, []
@@ -178,21 +174,25 @@ def claim(head: dict[str, Any]) -> list[str]:
     names, sizes, gammas = head["columns"], head["sizes"], ", ".join(head["gammas"])
     what = f"Objective: ||y - X b||^2 + (gamma/2) ||b||^2, y = {head['response']}, intercept "
     what += f"{head['intercept']}, {head['rows']} rows, {len(names)} columns, scale {head['scale']}"
+    some, held = f"of the columns {', '.join(names)}", [len(fold) for fold in head["held_out"]]
     if "objective" in head:
         named = f"Columns with this objective: {', '.join(names[j] for j in head['support'])}"
-        least = f"No {sizes[0]} columns have an objective below {head['objective']} at gamma = "
+        least = f"No {sizes[0]} {some} have an objective below {head['objective']} at gamma = "
         return [f"{least}{gammas} by more than a share of {head['share']}.", named, what]
     least = f"No pair (gamma, size) has a CV error below {head['cv_error']} by more than a share"
     least += f" of {head['pair_share']}; gamma = {head['gamma']}, size = {head['size']} has it."
-    error = f"CV error: mean squared error on held-out rows of {len(head['held_out'])} folds, each "
+    pairs = f"Pairs: gamma in {gammas}; size in {', '.join(map(str, sizes))} {some}"
+    rows = ", ".join(f"{held.count(m)} of {m} row{'s' * (m > 1)}" for m in sorted(set(held)))
+    error = f"CV error: mean squared error on held-out rows of {len(held)} folds ({rows}), each "
     error += f"with its best columns of the size, up to a share of {head['share']} of the objective"
-    return [least, f"Pairs: gamma in {gammas}; size in {', '.join(map(str, sizes))}", error, what]
+    return [least, pairs, error, what]
 
 
 def check(certificate: str, data: str) -> list[str]:
     """Check a certificate against a table; return the lines of its claim, or raise Wrong."""
     try:
-        text = Path(certificate).read_text(encoding="utf-8").split("\n")
+        text = Path(certificate).read_text(encoding="utf-8", errors="replace").split("\n")
+        need(text[0] == FORMAT, f"{certificate}: the first line of a certificate is {FORMAT!r}")
         entries = [json.loads(x, parse_float=str, parse_constant=str) for x in text if x[:1] == "{"]
         words = claim(entries[0])
         others = [x for x in text if x[:1] not in ("", "{")]
@@ -208,7 +208,7 @@ def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str)
     table, centred, folds, chosen = Table(data, head), head["intercept"], head["held_out"], False
     n, p, single, held = table.n, table.p, "objective" in head, sorted(i for f in folds for i in f)
     gammas, share = [decimal(x, "gammas") for x in head["gammas"]], decimal(head["share"], "share")
-    need(folds == [[]] if single else held == list(range(n)), "folds: a row is not held out once")
+    need(folds == [[]] if single else held == [*range(n)] and all(folds), "folds: no partition")
     need(n == head["rows"] and min(gammas) > 0 <= share * 10**6 <= 1, "claim: rows, gamma or share")
     need(isinstance(centred, bool) and (not single or len(gammas + head["sizes"]) == 2), "claim")
     grams, safe, fits = [Gram(table, fold, centred) for fold in folds], set(), {}
@@ -232,8 +232,8 @@ def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str)
         found = [fits[g, k, fold] for fold in range(len(folds))]
         if single:
             f = found[0][1] / (grams[0].unit * ONE * table.factor[-1] ** 2)
-            off, chosen = abs(f - decimal(head["objective"], "fit")), found[0][0] == head["support"]
-            need(off * 10**9 <= f, f"claim: the objective is {float(f)!r}")
+            off, chosen = f - decimal(head["objective"], "fit"), found[0][0] == head["support"]
+            need(0 <= off * 10**9 <= f, f"claim: the objective is {float(f)!r}")
         else:
             low, high = (sum(errors[end] for *_, errors in found) / n for end in (0, 1))
             least, off = (decimal(head[name], name) for name in ("cv_error", "pair_share"))

@@ -170,7 +170,8 @@ def test_fits_are_accepted(seed: int, shape: tuple[int, int], here: Path) -> Non
     model = SparseRidge(tau=tau, gamma=gamma, **options).fit(X, y)
     found = model.certificate(here / "proof")
     assert verify.check("proof", "proof.csv") == found.claim
-    assert repr(float(model.objective_)) in found.claim[0]
+    claimed = float(found.claim[0].split("below ")[1].split()[0])
+    assert 0.0 <= model.objective_ - claimed <= 1e-10 * model.objective_
 
 
 def test_a_solution_has_a_certificate_of_its_problem(here: Path) -> None:
@@ -237,6 +238,58 @@ def test_what_certificates_do_not_serve_is_refused(options: Any, word: str, here
     weighted = SparseRidge(tau=2).fit(X, y, sample_weight=np.arange(20.0))
     with pytest.raises(InputError, match="weights"):
         weighted.certificate(here / "proof")
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("framed", [False, True])
+def test_what_the_caller_writes_after_the_fit_is_not_certified(
+    order: str, framed: bool, here: Path
+) -> None:
+    """Estimators and problems have copies of X and y, however these lie in memory."""
+    makers = (
+        lambda X, y: SparseRidge(tau=2).fit(X, y).certificate,
+        lambda X, y: SparseRidgeCV(gammas=[1.0], rule="minimum").fit(X, y).certificate,
+        lambda X, y: solve(SparseRidgeProblem(X, y, gamma=1.0, tau=2)).certificate,
+    )
+    for make in makers:
+        X, y = table(30, 4, 1)
+        X = np.array(X, order=order)
+        given = pd.DataFrame(X, columns=list("abcd"), copy=False) if framed else X
+        write = make(given, y)
+        X[:], y[:] = 7.0 * X, y[::-1].copy()
+        found = write() if make is makers[2] else write(here / "proof")
+        found.save(here / "proof")
+        assert verify.check("proof", "proof.csv") == found.claim
+        cells = list(csv.reader(io.StringIO(found.data.decode())))
+        assert float(cells[1][0]) == pytest.approx(X[0, 0] / 7.0)
+
+
+def test_the_screen_says_what_is_certified(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A certificate is about the least CV error, whatever rule or size is asked for."""
+    X, y = table(30, 4, 7)
+    rows = ["a,b,c,d,target", *(",".join(map(str, row)) for row in np.column_stack([X, y]))]
+    Path("t.csv").write_text("\n".join(rows))
+    asked = ["cv", "t.csv", "--gamma", "1,10", "--quiet", "--certificate", "proof"]
+    for more, other in (
+        (["--rule", "minimum"], False),
+        (["--rule", "one-se", "--size", "1"], True),
+        (["--rule", "projected"], True),
+    ):
+        assert main([*asked, *more]) == 0
+        said = capsys.readouterr().err
+        assert f"proof proves: {verify.check('proof', 'proof.csv')[0]}" in said
+        assert ("says nothing of it" in said) == other, more
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\xff\xfe\x00", b"{}\n"])
+def test_a_file_that_is_no_certificate_is_called_so(
+    content: bytes, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("other").write_bytes(content)
+    assert main(["verify", "other", "other"]) == 2
+    assert "other: the first line of a certificate is 'sparsecv certif" in capsys.readouterr().err
+    alone = [sys.executable, "-I", verify.__file__, "other", "other"]
+    assert b"first line" in subprocess.run(alone, check=False, capture_output=True).stderr
 
 
 class Tampered:
@@ -439,3 +492,52 @@ def test_only_short_decimals_are_numbers(number: str, here: Path) -> None:
         assert not one.accepted()
         with pytest.raises(verify.Wrong, match=f"^{place}: '{number}' is no decimal number$"):
             verify.check("t", "t.csv")
+
+
+def test_no_objective_above_the_proved_one_is_claimed(here: Path) -> None:
+    X, y = table(26, 5, 1)
+    made = SparseRidge(tau=2, gamma=1.0).fit(X, y).certificate(here / "proof")
+    for off, accepted in ((5e-10, False), (1e-10, False), (0.0, True), (-5e-10, True)):
+        one = Tampered(made)
+        one.head["objective"] = repr(float(one.head["objective"]) * (1.0 + off))
+        assert one.accepted() == accepted
+
+
+def test_a_claim_names_the_columns_and_the_rows_of_every_fold(here: Path) -> None:
+    X, y = table(26, 5, 1)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    claim = SparseRidge(tau=2).fit(frame, y).certificate(here / "proof").claim
+    assert claim[0].startswith("No 2 of the columns a, b, c, d, e have an objective below ")
+    how = {"gammas": [1.0], "rule": "minimum", "time_limit": None}
+    claim = SparseRidgeCV(cv=4, **how).fit(frame, y).certificate(here / "proof").claim
+    assert claim[1] == "Pairs: gamma in 1.0; size in 1, 2, 3, 4, 5 of the columns a, b, c, d, e"
+    assert "held-out rows of 4 folds (2 of 6 rows, 2 of 7 rows), each with" in claim[2]
+    claim = SparseRidgeCV(cv="loo", **how).fit(frame, y).certificate(here / "proof").claim
+    assert "held-out rows of 26 folds (26 of 1 row), each with" in claim[2]
+
+
+def test_a_fold_that_holds_out_no_row_is_refused(here: Path) -> None:
+    """The fit of all rows proves such a fold, which would only change the number of folds."""
+    X, y = table(26, 3, 1)
+    how = {"rule": "minimum", "time_limit": None, "taus": [2]}
+    made = SparseRidgeCV(cv=4, gammas=[1.0], **how).fit(X, y).certificate(here / "proof")
+    one, whole = Tampered(made), Tampered(SparseRidge(tau=2).fit(X, y).certificate(here / "proof"))
+    assert one.accepted()
+    one.head["share"] = whole.head["share"]
+    block = whole.blocks[0]
+    block["fits"][0][0] = 4
+    one.blocks.append(block)
+    one.head["held_out"].append([])
+    assert not one.accepted()
+    with pytest.raises(verify.Wrong, match="folds: no partition"):
+        verify.check("t", "t.csv")
+
+
+def test_a_cell_with_a_line_break_is_no_number(here: Path) -> None:
+    X, y = table(20, 2, 1)
+    made = SparseRidge(tau=1).fit(X, y).certificate(here / "proof")
+    for place in (0, -1):
+        one = Tampered(made)
+        cell = one.cells[3][place]
+        one.cells[3][place] = f"{cell[:2]}\n{cell[2:]}"
+        assert not one.accepted()

@@ -79,7 +79,11 @@ def cv(data: str, **given: Any) -> Exit:
     more = {"interrupted": bool(ended), "seconds": found.seconds}
     if asked.certificate is not None and not ended:
         made = prepared.data, prepared.design, study.surface, prepared.names, source.target_name
-        choice_certificate(*made).save(asked.certificate)
+        certificate = choice_certificate(*made)
+        certificate.save(asked.certificate)
+        note(f"{asked.certificate} proves: {certificate.claim[0]}")
+        if not choices[study.rule].is_least(study.surface):
+            note("the model that is chosen is another, and the certificate says nothing of it")
     draw = partial(_draw, found, study, asked)
     deliver(asked, console, prepared, found, more, draw, note=ended, intervals=intervals)
     return _status(study, found, ended)

@@ -176,6 +176,7 @@ class SparseRidge(SparseLinearModel):
         one = problem, design, self._fitted(), tau, gamma
         self._run_ = Result(type(self).__name__, ready.names, "y", *one, limit=limit)
         self._given_ = ready
+        ready.data.release()  # The user may write to X and y from here on.
         if not proved:
             large = proof.status is Status.UNPROVED
             ended = "the table is too large for a proof" if large else f"{proof.status} reached"

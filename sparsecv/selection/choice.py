@@ -67,6 +67,12 @@ class Choice:
         """Whether the choice is a pair (γ, τ) of the grid."""
         return self.projection is None
 
+    def is_least(self, result: CVResult) -> bool:
+        """Whether the choice is the pair of least CV error of a surface."""
+        best = result.best()
+        pair = best.gamma_index, best.tau_index
+        return self.is_pair and (self.gamma_index, self.tau_index) == pair
+
 
 def of_pair(rule: str, result: CVResult, g: int, t: int, value: float, certified: bool) -> Choice:
     """The choice of the pair at position (g, t) of a surface; ``value`` is its criterion."""

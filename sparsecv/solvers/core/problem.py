@@ -23,7 +23,7 @@ SQUARABLE = 1e150
 
 
 class Given(NamedTuple):
-    """X and y as they were given, and the names of the columns of X or None."""
+    """A copy of X and y as they were given, and the names of the columns of X or None."""
 
     X: Array
     y: Array
@@ -118,7 +118,7 @@ class SparseRidgeProblem:
             raise ValueError(f"{what} holds values too small or too large to square: rescale it")
         asked = (constraints or Constraints()).resolve(X.shape[1], labels)
         self._hold(Rows(rows), gamma, tau, asked.constraints)
-        self.given = Given(X, y, labels)
+        self.given = Given(rows[:, :-1], rows[:, -1], labels)
 
     def _hold(
         self, data: Rows, gamma: float, tau: int, constraints: UnitConstraints | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import platform
@@ -25,8 +26,8 @@ from sparsecv.design.folds import make_folds
 from sparsecv.design.prepare import versions
 from sparsecv.selection.averaging import averaged_coefficients
 from sparsecv.selection.study import Study
-from sparsecv.tables.datasets import load_dataset
-from sparsecv.tables.synthetic import make_synthetic
+from sparsecv.tables.datasets import resolve
+from sparsecv.tables.row_source import RowSource
 
 # Experiments are run in this folder, as python -m experiments.FOLDER.NAME.
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,14 +45,23 @@ PAPER_GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 @lru_cache(maxsize=16)
 def rows(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Raw X and y of a data set, of "ames", or of "synthetic:n,p,tau,rho,nu,seed"; kept."""
-    if name == "ames":
-        return ames()
-    if name.startswith("synthetic:"):
-        n, p, tau, rho, nu, seed = name.removeprefix("synthetic:").split(",")
-        made = make_synthetic(int(n), int(p), int(tau), float(rho), float(nu), seed=int(seed))
-        return made.X, made.y
-    return load_dataset(name).load()
+    """Raw X and y of a data set or of "ames"; kept."""
+    return ames() if name == "ames" else table(name).load()
+
+
+def table(name: str) -> RowSource:
+    """A data set by its name; diabetes11 is the file diabetes.csv of the folder SPARSECV_DATA."""
+    if name != "diabetes11":
+        return resolve(name)
+    found = resolve(Path(os.environ.get("SPARSECV_DATA", "")) / "processed" / "diabetes.csv")
+    found.name = name
+    return found
+
+
+def registry() -> list[dict[str, str]]:
+    """Where each data set comes from, how it was made, and its numbers of rows and columns."""
+    with (ROOT / "data" / "registry.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def ames() -> tuple[np.ndarray, np.ndarray]:

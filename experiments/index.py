@@ -28,6 +28,10 @@ repository's root, as modules:
 What they printed last is in [results](results). The other packages that some of them compare
 with are listed in [requirements-peers.txt](requirements-peers.txt). `python experiments/index.py`
 writes this page from the first sentences of the scripts.
+
+Real tables are read from the folder that the variable `SPARSECV_DATA` names
+([data/README.md](../data/README.md)). `diabetes11` is the file `processed/diabetes.csv` there,
+because `diabetes` is scikit-learn's table.
 """
 
 

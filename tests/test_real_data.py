@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
 import os
 import warnings
 from functools import cache
@@ -12,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
+from support.tables import real_table
 
 from sparsecv.cv.engine import Surface, cross_validate
 from sparsecv.cv.results import CVResult
@@ -19,8 +22,6 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
-from sparsecv.errors import InputError
-from sparsecv.tables.datasets import load_dataset
 
 Array = NDArray[np.float64]
 HONEST, PAPER = Protocol("honest", "unit-variance"), Protocol("paper", "unit-norm")
@@ -28,16 +29,7 @@ HONEST, PAPER = Protocol("honest", "unit-variance"), Protocol("paper", "unit-nor
 
 @cache
 def rows(name: str) -> tuple[Array, Array]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return load_dataset(name).load()
-    except InputError as error:
-        folder = os.environ.get("SPARSECV_DATA")
-        where = f"not in SPARSECV_DATA ({folder})" if folder else "SPARSECV_DATA is not set"
-        if folder and (Path(folder) / f"{name}.csv").exists():
-            raise
-        pytest.skip(f"data set {name!r} {where}: {error}")
+    return real_table(name).load()
 
 
 def folded(name: str, protocol: Protocol, folds: str) -> RowFolds:
@@ -122,3 +114,26 @@ def test_time_that_folds_leave_goes_to_the_final_model() -> None:
     proved = result.by_gamma[0].model_proved[best.tau_index]
     assert (best.certified and proved) or spent >= 0.95 * seconds
     assert spent <= seconds + 5.0
+
+
+REGISTRY = Path(__file__).resolve().parents[1] / "data" / "registry.csv"
+
+
+def registry() -> list[dict[str, str]]:
+    """Where each file comes from; empty where there is no checkout."""
+    if not REGISTRY.is_file():
+        return []
+    lines = REGISTRY.read_text(encoding="utf-8").splitlines()
+    return [row for row in csv.DictReader(lines) if row["file"]]
+
+
+@pytest.mark.parametrize("row", registry(), ids=lambda row: row["name"])
+def test_files_are_those_of_the_registry(row: dict[str, str]) -> None:
+    source = real_table(row["name"])
+    path = Path(os.environ["SPARSECV_DATA"]) / row["file"]
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == row["sha256"]
+    X, y = source.load()
+    assert X.shape == (source.n, source.p) == (int(row["n"]), int(row["p"]))
+    assert source.target_name == "y"
+    if row["task"] == "classification":
+        assert set(np.unique(y)) == {-1.0, 1.0}

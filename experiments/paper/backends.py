@@ -18,9 +18,9 @@ from importlib.metadata import version
 
 import numpy as np
 
-from experiments.common import PAPER_GAMMAS, machine
+from experiments.common import PAPER_GAMMAS, machine, table
 from experiments.solvers import gurobi_models  # noqa: F401  The import adds three back ends.
-from sparsecv.cli.benchmark import run
+from sparsecv.cv.benchmark import run
 from sparsecv.solvers import available_backends
 
 PACKAGES = ("highspy", "gurobipy", "cvxpy")
@@ -29,7 +29,7 @@ LEAVE_ONE_OUT_BACKENDS = ("native", "highs", "gurobi")
 
 
 def main() -> None:
-    loo = "loo" in sys.argv[1:]
+    loo, data = "loo" in sys.argv[1:], table("diabetes11")
     folds, names = ("loo", LEAVE_ONE_OUT_BACKENDS) if loo else ("10", tuple(available_backends()))
     print(machine(), ";", ", ".join(f"{name} {version(name)}" for name in PACKAGES))
     what = "leave-one-out" if loo else "ten folds"
@@ -41,9 +41,10 @@ def main() -> None:
         total: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
         errors: dict[str, list[float]] = defaultdict(list)
         unproved = 0
-        list(run(["diabetes11"], ["10"], [0.1], WAYS, backend=name))  # compiles
+        known = {"backend": name, "taus": range(2, 11)}
+        list(run([data], ["10"], [0.1], WAYS, **known))  # compiles
         started = time.perf_counter()
-        for row in run(["diabetes11"], [folds], PAPER_GAMMAS, WAYS, backend=name):
+        for row in run([data], [folds], PAPER_GAMMAS, WAYS, **known):
             new = (row.mio, row.nodes, row.seconds)
             total[row.way] = [a + b for a, b in zip(total[row.way], new, strict=True)]
             errors[row.way].append(row.cv_error)

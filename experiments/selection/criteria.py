@@ -24,9 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.common import RESULTS, machine
+from experiments.common import RESULTS, machine, rows
 from sparsecv import SparseRidge
-from sparsecv.tables.datasets import load_dataset
 
 FILE = RESULTS / "criteria.csv"
 SETS = ("hitters", "diabetes", "prostate")
@@ -64,7 +63,7 @@ def from_r() -> None:
         script, data = Path(folder) / "criteria.R", Path(folder) / "table.csv"
         script.write_text(SCRIPT)
         for name in SETS:
-            X, y = load_dataset(name).load()
+            X, y = rows(name)
             head = ",".join([*(f"x{j}" for j in range(X.shape[1])), "y"])
             values = np.column_stack([X, y])
             np.savetxt(data, values, "%.17g", delimiter=",", header=head, comments="")
@@ -84,7 +83,7 @@ def references() -> Iterator[tuple[str, list[list[int]], dict[str, np.ndarray]]]
 
 def ours(name: str) -> dict[str, Any]:
     """``criteria_`` of sparsecv on a data set, and its BIC as leaps prints it."""
-    X, y = load_dataset(name).load()
+    X, y = rows(name)
     found = SparseRidge(tau=X.shape[1], gamma=0.0).fit(X, y).criteria_
     # The BIC of leaps leaves out what all subsets of a table share.
     shared = y.size * (np.log(2.0 * np.pi * y.var()) + 1.0) + np.log(y.size)

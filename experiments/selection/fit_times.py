@@ -26,8 +26,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LassoCV, RidgeCV
+from sparsecv.selection.learner import SparseRidgeLearner, largest_tau
 
-from experiments.common import machine
+from experiments.common import machine, rows
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.engine import Surface
 from sparsecv.design.design import Protocol, Summary, make_design
@@ -35,7 +36,6 @@ from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.solvers import best_subsets_rows_deleted, support_path
 from sparsecv.stability.sparse_ridge import SparseRidgeLearner, largest_tau
-from sparsecv.tables.datasets import load_dataset
 
 SETS = ("diabetes", "housing", "servo", "autompg", "wine", "hitters")
 WIDE = ("bardet", "vessel", "topgear", "riboflavin")
@@ -81,11 +81,11 @@ def tree_alone(X: np.ndarray, y: np.ndarray, gamma: float) -> float:
     design = make_design(Summary.of(X, y), Protocol(), [str(j) for j in range(X.shape[1])])
     data = RowFolds(*design.apply(X, y), make_folds("loo", y.size), True)
     full, sizes = data.full().replace(gamma=gamma), np.arange(1, data.p + 1)
-    rows, targets, *_ = data.deleted_rows
+    left_out, targets, *_ = data.deleted_rows
     starts = support_path(full, [gamma], sizes).at(0)
 
     def run() -> None:
-        best_subsets_rows_deleted(full, rows, targets, sizes=sizes, warm_starts=starts)
+        best_subsets_rows_deleted(full, left_out, targets, sizes=sizes, warm_starts=starts)
 
     return least(run)
 
@@ -94,7 +94,7 @@ def narrow(names: list[str]) -> None:
     """The table of ratios."""
     ratios = []
     for name in names:
-        X, y = load_dataset(name).load()
+        X, y = rows(name)
         other = peers(X, y)
         grid = least(partial(SparseRidgeCV(gammas=GAMMAS, rule="minimum").fit, X, y))
         one = least(partial(SparseRidgeCV(cv="loo", gammas=[0.1], rule="minimum").fit, X, y))
@@ -141,7 +141,7 @@ def wide(names: list[str]) -> None:
 
     Surface.prove = timed  # type: ignore[method-assign]
     for name in names:
-        X, y = load_dataset(name).load()
+        X, y = rows(name)
         SparseRidgeCV(gammas=[1.0], taus=[1, 2], time_limit=0).fit(X, y)  # compiles
         told.clear()
         started = time.process_time()

@@ -19,9 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from experiments.common import machine
+from experiments.common import machine, rows
 from sparsecv import SparseRidgeCV
-from sparsecv.tables.datasets import load_dataset
 
 DATA = (
     "alcohol",
@@ -72,7 +71,7 @@ def main() -> None:
     lines = [machine(), f"{'data set':<16}" + "".join(f"{head:>24}" for head in heads)]
     means = []
     for name in DATA:
-        X, y = load_dataset(name).load()
+        X, y = rows(name)
         cells, row = "", []
         for cv in ("loo", 5):
             runs = [split(X, y, cv, seed) for seed in range(options.splits)]

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.common import machine
+from experiments.common import machine, registry, rows
 from experiments.instances import Instance
 from experiments.solvers.solver_benchmark import NAMES, applies, case_of, run
+from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem, branch_and_bound, perspective_relaxation
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation.gram import GramForm, wants_gram
-from sparsecv.tables.datasets import list_datasets
 
 HARD = (
     ("housing2", 1.0, 10),
@@ -90,14 +90,19 @@ def hard(limit: float, only: list[str], peers: str | None) -> None:
 def roots() -> None:
     """Roots below the relaxation's own bound: there must be none."""
     count, below, seconds = 0, [], 0.0
-    for info in list_datasets():
-        if info.task != "regression" or not info.available or info.p > 500:
+    for info in registry():
+        name, p = info["name"], int(info["p"])
+        if info["task"] != "regression" or p > 500:
+            continue
+        try:
+            rows(name)
+        except InputError:  # the file is not in the folder SPARSECV_DATA
             continue
         for gamma in GAMMAS:
             for tau in TAUS:
-                if tau >= info.p:
+                if tau >= p:
                     continue
-                problem = Instance(info.name, gamma, tau).problem()
+                problem = Instance(name, gamma, tau).problem()
                 gram = GramForm.of(problem) if wants_gram(problem) else None
                 started = time.perf_counter()
                 alone = [
@@ -109,7 +114,7 @@ def roots() -> None:
                 count += 1
                 best = max(relaxation.bound for relaxation in alone)
                 if found.lower_bound < best * (1.0 - 1e-6):
-                    below.append((info.name, gamma, tau, found.lower_bound / best))
+                    below.append((name, gamma, tau, found.lower_bound / best))
     print(f"{count} roots, {len(below)} below the relaxation's bound, {seconds:.1f} s for those")
     for line in below:
         print(*line)

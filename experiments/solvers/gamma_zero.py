@@ -15,21 +15,20 @@ import warnings
 
 import numpy as np
 
-from experiments.common import machine
+from experiments.common import machine, registry, rows
 from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem, best_subsets
 from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.core.result import Status
-from sparsecv.tables.datasets import list_datasets, load_dataset
 
 
 def main() -> None:
     most = int(sys.argv[1]) if len(sys.argv) > 1 else 22
     print(machine())
     print("data set, n, p, relative difference, proved by tree and enumeration, gap, seconds")
-    for info in list_datasets():
+    for info in registry():
         try:
-            X, y = load_dataset(info.name).load()
+            X, y = rows(info["name"])
         except InputError:  # the file is not in the folder SPARSECV_DATA
             continue
         if X.shape[1] > most:

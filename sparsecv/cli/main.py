@@ -12,7 +12,6 @@ import re
 import sys
 import warnings
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -61,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
         # objects that can be freed.
         gc.set_threshold(100_000)
     try:
-        words = _with_values(given) or ["--help"]
+        words = given or ["--help"]
         work = app(args=words, prog_name="sparsecv", standalone_mode=False)
         status = (work() if callable(work) else work) or Exit.DONE
         sys.stdout.flush()
@@ -89,32 +88,6 @@ def main(arguments: list[str] | None = None) -> int:
         gc.freeze()
         sys.exit(status)
     return status
-
-
-def _with_values(words: list[str]) -> list[str]:
-    """The words of a command, with "all" as the value of a --positive that has none.
-
-    The next word is a value unless it is an option, the standard input, a file or a data set.
-    """
-    found, following = list(words), [*words[1:], "-"]
-    for at, (word, after) in enumerate(zip(words, following, strict=False)):
-        if word == "--positive" and (after.startswith("-") or _is_table(after)):
-            found[at] = "--positive=all"
-    return found
-
-
-def _is_table(word: str) -> bool:
-    """Whether a word of a command names a file or a data set."""
-    from ..tables.datasets import list_datasets
-    from ..tables.files import TABLE_SUFFIXES
-
-    path = Path(word)
-    return (
-        path.suffix.lower() in TABLE_SUFFIXES
-        or path.is_file()
-        or any(path.glob("*.parquet"))
-        or word in {data.name for data in list_datasets()}
-    )
 
 
 def _complaint(error: Any) -> str:

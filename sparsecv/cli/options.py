@@ -62,13 +62,6 @@ def argument(kind: Any, default: Any, text: str, **more: Any) -> Option:
     return Option(kind, default, typer.Argument(help=text, **more))
 
 
-def _data_sets() -> list[str]:
-    """Names of data sets for the shell's completion."""
-    from ..tables.datasets import list_datasets
-
-    return [info.name for info in list_datasets() if info.available]
-
-
 def _checked_jobs(jobs: int) -> int:
     """Return a number of threads; raise an InputError where it is 0 or below -1."""
     if jobs < -1 or jobs == 0:
@@ -96,7 +89,7 @@ CONSTRAINTS = {
     ),
     "split_factors": flag("With --one-hot: each 0/1 column enters alone."),
     "positive": option(
-        Text, None, "Columns with coefficients >= 0; without names all.", metavar="[a,b]"
+        Text, None, "Columns with coefficients >= 0, as a,b; all means every column."
     ),
     "constraints": option(
         File,
@@ -193,7 +186,7 @@ PANELS: dict[str, dict[str, Option]] = {
     },
 }
 # The modules of commands whose own names are those of other modules.
-HOMES = {"datasets": "datasets_command", "verify": "check_certificate"}
+HOMES = {"verify": "check_certificate"}
 
 
 class Command(NamedTuple):
@@ -236,7 +229,6 @@ DATA = argument(
     str,
     ...,
     "A CSV, Parquet or .npy file, a data set's name, or - for CSV on standard input.",
-    autocompletion=_data_sets,
 )
 # Names of options that several commands have.
 READING = "data target one_hot weights groups"
@@ -286,8 +278,8 @@ COMMANDS = {
         "Compare the grid with Algorithm 1 and the shared trees: problems, nodes, seconds.\n\n"
         "This repeats Section 4.1 of the first paper by the paper's protocol: columns are "
         "standardised once and folds have no intercept.",
-        "datasets folds gamma ways scale tol backend time_limit csv_file jobs quiet",
-        datasets=option(str, "diabetes11,housing,servo,autompg", "Data sets, comma-separated."),
+        "tables folds gamma ways scale tol backend time_limit csv_file jobs quiet",
+        tables=argument(list[str], ["diabetes"], "Tables, as for cv.", metavar="[DATA]..."),
         folds=option(str, "loo,size:10", "loo, K or size:M, comma-separated."),
         gamma=option(str, "0.01,0.02,0.05,0.1,0.2,0.5,1", "As in cv."),
         ways=option(
@@ -305,12 +297,6 @@ COMMANDS = {
         ),
         tol=option(float, 0.01, "Relative tolerance of Algorithm 1."),
         time_limit=option(Number, None, "Seconds for each way at each γ."),
-    ),
-    "datasets": command(
-        "List the data sets sparsecv knows, or show one.",
-        "action name",
-        action=argument(str, "list", "list or show."),
-        name=argument(Text, None, "Data set to show."),
     ),
     "warmup": command("Compile all kernels once, so that no later call waits for it.", ""),
 }

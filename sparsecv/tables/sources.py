@@ -136,7 +136,7 @@ def open_file(path: str | PathLike[str], encoding: str) -> File:
     """
     place = Path(path).expanduser()
     if str(path) != "-" and not place.exists():
-        raise InputError(f"no file {place}; check the path, or see `sparsecv datasets` for names")
+        raise InputError(f"no file {place}; check the path")
     suffix = place.suffix.lower()
     if suffix == ".npy" and not place.is_dir():
         count = map_npy(place).shape[1]

@@ -13,7 +13,7 @@ from sparsecv.cli.main import main
 @pytest.mark.slow
 def test_benchmark_compares_the_ways(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "b.csv"
-    arguments = ["benchmark", "--datasets", "diabetes", "--folds", "size:40,5", "--gamma", "1"]
+    arguments = ["benchmark", "diabetes", "--folds", "size:40,5", "--gamma", "1"]
     assert main([*arguments, "--csv", str(table)]) == 0
     assert "fewer" in capsys.readouterr().out
     rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))

@@ -74,7 +74,7 @@ def write(words: list[str]) -> list[str]:
 CASES: list[tuple[list[str], dict[str, Any]]] = [
     (["--include", "b,town"], {"include": ["b", "town"]}),
     (["--exclude", "a"], {"exclude": ["a"]}),
-    (["--positive"], {"positive": True}),
+    (["--positive", "all"], {"positive": True}),
     (["--positive", "c,town"], {"positive": ["c", "town"]}),
     (
         file({"bounds": {"c": [-0.5, 2], "a:b": [0, None]}}),
@@ -109,7 +109,7 @@ def test_options_ask_what_parameters_ask(
 
 def test_a_checkpoint_is_of_its_constraints(frame: pd.DataFrame, capsys: Capture) -> None:
     common = ["cv", "t.csv", "--one-hot", *QUICK]
-    for some in ([], ["--positive"], file({"bounds": {"a": [-0.1, 0.1]}})):
+    for some in ([], ["--positive", "all"], file({"bounds": {"a": [-0.1, 0.1]}})):
         words = write(some)
         plain = run_json(*common, *words)
         for again in (False, True):
@@ -118,14 +118,3 @@ def test_a_checkpoint_is_of_its_constraints(frame: pd.DataFrame, capsys: Capture
             assert ("taken over" in capsys.readouterr().err) == again
             assert kept["results"][0]["incumbent"] == plain["results"][0]["incumbent"]
             assert kept["model"] == plain["model"]
-
-
-def test_positive_takes_no_table_for_its_columns(frame: pd.DataFrame) -> None:
-    first = run_json("fit", "--positive", "t.csv", "--one-hot", "--tau", "3")
-    last = run_json("fit", "t.csv", "--one-hot", "--tau", "3", "--positive")
-    Path("parts").mkdir()
-    frame.to_parquet("parts/1.parquet")
-    folder = run_json("fit", "--positive", "parts", "--one-hot", "--tau", "3")
-    assert first["model"] == last["model"]
-    np.testing.assert_allclose(folder["model"]["coef"], last["model"]["coef"], rtol=1e-9)
-    assert min(first["model"]["coef"]) >= 0.0

@@ -139,7 +139,6 @@ def test_predictions_that_overflow_stay_empty(capsys: Capture) -> None:
     ("command", "without"),
     [
         ("--version", {"numba", "scipy", "sklearn", "pyarrow", "pandas"}),
-        ("datasets show diabetes", {"numba", "scipy", "sklearn", "pyarrow", "pandas"}),
         ("predict m.json t.csv", {"numba", "scipy", "sklearn", "pandas", "matplotlib"}),
         ("cv diabetes --folds loo --gamma 1 --quiet", {"sklearn", "pyarrow", "pandas"}),
         ("cv t.csv --folds 3 --gamma 1 --quiet", {"sklearn", "pandas", "matplotlib"}),

@@ -41,8 +41,6 @@ REFUSED = {
     # commands
     "cv": "Missing argument",
     "fit good.csv": "--tau",
-    "datasets list diabetes": "'list diabetes'",
-    "datasets show": "NAME",
     # values of options
     f"{CV} --folds 0": "at least 2 folds",
     f"{CV} --folds size:3": "size 3|there are 4",
@@ -89,11 +87,11 @@ REFUSED = {
     # what cannot go together
     "cv some.csv --folds 12 --nested": "outer fold 1 of 12|11 rows",
     "cv some.csv --folds size:6 --nested": "outer fold 1 of 12|11",
-    "benchmark --datasets diabetes,pears --gamma 1": "pears",
-    "benchmark --datasets diabetes --folds 5,1000 --gamma 1": "1000 folds",
-    "benchmark --datasets diabetes --ways nonsense": "--ways knows",
-    "benchmark --datasets diabetes --ways , --gamma 1": "--ways",
-    "benchmark --datasets diabetes --gamma auto": "needs values of gamma",
+    "benchmark diabetes pears --gamma 1": "pears",
+    "benchmark diabetes --folds 5,1000 --gamma 1": "1000 folds",
+    "benchmark diabetes --ways nonsense": "--ways knows",
+    "benchmark diabetes --ways , --gamma 1": "--ways",
+    "benchmark diabetes --gamma auto": "needs values of gamma",
     # weights and groups
     f"cv weighed.csv {GROUPS}g": "no groups column 'gg'|'g'",
     f"cv infinite.csv {WEIGHTS}": "'w'|finite|'inf'|data row 2",
@@ -113,7 +111,7 @@ REFUSED = {
     f"{FIT} --constraints text.json": "include must be a list of columns",
     f"{FIT} --constraints pair.json": "bounds of 'a': give (low, high)",
     f"{FIT} --split-factors": "--split-factors: the table has no factor",
-    f"{FIT} --backend highs --positive": "backend highs serves no constraints",
+    f"{FIT} --backend highs --positive a": "backend highs serves no constraints",
 }
 
 

@@ -12,10 +12,10 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 from support.brute_force import Data, enumerate_all
 from support.problems import scaled, three_matter
+from support.tables import real_table
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError, UnprovedWarning
-from sparsecv.tables.datasets import list_datasets, load_dataset
 
 
 @pytest.mark.parametrize("rule", ["minimum", "corrected", "projected"])
@@ -43,9 +43,7 @@ def test_they_equal_enumeration_with_errors_on_the_same_folds(rule: str) -> None
 
 @pytest.mark.parametrize("name", ["diabetes", "prostate", "hitters"])
 def test_they_equal_enumeration_on_real_tables(name: str) -> None:
-    if name not in {info.name.lower() for info in list_datasets() if info.available}:
-        pytest.skip(f"{name} is not in SPARSECV_DATA")
-    X, y = load_dataset(name).load()
+    X, y = real_table(name).load()
     X = X[:, :10]
     found = SparseRidge(tau=5, gamma=1.0).fit(X, y).alternatives(10)
     every = enumerate_all(Data(*scaled(X, y), 1.0))

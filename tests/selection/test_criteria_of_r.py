@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.tables import real_table
 
 from sparsecv import SparseRidge
-from sparsecv.errors import InputError
-from sparsecv.tables.datasets import load_dataset
 
 ROOT = Path(__file__).resolve().parents[2]
 # The first line says which R and which leaps, and the command that writes the file.
@@ -22,10 +21,7 @@ def test_every_size_of_real_tables(name: str) -> None:
     """The subsets are those of leaps; its BIC differs by what all subsets of a table share."""
     if not FILE.is_file():
         pytest.skip("no results beside the tests: this is not a checkout")
-    try:
-        X, y = load_dataset(name).load()
-    except InputError:
-        pytest.skip(f"{name} is not in SPARSECV_DATA")
+    X, y = real_table(name).load()
     lines = [line.split(",") for line in FILE.read_text().splitlines()[1:]]
     heads, own = lines[0][3:], [line for line in lines[1:] if line[0] == name]
     values = dict(zip(heads, np.array([line[3:] for line in own], dtype=float).T, strict=True))

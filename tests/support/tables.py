@@ -1,5 +1,6 @@
 """Tables and checks that the tests of the readers share."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,24 @@ import pytest
 from numpy.typing import NDArray
 
 from sparsecv.errors import InputError
+from sparsecv.tables.datasets import resolve
 from sparsecv.tables.row_source import RowSource
 from sparsecv.tables.sources import open_table
 
 Array = NDArray[np.float64]
 NAMES = ["a", "b c", "d.e"]
 NAMES_OF_FIVE = ["age", "b c", "größe", "x_3", "last"]
+
+
+def real_table(name: str) -> RowSource:
+    """A data set; a test skips without the folder SPARSECV_DATA, and fails without the file there.
+
+    The papers' design of the diabetes data, diabetes11, is the folder's file diabetes.csv.
+    """
+    folder = os.environ.get("SPARSECV_DATA")
+    if name not in ("diabetes", "synthetic") and not folder:
+        pytest.skip("SPARSECV_DATA names no folder with the papers' data sets")
+    return resolve(f"{folder}/processed/diabetes.csv" if name == "diabetes11" else name)
 
 
 def write(path: Path, text: str) -> Path:

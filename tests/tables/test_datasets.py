@@ -1,10 +1,6 @@
-"""Data sets: the synthetic process, the built-ins, look-up by name, and the registry."""
+"""Data sets: the synthetic process, the built-ins, and look-up by name."""
 
-import csv
-import hashlib
-import os
-import warnings
-from importlib import resources
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +11,9 @@ from sklearn.datasets import load_diabetes as sklearn_diabetes
 from sparsecv.errors import InputError
 from sparsecv.tables import synthetic
 from sparsecv.tables.datasets import (
-    DatasetInfo,
-    describe,
-    list_datasets,
     load_dataset,
     make_synthetic,
     resolve,
-)
-from sparsecv.tables.row_source import ArraySource
-
-DATA = os.environ.get("SPARSECV_DATA")
-needs_data = pytest.mark.skipif(
-    not DATA, reason="SPARSECV_DATA is not set: no folder of data files to compare with"
 )
 
 
@@ -131,13 +118,21 @@ def test_builtins_need_no_folder(stated: str | None, monkeypatch: pytest.MonkeyP
         monkeypatch.delenv("SPARSECV_DATA", raising=False)
     else:
         monkeypatch.setenv("SPARSECV_DATA", stated)
-    for name in ("diabetes", "synthetic"):
-        info = describe(name)
-        assert info.builtin
-        assert info.available
+    for name, n, p in (("diabetes", 442, 10), ("synthetic", 200, 20)):
         for source in (load_dataset(name), resolve(name)):
-            assert (source.n, source.p, source.name) == (info.n, info.p, name)
+            assert (source.n, source.p, source.name) == (n, p, name)
     np.testing.assert_array_equal(load_dataset("synthetic").load()[0], make_synthetic().X)
+    drawn = make_synthetic(60, 5, 2, 0.3, 0.5, seed=3)
+    source = resolve("synthetic:60,5,2,.3,.5,3")
+    for found, made in zip(source.load(), (drawn.X, drawn.y), strict=True):
+        np.testing.assert_array_equal(found, made)
+    assert source.feature_names == [f"x{j}" for j in range(5)]
+    assert resolve("synthetic:60,5,2").p == 5
+    for wrong in ("synthetic:60,x", "synthetic:60,5,2,.3,.5,3,1", "synthetic:60,"):
+        with pytest.raises(InputError, match="write synthetic:n,p,tau,rho,nu,seed"):
+            resolve(wrong)
+    with pytest.raises(InputError, match="tau_true must be"):
+        resolve("synthetic:60,5,9")
 
 
 def test_target_and_drop_work_on_builtins() -> None:
@@ -161,11 +156,13 @@ TEXT = "a,b,y\n1,2,3\n4,5,6\n7,8,10\n"
 def test_folder_then_processed(folder: Path) -> None:
     (folder / "processed" / "mine.csv").write_text(TEXT)
     assert load_dataset("mine").n == 3
-    np.save(folder / "mine.npy", np.arange(20.0).reshape(5, 4))
+    with gzip.open(folder / "mine.csv.gz", "wt") as file:
+        file.write("a,b,y\n1,2,3\n4,5,6\n7,8,10\n9,9,9\n")
     source = load_dataset("mine")
-    assert (source.n, source.p, source.name) == (5, 3, "mine")
+    assert (source.n, source.p, source.name) == (4, 2, "mine")
     (folder / "mine.csv").write_text(TEXT)
     assert resolve("mine", target="a").target_name == "a"
+    assert load_dataset("mine").n == 3
 
 
 def test_builtin_names_win(folder: Path) -> None:
@@ -200,12 +197,15 @@ def test_names_do_not_leave_the_folder(folder: Path) -> None:
 
 
 def test_unknown_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for call in (load_dataset, resolve, describe):
+    (folder / "processed" / "housing.csv").write_text(TEXT)
+    for call in (load_dataset, resolve):
         with pytest.raises(InputError, match=r"'housin'; did you mean 'housing'") as caught:
             call("housin")
         assert "\n" not in str(caught.value)
-    with pytest.raises(InputError, match=r"'housing'.*no housing\.csv.*in SPARSECV_DATA"):
-        load_dataset("housing")
+        with pytest.raises(InputError, match="'diabetis'; did you mean 'diabetes'"):
+            call("diabetis")
+    with pytest.raises(InputError, match=r"'servo'.*no servo\.csv.*in SPARSECV_DATA"):
+        load_dataset("servo")
     monkeypatch.setenv("SPARSECV_DATA", str(folder / "gone"))
     with pytest.raises(InputError, match=r"SPARSECV_DATA names .*gone, which is not a folder"):
         load_dataset("housing")
@@ -213,73 +213,3 @@ def test_unknown_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("housing", "zzzz"):
         with pytest.raises(InputError, match=rf"'{name}'.*set SPARSECV_DATA"):
             load_dataset(name)
-
-
-def test_other_content_is_used_with_a_warning(folder: Path) -> None:
-    (folder / "processed" / "housing.csv").write_text(TEXT)
-    with pytest.warns(UserWarning, match=r"housing\.csv differs"):
-        assert load_dataset("housing").n == 3
-    with pytest.warns(UserWarning, match=r"housing\.csv differs"):
-        assert resolve("housing").n == 3
-
-
-def test_big_files_and_other_formats_are_not_hashed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    np.save(folder / "servo.npy", np.arange(20.0).reshape(5, 4))
-    (folder / "housing.csv").write_text(TEXT)
-    monkeypatch.setattr("sparsecv.tables.datasets.MAX_HASHED_BYTES", 10)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert load_dataset("servo").n == 5
-        assert load_dataset("housing").n == 3
-
-
-# ---------------------------------------------------------------------------- registry
-
-
-def registry() -> list[dict[str, str]]:
-    text = resources.files("sparsecv.tables").joinpath("registry.csv").read_text(encoding="utf-8")
-    rows = list(csv.DictReader(text.splitlines()))
-    assert [row["name"] for row in rows if row["design"] == "built-in"] == ["diabetes", "synthetic"]
-    return rows[2:]
-
-
-def test_list_and_describe(folder: Path) -> None:
-    infos = list_datasets()
-    assert all(isinstance(info, DatasetInfo) for info in infos)
-    assert [info.name for info in infos[:2]] == ["diabetes", "synthetic"]
-    assert [info.name for info in infos[2:]] == [row["name"] for row in registry()]
-    assert [info.available for info in infos] == [info.builtin for info in infos]
-    (folder / "servo.csv").write_text(TEXT)
-    assert describe("servo").available
-    assert (describe("servo").n, describe("servo").p) == (167, 19)
-    with pytest.raises(InputError, match="'srvo'; did you mean 'servo'"):
-        describe("srvo")
-
-
-def test_a_registered_file_of_another_name(folder: Path) -> None:
-    (folder / "processed" / "diabetes.csv").write_text(TEXT)
-    with pytest.warns(UserWarning, match=r"diabetes\.csv differs"):
-        source = load_dataset("diabetes11")
-    assert (source.n, source.name) == (3, "diabetes11")
-
-
-@needs_data
-@pytest.mark.parametrize("row", registry(), ids=lambda row: row["name"])
-def test_registry_agrees_with_the_files(row: dict[str, str]) -> None:
-    path = Path(str(DATA)) / row["file"]
-    if not path.is_file():
-        pytest.skip(f"{row['file']} is not in SPARSECV_DATA")
-    assert hashlib.sha256(path.read_bytes()).hexdigest() == row["sha256"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        source = load_dataset(row["name"])
-    X, y = source.load()
-    assert X.shape == (source.n, source.p) == (int(row["n"]), int(row["p"]))
-    assert y.shape == (source.n,)
-    assert isinstance(source, ArraySource)
-    assert (source.name, source.target_name) == (row["name"], "y")
-    assert describe(row["name"]).available
-    if row["task"] == "classification":
-        assert set(np.unique(y)) == {-1.0, 1.0}

@@ -1,0 +1,127 @@
+"""Compares the grid, Algorithm 1 and shared trees: mixed-integer problems, nodes and seconds.
+
+This is the comparison of the first paper's Section 4.1 (Tables 1 and 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..design.design import Protocol
+from ..design.prepare import prepare
+from ..errors import InputError
+from ..tables.row_source import RowSource
+from .engine import cross_validate
+from .progress import Report
+from .settings import Settings
+
+# A way is a method with its bounds. The ways run in this order.
+WAYS = {
+    "grid": ("grid", "best"),
+    "paper": ("search", "paper"),
+    "paper-exact": ("search", "paper-exact"),
+    "best": ("search", "best"),
+    "exact": ("exact", "best"),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """The work and the result of one way for one data set, one kind of folds and one γ.
+
+    mio: Number of mixed-integer problems: one for every fold and τ that was branched on, and one
+        for every τ of a tree of all rows. A shared tree ("exact") serves all τ and counts once.
+    reduction: 1 − problems / problems of the grid; NaN where the grid was not run.
+    node_reduction: 1 − nodes / nodes of the grid; NaN where the grid was not run.
+    """
+
+    dataset: str
+    n: int
+    p: int
+    folds: str
+    gamma: float
+    way: str
+    mio: int
+    nodes: int
+    seconds: float
+    reduction: float
+    node_reduction: float
+    tau: int
+    cv_error: float
+    lower: float
+    status: str
+
+
+def run(
+    tables: Sequence[RowSource],
+    folds: Sequence[str],
+    gammas: Sequence[float] | NDArray[np.float64],
+    ways: Sequence[str],
+    *,
+    scale: str = "unit-norm",
+    backend: str = "auto",
+    taus: Sequence[int] | None = None,
+    report: Report = lambda *_: None,
+    **settings: Any,
+) -> Iterator[Row]:
+    """Run every way on every table, kind of folds and γ, by the paper's protocol.
+
+    tables: Each is named by its ``name``.
+    folds: "loo", numbers K and "size:M", as :func:`~sparsecv.design.folds.make_folds` takes them.
+    gammas: The ridge weights, each cross-validated by itself.
+    ways: Of "grid", "paper", "paper-exact", "best" and "exact".
+    scale: "unit-norm" or "unit-variance"; the paper does not name the scale of its columns.
+    backend: Solver of single problems.
+    taus: The sizes. By default they begin at 2, because the paper's tables count k(p − 1) problems
+        of k folds and p columns, and end at p.
+    report: Takes what is being done, the number of ways done and the number of all ways.
+    settings: ``tol`` of Algorithm 1 and ``time_limit``, in seconds for each way at each γ.
+    Raises InputError: A way or a kind of folds is unknown, before anything is searched.
+    """
+    for what, given in (("--folds", folds), ("--ways", ways)):
+        if not given:
+            raise InputError(f"{what} names nothing")
+    if unknown := [way for way in ways if way not in WAYS]:
+        raise InputError(f"--ways knows {', '.join(WAYS)}; got {unknown[0]!r}")
+    protocol = Protocol("paper", scale)
+    ready = [(kind, prepare(one, kind, protocol)) for one, kind in product(tables, folds)]
+    used = [way for way in WAYS if way in ways]
+    total, done = len(ready) * len(gammas) * len(used), count()
+    for (kind, prepared), gamma in product(ready, map(float, gammas)):
+        name, n, p = prepared.source.name, prepared.source.n, prepared.design.p
+        of_grid = (np.nan, np.nan)
+        sizes = np.arange(min(2, p), p + 1) if taus is None else np.asarray(taus)
+        for way in used:
+            report(f"{name}, folds {kind}, γ = {gamma:g}, {way}", next(done), total)
+            method, bounds = WAYS[way]
+            single = backend if method != "exact" else "auto"
+            how = Settings(method, single, bounds=bounds, **settings)
+            result = cross_validate(prepared.data, [gamma], sizes, how)
+            one, best = result.by_gamma[0], result.best()
+            of_grid = (one.n_mio, one.n_nodes) if way == "grid" else of_grid
+            fewer = 1.0 - one.n_mio / of_grid[0], 1.0 - one.n_nodes / of_grid[1]
+            work = one.n_mio, one.n_nodes, one.seconds, *fewer
+            error = best.tau, best.cv_error, best.lower_bound, one.status
+            yield Row(name, n, p, kind, gamma, way, *work, *error)
+
+
+def averages(rows: Sequence[Row]) -> Iterator[tuple[tuple[str, str, str], NDArray[np.float64]]]:
+    """Yield the mean reductions over γ of every kind of folds, way and data set.
+
+    Each item is (folds, way, data set) and (mean of ``reduction``, mean of ``node_reduction``). The
+    data set "all" has the means over data sets.
+    """
+    for folds, way in dict.fromkeys((row.folds, row.way) for row in rows if row.way != "grid"):
+        here: dict[str, list[tuple[float, float]]] = {}
+        for row in rows:
+            if (row.folds, row.way) == (folds, way):
+                here.setdefault(row.dataset, []).append((row.reduction, row.node_reduction))
+        means = {name: np.mean(pairs, axis=0) for name, pairs in here.items()}
+        means["all"] = np.mean(list(means.values()), axis=0)
+        yield from (((folds, way, name), mean) for name, mean in means.items())

@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LassoCV, RidgeCV
-from sparsecv.selection.learner import SparseRidgeLearner, largest_tau
 
 from experiments.common import machine, rows
 from sparsecv import SparseRidgeCV

@@ -291,7 +291,8 @@ class Prover:
         """
         rows = sorted(rows, key=lambda g: self.ledger.gammas[g])
         open_at = {g: set(self._open_problems(g)) for g in rows}
-        problems = sorted(set().union(*open_at.values()))
+        # The problem of all rows, whose solution is the model, comes first.
+        problems = sorted(set().union(*open_at.values()), key=lambda j: (j != self.k, j))
         if self.limits.reached(0) is None:
             self._report_cell(rows[0], 0, f"all sizes of {len(problems)} problems")
             rows_of = {j: ends_first([g for g in rows if j in open_at[g]]) for j in problems}
@@ -317,14 +318,14 @@ class Prover:
         order = np.lexsort((error.min(axis=1), ~matters))
         return [g for g in rows[order].tolist() if self._open_problems(g)]
 
-    def prove_model(self, g: int, t: int) -> None:
-        """Prove the model of all rows at the cell (g, t) in all the time that is left."""
+    def prove_model(self, g: int, t: int, limits: Limits) -> None:
+        """Prove the model of all rows at the cell (g, t) within limits."""
         ledger = self.ledger
         if not ledger.exact[g, t, self.k]:
             self._report_cell(g, t, "the model of all rows")
-            self._model(g, t, self.limits)
+            self._model(g, t, limits)
             if not ledger.exact[g, t, self.k]:
-                ledger.note_limit(g, self.limits.reached(0) or Status.PRECISION)
+                ledger.note_limit(g, limits.reached(0) or Status.PRECISION)
             self.save([g])
 
     def models(self) -> list[tuple[int, int]]:

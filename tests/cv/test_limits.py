@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,15 @@ from hypothesis import strategies as st
 from support.cross_validations import Case, draw_case, least_of
 from support.folds import Bracket, assert_within, inside
 
+from sparsecv import SparseRidgeCV
 from sparsecv.cv import alternating, estimate, prove, shared_tree
 from sparsecv.cv.engine import Surface
-from sparsecv.cv.progress import TimedReport
+from sparsecv.cv.progress import Batch, TimedReport
+from sparsecv.cv.prove import Prover
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings, default_taus
 from sparsecv.design.design import Protocol
+from sparsecv.errors import UnprovedWarning
 from sparsecv.solvers import paths
 from sparsecv.solvers.branching import size_sweep
 from sparsecv.solvers.core import limits as clocks
@@ -271,3 +275,32 @@ def test_seconds_for_everything_and_for_proofs() -> None:
     assert Settings(time_limit=None).seconds == (None, None)
     assert Settings(time_limit=5).seconds == (5.0, None)
     assert Settings(time_limit=0).seconds == (0.0, None)
+
+
+@pytest.mark.parametrize("p", [40, 50])
+@pytest.mark.parametrize("rule", ["minimum", "one-se"])
+def test_the_chosen_model_is_proved_although_the_errors_take_all_the_time(
+    p: int, rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Proofs of CV errors that would never end leave time for the model's proof, which is short."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((100, p)) + rng.standard_normal((100, 1))
+    y = X[:, :4].sum(axis=1) + 4.0 * rng.standard_normal(100)
+
+    def never_ends(self: Prover) -> Iterator[Batch]:
+        while self.limits.reached(0) is None:
+            time.sleep(0.01)
+        yield from ()
+
+    monkeypatch.setattr(Prover, "batches", never_ends)
+    real = estimate.support_path  # Up to 45 columns estimates would prove the model.
+
+    def heuristic(*given: Any, **named: Any) -> Any:
+        return real(*given, **{**named, "solver": "heuristic"})
+
+    monkeypatch.setattr(estimate, "support_path", heuristic)
+    model = SparseRidgeCV(rule=rule, gammas=[1.0, 20.0], taus=range(1, 7), time_limit=3.0)
+    with pytest.warns(UnprovedWarning):
+        model.fit(X, y)
+    assert not model.surface_["exact"].all()
+    assert model.gap_ < 1e-6

@@ -1,4 +1,4 @@
-"""How every rule chooses, from a study, a pair (τ, γ), an average of models or a projection."""
+"""How every rule chooses, from a study, a pair (τ, γ) or a projection."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ class Study:
         """Refuse rules and methods that cannot use a range of γ."""
         if self.averages:
             raise InputError(
-                f"the rule {self.rule} averages models over values of gamma, and cannot take a "
+                "the rule projected averages models over values of gamma, and cannot take a "
                 "range: give gammas as numbers, or rule='minimum' (up to 45 columns)"
             )
         if self.settings.grid or self.settings.searches:
@@ -192,8 +192,8 @@ class Study:
     def redraws(self) -> bool:
         """Whether other partitions can be drawn and the rule takes them.
 
-        Rules that average models take a single partition of a table that is read by chunks, which
-        would have to be read again, and where every fold and τ is a problem of its own.
+        The rule projected takes a single partition of a table that is read by chunks, which would
+        have to be read again, and where every fold and τ is a problem of its own.
         """
         costly = self.settings.grid or not self.data.redraws
         return redrawn(self.data.folds) and not (self.averages and costly)
@@ -287,8 +287,8 @@ class Study:
     def _estimates_serve(self) -> bool:
         """Whether CV errors may stay estimates beyond 45 columns, as no proof is asked for.
 
-        Where they may, a rule that averages models proves nothing, and other partitions are not
-        proved either unless there is a time limit in seconds.
+        Where they may, the rule projected proves nothing, and other partitions are not proved
+        either unless there is a time limit in seconds.
         """
         settings = self.settings
         return settings.prove == "choice" and not settings.grid and self.data.n_units > TREE_ONLY
@@ -580,8 +580,8 @@ class Study:
         """h(γ, τ) of one partition at some γ; the study takes over seconds, nodes and status.
 
         gammas: Values; or a range, whose least error is searched and proved; or None. With None
-            rules that average visit the default grid, and other rules alternate from it between τ
-            and γ.
+            the rule projected visits the default grid, and other rules alternate from it between
+            τ and γ.
         proved: Whether CV errors at values and on the default grid get the proofs and intervals
             that the settings ask for. On a range and by an alternation they always do.
         """

@@ -22,7 +22,7 @@ Names = list[str] | None
 Rule = Literal["minimum", "one-se", "stability", "corrected", "projected"] | None
 Method = Literal["auto", "exact", "search", "bounds", "grid"]
 Scale = Literal["unit-variance", "unit-norm", "none"]
-Missing = Literal["drop", "mean", "median"] | None
+Missing = Literal["drop", "mean"] | None
 
 
 class Exit(IntEnum):

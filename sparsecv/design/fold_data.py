@@ -226,7 +226,7 @@ class RowFolds(FoldData):
     scale, shape (p,), optional: Divisors of the columns once they are centred, but for folds that
         have divisors of their own (:attr:`scales_by_training_rows`).
     constraints: What is asked of the columns of X, in solved units.
-    missing: "mean" or "median" where X may hold NaN: every fold fills them from its own training
+    missing: "mean" where X may hold NaN: every fold fills them from its own training
         rows, in training and held out.
     """
 
@@ -405,7 +405,7 @@ class RowFolds(FoldData):
         origin = Origin(self._scale)
         weights = None if self.weights is None else self.weights[numbers]
         if self.missing is not None:
-            values = fill_values(self.given, self.missing, self.weights, numbers)
+            values = fill_values(self.given, self.weights, numbers)
             fill(rows, values)
             origin = origin._replace(fill=values)
         if by_training_rows:

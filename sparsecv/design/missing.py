@@ -1,4 +1,4 @@
-"""Missing values, which are filled by the mean or the median of a column's training rows."""
+"""Missing values, which are filled by the mean of a column's training rows."""
 
 from __future__ import annotations
 
@@ -10,31 +10,27 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from .design import Array
 
-FILLS = ("mean", "median")
 
-
-def checked_fill(how: str | None, names: tuple[str, ...] = FILLS) -> str | None:
-    """The name of a way to treat missing values, or None, once it is known to be one of ``names``.
+def checked_fill(how: str | None) -> str | None:
+    """What is done with missing values, or None, once it is known to be "mean".
 
     Raises InputError: It is another name.
     """
-    if how is not None and how not in names:
-        raise InputError(f"missing must be one of {', '.join(names)}; got {how!r}")
+    if how not in (None, "mean"):
+        raise InputError(f"missing must be mean or None; got {how!r}")
     return how
 
 
 def fill_values(
     columns: Array,
-    how: str,
     weights: Array | None = None,
     rows: NDArray[np.intp] | slice = slice(None),
 ) -> Array:
-    """The mean or the median of every column over the rows that have a value, shape (m,).
+    """The mean of every column over the rows that have a value, shape (m,).
 
     A column without a value gets 0: it is constant then, and no model can use it.
 
     columns, shape (n, m): Missing values are NaN.
-    how: "mean" or "median".
     weights, shape (n,), optional: A whole number counts as that many copies of a row.
     rows: The rows that count; all by default.
     """
@@ -44,22 +40,9 @@ def fill_values(
         column = columns[rows, j]
         known = ~np.isnan(column) if weights is None else ~np.isnan(column) & (weights > 0.0)
         values, counts = column[known], None if weights is None else weights[known]
-        if not values.size:
-            continue
-        if how == "mean":
+        if values.size:
             found[j] = np.average(values, weights=counts)
-        else:
-            found[j] = np.median(values) if counts is None else _weighted_median(values, counts)
     return found
-
-
-def _weighted_median(values: Array, counts: Array) -> float:
-    """The median of values that occur ``counts`` times each; counts are above 0."""
-    order = np.argsort(values)
-    ordered, below = values[order], np.cumsum(counts[order])
-    low = np.searchsorted(below, 0.5 * below[-1], side="left")
-    high = np.searchsorted(below, 0.5 * below[-1], side="right")
-    return float(0.5 * (ordered[low] + ordered[high]))
 
 
 def fill(rows: Array, values: Array) -> None:

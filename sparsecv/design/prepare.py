@@ -157,7 +157,7 @@ def rows_design(
     Returns: The design, and what missing values are filled with, shape (p_raw,); None where they
         are errors.
     """
-    fills = None if missing is None else fill_values(X, missing, weights)
+    fills = None if missing is None else fill_values(X, weights)
     whole = X if fills is None else filled(X, fills)
     labels = [f"column {j}" for j in range(X.shape[1])] if names is None else names
     summary, warn = Summary.of(whole, y, weights), names is not None

@@ -360,7 +360,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             found = f"{_not_finite(column)} in column {labels[j]!r}"
             mend = "drop or impute those rows"
             if "missing" in self.get_params() and not np.isinf(column).any():
-                mend += ", or pass missing='mean' or 'median'" if self.missing is None else ""
+                mend += ", or pass missing='mean'" if self.missing is None else ""
             raise InputError(f"Input X contains {found}: {mend}")
         if not np.isfinite(y).all():
             raise InputError(f"Input y contains {_not_finite(y)}: drop those rows")

@@ -98,8 +98,8 @@ class SparseRidgeCV(SparseLinearModel):
         each up to 30; where ``cv`` is a splitter, the folds it draws), or their number. Each outer
         fold costs a fit; these fits share what the fit leaves of ``time_limit``. Pairs of row
         indices and PredefinedSplit cannot split fewer rows, and are refused.
-    missing : {"mean", "median"} or None
-        X may hold NaN. Each fold fills the NaN of a column with the mean or median of its training
+    missing : "mean" or None
+        X may hold NaN. Each fold fills the NaN of a column with the mean of its training
         rows; what all rows decide, ``standardize`` says. ``predict`` fills with the values of all
         rows. With None NaN is an error.
     constraints : Constraints or None

@@ -111,7 +111,7 @@ class Faults:
         if len(rows) and not self.missing_allowed:
             remedies = ["fill it in", "remove the row"]
             if self.target is not None:
-                remedies.append("pass --missing drop, mean or median")
+                remedies.append("pass --missing drop or mean")
             self.add(column, f"missing value in column {quoted(column)}", remedies, rows)
 
     def values(self, block: FloatArray, names: Sequence[str], first_row: int = 0) -> None:

@@ -82,7 +82,7 @@ class RowSource(ABC):
         Whether a pass over the table was needed to count its rows.
     left_out : str or None
         Name of the column that was left out because it only counts the rows.
-    missing : {"mean", "median"} or None
+    missing : "mean" or None
         Where features may be NaN, what fills them from training rows.
     rows_left_out : int
         Number of rows that were left out because values are missing.
@@ -263,7 +263,7 @@ class ArraySource(RowSource):
     min_rows: Fewer rows are refused.
     first_row: Where the rows are a part of a larger table, the larger table's row, numbered from
         0, that is the first row; messages count from it.
-    missing: "mean" or "median" where X may be NaN.
+    missing: "mean" where X may be NaN.
     Raises InputError: Rows or features are too few, names are empty or repeated, or a value is no
         finite number.
     """

@@ -204,10 +204,10 @@ def open_table(
         Columns that are no features: the weights of the rows, the groups that folds hold together,
         and the times by which rows are ordered. Groups may be text; times are numbers, or dates
         that begin with the year.
-    missing : {"drop", "mean", "median"}, optional
+    missing : {"drop", "mean"}, optional
         What becomes of missing values, which are errors by default. "drop" leaves out the rows that
         lack a value. With the others ``load`` returns NaN, which cross-validation fills with the
-        mean or median of a column over the training rows of every fold; the 0/1 columns of a text
+        mean of a column over the training rows of every fold; the 0/1 columns of a text
         column are filled like others. Rows without a response are left out. All rows decide the
         unit in which the penalty is measured, the standard deviation of every column (missing
         values filled by all rows), and never anything of y; where folds leave rows aside, as in
@@ -242,8 +242,8 @@ def open_table(
     index = [column for column in file.index if column not in uses.values()]
     index += [] if unnamed is None else [unnamed]
     use = select_columns(file.label, file.names, (*drop, *index), uses)
-    if missing not in (None, "drop", "mean", "median"):
-        raise InputError(f"missing must be drop, mean or median; got {missing!r}")
+    if missing not in (None, "drop", "mean"):
+        raise InputError(f"missing must be drop or mean; got {missing!r}")
     columns = [*use.features, use.target]
     faults, coding = Faults(file.label, use.target, missing is not None, columns), Coding(columns)
     if isinstance(file, Matrix):

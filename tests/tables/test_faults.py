@@ -42,7 +42,7 @@ def test_every_column_with_missing_values_is_named(tmp_path: Path, kind: str) ->
         f"t.{kind}: 3 columns cannot be used: missing value in column 'x1', data row 4 "
         "(6 in all, also in 10, 21, 22, 23, ...); infinite value in column 'x2', data row 41; "
         "missing value in column 'y', data row 60; fill it in, remove the row, pass "
-        "--missing drop, mean or median, correct it, or leave columns out with "
+        "--missing drop or mean, correct it, or leave columns out with "
         "--exclude 'x1' --exclude 'x2'"
     )
 

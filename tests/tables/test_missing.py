@@ -39,7 +39,7 @@ def save(frame: pd.DataFrame, path: Path) -> Path:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npy", ".xlsx"])
-@pytest.mark.parametrize("missing", ["drop", "mean", "median"])
+@pytest.mark.parametrize("missing", ["drop", "mean"])
 def test_rows_that_are_read(tmp_path: Path, suffix: str, missing: str) -> None:
     frame = holed()
     frame.loc[[7, 8], "y"] = np.nan
@@ -57,7 +57,7 @@ def test_rows_that_are_read(tmp_path: Path, suffix: str, missing: str) -> None:
     np.testing.assert_allclose(np.concatenate(blocks), wanted.to_numpy(), rtol=rounding)
     (note,) = (text for text in source.notes() if "left out" in text)
     assert note.startswith(f"{len(frame) - len(wanted)} of 60 rows")
-    refused(path, "x0", "--missing drop, mean or median", load=True)
+    refused(path, "x0", "--missing drop or mean", load=True)
 
 
 def test_what_cannot_be_filled(tmp_path: Path) -> None:
@@ -68,10 +68,10 @@ def test_what_cannot_be_filled(tmp_path: Path) -> None:
         refused(path, "'x2' has no value", "--exclude 'x2'", missing="mean")
     frame["x2"] = np.where(np.arange(60) == 4, np.inf, 1.0)
     path = save(frame, tmp_path / "i.parquet")
-    refused(path, "infinite value in column 'x2', data row 5", missing="median")
+    refused(path, "infinite value in column 'x2', data row 5", missing="mean")
     path = write(tmp_path / "two.csv", "a,y\n1,2\n,3\n,4\n")
     refused(path, "no missing value", "only 1 data row", missing="drop")
-    refused(path, "must be drop, mean or median", missing="zero")
+    refused(path, "must be drop or mean", missing="zero")
 
 
 def test_text_weights_and_groups(tmp_path: Path) -> None:
@@ -95,37 +95,35 @@ def test_text_weights_and_groups(tmp_path: Path) -> None:
         assert not np.isnan(np.delete(X, [5, 6], axis=0)[:, at]).any()
 
 
-@pytest.mark.parametrize("how", ["mean", "median"])
-def test_fill_values_are_those_of_copied_rows(how: str) -> None:
+def test_fill_values_are_those_of_copied_rows() -> None:
     rng = np.random.default_rng(0)
     columns = rng.standard_normal((30, 5))
     columns[rng.random((30, 5)) < 0.3] = np.nan
     columns[:, 4] = np.nan
-    plain = SimpleImputer(strategy=how).fit(columns[:, :4]).statistics_
-    np.testing.assert_allclose(fill_values(columns, how), [*plain, 0.0], rtol=1e-14)
+    plain = SimpleImputer().fit(columns[:, :4]).statistics_
+    np.testing.assert_allclose(fill_values(columns), [*plain, 0.0], rtol=1e-14)
     counts = rng.integers(0, 4, 30)
     copies = np.repeat(columns, counts, axis=0)
-    found = fill_values(columns, how, counts.astype(float))
-    np.testing.assert_allclose(found, fill_values(copies, how), rtol=1e-14)
+    found = fill_values(columns, counts.astype(float))
+    np.testing.assert_allclose(found, fill_values(copies), rtol=1e-14)
     some = np.array([2, 5, 9, 11])
-    np.testing.assert_array_equal(fill_values(columns, how, None, some)[:4],
-                                  fill_values(columns[some], how)[:4])  # fmt: skip
+    np.testing.assert_array_equal(fill_values(columns, None, some)[:4],
+                                  fill_values(columns[some])[:4])  # fmt: skip
 
 
-@pytest.mark.parametrize("how", ["mean", "median"])
 @pytest.mark.parametrize("folds", ["loo", "5"])
 @pytest.mark.parametrize("protocol", [Protocol(), Protocol("paper"), Protocol(intercept=False)])
 def test_folds_fill_from_their_training_rows_alone(
-    tmp_path: Path, how: str, folds: str, protocol: Protocol
+    tmp_path: Path, folds: str, protocol: Protocol
 ) -> None:
     """Changing held-out rows, also which of their values are missing, changes no training row."""
-    source = open_table(save(holed(), tmp_path / "t.parquet"), missing=how)
+    source = open_table(save(holed(), tmp_path / "t.parquet"), missing="mean")
     data = prepare(source, folds, protocol).data
     assert isinstance(data, RowFolds)
     given = data.given
     for j in range(min(data.folds.k, 6)):
         train, test = data.folds.split(j)
-        fills = SimpleImputer(strategy=how).fit(given[train, :-1])
+        fills = SimpleImputer().fit(given[train, :-1])
         rows, held = given.copy(), fills.transform(given[test, :-1])
         rows[train, :-1] = fills.transform(given[train, :-1])
         means, scale = rows[train].mean(axis=0), data._scale
@@ -145,7 +143,7 @@ def test_folds_fill_from_their_training_rows_alone(
         other[test[0], 2] = np.nan
         again = RowFolds(
             other[:, :-1], other[:, -1], data.folds, data.refit_intercept,
-            scale=data._scale[:-1], missing=how,
+            scale=data._scale[:-1], missing="mean",
         )  # fmt: skip
         np.testing.assert_array_equal(
             again.training(j).rows, data.training(j).rows
@@ -159,10 +157,10 @@ def test_a_saved_model_fills_the_same_way(
     frame = holed()
     save(frame, tmp_path / "t.csv")
     for command in (["fit", "t.csv", "--tau", "3"], ["cv", "t.csv", "--tau", "3", "--gamma", "1"]):
-        model = ["--missing", "median", "--save", "m.json", "--quiet"]
+        model = ["--missing", "mean", "--save", "m.json", "--quiet"]
         assert main([*command, *model]) == 0
         assert main(["predict", "m.json", "t.csv", "--out", "p.csv"]) == 0
-        full = frame.fillna(frame.median())
+        full = frame.fillna(frame.mean())
         save(full, tmp_path / "full.csv")
         assert main(["predict", "m.json", "full.csv", "--out", "q.csv"]) == 0
         assert Path("p.csv").read_text() == Path("q.csv").read_text()

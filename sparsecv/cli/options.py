@@ -20,7 +20,7 @@ Text = str | None
 File = Path | None
 Names = list[str] | None
 Rule = Literal["minimum", "one-se", "stability", "corrected", "projected"] | None
-Method = Literal["auto", "exact", "search", "bounds", "grid"]
+Method = Literal["auto", "exact", "search", "grid"]
 Scale = Literal["unit-variance", "unit-norm", "none"]
 Missing = Literal["drop", "mean"] | None
 
@@ -145,9 +145,8 @@ PANELS: dict[str, dict[str, Option]] = {
         "method": option(
             Method,
             "auto",
-            "exact: the CV error at every τ; search: the best τ alone (Algorithm 1); bounds: its "
-            "first phase; grid: one problem per fold and τ; auto: exact, or grid with an outside "
-            "solver.",
+            "exact: the CV error at every τ; search: the best τ alone (Algorithm 1); grid: one "
+            "problem per fold and τ; auto: exact, or grid with an outside solver.",
             metavar="METHOD",
         ),
         "tol": option(

@@ -16,7 +16,7 @@ from ..solvers.core.constraints import UnitConstraints
 from ..solvers.core.rows import MAX_COLUMNS
 
 # The values of three settings; :class:`Settings` says what each value means.
-METHODS = ("auto", "exact", "grid", "search", "bounds")
+METHODS = ("auto", "exact", "grid", "search")
 BOUNDS = ("best", "paper", "paper-exact")
 PROVE = ("choice", "all")
 CHOICES = {"method": METHODS, "bounds": BOUNDS, "prove": PROVE}
@@ -33,8 +33,7 @@ class Settings:
 
     method: "exact": one tree per fold for all τ, or one for all leave-one-out folds. "grid": one
         problem per fold and τ, the first paper's Grid. "search": the best τ alone, by the main
-        paper's Algorithm 1. "bounds": its first phase, no mixed-integer problem solved. "auto":
-        exact, or grid where an outside solver is asked for.
+        paper's Algorithm 1. "auto": exact, or grid where an outside solver is asked for.
     backend: Solver of single problems (grid and search); exact has trees of its own.
     time_limit: Seconds for everything, compiling not counted; what is not proved by then is
         estimated and bracketed. 0 proves nothing. "auto": 60 s of proving once the estimates are
@@ -69,9 +68,9 @@ class Settings:
             solver = checked_backend(self.backend)
         except ValueError as error:
             raise InputError(str(error)) from None
-        if solver != "native" and self.method in ("exact", "bounds"):
+        if solver != "native" and self.method == "exact":
             raise InputError(
-                f"method {self.method} has trees of its own and calls no backend: "
+                "method exact has trees of its own and calls no backend: "
                 f"use method grid or search with backend {self.backend}"
             )
         checked_limit(self.time_limit)
@@ -129,7 +128,7 @@ class Settings:
     @property
     def searches(self) -> bool:
         """Whether the best τ alone is wanted, not h at every τ."""
-        return self.method in ("search", "bounds")
+        return self.method == "search"
 
 
 def checked_jobs(n_jobs: Any) -> None:

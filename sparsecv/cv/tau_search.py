@@ -38,7 +38,7 @@ from .shared_tree import PROOF_GAP, SharedTree, solve_problem
 def search_tau(
     ledger: Ledger, g: int, settings: Settings, limits: Limits, report: Report
 ) -> Iterator[Batch]:
-    """Run Algorithm 1, or its first phase (method "bounds"), on the γ of row g.
+    """Run Algorithm 1 on the γ of row g.
 
     ``ledger.history[g]`` gets the bounds on h(γ, τ) after every step: [problems solved so far,
     index of τ, lower, upper]. The first entries, one for every τ, come from phase 1; every later
@@ -49,20 +49,14 @@ def search_tau(
     search = _Search(ledger, g, settings, limits, report)
     search.report_folds()
     search.bracket()
-    status = limits.reached(0)
-    if search.only_bounds:
-        status = status or (Status.OPTIMAL if search.ended else Status.MIO_LIMIT)
-    else:
-        status = status or (yield from search.solve())
-        status = worst([status, search.solve_best_model()])
-    ledger.note_limit(g, status)
+    status = limits.reached(0) or (yield from search.solve())
+    ledger.note_limit(g, worst([status, search.solve_best_model()]))
 
 
 class _Search:
     """One run of Algorithm 1 at the γ of row g.
 
     paper: Whether only the bounds of the first paper are used (settings "paper", "paper-exact").
-    only_bounds: Whether the run ends after phase 1, so that no mixed-integer problem is solved.
     full: The training problem of all rows.
     shared: The tree of all rows that is searched for all folds; None where each fold is searched
         by itself.
@@ -77,7 +71,7 @@ class _Search:
         self.ledger, self.g, self.settings, self.limits = ledger, g, settings, limits
         self.data, self.gamma = ledger.data, ledger.gammas[g]
         self.taus, self.k = ledger.taus, ledger.k
-        self.paper, self.only_bounds = settings.bounds != "best", settings.method == "bounds"
+        self.paper = settings.bounds != "best"
         self.full, self._report = ledger.problem(g, ledger.k), report
         # Phase 2 searches every fold alone by the paper's bounds, and with fewer than 8 folds: the
         # bounds of a tree of all rows are too weak for a fold that leaves out more than an eighth
@@ -121,7 +115,7 @@ class _Search:
             bound, at = max(first.bound, second.bound), (g, t, self.k)
             ledger.take(at, support, problem.objective(support), bound, False)
             ledger.exact[at] |= ledger.bound[at] >= ledger.objective[at] * (1.0 - PROOF_GAP)
-            if self.settings.bounds == "paper-exact" and not self.only_bounds:
+            if self.settings.bounds == "paper-exact":
                 self._solve_all_rows(t)
             if together is not None:
                 ledger.offer(g, t, everyone, ledger.support(g, t, self.k))

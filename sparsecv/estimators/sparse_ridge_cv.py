@@ -56,7 +56,7 @@ class SparseRidgeCV(SparseLinearModel):
         such ties in another way can give an error outside the proved interval.
     method : str
         "exact" (trees that serve all τ at once), "search" (only the best τ, by Algorithm 1 of the
-        first paper), "bounds" (its first phase), "grid" (one problem per fold and τ) or "auto".
+        first paper), "grid" (one problem per fold and τ) or "auto".
     backend : str
         Solver of single problems, for ``method="grid"`` and "search"; an outside one makes
         "auto" a grid.

@@ -71,7 +71,7 @@ def _refuse(rule: str, data: FoldData) -> None:
 def resolved_rule(rule: str | None, data: FoldData, settings: Settings) -> str:
     """The rule that None stands for: projected beyond 45 columns that vary, else minimum.
 
-    The methods search and bounds look for the least CV error alone, so that None stands for minimum
+    The method search looks for the least CV error alone, so that None stands for minimum
     there.
     """
     if rule is not None:
@@ -87,7 +87,7 @@ def rule_reason(rule: str | None, data: FoldData, settings: Settings) -> str:
     if rule is not None:
         return "as asked"
     if settings.searches:
-        return f"method {settings.method} looks for the least CV error alone"
+        return "method search looks for the least CV error alone"
     many = f"more than {TREE_ONLY}" if data.n_units > TREE_ONLY else f"at most {TREE_ONLY}"
     return f"the default for {data.n_units} feature{'s' if data.n_units > 1 else ''}, {many}"
 

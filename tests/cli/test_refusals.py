@@ -48,7 +48,7 @@ REFUSED = {
     f"{CV} --tau 1:3": "p = 2|got 3",
     f"{CV} --gamma nan": "gamma|>= 0",
     f"{CV} --backend abacus": "backend|'abacus'",
-    f"{CV} --backend highs --method bounds": "backend highs|grid or search",
+    f"{CV} --backend highs --method exact": "backend highs|grid or search",
     f"{CV} --nonsense": "No such option: --nonsense",
     f"{CV} --encoding klingon": "--encoding|klingon",
     f"{CV} --rule best": "rule|'best'",

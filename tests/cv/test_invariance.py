@@ -37,7 +37,7 @@ FOLDS: dict[str, Any] = {
     "folds of a size": "size:6",
     "ordered": TimeSeriesSplit(3),
 }
-METHODS = ("exact", "search", "bounds", "grid")
+METHODS = ("exact", "search", "grid")
 LIMITS: dict[str, float | None] = {"none": None, "small": 1e-9, "estimates": 0.0}
 GAMMAS = [0.05, 5.0]
 TAUS = np.array([1, 3])

@@ -34,7 +34,6 @@ class Status(StrEnum):
     INTERRUPTED = "interrupted"
     TIME_LIMIT = "time limit"
     NODE_LIMIT = "node limit"
-    MIO_LIMIT = "MIO limit"
     PRECISION = "precision limit"
     UNPROVED = "not proved"
     OPTIMAL = "optimal"

@@ -19,7 +19,7 @@ from ..report import screen
 from ..report.sections import Column, Section, Table, percent
 from ..tables.datasets import resolve
 from . import grids, outputs
-from .console import names_in, open_console, progress
+from .console import Steps, names_in, open_console, progress
 from .options import Exit
 
 
@@ -35,10 +35,11 @@ def benchmark(**given: Any) -> Exit:
     settings["n_jobs"] = asked.jobs
     Settings(**settings)  # Settings that are not allowed are refused before any table is read.
     names = names_in(asked.folds), gammas, names_in(asked.ways)
-    with progress(asked.quiet) as bar:
-        bar("reading the tables", 0, 1)
+    steps = Steps(verbose=True)
+    with progress(asked.quiet, steps):
+        steps("reading the tables", 0, 1)
         tables = [resolve(name) for name in asked.tables]
-        for row in run(tables, *names, scale=asked.scale, report=bar, **settings):
+        for row in run(tables, *names, scale=asked.scale, report=steps, **settings):
             rows.append(row)
             if asked.csv_file is None:
                 continue

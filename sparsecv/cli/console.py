@@ -126,60 +126,84 @@ def open_console(quiet: bool, json_file: Path | None = None) -> Console:
     return Console(quiet=quiet, highlight=False, emoji=False, stderr=str(json_file) == "-")
 
 
-@contextmanager
-def progress(quiet: bool) -> Iterator[Report]:
-    """Show on standard error what is being done: in a bar on a terminal, elsewhere in lines.
+class Steps:
+    """What a command is doing, and how many steps of the whole call are done and known.
 
-    Yields: A function of a text, the number of finished units and the number of all units, which
-        changes what is shown.
+    Each report of a phase counts steps of its own; here they are added up, so that both numbers
+    only grow. How many steps a phase has is known once it begins.
     """
+
+    def __init__(self, verbose: bool) -> None:
+        self._verbose, self._started = verbose, time.perf_counter()
+        self.words, self.done, self.total = "starting", 0, 0
+        # The phase, what it has told last and at first, and the steps done before it.
+        self._phase, self._last, self._first, self._before = "", 0, 0, 0
+
+    def __call__(self, what: str, done: int, total: int, detail: str = "") -> None:
+        """Take a report, as :class:`~sparsecv.cv.progress.Report` describes it."""
+        phase = what.split(",")[0]
+        if phase != self._phase or done < self._last:
+            self._phase, self._first, self._before = phase, done, self.done
+        self._last = done
+        self.done = max(self.done, self._before + done - self._first)
+        self.total = max(self.total, self._before + total - self._first)
+        self.words = f"{what} ({detail})" if detail and self._verbose else what
+
+    @property
+    def line(self) -> str:
+        """The seconds since the beginning, the phase, and the steps."""
+        from ..solvers.kernels.compiled import compiling
+
+        words = "compiling, once" if compiling() else self.words
+        return f"{self.seconds:.0f} s: {words}: {self.done} of {self.total} steps"
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the beginning of the call."""
+        return time.perf_counter() - self._started
+
+
+@contextmanager
+def progress(quiet: bool, steps: Steps) -> Iterator[None]:
+    """Show steps on standard error: in a line that changes on a terminal, elsewhere in lines."""
     from rich.console import Console
 
     console = Console(stderr=True)
     if quiet:
-        yield lambda text, done, total: None
+        yield
         return
     if not console.is_terminal:
-        with _lines() as told:
-            yield told
+        with _lines(steps):
+            yield
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.live import Live
+    from rich.text import Text
 
-    words = TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn()
-    shown: Any = {"console": console, "transient": True, "redirect_stdout": False}
-    with Progress(*words, TimeElapsedColumn(), **shown) as progress:
-        task = progress.add_task("", total=None)
-        yield lambda text, done, total: progress.update(
-            task, description=text, completed=done, total=total
-        )
+    def shown() -> Text:
+        return Text(steps.line, no_wrap=True, overflow="ellipsis")
+
+    with Live(console=console, get_renderable=shown, transient=True, redirect_stdout=False):
+        yield
 
 
 @contextmanager
-def _lines() -> Iterator[Report]:
-    """Print what is being done in lines, by a thread, so that a long unit of work is no silence.
-
-    Yields: A function like that of :func:`progress`.
-    """
-    started, ended = time.perf_counter(), threading.Event()
-    said = ["starting"]
-
-    def told(text: str, done: int, total: int) -> None:
-        said[0] = f"{text}: {done} of {total}"
+def _lines(steps: Steps) -> Iterator[None]:
+    """Print steps in lines, by a thread, so that a long unit of work is no silence."""
+    ended = threading.Event()
 
     def speak() -> None:
         wait = FIRST_LINE_SECONDS
         while not ended.wait(wait):
-            seconds = time.perf_counter() - started
             with suppress(OSError, ValueError):  # Standard error is closed or full.
-                print(f"{seconds:.0f} s: {said[0]}", file=sys.stderr, flush=True)
+                print(steps.line, file=sys.stderr, flush=True)
             # Between two of these lines lies this share of the seconds so far, so that a command of
             # an hour prints about sixty lines. The number is a choice.
-            wait = max(FIRST_LINE_SECONDS, 0.1 * seconds)
+            wait = max(FIRST_LINE_SECONDS, 0.1 * steps.seconds)
 
     thread = threading.Thread(target=speak, daemon=True)
     thread.start()
     try:
-        yield told
+        yield
     finally:
         ended.set()
         thread.join()

@@ -27,11 +27,9 @@ from ..selection.nested import nested_by_default, nested_error, refuse_nested
 from ..selection.rules import allowed_rule
 from ..selection.sizes import choice_of_size
 from ..selection.study import Study
-from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
-from ..solvers.kernels.compiled import seconds_compiling
 from . import column_options, grids, outputs
-from .console import announce_limit, as_limit, note, open_console, progress, read, remarks
+from .console import Steps, announce_limit, as_limit, note, open_console, progress, read, remarks
 from .deliver import deliver
 from .options import Exit
 
@@ -42,7 +40,8 @@ INTERRUPTED_LATE = "Ctrl-C came after the choice, while the error to expect was 
 
 def cv(data: str, **given: Any) -> Exit:
     """Print the exact CV error at every sparsity, choose the best and fit the model."""
-    clock, asked, ended = Limits(), SimpleNamespace(**given), ""
+    asked, ended = SimpleNamespace(**given), ""
+    steps = Steps(asked.verbose)
     console = open_console(asked.quiet, asked.json_file)
     outputs.check(asked)
     gammas, taus = grids.parse_asked_gammas(asked.gamma), grids.parse_taus(asked.tau)
@@ -51,16 +50,16 @@ def cv(data: str, **given: Any) -> Exit:
     how: Any = {"tol": asked.tol, "prove": asked.prove}
     settings = Settings(asked.method, asked.backend, limit, asked.jobs, **how)
     held_out = asked.folds if asked.order is None else TimeOrdered(asked.folds)
-    with progress(asked.quiet) as bar:
-        source = read(data, given, bar)
-        how = {"progress": partial(bar, "reading rows"), "n_jobs": asked.jobs}
+    with progress(asked.quiet, steps):
+        source = read(data, given, steps)
+        how = {"progress": partial(steps, "reading rows"), "n_jobs": asked.jobs}
         how |= {"asked": column_options.column_constraints(source, given), "announce": announce}
         layout = Protocol(asked.protocol, asked.scale)
         prepared = prepare(source, held_out, layout, seed=asked.seed, **how)
         _refuse(prepared, asked, settings, held_out)
         how = {"rule": asked.rule, "seed": asked.seed, "checkpoint": asked.checkpoint}
         known = prepared.data, prepared.design, gammas, taus, settings
-        study = Study(*known, progress=bar, **how)
+        study = Study(*known, progress=steps, **how)
         try:
             if asked.size is not None:
                 study.try_size(asked.size)
@@ -75,7 +74,7 @@ def cv(data: str, **given: Any) -> Exit:
         intervals = _intervals(study, found) if asked.save and not ended else None
     if study.reused:
         note(f"--checkpoint: {len(study.reused)} γ taken over from {study.folder}")
-    found.seconds = clock.elapsed() + seconds_compiling()
+    found.seconds = steps.seconds
     more = {"interrupted": bool(ended), "seconds": found.seconds}
     if asked.certificate is not None and not ended:
         made = prepared.data, prepared.design, study.surface, prepared.names, source.target_name
@@ -85,7 +84,7 @@ def cv(data: str, **given: Any) -> Exit:
         if not choices[study.rule].is_least(study.surface):
             note("the model that is chosen is another, and the certificate says nothing of it")
     draw = partial(_draw, found, study, asked)
-    deliver(asked, console, prepared, found, more, draw, note=ended, intervals=intervals)
+    deliver(asked, console, prepared, found, more, draw, steps, note=ended, intervals=intervals)
     return _status(study, found, ended)
 
 

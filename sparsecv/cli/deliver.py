@@ -21,7 +21,7 @@ from ..report.outcome import Result
 from ..report.page import write_page
 from ..report.screen import show
 from ..tables.row_source import RowSource
-from .console import progress
+from .console import Steps, progress
 from .outputs import write_text
 
 
@@ -32,6 +32,7 @@ def deliver(
     found: Result,
     more: dict[str, Any],
     draw: Callable[[], None],
+    steps: Steps,
     *,
     note: str = "",
     intervals: FoldModels | None = None,
@@ -40,6 +41,7 @@ def deliver(
 
     more: Entries of the JSON document beside those of the sections.
     draw: Draws the picture of --plot.
+    steps: Those of the call so far.
     note: What a user of the model should know, such as that Ctrl-C came; else empty.
     intervals: What a model file keeps for prediction intervals.
     """
@@ -49,8 +51,8 @@ def deliver(
         SavedModel.of(found.model, ready.names, found.gamma, **own).write(asked.save)
     if asked.json_file is not None:
         write_json(asked.json_file, head(ready.source, found.design.p) | document(found) | more)
-    with progress(asked.quiet) as bar:
-        bar("reports and pictures", 0, 1)
+    with progress(asked.quiet, steps):
+        steps("reports and pictures", 0, 1)
         made = list(sections(found, peers=asked.html is not None))
         if asked.html is not None:
             write_page(asked.html, found.title, made)

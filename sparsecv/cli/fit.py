@@ -18,11 +18,10 @@ from ..report.outcome import Result
 from ..selection.certified_choice import model_certificate
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
-from ..solvers.core.limits import Limits, StopFlag
+from ..solvers.core.limits import StopFlag
 from ..solvers.core.result import Status
-from ..solvers.kernels.compiled import seconds_compiling
 from . import column_options, grids, outputs
-from .console import announce_limit, as_limit, open_console, progress, read, remarks
+from .console import Steps, announce_limit, as_limit, open_console, progress, read, remarks
 from .cv import besides
 from .deliver import deliver
 from .options import Exit
@@ -34,7 +33,8 @@ INTERRUPTED = "the best model found when Ctrl-C came"
 def fit(data: str, **given: Any) -> Exit:
     """Fit the best model of at most τ features, with its certificate."""
 
-    clock, asked = Limits(), SimpleNamespace(**given)
+    asked = SimpleNamespace(**given)
+    steps = Steps(asked.verbose)
     console = open_console(asked.quiet, asked.json_file)
     outputs.check(asked)
     tau, gamma = asked.tau, asked.gamma
@@ -43,9 +43,9 @@ def fit(data: str, **given: Any) -> Exit:
     settings = Settings(backend=asked.backend, time_limit=as_limit(asked.time_limit))
     if not asked.tol >= 0:
         raise InputError(f"--tol must be >= 0; got {asked.tol}")
-    with progress(asked.quiet) as bar:
-        source = read(data, given, bar)
-        how: Any = {"progress": partial(bar, "reading rows")}
+    with progress(asked.quiet, steps):
+        source = read(data, given, steps)
+        how: Any = {"progress": partial(steps, "reading rows")}
         how |= {"asked": column_options.column_constraints(source, given)}
         ready = prepare(source, ALL_ROWS, Protocol(asked.protocol, asked.scale), **how)
         whole, limit = ready.data.full(), settings.longest
@@ -53,7 +53,7 @@ def fit(data: str, **given: Any) -> Exit:
         checked_taus([tau], whole.p, whole.constraints)
         announce_limit(whole.constraints.n_units, settings.time_limit)
         most = "" if limit is None else f", at most {limit:g} s"
-        bar(f"proving the best {tau} of {whole.constraints.n_units}{most}", 0, 1)
+        steps(f"proving the best {tau} of {whole.constraints.n_units}{most}", 0, 1)
         problem = whole.replace(gamma=gamma, tau=tau)
         how = {"backend": asked.backend, "time_limit": limit, "tol": asked.tol}
         try:
@@ -69,12 +69,12 @@ def fit(data: str, **given: Any) -> Exit:
         known = source.name, ready.names, source.target_name
         how = {"limit": 0.0 if note else limit, "remarks": list(remarks(source)), "work": work}
         found = Result(*known, *own, tau, gamma, **how)
-        bar(f"the best of every size up to {tau}{most}", 0, 1)
+        steps(f"the best of every size up to {tau}{most}", 0, 1)
         if not note:
             besides(found, asked)
         if asked.html is not None:
             _ = found.sizes  # A page shows every size, for which this searches.
-    found.seconds = clock.elapsed() + seconds_compiling()
+    found.seconds = steps.seconds
     kept = ("status", "n_nodes", "seconds")
     more = {"tau": tau, "gamma": gamma} | {name: getattr(solution, name) for name in kept}
     if asked.certificate is not None:
@@ -82,7 +82,7 @@ def fit(data: str, **given: Any) -> Exit:
         made = model_certificate(ready.data, ready.design, problem, *proof, *names)
         made.save(asked.certificate)
     draw = partial(_draw, found, asked.plot)
-    deliver(asked, console, ready, found, more, draw, note=note)
+    deliver(asked, console, ready, found, more, draw, steps, note=note)
     named = settings.time_limit not in ("auto", None)
     status = Exit.GAP if named and not proved else Exit.DONE
     return Exit.INTERRUPTED if note else status

@@ -171,6 +171,7 @@ PANELS: dict[str, dict[str, Option]] = {
             File, None, "Write a proof for sparsecv verify here, and its table to FILE.csv."
         ),
         "table": flag("Print every table, to its last row."),
+        "verbose": flag("Tell γ, sizes and gaps of what is being done, too."),
         "quiet": flag("Print nothing but warnings and errors."),
     },
     "Machine": {
@@ -239,13 +240,13 @@ COMMANDS = {
         "Print the exact CV error at every sparsity, choose the best and fit the model.",
         f"{READING} order missing encoding folds tau gamma rule compare nested size n_best "
         "criteria method backend prove tol time_limit protocol scale json_file save plot html "
-        f"certificate table checkpoint seed jobs quiet {COLUMNS}",
+        f"certificate table checkpoint seed jobs verbose quiet {COLUMNS}",
         data=DATA,
     ),
     "fit": command(
         "Fit the best model of at most τ features, with its certificate.",
         f"{READING} missing encoding tau gamma n_best criteria backend tol time_limit protocol "
-        f"scale json_file save plot html certificate table jobs quiet {COLUMNS}",
+        f"scale json_file save plot html certificate table jobs verbose quiet {COLUMNS}",
         data=DATA,
         tau=option(int, ..., "Largest number of features."),
         gamma=option(float, 1.0, "Ridge weight γ of (γ/2)||β||²."),

@@ -17,7 +17,7 @@ from ..design.fold_data import RowFolds
 from ..design.folds import make_folds
 from ..estimators import SparseRidge, SparseRidgeCV
 from ..stability.sparse_ridge import SparseRidgeLearner
-from .console import note, progress
+from .console import Steps, note, progress
 
 
 def warmup() -> None:
@@ -28,9 +28,10 @@ def warmup() -> None:
     single core.
     """
     started = time.perf_counter()
-    with progress(quiet=False) as bar:
+    steps = Steps(verbose=False)
+    with progress(False, steps):
         for done, stage in enumerate(STAGES):
-            bar(f"compiling, {' and '.join(stage)}", done, len(STAGES))
+            steps(f"compiling, {' and '.join(stage)}", done, len(STAGES))
             processes = min(len(stage), os.cpu_count() or 1)
             Parallel(n_jobs=processes)(delayed(run_path)(name) for name in stage)
     note(f"compiled in {time.perf_counter() - started:.0f} s")

@@ -98,7 +98,7 @@ def run(
         of_grid = (np.nan, np.nan)
         sizes = np.arange(min(2, p), p + 1) if taus is None else np.asarray(taus)
         for way in used:
-            report(f"{name}, folds {kind}, γ = {gamma:g}, {way}", next(done), total)
+            report(f"{name}, folds {kind}", next(done), total, f"γ = {gamma:g}, {way}")
             method, bounds = WAYS[way]
             single = backend if method != "exact" else "auto"
             how = Settings(method, single, bounds=bounds, **settings)

@@ -149,7 +149,7 @@ def estimate_models(
     data, k, clock = ledger.data, ledger.k, Limits()
     missing = [g for g in rows if not np.isfinite(ledger.objective[g, :, k]).all()]
     if missing:
-        report("the models of all rows", 0, 1)
+        report("fitting all rows", 0, 1)
         shared = solver != "heuristic" and shares_a_tree(data)
         share = limits.share(3.0 if shared else k / workers(n_jobs) + 1.0)
         for some, how in _by_solver(ledger, missing, k, solver):
@@ -176,7 +176,8 @@ def estimate_folds(
     share_a_tree = solver != "heuristic" and shares_a_tree(data)
     shared = [g for g in rows if share_a_tree and ledger.exact[g, :, k].all()]
     for done, g in enumerate(shared):
-        report(f"every row left out at γ = {ledger.gammas[g]:.4g}", done, len(shared))
+        detail = f"every row left out at γ = {ledger.gammas[g]:.4g}"
+        report("fitting the folds", done, len(shared), detail)
         yield _deleted_rows(ledger, g, limits.share(float(len(rows) - done)))
     # Whether a tree that folds share proves a fold depends on all rows. A tree of the fold's own
     # would then be searched, or not, for a reason outside the fold's training rows.
@@ -193,7 +194,7 @@ def estimate_folds(
         return found[0].status
 
     if units:
-        gammas, told = np.array(ledger.gammas), partial(report, "folds")
+        gammas, told = np.array(ledger.gammas), partial(report, "fitting the folds")
         nothing: Listed = {}
         tasks = [(j, gammas[some], ledger.taus, how, nothing, None) for j, some, how in units]
         yield Batch(rest, fold_unit, data, tasks, enter, limits.share, told, keep=True)

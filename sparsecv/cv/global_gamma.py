@@ -206,13 +206,13 @@ def global_minimum(
     most = max(data.held_out(j)[1].size for j in range(k))
     tasks = [(block, most, low, high, sizes) for block in blocks]
     found: dict[int, tuple[list[CellData], int, Status]] = {}
-    report("supports along γ", 0, len(blocks))
+    report("fitting the folds", 0, len(blocks), "supports along γ")
     units = run_units(
         supports_unit, data, tasks, n_jobs, allot=lambda left: limits.share(left + 1.0)
     )
     for done, (index, one) in enumerate(units, 1):
         found[index] = one
-        report("supports along γ", done, len(blocks))
+        report("fitting the folds", done, len(blocks), "supports along γ")
     by_block, trees, statuses = zip(*(found[i] for i in range(len(blocks))), strict=True)
     tables = [_joined(parts) for parts in zip(*by_block, strict=True)]
     search = _Search(data, sizes, tables, limits)
@@ -320,7 +320,8 @@ class _Search:
             known, s, a, b, divide = heapq.heappop(heap)
             todo = [(s, a, divide, known), (s, divide, b, known)]
             if self.n_cells % 1024 < 2:
-                report("cells of γ", self.n_cells, self.n_cells + len(heap))
+                total = self.n_cells + len(heap)
+                report("bounding the errors", self.n_cells, total, "cells of γ")
         status = Status.OPTIMAL if closed else worst([status, reached or Status.UNPROVED])
         best, t = self.polished(at[0], at[1], best)
         left = [cell for cell in heap + final if cell[0] <= best]

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
 
-# A function that takes what is being done, the number of units done and the number of all units.
-Report = Callable[[str, int, int], None]
+
+class Report(Protocol):
+    """A function that is told what is being done."""
+
+    def __call__(self, what: str, done: int, total: int, detail: str = "") -> None:
+        """Take what is being done, the number of units done and the number of all units.
+
+        what: The phase in words of a user, and after a comma what else a user may want to know.
+        detail: For those who follow the search: γ, sizes, gaps.
+        """
 
 
 @dataclass
@@ -76,7 +84,7 @@ class TimedReport:
         self._report, self._limits = report, limits
         self._done, self._total, self._clock = 0, -1, Limits()
 
-    def __call__(self, what: str, done: int, total: int) -> None:
+    def __call__(self, what: str, done: int, total: int, detail: str = "") -> None:
         if total != self._total or done < self._done:
             self._clock = Limits()
         self._done, self._total = done, total
@@ -85,4 +93,4 @@ class TimedReport:
         if spent >= 1.0 and 0 < done < total:
             rest = spent / done * (total - done)
             what += f", about {rest if most is None else min(rest, most):.0f} s left"
-        self._report(what, done, total)
+        self._report(what, done, total, detail)

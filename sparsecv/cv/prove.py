@@ -351,11 +351,11 @@ class Prover:
         proved = ledger.exact[rows, :, : self.k].all(axis=2)
         self._since_report = Limits()
         self.report(
-            f"proving γ = {ledger.gammas[g]:.4g}, τ = {ledger.taus[t]}, {part}, "
-            f"gap of the least error {100.0 * gap:.3g} %"
-            + ("" if left is None else f", {left:.0f} s left"),
+            "proving" + ("" if left is None else f", at most {left:.0f} s more"),
             int(proved.sum()),
             proved.size,
+            f"γ = {ledger.gammas[g]:.4g}, τ = {ledger.taus[t]}, {part}, "
+            f"gap of the least error {100.0 * gap:.3g} %",
         )
 
     def _open_cells(self) -> list[tuple[int, int]]:

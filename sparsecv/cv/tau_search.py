@@ -84,7 +84,7 @@ class _Search:
     def report_folds(self, t: int = 0) -> None:
         """Report how many folds of one τ are exact, as the progress of the search at this γ."""
         done = self.ledger.exact[self.g, t, : self.k].sum() if self.ledger.history[self.g] else 0
-        self._report(f"γ = {self.gamma:.4g}", int(done), self.k)
+        self._report("searching for the size", int(done), self.k, f"γ = {self.gamma:.4g}")
 
     def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lower and upper bounds on Σ_j h_j, shape (τ,) each."""

@@ -479,6 +479,6 @@ class SparseRidgeCV(SparseLinearModel):
             )
 
 
-def _printed(what: str, done: int, total: int) -> None:
+def _printed(what: str, done: int, total: int, detail: str = "") -> None:
     """Print the progress of a fit."""
-    print(f"{what}: {done} of {total}")
+    print(f"{what}: {done} of {total}{detail and f' ({detail})'}")

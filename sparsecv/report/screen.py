@@ -14,7 +14,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from .sections import Column, Section, Table, listed
+from .sections import Column, Section, Table, counted, listed
 
 # All sections take at most so many lines of the screen, unless every row is asked for. Tables show
 # the rows around the choice: of these numbers of rows the largest with which all sections fit. The
@@ -84,7 +84,8 @@ def _body(section: Section, width: int, most: int | None, for_all: str) -> Itera
         shown = table if most is None else table.around(most)
         yield from _table(shown, width)
         if shown.length < table.length:
-            yield Text(f"… {table.length - shown.length} more {table.what}: {for_all} shows them")
+            more = counted(table.length - shown.length, "more " + table.what.removesuffix("s"))
+            yield Text(f"… {more}: {for_all} shows them")
     for text in section.sentences:
         yield Text(text)
 

@@ -98,7 +98,7 @@ def alternatives(study: Study, sizes: SizeModels, n: int, seconds: float | None)
     ranked = ranked_by_size(full, study.design, sizes, n, seconds, others)
     rows = [(float(g), one.supports) for g, one in zip(sizes.gamma, ranked, strict=True)]
     tasks = [(j,) for j in range(study.data.folds.k)]
-    sums = study.run("other subsets", fold_errors, (study.data, rows), tasks)
+    sums = study.run("errors of other subsets", fold_errors, (study.data, rows), tasks)
     errors = mean_over_folds(np.stack(sums, axis=-1), study.data.fold_weight)
     return alternatives_table(full, study.design, sizes, ranked, errors)
 

@@ -45,7 +45,7 @@ def fold_models(study: Study, choice: Choice) -> FoldModels:
     label = data.folds.label
     assert label is not None
     tasks = [(j, *_of_fold(study, choice, j)) for j in range(data.folds.k)]
-    found = study.run("models of the folds", fold_unit, (data, study.design), tasks)
+    found = study.run("models for prediction intervals", fold_unit, (data, study.design), tasks)
     coef, intercept = (np.array([one[part] for one in found]) for part in (0, 1))
     used, residual = np.flatnonzero(coef.any(axis=0)), np.empty(label.size)
     for j, (_, _, errors) in enumerate(found):

@@ -238,6 +238,6 @@ def _fitted(
         rule=study.rule_asked,
         seed=study.seed,
         checkpoint=study.folder,
-        progress=study.progress_of(f"outer fold {j + 1} of {k}, "),
+        progress=study.progress_of(f"the error to expect, outer fold {j + 1} of {k}, "),
     )
     return chosen_model(inner, choose(inner)[inner.rule]), fills

@@ -190,7 +190,7 @@ def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Pr
     gammas = projection_gammas(data.full(), result.gammas[weights.any(axis=1)])
     shared = FoldAverages(data, study.fold_averages, gammas, sizes, study.every_fit)
     tasks = [(j,) for j in range(data.folds.k)]
-    folds = study.run("projecting", project_fold, shared, tasks)
+    folds = study.run("comparing sizes with the average", project_fold, shared, tasks)
     distances, errors, proofs = zip(*folds, strict=True)
     distance, _ = mean_over_folds(np.stack(distances, axis=-1), data.fold_weight)
     error, spread = mean_over_folds(np.stack(errors, axis=-1), data.fold_weight)

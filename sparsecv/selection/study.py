@@ -374,7 +374,7 @@ class Study:
         after: The number of blocks of γ to come, this one included.
         """
         unit, left = SparseRidgeLearner._within, after * len(tasks)
-        found = self._units("pairs of folds", unit, learner, tasks, left - len(tasks) + 1.0)
+        found = self._units("fitting pairs of folds", unit, learner, tasks, left - len(tasks) + 1.0)
         for index, (losses, proved) in found:
             proofs.append(proved)
             yield index, losses
@@ -614,7 +614,7 @@ class Study:
     def progress_of(self, name: str) -> Report:
         """A function that reports progress with the name of a part of the study before it."""
         report = self._report  # Without the study itself, whose rows would outlive their last use.
-        return lambda what, done, total: report(name + what, done, total)
+        return lambda what, *more: report(name + what, *more)
 
     def _identity(self, folds: Folds) -> dict[str, Any]:
         label, settings, protocol = folds.label, self.settings, self.design.protocol

@@ -89,8 +89,8 @@ def test_a_worker_is_killed_in_the_middle(expected: CVResult) -> None:
     with local_cluster(2) as client, parallel_config("dask", client=client):
         victims, killers = pids(client), list[threading.Thread]()
 
-        def kill_after_three(what: str, done: int, total: int) -> None:
-            if what.startswith("folds") and done == 3 and not killers:
+        def kill_after_three(what: str, done: int, *_: object) -> None:
+            if what.startswith("fitting the folds") and done == 3 and not killers:
                 killers.append(kill_one(victims, 0.0))
 
         same_results(cross_validate(*problem(), progress=kill_after_three), expected)

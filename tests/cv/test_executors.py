@@ -104,8 +104,8 @@ def test_units_are_kept_as_they_come(client: Any, tmp_path: Path) -> None:
     data, gammas, taus, settings = CASES["K folds"]
     kept = Checkpoint(tmp_path, data.digest(), {})
 
-    def until_two(what: str, done: int, of: int) -> None:
-        if what.startswith("folds") and done == 2:  # the time left may follow
+    def until_two(what: str, done: int, *_: object) -> None:
+        if what.startswith("fitting the folds") and done == 2:  # the time left may follow
             raise KeyboardInterrupt
 
     with parallel_config("dask", client=client), pytest.raises(KeyboardInterrupt):
@@ -116,5 +116,5 @@ def test_units_are_kept_as_they_come(client: Any, tmp_path: Path) -> None:
             data, gammas, taus, settings, checkpoint=kept, progress=lambda *one: told.append(one)
         )
     assert kept.reused == gammas
-    assert next(one for one in told if one[0] == "folds")[2] <= data.folds.k - 1
+    assert next(one for one in told if one[0] == "fitting the folds")[2] <= data.folds.k - 1
     same_results(again, cross_validate(data, gammas, taus, settings))

@@ -237,7 +237,7 @@ def test_time_left_of_a_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clocks, "_now", lambda: now[0])
     told: list[str] = []
 
-    def tell(what: str, done: int, total: int) -> None:
+    def tell(what: str, done: int, total: int, detail: str = "") -> None:
         told.append(f"{what} {done}/{total}")
 
     pace = TimedReport(tell, Limits(50.0))

@@ -136,7 +136,8 @@ def _probe(x: Any, k: Any) -> Any:
     return _probed(x, 0) + _probed(x, k) * _probed(x, k) + k
 
 
-_clock = SimpleNamespace(seconds=0.0)  # what :func:`seconds_compiling` returns
+# What :func:`seconds_compiling` and :func:`compiling` return.
+_clock = SimpleNamespace(seconds=0.0, compiles=False)
 _lock = threading.RLock()
 # For every kernel that is being compiled, the innermost last: the kernel and the kernels it calls.
 _open: list[tuple[Kernel, list[Callee]]] = []
@@ -162,6 +163,7 @@ def _compiling() -> Iterator[None]:
         yield
     finally:
         _clock.seconds += time.perf_counter() - began
+        _clock.compiles = False
         if collects:
             gc.enable()
         if callable(previous):
@@ -173,6 +175,11 @@ def _compiling() -> Iterator[None]:
 def seconds_compiling() -> float:
     """Seconds this process has spent compiling and loading kernels so far."""
     return float(_clock.seconds)
+
+
+def compiling() -> bool:
+    """Whether a thread of this process compiles a kernel that no file has."""
+    return bool(_clock.compiles)
 
 
 def compiled_elsewhere(seconds: float) -> None:
@@ -329,6 +336,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
                 found = None
         if found is None:
             announce()
+            _clock.compiles = True
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:

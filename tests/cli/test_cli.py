@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from support.tables import growing_columns, write_csv
 
 import sparsecv
 from sparsecv import SparseRidgeCV
-from sparsecv.cli import console
 from sparsecv.cli.main import main
 
 # ---------------------------------------------------------------------------- cv
@@ -210,20 +208,6 @@ def test_outer_folds_start_unasked_after_short_fits_alone(monkeypatch: pytest.Mo
     monkeypatch.setattr("sparsecv.solvers.core.limits._now", lambda: float(next(seconds)))
     assert run_json("cv", "t.csv", "--gamma", "1")["nested"] is None
     assert run_json("cv", "t.csv", "--gamma", "1", "--nested")["nested"] is not None
-
-
-def test_lines_stand_for_the_bar_where_there_is_no_terminal(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    monkeypatch.setattr(console, "FIRST_LINE_SECONDS", 1e-3)
-    for quiet in (True, False):
-        said, ended = "", time.monotonic() + (0.2 if quiet else 60.0)
-        with console.progress(quiet) as bar:
-            bar("outer fold 2 of 5, folds, about 3 s left", 2, 5)
-            while not said and time.monotonic() < ended:
-                time.sleep(0.01)
-                said = capsys.readouterr().err
-        assert ("s: outer fold 2 of 5, folds, about 3 s left: 2 of 5\n" in said) == (not quiet)
 
 
 def test_version_help_and_data_sets(capsys: Capture) -> None:

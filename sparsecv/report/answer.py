@@ -115,11 +115,21 @@ def _errors(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
     if choice.is_pair and not exact and known:
         yield Fact("", "", f"proved bounds of this CV error: {known}")
     root = number(float(np.sqrt(choice.cv_error)), exact)
-    yield Fact("RMSE", root, f"the square root of the CV error, in the units of {result.target}")
+    yield Fact("RMSE", root, f"the square root of the CV error, in {_units_of_errors(result)}")
     if not np.isnan(r2 := result.r_squared(choice.cv_error)):
         worse = "" if r2 > 0.0 else "; the mean alone predicts as well"
         formula = f"1 − CV error / variance of {result.target} about its mean{worse}"
         yield Fact("R²", f"{'' if exact else '≈'}{r2:.3f}", formula)
+
+
+def _units_of_errors(result: Result) -> str:
+    """The units of held-out errors, which are those of the response that is fitted."""
+    protocol = result.design.protocol
+    if protocol.name != "paper":
+        return f"the units of {result.target}"
+    if protocol.scale == "unit-norm":
+        return f"lengths of {result.target} about its mean"
+    return f"standard deviations of {result.target}"
 
 
 def _expected(found: NestedError) -> Fact:

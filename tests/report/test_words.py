@@ -191,3 +191,29 @@ def test_a_subset_stands_beside_its_gamma_where_sizes_differ_in_it() -> None:
     one = SparseRidge(tau=3).fit(X, y)
     one.alternatives(1)
     assert "Each size has its own γ" not in one.summary()
+
+
+@pytest.mark.parametrize(
+    ("options", "units", "share"),
+    [
+        ([], "the units of target", 1.0),
+        (["--protocol", "paper"], "standard deviations of target", 77.005746),
+        (
+            ["--protocol", "paper", "--scale", "unit-norm"],
+            "lengths of target about its mean",
+            77.005746 * 442**0.5,
+        ),
+    ],
+)
+def test_the_root_of_the_error_has_units(
+    options: list[str], units: str, share: float, capsys: Capture
+) -> None:
+    """Under the protocol of the papers the response is divided by its spread or by its length."""
+    gamma = 1.0 if "unit-norm" not in options else 1.0 / 442.0
+    asked = ["cv", "diabetes", "--rule", "minimum", "--tau", "2", "--gamma", repr(gamma)]
+    assert main([*asked, *options, "--no-nested"]) == 0
+    flat = " ".join(capsys.readouterr().out.split())
+    (root,) = re.findall(
+        rf"RMSE (\S+), the square root of the CV error, in {units}(?! about)", flat
+    )
+    assert float(root) * share == pytest.approx(57.2, abs=0.5)

@@ -11,13 +11,17 @@ from support.brute_force import exact_moments
 from support.constrained import (
     DependentColumns,
     Rules,
+    bounded_ridge,
     exact_bounded,
     exact_least_norm_within,
     exact_value,
+    value,
 )
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.solvers import SparseRidgeProblem, solve
+from sparsecv.solvers.branching.enumeration import _every_model
+from sparsecv.solvers.core.limits import Limits
 
 X = np.array([[0.0, 0.0, 0.0], [1.0, 2.0, -1.0], [2.0, 1.0, 0.0], [1.0, 3.0, 1.0]])
 Y = np.array([0.0, 1.0, 2.0, 1.0])
@@ -115,3 +119,50 @@ def test_no_objective_is_below_what_coefficients_attain() -> None:
                 assert fit.objective == pytest.approx(own_value, rel=1e-11), (seed, support)
         found = solve(problem)
         assert found.objective == problem.objective(found.support)
+
+
+@pytest.mark.parametrize(("n", "p", "tau"), [(8, 8, 2), (8, 8, 4), (6, 20, 2), (10, 50, 2)])
+@pytest.mark.parametrize("kind", ["signs", "bounds", "pairs"])
+def test_small_supports_of_more_columns_than_rows_are_proved(
+    n: int, p: int, tau: int, kind: str
+) -> None:
+    rng = np.random.default_rng(n * p)
+    table, y = rng.normal(size=(n, p)), rng.normal(size=n)
+    table[:, 1] = table[:, 0]
+    units, low, high = [[j] for j in range(p)], np.full(p, -np.inf), np.full(p, np.inf)
+    if kind == "signs":
+        # Of a support of equal columns with an open end nothing is proved.
+        table[:, 1], low[:] = rng.normal(size=n), 0.0
+    elif kind == "bounds":
+        low[:], high[:] = -0.2, 0.3
+    else:
+        units = [[j, j + 1] for j in range(0, p, 2)]
+        table[:, 1], tau = rng.normal(size=n), tau // 2
+    none = frozenset[int]()
+    rules = Rules(units, none, none, low, high)
+    asked = rules.keywords["constraints"]
+    found = solve(SparseRidgeProblem(table, y, gamma=0.0, tau=tau, constraints=asked), tol=0.0)
+    fits = (bounded_ridge(table, y, 0.0, rules, support) for support in rules.models(tau))
+    least = min(value(table, y, 0.0, beta) for beta in fits)
+    assert found.status == "optimal"
+    assert found.objective == pytest.approx(least, rel=1e-9, abs=1e-13)
+    assert found.lower_bound <= least * (1.0 + 1e-12)
+
+
+def test_bounds_of_supports_in_a_box_hold() -> None:
+    """Columns that depend on each other, at every size, against rational arithmetic."""
+    proved = 0
+    for seed in range(120):
+        drawn = DependentColumns.drawn(np.random.default_rng([seed, 1]))
+        rules = drawn.rules
+        rules = rules._replace(lower=rules.lower.clip(-2.0), upper=rules.upper.clip(None, 3.0))
+        p = drawn.X.shape[1]
+        whole = SparseRidgeProblem(drawn.X, drawn.y, gamma=0.0, tau=p, **rules.keywords)
+        for size in range(1, p + 1):
+            supports = combinations(range(p), size)
+            least = min(exact_least_norm_within(drawn.rows, rules, S)[0] for S in supports)
+            found = _every_model(whole.at_unit_length(), size, Limits())
+            assert Fraction(found.lower_bound) <= least, seed
+            assert found.objective == pytest.approx(float(least), rel=1e-9, abs=1e-12 * whole.yy)
+            proved += found.status == "optimal"
+    assert proved > 300

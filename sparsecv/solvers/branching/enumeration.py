@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +15,7 @@ from ..core.result import Proof, Status, Work, nothing_left
 from ..core.rows import DEPENDENT_SHARE
 from ..kernels.every_support import advance, new_enumeration
 from ..kernels.linalg import EPS
-from ..leaps.all_sizes import ranking
+from ..leaps.all_sizes import ranking, support_bound
 from ..supports.rounding import pad_support
 
 
@@ -63,6 +65,60 @@ class _Enumerator:
         return found, least
 
 
+def _bound_in_box(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> float:
+    """A lower bound on the objective of a support whose coefficients all have two bounds.
+
+    It holds for columns that depend on each other, exactly or nearly. With β the fit, r = y − Xβ
+    and d another vector within the bounds less β, ‖r − Xd‖² + (γ/2)‖β + d‖² ≥ ‖r‖² + (γ/2)‖β‖² −
+    2 gᵀd, with the slopes g = Xᵀr − (γ/2)β. What −2 gᵀd is at least within the bounds is a sum over
+    columns. Rounding moves slopes by ``off`` and the root of the square by ``length``.
+    """
+    rules, data = problem.constraints, problem.data
+    low, high = rules.lower[support], rules.upper[support]
+    if not np.isfinite([low, high]).all():
+        return 0.0
+    X, ridge, coef = data.X[:, support], problem.given_gamma / 2.0, problem.fit(support).coef
+    lengths = np.sqrt(data.squares[support])
+    residual = data.y - X @ coef
+    # Sums of m products are off by m·EPS of their absolute values, and columns by ``lost`` before.
+    share = (sum(X.shape) + 8.0) * EPS + data.lost
+    length = share * (math.sqrt(data.yy) + float(np.abs(coef) @ lengths))
+    slope, left = residual @ X - ridge * coef, float(np.linalg.norm(residual))
+    off = lengths * (share * left + length) + 4.0 * EPS * ridge * np.abs(coef)
+    worth = np.maximum((slope + off) * (high - coef), (slope - off) * (low - coef))
+    least = max(left - length, 0.0) ** 2 + ridge * float(coef @ coef)
+    return max(least * (1.0 - 4.0 * share) - 2.0 * float(worth.clip(0.0).sum()), 0.0)
+
+
+def _every_model(problem: SparseRidgeProblem, size: int, limits: Limits) -> Proof:
+    """The proof of the best support of so many units under constraints, by a fit of every one.
+
+    The bound of a support is its objective, less what a fit within bounds lacks and what rounding
+    may have added. It holds at the given γ, whatever γ other searches work with.
+    """
+    rules = problem.constraints
+    inside = np.flatnonzero(rules.include).tolist()
+    free = np.flatnonzero(~rules.include & ~rules.exclude).tolist()
+    best, objective, bound = np.empty(0, dtype=np.intp), math.inf, math.inf
+    status, visited = Status.OPTIMAL, 0
+    for more in combinations(free, size - len(inside)):
+        support = rules.columns_of([*inside, *more])
+        value = problem.objective(support)
+        least = max(support_bound(problem, support, True), _bound_in_box(problem, support))
+        visited, bound = visited + 1, min(bound, least)
+        if value < objective:
+            best, objective = support, value
+        reached = limits.reached(0)
+        if reached is not None:
+            status, bound = reached, 0.0
+            break
+    bound = max(min(bound, objective) - problem.data_loss(objective, size, True), 0.0)
+    sure = objective <= max(nothing_left(problem.yy), bound + 1e-6 * objective)
+    if status is Status.OPTIMAL and not sure:
+        status = Status.PRECISION
+    return Proof(best, objective, bound, status, Work(visited, limits.elapsed()))
+
+
 def enumerated(
     problem: SparseRidgeProblem,
     sizes: NDArray[np.intp],
@@ -76,6 +132,8 @@ def enumerated(
     """
     limits = limits or Limits()
     wanted = checked_sizes(problem, sizes)
+    if not problem.constraints.plain:
+        return [_every_model(problem, size, limits) for size in wanted.tolist()]
     search = _Enumerator(problem, int(wanted[-1]), limits)
     proofs = []
     for size in wanted.tolist():

@@ -110,6 +110,8 @@ def _on_triangle(
 ) -> Proof:
     """Search on a triangular factor of X, which keeps twice as many digits as the relaxation."""
     left, tau = limits.remaining(), np.array([problem.tau])
+    if not problem.constraints.plain:
+        return enumerated(problem, tau, [], limits)[0]
     seconds = 0.2 if left is None else min(0.2, 0.2 * left)
     start = heuristic_support(problem, warm_starts=warm_starts, time_limit=seconds)
     if search == EVERY:

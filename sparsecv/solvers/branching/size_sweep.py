@@ -236,7 +236,7 @@ class SizeSearch:
         """Visit every support of the open sizes that have few."""
         problem = self.problem
         few = [i for i in self.open if few_supports(problem, [self.sizes[i]], way.supports)]
-        if few and problem.constraints.plain:
+        if few:
             starts = [*self.starts, *(self.proofs[i].support for i in few)]
             for i, found in zip(
                 few, enumerated(problem, self.sizes[few], starts, limits), strict=True

@@ -23,6 +23,8 @@ TREE_ONLY = 45
 MOST_SUPPORTS = 5e9
 # Supports that take some 50 ms, so that they are visited before anything else is tried.
 QUICK_SUPPORTS = 5e6
+# Supports under constraints that are fitted one by one, some .2 ms each: a choice.
+MOST_MODELS = 20_000
 # Nodes of a tree of all sizes, some 5 ms at 40 columns (measured), after which other searches are
 # tried.
 FIRST_NODES = 200_000
@@ -75,6 +77,9 @@ def ways(problem: SparseRidgeProblem, sizes: Collection[int]) -> tuple[Way, ...]
     if one and (units > 35 or not holds_tree(problem)):
         return (Way(ALONE),)
     every = Way(EVERY, supports=MOST_SUPPORTS if one else QUICK_SUPPORTS)
+    if not plain and has_no_ridge(problem) and loses_digits(problem):
+        # Bounds of a tree are 0, so that sizes of few models are left to enumeration.
+        return every, Way(LEAPS)
     if units <= 16:  # No tree of so few columns is large.
         return Way(LEAPS), every
     if units <= TREE_ONLY:
@@ -93,11 +98,11 @@ def ways_of_one_size(problem: SparseRidgeProblem) -> tuple[Way, ...]:
     Those after branch and bound follow where it ends without a proof. They work on a triangular
     factor of X, which keeps twice as many digits as XᵀX.
     """
-    if not problem.constraints.plain:
-        return (Way(BRANCH),)
     p, tau = problem.p, problem.tau
     # A path of enumeration takes matrices of 64 MB at 2,000 columns.
     few = p <= 2000 and few_supports(problem, [tau], MOST_SUPPORTS)
+    if not problem.constraints.plain:
+        return (Way(EVERY),) if few and loses_digits(problem) else (Way(BRANCH),)
     if few:
         digits = (Way(EVERY),)
     elif p <= MAX_COLUMNS:  # Nodes of about two seconds: a choice.
@@ -127,7 +132,17 @@ def has_room(columns: int) -> bool:
 def few_supports(
     problem: SparseRidgeProblem, sizes: Iterable[int], most: float = QUICK_SUPPORTS
 ) -> bool:
-    """Whether there are at most ``most`` supports of these sizes; the problem's τ is not used."""
+    """Whether there are at most ``most`` supports of these sizes; the problem's τ is not used.
+
+    Under constraints these are the supports that obey them, at most ``MOST_MODELS``. With a ridge
+    weight none counts as few there, as trees need no enumeration to end.
+    """
+    rules = problem.constraints
+    if not rules.plain:
+        inside = int(rules.include.sum())
+        free = rules.n_units - inside - int(rules.exclude.sum())
+        models = sum(comb(free, max(int(size) - inside, 0)) for size in sizes)
+        return has_no_ridge(problem) and models <= min(most, MOST_MODELS)
     return sum(comb(problem.p, int(size)) for size in sizes) <= most
 
 
@@ -139,11 +154,16 @@ def seconds_of_every_support(p: int, size: int) -> float:
     return 0.4e-9 * comb(p, size) + 70e-9 * rows
 
 
+def has_no_ridge(problem: SparseRidgeProblem) -> bool:
+    """Whether the given γ is 0, or lost beside the columns, so that searches work with another."""
+    return problem.gamma > problem.given_gamma
+
+
 def loses_digits(problem: SparseRidgeProblem) -> bool:
     """Whether XᵀX has lost the digits that a proof by the relaxation needs."""
     # With fewer rows than columns the relaxation works on the rows, which keep their digits. But at
     # γ = 0 its bound is 0.
-    if problem.p > problem.rank_bound and problem.gamma > problem.given_gamma:
+    if problem.p > problem.rank_bound and has_no_ridge(problem):
         return True
     if problem.p > max(MAX_COLUMNS, problem.rank_bound):
         return False

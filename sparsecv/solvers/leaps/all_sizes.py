@@ -411,15 +411,23 @@ def only_support(problem: SparseRidgeProblem, support: NDArray[np.intp], seconds
     return Proof(support, objective, bound, status, Work(0, seconds))
 
 
-def support_bound(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> float:
+def support_bound(
+    problem: SparseRidgeProblem, support: NDArray[np.intp], given_gamma: bool = False
+) -> float:
     """The objective of a support, less what rounding can have added to the fit; at least 0.
 
     The margin is :func:`rounding_margin` with the variance inflation factors of the support: where
     columns nearly depend on each other the bound may be 0.
+
+    given_gamma: Whether no working γ bounds the coefficients, as the bound is for the given γ.
     """
     fit, reach = problem.fit(support), _reach_of(problem, support)
-    spread = coefficient_spread(problem)
-    margin = rounding_margin(np.array(fit.objective), problem.yy, reach, spread)
+    working = given_gamma and problem.gamma > problem.given_gamma
+    spread = math.inf if working else coefficient_spread(problem)
+    if math.isinf(reach) and math.isinf(spread):
+        return 0.0
+    with np.errstate(invalid="ignore"):
+        margin = rounding_margin(np.array(fit.objective), problem.yy, reach, spread)
     return max(float(fit.objective - fit.lacking - margin), 0.0)
 
 

@@ -110,12 +110,6 @@ CASES = [
     Case("weights below zero", "w,a,y\n1,2,3\n-1,1,4\n", "fit t.csv --tau 1 --weights w"),
     Case("the target as weights", GOOD, "cv t.csv --target y --weights y"),
     Case("fewer groups than folds", "g,a,y\nu,2,3\nv,1,4\nu,3,5\n", "cv t.csv --groups g"),
-    Case(
-        "times in no known order",
-        "day,a,y\n31/1/2024,2,3\n1/2/2024,1,4\n",
-        "cv t.csv --order day",
-    ),
-    Case("leave-one-out in order of time", GOOD, "cv t.csv --order a --folds loo"),
     Case("too many folds", GOOD, "cv t.csv --folds 5"),
     Case("folds that are none", GOOD, "cv t.csv --folds many"),
     Case("tau too large", GOOD, "fit t.csv --tau 3"),

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..cv.progress import Report
-    from ..design.folds import Folds
     from ..tables.row_source import RowSource
 
 # Where standard error is no terminal, a command says what it does after this many seconds, and not
@@ -86,19 +85,13 @@ def announce_limit(p: int, limit: float | str | None) -> None:
         )
 
 
-def remarks(source: RowSource, folds: Folds | None = None) -> Iterator[str]:
+def remarks(source: RowSource) -> Iterator[str]:
     """Yield sentences on the rows: their weights and groups, and which are left out."""
     from ..report.sections import counted
 
     named = {"weights": source.weights_name, "groups": source.groups_name}
     if roles := [f"{what} {name}" for what, name in named.items() if name is not None]:
         yield ", ".join(roles)
-    if folds is not None and folds.kind == "time":
-        held, order = int(folds.sizes.sum()), source.order_name
-        yield (
-            f"Folds in order of {order} train on earlier rows and hold out later ones. The first "
-            f"{folds.n - held:,} rows are never held out. The error is of the other {held:,} rows."
-        )
     if source.rows_left_out:
         lost = "their response is" if source.missing else "values are"
         were = "was" if source.rows_left_out == 1 else "were"

@@ -14,7 +14,6 @@ from ..cv.engine import Surface
 from ..cv.settings import Settings
 from ..design.design import Protocol
 from ..design.fold_models import FoldModels
-from ..design.folds import TimeOrdered
 from ..design.prepare import Prepared, prepare
 from ..errors import InputError
 from ..plots import curves, over_gamma, size_path
@@ -47,16 +46,14 @@ def cv(data: str, **given: Any) -> Exit:
     gammas, taus = grids.parse_asked_gammas(asked.gamma), grids.parse_taus(asked.tau)
     grids.check_count("--n-best", asked.n_best)
     limit, announce = as_limit(asked.time_limit), None if asked.quiet else note
-    how: Any = {"tol": asked.tol, "prove": asked.prove}
-    settings = Settings(asked.method, asked.backend, limit, asked.jobs, **how)
-    held_out = asked.folds if asked.order is None else TimeOrdered(asked.folds)
+    settings = Settings(asked.method, asked.backend, limit, asked.jobs, prove=asked.prove)
     with progress(asked.quiet, steps):
         source = read(data, given, steps)
-        how = {"progress": partial(steps, "reading rows"), "n_jobs": asked.jobs}
+        how: Any = {"progress": partial(steps, "reading rows"), "n_jobs": asked.jobs}
         how |= {"asked": column_options.column_constraints(source, given), "announce": announce}
         layout = Protocol(asked.protocol, asked.scale)
-        prepared = prepare(source, held_out, layout, seed=asked.seed, **how)
-        _refuse(prepared, asked, settings, held_out)
+        prepared = prepare(source, asked.folds, layout, seed=asked.seed, **how)
+        _refuse(prepared, asked, settings)
         how = {"rule": asked.rule, "seed": asked.seed, "checkpoint": asked.checkpoint}
         known = prepared.data, prepared.design, gammas, taus, settings
         study = Study(*known, progress=steps, **how)
@@ -68,7 +65,7 @@ def cv(data: str, **given: Any) -> Exit:
                 own = choice_of_size(study, choices[study.rule], asked.size)
                 choices[study.rule] = own
             found = _result(prepared, study, choices)
-            ended = _expected(found, study, held_out, asked, source.groups)
+            ended = _expected(found, study, asked, source.groups)
         except KeyboardInterrupt as interrupt:
             found, ended = _partial(prepared, study, interrupt), INTERRUPTED
         intervals = _intervals(study, found) if asked.save and not ended else None
@@ -88,14 +85,14 @@ def cv(data: str, **given: Any) -> Exit:
     return _status(study, found, ended)
 
 
-def _refuse(prepared: Prepared, asked: SimpleNamespace, settings: Any, held_out: Any) -> None:
+def _refuse(prepared: Prepared, asked: SimpleNamespace, settings: Any) -> None:
     """Refuse what the table does not allow, before the fit; announce the time limit."""
     if allowed_rule(asked.rule, prepared.data, settings) != "projected":
         announce_limit(prepared.data.n_units, settings.time_limit)
     if asked.nested and asked.size is not None:
         raise InputError("--nested judges the choice of a size. With --size, leave it out")
     if asked.nested:
-        refuse_nested(prepared.data, held_out, groups=prepared.source.groups)
+        refuse_nested(prepared.data, asked.folds, groups=prepared.source.groups)
 
 
 def _result(prepared: Prepared, study: Study, choices: dict[str, Choice]) -> Result:
@@ -109,7 +106,7 @@ def _result(prepared: Prepared, study: Study, choices: dict[str, Choice]) -> Res
         source.target_name,
         study,
         choices,
-        remarks=list(remarks(source, prepared.folds)),
+        remarks=list(remarks(source)),
         work=f"{problems:,} training problems (folds × τ × γ), {trees:,} searches, "
         f"{nodes:,} nodes.",
     )
@@ -126,12 +123,10 @@ def besides(found: Result, asked: SimpleNamespace) -> None:
         found.answers["alternatives_"] = found.alternatives(asked.n_best, seconds)
 
 
-def _expected(found: Result, study: Study, folds: Any, asked: SimpleNamespace, groups: Any) -> str:
+def _expected(found: Result, study: Study, asked: SimpleNamespace, groups: Any) -> str:
     """Add the tables that are asked for, and the error to expect; return what Ctrl-C has ended.
 
     The error is computed where it is asked for or takes little time.
-
-    folds: The folds as the user asked for them.
     """
     nested = asked.nested
     if nested is None:  # What is asked for besides takes time that the fit did not take.
@@ -140,7 +135,7 @@ def _expected(found: Result, study: Study, folds: Any, asked: SimpleNamespace, g
     if not nested:
         return ""
     try:
-        found.expected = nested_error(study, folds, groups=groups)
+        found.expected = nested_error(study, asked.folds, groups=groups)
     except InputError as error:
         if asked.nested:
             raise

@@ -89,7 +89,6 @@ def head(source: RowSource, p: int) -> dict[str, Any]:
         "target": source.target_name,
         "weights": source.weights_name,
         "groups": source.groups_name,
-        "order": source.order_name,
         "missing": source.missing,
         "cpu_count": os.cpu_count(),
         "versions": versions(),

@@ -41,8 +41,6 @@ def fit(data: str, **given: Any) -> Exit:
     checked_gammas([gamma])
     grids.check_count("--n-best", asked.n_best)
     settings = Settings(backend=asked.backend, time_limit=as_limit(asked.time_limit))
-    if not asked.tol >= 0:
-        raise InputError(f"--tol must be >= 0; got {asked.tol}")
     with progress(asked.quiet, steps):
         source = read(data, given, steps)
         how: Any = {"progress": partial(steps, "reading rows")}
@@ -55,7 +53,7 @@ def fit(data: str, **given: Any) -> Exit:
         most = "" if limit is None else f", at most {limit:g} s"
         steps(f"proving the best {tau} of {whole.constraints.n_units}{most}", 0, 1)
         problem = whole.replace(gamma=gamma, tau=tau)
-        how = {"backend": asked.backend, "time_limit": limit, "tol": asked.tol}
+        how = {"backend": asked.backend, "time_limit": limit}
         try:
             with interruptible(StopFlag(), gently=True) as stop:
                 solution = best_support(problem, n_jobs=asked.jobs, **how, stop=stop)

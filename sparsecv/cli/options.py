@@ -78,15 +78,12 @@ TABLE = {
     ),
     "weights": option(Text, None, "Column of weights >= 0 of the squared errors."),
     "groups": option(Text, None, "Column of groups, which folds keep together."),
-    "order": option(Text, None, "Column of times: folds train on earlier rows."),
     "missing": option(Missing, None, "Leave out rows with missing values, or fill these by folds."),
     "encoding": option(str, "utf-8", "Encoding of a text file, such as latin-1."),
 }
 CONSTRAINTS = {
     "include": option(Text, None, "Columns that are in every model, as a,b."),
-    "exclude": option(
-        Names, None, "Columns to leave out, as a,b; may be repeated.", "--exclude", "--drop"
-    ),
+    "exclude": option(Names, None, "Columns to leave out, as a,b; may be repeated."),
     "split_factors": flag("With --one-hot: each 0/1 column enters alone."),
     "positive": option(
         Text, None, "Columns with coefficients >= 0, as a,b; all means every column."
@@ -148,12 +145,6 @@ PANELS: dict[str, dict[str, Option]] = {
             "exact: the CV error at every τ; search: the best τ alone (Algorithm 1); grid: one "
             "problem per fold and τ; auto: exact, or grid with an outside solver.",
             metavar="METHOD",
-        ),
-        "tol": option(
-            Number,
-            None,
-            "Relative tolerance of --method search (0.01) and --gamma global (1e-4).",
-            show_default=False,
         ),
         "backend": option(str, "auto", "auto, native, highs, gurobi or mosek."),
         "prove": option(str, "choice", "Beyond 45 columns: choice, or all (every error)."),
@@ -238,19 +229,18 @@ COLUMNS = "include exclude split_factors positive constraints"
 COMMANDS = {
     "cv": command(
         "Print the exact CV error at every sparsity, choose the best and fit the model.",
-        f"{READING} order missing encoding folds tau gamma rule compare nested size n_best "
-        "criteria method backend prove tol time_limit protocol scale json_file save plot html "
+        f"{READING} missing encoding folds tau gamma rule compare nested size n_best "
+        "criteria method backend prove time_limit protocol scale json_file save plot html "
         f"certificate table checkpoint seed jobs verbose quiet {COLUMNS}",
         data=DATA,
     ),
     "fit": command(
         "Fit the best model of at most τ features, with its certificate.",
-        f"{READING} missing encoding tau gamma n_best criteria backend tol time_limit protocol "
+        f"{READING} missing encoding tau gamma n_best criteria backend time_limit protocol "
         f"scale json_file save plot html certificate table jobs verbose quiet {COLUMNS}",
         data=DATA,
         tau=option(int, ..., "Largest number of features."),
         gamma=option(float, 1.0, "Ridge weight γ of (γ/2)||β||²."),
-        tol=option(float, 1e-6, "Relative gap at which to stop."),
         groups=option(Text, None, "Column of groups, as in cv: no feature. A fit has no folds."),
         plot=option(File, None, "Picture of every size up to τ: objectives and coefficients."),
     ),

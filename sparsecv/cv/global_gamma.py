@@ -44,7 +44,7 @@ Cell = tuple[float, int, float, float, float]
 
 
 # The search ends once its lower bound on the least CV error is at most this share below the least
-# error found, unless ``--tol`` or ``tol`` names another share. The number is a choice.
+# error found, unless ``tol`` names another share. The number is a choice.
 GLOBAL_TOLERANCE = 1e-4
 # Folds are searched in blocks of at most this many folds. The arrays of a block's tree then
 # stay in the processor's cache. The number is a choice.

@@ -22,8 +22,8 @@ class Folds:
     Attributes
     ----------
     kind : str
-        How the folds were asked for: "loo", "kfold", "size", "time" (rows in order of time),
-        "custom" (a splitter, pairs or one group at a time), or "all" for one fold of all rows.
+        How the folds were asked for: "loo", "kfold", "size", "custom" (a splitter, pairs or one
+        group at a time), or "all" for one fold of all rows.
     n, k : int
         Number of rows and of folds.
     sizes : ndarray of int, shape (k,)
@@ -34,8 +34,7 @@ class Folds:
     pairs : list of tuple of ndarray
         Training and held-out row numbers of every fold, only where ``label`` is None.
     groups : ndarray of int, shape (n,), or None
-        Group of every row, where folds keep the rows of a group together; with the kind "time" the
-        time of every row.
+        Group of every row, where folds keep the rows of a group together.
     seed : int or None
         Of a table that is not in memory: a row's fold is a hash of its number and this seed. In
         however many parts the table comes, the fold of a row is then known without a list of all
@@ -241,48 +240,11 @@ def make_folds(
         made = _from_pairs(cv, n)
         if groups is not None:
             made = replace(made, groups=_kept_groups(made, groups))
-        return replace(made, kind="time") if isinstance(splitter, TimeOrdered) else made
+        return made
     raise InputError(
         "folds must be 'loo', a number K, 'size:M', a splitter, index pairs or a fold number for "
         f"each row; got {cv!r}"
     )
-
-
-class TimeOrdered:
-    """A splitter that trains on earlier rows and holds out the rows after them.
-
-    The folds are those of scikit-learn's TimeSeriesSplit, with all rows of one time in one place.
-    The earliest rows are never held out.
-
-    folds: A number K of folds, or "size:M" for as many folds as possible that hold out M times.
-    """
-
-    def __init__(self, folds: Any) -> None:
-        self.folds = folds
-
-    def split(self, X: Any, y: Any, groups: Index) -> Iterator[tuple[Index, Index]]:
-        """Yield the numbers of the training and of the held-out rows of every fold.
-
-        groups, shape (n,): The time of every row.
-        Raises InputError: The folds are no number and no size, or there are too few times.
-        """
-        from sklearn.model_selection import TimeSeriesSplit  # The import takes a second.
-
-        times, at = np.unique(groups, return_inverse=True)
-        kind, number = _named_folds(self.folds, len(at)) or ("", 0)
-        if kind not in ("kfold", "size") or number < 1:
-            raise InputError(f"--order needs --folds K or size:M; got {self.folds!r}")
-        size = number if kind == "size" else times.size // (number + 1)
-        k = times.size // size - 1 if kind == "size" else number
-        first = int(np.count_nonzero(at < times.size - k * size)) if size else 0
-        if k < 2 or first < 2:
-            raise InputError(
-                f"folds in order of time: at least 2, and 2 rows before the first; there are "
-                f"{times.size} times, and the folds {self.folds!r} are too many or too large"
-            )
-        for _, test in TimeSeriesSplit(k, test_size=size).split(times):
-            held = (at >= test[0]) & (at <= test[-1])
-            yield np.flatnonzero(at < test[0]), np.flatnonzero(held)
 
 
 def _by_numbers(cv: Any, n: int) -> Any:

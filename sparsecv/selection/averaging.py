@@ -320,14 +320,12 @@ def _without_pairs(block: Index) -> list[Split]:
 
 def _inside_folds(folds: Folds) -> list[Split]:
     """Inner folds of the training rows of every fold; a fold of one training row has none."""
-    at = folds.groups if folds.kind == "time" else np.arange(folds.n)
-    assert at is not None
     pairs = list(folds.splits())
-    in_order = all(at[train].max() < at[test].min() for train, test in pairs)
+    in_order = all(train.max() < test.min() for train, test in pairs)
     found: list[Split] = []
     for j, (rows, test) in enumerate(pairs):
         if in_order:
-            inner = _earlier_rows(at, rows, int(at[test].min() - at[rows].max()))
+            inner = _earlier_rows(rows, int(test.min() - rows.max()))
         elif folds.groups is not None:
             inner = _cut(rows, folds.groups[rows], pairs)
         else:
@@ -340,17 +338,17 @@ def _inside_folds(folds: Folds) -> list[Split]:
 Pairs = list[tuple[Index, Index]]
 
 
-def _earlier_rows(at: Index, rows: Index, ahead: int) -> Pairs:
+def _earlier_rows(rows: Index, ahead: int) -> Pairs:
     """Inner folds in order of time: blocks of rows are held out from models of earlier rows.
 
-    at, shape (n,): The time of every row of the table, as a whole number.
+    rows: In increasing order.
     ahead: How far the first held-out row lies behind the last training row, at least 1.
     """
-    times, found = np.unique(at[rows]), Pairs()
-    for block in np.array_split(times, min(AVERAGE.inner_folds + 1, times.size)):
-        train = rows[at[rows] <= block[0] - ahead]
+    found = Pairs()
+    for block in np.array_split(rows, min(AVERAGE.inner_folds + 1, rows.size)):
+        train = rows[rows <= block[0] - ahead]
         if train.size:
-            found.append((train, rows[(at[rows] >= block[0]) & (at[rows] <= block[-1])]))
+            found.append((train, block))
     return found
 
 

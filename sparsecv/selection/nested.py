@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..cv.results import mean_over_folds
 from ..design.design import Array, joined
 from ..design.fold_data import FoldData, RowFolds
-from ..design.folds import Folds, TimeOrdered, make_folds
+from ..design.folds import Folds, make_folds
 from ..design.missing import fill
 from ..design.model import FittedModel
 from ..design.prepare import rows_design
@@ -98,7 +98,7 @@ def refuse_nested(data: FoldData, cv: Any, nested: Any = True, groups: Any = Non
             "'loo', 'size:M' or a splitter, not as pairs of row indices"
         )
     weights = data.rows_for("nested needs").weights
-    if not isinstance(cv, (str, Integral, TimeOrdered)):
+    if not isinstance(cv, (str, Integral)):
         return
     n, groups = data.folds.n, None if groups is None else np.asarray(groups)
     folds = _outer_folds(n, cv, nested, 0, groups)

@@ -89,8 +89,8 @@ def select_columns(
     """Find the response, weights and groups among a table's columns; other columns are features.
 
     drop: Names of columns to leave out, as they are written in the table.
-    uses: The columns named by a user for "target", which must be a key, "weights", "groups" and
-        "order", or None. A name may differ from a column's in upper and lower case, if no other
+    uses: The columns named by a user for "target", which must be a key, "weights" and "groups",
+        or None. A name may differ from a column's in upper and lower case, if no other
         column's does. Without a target the response is the last column that has no other use.
     Raises InputError: A name is empty, repeated or unknown, a column has two uses, or no feature
         is left.

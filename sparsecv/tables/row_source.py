@@ -71,9 +71,7 @@ class RowSource(ABC):
         Weights >= 0 of the rows, and the name of their column.
     groups, groups_name : ndarray of int, shape (n,), and str, or None
         The number of every row's group, and the name of the groups' column; a fold holds whole
-        groups. Where rows are ordered by the column ``order_name``, the rank of every row.
-    order_name : str or None
-        Name of the column that orders the rows.
+        groups.
     held : bool
         Whether the rows are in memory, whatever their number.
     divisible : bool
@@ -98,7 +96,6 @@ class RowSource(ABC):
     groups: NDArray[np.intp] | None = None
     weights_name: str | None = None
     groups_name: str | None = None
-    order_name: str | None = None
     held = False
     divisible = False
     counted = False
@@ -106,24 +103,19 @@ class RowSource(ABC):
     missing: str | None = None
     rows_left_out = 0
 
-    def take_columns(
-        self, weights: Column | None, groups: Column | None, order: Column | None = None
-    ) -> None:
-        """Set the weights, and the groups or the order of the rows, from columns of a table.
+    def take_columns(self, weights: Column | None, groups: Column | None) -> None:
+        """Set the weights and the groups of the rows from columns of a table.
 
-        With an order ``groups`` holds the time of every row, and ``order_name`` is not None. Only
-        one of ``groups`` and ``order`` may be given. An InputError is raised where a column has
-        another number of rows than the table had when it was opened.
+        Raises InputError: A column has another number of rows than the table had when it was
+            opened.
         """
-        for column in (weights, groups, order):
+        for column in (weights, groups):
             if column is not None and column.codes.size != self.n:
                 raise self.rows_changed(self.n)
         if weights is not None:
             self.weights, self.weights_name = weights.weights(), weights.name
         if groups is not None:
             self.groups, self.groups_name = groups.groups(), groups.name
-        if order is not None:
-            self.groups, self.order_name = order.times(), order.name
 
     def _check_columns(self, min_rows: int = 2) -> None:
         """Refuse a table of too few rows, without features, or with empty or repeated names."""

@@ -171,7 +171,6 @@ def open_table(
     encoding: str = "utf-8",
     weights: str | None = None,
     groups: str | None = None,
-    order: str | None = None,
     missing: str | None = None,
 ) -> RowSource:
     """Open a table of numbers.
@@ -200,10 +199,9 @@ def open_table(
         Columns to leave out.
     encoding : str
         Encoding of text.
-    weights, groups, order : str, optional
-        Columns that are no features: the weights of the rows, the groups that folds hold together,
-        and the times by which rows are ordered. Groups may be text; times are numbers, or dates
-        that begin with the year.
+    weights, groups : str, optional
+        Columns that are no features: the weights of the rows, and the groups that folds hold
+        together. Groups may be text.
     missing : {"drop", "mean"}, optional
         What becomes of missing values, which are errors by default. "drop" leaves out the rows that
         lack a value. With the others ``load`` returns NaN, which cross-validation fills with the
@@ -234,7 +232,7 @@ def open_table(
     >>> y.tolist()
     [2.5, 3.5]
     """
-    uses = {"target": target, "weights": weights, "groups": groups, "order": order}
+    uses = {"target": target, "weights": weights, "groups": groups}
     file, name = path if isinstance(path, tuple) else (open_file(path, encoding), name_of(path))
     drop = [drop] if isinstance(drop, str) else list(drop)
     unnamed = file.unnamed_index()
@@ -258,10 +256,8 @@ def open_table(
         same = "name", "target_name", "missing", "coding", "rows_left_out"
         facts = {one: getattr(opened, one) for one in same}
         source = ArraySource.checked(*opened.load(), opened.feature_names, **facts)
-    if use.groups is not None and use.order is not None:
-        raise InputError("--order and --groups cannot go together: folds in order keep no groups")
     kept = slice(None) if opened.kept is None else opened.kept
-    others = use.weights, use.groups, use.order
+    others = use.weights, use.groups
     source.take_columns(*(None if one is None else file.column(one, kept) for one in others))
     source.left_out = unnamed
     return source

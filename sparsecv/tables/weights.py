@@ -1,6 +1,5 @@
-"""Columns of weights, groups and times, which are no features."""
+"""Columns of weights and of groups, which are no features."""
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -57,20 +56,6 @@ class Column(NamedTuple):
         if np.count_nonzero(values) < 2:
             raise InputError(f"{what} above 0 in at least 2 rows")
         return None if (values == 1.0).all() else values
-
-    def times(self) -> NDArray[np.intp]:
-        """The rank of every row's time, shape (n,): rows of one time have one rank.
-
-        Raises InputError: The words are neither all numbers nor all dates that begin with the year,
-            such as 2024-01-31 or 2024-01-31 12:00.
-        """
-        odd = [word for word in self.words if not re.match(r"\d{4}-\d{2}-\d{2}([ T].*)?$", word)]
-        if odd and np.isnan(self.numbers).any():
-            raise InputError(
-                f"{self.label}: --order needs numbers, or dates written like 2024-01-31; "
-                f"column {quoted(self.name)} holds {quoted(odd[0])}"
-            )
-        return self.groups()
 
     def groups(self) -> NDArray[np.intp]:
         """The number of every row's group, shape (n,).

@@ -75,7 +75,7 @@ def test_document(capsys: Capture) -> None:
         ["--tau", "5,1"],
         ["--gamma", "0.1:10:3"],
         ["--target", "x1"],
-        ["--drop", "x0,x3"],
+        ["--exclude", "x0,x3"],
         ["--time-limit", "100"],
         ["--backend", "native"],
     ],
@@ -97,7 +97,7 @@ def test_options(options: list[str]) -> None:
         np.testing.assert_allclose([one["gamma"] for one in results], [0.1, 1.0, 10.0])
     if "--target" in chosen:
         assert document["feature_names"] == ["x0", "x2", "x3", "x4", "y"]
-    if "--drop" in chosen:
+    if "--exclude" in chosen:
         assert document["feature_names"] == ["x1", "x2", "x4"]
 
 

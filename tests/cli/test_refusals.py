@@ -67,7 +67,6 @@ REFUSED = {
     f"cv some.csv --n-best {'9' * 9}": "--n-best|100000",
     f"{CV} another.csv": "another.csv",
     f"{FIT} --tau one": "--tau",
-    f"{FIT} --tol nan": "--tol",
     "cv huge.csv --folds 2": "response",
     # files that are written
     f"{CV} --json": "--json",

@@ -99,7 +99,7 @@ def test_weights_of_a_table_too_large_to_hold_are_refused(
     monkeypatch.setattr("sparsecv.design.prepare.IN_MEMORY_BYTES", 0)
     monkeypatch.setattr("sparsecv.design.prepare.MAX_HELD_BYTES", 2000)
     groups = ["--groups", "town", "--folds", "4", "--gamma", "1"]
-    for command in (["cv", path, *groups], ["fit", path, "--tau", "1", "--drop", "town"]):
+    for command in (["cv", path, *groups], ["fit", path, "--tau", "1", "--exclude", "town"]):
         said = ["weights need all rows in memory", "--weights"]
         complaint(capsys, [*command, "--weights", "w", "--quiet"], said)
 

@@ -164,7 +164,7 @@ class SparseRidge(SparseLinearModel):
             raise InputError(f"time_limit must be None or seconds > 0; got {limit!r}")
         design = ready.design
         settings.check_constraints(design.constraints)
-        tau = checked_tau(self.tau, design.p_raw, design)
+        tau = checked_tau(self.tau, design)
         problem = ready.problem().replace(gamma=gamma, tau=tau)
         try:
             proof = best_support(problem, backend=self.backend, **checked)

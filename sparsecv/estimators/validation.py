@@ -96,7 +96,7 @@ def checked_weights(weights: Any, n: int) -> Array | None:
     return None if (values == 1.0).all() else values
 
 
-def checked_tau(tau: Any, p: int, design: Design) -> int:
+def checked_tau(tau: Any, design: Design) -> int:
     """τ of a model, cut with a warning to the number of columns that vary.
 
     A size of which no model obeys the constraints is refused where it was asked for.
@@ -106,13 +106,13 @@ def checked_tau(tau: Any, p: int, design: Design) -> int:
     """
     constraints, varying = design.constraints, design.n_units
     if tau is None:
-        return min(max(1, constraints.min_size, min(varying, 10)), varying)
+        return max(1, constraints.min_size, min(varying, 10))
     if np.ndim(tau) > 0:
         raise InputError(f"tau must be a whole number; got {tau!r}")
-    size = int(checked_taus(tau, p)[0])
+    size = int(checked_taus(tau, design.p_raw)[0])
     if size > varying:  # as in a fold where a rare 0/1 column is constant
         what = "columns or groups can be in a model"
-        what = f"of the {p} columns vary" if design.asked is None else what
+        what = f"of the {design.p_raw} columns vary" if design.asked is None else what
         text = f"tau = {size}, but {varying} {what}: tau = {varying} is used"
         warn_caller(text, LoweredSizeWarning)
     size = min(size, varying)

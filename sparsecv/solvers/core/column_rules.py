@@ -218,17 +218,14 @@ class _Resolver:
             raise InputError(f"{what} must list columns by name or position; got {given!r}")
         return [j for one in given for j in self.one(one, what)]
 
-    def listed(self, given: Any, what: str, of: str) -> list[Any]:
-        """The p values of a parameter that gives one for every column.
-
-        of: What messages call the values.
-        """
+    def labels(self, given: Any) -> list[Any]:
+        """The labels of groups that are given one for every column."""
         if isinstance(given, str) or not isinstance(given, Iterable):
-            raise InputError(f"{what} must be {of} for all columns or a mapping; got {given!r}")
+            raise InputError(f"groups must be labels for all columns or a mapping; got {given!r}")
         values = list(given)
         p = len(self.given)
         if len(values) != p:
-            raise InputError(f"{what} has {len(values)} {of} for {p} columns: give one each")
+            raise InputError(f"groups has {len(values)} labels for {p} columns: give one each")
         return values
 
     def units(self, given: Any) -> Index:
@@ -239,7 +236,7 @@ class _Resolver:
         elif isinstance(given, Mapping):
             self.groups = {str(n): self.columns(some, "groups") for n, some in given.items()}
         else:
-            for j, label in enumerate(self.listed(given, "groups", "labels")):
+            for j, label in enumerate(self.labels(given)):
                 if label is not None and label == label:  # NaN is no label, too
                     self.groups.setdefault(str(label), []).extend(self.given[j])
         grouped = {j for columns in self.groups.values() for j in columns}

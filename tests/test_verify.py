@@ -6,6 +6,7 @@ import hashlib
 import io
 import itertools
 import json
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -238,6 +239,13 @@ def test_what_certificates_do_not_serve_is_refused(options: Any, word: str, here
     weighted = SparseRidge(tau=2).fit(X, y, sample_weight=np.arange(20.0))
     with pytest.raises(InputError, match="weights"):
         weighted.certificate(here / "proof")
+
+
+def test_the_checker_is_short_and_needs_python_alone() -> None:
+    text = Path(verify.__file__).read_text()
+    assert len(text.splitlines()) <= 250
+    imported = re.findall(r"^(?:from|import) (\w+)", text, re.M)
+    assert set(imported) <= sys.stdlib_module_names
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -2,11 +2,11 @@
 
     python -m experiments.solvers.attack [--only NAME ...] [--problems N] [--seed S] [--minutes M]
 
-The families of problems are those of the tests (``attacks.py`` and ``fold_attacks.py`` in
-``tests/support``). Rational arithmetic, enumeration or a second search judges the claims. For every
-family the script prints the number of problems, the number of problems with a wrong claim, and CPU
-seconds. Every problem with a wrong claim is printed with its number, which the option ``--first``
-takes. Ctrl-C continues with the next family.
+The families of problems are those of the tests (``attacks.py``, ``fold_attacks.py`` and
+``no_ridge_attacks.py`` in ``tests/support``). Rational arithmetic, enumeration or a second search
+judges the claims. For every family the script prints the number of problems, the number of problems
+with a wrong claim, and CPU seconds. Every problem with a wrong claim is printed with its number,
+which the option ``--first`` takes. Ctrl-C continues with the next family.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from experiments.common import ROOT, machine
 sys.path.insert(0, str(ROOT / "tests"))  # another package may bring a folder named tests
 from support.attacks import SOLVERS
 from support.fold_attacks import FOLDS
+from support.no_ridge_attacks import NO_RIDGE
 
-ATTACKS = {**SOLVERS, **FOLDS}
+ATTACKS = {**SOLVERS, **FOLDS, **NO_RIDGE}
 PROBLEMS = {
     "offset columns": 2000,
     "one factor": 2000,
@@ -45,6 +46,9 @@ PROBLEMS = {
     "fold schemes": 500,
     "leave-one-out": 30,
     "dependent rows": 5000,
+    "dependent within bounds": 5000,
+    "dependent cells": 5000,
+    "perfect fits": 5000,
 }
 
 

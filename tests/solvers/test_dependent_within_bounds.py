@@ -20,8 +20,7 @@ from support.constrained import (
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.solvers import SparseRidgeProblem, solve
-from sparsecv.solvers.branching.enumeration import _every_model
-from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.branching.enumeration import enumerated
 
 X = np.array([[0.0, 0.0, 0.0], [1.0, 2.0, -1.0], [2.0, 1.0, 0.0], [1.0, 3.0, 1.0]])
 Y = np.array([0.0, 1.0, 2.0, 1.0])
@@ -161,7 +160,7 @@ def test_bounds_of_supports_in_a_box_hold() -> None:
         for size in range(1, p + 1):
             supports = combinations(range(p), size)
             least = min(exact_least_norm_within(drawn.rows, rules, S)[0] for S in supports)
-            found = _every_model(whole.at_unit_length(), size, Limits())
+            (found,) = enumerated(whole.at_unit_length(), np.array([size]), [])
             assert Fraction(found.lower_bound) <= least, seed
             assert found.objective == pytest.approx(float(least), rel=1e-9, abs=1e-12 * whole.yy)
             proved += found.status == "optimal"

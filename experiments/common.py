@@ -27,7 +27,7 @@ from sparsecv.design.prepare import versions
 from sparsecv.selection.averaging import averaged_coefficients
 from sparsecv.selection.study import Study
 from sparsecv.tables.datasets import resolve
-from sparsecv.tables.row_source import RowSource
+from sparsecv.tables.table import Table
 
 # Experiments are run in this folder, as python -m experiments.FOLDER.NAME.
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,7 +49,7 @@ def rows(name: str) -> tuple[np.ndarray, np.ndarray]:
     return ames() if name == "ames" else table(name).load()
 
 
-def table(name: str) -> RowSource:
+def table(name: str) -> Table:
     """A data set by its name; diabetes11 is the file diabetes.csv of the folder SPARSECV_DATA."""
     if name != "diabetes11":
         return resolve(name)

@@ -19,11 +19,7 @@ import numpy as np
 from experiments.common import machine
 
 READERS = {
-    "sparsecv": "from sparsecv.tables.sources import open_table; open_table(path).load()",
-    "sparsecv, in blocks": (
-        "from sparsecv.tables.sources import open_table\n"
-        "for X, y in open_table(path).blocks(): pass"
-    ),
+    "sparsecv": "from sparsecv.tables.sources import open_table; open_table(path)",
     "pandas": "import pandas; pandas.read_csv(path).to_numpy()",
     "polars": "import polars; polars.read_csv(path).to_numpy()",
     "pyarrow": (

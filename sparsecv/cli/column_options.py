@@ -12,10 +12,10 @@ from .console import names_in, note
 
 if TYPE_CHECKING:
     from ..solvers.core.column_rules import ResolvedRules
-    from ..tables.row_source import RowSource
+    from ..tables.table import Table
 
 
-def column_constraints(source: RowSource, given: Mapping[str, Any]) -> ResolvedRules | None:
+def column_constraints(source: Table, given: Mapping[str, Any]) -> ResolvedRules | None:
     """The constraints that a command's options put on the columns; None if there are none.
 
     The options --include and --exclude add columns to those that the file of --constraints lists.

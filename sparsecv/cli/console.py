@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..cv.progress import Report
-    from ..tables.row_source import RowSource
+    from ..tables.table import Table
 
 # Where standard error is no terminal, a command says what it does after this many seconds, and not
 # more often than that. The number is a choice: shorter commands print results alone.
 FIRST_LINE_SECONDS = 2.0
 
 
-def read(data: str, given: dict[str, Any], report: Report) -> RowSource:
+def read(data: str, given: dict[str, Any], report: Report) -> Table:
     """Open the table of a command, and print remarks on its columns unless --quiet.
 
     given: The values of all options of the command. Columns of --exclude are not read. Only names
@@ -32,10 +32,18 @@ def read(data: str, given: dict[str, Any], report: Report) -> RowSource:
     report: Takes what is being done, the number of units done and the number of all units.
     Raises InputError: The table or the options cannot be used.
     """
+    from ..tables.dask_table import open_parquet
     from ..tables.datasets import locate
     from ..tables.sources import open_table
 
     report(f"reading {data}", 0, 1)
+    place = Path(data).expanduser()
+    if place.is_dir() or ("*" in data and not place.exists()):
+        others = ("one_hot", "weights", "groups", "missing")
+        named = {option: given.get(option) for option in others}
+        dropped = [name for text in given["exclude"] or () for name in names_in(text)]
+        given["exclude"] = []
+        return open_parquet(str(place), given["target"], dropped, **named)
     file, name = locate(data, given["encoding"])
     columns, names = file.names, list[str]()
     for text in given["exclude"] or ():
@@ -85,7 +93,7 @@ def announce_limit(p: int, limit: float | str | None) -> None:
         )
 
 
-def remarks(source: RowSource) -> Iterator[str]:
+def remarks(source: Table) -> Iterator[str]:
     """Yield sentences on the rows: their weights and groups, and which are left out."""
     from ..report.sections import counted
 

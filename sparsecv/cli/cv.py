@@ -23,9 +23,9 @@ from ..selection.certified_choice import choice_certificate
 from ..selection.choice import CHOOSERS, Choice, choose
 from ..selection.intervals import fold_models
 from ..selection.nested import nested_by_default, nested_error, refuse_nested
-from ..selection.rules import allowed_rule
+from ..selection.rules import allowed_rule, resolved_rule
 from ..selection.sizes import choice_of_size
-from ..selection.study import Study
+from ..selection.study import Study, partitions_of
 from ..solvers.core.result import Status
 from . import column_options, grids, outputs
 from .console import Steps, announce_limit, as_limit, note, open_console, progress, read, remarks
@@ -45,12 +45,13 @@ def cv(data: str, **given: Any) -> Exit:
     outputs.check(asked)
     gammas, taus = grids.parse_asked_gammas(asked.gamma), grids.parse_taus(asked.tau)
     grids.check_count("--n-best", asked.n_best)
-    limit, announce = as_limit(asked.time_limit), None if asked.quiet else note
+    limit = as_limit(asked.time_limit)
     settings = Settings(asked.method, asked.backend, limit, asked.jobs, prove=asked.prove)
     with progress(asked.quiet, steps):
         source = read(data, given, steps)
-        how: Any = {"progress": partial(steps, "reading rows"), "n_jobs": asked.jobs}
-        how |= {"asked": column_options.column_constraints(source, given), "announce": announce}
+        rule = "projected" if asked.compare else resolved_rule(asked.rule, source.p, settings)
+        how: Any = {"asked": column_options.column_constraints(source, given)}
+        how["partitions"] = partitions_of(rule, source.p)
         layout = Protocol(asked.protocol, asked.scale)
         prepared = prepare(source, asked.folds, layout, seed=asked.seed, **how)
         _refuse(prepared, asked, settings)

@@ -20,7 +20,7 @@ from ..report.document import document, plain
 from ..report.outcome import Result
 from ..report.page import write_page
 from ..report.screen import show
-from ..tables.row_source import RowSource
+from ..tables.table import Table
 from .console import Steps, progress
 from .outputs import write_text
 
@@ -63,7 +63,7 @@ def deliver(
     show(console, made, "" if asked.table else "--table")
 
 
-def kept_facts(source: RowSource) -> dict[str, Any]:
+def kept_facts(source: Table) -> dict[str, Any]:
     """What a model file keeps of the table, by the names of its fields."""
     levels, dates = dict(source.coding.levels), dict(source.coding.dates)
     return {"target": source.target_name, "levels": levels, "dates": dates}
@@ -76,7 +76,7 @@ def write_json(path: Path | None, found: Mapping[str, Any]) -> None:
         write_text(path, text + "\n", "json")
 
 
-def head(source: RowSource, p: int) -> dict[str, Any]:
+def head(source: Table, p: int) -> dict[str, Any]:
     """The first entries of every document: versions of the program and its libraries, the table.
 
     p: Number of columns that are not constant.

@@ -43,8 +43,7 @@ def fit(data: str, **given: Any) -> Exit:
     settings = Settings(backend=asked.backend, time_limit=as_limit(asked.time_limit))
     with progress(asked.quiet, steps):
         source = read(data, given, steps)
-        how: Any = {"progress": partial(steps, "reading rows")}
-        how |= {"asked": column_options.column_constraints(source, given)}
+        how: Any = {"asked": column_options.column_constraints(source, given)}
         ready = prepare(source, ALL_ROWS, Protocol(asked.protocol, asked.scale), **how)
         whole, limit = ready.data.full(), settings.longest
         settings.check_constraints(whole.constraints)

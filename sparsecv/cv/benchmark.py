@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..design.design import Protocol
 from ..design.prepare import prepare
 from ..errors import InputError
-from ..tables.row_source import RowSource
+from ..tables.table import Table
 from .engine import cross_validate
 from .progress import Report
 from .settings import Settings
@@ -59,7 +59,7 @@ class Row:
 
 
 def run(
-    tables: Sequence[RowSource],
+    tables: Sequence[Table],
     folds: Sequence[str],
     gammas: Sequence[float] | NDArray[np.float64],
     ways: Sequence[str],

@@ -183,14 +183,17 @@ class FoldData(ABC):
         The number m of rows may differ from the number of rows that the fold holds out.
         """
 
-    @property
     @abstractmethod
-    def redraws(self) -> bool:
-        """Whether the rows are at hand for other folds, so that they need not be read again."""
+    def count_partitions(self, most: int) -> int:
+        """How many partitions of the rows into folds there are, of ``most`` that are wanted."""
 
     @abstractmethod
-    def with_folds(self, folds: Folds) -> FoldData:
-        """The same table in other folds."""
+    def partition(self, number: int, seed: Any) -> FoldData:
+        """The same table in another partition into as many folds.
+
+        number: 1 for the second partition, 2 for the third, and so on.
+        seed: The seed of these folds.
+        """
 
     @abstractmethod
     def one_fold(self, train: Index, test: Index, same: FoldData | None = None) -> FoldData:
@@ -326,10 +329,13 @@ class RowFolds(FoldData):
         kept = {name: value for name, value in self.__dict__.items() if name not in derived}
         return kept | {"_problems": {}, "_held_out": {}}
 
-    @property
-    def redraws(self) -> bool:
-        """Whether the rows are at hand for other folds: they are."""
-        return True
+    def count_partitions(self, most: int) -> int:
+        """As many as are wanted where folds can be drawn again, else one."""
+        return most if self.folds.redraws else 1
+
+    def partition(self, number: int, seed: Any) -> RowFolds:
+        """The same rows in folds that are drawn again."""
+        return self.with_folds(self.folds.again(seed, number))
 
     def with_folds(self, folds: Folds) -> RowFolds:
         """The same rows in other folds."""

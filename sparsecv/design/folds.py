@@ -35,10 +35,6 @@ class Folds:
         Training and held-out row numbers of every fold, only where ``label`` is None.
     groups : ndarray of int, shape (n,), or None
         Group of every row, where folds keep the rows of a group together.
-    seed : int or None
-        Of a table that is not in memory: a row's fold is a hash of its number and this seed. In
-        however many parts the table comes, the fold of a row is then known without a list of all
-        rows, and ``label`` is None. The sizes of the folds differ by chance, by about √(n/K).
     leave_one_out : bool
         Whether every row is a fold of its own.
     is_partition : bool
@@ -51,7 +47,6 @@ class Folds:
     label: Index | None
     pairs: list[tuple[Index, Index]] = field(default_factory=list, repr=False)
     groups: Index | None = field(default=None, repr=False)
-    seed: int | None = field(default=None, repr=False)
 
     @classmethod
     def whole(cls, n: int) -> Folds:
@@ -98,29 +93,25 @@ class Folds:
     @property
     def is_partition(self) -> bool:
         """Whether every row is held out once, by folds that train on all other rows."""
-        return self.label is not None or self.seed is not None
+        return not self.pairs
 
-    def of_rows(self, start: int, stop: int) -> Index:
-        """Fold of each of the rows ``start`` to ``stop`` − 1; the folds must be a partition."""
-        if self.label is not None:
-            return self.label[start:stop]
-        z = np.arange(start, stop, dtype=np.uint64)
-        z += np.uint64(_mixed(np.array([self.seed], dtype=np.uint64))[0])
-        return (_mixed(z) % np.uint64(self.k)).astype(np.intp)
+    @property
+    def redraws(self) -> bool:
+        """Whether other random partitions of the rows into folds of the same kind can be drawn."""
+        return self.kind in ("kfold", "size")
 
-    def counted(self, sizes: Index) -> Folds:
-        """These folds with the numbers of their rows, shape (k,).
+    def again(self, seed: Any, number: int) -> Folds:
+        """Another random partition of the rows into as many folds of the same kind.
 
-        Raises InputError: A fold without rows.
+        seed: What these folds were drawn with. From a whole number every ``number`` gives a
+            partition of its own; a generator is used on.
+        number: 1 for the second partition, 2 for the third, and so on.
+        Raises InputError: The folds were not drawn at random.
         """
-        if sizes.min() < 1:
-            raise InputError(f"{self.k} folds of {self.n} rows by a hash: one is empty, use fewer")
-        return replace(self, sizes=sizes)
-
-    def again(self, seed: Any) -> Folds:
-        """Folds of the same kind and number, drawn with another seed."""
-        if self.seed is not None:
-            return hashed_folds(self.k, self.n, seed)
+        if not self.redraws:
+            raise InputError("only K folds and folds of a size can be drawn again")
+        if isinstance(seed, (int, np.integer)):
+            seed = int(np.random.SeedSequence([int(seed), number]).generate_state(1)[0])
         text = str(self.k) if self.kind == "kfold" else f"size:{self.n // self.k}"
         return make_folds(text, self.n, seed=seed, groups=self.groups)
 
@@ -135,14 +126,6 @@ class Folds:
         """Yield the training and the held-out rows of every fold."""
         for j in range(self.k):
             yield self.split(j)
-
-
-def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Numbers hashed by SplitMix64 (Steele, Lea & Flood 2014): distinct, with uniform bits."""
-    z = numbers * np.uint64(0x9E3779B97F4A7C15)  # The product is modulo 2⁶⁴.
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
 
 
 def _named_folds(cv: Any, n: int) -> tuple[str, int] | None:
@@ -169,29 +152,35 @@ def _named_folds(cv: Any, n: int) -> tuple[str, int] | None:
     return kind, int(digits)
 
 
-def fold_count(cv: Any, n: int) -> int | None:
-    """How many folds of n rows a number K, "size:M" or "loo" means; None for anything else."""
-    kind, number = _named_folds(cv, n) or ("", 0)
-    if number == 0:
-        return None
-    return n // number if kind == "size" else number
-
-
-def hashed_folds(k: int, n: int, seed: Any = 0) -> Folds:
-    """K folds of n rows by a hash of the row number; their sizes are 0 until the rows are read.
+def moment_folds(cv: Any, seed: Any) -> tuple[int, int]:
+    """The number of folds and the whole number that stands for their seed, for a table of Dask.
 
     seed: A whole number, a generator of NumPy that gives one, or None for a random one.
-    Raises InputError: There are fewer than 2 folds, or more folds than rows.
+    Raises InputError: The folds are no number K of at least 2, or the seed is none.
     """
-    if not 2 <= k <= n:
-        raise InputError(f"at least 2 folds, and no more than the {n} rows there are; got {k}")
+    kind, k = _named_folds(cv, 0) or ("", 0)
+    if kind != "kfold":
+        raise InputError(
+            f"a table of Dask is reduced to the moments of folds that are a number K; got {cv!r}"
+        )
+    if k < 2:
+        raise InputError(f"at least 2 folds are needed; got {k}")
     _check_seed(seed)
     draws = np.random.default_rng() if seed is None else seed
     if isinstance(draws, np.random.RandomState):
         draws = draws.randint(2**31)
     elif isinstance(draws, np.random.Generator):
         draws = draws.integers(2**31)
-    return Folds("kfold", n, np.zeros(k, dtype=np.intp), None, seed=int(draws))
+    return k, int(draws)
+
+
+def chunk_folds(n: int, k: int, seed: int, partition: int, chunk: int) -> Index:
+    """The folds of the n rows of a chunk, which are as even as can be and in random order.
+
+    seed, partition, chunk: Every chunk of every partition has draws of its own.
+    """
+    draws = np.random.default_rng([seed, partition, chunk])
+    return draws.permutation((np.arange(n, dtype=np.intp) + draws.integers(k)) % k)
 
 
 def make_folds(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,28 +19,19 @@ from .moments import FoldMoments, Moments
 class MomentFolds(FoldData):
     """Folds known by their moments alone: of any number of rows, in memory for k·(p + 1)² numbers.
 
-    read: A function that returns the moments of the same rows in other folds, from another pass
-        over the rows.
+    partitions: The moments of every partition of the rows into folds.
+    number: The number of the partition whose folds these are, counted from 0.
     """
 
-    def __init__(
-        self,
-        moments: FoldMoments,
-        design: Design,
-        folds: Folds,
-        read: Callable[[Folds], FoldMoments] | None = None,
-    ) -> None:
-        if folds.seed is not None:
-            folds = folds.counted(np.array([part.n for part in moments.folds], dtype=np.intp))
-        self.constraints = design.constraints
-        self.folds, self.p, self._read = folds, design.p, read
-        self._design, self._moments = design, moments
+    def __init__(self, partitions: Sequence[FoldMoments], design: Design, number: int = 0) -> None:
+        moments = partitions[number]
+        sizes = np.array([part.n for part in moments.folds], dtype=np.intp)
+        self.folds = Folds("kfold", int(sizes.sum()), sizes, None)
+        self.constraints, self.p = design.constraints, design.p
+        self._design, self._moments, self._partitions = design, moments, partitions
         self.refit_intercept = design.protocol.refit_intercept
-        self.fold_weight, self.fold_of = folds.sizes.astype(np.float64), np.arange(folds.k)
-        self.fold_rows = folds.sizes
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_read": None}  # Another process reads no rows.
+        self.fold_weight, self.fold_of = sizes.astype(np.float64), np.arange(sizes.size)
+        self.fold_rows = sizes
 
     def rows_for(self, what: str) -> RowFolds:
         """Refuse what needs single rows, of which only moments are known."""
@@ -51,25 +42,20 @@ class MomentFolds(FoldData):
         """Whether a fold trains on at least two other folds, which then are its inner folds."""
         return self.folds.k > 2
 
-    @property
-    def redraws(self) -> bool:
-        """Whether the rows are at hand for other folds: they would have to be read again."""
-        return False
+    def count_partitions(self, most: int) -> int:
+        """At most as many partitions as the rows were reduced to."""
+        return min(most, len(self._partitions))
 
-    def with_folds(self, folds: Folds) -> MomentFolds:
-        """The same table in other folds, for which its rows are read again."""
-        assert self._read is not None
-        return MomentFolds(self._read(folds), self._design, folds, self._read)
+    def partition(self, number: int, seed: Any) -> MomentFolds:
+        """The folds of another partition that the rows were reduced to."""
+        return MomentFolds(self._partitions, self._design, number)
 
     def one_fold(self, train: Index, test: Index, same: FoldData | None = None) -> MomentFolds:
         """Two new folds: fold 0 is the union of the folds ``test``, fold 1 of the folds ``train``.
 
         Fold 0 thus trains on the rows of ``train`` and holds out the rows of ``test``.
         """
-        moments = self._moments.joined((test, train))
-        counts = np.array([part.n for part in moments.folds], dtype=np.intp)
-        folds = Folds("custom", int(counts.sum()), counts, None)
-        return MomentFolds(moments, self._design, folds)
+        return MomentFolds([self._moments.joined((test, train))], self._design)
 
     def full(self) -> SparseRidgeProblem:
         """The problem of all rows."""

@@ -1,22 +1,18 @@
-"""Per-fold moments of [X y] in one pass over the rows, in bounded memory."""
+"""Moments of the rows of [X y] of every fold."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..solvers.core.limits import Limits
-from ..solvers.core.threads import cached, one_blas_thread
-from ..solvers.executor import run_units
-from ..tables.row_source import RowSource, as_source
+from ..solvers.core.threads import cached
 from .design import Array, Design, Summary
-from .folds import Folds
+from .folds import Index
 
 
 @dataclass(frozen=True)
@@ -119,6 +115,21 @@ class FoldMoments:
     low: Array
     high: Array
 
+    @classmethod
+    def of(cls, rows: Array, label: Index, k: int) -> FoldMoments:
+        """Moments of the k folds of rows of [X y], shape (n, p + 1), in memory.
+
+        label, shape (n,): Fold of every row.
+        """
+        width = rows.shape[1]
+        order = np.argsort(label, kind="stable")
+        ends = np.searchsorted(label[order], np.arange(1, k))
+        nothing = Moments(0, np.zeros(width), np.zeros((width, width)))
+        each = np.split(rows[order], ends)
+        folds = [Moments.of(some) if len(some) else nothing for some in each]
+        low, high = rows.min(axis=0, initial=np.inf), rows.max(axis=0, initial=-np.inf)
+        return cls(folds, low, high)
+
     def merged(self, other: FoldMoments) -> FoldMoments:
         """Moments of the same folds over the rows of both operands."""
         both = zip(self.folds, other.folds, strict=True)
@@ -156,70 +167,3 @@ class FoldMoments:
         total = self.total()
         scatter = np.diag(total.scatter).copy()
         return Summary(total.n, total.mean, scatter, self.low, self.high, float(total.n))
-
-
-def fold_moments(
-    source: RowSource,
-    folds: Folds,
-    progress: Callable[[int, int], None] | None = None,
-    n_jobs: int | None = None,
-) -> FoldMoments:
-    """Read the rows once and gather the moments of every fold.
-
-    Parts of a table are read by units of work, in threads or on a cluster, and their moments are
-    merged in the order of the parts, so that the result always has the same digits.
-
-    folds: A partition of the rows.
-    progress: Takes the number of rows read and the number of rows in all.
-    n_jobs: Number of threads that read parts, as in joblib.
-    """
-    on_progress = progress or (lambda *_: None)
-    parts = source.parts()
-    if len(parts) == 1:
-        return _read(folds, 0, source, lambda read: on_progress(read, source.n))
-    whole, n_merged, read = list[FoldMoments](), 0, 0
-    waiting = dict[int, FoldMoments]()  # The moments of parts that came before their turn.
-    ends = [*(part.start for part in parts[1:]), source.n]
-    tasks = [(part.start, end, part.rows) for part, end in zip(parts, ends, strict=True)]
-    with one_blas_thread():
-        for index, found in run_units(_part, folds, tasks, n_jobs, allot=lambda _: Limits()):
-            waiting[index] = found
-            while n_merged in waiting:
-                whole = [reduce(FoldMoments.merged, [*whole, waiting.pop(n_merged)])]
-                n_merged += 1
-            read += sum(part.n for part in found.folds)
-            on_progress(read, source.n)
-    return whole[0]
-
-
-def _part(folds: Folds, start: int, stop: int, rows: Any, _: Limits) -> FoldMoments:
-    """The unit of work that reads a part of a table, from row ``start`` to row ``stop`` − 1."""
-    source = as_source(rows, start)
-    if source.n != stop - start:
-        raise source.rows_changed(stop - start)
-    return _read(folds, start, source, lambda read: None)
-
-
-def _read(
-    folds: Folds, start: int, source: RowSource, on_progress: Callable[[int], None]
-) -> FoldMoments:
-    """Moments of a source's rows, block by block; its first row is row ``start`` of the table."""
-    p, k = source.p, folds.k
-    found = [Moments(0, np.zeros(p + 1), np.zeros((p + 1, p + 1)))] * k
-    low, high = np.full(p + 1, np.inf), np.full(p + 1, -np.inf)
-    done = 0
-    # A table is read in blocks of rows that take at most this many bytes (but of at least 1024
-    # rows), and every block is reduced to moments before the next is read. Parts of a table that
-    # are read at the same time have a block each.
-    for X, y in source.blocks(max(1024, 16_000_000 // (8 * (p + 1)))):
-        block = np.column_stack([X, y])
-        low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
-        fold = folds.of_rows(start + done, start + done + y.size)
-        order = np.argsort(fold, kind="stable")
-        ends = np.searchsorted(fold[order], np.arange(1, k))
-        for j, rows in enumerate(np.split(block[order], ends)):
-            if len(rows):
-                found[j] = found[j].merged(Moments.of(rows))
-        done += y.size
-        on_progress(done)
-    return FoldMoments(found, low, high)

@@ -42,7 +42,7 @@ from ..tables.frames import (
     frame_names,
     numbers_as_names,
 )
-from ..tables.row_source import ArraySource, RowSource
+from ..tables.table import Table
 from .pipelines import pipeline_of_levels, pipeline_of_numbers
 from .validation import as_dense, checked_weights, na_as_nan, refuse_text_response
 
@@ -313,15 +313,19 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         """What was passed to ``fit``, checked, standardised and laid out in folds."""
         source = self._source(X, y, weights, groups)
         named = self._coding_ is not None or hasattr(self, "feature_names_in_")
-        how: dict[str, Any] = {"seed": getattr(self, "random_state", 0), "n_jobs": self.n_jobs}
-        how["announce"] = print if getattr(self, "verbose", 0) else None
+        how: dict[str, Any] = {"seed": getattr(self, "random_state", 0)}
+        how["partitions"] = self._partitions(source.p)
         names = source.feature_names if named else None
         how["asked"] = self._asked(source.p, names, numbers_as_names(X))
         ready = prepare(source, cv, self._protocol(), **how)
         self._fills_ = ready.fills
         return ready
 
-    def _source(self, X: Any, y: Any, weights: Any, groups: Any) -> RowSource:
+    def _partitions(self, p: int) -> int:
+        """The number of partitions into folds that a fit of p columns needs."""
+        return 1
+
+    def _source(self, X: Any, y: Any, weights: Any, groups: Any) -> Table:
         """Check what was passed to ``fit``; X and y come back as 64-bit numbers."""
         if self.unknown not in ("error", "zero"):
             raise InputError(f"unknown must be 'error' or 'zero'; got {self.unknown!r}")
@@ -369,7 +373,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             check_groups(groups, len(y))
             groups = np.asarray(groups)
         own = {"weights": weights, "groups": groups, "missing": self.missing}
-        return ArraySource.checked(X, y, labels, held=True, **own)
+        return Table.checked(X, y, labels, **own)
 
     def _asked(
         self, p: int, names: Sequence[str] | None, numbers: Sequence[int] | None

@@ -19,14 +19,14 @@ from ..selection.certified_choice import choice_certificate
 from ..selection.choice import Choice, choose
 from ..selection.intervals import fold_models
 from ..selection.nested import nested_error, refuse_nested
-from ..selection.rules import allowed_rule
-from ..selection.study import Study
+from ..selection.rules import allowed_rule, resolved_rule
+from ..selection.study import Study, partitions_of
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
-from ..tables.lazy import LazySource, is_lazy
-from ..tables.row_source import RowSource
+from ..tables.dask_table import DaskTable, is_lazy
+from ..tables.table import Table
 from .base import SparseLinearModel
 from .sparse_ridge import SparseRidge
 
@@ -251,9 +251,9 @@ class SparseRidgeCV(SparseLinearModel):
         Parameters
         ----------
         X : array-like, shape (n, p)
-            A dask.array or dask.dataframe of more than 200 MB is read once, by chunks, and never
-            held: K folds, drawn by a hash of the row number. A sparse matrix or array of scipy is
-            made dense, up to 1.5 GB.
+            A dask.array or dask.dataframe is reduced by Dask, in one compute, to the moments of K
+            folds: rows fall into folds by a seed of every chunk. A sparse matrix or array of scipy
+            is made dense, up to 1.5 GB.
         y : array-like, shape (n,)
         sample_weight : array-like, shape (n,), optional
             Weights >= 0 of the squared errors, in training and held out. A whole number counts as
@@ -308,15 +308,20 @@ class SparseRidgeCV(SparseLinearModel):
             what = f"{name} needs a fit with nested=True"
         raise AttributeError(what)
 
-    def _source(self, X: Any, y: Any, weights: Any, groups: Any) -> RowSource:
-        """Check what was passed to ``fit``; rows that Dask holds are not read yet."""
+    def _partitions(self, p: int) -> int:
+        """The number of partitions into folds that the rule averages over."""
+        settings = Settings(**{name: getattr(self, name) for name in ("method", "backend")})
+        return partitions_of(resolved_rule(self.rule, p, settings), p)
+
+    def _source(self, X: Any, y: Any, weights: Any, groups: Any) -> Table:
+        """Check what was passed to ``fit``; a table of Dask is not read yet."""
         if not is_lazy(X):
             return super()._source(X, y, weights, groups)
         if self.missing is not None:
             raise InputError("missing needs rows in memory: pass X.compute()")
         if weights is not None or groups is not None:
             raise InputError("sample_weight and groups need rows in memory: pass X.compute()")
-        source = LazySource(X, y)
+        source = DaskTable(X, y)
         if all(isinstance(name, str) for name in getattr(X, "columns", [0])):
             self.feature_names_in_ = np.array(source.feature_names, dtype=object)
         self.n_features_in_ = source.p

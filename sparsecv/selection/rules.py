@@ -9,15 +9,9 @@ from typing import NamedTuple
 
 from ..cv.settings import Settings
 from ..design.fold_data import FoldData
-from ..design.folds import Folds
 from ..errors import InputError
 from ..solvers.core.plan import TREE_ONLY
 from ..stability.partial_errors import checked_partition
-
-
-def redrawn(folds: Folds) -> bool:
-    """Whether other random partitions of the rows into folds of the same kind can be drawn."""
-    return folds.kind in ("kfold", "size")
 
 
 class Rule(NamedTuple):
@@ -68,15 +62,16 @@ def _refuse(rule: str, data: FoldData) -> None:
             )
 
 
-def resolved_rule(rule: str | None, data: FoldData, settings: Settings) -> str:
+def resolved_rule(rule: str | None, n_units: int, settings: Settings) -> str:
     """The rule that None stands for: projected beyond 45 columns that vary, else minimum.
 
+    n_units: Number of columns, or groups of columns, that models choose from.
     The method search looks for the least CV error alone, so that None stands for minimum
     there.
     """
     if rule is not None:
         return rule
-    return "projected" if data.n_units > TREE_ONLY and not settings.searches else "minimum"
+    return "projected" if n_units > TREE_ONLY and not settings.searches else "minimum"
 
 
 def rule_reason(rule: str | None, data: FoldData, settings: Settings) -> str:
@@ -98,7 +93,7 @@ def allowed_rule(rule: str | None, data: FoldData, settings: Settings) -> str:
     Raises InputError: The rule is unknown, the folds do not allow the rule, or the rule needs
         h(γ, τ) at every τ where the method looks for the best τ alone.
     """
-    rule = resolved_rule(rule, data, settings)
+    rule = resolved_rule(rule, data.n_units, settings)
     if rule not in RULES:
         raise InputError(f"rule must be one of {', '.join(RULES)}; got {rule!r}")
     if rule != "minimum" and settings.searches:

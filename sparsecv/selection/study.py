@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +52,7 @@ from .averaging import (
     soft_least,
     worth_more_sizes,
 )
-from .rules import allowed_rule, redrawn
+from .rules import allowed_rule
 
 # Up to 45 columns the weights of an average come from CV errors over this many random partitions of
 # the rows into folds, of which the first is the partition of the other rules. Where a time limit is
@@ -69,19 +68,14 @@ WIDE_PARTITIONS = 2
 MAX_LOSSES = 25_000_000
 
 
-def partition_again(folds: Folds, seed: Any, number: int) -> Folds:
-    """Another random partition of the rows into as many folds.
+def partitions_of(rule: str, n_units: int) -> int:
+    """The number of partitions of the rows into folds that a rule averages over.
 
-    seed: What ``folds`` were drawn with. From a whole number every ``number`` gives a partition of
-        its own; a generator is used on.
-    number: 1 for the second partition, 2 for the third, and so on.
-    Raises InputError: The folds were not drawn at random.
+    n_units: Number of columns, or groups of columns, that models choose from.
     """
-    if not redrawn(folds):
-        raise InputError("only K folds and folds of a size can be drawn again")
-    if isinstance(seed, Integral):
-        seed = int(np.random.SeedSequence([int(seed), number]).generate_state(1)[0])
-    return folds.again(seed)
+    if rule != "projected":
+        return 1
+    return WIDE_PARTITIONS if n_units > TREE_ONLY else PARTITIONS
 
 
 def check_size(sizes: NDArray[np.intp], size: int) -> None:
@@ -136,12 +130,14 @@ class Study:
         every = default_taus(data.n, data.p, data.constraints)
         self.sizes = checked_taus(taus if self.sizes_named else every, data.p, data.constraints)
         self._tried = self._sizes_to_try()
-        wide = self.averages and data.n_units > TREE_ONLY
-        self.partitions, self.seed = WIDE_PARTITIONS if wide else PARTITIONS, seed
+        most = partitions_of(self.rule, data.n_units) if self.averages else PARTITIONS
+        # By the method grid every fold and τ is a problem of its own, which costs too much.
+        costly = self.averages and settings.grid
+        self.partitions, self.seed = 1 if costly else data.count_partitions(most), seed
         # The number of other partitions that the rule asks for, and the work after them, in
         # surfaces that take about as long: inner folds and projections, or models without pairs
         # of folds.
-        self._n_others = self.partitions - 1 if self.averages and self.redraws else 0
+        self._n_others = self.partitions - 1 if self.averages else 0
         self._n_after = 2.0 if self.averages else float(self.rule == "stability")
         self.folder = checkpoint
         self._warned: set[str] = set()  # What checkpoints have warned of.
@@ -188,16 +184,6 @@ class Study:
                 "or exact, and backend auto or native"
             )
 
-    @property
-    def redraws(self) -> bool:
-        """Whether other partitions can be drawn and the rule takes them.
-
-        The rule projected takes a single partition of a table that is read by chunks, which would
-        have to be read again, and where every fold and τ is a problem of its own.
-        """
-        costly = self.settings.grid or not self.data.redraws
-        return redrawn(self.data.folds) and not (self.averages and costly)
-
     # surfaces
 
     @cached_property
@@ -222,14 +208,13 @@ class Study:
         found: list[CVResult] = []
         gammas = self.surface.gammas[self.gamma_subset]
         taus = self.surface.taus[: self.n_sizes]
-        for number in range(1, self.partitions if self.redraws else 1):
+        for number in range(1, self.partitions):
             if self.limits.reached(0) is not None:  # No nodes are counted: the time is up.
                 self._statuses.append(Status.TIME_LIMIT)
                 break
-            folds = partition_again(self.data.folds, self.seed, number)
             name = f"partition {number + 1} of {self.partitions}, "
             after = self.partitions - 1 - number + self._n_after
-            data = self.data.with_folds(folds)
+            data = self.data.partition(number, self.seed)
             surface = self._unvisited(data, taus, name, after, self._first)
             found.append(self._evaluate(surface, gammas, proved=not self.estimating))
         return found
@@ -237,7 +222,7 @@ class Study:
     @property
     def whole(self) -> bool:
         """Whether the time has sufficed for all partitions; else no choice over them is proved."""
-        return len(self.others) == (self.partitions - 1 if self.redraws else 0)
+        return len(self.others) == self.partitions - 1
 
     @cached_property
     def gamma_subset(self) -> NDArray[np.intp]:

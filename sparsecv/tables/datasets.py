@@ -12,9 +12,9 @@ import numpy as np
 from ..errors import InputError, file_faults
 from .columns import FloatArray, quoted, quoted_names
 from .files import File, Matrix
-from .row_source import RowSource
 from .sources import name_of, open_file, open_table
 from .synthetic import make_synthetic
+from .table import Table
 
 __all__ = ["load_dataset", "make_synthetic"]
 
@@ -69,9 +69,7 @@ def _builtin(name: str) -> Matrix | None:
         names = [*(f"x{j}" for j in range(values.shape[1] - 1)), "y"]
     else:
         return None
-    matrix = Matrix(name, names, lambda: values)
-    matrix.max_bytes_in_memory = values.nbytes
-    return matrix
+    return Matrix(name, names, lambda: values)
 
 
 def _folder() -> Path | None:
@@ -133,7 +131,7 @@ def locate(data: str | PathLike[str], encoding: str = "utf-8") -> tuple[File, st
     return open_file(path, encoding), text
 
 
-def load_dataset(name: str) -> RowSource:
+def load_dataset(name: str) -> Table:
     """Load a data set by name.
 
     Parameters
@@ -145,7 +143,7 @@ def load_dataset(name: str) -> RowSource:
 
     Returns
     -------
-    RowSource
+    Table
 
     Raises
     ------
@@ -164,7 +162,7 @@ def load_dataset(name: str) -> RowSource:
     return resolve(name)
 
 
-def resolve(data: str | PathLike[str], *, encoding: str = "utf-8", **options: Any) -> RowSource:
+def resolve(data: str | PathLike[str], *, encoding: str = "utf-8", **options: Any) -> Table:
     """Open a data set by name, or a file, as :func:`locate` finds it.
 
     The options are those of :func:`sparsecv.tables.sources.open_table`.

@@ -47,15 +47,6 @@ class Encoded:
         self._file, self.label, self.n, self.coding = file, file.label, file.n, coding
         self.faults, self._unknown, self._mixed = faults, unknown, mixed
         self.names, self._becomes = coding.features, coding.columns
-        self.in_memory = 8 * self.n * len(self.names) <= file.max_bytes_in_memory
-
-    def parts(self) -> "list[Encoded]":
-        """The same columns of every file of a folder; empty for a single file."""
-        found = [copy(self) for _ in self._file.files]
-        for part, file in zip(found, self._file.files, strict=True):
-            part._file, part.label, part.n = file, file.label, file.n
-            part.faults = Faults(file.label, self.faults.target, self.faults.missing_allowed)
-        return found
 
     def blocks(self, rows: int, columns: Sequence[str] | None = None) -> Iterator[FloatArray]:
         """Yield matrices of at most ``rows`` rows; missing values are NaN.

@@ -31,7 +31,6 @@ class File(ABC):
     names: Names of all columns.
     n: Number of rows; known of a text file once :meth:`inspect` has read it.
     index: Names of columns that are no features unless a user names them.
-    files: The files of a folder.
     decimal: The decimal mark of numbers in text.
     """
 
@@ -39,11 +38,7 @@ class File(ABC):
     names: list[str]
     n = 0
     index: Sequence[str] = ()
-    files: Sequence[File] = ()
     decimal = "."
-    # A table of more bytes of numbers is read again whenever its rows are needed; others are kept
-    # in memory. Parquet is never kept.
-    max_bytes_in_memory = 0
     # All rows of at most this many columns are read in one pass over a file that stores columns, as
     # Arrow needs 3 MB for every column that is read at the same time. None: a file that stores
     # rows, all of whose columns are read in one pass.

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import InputError, first_line
-from .columns import BLOCK_ROWS, PARQUET_SUFFIXES, quoted
+from .columns import BLOCK_ROWS, quoted
 from .faults import Faults
 from .files import File
 
@@ -53,55 +53,29 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 class ParquetFile(File):
-    """A Parquet file, or the Parquet files of a folder as one table, in the order of their names.
+    """A Parquet file.
 
     Only the columns in use are read. The attribute ``index`` names the columns that pandas has
     stored as the index of a data frame.
 
-    Raises InputError: A file is not Parquet, two files differ in their columns, or a folder has no
-        Parquet file.
+    Raises InputError: The file is not Parquet.
     """
 
     max_columns_at_once = 8
 
     def __init__(self, path: Path) -> None:
-        self.path, self.label, places = path, path.name, [path]
-        if path.is_dir():
-            every = sorted(path.iterdir())
-            places = [one for one in every if one.suffix.lower() in PARQUET_SUFFIXES]
-            self.files = [ParquetFile(one) for one in places]
-        if not places:
-            raise InputError(
-                f"{path} is a folder without Parquet files; name a CSV, Parquet or .npy file in it"
-            )
-        with _opened(places[0]) as first:
-            self._schema, self.n = first.schema_arrow, int(first.metadata.num_rows)
+        self.path, self.label = path, path.name
+        with _opened(path) as file:
+            self._schema, self.n = file.schema_arrow, int(file.metadata.num_rows)
         self.names = list(self._schema.names)
-        for one in self.files[1:]:
-            self._check_same(one)
-        self.n = sum(one.n for one in self.files) or self.n
         try:
             stored = json.loads((self._schema.metadata or {})[b"pandas"])["index_columns"]
         except (KeyError, ValueError, TypeError):
             stored = []
         self.index = [name for name in stored if isinstance(name, str) and name in self.names]
 
-    def _check_same(self, other: Any) -> None:
-        """Raise an InputError where another file of the folder has other columns than the first."""
-        if other.names != self.names:
-            what = f"{other.label} has other columns, or in another order, than"
-            raise InputError(f"{self.label}: {what} {self.files[0].label}")
-        for own, found in zip(self._schema, other._schema, strict=True):
-            if is_numeric(own.type) != is_numeric(found.type):
-                what = f"column {quoted(own.name)} is numeric in one file and not in another"
-                raise InputError(f"{self.label}: {what} ({other.label})")
-
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """Yield record batches of at most ``rows`` rows with the named columns, in this order."""
-        for one in self.files:
-            yield from one.batches(columns, rows)
-        if self.files:
-            return
         with _opened(self.path) as file:
             for batch in file.iter_batches(batch_size=min(rows, BLOCK_ROWS), columns=list(columns)):
                 if len(batch):  # A column "a" also brings in "a.b", so columns are taken by name.

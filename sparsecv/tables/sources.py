@@ -5,8 +5,7 @@ message of one line, which names the column or the row.
 """
 
 import sys
-from collections.abc import Iterable, Iterator
-from copy import copy
+from collections.abc import Iterable, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from .coding import Coding
 from .columns import (
-    BLOCK_ROWS,
     PARQUET_SUFFIXES,
     WORKBOOK_SUFFIXES,
     FloatArray,
@@ -29,120 +27,48 @@ from .columns import (
 from .faults import Faults
 from .features import Encoded
 from .files import TABLE_SUFFIXES, File, Matrix, map_npy
-from .row_source import ArraySource, Part, RowSource
+from .table import Table
 
 __all__ = ["open_table"]
 
 
-class Stream(RowSource):
-    """A table whose rows are read from a file whenever they are needed.
+def _rows_in_use(
+    rows: FloatArray, names: Sequence[str], label: str, missing: str
+) -> NDArray[np.bool_]:
+    """Whether each row of [X y], shape (n, p + 1), is in use.
 
-    name: The table's name in output.
-    table: The columns in use, the response last.
-    missing: What becomes of missing values; None where they are errors.
+    With "drop" rows are in use that lack no value, else all rows that have a response.
+
+    Raises InputError: A value is infinite, a column has no value, or too few rows are in use.
     """
-
-    def __init__(self, name: str, target: str, table: Encoded, missing: str | None = None) -> None:
-        self.name, self.label, self.target_name, self.n = name, table.label, target, table.n
-        self.coding = table.coding._replace(names=table.coding.names[:-1])
-        self.feature_names, self._table = table.names[:-1], table
-        self.divisible, self.in_memory = bool(table.parts()), table.in_memory
-        self.kept: NDArray[np.bool_] | None = None  # The rows in use; None where all are.
-        if missing is not None:
-            self.kept = self._rows_in_use(missing)
-            self.missing = missing if missing != "drop" else None
-            self.n = int(np.count_nonzero(self.kept))
-            self.rows_left_out = table.n - self.n
-            what = "a response" if self.missing else "no missing value"
-            check_rows(f"{table.label}, rows with {what}", self.n)
-
-    def _rows_in_use(self, missing: str) -> NDArray[np.bool_]:
-        """Whether each row is in use, found in a pass over the table; values are checked, too.
-
-        With "drop" rows are in use that lack no value, else all rows that have a response.
-
-        Raises InputError: A value is infinite, or a column has no value.
-        """
-        names = [*self.feature_names, self.target_name]
-        faults, kept = Faults(self.label, self.target_name, True), list[Any]()
-        known, rows_before = np.zeros(len(names), dtype=bool), 0
-        for values in self._table.blocks(BLOCK_ROWS):
-            holes = np.isnan(values)
-            kept.append(~holes.any(axis=1) if missing == "drop" else ~holes[:, -1])
-            known |= ~holes.all(axis=0)
-            faults.values(values, names, rows_before)
-            rows_before += len(values)
-        self._table.faults.check()
-        for j in np.flatnonzero(~known):
-            faults.add(names[j], f"column {quoted(names[j])} has no value")
-        faults.check()
-        return np.concatenate(kept)
-
-    def parts(self) -> list[Part]:
-        """A part for every file of a folder; see :meth:`RowSource.parts`."""
-        found, row = list[Part](), 0
-        for table in self._table.parts():
-            part = copy(self)
-            part._table, part.label, part.n, part.divisible = table, table.label, table.n, False
-            part.weights = part.groups = None
-            if self.kept is not None:
-                part.kept = self.kept[row : row + table.n]
-                part.n = int(np.count_nonzero(part.kept))
-            row += table.n
-            if not part.n:
-                continue
-            start = found[-1].start + found[-1].rows.n if found else 0
-            found.append(Part(start, part))
-        return found or super().parts()
-
-    def load(self) -> tuple[FloatArray, FloatArray]:
-        """Read all rows in use: X of shape (n, p) and y of shape (n,), columns of one array.
-
-        X may hold NaN where missing features are to be filled.
-
-        Raises InputError: Another value is missing or infinite; the message names its column.
-        """
-        rows = self._table.load()
-        rows = rows if self.kept is None or not self.rows_left_out else rows[self.kept]
-        X, y = rows[:, :-1], rows[:, -1]
-        if not self._usable(X, y):
-            self._refuse(iter([(X, y)]))
-        return X, y
-
-    def _refuse(self, blocks: Iterator[tuple[FloatArray, FloatArray]], first_row: int = 0) -> None:
-        self._table.faults.check()  # A level or a date is at fault.
-        super()._refuse(blocks, first_row)
-
-    def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        row = 0
-        for block in self._table.blocks(rows):
-            if self.kept is not None:
-                kept = self.kept[row : row + len(block)]
-                row += len(block)
-                if not kept.all():
-                    block = block[kept]
-                if not len(block):
-                    continue
-            X, y = np.array(block[:, :-1], order="C"), np.array(block[:, -1])
-            del block
-            yield X, y
+    faults, holes = Faults(label, names[-1], True), np.isnan(rows)
+    faults.values(rows, names)
+    for j in np.flatnonzero(holes.all(axis=0)).tolist():
+        faults.add(names[j], f"column {quoted(names[j])} has no value")
+    faults.check()
+    kept = np.asarray(~(holes.any(axis=1) if missing == "drop" else holes[:, -1]))
+    what = "no missing value" if missing == "drop" else "a response"
+    check_rows(f"{label}, rows with {what}", int(np.count_nonzero(kept)))
+    return kept
 
 
 def open_file(path: str | PathLike[str], encoding: str) -> File:
     """Open the file of a path, where "-" means text on the standard input.
 
     encoding: Encoding of text.
-    Raises InputError: There is no such file, or the path is a folder without Parquet files.
+    Raises InputError: There is no such file, or the path is a folder.
     """
     place = Path(path).expanduser()
     if str(path) != "-" and not place.exists():
         raise InputError(f"no file {place}; check the path")
+    if place.is_dir():
+        raise InputError(f"{place} is a folder, which sparsecv cv reads: name a file in it")
     suffix = place.suffix.lower()
-    if suffix == ".npy" and not place.is_dir():
+    if suffix == ".npy":
         count = map_npy(place).shape[1]
         names = [f"x{index}" for index in range(count - 1)] + ["y"] * bool(count)
         return Matrix(place.name, names, partial(map_npy, place))
-    if suffix in PARQUET_SUFFIXES or place.is_dir():
+    if suffix in PARQUET_SUFFIXES:
         from .parquet import ParquetFile  # The import of pyarrow would slow down other commands.
 
         return ParquetFile(place)
@@ -172,7 +98,7 @@ def open_table(
     weights: str | None = None,
     groups: str | None = None,
     missing: str | None = None,
-) -> RowSource:
+) -> Table:
     """Open a table of numbers.
 
     Parameters
@@ -182,9 +108,7 @@ def open_table(
         semicolon, tab or bar; in semicolon files ``1,5`` is a decimal. ``.parquet`` or ``.pq``:
         Parquet. ``.xlsx``, ``.xls`` or ``.ods``: the first sheet (extra ``excel``). ``.npy``: a 2-D
         array, its columns named ``x0``, ``x1``, ... and ``y``. Any other
-        suffix is tried as text; ``-`` is text on the standard input. A folder is the table of the
-        Parquet files in it, in the order of their names. Text is read into memory unless it is
-        large; rows of other files are read when they are needed. A first column without a name
+        suffix is tried as text; ``-`` is text on the standard input. A first column without a name
         that only counts the rows, the index of an exported data frame, is left out.
     target : str, optional
         The response; by default the last column that is not dropped. In Parquet files from pandas
@@ -213,13 +137,13 @@ def open_table(
 
     Returns
     -------
-    RowSource
+    Table
 
     Raises
     ------
     InputError
         The file cannot be used; the message of one line names the columns, rows or options at
-        fault. Missing and infinite values of Parquet and ``.npy`` are found when rows are read.
+        fault.
 
     Examples
     --------
@@ -250,13 +174,20 @@ def open_table(
         from .arrow import learned  # The import of pyarrow would slow down other commands.
 
         coding = learned(file, columns, faults, one_hot)
-    opened = Stream(name, use.target, Encoded(file, coding, faults), missing)
-    source: RowSource = opened
-    if opened.in_memory:
-        same = "name", "target_name", "missing", "coding", "rows_left_out"
-        facts = {one: getattr(opened, one) for one in same}
-        source = ArraySource.checked(*opened.load(), opened.feature_names, **facts)
-    kept = slice(None) if opened.kept is None else opened.kept
+    encoded = Encoded(file, coding, faults)
+    rows, names = encoded.load(), encoded.names
+    kept: slice | NDArray[np.bool_] = slice(None)
+    if missing is not None or not np.isfinite(rows).all():
+        encoded.faults.check()  # A level or a date is at fault.
+    facts: dict[str, Any] = {"name": name, "label": file.label, "target_name": use.target}
+    facts["coding"] = coding._replace(names=coding.names[:-1])
+    if missing is not None:
+        kept = _rows_in_use(rows, names, file.label, missing)
+        facts["missing"] = missing if missing != "drop" else None
+        facts["rows_left_out"] = int(np.count_nonzero(~kept))
+        rows = rows[kept] if facts["rows_left_out"] else rows
+    source = Table.checked(rows[:, :-1], rows[:, -1], names[:-1], **facts)
+    source.check_values()
     others = use.weights, use.groups
     source.take_columns(*(None if one is None else file.column(one, kept) for one in others))
     source.left_out = unnamed

@@ -67,7 +67,6 @@ class TextFile(File):
 
     # Arrow parses a text in blocks of this many bytes.
     block_bytes = 1 << 20
-    max_bytes_in_memory = 200_000_000  # See :class:`File`; the value was chosen.
 
     def __init__(self, path: Path, encoding: str = "utf-8", content: bytes | None = None) -> None:
         self.path, self._content = path, content
@@ -78,7 +77,7 @@ class TextFile(File):
             raise InputError(f"--encoding: Python knows no {quoted(encoding)}") from None
         self._is_read_by_arrow = content is None and self._encoding == "utf-8"
         # What columns hold, "number", "boolean" or "text", once it is known; the columns that Arrow
-        # reads as numbers; and all rows of a small table.
+        # reads as numbers; and all rows.
         self._kinds: dict[str, str] = {}
         self._numeric: Collection[str] = ()
         self._kept: list[Any] = []
@@ -277,11 +276,10 @@ class TextFile(File):
         levels: Collection[str],
         faults: Faults,
     ) -> None:
-        """Count the rows, find what the columns hold, and keep the rows of a small table.
+        """Count the rows, find what the columns hold, and keep the rows.
 
         A column that holds numbers in one block and true and false in another holds text. No rows
-        are kept where the table takes more than ``max_bytes_in_memory``, or where a column was
-        found to hold text after blocks of it were taken for numbers.
+        are kept where a column was found to hold text after blocks of it were taken for numbers.
 
         numeric: Columns that Arrow reads as numbers.
         levels: Columns that hold text, whatever their cells look like.
@@ -305,7 +303,6 @@ class TextFile(File):
                     kept = False  # The blocks before have numbers in this column.
                 arrays[j] = self._as_kind(arrays[j], kind)
             self.n += len(batch)
-            kept = kept and 8 * self.n * len(columns) <= self.max_bytes_in_memory
             self._kept = [*self._kept, pa.record_batch(arrays, list(columns))] if kept else []
         # A column without a value is one of numbers, all of them missing.
         self._kinds = dict.fromkeys(columns, "number") | kinds

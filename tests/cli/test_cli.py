@@ -167,39 +167,6 @@ def entries(found: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{path}/{name}", part
 
 
-@pytest.mark.parametrize(
-    ("file", "arguments"),
-    [
-        ("t.csv", ["fit", "--tau", "2"]),
-        ("t.npy", ["cv", "--gamma", "1,30", "--protocol", "paper"]),
-        ("t.parquet", ["cv", "--gamma", "1,30", "--rule", "projected", "--groups", "x4"]),
-        ("t.csv", ["cv", "--gamma", "1,30", "--rule", "projected", "--plot", "p.png"]),
-        ("t.csv", ["cv", "--gamma", "1", "--weights", "x3", "--groups", "x4"]),
-    ],
-)
-def test_a_table_read_in_parts_has_the_same_answers(
-    file: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X, y = growing_columns()
-    X[:, 3:] = np.array([np.arange(40) % 4, np.arange(40) % 13]).T
-    write_csv(Path("t.csv"), X, y)
-    np.save("t.npy", np.column_stack([X, y]))
-    pytest.importorskip("pandas").read_csv("t.csv").to_parquet("t.parquet")
-    command = [arguments[0], file, *arguments[1:]]
-    command += ["--no-nested"] * (arguments[0] == "cv")
-    documents = [run_json(*command)]
-    monkeypatch.setattr("sparsecv.design.prepare.IN_MEMORY_BYTES", 0)
-    documents.append(run_json(*command))
-    if "projected" in arguments:  # Rows in memory have other partitions for the average.
-        names = "support", "cv_error", "distance"
-        documents = [{name: [s[name] for s in one["sizes"]] for name in names} for one in documents]
-    whole, parted = (dict(entries(one)) for one in documents)
-    assert list(parted) == list(whole)
-    for name, part in whole.items():
-        expected = pytest.approx(part, rel=1e-6, abs=1e-9) if isinstance(part, float) else part
-        assert parted[name] == expected, name
-
-
 def test_outer_folds_start_unasked_after_short_fits_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five seconds of fitting decide, here of a clock that every look at it moves by a second."""
     write_csv(Path("t.csv"), *growing_columns())

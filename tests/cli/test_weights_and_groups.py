@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.commands import Capture, check_model, complaint, run_json
+from support.commands import Capture, check_model, run_json
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
@@ -90,18 +90,6 @@ def test_fit_takes_weights_and_leaves_groups_out_of_the_features(capsys: Capture
     assert main(["predict", "m.json", "new.csv"]) == 0
     value = float(capsys.readouterr().out.split()[1])
     assert value == pytest.approx(float(model.predict([[4.0, 3.0, 2.0, 1.0]])[0]), rel=1e-9)
-
-
-def test_weights_of_a_table_too_large_to_hold_are_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    path = write("csv", [f"t{i}" for i in table()[3]])
-    monkeypatch.setattr("sparsecv.design.prepare.IN_MEMORY_BYTES", 0)
-    monkeypatch.setattr("sparsecv.design.prepare.MAX_HELD_BYTES", 2000)
-    groups = ["--groups", "town", "--folds", "4", "--gamma", "1"]
-    for command in (["cv", path, *groups], ["fit", path, "--tau", "1", "--exclude", "town"]):
-        said = ["weights need all rows in memory", "--weights"]
-        complaint(capsys, [*command, "--weights", "w", "--quiet"], said)
 
 
 def test_many_groups_are_no_identifier() -> None:

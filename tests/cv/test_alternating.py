@@ -21,10 +21,9 @@ from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.moment_folds import MomentFolds
-from sparsecv.design.moments import fold_moments
+from sparsecv.design.moments import FoldMoments
 from sparsecv.errors import InputError
 from sparsecv.selection.averaging import soft_least
-from sparsecv.tables.row_source import ArraySource
 from sparsecv.tables.synthetic import make_synthetic
 
 Array = NDArray[np.float64]
@@ -231,8 +230,8 @@ def test_search_on_streamed_moments() -> None:
     folds = make_folds(5, 90, seed=0)
     assert folds.label is not None
     design = make_design(Summary.of(made.X, made.y), Protocol(), [f"x{j}" for j in range(8)])
-    source = ArraySource(made.X, made.y, [f"x{j}" for j in range(8)])
-    streamed = MomentFolds(fold_moments(source, folds), design, folds)
+    moments = FoldMoments.of(np.column_stack([made.X, made.y]), folds.label, folds.k)
+    streamed = MomentFolds([moments], design)
     rows = RowFolds(*design.apply(made.X, made.y), folds, True)
     taus = np.arange(1, 9)
     exact = cross_validate(rows, [1.0], taus).by_gamma[0]

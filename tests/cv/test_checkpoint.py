@@ -29,7 +29,7 @@ from sparsecv.design.design import Protocol
 from sparsecv.design.prepare import prepare
 from sparsecv.errors import CheckpointWarning
 from sparsecv.selection.study import Study
-from sparsecv.tables.row_source import ArraySource
+from sparsecv.tables.table import Table
 
 Array = NDArray[np.float64]
 GAMMAS = np.array([0.1, 1e-5])
@@ -55,7 +55,7 @@ def run(
     settings: Settings | None = None,
     asked: Any = None,
 ) -> CVResult:
-    source = ArraySource(X, y, [f"x{j}" for j in range(X.shape[1])])
+    source = Table(X, y, [f"x{j}" for j in range(X.shape[1])])
     prepared = prepare(source, folds, protocol or Protocol(), seed=seed, asked=asked)
     study = Study(
         prepared.data,
@@ -330,7 +330,7 @@ def test_a_full_disk_is_one_warning_for_all_partitions(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     X, y = table()
-    prepared = prepare(ArraySource(X, y, list("abcd")), "4", Protocol(), seed=0)
+    prepared = prepare(Table(X, y, list("abcd")), "4", Protocol(), seed=0)
     studies = [
         Study(
             prepared.data,
@@ -357,7 +357,7 @@ def test_a_full_disk_is_one_warning_for_all_partitions(
 
 def test_a_file_is_replaced_where_more_is_proved(tmp_path: Path) -> None:
     X, y = table()
-    data = prepare(ArraySource(X, y, list("abcd")), "12", Protocol()).data
+    data = prepare(Table(X, y, list("abcd")), "12", Protocol()).data
     with Surface(data, TAUS) as whole:
         whole.visit([0.1])
     ledger, store = whole.ledger, Checkpoint(tmp_path, b"", {})

@@ -1,8 +1,6 @@
-"""Folds known by their moments: one pass over the rows, in bounded memory."""
+"""Folds known by their moments give the CV errors of the rows."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +13,9 @@ from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
 from sparsecv.design.moment_folds import MomentFolds
-from sparsecv.design.moments import fold_moments
+from sparsecv.design.moments import FoldMoments
 from sparsecv.errors import ConstantColumnWarning, InputError
-from sparsecv.tables.row_source import ArraySource, RowSource
+from sparsecv.tables.dask_table import DaskTable
 
 Array = NDArray[np.float64]
 PROTOCOLS = [
@@ -36,20 +34,16 @@ def table(n: int = 60, p: int = 5, seed: int = 0) -> tuple[Array, Array]:
     return X, X[:, 0] - X[:, 2] + rng.standard_normal(n)
 
 
-def source(X: Array, y: Array) -> ArraySource:
-    return ArraySource(X, y, [f"x{j}" for j in range(X.shape[1])])
-
-
 def both(X: Array, y: Array, folds: Folds, protocol: Protocol) -> tuple[RowFolds, MomentFolds]:
     names = [f"x{j}" for j in range(X.shape[1])]
     design = make_design(Summary.of(X, y), protocol, names)
     rows = RowFolds(*design.apply(X, y), folds, protocol.refit_intercept)
     assert folds.label is not None
-    moments = fold_moments(source(X, y), folds)
+    moments = FoldMoments.of(np.column_stack([X, y]), folds.label, folds.k)
     streamed = make_design(moments.summary(), protocol, names)
     np.testing.assert_array_equal(streamed.kept, design.kept)
     np.testing.assert_allclose(streamed.scale, design.scale, rtol=1e-9)
-    return rows, MomentFolds(moments, streamed, folds)
+    return rows, MomentFolds([moments], streamed)
 
 
 def assert_same_cv(
@@ -106,38 +100,6 @@ def test_constant_and_duplicate_columns() -> None:
             assert_within(found.table("cv_error"), truth, 1e-8, what=protocol.name)
 
 
-def test_leave_one_out_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = table()
-    monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 0)
-    for folds in ("loo", "60", "size:1"):
-        prepared = pipeline.prepare(source(X, y), folds, Protocol())
-        assert isinstance(prepared.data, RowFolds)
-        assert prepared.folds.leave_one_out
-
-
-class Huge(RowSource):
-    """A table nobody could load: reading it is an error."""
-
-    def __init__(self, n: int, p: int) -> None:
-        self.name, self.n, self.target_name = "huge", n, "y"
-        self.feature_names = [f"x{j}" for j in range(p)]
-
-    def _read(self, rows: int) -> Any:
-        raise AssertionError("the table was read")
-
-
-@pytest.mark.parametrize(
-    ("n", "p", "folds", "words"),
-    [
-        (10_000_000, 40, "loo", "--folds K"),
-        (1_000_000, 2000, "500", "use fewer"),
-    ],
-)
-def test_tables_too_large(n: int, p: int, folds: str, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        pipeline.prepare(Huge(n, p), folds, Protocol())
-
-
 # ------------------------------------------------------------------------------ far from zero
 
 
@@ -152,15 +114,16 @@ def test_offsets_without_an_intercept(offset: float, scale: str) -> None:
     assert_same_cv(X, y, protocol, make_folds(4, 60, seed=0), rtol=1e-10 + 4e-15 * offset)
 
 
-def test_offsets_that_take_every_digit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 0)
+def test_offsets_that_take_every_digit_are_refused() -> None:
+    da = pytest.importorskip("dask.array")
     X, y = table()
     X[:, 3] = 1e8 + 1e-2 * X[:, 3]
     X[:, 4] = 1e12  # a level: its coefficient alone is at stake
+    lazy = DaskTable(da.from_array(X, chunks=(20, 5)), da.from_array(y, chunks=20))
     with pytest.raises(InputError, match=r"column 'x3' has a mean of 1e\+08 beside"):
-        pipeline.prepare(source(X, y), "4", Protocol(intercept=False))
+        pipeline.prepare(lazy, "4", Protocol(intercept=False))
     with pytest.warns(ConstantColumnWarning, match="'x4'"):
-        pipeline.prepare(source(X, y), "4", Protocol())
+        pipeline.prepare(lazy, "4", Protocol())
 
 
 @pytest.mark.parametrize("intercept", [True, False])

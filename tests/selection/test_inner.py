@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -139,7 +138,7 @@ def test_weights_of_a_table_read_by_chunks_are_those_of_its_rows() -> None:
     rows = RowFolds(*design.apply(X, y), folds, True)
     parts = [Moments.of(np.column_stack([X, y])[label == j]) for j in range(7)]
     low, high = np.append(X.min(axis=0), y.min()), np.append(X.max(axis=0), y.max())
-    chunks = MomentFolds(FoldMoments(parts, low, high), design, replace(folds, label=None))
+    chunks = MomentFolds([FoldMoments(parts, low, high)], design)
     gammas, sizes = np.array([0.5, 20.0]), np.arange(1, 6)
     both = (
         inner_weights(one, gammas, [Tried(sizes, int(sizes[-1]))], run) for one in (rows, chunks)
@@ -149,9 +148,7 @@ def test_weights_of_a_table_read_by_chunks_are_those_of_its_rows() -> None:
         np.testing.assert_allclose(other, one, rtol=1e-7)
     np.testing.assert_array_equal(found[0], found[5])  # folds of one block
     assert not np.array_equal(found[0], found[1])
-    two = MomentFolds(
-        FoldMoments(parts[:2], low, high), design, replace(folds, sizes=folds.sizes[:2])
-    )
+    two = MomentFolds([FoldMoments(parts[:2], low, high)], design)
     with pytest.raises(InputError, match="at least 3 folds"):
         allowed_rule("projected", two, Settings())
 

@@ -23,7 +23,6 @@ from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.report.peers import linear_peers
 from sparsecv.selection.projection import choose_size
-from sparsecv.selection.study import partition_again
 from sparsecv.solvers import SparseRidgeProblem, support_path
 
 Array = NDArray[np.float64]
@@ -135,7 +134,7 @@ def test_the_chain_equals_the_one_written_plainly(cv: Any, seed: int) -> None:
     found = SparseRidgeCV(cv=cv, gammas=gammas, rule="projected").fit(X, y)
     partitions = [make_folds(cv, 18, seed=0, X=X)]
     if cv in (3, "size:6"):
-        partitions += [partition_again(partitions[0], 0, number) for number in range(1, 6)]
+        partitions += [partitions[0].again(0, number) for number in range(1, 6)]
     plain = plain_chain(X, y, gammas, partitions)
     sizes = found.path_
     np.testing.assert_allclose(sizes["distance"], plain.distance, rtol=1e-7, atol=1e-10)

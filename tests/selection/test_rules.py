@@ -18,7 +18,6 @@ from sparsecv.selection import rules
 from sparsecv.selection import study as study_module
 from sparsecv.selection.averaging import model_weights
 from sparsecv.selection.choice import choose
-from sparsecv.selection.study import partition_again
 from sparsecv.stability import partial_errors, select
 
 
@@ -43,11 +42,11 @@ def test_the_default_depends_on_the_number_of_columns_alone() -> None:
             own = dict(one)
             cv, taus = own.pop("cv", 5), own.pop("taus", None)
             study = study_of(X[:, :p], y, cv, 100.0, taus, **({"time_limit": "auto"} | own))
-            assert rules.resolved_rule(None, study.data, study.settings) == rule, one
+            assert rules.resolved_rule(None, study.data.n_units, study.settings) == rule, one
             for other in rules.RULES:
-                assert rules.resolved_rule(other, study.data, study.settings) == other
+                assert rules.resolved_rule(other, study.data.n_units, study.settings) == other
     study = study_of(X, y, 5, 100.0, method="search")
-    assert rules.resolved_rule(None, study.data, study.settings) == "minimum"
+    assert rules.resolved_rule(None, study.data.n_units, study.settings) == "minimum"
     reason = rules.rule_reason(None, study.data, study.settings)
     assert reason == "method search looks for the least CV error alone"
     constant = np.column_stack([X, np.ones((30, 60))])
@@ -185,7 +184,7 @@ def test_rules_that_cannot_be_used() -> None:
         with pytest.raises(InputError, match=words):
             SparseRidgeCV(gammas=1.0, **options).fit(X, y)
     with pytest.raises(InputError, match="can be drawn again"):
-        partition_again(make_folds("loo", 5), 0, 1)
+        make_folds("loo", 5).again(0, 1)
     fine = SparseRidgeCV(cv=overlapping, gammas=1.0).fit(X, y)
     assert set(fine.compare()) == {"minimum", "one-se", "projected"}
 

@@ -17,7 +17,6 @@ from sparsecv.design.folds import make_folds
 from sparsecv.selection.averaging import model_weights
 from sparsecv.selection.choice import CHOOSERS, choose
 from sparsecv.selection.rules import RULES
-from sparsecv.selection.study import partition_again
 from sparsecv.solvers.core.limits import Limits
 
 
@@ -98,7 +97,7 @@ def test_weights_of_the_average_come_from_several_partitions(cv: Any, seed: Any)
 
     state = random_state()
     folds = make_folds(cv, 30, seed=state)
-    every = [folds, *(partition_again(folds, state, number) for number in range(1, 6))]
+    every = [folds, *(folds.again(state, number) for number in range(1, 6))]
     assert len({one.label.tobytes() for one in every if one.label is not None}) == 6
     surfaces = surfaces_of(X, y, every, gammas)
     model = SparseRidgeCV(cv=cv, gammas=gammas, random_state=random_state(), rule="projected")

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from sparsecv.errors import InputError
 from sparsecv.tables.datasets import resolve
-from sparsecv.tables.row_source import RowSource
 from sparsecv.tables.sources import open_table
+from sparsecv.tables.table import Table
 
 Array = NDArray[np.float64]
 NAMES = ["a", "b c", "d.e"]
 NAMES_OF_FIVE = ["age", "b c", "größe", "x_3", "last"]
 
 
-def real_table(name: str) -> RowSource:
+def real_table(name: str) -> Table:
     """A data set; a test skips without the folder SPARSECV_DATA, and fails without the file there.
 
     The papers' design of the diabetes data, diabetes11, is the folder's file diabetes.csv.
@@ -75,9 +75,9 @@ def refused(path: Path, *words: str, load: bool = False, **options: Any) -> None
         assert word in message, f"{word!r} not in {message!r}"
 
 
-def check(source: RowSource, values: np.ndarray, names: list[str], target: str) -> None:
-    """The source holds exactly these values, whole and in blocks of several sizes."""
-    assert isinstance(source, RowSource)
+def check(source: Table, values: np.ndarray, names: list[str], target: str) -> None:
+    """The table holds exactly these values."""
+    assert isinstance(source, Table)
     assert (source.n, source.p) == (len(values), values.shape[1] - 1)
     assert source.feature_names == names
     assert source.target_name == target
@@ -85,12 +85,6 @@ def check(source: RowSource, values: np.ndarray, names: list[str], target: str) 
     assert X.dtype == y.dtype == np.float64
     np.testing.assert_array_equal(X, values[:, :-1])
     np.testing.assert_array_equal(y, values[:, -1])
-    for rows in (1, 7, len(values), 65536):
-        blocks = list(source.blocks(rows))
-        assert all(1 <= len(v) <= rows and u.shape == (len(v), source.p) for u, v in blocks)
-        assert all(u.dtype == v.dtype == np.float64 for u, v in blocks)
-        np.testing.assert_array_equal(np.concatenate([u for u, _ in blocks]), X)
-        np.testing.assert_array_equal(np.concatenate([v for _, v in blocks]), y)
 
 
 def write_csv(path: Path, X: Array, y: Array, names: list[str] | None = None) -> Path:

@@ -14,8 +14,8 @@ from sparsecv.errors import InputError
 from sparsecv.tables.coding import Coding
 from sparsecv.tables.datasets import locate
 from sparsecv.tables.features import FeatureRows
-from sparsecv.tables.row_source import RowSource
 from sparsecv.tables.sources import open_table
+from sparsecv.tables.table import Table
 
 FRAME = pd.DataFrame(
     {
@@ -26,7 +26,7 @@ FRAME = pd.DataFrame(
 )
 
 
-def says_left_out(source: RowSource) -> bool:
+def says_left_out(source: Table) -> bool:
     return any("counts the rows: it is left out" in note for note in source.notes())
 
 

@@ -53,8 +53,6 @@ def test_rows_that_are_read(tmp_path: Path, suffix: str, missing: str) -> None:
     X, y = source.load()
     rounding = 1e-14 if suffix == ".xlsx" else 0.0  # A workbook keeps 16 digits.
     np.testing.assert_allclose(np.column_stack([X, y]), wanted.to_numpy(), rtol=rounding)
-    blocks = [np.column_stack(block) for block in source.blocks(7)]
-    np.testing.assert_allclose(np.concatenate(blocks), wanted.to_numpy(), rtol=rounding)
     (note,) = (text for text in source.notes() if "left out" in text)
     assert note.startswith(f"{len(frame) - len(wanted)} of 60 rows")
     refused(path, "x0", "--missing drop or mean", load=True)

@@ -126,7 +126,7 @@ def test_parquet_missing(tmp_path: Path, bad: float | None) -> None:
     refused(path, "missing value", "'z'", "data row 30", load=True)
     refused(path, "missing value", "'z'", "data row 30", load=True, target="z")
     with pytest.raises(InputError, match="data row 30"):
-        list(open_table(path).blocks(7))
+        open_table(path)
     assert open_table(path, drop="z").load()[0].shape == (40, 1)
 
 
@@ -153,16 +153,3 @@ def test_pandas_index_is_not_the_target(tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "u.parquet")
     check(open_table(tmp_path / "u.parquet"), expected, ["a"], "y")
     assert open_table(tmp_path / "u.parquet", target="id").feature_names == ["a", "y"]
-
-
-@pytest.mark.parametrize(("column", "cell"), [("a", None), ("day", "soon")])
-def test_a_part_of_a_folder_names_its_file(tmp_path: Path, column: str, cell: Any) -> None:
-    for name in ("0.parquet", "1.parquet"):
-        frame = pd.DataFrame({"day": ["2024-01-31"] * 4, "a": np.arange(4.0), "y": np.ones(4)})
-        if name == "1.parquet":
-            frame.loc[2, column] = cell
-        frame.to_parquet(tmp_path / name)
-    part = open_table(tmp_path, one_hot=True).parts()[1]
-    assert part.start == 4
-    with pytest.raises(InputError, match=rf"^1\.parquet: .*'{column}'.*data row 3"):
-        list(part.rows.blocks())

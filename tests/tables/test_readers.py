@@ -8,12 +8,9 @@ import pandas as pd
 import pytest
 from support.tables import NAMES, check, refused, table, write
 
-from sparsecv.design.folds import make_folds
-from sparsecv.design.moments import fold_moments
 from sparsecv.errors import InputError
-from sparsecv.tables.row_source import ArraySource
 from sparsecv.tables.sources import open_file, open_table
-from sparsecv.tables.text import TextFile
+from sparsecv.tables.table import Table
 
 # ---------------------------------------------------------------------------- .npy
 
@@ -64,49 +61,31 @@ def test_npy_huge_values_are_not_infinite(tmp_path: Path) -> None:
     check(open_table(tmp_path / "t.npy"), values, ["x0", "x1"], "y")
 
 
-def test_blocks_own_their_memory(tmp_path: Path) -> None:
-    np.save(tmp_path / "t.npy", table())
-    pd.DataFrame(table(), columns=[*NAMES, "y"]).to_parquet(tmp_path / "t.parquet")
-    for file in ("t.npy", "t.parquet"):
-        source = open_table(tmp_path / file)
-        for X, y in source.blocks(20):
-            X[:] = 0.0
-            y[:] = 0.0
-        assert source.load()[0].any()
-
-
 # ---------------------------------------------------------------------------- in memory
 
 
 def test_array_source() -> None:
     values = table()
-    source = ArraySource(values[:, :-1], values[:, -1], NAMES, "resp", "mine")
+    source = Table(values[:, :-1], values[:, -1], NAMES, "resp", "mine")
     check(source, values, NAMES, "resp")
     assert source.name == "mine"
-    assert ArraySource([[1, 2], [3, 4]], [True, False], ["a", "b"]).load()[1].tolist() == [1.0, 0.0]
+    assert Table([[1, 2], [3, 4]], [True, False], ["a", "b"]).load()[1].tolist() == [1.0, 0.0]
 
 
 def test_array_source_faults() -> None:
     X, y = table()[:, :-1], table()[:, -1]
     with pytest.raises(InputError, match="duplicate column name 'a'"):
-        ArraySource(X, y, ["a", "b", "c"], "a")
+        Table(X, y, ["a", "b", "c"], "a")
     with pytest.raises(InputError, match="only 1 data row"):
-        ArraySource(X[:1], y[:1], NAMES)
+        Table(X[:1], y[:1], NAMES)
     with pytest.raises(InputError, match="no feature columns"):
-        ArraySource(X[:, :0], y, [])
+        Table(X[:, :0], y, [])
     with pytest.raises(InputError, match="arrays of numbers"):
-        ArraySource([["a", "b"]] * 2, [1, 2], ["a", "b"])
+        Table([["a", "b"]] * 2, [1, 2], ["a", "b"])
     hole = X.copy()
     hole[4, 2] = np.nan
     with pytest.raises(InputError, match=r"missing value in column 'd\.e', data row 5"):
-        ArraySource(hole, y, NAMES)
-
-
-@pytest.mark.parametrize("rows", [0, -3, 2.5, True, "9"])
-def test_rows_must_be_positive(rows: Any) -> None:
-    values = table()
-    with pytest.raises(InputError, match="rows must be a positive integer"):
-        ArraySource(values[:, :-1], values[:, -1], NAMES).blocks(rows)
+        Table(hole, y, NAMES)
 
 
 # ---------------------------------------------------------------------------- files that change
@@ -118,27 +97,18 @@ def save_rows(path: Path, n: int) -> Path:
         np.save(path, values)
     elif path.suffix == ".csv":
         values.to_csv(path, index=False)
-    elif path.suffix == ".parquet":
-        values.to_parquet(path)
     else:
-        path.mkdir(exist_ok=True)
-        values[:20].to_parquet(path / "0.parquet")
-        values[20:].to_parquet(path / "1.parquet")
+        values.to_parquet(path)
     return path
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".csv", ".parquet", ".folder"])
 @pytest.mark.parametrize("now", [30, 20, 90])
-def test_a_file_that_changes_while_it_is_open(
-    suffix: str, now: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(TextFile, "max_bytes_in_memory", 0)
-    source = open_table(save_rows(tmp_path / f"t{suffix}", 60))
-    save_rows(tmp_path / f"t{suffix}", now)
-    for read in (source.load, lambda: fold_moments(source, make_folds(4, 60))):
-        with pytest.raises(InputError, match="rows when it was opened") as caught:
-            read()
-        assert "\n" not in str(caught.value)
+def test_a_file_that_changes_while_it_is_open(now: int, tmp_path: Path) -> None:
+    file = open_file(save_rows(tmp_path / "t.parquet", 60), "utf-8")
+    save_rows(tmp_path / "t.parquet", now)
+    with pytest.raises(InputError, match="rows when it was opened") as caught:
+        open_table((file, "t"))
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("use", ["weights", "groups"])

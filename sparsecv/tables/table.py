@@ -1,0 +1,167 @@
+"""Tables of named features and a response, with the weights and groups of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError
+from .coding import Coding
+from .columns import FloatArray, check_names, check_rows, is_finite, quoted, rows_changed
+from .faults import Faults
+from .weights import Column
+
+
+class Table:
+    """A table in memory: n rows of p features and a response.
+
+    Arrays of 64-bit numbers are not copied, and :meth:`load` returns them, so nobody may write to
+    them.
+
+    Raises InputError: Rows or features are too few, names are empty or repeated, or a value is no
+        finite number.
+
+    Attributes
+    ----------
+    name : str
+        The table's name in output, such as the stem of its file.
+    label : str
+        The table's name in messages where it is another, such as the name of its file.
+    n, p : int
+        Number of rows and of features.
+    feature_names, target_name : list of str, str
+        Names of the features in the order of the columns, and of the response.
+    coding : Coding
+        Which features the columns of the table have become.
+    weights, weights_name : ndarray, shape (n,), and str, or None
+        Weights >= 0 of the rows, and the name of their column.
+    groups, groups_name : ndarray of int, shape (n,), and str, or None
+        The number of every row's group, and the name of the groups' column; a fold holds whole
+        groups.
+    left_out : str or None
+        Name of the column that was left out because it only counts the rows.
+    missing : "mean" or None
+        Where features may be NaN, what fills them from training rows.
+    rows_left_out : int
+        Number of rows that were left out because values are missing.
+    """
+
+    name: str
+    label = ""
+    n: int
+    feature_names: list[str]
+    target_name: str
+    coding = Coding()
+    weights: FloatArray | None = None
+    groups: NDArray[np.intp] | None = None
+    weights_name: str | None = None
+    groups_name: str | None = None
+    left_out: str | None = None
+    missing: str | None = None
+    rows_left_out = 0
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        feature_names: Sequence[str],
+        target_name: str = "y",
+        name: str = "data",
+    ) -> None:
+        try:
+            self._X, self._y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{name}: X and y must be arrays of numbers ({error})") from error
+        self.name, self.target_name = name, target_name
+        self.n, self.feature_names = len(self._y), list(feature_names)
+        check_rows(self.name, self.n)
+        self._check_columns()
+        self.check_values()
+
+    @classmethod
+    def checked(cls, X: FloatArray, y: FloatArray, names: Sequence[str], **facts: Any) -> Self:
+        """A table whose values and names the caller has checked.
+
+        facts: Other attributes by their names, such as weights and groups.
+        """
+        made = cls.__new__(cls)
+        made.name, made.target_name, made.feature_names = "data", "y", [*names]
+        made._X, made._y, made.n = X, y, len(y)
+        vars(made).update(facts)
+        return made
+
+    def check_values(self) -> None:
+        """Raise an InputError that names the columns in which values are missing or infinite.
+
+        Features may be missing where the attribute ``missing`` says what fills them.
+        """
+        if is_finite(self._X, self._y):
+            return
+        faults = Faults(self.label or self.name, self.target_name, self.missing is not None)
+        faults.values(self._X, self.feature_names)
+        faults.values(self._y, [self.target_name])
+        faults.check()
+
+    def load(self) -> tuple[FloatArray, FloatArray]:
+        """X of shape (n, p) and y of shape (n,), not copied.
+
+        X may be NaN where :attr:`missing` is not None.
+        """
+        return self._X, self._y
+
+    def take_columns(self, weights: Column | None, groups: Column | None) -> None:
+        """Set the weights and the groups of the rows from columns of a table.
+
+        Raises InputError: A column has another number of rows than the table had when it was
+            opened.
+        """
+        for column in (weights, groups):
+            if column is not None and column.codes.size != self.n:
+                raise rows_changed(self.label or self.name, self.n)
+        if weights is not None:
+            self.weights, self.weights_name = weights.weights(), weights.name
+        if groups is not None:
+            self.groups, self.groups_name = groups.groups(), groups.name
+
+    def _check_columns(self) -> None:
+        """Refuse a table without features, or with empty or repeated names."""
+        if not self.p:
+            raise InputError(f"{self.name}: no feature columns in X; at least 1 is needed")
+        check_names(self.name, [*self.feature_names, self.target_name])
+
+    @property
+    def p(self) -> int:
+        """Number of features."""
+        return len(self.feature_names)
+
+    def notes(self) -> list[str]:
+        """Remarks on the columns for the user, one sentence per column.
+
+        The remarks name the unnamed index of an exported table, text columns of two levels, which
+        became a single 0/1 column, and columns that number the rows 0, 1, ... or 1, 2, ..., which
+        may be identifiers. The latter are looked for in the first 1000 rows, of at least 10.
+        """
+        found = []
+        if self.left_out is not None:
+            found.append("the first column has no name and counts the rows: it is left out")
+        if self.rows_left_out:
+            lost, why = self.rows_left_out, "the response is" if self.missing else "values are"
+            be = "is" if lost == 1 else "are"
+            found.append(f"{lost:,} of {self.n + lost:,} rows {be} left out, as {why} missing")
+        found += [
+            f"text column {quoted(name)} has two levels: one 0/1 column for "
+            f"{quoted(self.coding.levels[name][1])}, none for {quoted(level)}"
+            for name, level in self.coding.first_levels.items()
+        ]
+        X = self._X[:1000]
+        if len(X) >= 10:
+            counted = (X[0] + np.arange(len(X))[:, None] == X).all(axis=0) & np.isin(X[0], (0, 1))
+            found += [
+                f"column {quoted(self.feature_names[j])} counts the rows: if it is an identifier, "
+                f"leave it out with --exclude {quoted(self.feature_names[j])}"
+                for j in np.flatnonzero(counted)
+            ]
+        return found

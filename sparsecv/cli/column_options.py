@@ -19,9 +19,9 @@ def column_constraints(source: Table, given: Mapping[str, Any]) -> ResolvedRules
     """The constraints that a command's options put on the columns; None if there are none.
 
     The options --include and --exclude add columns to those that the file of --constraints lists.
-    The option --positive replaces what that file says. The 0/1 columns of a text
-    column enter a model together, unless --split-factors is given. In every option, and in the
-    file, the name of the text column means all its 0/1 columns.
+    The option --positive replaces what that file says. The 0/1 columns of a text column enter a
+    model together. In every option, and in the file, the name of the text column means all its 0/1
+    columns.
 
     source: The table, whose column names the options may use.
     given: The values of all options of the command, by name.
@@ -31,9 +31,7 @@ def column_constraints(source: Table, given: Mapping[str, Any]) -> ResolvedRules
     from ..solvers.core.column_rules import Constraints
 
     names, asked = source.feature_names, _read(given["constraints"], [*vars(Constraints())])
-    levels, together = source.coding.levels, not given["split_factors"]
-    if not together and not levels:
-        raise InputError("--split-factors: the table has no factor; it goes with --one-hot")
+    levels = source.coding.levels
     # --include is one text, and --exclude comes as a list of names.
     for name, more in (
         ("include", names_in(given["include"] or "")),
@@ -44,11 +42,11 @@ def column_constraints(source: Table, given: Mapping[str, Any]) -> ResolvedRules
     if positive := given["positive"]:
         asked["positive"] = (positive == "all" and "all" not in names) or names_in(positive)
     own = source.coding.places if levels else None  # Where each text column's 0/1 columns stand.
-    found = Constraints(**asked).resolve(len(names), names, own, together=together)
+    found = Constraints(**asked).resolve(len(names), names, own)
     several = [name for name in levels if len(found.groups.get(name, ())) > 1]
-    if several and together and not given["quiet"]:
+    if several and not given["quiet"]:
         what = f"the 0/1 columns of {', '.join(several[:6])}" + ", …" * (len(several) > 6)
-        note(f"{what} enter together and count once (--split-factors lets each enter alone)")
+        note(f"{what} enter together and count once")
     return None if found.constraints.plain else found
 
 

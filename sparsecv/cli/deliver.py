@@ -65,8 +65,7 @@ def deliver(
 
 def kept_facts(source: Table) -> dict[str, Any]:
     """What a model file keeps of the table, by the names of its fields."""
-    levels, dates = dict(source.coding.levels), dict(source.coding.dates)
-    return {"target": source.target_name, "levels": levels, "dates": dates}
+    return {"target": source.target_name, "levels": dict(source.coding.levels)}
 
 
 def write_json(path: Path | None, found: Mapping[str, Any]) -> None:

@@ -71,11 +71,6 @@ def _checked_jobs(jobs: int) -> int:
 
 TABLE = {
     "target": option(Text, None, "Response column; default: the last one."),
-    "one_hot": flag(
-        "Text columns become 0/1 columns, and dates year, month, weekday and days since the first.",
-        "--one-hot",
-        "--dates",
-    ),
     "weights": option(Text, None, "Column of weights >= 0 of the squared errors."),
     "groups": option(Text, None, "Column of groups, which folds keep together."),
     "missing": option(Missing, None, "Leave out rows with missing values, or fill these by folds."),
@@ -84,7 +79,6 @@ TABLE = {
 CONSTRAINTS = {
     "include": option(Text, None, "Columns that are in every model, as a,b."),
     "exclude": option(Names, None, "Columns to leave out, as a,b; may be repeated."),
-    "split_factors": flag("With --one-hot: each 0/1 column enters alone."),
     "positive": option(
         Text, None, "Columns with coefficients >= 0, as a,b; all means every column."
     ),
@@ -222,8 +216,8 @@ DATA = argument(
     "A CSV, Parquet or .npy file, a data set's name, or - for CSV on standard input.",
 )
 # Names of options that several commands have.
-READING = "data target one_hot weights groups"
-COLUMNS = "include exclude split_factors positive constraints"
+READING = "data target weights groups"
+COLUMNS = "include exclude positive constraints"
 # Every command: its text, the names of its arguments and options in order, and those that differ
 # from PANELS.
 COMMANDS = {

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +30,6 @@ class SavedModel:
     """A model as its file holds it: what predictions need, and what is known of the model.
 
     features: Names of all columns that the model was fitted to.
-    dates: Of every column of dates that became numbers, the date from which days are counted.
     unknown: With "zero" a text that is none of its column's levels has no level.
     named: Whether the data had these names; otherwise the names count the columns.
     support: Names of the features that the model uses.
@@ -62,7 +60,6 @@ class SavedModel:
     note: str = ""
     intervals: dict[str, Any] | None = None
     unknown: str = "error"
-    dates: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -128,7 +125,7 @@ class SavedModel:
 
         known: Features that are columns of the table themselves.
         """
-        every = Coding([*self.levels, *self.dates], self.levels, self.dates)
+        every = Coding([*self.levels], self.levels)
         table = {feature: name for name, own in every.columns.items() for feature in own}
         names = [one if one in known else table.get(one, one) for one in self.needed(intervals)]
         return every._replace(names=list(dict.fromkeys(names)))
@@ -188,7 +185,7 @@ class SavedModel:
             )
         names = [one.name for one in fields(cls)]
         # Files of earlier versions lack these fields; their defaults then hold.
-        later = ("fills", "note", "intervals", "unknown", "dates")
+        later = ("fills", "note", "intervals", "unknown")
         if missing := [name for name in names if name not in found and name not in later]:
             raise InputError(f"{path}: damaged model file: {missing[0]!r} is missing")
         model = cls(**{name: found[name] for name in names if name in found})
@@ -201,12 +198,6 @@ class SavedModel:
 
         def names(value: Any) -> bool:
             return isinstance(value, list) and all(isinstance(one, str) for one in value)
-
-        def is_date(value: Any) -> bool:
-            try:
-                return datetime.fromisoformat(value).tzinfo is None
-            except (TypeError, ValueError):
-                return False
 
         def distinct(value: Any) -> bool:
             return names(value) and 0 < len(set(value)) == len(value)
@@ -228,7 +219,6 @@ class SavedModel:
             "fills": isinstance(self.fills, dict) and all(map(is_number, self.fills.values())),
             "note": isinstance(self.note, str),
             "unknown": self.unknown in ("error", "zero"),
-            "dates": isinstance(self.dates, dict) and all(map(is_date, self.dates.values())),
         }
         if wrong := next((name for name, right in checks.items() if not right), None):
             return wrong

@@ -95,7 +95,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         ----------
         X : array-like, shape (n, p)
             The frame may hold text columns where the one fitted to did; the same holds for a model
-            that was saved, here or by ``sparsecv cv --one-hot --save``. A sparse matrix or array of
+            that was saved, here or by ``sparsecv cv --save``. A sparse matrix or array of
             scipy is made dense, up to 1.5 GB.
 
         Returns
@@ -115,7 +115,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         check_is_fitted(self)
         given, fitted = frame_names(X), getattr(self, "feature_names_in_", None)
         saved, fills = self._saved_, self._fills_
-        if given is not None and saved is not None and (saved.levels or saved.fills or saved.dates):
+        if given is not None and saved is not None and (saved.levels or saved.fills):
             return np.asarray(saved.features_of(X, self.unknown))
         if self._coding_ is not None:
             values = encoded(self._coding_, X, fills is not None, self.unknown)

@@ -1,4 +1,4 @@
-"""What the columns of a file become: numbers, levels of text, parts of dates."""
+"""What the columns of a file become: numbers, or levels of text."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .cells import as_floats, as_text, as_times, where
+from .cells import as_floats, as_text, where
 from .coding import Coding
 from .columns import check_names, check_rows, is_number, quoted
 from .faults import Faults
@@ -60,37 +60,30 @@ class _TextColumn:
             self.row = row + texts.index(self.examples[0]).as_py()
             self.kind = "dates" if pa.types.is_temporal(cells.type) else "text"
 
-    def describe(self, name: str, n: int, encode: bool, faults: Faults) -> None:
+    def describe(self, name: str, n: int, faults: Faults) -> None:
         """Add what is wrong with the column to ``faults``.
 
-        encode: Text columns become 0/1 columns, so text is no fault, except in the target. Dates,
-            numbers that are not written plainly, more than ``MAX_LEVELS`` levels, and another
-            level in every row remain faults.
+        Text is no fault, except in the target. Dates, numbers that are not written plainly, more
+        than ``MAX_LEVELS`` levels, and another level in every row are.
         """
-        is_target, kind, mend = name == faults.target, self.kind, "write numbers"
+        is_target, kind, mend = name == faults.target, self.kind, ""
         odd = [cell for cell in self.examples if not is_number(cell)]
         place = f"(for example {quoted(self.examples[0])}, data row {self.row + 1})"
         if kind == "dates" or (odd and all(map(_DATE.match, self.examples))):
             kind, mend = "dates", "write numbers in their place, such as years or days since a date"
-            if faults.target is not None and not is_target:
-                mend = f"pass --one-hot, for dates like 2024-01-31, or {mend}"
         elif odd and all(map(_DISGUISED.fullmatch, odd)):
             kind, mend = "numbers that are not written plainly", "write digits and a point alone"
-        elif faults.target is not None:
-            mend = "pass --one-hot to encode it"
         if is_target:
             what = f"the target column {quoted(name)} is not numeric: it holds {kind} {place}"
             plain = "write digits" in mend
             what += "" if plain else "; the target is never encoded"
             faults.add(name, what, [*[mend] * plain, "name a numeric column with --target"])
-        elif kind != "text" or not encode:
+        elif kind != "text":
             faults.add(name, f"column {quoted(name)} holds {kind} {place}", [mend])
         elif len(self.levels) > MAX_LEVELS or len(self.levels) == n:
             many = f"has more than {MAX_LEVELS} levels"
             why = many if len(self.levels) > MAX_LEVELS else "has another value in every row"
-            what = (
-                f"text column {quoted(name)} {why} (for example {quoted(next(iter(self.levels)))})"
-            )
+            what = f"text column {quoted(name)} {why} {place}"
             faults.add(name, f"{what}, so it looks like an identifier")
 
 
@@ -98,27 +91,25 @@ def learned(
     file: File,
     columns: Sequence[str],
     faults: Faults,
-    one_hot: str | bool = False,
     min_rows: int = 2,
 ) -> Coding:
     """What the columns of a file become, found in passes over the file.
 
-    one_hot: False refuses columns of text and of dates. With True columns of dates become numbers,
-        and a text column becomes one 0/1 column for every level, or, where it has two levels, the
-        0/1 column of its second level. With "all" a column of two levels has two 0/1 columns, too.
+    A text column becomes one 0/1 column for every level, or, where it has two levels, the 0/1
+    column of its second level.
+
     Raises InputError: Columns cannot be used, or rows are too few; the message names all columns.
     """
     text = file.inspect(columns, (), faults)
     check_rows(file.label, file.n, min_rows)
     left = [name for name in columns if name in text]
-    first = _first_dates(file, [one for one in left if one != faults.target]) if one_hot else {}
-    found = {name: _TextColumn(file.decimal) for name in left if name not in first}
+    found = {name: _TextColumn(file.decimal) for name in left}
     for row, name, cells in file.cells(list(found)):
         faults.missing(name, row + where(cells.is_null()))
         found[name].see(cells, row)
     for name, column in found.items():
         if column.levels:
-            column.describe(name, file.n, bool(one_hot), faults)
+            column.describe(name, file.n, faults)
         elif faults.missing_allowed:
             faults.add(name, f"column {quoted(name)} has no value")
     if faults and file.max_columns_at_once is None:
@@ -127,24 +118,8 @@ def learned(
             faults.values(as_floats(cells), [name], row)
     faults.check()
     levels = {name: sorted(column.levels) for name, column in found.items()}
-    coding = Coding(list(columns), levels, first, one_hot != "all")
+    coding = Coding(list(columns), levels, single=True)
     # In a saved model ``column=level`` names the level, also where the level has no 0/1 column.
     without = [f"{name}={level}" for name, level in coding.first_levels.items()]
     check_names(file.label, [*coding.features, *without])
     return coding
-
-
-def _first_dates(file: File, columns: Sequence[str]) -> dict[str, str]:
-    """The first date of every column of dates, which the first cell of a column tells."""
-    left, found = set(columns), dict[str, str]()
-    for _, name, cells in file.cells(columns):
-        known = cells.drop_null()
-        if name not in left or not len(known):
-            continue
-        left.discard(name)
-        time = None if pa.types.is_time(cells.type) else as_times(known[:1])[0].as_py()
-        if time is not None:
-            found[name] = time.isoformat(sep=" ")
-        if not left:
-            break
-    return found

@@ -1,4 +1,4 @@
-"""Columns of Arrow as numbers, text and dates."""
+"""Columns of Arrow as numbers and text."""
 
 from typing import Any
 
@@ -8,8 +8,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .columns import FloatArray
-
-TIMES = pa.timestamp("us")
 
 
 def where(test: Any) -> NDArray[np.intp]:
@@ -39,41 +37,3 @@ def as_floats(cells: Any) -> FloatArray:
     needed = cells.null_count or pa.types.is_boolean(cells.type)
     values = cells.to_numpy(zero_copy_only=False) if needed else np.from_dlpack(cells)
     return np.asarray(values.astype(np.float64, copy=False))
-
-
-def as_times(cells: Any) -> Any:
-    """Dates as Arrow timestamps, missing where a cell is no date.
-
-    Text must begin with the year, as in 2024-01-31 or 2024-01-31 12:00. A time zone is taken off:
-    such times then are those of UTC.
-    """
-    if pa.types.is_timestamp(cells.type) or pa.types.is_date(cells.type):
-        return cells.cast(TIMES, safe=False)
-    texts = as_text(cells)
-    try:
-        return texts.cast(TIMES)
-    except pa.ArrowInvalid:
-        return pa.array(map(_time, texts.to_pylist()), TIMES)
-
-
-def _time(text: str | None) -> Any:
-    """The timestamp that a text is; None where it is missing or no date."""
-    try:
-        return pa.scalar(text, pa.string()).cast(TIMES).as_py()
-    except pa.ArrowInvalid:
-        return None
-
-
-def date_numbers(times: Any, first: str) -> FloatArray:
-    """Year, month, weekday (Monday is 1) and days since a date, shape (m, 4); missing ones NaN.
-
-    times: Arrow timestamps.
-    first: The date from which days are counted.
-    """
-    start = pa.scalar(first).cast(TIMES).cast(pa.int64()).as_py()
-    parts = pc.year(times), pc.month(times), pc.day_of_week(times, count_from_zero=False)
-    since = pc.subtract(times.cast(pa.int64()), start)
-    # Arrow refuses microseconds beyond 2⁵³, which dates before 1685 or after 2255 have, as safe.
-    found = [as_floats(one.cast(pa.float64(), safe=False)) for one in (*parts, since)]
-    found[3] = found[3] / 86_400_000_000  # A day has so many microseconds.
-    return np.array(found).T

@@ -6,28 +6,19 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-DATE_PARTS = ("year", "month", "weekday", "days")
-"""What a column of dates is replaced by: one column of numbers for each of these names.
-
-Weekdays are 1 (Monday) to 7. Days are counted from the date of the first row that has one, which a
-saved model keeps for the rows that it predicts."""
-
 
 class Coding(NamedTuple):
     """How the columns of a table become columns of numbers.
 
-    A text column becomes a 0/1 column for every level, a column of dates the numbers that
-    DATE_PARTS names, and every other column stays.
+    A text column becomes a 0/1 column for every level, and every other column stays.
 
     names: Names of the table's columns.
     levels: The levels of every text column, sorted.
-    dates: Of every column of dates, the date from which days are counted.
     single: Whether a text column of two levels becomes the 0/1 column of its second level alone.
     """
 
     names: Sequence[str] = ()
     levels: Mapping[str, Sequence[str]] = MappingProxyType({})
-    dates: Mapping[str, str] = MappingProxyType({})
     single: bool = False
 
     @property
@@ -41,8 +32,7 @@ class Coding(NamedTuple):
         left_out, found = self.first_levels, dict[str, list[str]]()
         for name in self.names:
             own = list(self.levels.get(name, ()))[name in left_out :]
-            parts = [f"{name}.{part}" for part in DATE_PARTS] if name in self.dates else [name]
-            found[name] = [f"{name}={level}" for level in own] or parts
+            found[name] = [f"{name}={level}" for level in own] or [name]
         return found
 
     @property
@@ -52,14 +42,9 @@ class Coding(NamedTuple):
 
     @property
     def places(self) -> list[tuple[str, list[int]]]:
-        """Of each column of the table the name, and the positions of its columns of numbers.
-
-        The numbers of a date have an entry each, as they are chosen one by one.
-        """
+        """Of each column of the table the name, and the positions of its columns of numbers."""
         found, features = list[tuple[str, list[int]]](), 0
         for name, own in self.columns.items():
-            at = list(range(features, features + len(own)))
+            found.append((name, list(range(features, features + len(own)))))
             features += len(own)
-            alone = [(one, [j]) for one, j in zip(own, at, strict=True)]
-            found += [(name, at)] if name in self.levels else alone
         return found

@@ -26,7 +26,7 @@ from .files import File, Matrix
 
 
 class Encoded:
-    """Columns of a file as numbers, with 0/1 columns in place of text, and numbers of dates.
+    """Columns of a file as numbers, with 0/1 columns in place of text.
 
     file: A file that was inspected.
     coding: What the columns become.
@@ -66,8 +66,6 @@ class Encoded:
                 end = at + len(self._becomes[name])
                 if name in self.coding.levels:
                     self._write_levels(block[:, at:end], name, cells, row)
-                elif name in self.coding.dates:
-                    block[:, at:end] = self._date_numbers(name, cells, row)
                 else:
                     block[:, at] = self._numbers(name, cells, row)
                 at = end
@@ -124,23 +122,6 @@ class Encoded:
             zero = "pass unknown='zero' (--unknown zero), which gives such a row no level"
             self.faults.add(name, what, ["correct it", zero], row + rows)
 
-    def _date_numbers(self, name: str, cells: Any, row: int) -> FloatArray:
-        """The numbers that stand for a column of dates, infinite where a cell is no date."""
-        import pyarrow.compute as pc
-
-        from .cells import as_times, date_numbers, where
-
-        times = as_times(cells)
-        found = date_numbers(times, self.coding.dates[name])
-        wrong = where(pc.and_(times.is_null(), cells.is_valid()))
-        found[wrong] = np.inf
-        if wrong.size:
-            cell = quoted(cells[int(wrong[0])].as_py())
-            what = f"column {quoted(name)} holds dates, and {cell} is none"
-            self.faults.add(name, what, ["write dates like 2024-01-31"], row + wrong)
-        self.faults.missing(name, row + where(cells.is_null()))
-        return found
-
     def _numbers(self, name: str, cells: Any, row: int) -> FloatArray:
         """The cells of a column of numbers, infinite where they are text."""
         from .cells import as_floats, as_text
@@ -164,7 +145,7 @@ class FeatureRows:
     """The features of a model in the rows of a table, read by the names of columns.
 
     file: The table; no response is needed.
-    coding: The columns to read, with the levels of text columns and the dates of dates.
+    coding: The columns to read, with the levels of text columns.
     wanted: The features in the model's order: a column's name, or ``column=level``.
     fills: What missing values of a feature are filled with, by its name; with None they are faults.
     unknown: With "zero" a text that is no level has no level; with "error" it is a fault.
@@ -182,7 +163,7 @@ class FeatureRows:
         unknown: str = "error",
         missing_allowed: bool = False,
     ) -> None:
-        columns, known = list(coding.names), {*coding.levels, *coding.dates}
+        columns, known = list(coding.names), set(coding.levels)
         _check_columns(file.label, file.names, columns)
         self.faults = Faults(file.label, None, missing_allowed or bool(fills), columns)
         text = file.inspect(columns, known.intersection(columns), self.faults)

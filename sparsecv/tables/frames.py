@@ -173,7 +173,7 @@ def coding_of(X: Any, missing_allowed: bool = False) -> Coding | None:
 
     file = FrameFile(X)
     faults = Faults(file.label, None, missing_allowed, file.names)
-    found = learned(file, file.names, faults, one_hot=True, min_rows=0)
+    found = learned(file, file.names, faults, min_rows=0)
     return found if found.levels else None
 
 

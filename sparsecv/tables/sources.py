@@ -92,14 +92,16 @@ def open_table(
     path: str | PathLike[str] | tuple[File, str],
     *,
     target: str | None = None,
-    one_hot: str | bool = False,
     drop: str | Iterable[str] = (),
     encoding: str = "utf-8",
     weights: str | None = None,
     groups: str | None = None,
     missing: str | None = None,
 ) -> Table:
-    """Open a table of numbers.
+    """Open a table of numbers and text.
+
+    Each text column becomes one 0/1 column per level, sorted and named ``feature=level``. A column
+    of two levels gets the 0/1 column of its second level alone.
 
     Parameters
     ----------
@@ -113,12 +115,6 @@ def open_table(
     target : str, optional
         The response; by default the last column that is not dropped. In Parquet files from pandas
         the index does not count as a column unless the index is named here.
-    one_hot : bool or "all"
-        Replace each text column by one 0/1 column per level, sorted and named ``feature=level``. A
-        column of two levels gets the 0/1 column of its second level alone, unless "all" is passed.
-        Each column of dates, such as 2024-01-31 or 2024-01-31 12:00, is replaced by the columns
-        ``name.year``, ``name.month``, ``name.weekday`` (Monday is 1) and ``name.days``, the days
-        since the date of the first row.
     drop : str or iterable of str
         Columns to leave out.
     encoding : str
@@ -173,12 +169,12 @@ def open_table(
     else:
         from .arrow import learned  # The import of pyarrow would slow down other commands.
 
-        coding = learned(file, columns, faults, one_hot)
+        coding = learned(file, columns, faults)
     encoded = Encoded(file, coding, faults)
     rows, names = encoded.load(), encoded.names
     kept: slice | NDArray[np.bool_] = slice(None)
     if missing is not None or not np.isfinite(rows).all():
-        encoded.faults.check()  # A level or a date is at fault.
+        encoded.faults.check()  # A level is at fault.
     facts: dict[str, Any] = {"name": name, "label": file.label, "target_name": use.target}
     facts["coding"] = coding._replace(names=coding.names[:-1])
     if missing is not None:

@@ -30,7 +30,7 @@ def frame() -> pd.DataFrame:
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The columns that --one-hot makes, in their order."""
+    """The columns that text makes, in their order."""
     made = frame[["a", "b", "c"]].copy()
     for level in sorted(frame["town"].unique()):
         made[f"town={level}"] = (frame["town"] == level).astype(float)
@@ -39,7 +39,7 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_factors_are_groups_by_themselves(frame: pd.DataFrame) -> None:
-    found = run_json("cv", "t.csv", "--one-hot", *QUICK)
+    found = run_json("cv", "t.csv", *QUICK)
     dummies = [f"town={level}" for level in ("bonn", "jena", "kiel", "ulm")]
     assert found["constraints"]["groups"] == {"town": dummies}
     assert found["constraints"]["sizes"] == [1, 5]
@@ -51,9 +51,6 @@ def test_factors_are_groups_by_themselves(frame: pd.DataFrame) -> None:
     model.fit(X, frame["y"])
     assert found["model"]["support"] == [X.columns[j] for j in model.support_]
     assert found["best"]["cv_error"] == pytest.approx(model.cv_error_, rel=1e-9)
-    split = run_json("cv", "t.csv", "--one-hot", "--split-factors", *QUICK)
-    assert split["constraints"] is None
-    assert split["results"][0]["tau"] == list(range(1, 9))
 
 
 def file(asked: dict[str, Any]) -> list[str]:
@@ -99,7 +96,7 @@ def test_options_ask_what_parameters_ask(
     X = table(frame)
     groups = {"town": [name for name in X if "=" in name]} | asked.pop("more", {})
     rules = Constraints(groups=groups, **asked)
-    found = run_json("fit", "t.csv", "--one-hot", "--tau", "3", *write(words))
+    found = run_json("fit", "t.csv", "--tau", "3", *write(words))
     model = SparseRidge(3, constraints=rules).fit(X, frame["y"])
     check_model(found["model"], model, X.columns)
     assert found["model"]["objective"] == pytest.approx(model.objective_, rel=1e-12)
@@ -108,7 +105,7 @@ def test_options_ask_what_parameters_ask(
 
 
 def test_a_checkpoint_is_of_its_constraints(frame: pd.DataFrame, capsys: Capture) -> None:
-    common = ["cv", "t.csv", "--one-hot", *QUICK]
+    common = ["cv", "t.csv", *QUICK]
     for some in ([], ["--positive", "all"], file({"bounds": {"a": [-0.1, 0.1]}})):
         words = write(some)
         plain = run_json(*common, *words)

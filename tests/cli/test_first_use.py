@@ -1,4 +1,4 @@
-"""What a new user meets: standard streams, one-hot, saved models, hints, help."""
+"""What a new user meets: standard streams, text columns, saved models, hints, help."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_drop(capsys: Capture) -> None:
 )
 def test_tables_that_cannot_be_predicted(text: str, words: list[str], capsys: Capture) -> None:
     Path("t.csv").write_text(rows(sex=["m", "f"]))
-    assert main(["fit", "t.csv", "--tau", "3", "--one-hot", "--save", "m.json", "--quiet"]) == 0
+    assert main(["fit", "t.csv", "--tau", "3", "--save", "m.json", "--quiet"]) == 0
     Path("n.csv").write_text(text)
     complaint(capsys, ["predict", "m.json", "n.csv", "--out", "p.csv"], words)
     assert not Path("p.csv").exists()
@@ -77,7 +77,7 @@ def test_tables_that_cannot_be_predicted(text: str, words: list[str], capsys: Ca
 def test_rows_that_cannot_be_predicted_stay_empty(suffix: str, capsys: Capture) -> None:
     pandas = pytest.importorskip("pandas")
     Path("t.csv").write_text(rows(sex=["m", "f"]))
-    assert main(["fit", "t.csv", "--tau", "3", "--one-hot", "--save", "m.json", "--quiet"]) == 0
+    assert main(["fit", "t.csv", "--tau", "3", "--save", "m.json", "--quiet"]) == 0
     frame = pandas.DataFrame(
         {
             "who": ["07", 'a "b", c', "x", "y", "z"],

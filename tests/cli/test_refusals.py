@@ -36,7 +36,7 @@ FILES = {
 }
 LONG = "x" * 300
 CV, FIT = "cv good.csv --folds 2 --gamma 1", "fit good.csv --tau 1"
-WEIGHTS, GROUPS = "--folds 2 --gamma 1 --one-hot --weights w", "--folds 2 --gamma 1 --groups g"
+WEIGHTS, GROUPS = "--folds 2 --gamma 1 --weights w", "--folds 2 --gamma 1 --groups g"
 REFUSED = {
     # commands
     "cv": "Missing argument",
@@ -109,7 +109,6 @@ REFUSED = {
     f"{FIT} --constraints bound.json": "'bound' is none of the names include, exclude, groups",
     f"{FIT} --constraints text.json": "include must be a list of columns",
     f"{FIT} --constraints pair.json": "bounds of 'a': give (low, high)",
-    f"{FIT} --split-factors": "--split-factors: the table has no factor",
     f"{FIT} --backend highs --positive a": "backend highs serves no constraints",
 }
 

@@ -93,7 +93,7 @@ def test_fit_takes_weights_and_leaves_groups_out_of_the_features(capsys: Capture
 
 
 def test_many_groups_are_no_identifier() -> None:
-    """What one-hot encoding refuses, a level for every few rows, is what groups are for."""
+    """What no text column may have, a level for every few rows, is what groups are for."""
     rng = np.random.default_rng(0)
     lines = ["who,a,y"] + [f"p{i // 2},{a},{a + i % 3}" for i, a in enumerate(rng.random(400))]
     Path("t.csv").write_text("\n".join(lines))

@@ -184,7 +184,7 @@ def test_a_column_with_the_name_of_a_level(tmp_path: Path) -> None:
         SparseRidge().fit(frame, y)
     frame.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
     with pytest.raises(InputError, match="duplicate column name 'new=no'"):
-        open_table(tmp_path / "t.csv", one_hot=True)
+        open_table(tmp_path / "t.csv")
 
 
 def test_what_is_no_factor() -> None:
@@ -241,7 +241,7 @@ def test_blanks_around_levels(suffix: str, tmp_path: Path, monkeypatch: pytest.M
     frame["city"] = frame["city"].replace({"Oslo": " Oslo", "Rome": "Rome  "})
     whole = frame.assign(y=y)
     _ = whole.to_csv(table, index=False) if suffix == "csv" else whole.to_parquet(table)
-    options = ["--one-hot", "--gamma", "0.1", "--save", "m.json", "--quiet", "--no-nested"]
+    options = ["--gamma", "0.1", "--save", "m.json", "--quiet", "--no-nested"]
     assert main(["cv", table, *options]) == 0
     assert main(["predict", "m.json", table, "--out", "p.csv"]) == 0
     expected = pd.read_csv("p.csv")["prediction"].to_numpy()

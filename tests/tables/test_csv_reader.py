@@ -1,4 +1,4 @@
-"""Delimited text: round trips, one-hot encoding, and every refusal by its words."""
+"""Delimited text: round trips, text columns, and every refusal by its words."""
 
 import gzip
 from pathlib import Path
@@ -76,7 +76,7 @@ def test_a_blank_row_is_left_out_however_the_text_is_read(
     data = text.encode(encoding)
     path = tmp_path / f"t.{suffix}"
     path.write_bytes(gzip.compress(data) if suffix.endswith("gz") else data)
-    source = open_table(path, one_hot=True, encoding=encoding)
+    source = open_table(path, encoding=encoding)
     X, y = source.load()[:2]
     np.testing.assert_array_equal(y, [3.0, 4.0, 5.0, 1.0])
     np.testing.assert_array_equal(X, [[1, 0], [2, 1], [3, 1], [4, 0]])
@@ -96,14 +96,16 @@ def test_booleans_are_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_booleans_and_numbers_do_not_mix(
+def test_booleans_and_numbers_are_levels_of_one_column(
     tmp_path: Path, first: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Also when the two kinds fall into different chunks.
     monkeypatch.setattr(TextFile, "block_bytes", 256)
     cells = ["true"] * 100 + ["7"] * 100
     rows = [f"{cell},1" for cell in (cells if first else cells[::-1])]
-    refused(write(tmp_path / "t.csv", "\n".join(["flag,y", *rows])), "'flag'", "data row")
+    source = open_table(write(tmp_path / "t.csv", "\n".join(["flag,y", *rows])))
+    assert source.feature_names == ["flag=true"]
+    assert source.load()[0].sum() == 100
 
 
 @pytest.mark.parametrize(
@@ -179,10 +181,14 @@ REFUSED: list[tuple[str, dict[str, Any], list[str]]] = [
     ("a;y\n1.234,5;1\n2,5;2\n", {}, ["'a'", "'1.234,5'", "data row 1"]),
     ("a,y\n5,1\n1_000,2\n", {}, ["'a'", "'1_000'", "data row 2"]),
     ("a;y\n1,5;1\nabc;2\n2,5;3\n", {}, ["'a'", "'abc'", "data row 2"]),
-    ("a,city,y\n1,5,3\n4,Oslo,6\n", {}, ["'city'", "text", "'Oslo'", "data row 2", "--one-hot"]),
-    ("g,y\nu,p\nv,q\nu,p\n", {}, ["2 columns", "column 'g' holds text", "target column 'y'"]),
-    ("g=a,g,y\n1,a,1\n2,a,2\n3,b,3\n", {"one_hot": "all"}, ["duplicate", "'g=a'"]),
-    ("a,g,y\n1,u,3\n,v,4\n", {}, ["2 columns", "missing value in column 'a'", "'g' holds text"]),
+    ("a,city,y\n1,5,3\n4,Oslo,6\n", {}, ["'city'", "text", "'Oslo'", "data row 2", "every row"]),
+    ("g,y\nu,p\nv,q\nu,p\n", {}, ["target column 'y'", "holds text"]),
+    ("g=b,g,y\n1,a,1\n2,a,2\n3,b,3\n", {}, ["duplicate", "'g=b'"]),
+    (
+        "a,g,y\n1,u,3\n,v,4\n",
+        {},
+        ["2 columns", "missing value in column 'a'", "every row"],
+    ),
     ("a,y\n1,2\n", {}, ["only 1 data row", "at least 2"]),
     ("a,b,y\n", {}, ["no data rows"]),
     ("Sales of 2024,,\na,b,y\n1,2,3\n4,5,6\n", {}, ["a title above the header"]),
@@ -201,15 +207,14 @@ def test_what_is_refused(
 
 
 @pytest.mark.parametrize("cell", ["", "  ", "NA", "NaN", "nan", "null", "NULL", "n/a", "?", "-nan"])
-@pytest.mark.parametrize("one_hot", [False, True])
 @pytest.mark.parametrize("mark", [",", ";", "\t"])
-def test_missing_values(tmp_path: Path, cell: str, one_hot: bool, mark: str) -> None:
+def test_missing_values(tmp_path: Path, cell: str, mark: str) -> None:
     rows = ["1,2,3", f"4,{cell},6", "7,8,9"]
     path = write(tmp_path / "t.csv", "\n".join(["a,b,y", *rows]).replace(",", mark))
-    refused(path, "missing value", "'b'", "data row 2", one_hot=one_hot)
+    refused(path, "missing value", "'b'", "data row 2")
     rows = ["1,2,3", "4,5,6", f"7,8,{cell or 'NA'}"]
     path = write(tmp_path / "u.csv", "\n".join(["a,b,y", *rows]).replace(",", mark))
-    refused(path, "missing value", "'y'", "data row 3", "remove the row", one_hot=one_hot)
+    refused(path, "missing value", "'y'", "data row 3", "remove the row")
 
 
 def test_row_numbers_run_over_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,24 +234,22 @@ def test_infinite_values(tmp_path: Path, cell: str) -> None:
 @pytest.mark.parametrize("day", ["2024-01-05", "5.1.2024", "01/05/24", "2024-01-05T10:00:00"])
 def test_dates_are_refused(tmp_path: Path, day: str) -> None:
     path = write(tmp_path / "d.csv", f"a,day,y\n1,{day},3\n4,{day},6\n")
-    refused(path, "'day'", "dates", repr(day), "days since", "--one-hot", "--exclude")
-    if not day.startswith("2024"):
-        refused(path, "'day'", "dates", repr(day), "2024-01-31", one_hot=True)
+    refused(path, "'day'", "dates", repr(day), "days since", "--exclude")
 
 
-# ---------------------------------------------------------------------------- one-hot
+# ---------------------------------------------------------------------------- text columns
 
 
-def test_one_hot(tmp_path: Path) -> None:
+def test_text_columns_become_levels(tmp_path: Path) -> None:
     text = "a,g,b,y\n1,m,0,5\n2,f,1,6\n3, m ,0,7\n4,d,1,8\n"
-    source = open_table(write(tmp_path / "t.csv", text), one_hot=True)
+    source = open_table(write(tmp_path / "t.csv", text))
     expected = np.array(
         [[1, 0, 0, 1, 0, 5], [2, 0, 1, 0, 1, 6], [3, 0, 0, 1, 0, 7], [4, 1, 0, 0, 1, 8.0]]
     )
     check(source, expected, ["a", "g=d", "g=f", "g=m", "b"], "y")
 
 
-def test_one_hot_of_a_column_that_turns_text_late(
+def test_levels_of_a_column_that_turns_text_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TextFile, "block_bytes", 256)
@@ -254,7 +257,7 @@ def test_one_hot_of_a_column_that_turns_text_late(
     text = "\n".join(["y,doors,x", *(f"{i},{c},{i * i}" for i, c in enumerate(cells))])
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(text.encode()))
-    source = open_table(path, one_hot=True, target="y")
+    source = open_table(path, target="y")
     assert source.feature_names == ["doors=03", "doors=4", "doors=5more", "x"]
     X, y = source.load()
     np.testing.assert_array_equal(X[:, :3], [[c == v for v in ("03", "4", "5more")] for c in cells])
@@ -262,7 +265,7 @@ def test_one_hot_of_a_column_that_turns_text_late(
     np.testing.assert_array_equal(X[:, 3], y**2)
 
 
-def test_one_hot_agrees_with_pandas(tmp_path: Path) -> None:
+def test_levels_agree_with_pandas(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(
         {
@@ -276,13 +279,13 @@ def test_one_hot_agrees_with_pandas(tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "t.parquet")
     dummies = pd.get_dummies(frame, columns=["u", "w"], prefix_sep="=", dtype=float)
     for file in ("t.csv", "t.parquet"):
-        source = open_table(tmp_path / file, one_hot=True)
+        source = open_table(tmp_path / file)
         assert set(source.feature_names) == set(dummies.columns) - {"y"}
         check(source, dummies[[*source.feature_names, "y"]].to_numpy(), source.feature_names, "y")
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_one_hot_refuses_identifiers(tmp_path: Path, kind: str) -> None:
+def test_identifiers_are_refused(tmp_path: Path, kind: str) -> None:
     def save(cells: list[str], n: int) -> Path:
         frame = pd.DataFrame({"who": cells, "x": np.arange(n) % 2.5, "y": np.arange(n)})
         path = tmp_path / f"t.{kind}"
@@ -290,10 +293,10 @@ def test_one_hot_refuses_identifiers(tmp_path: Path, kind: str) -> None:
         return path
 
     many = save([f"id{i % 101}" for i in range(500)], 500)
-    refused(many, "'who'", "more than 100 levels", "identifier", "--exclude 'who'", one_hot=True)
+    refused(many, "'who'", "more than 100 levels", "identifier", "--exclude 'who'")
     distinct = save([f"id{i}" for i in range(20)], 20)
-    refused(distinct, "'who'", "every row", "identifier", "--exclude 'who'", one_hot=True)
-    assert open_table(save([f"id{i % 100}" for i in range(500)], 500), one_hot=True).p == 101
+    refused(distinct, "'who'", "every row", "identifier", "--exclude 'who'")
+    assert open_table(save([f"id{i % 100}" for i in range(500)], 500)).p == 101
 
 
 # ---------------------------------------------------------------------------- properties
@@ -321,13 +324,12 @@ def test_any_finite_table_survives(
 @given(text=st.text(alphabet='ab1.,;\t"\n\r -eNA\x00_', max_size=60))
 def test_junk_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = write(tmp_path_factory.mktemp("junk") / "t.csv", text)
-    for one_hot in (False, True):
-        try:
-            X, y = open_table(path, one_hot=one_hot).load()
-        except InputError as error:
-            assert "\n" not in str(error)  # noqa: PT017
-        else:
-            assert np.isfinite(X).all()
-            assert np.isfinite(y).all()
-            assert X.shape[0] == len(y) >= 2
-            assert X.shape[1] >= 1
+    try:
+        X, y = open_table(path).load()
+    except InputError as error:
+        assert "\n" not in str(error)  # noqa: PT017
+    else:
+        assert np.isfinite(X).all()
+        assert np.isfinite(y).all()
+        assert X.shape[0] == len(y) >= 2
+        assert X.shape[1] >= 1

@@ -180,8 +180,7 @@ def test_files(folder: Path) -> None:
     (folder / "bare.csv").write_text("a,y\n1,2\n3,4\n")
     assert resolve("bare").n == 2  # the data set comes before the file
     Path("g.csv").write_text("a,g,y\n1,u,2\n3,v,4\n5,v,6\n")
-    assert resolve("g.csv", one_hot="all").feature_names == ["a", "g=u", "g=v"]
-    assert resolve("g.csv", one_hot=True).feature_names == ["a", "g=v"]
+    assert resolve("g.csv").feature_names == ["a", "g=v"]
     assert resolve("g.csv", drop=["g"], target="a").feature_names == ["y"]
     with pytest.raises(InputError, match=r"no file nothere\.csv"):
         resolve("nothere.csv")

@@ -1,4 +1,4 @@
-"""Parquet: round trips, types, one-hot encoding, and every refusal by its words."""
+"""Parquet: round trips, types, text columns, and every refusal by its words."""
 
 import datetime
 import decimal
@@ -75,7 +75,7 @@ def test_parquet_types(tmp_path: Path) -> None:
     check(open_table(path), np.column_stack(expected).astype(float), names, "y")
 
 
-def test_parquet_one_hot(tmp_path: Path) -> None:
+def test_parquet_levels(tmp_path: Path) -> None:
     g = ["m", "f", "m", "d"] * 10
     for column in (
         pa.array(g),
@@ -86,7 +86,7 @@ def test_parquet_one_hot(tmp_path: Path) -> None:
         path = save_parquet(
             tmp_path / "t.parquet", x=pa.array(range(40)), g=column, y=pa.array(range(40))
         )
-        source = open_table(path, one_hot=True)
+        source = open_table(path)
         assert source.feature_names == ["x", "g=d", "g=f", "g=m"]
         k = np.arange(40)
         expected = np.column_stack([k, *([v == w for v in g] for w in "dfm"), k]).astype(float)
@@ -97,7 +97,7 @@ def test_parquet_text_and_dates(tmp_path: Path) -> None:
     y = pa.array([1.0, 2.0, 3.0, 4.0])
     day = datetime.date(2024, 1, 5)
     path = save_parquet(tmp_path / "a.parquet", g=pa.array([None, "u", "v", "v"]), y=y)
-    refused(path, "'g'", "text", "'u'", "data row 2", "--one-hot", "--exclude 'g'")
+    refused(path, "missing value", "'g'", "data row 1")
     for column, example in (
         (pa.array([day, day, day, None]), "2024-01-05"),
         (pa.array([datetime.datetime(2024, 1, 5, 7)] * 4, pa.timestamp("us")), "2024-01-05 07:00"),
@@ -106,16 +106,13 @@ def test_parquet_text_and_dates(tmp_path: Path) -> None:
         path = save_parquet(tmp_path / "b.parquet", x=y, day=column, y=y)
         refused(path, "'day'", "dates", example, "days since", "--exclude 'day'")
     path = save_parquet(tmp_path / "c.parquet", x=y, y=pa.array(["p", "q", "p", "q"]))
-    for one_hot in (False, True):
-        refused(path, "target column 'y'", "'p'", "never encoded", one_hot=one_hot)
+    refused(path, "target column 'y'", "'p'", "never encoded")
     path = save_parquet(tmp_path / "d.parquet", x=pa.array([[1], [2], [3], [4]]), y=y)
-    for one_hot in (False, True):
-        refused(path, "'x'", "list", "--exclude 'x'", one_hot=one_hot)
+    refused(path, "'x'", "list", "--exclude 'x'")
     path = save_parquet(tmp_path / "e.parquet", x=y, y=pa.array([[1], [2], [3], [4]]))
     refused(path, "target column 'y'", "list", "--target")
     path = save_parquet(tmp_path / "f.parquet", x=pa.nulls(4), y=y)
-    for one_hot in (False, True):
-        refused(path, "missing value", "'x'", "data row 1", one_hot=one_hot)
+    refused(path, "missing value", "'x'", "data row 1")
 
 
 @pytest.mark.parametrize("bad", [None, float("nan")])

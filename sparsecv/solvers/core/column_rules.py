@@ -91,7 +91,6 @@ class Constraints:
         p: int,
         names: Sequence[str] | None = None,
         places: Sequence[tuple[str, list[int]]] | None = None,
-        together: bool = True,
         numbers: Sequence[int] | None = None,
     ) -> ResolvedRules:
         """Return what is asked of the p columns of a table, once names are places.
@@ -106,8 +105,6 @@ class Constraints:
             Of each column of the user's table its name, and the columns among the p that stand for
             it. Names and positions that the user gives then mean the table's columns, and columns
             that stand for one column enter together unless a group names one of them.
-        together : bool
-            With False each of the columns that stand for one column enters alone.
         numbers : list of int, optional
             The names of the columns of the user's table, where these are numbers. A number in the
             rules then means the column of that name, whatever its position.
@@ -123,7 +120,7 @@ class Constraints:
         """
         if places is None and not any(map(_asks, vars(self).values())):
             return ResolvedRules(UnitConstraints.none(p))
-        return _Resolver(p, names, places, together, numbers).resolve(self)
+        return _Resolver(p, names, places, numbers).resolve(self)
 
 
 class _Resolver:
@@ -145,10 +142,8 @@ class _Resolver:
         p: int,
         names: Sequence[str] | None,
         places: Sequence[tuple[str, list[int]]] | None,
-        together: bool,
         numbers: Sequence[int] | None,
     ) -> None:
-        self.together = together
         self.given = [[j] for j in range(p)] if places is None else [at for _, at in places]
         self.table = dict(places or ())
         known = range(len(self.given)) if numbers is None else numbers
@@ -241,7 +236,7 @@ class _Resolver:
                     self.groups.setdefault(str(label), []).extend(self.given[j])
         grouped = {j for columns in self.groups.values() for j in columns}
         for name, columns in self.table.items():
-            if self.together and len(columns) > 1 and not grouped & set(columns):
+            if len(columns) > 1 and not grouped & set(columns):
                 self.groups[name] = columns
         for name, columns in self.groups.items():
             for j in columns:

@@ -336,7 +336,7 @@ class SparseRidgeProblem:
         """
         if not self.constraints.plain:
             asked = ", ".join(self.constraints.kinds)
-            alone = ", with --split-factors for text columns" * self.constraints.grouped
+            alone = ", and without text columns" * self.constraints.grouped
             raise InputError(
                 f"{what} serves no constraints on columns ({asked}): go without{alone}"
             )

@@ -39,7 +39,7 @@ def read(data: str, given: dict[str, Any], report: Report) -> Table:
     report(f"reading {data}", 0, 1)
     place = Path(data).expanduser()
     if place.is_dir() or ("*" in data and not place.exists()):
-        others = ("one_hot", "weights", "groups", "missing")
+        others = ("weights", "groups", "missing")
         named = {option: given.get(option) for option in others}
         dropped = [name for text in given["exclude"] or () for name in names_in(text)]
         given["exclude"] = []

@@ -173,8 +173,8 @@ def _sure(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
 
 def _range(span: GlobalMinimum) -> Iterator[Fact]:
     """Yield what is known of the least CV error over a range of γ."""
-    seconds = f"{span.seconds:.2g} s"
-    yield Fact("bounds", "", f"{span.lower:.9g} ≤ least CV error ≤ {span.upper:.9g} ({seconds})")
+    known = f"{span.lower:.9g} ≤ least CV error ≤ {span.upper:.9g}"
+    yield Fact("bounds", "", f"{known}, by a search of {span.seconds:.2g} s")
     if span.status is Status.UNPROVED:
         text = "rounding allows no closer bounds: errors of this size cannot be told apart"
         yield Fact("", "", text)

@@ -57,8 +57,8 @@ def sections(result: Result, *, fits: bool = True, peers: bool = False) -> Itera
         yield _criteria(found["criteria_"], result.tau)
     if "alternatives_" in found:
         yield _alternatives(result, found["alternatives_"])
-    facts = WORDS[:-1] if proved else WORDS
-    yield Section("", facts, sentences=list(_work(result)))
+    yield Section("Words", WORDS[:-1] if proved else WORDS, explains=True)
+    yield Section("", sentences=list(_work(result)))
 
 
 def _work(result: Result) -> Iterator[str]:
@@ -224,10 +224,8 @@ def _surface(study: Study) -> Iterator[Section]:
         columns = [Column("τ", surface.taus)]
         for one in surface.by_gamma:
             columns.append(Column(f"γ={one.gamma:.4g}", numbers(one.cv_error, one.exact)))
-        # So many γ stand side by side on a screen of 80 columns; more are shown where asked for.
-        long = surface.gammas.size > 5
         title = "CV error at every τ and γ"
-        yield Section(title, table=Table(columns, what="sizes"), long=long)
+        yield Section(title, table=Table(columns, what="sizes"), long=True)
     if steps:
         columns = [
             Column("γ", [step.gamma for step in steps]),

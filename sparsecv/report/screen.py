@@ -17,10 +17,12 @@ from rich.text import Text
 from .sections import Column, Section, Table, counted, listed
 
 # All sections take at most so many lines of the screen, unless every row is asked for. Tables show
-# the rows around the choice: of these numbers of rows the largest with which all sections fit. The
-# numbers are choices.
+# the rows around the choice: of these numbers of rows the largest with which all sections fit, but
+# sentences below tables are left out rather than that tables show fewer than FEW_ROWS. The numbers
+# are choices.
 MAX_LINES = 60
-ROWS_OF_TABLES = (40, 30, 24, 20, 16, 13, 10, 8, 6, 4, 3)
+ROWS_OF_TABLES = (40, 30, 24, 20, 16, 13, 10, 8, 6, 4, 3, 2, 1)
+FEW_ROWS = 3
 # A column of names gets so many characters where its cells are longer; columns that matter less are
 # left out for it. The number is a choice.
 ROOM_FOR_NAMES = 24
@@ -34,10 +36,19 @@ def show(console: Console, sections: Iterable[Section], for_all: str = "") -> No
     for_all: What a user writes to see every row, such as "--table", which a table that is cut says;
         empty where every row is to be printed.
     """
-    made = [one for one in sections if not (for_all and one.long)]
-    for most in ROWS_OF_TABLES if for_all else (None,):
-        parts = [part for one in made for part in _titled(one, console.width, most, for_all)]
-        if most is None or len(console.render_lines(Group(*parts), pad=False)) <= MAX_LINES:
+    made = list(sections)
+    tries: list[tuple[list[Section], int | None]] = [(made, None)]
+    if for_all:
+        full = [one for one in made if not one.long]
+        short = [
+            one._replace(sentences=()) if one.table else one for one in full if not one.explains
+        ]
+        short.append(Section("", sentences=[f"{for_all} also explains the tables."]))
+        tries = [(full, rows) for rows in ROWS_OF_TABLES if rows >= FEW_ROWS]
+        tries += [(short, rows) for rows in ROWS_OF_TABLES]
+    for some, rows in tries:
+        parts = [part for one in some for part in _titled(one, console.width, rows, for_all)]
+        if len(console.render_lines(Group(*parts), pad=False)) <= MAX_LINES:
             break
     console.print(Group(*parts))
 

@@ -77,6 +77,7 @@ class Section(NamedTuple):
 
     picture: Draws a figure of matplotlib, and gives its description; only a page shows it.
     long: Whether a screen shows the section only where every row of every table is asked for.
+    explains: Whether it explains words, for which a screen may have no room.
     """
 
     title: str
@@ -85,6 +86,7 @@ class Section(NamedTuple):
     sentences: Sequence[str] = ()
     picture: Callable[[], tuple[Any, str]] | None = None
     long: bool = False
+    explains: bool = False
 
 
 def number(value: float, exact: bool = True) -> str:

@@ -88,6 +88,25 @@ def test_a_size_takes_one_line_and_all_takes_sixty(
         assert ("A wider screen also shows" in whole) == (width == 80)
 
 
+def test_all_that_can_be_asked_for_takes_sixty_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((60, 12))
+    y = X[:, :6].sum(axis=1) + rng.standard_normal(60)
+    pd.DataFrame(X).assign(y=y).to_csv("t.csv", index=False)
+    asked = ["--gamma", "0.1,1", "--n-best", "3", "--criteria", "--compare", "--nested"]
+    lines = []
+    for more in ([], ["--table"]):
+        assert main(["cv", "t.csv", *asked, *more]) == 0
+        lines.append(capsys.readouterr().out.splitlines())
+    assert len(lines[0]) <= MAX_LINES < len(lines[1])
+    for title in ("Every size", "What each rule chooses", "Criteria by number of features"):
+        assert title in lines[0]
+
+
 def test_the_line_below_the_sizes_names_the_rule_that_was_applied() -> None:
     X, y = five_columns()
     model = SparseRidgeCV(gammas=[0.1, 1.0], rule="projected").fit(X, y)

@@ -17,8 +17,6 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from sparsecv.cli.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "python-and-command.md"
@@ -35,14 +33,7 @@ class Case(NamedTuple):
     file: str = "t.csv"
 
 
-def _npy(array: np.ndarray) -> bytes:
-    stream = io.BytesIO()
-    np.save(stream, array)
-    return stream.getvalue()
-
-
 WHOLE = gzip.compress(GOOD.encode() * 50)
-HOLE = _npy(np.array([[1, 2], [np.nan, 3.0]]))
 IDS = "who,x,y\n" + "".join(f"id{i},{i % 3},{i}\n" for i in range(12))
 CASES = [
     # the file
@@ -62,8 +53,6 @@ CASES = [
     Case("an unknown encoding", GOOD, "cv t.csv --encoding klingon"),
     Case("a damaged .gz", WHOLE[: len(WHOLE) // 2], "cv t.csv.gz", "t.csv.gz"),
     Case("text called .parquet", GOOD, "cv t.parquet", "t.parquet"),
-    Case("text called .npy", GOOD, "cv t.npy", "t.npy"),
-    Case("a .npy of one dimension", _npy(np.zeros(5)), "cv t.npy", "t.npy"),
     # rows and columns
     Case("a row too short", "a,b,y\n1,2,3\n4,5\n7,8,9\n"),
     Case("a row too long", "a,b,y\n1,2,3\n\n4,5,6,7\n"),
@@ -74,12 +63,6 @@ CASES = [
     Case("missing values", "a,b,y\n1,2,3\n,NA,4\n3,?,5\n4,nan,9\n"),
     Case("a missing response", "a,y\n1,2\n2,\n3,4\n"),
     Case("an infinite value", "a,b,y\n1,2,3\n2,inf,4\n3,5,5\n"),
-    Case(
-        "a missing value in .npy",
-        _npy(np.array([[1, 2], [np.nan, 3.0]])),
-        "cv t.npy --folds 2",
-        "t.npy",
-    ),
     Case("dates", "a,day,y\n1,2024-01-05,3\n2,2024-01-06,4\n3,2024-01-06,5\n"),
     Case("text in the response", "a,y\n1,yes\n2,no\n3,no\n"),
     Case("several columns at once", "a,b,c,y\n1,x,,3\n,y,2,4\n3,x,NA,5\n"),

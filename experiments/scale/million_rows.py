@@ -2,8 +2,8 @@
 
     python -m experiments.scale.million_rows [n] [p]
 
-The script writes synthetic rows to a temporary .npy file and a temporary Parquet file. It then runs
-``sparsecv cv`` on each file in a process of its own, with 10 folds, every τ and one γ.
+The script writes synthetic rows to a temporary Parquet file. It then runs ``sparsecv cv`` on the
+file in a process of its own, with 10 folds, every τ and one γ.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ print(json.dumps(dict(status=status, seconds=seconds, before=before, peak=peak_m
 """
 
 
-def write(folder: Path, n: int, p: int) -> list[Path]:
+def write(folder: Path, n: int, p: int) -> Path:
     """Write a draw of the first paper's synthetic process (EC.1.2) to both files, in blocks."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -42,8 +42,7 @@ def write(folder: Path, n: int, p: int) -> list[Path]:
     beta = np.zeros(p)
     relevant = min(10, p)
     beta[rng.choice(p, relevant, replace=False)] = rng.choice([-1.0, 1.0], relevant)
-    plain, columnar = folder / "rows.npy", folder / "rows.parquet"
-    table = np.lib.format.open_memmap(plain, mode="w+", dtype=np.float64, shape=(n, p + 1))
+    path = folder / "rows.parquet"
     names = [f"x{j}" for j in range(p)] + ["y"]
     writer = None
     for start in range(0, n, 50_000):
@@ -52,14 +51,12 @@ def write(folder: Path, n: int, p: int) -> list[Path]:
         for j in range(1, p):
             X[:, j] = 0.7 * X[:, j - 1] + np.sqrt(1 - 0.49) * X[:, j]
         block = np.column_stack([X, X @ beta + 3.0 * rng.normal(size=m)])
-        table[start : start + m] = block
         batch = pa.table({name: block[:, j] for j, name in enumerate(names)})
-        writer = writer or pq.ParquetWriter(columnar, batch.schema)
+        writer = writer or pq.ParquetWriter(path, batch.schema)
         writer.write_table(batch)
-    table.flush()
     if writer is not None:
         writer.close()
-    return [plain, columnar]
+    return path
 
 
 def main() -> None:
@@ -69,17 +66,16 @@ def main() -> None:
     print(f"n = {n:,}, p = {p}, 10 folds, every τ, one γ (at most 60 s are required)\n")
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
-        files = write(Path(folder), n, p)
+        path = write(Path(folder), n, p)
         print(f"wrote the rows in {time.perf_counter() - started:.0f} s")
-        for path in files:
-            out = str(Path(folder) / "out.json")
-            found, _ = last_json([sys.executable, "-c", CODE, str(path), out])
-            print(
-                f"{path.name:<13} {path.stat().st_size / 1e6:5.0f} MB: {found['seconds']:6.2f} s, "
-                f"{found['nodes']:,} nodes, peak memory {found['peak']:.0f} MB "
-                f"({found['before']:.0f} MB before), best τ = {found['best']['tau']}, "
-                f"certified {found['best']['certified']}, exit {found['status']}"
-            )
+        out = str(Path(folder) / "out.json")
+        found, _ = last_json([sys.executable, "-c", CODE, str(path), out])
+        print(
+            f"{path.name:<13} {path.stat().st_size / 1e6:5.0f} MB: {found['seconds']:6.2f} s, "
+            f"{found['nodes']:,} nodes, peak memory {found['peak']:.0f} MB "
+            f"({found['before']:.0f} MB before), best τ = {found['best']['tau']}, "
+            f"certified {found['best']['certified']}, exit {found['status']}"
+        )
 
 
 if __name__ == "__main__":

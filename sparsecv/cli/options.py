@@ -213,7 +213,7 @@ def command(text: str, names: str, **own: Option) -> Command:
 DATA = argument(
     str,
     ...,
-    "A CSV, Parquet or .npy file, a data set's name, or - for CSV on standard input.",
+    "A CSV or Parquet file or a workbook, a data set's name, or - for CSV on standard input.",
 )
 # Names of options that several commands have.
 READING = "data target weights groups"

@@ -69,7 +69,7 @@ def _builtin(name: str) -> Matrix | None:
         names = [*(f"x{j}" for j in range(values.shape[1] - 1)), "y"]
     else:
         return None
-    return Matrix(name, names, lambda: values)
+    return Matrix(name, names, values)
 
 
 def _folder() -> Path | None:

@@ -1,16 +1,15 @@
-"""Files of columns: what all kinds of files have in common, and matrices in ``.npy`` files."""
+"""Files of columns: what all kinds of files have in common, and matrices."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, first_line
+from ..errors import InputError
 from .columns import (
     BLOCK_ROWS,
     PARQUET_SUFFIXES,
@@ -21,7 +20,7 @@ from .columns import (
 from .faults import Faults
 from .weights import Column
 
-TABLE_SUFFIXES = {".csv", ".tsv", ".txt", *PARQUET_SUFFIXES, *WORKBOOK_SUFFIXES, ".npy", ".gz"}
+TABLE_SUFFIXES = {".csv", ".tsv", ".txt", *PARQUET_SUFFIXES, *WORKBOOK_SUFFIXES, ".gz"}
 
 
 class File(ABC):
@@ -119,17 +118,13 @@ class File(ABC):
 
 
 class Matrix(File):
-    """A matrix of n rows.
-
-    read: Returns the matrix. The matrix of a file is mapped into memory again for every block, so
-        that blocks that were read do not count as used memory.
-    """
+    """A matrix of n rows, shape (n, columns)."""
 
     max_columns_at_once = 1 << 20
 
-    def __init__(self, label: str, names: Sequence[str], read: Callable[[], NDArray[Any]]) -> None:
-        self.label, self.names, self._read = label, list(names), read
-        self.n = len(read())
+    def __init__(self, label: str, names: Sequence[str], matrix: FloatArray) -> None:
+        self.label, self.names, self._matrix = label, list(names), matrix
+        self.n = len(matrix)
 
     def inspect(self, columns: Sequence[str], levels: Collection[str], faults: Faults) -> set[str]:
         """A matrix has no column of text."""
@@ -138,17 +133,8 @@ class Matrix(File):
     def values(self, columns: Sequence[str], rows: int) -> Iterator[FloatArray]:
         """Yield columns as blocks of at most ``rows`` rows."""
         at = [self.names.index(name) for name in columns]
-        # A slice selects neighbouring columns faster than a list of positions does.
-        together = at == list(range(at[0], at[0] + len(at)))
-        place = slice(at[0], at[-1] + 1) if together else at
         for start in range(0, self.n, rows):
-            # No name here may keep the mapped file between two blocks.
-            yield self._floats(slice(start, start + rows), place)
-
-    def _floats(self, rows: slice, columns: slice | list[int]) -> FloatArray:
-        """A block of the matrix as float64; values that are too large become infinite."""
-        with np.errstate(over="ignore"):
-            return np.asarray(self._read()[rows, columns], dtype=np.float64)
+            yield self._matrix[start : start + rows, at]
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """Yield record batches of numbers."""
@@ -161,23 +147,3 @@ class Matrix(File):
                 for cells in block.T.copy()
             ]
             yield pa.record_batch(arrays, list(columns))
-
-
-def map_npy(path: Path) -> NDArray[Any]:
-    """Map the array in a ``.npy`` file into memory; InputError if it is no matrix of numbers."""
-    try:
-        array: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, EOFError) as error:
-        reason = first_line(error, "it ends too early")
-        raise InputError(
-            f"{path.name}: not a readable .npy array ({reason}); "
-            "write it again with numpy.save as a 2-D array of numbers"
-        ) from error
-    if array.ndim != 2 or array.dtype.kind not in "biuf":
-        raise InputError(
-            f"{path.name}: a .npy file must hold a 2-D array of real numbers (rows by columns, "
-            f"the target last), not {array.ndim}-D {array.dtype}"
-        )
-    return array

@@ -1,4 +1,4 @@
-"""Opens text files, Parquet files and ``.npy`` files as tables of features and a response.
+"""Opens text files, Parquet files and workbooks as tables of features and a response.
 
 A table's values are finite numbers of type float64. A table with other values is refused by a
 message of one line, which names the column or the row.
@@ -6,7 +6,6 @@ message of one line, which names the column or the row.
 
 import sys
 from collections.abc import Iterable, Sequence
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from .columns import (
 )
 from .faults import Faults
 from .features import Encoded
-from .files import TABLE_SUFFIXES, File, Matrix, map_npy
+from .files import TABLE_SUFFIXES, File, Matrix
 from .table import Table
 
 __all__ = ["open_table"]
@@ -64,10 +63,6 @@ def open_file(path: str | PathLike[str], encoding: str) -> File:
     if place.is_dir():
         raise InputError(f"{place} is a folder, which sparsecv cv reads: name a file in it")
     suffix = place.suffix.lower()
-    if suffix == ".npy":
-        count = map_npy(place).shape[1]
-        names = [f"x{index}" for index in range(count - 1)] + ["y"] * bool(count)
-        return Matrix(place.name, names, partial(map_npy, place))
     if suffix in PARQUET_SUFFIXES:
         from .parquet import ParquetFile  # The import of pyarrow would slow down other commands.
 
@@ -108,8 +103,7 @@ def open_table(
     path : path-like, or a pair of an open file and its name in output
         ``.csv``, ``.tsv`` or ``.txt`` (also ``.gz``): text with a header line, separated by comma,
         semicolon, tab or bar; in semicolon files ``1,5`` is a decimal. ``.parquet`` or ``.pq``:
-        Parquet. ``.xlsx``, ``.xls`` or ``.ods``: the first sheet (extra ``excel``). ``.npy``: a 2-D
-        array, its columns named ``x0``, ``x1``, ... and ``y``. Any other
+        Parquet. ``.xlsx``, ``.xls`` or ``.ods``: the first sheet (extra ``excel``). Any other
         suffix is tried as text; ``-`` is text on the standard input. A first column without a name
         that only counts the rows, the index of an exported data frame, is left out.
     target : str, optional

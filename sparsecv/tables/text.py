@@ -111,7 +111,7 @@ class TextFile(File):
         """The message for bytes that are not text in the file's encoding."""
         return (
             f"{self.label}: not {self._encoding.upper()} text; name its --encoding, such as "
-            "latin-1, or save it as UTF-8 (Parquet and .npy files are known by their suffix)"
+            "latin-1, or save it as UTF-8 (Parquet files are known by their suffix)"
         )
 
     def _not_rows(self, reason: str) -> str:

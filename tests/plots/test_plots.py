@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.problems import three_matter
+from support.tables import write_csv
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
@@ -200,9 +201,9 @@ def test_sizes_that_are_not_proved_have_open_marks(figures: list[Any], tmp_path:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 50)) + rng.standard_normal((60, 1))
     y = X[:, :9].sum(axis=1) + 9.0 * rng.standard_normal(60)
-    np.save(tmp_path / "t.npy", np.column_stack([X, y]))
+    path = write_csv(tmp_path / "t.csv", X, y)
     options = ["--tau", "8", "--time-limit", "0", "--plot", str(tmp_path / "p.svg"), "--quiet"]
-    assert main(["fit", str(tmp_path / "t.npy"), *options]) == 1
+    assert main(["fit", str(path), *options]) == 1
     open_marks = lines(figures[0].axes[0])["not proved"]
     assert open_marks.get_fillstyle() == "none"
     assert len(open_marks.get_ydata()) > 1

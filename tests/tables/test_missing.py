@@ -29,16 +29,14 @@ def holed(n: int = 60, p: int = 4, seed: int = 0) -> pd.DataFrame:
 
 
 def save(frame: pd.DataFrame, path: Path) -> Path:
-    if path.suffix == ".npy":
-        np.save(path, frame.to_numpy())
-    elif path.suffix == ".parquet":
+    if path.suffix == ".parquet":
         frame.to_parquet(path, index=False)
     else:
         frame.to_csv(path, index=False, na_rep="NA")
     return path
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npy", ".xlsx"])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".xlsx"])
 @pytest.mark.parametrize("missing", ["drop", "mean"])
 def test_rows_that_are_read(tmp_path: Path, suffix: str, missing: str) -> None:
     frame = holed()

@@ -29,13 +29,12 @@ from .tau_search import search_tau
 
 # The intervals of one fold at one γ, for all τ at once, count as min(n, p) p² floating-point
 # operations, with n rows and p columns. Where that is less than this number, which takes a
-# twentieth of a second, folds without an interval get one even after the time limit; else they stay
-# without. The total is not limited: a run may exceed its time limit by a twentieth of a second for
-# every fold and every γ, which is 5 s with ten folds and ten γ. The comparison is made in
+# twentieth of a second, folds without an interval get one even in the first seconds after the time
+# limit, whose number is the second constant; else they stay without. The comparison is made in
 # ``_cheap_intervals``, which has a second use: ``prove`` asks it beyond 45 columns whether, with
 # MANY_FOLDS folds or more, the trees that folds share are searched before the intervals are
-# computed.
-MAX_UNTIMED_OPERATIONS = 5e7
+# computed. Both numbers are choices.
+MAX_LATE_OPERATIONS, SECONDS_OF_CHEAP_INTERVALS = 5e7, 1.0
 # CV errors and their proofs leave this share of the time to the proof of the model that is chosen
 # in the end. Beyond 45 columns the model of the least estimate is proved first, in at most half of
 # the time for proofs. Both numbers are choices.
@@ -142,6 +141,8 @@ class Surface:
         self._stop = StopFlag()
         self._everything = Limits(seconds, None, self._stop)
         self.limits = _most_of(self._everything)
+        late = None if seconds is None else seconds + SECONDS_OF_CHEAP_INTERVALS
+        self._cheap = Limits(late, None, self._stop)
         self._timed_report = TimedReport(self.report, self.limits)
         self._context = ExitStack()
         self._prover: Prover | None = None
@@ -351,23 +352,23 @@ class Surface:
 
     @property
     def _cheap_intervals(self) -> bool:
-        """Whether a fold's interval takes so little work that the time limit is not checked.
+        """Whether a fold's interval takes so little work that it may come after the time limit.
 
         The answer is the same for all folds and γ, and it also decides the order of work in
         :meth:`prove`.
         """
         operations = min(self.data.folds.n, self.data.p) * self.data.p**2
-        return operations < MAX_UNTIMED_OPERATIONS
+        return operations < MAX_LATE_OPERATIONS
 
     def _bracket(self, rows: Sequence[int]) -> None:
-        """Give an interval to every fold without one, if that is cheap or the time is not up.
+        """Give an interval to every fold without one, as far as the time allows.
 
         Without one, the upper bound on h at that γ and τ is ∞. Where coefficients have bounds an
         interval needs a bounded fit of every size, which is never cheap.
         """
         cheap = self._cheap_intervals and not self.data.constraints.bounded
-        untimed = self._unlimited_estimates or cheap
-        self.ledger.bracket_the_rest(rows, None if untimed else self.limits)
+        limits = self._cheap if cheap else self.limits
+        self.ledger.bracket_the_rest(rows, None if self._unlimited_estimates else limits)
 
 
 def _most_of(limits: Limits) -> Limits:

@@ -205,16 +205,16 @@ def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Pr
         target = full.predicting(averaged_coefficients(full, result, weights, late))
         solver = solver_for(data.n_units)
         path = support_path(target, used, sizes, solver=solver, limits=limits)
-    models = [
-        fitted_model(
-            study.design,
-            target.replace(gamma=float(own[t])),
-            path.support(g, t),
-            float(path.lower_bound[g, t]),
-            bool(path.proved[g, t]),
-        )
-        for t, g in enumerate(place)
-    ]
+        models = [
+            fitted_model(
+                study.design,
+                target.replace(gamma=float(own[t])),
+                path.support(g, t),
+                float(path.lower_bound[g, t]),
+                bool(path.proved[g, t]),
+            )
+            for t, g in enumerate(place)
+        ]
     proved = all(proofs) and all(model.proved for model in models)
     study.note_limit(proved)
     by_size = SizeModels(sizes, own, models, error, spread, distance)

@@ -17,6 +17,7 @@ from ..design.design import Design
 from ..design.model import FittedModel, SizeModels, fitted_model
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.threads import one_blas_thread
 from ..solvers.paths import support_path
 from .choice import CHOOSERS, Choice, criterion_of_pairs, of_pair, of_projection
 from .study import Study, check_size
@@ -48,7 +49,8 @@ def models_by_size(study: Study, choice: Choice) -> SizeModels:
     if found is not None:
         return found.sizes
     at, full = gamma_positions(study, choice), study.data.full()
-    models = [result.by_gamma[g].model(study.design, full, t) for t, g in enumerate(at)]
+    with one_blas_thread():
+        models = [result.by_gamma[g].model(study.design, full, t) for t, g in enumerate(at)]
     sizes = np.arange(result.taus.size)
     errors = result.table("cv_error")[at, sizes], result.table("std_error")[at, sizes]
     return SizeModels(result.taus, result.gammas[at], models, *errors)

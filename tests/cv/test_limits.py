@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,12 +16,15 @@ from support.folds import Bracket, assert_within, inside
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv import alternating, estimate, prove, shared_tree
-from sparsecv.cv.engine import Surface
+from sparsecv.cv.engine import Surface, cross_validate
+from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.progress import Batch, TimedReport
 from sparsecv.cv.prove import Prover
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings, default_taus
 from sparsecv.design.design import Protocol
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
 from sparsecv.errors import UnprovedWarning
 from sparsecv.solvers import paths
 from sparsecv.solvers.branching import size_sweep
@@ -304,3 +308,34 @@ def test_the_chosen_model_is_proved_although_the_errors_take_all_the_time(
         model.fit(X, y)
     assert not model.surface_["exact"].all()
     assert model.gap_ < 1e-6
+
+
+def test_intervals_do_not_go_on_long_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes little time, and there are 30 folds at ten γ."""
+    real = Ledger.bracket
+
+    def slow(self: Ledger, *given: Any, **named: Any) -> None:
+        time.sleep(0.1)
+        real(self, *given, **named)
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 50))
+    data = RowFolds(X, X[:, 0] + rng.standard_normal(60), make_folds(30, 60), True)
+    monkeypatch.setattr(Ledger, "bracket", slow)
+    started = time.monotonic()
+    settings = Settings(time_limit=0.5)
+    found = cross_validate(data, np.geomspace(0.1, 10.0, 10), range(1, 5), settings)
+    assert time.monotonic() - started < 20.0  # All intervals would take 30 seconds.
+    assert np.isinf(found.table("upper")).any()
+
+
+def test_a_call_ends_by_its_time_limit_where_the_table_has_a_text_column() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((266, 126)) + rng.standard_normal((266, 1))
+    frame = pd.DataFrame(X).rename(columns="x{}".format).assign(t=rng.choice(list("abcdef"), 266))
+    y = X[:, :5].sum(axis=1) + 2.0 * (frame["t"] == "a") + 3.0 * rng.standard_normal(266)
+    started = time.monotonic()
+    with pytest.warns(UnprovedWarning):
+        model = SparseRidgeCV(time_limit=2.0, prove="all").fit(frame, y)
+    assert time.monotonic() - started < 60.0
+    assert np.isfinite(model.path_["cv_error"]).all()

@@ -47,6 +47,7 @@ PROBLEMS = {
     "leave-one-out": 30,
     "dependent rows": 5000,
     "dependent within bounds": 5000,
+    "twins within bounds": 5000,
     "dependent cells": 5000,
     "perfect fits": 5000,
 }

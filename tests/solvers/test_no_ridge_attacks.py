@@ -6,7 +6,12 @@ import pytest
 from support.fresh import draws
 from support.no_ridge_attacks import NO_RIDGE
 
-COUNTS = {"dependent within bounds": 60, "dependent cells": 60, "perfect fits": 20}
+COUNTS = {
+    "dependent within bounds": 60,
+    "twins within bounds": 60,
+    "dependent cells": 60,
+    "perfect fits": 20,
+}
 
 
 @pytest.mark.parametrize("name", NO_RIDGE)

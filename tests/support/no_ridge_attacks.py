@@ -23,7 +23,14 @@ from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.core.limits import Limits
 
 from .attacks import Attack, above, worse
-from .constrained import DependentColumns, exact_least_norm_within, resolved
+from .brute_force import exact_moments
+from .constrained import (
+    DependentColumns,
+    Rules,
+    exact_bounded,
+    exact_least_norm_within,
+    resolved,
+)
 from .folds import about_mean
 
 Support = tuple[int, ...]
@@ -77,6 +84,38 @@ def dependent_within_bounds(rng: np.random.Generator, number: int) -> Iterator[s
             yield f"all sizes, size {size}: {float(own)!r} called optimal, not {float(least)!r}"
 
 
+def twins_within_bounds(rng: np.random.Generator, number: int) -> Iterator[str]:
+    """Columns 1e-16 to 1e-11 apart, coefficients of .1 to 1e14: nothing below the exact optimum."""
+    n, p = int(rng.integers(4, 12)), int(rng.integers(2, 5))
+    X, apart = rng.normal(size=(n, p)), 10.0 ** rng.uniform(-16.5, -11)
+    for j in range(1, p):
+        if rng.random() < 0.7:
+            X[:, j] = rng.choice([-1.0, 1.0]) * X[:, rng.integers(j)] + apart * rng.normal(size=n)
+    y, wide = rng.normal(size=n), 10.0 ** rng.uniform(-1, 14)
+    lower, upper = np.full(p, -np.inf), np.full(p, np.inf)
+    lower[0] = -wide
+    for j in range(p):
+        kind = rng.random()
+        if kind < 0.5:
+            lower[j] = -wide * rng.uniform() * (rng.random() < 0.5)
+        if 0.3 < kind < 0.8:
+            upper[j] = wide * rng.uniform()
+    rules, tau, joint = Rules.bounds(lower, upper), int(rng.integers(1, p + 1)), exact_moments(X, y)
+    problem = SparseRidgeProblem(X, y, gamma=0.0, tau=tau, **rules.keywords)
+    try:
+        exact = {S: exact_bounded(joint, 0.0, rules, S) for S in combinations(range(p), tau)}
+    except ZeroDivisionError:  # Some columns are equal.
+        return
+    least, lost = min(exact.values()), 1e-13 * problem.yy
+    found = solve(problem, tol=0.0)
+    if Fraction(found.objective) < least * (1 - Fraction(1, 10**10)):
+        yield f"{found.objective!r} is below anything attainable, {float(least)!r}"
+    branched = branch_and_bound(problem.at_unit_length(), tol=0.0)
+    for proof, what in ((found, "solve"), (branched, "branching")):
+        yield from above(proof.lower_bound, least, what)
+        yield from worse(proof, exact[tuple(proof.support.tolist())], least, what, lost)
+
+
 def dependent_cells(rng: np.random.Generator, number: int) -> Iterator[str]:
     """CV errors of all columns together, which have bounds and depend on each other."""
     drawn = DependentColumns.drawn(rng)
@@ -128,6 +167,7 @@ def perfect_fits(rng: np.random.Generator, number: int) -> Iterator[str]:
 
 NO_RIDGE: dict[str, Attack] = {
     "dependent within bounds": dependent_within_bounds,
+    "twins within bounds": twins_within_bounds,
     "dependent cells": dependent_cells,
     "perfect fits": perfect_fits,
 }

@@ -28,7 +28,8 @@ class SubsetFit(NamedTuple):
     ``gain`` = yᵀy − objective. The objective and the gain are each computed as a sum of squares and
     not as a difference; two supports are compared by the smaller of the two, which has more digits.
     ``lacking`` bounds what the objective of a fit within bounds exceeds the optimum by, which is
-    0 but for slopes of the size of rounding errors.
+    0 but for slopes of the size of rounding errors. It is ∞ for dependent columns, as these may
+    differ by less than what counts as 0.
     """
 
     coef: Array
@@ -69,6 +70,8 @@ def ridge_fit(
             fit = dependent_fit_within(R, fit, bounds, share)
         else:
             fit = fit_within(R, ridge, fit, bounds)
+    if bounds is not None and dependent:
+        fit = fit._replace(lacking=math.inf)
     return evaluated(data, columns, ridge, fit, R)
 
 
@@ -216,7 +219,7 @@ def dependent_fit_within(
         coef[free] = shortest_within(coef[free], null, low[free], high[free])
     residual = y - R[:, :s] @ coef
     objective = float(residual @ residual)
-    return SubsetFit(coef, objective, max(float(y @ y) - objective, 0.0), some.lacking)
+    return SubsetFit(coef, objective, max(float(y @ y) - objective, 0.0))
 
 
 def shortest_within(coef: Array, null: Array, low: Array, high: Array) -> Array:

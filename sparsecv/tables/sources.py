@@ -4,6 +4,7 @@ A table's values are finite numbers of type float64. A table with other values i
 message of one line, which names the column or the row.
 """
 
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from os import PathLike
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..errors import InputError, file_faults
 from .coding import Coding
 from .columns import (
     PARQUET_SUFFIXES,
@@ -51,6 +52,24 @@ def _rows_in_use(
     return kept
 
 
+def _refuse_other_kinds(place: Path) -> None:
+    """Raise an InputError that says what a file is that begins as no table of text does."""
+    with file_faults(f"cannot read {place}"), place.open("rb") as file:
+        start = file.read(4096).lstrip()
+    wanted = "a table is wanted: CSV, Parquet or Excel"
+    if start.startswith((b"{", b"[{")):
+        what = "a file of JSON"
+        if b'"sparsecv model"' in start:
+            what = "a model that --save has written, which sparsecv predict takes"
+        elif b'"sparsecv":' in start:
+            what = "a result that --json has written"
+        raise InputError(f"{place} is {what}; {wanted}")
+    if start[:15].lower().startswith((b"<html", b"<!doctype html")):
+        raise InputError(f"{place} is a page of HTML; {wanted}")
+    if start.startswith(b"sparsecv certificate"):
+        raise InputError(f"{place} is a certificate, which sparsecv verify takes; {wanted}")
+
+
 def open_file(path: str | PathLike[str], encoding: str) -> File:
     """Open the file of a path, where "-" means text on the standard input.
 
@@ -58,6 +77,8 @@ def open_file(path: str | PathLike[str], encoding: str) -> File:
     Raises InputError: There is no such file, or the path is a folder.
     """
     place = Path(path).expanduser()
+    if re.match(r"[a-z][a-z0-9+.-]+:/", str(path)):
+        raise InputError(f"{path} is an address: download the file first, and name the file")
     if str(path) != "-" and not place.exists():
         raise InputError(f"no file {place}; check the path")
     if place.is_dir():
@@ -72,6 +93,8 @@ def open_file(path: str | PathLike[str], encoding: str) -> File:
     if suffix in WORKBOOK_SUFFIXES:
         return open_workbook(place)
     content = sys.stdin.buffer.read() if str(path) == "-" else None
+    if content is None:
+        _refuse_other_kinds(place)
     return TextFile(place, encoding, content)
 
 

@@ -32,6 +32,11 @@ FILES = {
     "bound.json": '{"bound": {}}',
     "text.json": '{"include": "a"}',
     "pair.json": '{"bounds": {"a": ["x", 1]}}',
+    "page.html": "<!DOCTYPE html>\n<html><body>a table</body></html>\n",
+    "model.json": '{\n "format": "sparsecv model",\n "version": 1\n}\n',
+    "result.json": '{\n "sparsecv": "0.2.0",\n "dataset": "t"\n}\n',
+    "other.json": '{"a": 1}\n',
+    "proof.txt": "sparsecv certificate, format 1\n",
     "huge.csv": "a,b,y\n1,2,3e200\n2,1,4e200\n3,5,-5e200\n",
 }
 LONG = "x" * 300
@@ -41,6 +46,13 @@ REFUSED = {
     # commands
     "cv": "Missing argument",
     "fit good.csv": "--tau",
+    # files of other kinds
+    "cv page.html": "page.html is a page of HTML|a table is wanted",
+    "cv model.json": "model.json is a model|sparsecv predict takes",
+    "cv result.json": "result.json is a result that --json has written|a table is wanted",
+    "cv other.json": "other.json is a file of JSON|a table is wanted",
+    "cv proof.txt": "proof.txt is a certificate|sparsecv verify takes",
+    "cv https://example.org/t.csv": "https://example.org/t.csv is an address|download the file",
     # values of options
     f"{CV} --folds 0": "at least 2 folds",
     f"{CV} --folds size:3": "size 3|there are 4",

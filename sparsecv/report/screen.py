@@ -61,11 +61,19 @@ def as_text(sections: Iterable[Section], for_all: str = "") -> str:
 
 
 def as_html(section: Section) -> str:
-    """A section as HTML: its title as a heading, and the rest as it is printed, in full."""
-    console = _recorder(PAGE_WIDTH)
-    console.print(Group(*_body(section, PAGE_WIDTH, None, "")))
+    """A section as HTML: its title as a heading, and the rest as it is printed, in full.
+
+    A long section is folded up below its title.
+    """
+    found = ""
+    for part in _body(section, PAGE_WIDTH, None, ""):
+        console = _recorder(PAGE_WIDTH)
+        console.print(part)
+        found += console.export_html(inline_styles=True, code_format="<pre>{code}</pre>\n")
     title = f"<h2>{escape(section.title)}</h2>\n" if section.title else ""
-    return title + console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+    if section.long:
+        return f"<details><summary>{escape(section.title)}</summary>\n{found}</details>\n"
+    return title + found
 
 
 def _recorder(width: int | None) -> Console:
@@ -123,8 +131,7 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
         if missing:
             yield Text(f"A wider screen also shows: {listed(missing)}.")
         return
-    for i, columns in enumerate(_parts(table.columns, width)):
-        yield from [Text()] if i else []
+    for columns in _parts(table.columns, width):
         yield _part(columns, table.chosen)
 
 

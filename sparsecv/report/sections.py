@@ -103,7 +103,7 @@ def numbers(values: Iterable[float], exact: Iterable[bool]) -> list[str]:
 
 def percent(share: float, digits: int = 2) -> str:
     """A share in percent, with some significant digits; empty for NaN."""
-    return "" if math.isnan(share) else f"{100.0 * share:.{digits}g} %"
+    return "" if math.isnan(share) else f"{float(f'{100.0 * share:.{digits}g}'):,g} %"
 
 
 def counted(count: int, what: str = "feature") -> str:

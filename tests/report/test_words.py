@@ -107,6 +107,21 @@ def test_all_that_can_be_asked_for_takes_sixty_lines(
         assert title in lines[0]
 
 
+def test_a_page_has_every_row_and_folds_up_long_tables(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 50))
+    y = X[:, :6].sum(axis=1) + rng.standard_normal(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SparseRidgeCV(rule="minimum", gammas=[0.1, 1.0], time_limit=0.0).fit(X, y)
+    model.report(tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    for error in model.surface_["cv_error"].flat:
+        assert f"≈{error:.6g}" in page
+    assert page.count("<details>") == page.count("</details>") == 1
+    assert page.index("<summary>CV error at every τ and γ") > page.index("<h2>Every size")
+
+
 def test_the_line_below_the_sizes_names_the_rule_that_was_applied() -> None:
     X, y = five_columns()
     model = SparseRidgeCV(gammas=[0.1, 1.0], rule="projected").fit(X, y)

@@ -272,7 +272,7 @@ def learner_of(
         return EstimatorLearner(estimator, list(ParameterGrid(dict(grid))), X, y, loss, fit_params)
     # A clone is asked, because the check of the rows notes the columns' names in the estimator.
     ready = clone(estimator)._prepared(X, y)
-    rows, response = ready.rows
+    rows, response = ready.source.load()
     return SparseRidgeLearner(
         rows,
         response,

@@ -31,7 +31,6 @@ from .relaxation.perspective import Relaxation, perspective_relaxation
 from .ridge_fits import Listed, Support, SupportPath, fit_supports
 from .supports.path import SupportGrower
 from .supports.rounding import largest, pad_support, stacked
-from .supports.unit_steps import UnitSteps
 
 SOLVERS = ("auto", "estimate", "exact", "heuristic", "rounding")
 # Seconds for swaps at the first γ where the time is up before it: every γ after takes its supports,
@@ -463,12 +462,9 @@ class _Path:
     def without_proof(self, g: int) -> None:
         """Enter good supports of one γ."""
         problem, sizes = self.at[g], self.sizes.tolist()
-        if not self.plain:
-            by_size = UnitSteps(problem).supports(sizes, [], self._for_swaps(g))
-        else:
-            if self.grower is None:
-                self.grower = SupportGrower(problem, sizes)
-            by_size = self.grower.at(problem.gamma, [], self._for_swaps(g))
+        if self.grower is None:
+            self.grower = SupportGrower(problem, sizes)
+        by_size = self.grower.at(problem.gamma, [], self._for_swaps(g))
         self.enter(g, [by_size[size] for size in sizes])
 
     def _for_swaps(self, g: int) -> Limits:

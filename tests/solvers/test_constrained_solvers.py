@@ -24,7 +24,7 @@ from sparsecv.solvers.branching import unit_search
 from sparsecv.solvers.branching.unit_search import UnitTree
 from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.kernels.linalg import unit_worths
+from sparsecv.solvers.kernels.linalg import column_worth
 from sparsecv.solvers.relaxation.unit_form import UnitForm
 
 Array = np.ndarray
@@ -119,12 +119,11 @@ def test_the_worth_of_a_column_is_the_largest_gain_within_its_bounds() -> None:
         low, high = -rng.exponential(), rng.exponential()
         if rng.random() < 0.3:
             low, high = (-np.inf, np.inf) if rng.random() < 0.5 else (0.0, np.inf)
-        worth, ends = np.zeros(1), (np.array([low]), np.array([high]))
-        unit_worths(np.zeros(1, dtype=np.intp), np.array([slope]), np.array([w]), *ends, worth)
+        worth = column_worth.py_func(slope, w, low, high)
         beta = np.clip(np.linspace(-3.0 / w, 3.0 / w, 20_001) * (1.0 + abs(slope)), low, high)
         tried = (2.0 * slope * beta - w * beta**2).max()
-        assert tried <= worth[0] * (1.0 + 1e-12) + 1e-15
-        assert worth[0] <= tried + 1e-6 * (1.0 + worth[0])
+        assert tried <= worth * (1.0 + 1e-12) + 1e-15
+        assert worth <= tried + 1e-6 * (1.0 + worth)
 
 
 def asked_units(constraints: UnitConstraints, columns: list[int]) -> Array:

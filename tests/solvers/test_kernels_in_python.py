@@ -121,6 +121,13 @@ def test_heuristics(kind: str) -> None:
     assert sorted(by_size) == [1, 2, 3]
     assert given.objective(by_size[3]) >= best * (1 - 1e-12)
     assert given.objective(by_size[1]) == pytest.approx(least(given, 1), rel=1e-9)
+    bounds = {0: (-0.1, 0.3), 2: (-1e7, 0.0), 3: (0.0, np.inf)}
+    for asked in (Constraints(groups=[*"aabbbc"]), Constraints(groups=[*"abbcde"], bounds=bounds)):
+        given = SparseRidgeProblem(*rows(kind), gamma=0.5, tau=2, constraints=asked)
+        exact, by_size = best_subsets(given), grown(given, [1, 2])
+        for size in (1, 2):
+            value = float(exact.objective[size - 1])
+            assert given.objective(by_size[size]) == pytest.approx(value, rel=1e-7)
 
 
 def check_branching(given: SparseRidgeProblem, best: float, **options: Any) -> Proof:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -12,7 +13,11 @@ from support.brute_force import optimum
 from support.fresh import examples
 from support.problems import alike, grown, plain, regression, ugly_problem
 
+from sparsecv import Constraints
 from sparsecv.solvers import SparseRidgeProblem, best_subsets, heuristic_support, support_path
+from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.kernels import linalg
+from sparsecv.solvers.kernels.compiled import InnerKernel
 from sparsecv.solvers.supports import swaps
 from sparsecv.solvers.supports.path import SupportGrower
 from sparsecv.solvers.supports.rounding import forward_order
@@ -103,10 +108,10 @@ def test_exchanges_keep_what_is_kept_of_a_support(
     X[:, 8] = X[:, 0]  # a duplicate: G alone is singular
     X /= max(alike, 1.0)
     G, b = X.T @ X, X.T @ rng.standard_normal(12)
-    s = swaps.new_swaps(G, b, k)
+    s, units = swaps.new_swaps(G, b, k), swaps.single_units(p)
     support, A, beta, V, c, d = s.support, s.A, s.beta, s.V, s.c, s.d
-    support[:] = np.arange(k)
-    swaps.recompute(s, ridge, k)
+    units.of.member[:k] = np.arange(k)
+    swaps.recompute(s, units, ridge, k)
     for name in ("add", "add_columns", "dot"):  # the two kernels run as plain Python
         monkeypatch.setattr(swaps, name, getattr(swaps, name).py_func)
     for _ in range(40):
@@ -127,31 +132,41 @@ def test_exchanges_keep_what_is_kept_of_a_support(
         np.testing.assert_allclose(d, left, atol=1e-7)
 
 
+@pytest.mark.parametrize("first", [range(10), [0, 1, 3, 4, 7, 8, 9]], ids=["columns", "groups"])
 @pytest.mark.parametrize("seed", range(20))
-def test_the_best_swap_is_the_best_of_all(seed: int) -> None:
-    """Against the gain of every other support that shares all but one member."""
+def test_the_best_swap_is_the_best_of_all(
+    seed: int, first: Sequence[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against the gain of every other support that shares all but one unit."""
+    for module in (linalg, swaps):  # kernels that only kernels call run as plain Python
+        for name, kernel in list(vars(module).items()):
+            if isinstance(kernel, InnerKernel):
+                monkeypatch.setattr(module, name, kernel.py_func)
     rng = np.random.default_rng(seed)
-    p, k, ridge = 9, 4, 0.1
+    p, m, k, ridge = 9, len(first) - 1, 4, 0.1
     X = rng.standard_normal((12, p))
     G, b = X.T @ X, X.T @ rng.standard_normal(12)
-    s, allowed = swaps.new_swaps(G, b, k), rng.integers(0, 2, p).astype(np.int8)
-    s.support[:] = rng.choice(p, k, replace=False)
-    gain = swaps.recompute(s, ridge, k)
+    kept = (rng.random(m) < 0.1).astype(np.int8)
+    s, units = swaps.new_swaps(G, b, p), swaps.new_units(np.array(first), kept)
+    allowed = units.of.allowed[:-1] = rng.integers(0, 2, m)
+    units.of.member[:k] = rng.choice(m, k, replace=False)
+    gain = swaps.recompute(s, units, ridge, k)
     before = s.d.copy()
 
-    def gain_of(support: list[int]) -> float:
-        within = np.ix_(support, support)
-        return float(b[support] @ np.linalg.solve(G[within] + ridge * np.eye(k), b[support]))
+    def gain_of(members: list[int]) -> float:
+        support = np.flatnonzero(np.isin(units.columns.unit, members))
+        within = G[np.ix_(support, support)] + ridge * np.eye(support.size)
+        return float(b[support] @ np.linalg.solve(within, b[support]))
 
     best, at = gain, (-1, -1)
-    for place, column in itertools.product(range(k), range(p)):
-        if allowed[column] == 0 or column in s.support:
+    for i, u in itertools.product(range(k), range(m)):
+        members = units.of.member[:k].tolist()
+        if allowed[u] == 0 or u in members or kept[members[i]] == 1:
             continue
-        support = s.support.tolist()
-        support[place] = column
-        if (found := gain_of(support)) > best:
-            best, at = found, (place, column)
-    assert swaps.best_swap.py_func(s, k, allowed, 0.0) == at
+        members[i] = u
+        if (found := gain_of(members)) > best:
+            best, at = found, (i, u)
+    assert swaps.best_swap(s, units, ridge, k, 0.0) == at
     np.testing.assert_array_equal(s.d, before)
 
 
@@ -161,13 +176,52 @@ def test_gains_of_swaps_are_attained(seed: int) -> None:
     problem = ugly_problem(seed, 8, zero=False)
     k = min(3, problem.p)
     for start in itertools.islice(itertools.combinations(range(problem.p), k), 12):
-        s, anywhere = swaps.new_swaps(problem.G, problem.b, k), np.ones(problem.p, dtype=np.int8)
-        support = s.support
-        support[:] = start
-        gain = swaps.swap_search(s, problem.gamma / 2.0, k, anywhere, 50)
-        objective = problem.objective(np.sort(support))
+        s, units = swaps.new_swaps(problem.G, problem.b, k), swaps.single_units(problem.p)
+        units.of.member[:k] = start
+        gain = swaps.swap_search(s, units, problem.gamma / 2.0, k, 50)
+        objective = problem.objective(np.sort(s.support))
         assert problem.yy - gain >= objective - 1e-6 * problem.yy - 1e-12
         assert problem.yy - gain <= objective + 1e-6 * problem.yy + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_groups_signs_and_bounds(seed: int) -> None:
+    """Every size gets an allowed support near the best; a gain is that of the fit within bounds."""
+    rng = np.random.default_rng(seed)
+    p, unit = 9, np.arange(9)
+    X = rng.standard_normal((30, p)) + rng.standard_normal((30, 1))
+    y = X @ rng.normal(size=p) + rng.standard_normal(30)
+    if seed % 3 != 1:
+        unit = np.array([0, 0, 1, 2, 2, 2, 3, 4, 5])
+        X[:, 0] = X[:, 1] if seed % 2 else -X[:, 1]  # one direction of the unit has no length
+    low, high = -rng.exponential(size=p) * rng.integers(0, 2, p), rng.exponential(size=p)
+    given = Constraints(
+        include=[8],
+        exclude=[6],
+        groups=[f"unit {u}" for u in unit],
+        bounds={j: (low[j], high[j]) for j in range(p) if seed % 3},
+    )
+    problem = SparseRidgeProblem(X, y, gamma=0.1, tau=3, constraints=given)
+    asked = problem.constraints
+    sizes = np.arange(1, asked.max_size + 1)
+    exact = best_subsets(problem, sizes=sizes)
+    grower = SupportGrower(problem, sizes)
+    found = grower.at(problem.gamma, [], Limits())
+    hurried = grower.at(problem.gamma, [], Limits(0.0))
+    for size, least in zip(sizes.tolist(), exact.objective, strict=True):
+        for support in (found[size], hurried[size]):
+            assert asked.allowed(support)
+            assert asked.units(support).size == size
+        objective = problem.objective(found[size])
+        assert least * (1.0 - 1e-9) <= objective <= least * 1.05
+    grower.at(problem.gamma, [], Limits())
+    for size in sizes.tolist():
+        gain = float(grower.sizes.gains[size, 0])
+        objective = problem.objective(found[size])
+        assert problem.yy - gain == pytest.approx(objective, rel=1e-7)
+    single = heuristic_support(problem)
+    assert asked.allowed(single)
+    assert problem.objective(single) <= float(exact.objective[2]) * 1.05
 
 
 def correlated(seed: int, n: int, p: int) -> SparseRidgeProblem:

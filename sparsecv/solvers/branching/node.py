@@ -23,7 +23,7 @@ from ..relaxation.dual_bound import (
     list_allowed,
     raised,
 )
-from ..supports.swaps import Swaps, swap_search
+from ..supports.swaps import Swaps, Units, swap_search
 
 FREE, IN, OUT = 0, 1, 2
 # What the steps at a node say of the node: it holds nothing better than the incumbent; it is to be
@@ -81,7 +81,7 @@ class SearchState(NamedTuple):
     work: Completion
     found: Annotated[Ints, "tau+1"]  # a support to enter
     tried: NDArray[np.int64]  # (τ,) the support that was rounded last
-    anywhere: NDArray[np.int8]  # (p,) ones: swaps may use any column
+    units: Units  # the columns, for swaps
 
 
 @kernel(inner=True)
@@ -108,7 +108,9 @@ def enter(st, most):
     now, tau, work = st.now[0], st.support.shape[0], st.work
     spare = work.unit[0]
     here = Swaps(st.G, st.terms.b, st.found, work.L, st.scratch, work.V, work.c, work.d, spare)
-    gain = swap_search(here, now.ridge, tau, st.anywhere, most)
+    for a in range(tau):
+        st.units.of[a].member = st.found[a]
+    gain = swap_search(here, st.units, now.ridge, tau, most)
     value = st.terms.yy - gain
     if value < now.upper:
         now.upper = value

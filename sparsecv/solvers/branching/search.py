@@ -21,6 +21,7 @@ from ..relaxation.descent import gram_arrays, new_sweeps
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.newton import newton_work
 from ..supports.rounding import pad_support
+from ..supports.swaps import single_units
 from . import driver, node
 
 # Bytes that the open nodes of one thread's tree may take; a table of that size is searched depth
@@ -402,7 +403,7 @@ def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.S
         scratch=np.zeros(max(p, tau + 1)),
         work=completion_work(tau, p, levels),
         tried=np.full(tau, -1, dtype=np.int64),
-        anywhere=np.ones(p, dtype=np.int8),
+        units=single_units(p),
         **shared,
     )
 

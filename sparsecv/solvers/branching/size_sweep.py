@@ -17,8 +17,8 @@ from ..core.threads import on_one_thread
 from ..leaps.all_sizes import BestSubsets, SizesTree, certain, only_support
 from ..leaps.open_nodes import OpenNode
 from ..relaxation.gram import GramForm, wants_gram
+from ..supports.path import SupportGrower
 from ..supports.rounding import pad_support
-from ..supports.unit_steps import UnitSteps
 from .enumeration import enumerated
 from .single import branch_and_bound
 
@@ -183,10 +183,9 @@ class SizeSearch:
         problem, left = self.problem, np.zeros(self.sizes.size, dtype=bool)
         if self.tree is None:
             if not problem.constraints.plain and problem.constraints.n_units > TREE_ONLY:
-                steps = UnitSteps(problem).supports(
-                    self.sizes.tolist(), self.starts, limits.share(2.0)
-                )
-                self.starts += steps.values()
+                grower = SupportGrower(problem, self.sizes, self.starts)
+                grown = grower.at(problem.gamma, self.starts, limits.share(2.0))
+                self.starts += grown.values()
             self.tree = SizesTree(problem, self.sizes, self.starts)
         self.n_trees = max(self.n_trees, 1)
         left[self.open] = True

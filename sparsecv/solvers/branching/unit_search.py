@@ -20,7 +20,7 @@ from ..leaps.all_sizes import support_bound
 from ..relaxation.descent import gram_arrays, new_sweeps, relax
 from ..relaxation.dual_bound import first_multiplier
 from ..relaxation.unit_form import UnitForm
-from ..supports.unit_steps import UnitSteps
+from ..supports.path import SupportGrower
 from . import driver, node
 from .search import Search, Tree, shared_state
 from .unit_nodes import UnitState
@@ -47,7 +47,8 @@ class UnitTree(Tree):
         # bound that closes the node, and exceeds the bound by a tenth of what that lacks.
         sweeps = new_sweeps(gram_arrays(self.st.Q), m, 1e-5, ROUNDS, 0.1)
         self.ch = allocated(driver.Children, lengths, sweeps=sweeps)
-        self.nt, self.steps = None, UnitSteps(problem)
+        sizes = [tau, min(tau + 2, problem.constraints.max_size)]
+        self.nt, self.grower = None, SupportGrower(problem, sizes, single=True)
         self.units = form.arrays()
         self._open(m, p)
         self.tried: set[bytes] = set()
@@ -111,8 +112,8 @@ class UnitTree(Tree):
     def offer(self, state: NDArray[np.int8], beta: Array) -> None:
         """Enter the support of the units of largest coefficients beside those that are in.
 
-        A support at most 1.02 times as bad as the incumbent is improved by swaps for up to 0.2
-        seconds; both numbers are choices.
+        A support at most 1.02 times as bad as the incumbent is improved by swaps. The number is a
+        choice.
 
         beta: (p,), coefficients of the relaxation of a node in this state.
         """
@@ -128,7 +129,7 @@ class UnitTree(Tree):
         self.tried.add(support.tobytes())
         objective = self.problem.objective(support)
         if objective <= 1.02 * float(self.now["upper"][0]):
-            support = self.steps.swapped(support, objective, Limits(0.2))
+            support = self.grower.improved(self.problem.gamma, support)
         self.enter(support)
 
 
@@ -145,10 +146,10 @@ def search_units(
     """
     rules, tau = problem.constraints, problem.tau
     starts = [rules.padded(s, tau) for s in warm_starts if rules.allowed(s)]
-    if not any(rules.units(s).size == tau for s in warm_starts):
-        # Forward steps and swaps take at most a fifth of the seconds left.
-        starts += UnitSteps(problem).supports([tau], starts, limits.share(5.0)).values()
     tree = UnitTree(UnitForm.of_units(problem, limits), problem, tol)
+    if not any(rules.units(s).size == tau for s in warm_starts):
+        # The search without a proof takes at most a fifth of the seconds left.
+        starts.append(tree.grower.search(problem.gamma, tau, starts, limits.share(5.0)))
     inside = tree.form.left.include
     for start in starts:
         tree.enter(start)

@@ -1,8 +1,7 @@
 """Small compiled functions that other kernels share: products, bit masks, factors, worths.
 
 A column's *worth* bounds what the column gains a model, for a given slope of the objective. The
-dual bound of branch and bound, leaps and bounds over units and forward steps over units use it
-under constraints on columns.
+dual bound of branch and bound and the search for supports use it under constraints on columns.
 """
 
 from __future__ import annotations
@@ -250,15 +249,3 @@ def most_worth(slope, off, w, low, high):
         column_worth(slope + off, w, low, high),
         column_worth(slope - off, w, low, high),
     )
-
-
-@kernel
-def unit_worths(unit, slope, w, low, high, worth):
-    """Write to ``worth`` (m,) the sums of the columns' worth in every unit.
-
-    A unit is a group of columns that enter a model together. unit: (p,), the unit of each column.
-    """
-    for u in range(worth.shape[0]):
-        worth[u] = 0.0
-    for j in range(unit.shape[0]):
-        worth[unit[j]] += column_worth(slope[j], w[j], low[j], high[j])

@@ -17,8 +17,8 @@ from ..core.result import Proof, Status, Work, nothing_left
 from ..core.subset_fit import SubsetFit, inflation_factors
 from ..core.threads import cached, on_one_thread
 from ..kernels.linalg import EPS, Array
+from ..supports.path import SupportGrower
 from ..supports.rounding import forward_order
-from ..supports.unit_steps import UnitSteps
 from .open_nodes import RELATIVE_ROUNDING, OpenNode, expand
 from .tree import Leaps
 from .unit_tree import UnitLeaps
@@ -308,7 +308,8 @@ class _Unsearched:
         if n > 1:
             return [[] for _ in sizes]
         if not problem.constraints.plain:
-            by_size = UnitSteps(problem).supports(sizes, self.starts)
+            grower = SupportGrower(problem, sizes, self.starts)
+            by_size = grower.at(problem.gamma, self.starts, Limits())
             return [[by_size[s]] for s in sizes]
         X, y = problem.triangle[:, : problem.p], problem.triangle[:, problem.p]
         order = forward_order(X, y, sizes[-1], problem.gamma)

@@ -1,7 +1,8 @@
 """Search for good supports of every size up to τ, without a proof.
 
-Of every size the best few supports that no single swap improves are kept. Each support gives one of
-the next larger size, by the column that raises its gain most, and one of the next smaller size. A
+A support is a set of units: columns, or groups of columns that join together. Of every size the
+best few supports that no single swap improves are kept. Each support gives one of the next larger
+size, by the unit that raises its gain most, and one of the next smaller size. A
 size whose objective is above the mean of its neighbours' has probably missed a better support, so
 some members of its supports are exchanged. Where one size alone is wanted, members are exchanged
 until that has failed many times in a row.
@@ -12,18 +13,33 @@ A support that is found here is a start for a proof, so all numbers in this modu
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.limits import Limits
-from ..core.problem import SparseRidgeProblem
+from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.threads import on_one_thread
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, Ints, allocated
-from .rounding import complete_support, largest
-from .swaps import Swaps, add_member, attained_gain, new_swaps, recompute, remove_member, swap_from
+from ..kernels.linalg import Array, Ints, allocated, column_worth
+from .rounding import complete_support
+from .swaps import (
+    Swaps,
+    Units,
+    attained_gain,
+    factor_units,
+    join,
+    leave,
+    new_swaps,
+    new_units,
+    recompute,
+    settle,
+    swap_from,
+    wide_gain,
+    without,
+)
 
 Support = NDArray[np.intp]
 
@@ -63,6 +79,8 @@ MAX_COLUMNS_OF_ONE_SIZE = 2000
 # Of one size three supports are kept, and exchanges end after this many failures in a row.
 SINGLE_SIZE_WIDTH = 3
 MAX_FAILED_EXCHANGES = 200
+# So many exchanges of one size, some microseconds each, are made between two looks at the clock.
+EXCHANGES = 20
 
 
 @on_one_thread
@@ -75,20 +93,21 @@ def heuristic_support(
     """Search for a good support of τ columns, the same in every run that no time limit ends.
 
     Supports of every size up to τ + 2 are grown by adding, removing and swapping columns. Then some
-    columns of the best supports of τ columns are exchanged, over and over.
+    columns of the best supports of τ columns are exchanged, over and over. Where columns are in
+    groups, whole groups are added, removed and swapped, and τ counts groups.
 
     Parameters
     ----------
     problem : SparseRidgeProblem
     warm_starts : sequence of integer arrays, optional
-        Supports of at most τ columns.
+        Supports of at most τ columns or groups; others than the constraints allow are ignored.
     time_limit : float, optional
         Seconds after which the best support so far is returned.
 
     Returns
     -------
-    ndarray of intp, shape (τ,)
-        The columns of the support, increasing.
+    ndarray of intp
+        The columns of the support, increasing: τ columns, or those of τ groups.
 
     Examples
     --------
@@ -98,10 +117,10 @@ def heuristic_support(
     >>> heuristic_support(problem)
     array([1, 2])
     """
-    problem.refuse_constraints("heuristic_support")
     limits, tau = Limits(time_limit), problem.tau
     starts = [np.unique(start) for start in warm_starts]
-    grower = SupportGrower(problem, [tau, min(tau + 2, problem.p)], starts, single=True)
+    sizes = [tau, min(tau + 2, problem.constraints.max_size)]
+    grower = SupportGrower(problem, sizes, starts, single=True)
     return grower.search(problem.gamma, tau, starts, limits)
 
 
@@ -131,12 +150,14 @@ class Window(NamedTuple):
 class SupportGrower:
     """Good supports of several sizes of one problem, at one γ after the other.
 
-    The Gram matrix is formed once. What is found at one γ does not depend on the γ before. What is
-    found for a size does not depend on larger sizes beyond the size's window.
+    A size is a number of units, columns or groups of columns that join together. The Gram matrix is
+    formed once. What is found at one γ does not depend on the γ before. What is found for a size
+    does not depend on larger sizes beyond the size's window.
 
-    problem: Gives the data and a γ at which columns are selected; its τ is not used.
-    sizes: In 1..p; other sizes raise a ValueError.
-    starts: Supports whose columns the search is to use in any case.
+    problem: Gives the data, the constraints on columns and a γ at which columns are selected; its τ
+        is not used.
+    sizes: In 1..p, and not below the number of included units; other sizes raise a ValueError.
+    starts: Supports whose units the search is to use in any case.
     single: Whether :meth:`search` follows, which needs several supports of a size.
     """
 
@@ -147,46 +168,52 @@ class SupportGrower:
         starts: Sequence[Support] = (),
         single: bool = False,
     ) -> None:
-        self.wanted = sorted({int(size) for size in sizes})
-        p = problem.p
-        if not self.wanted or self.wanted[0] < 1 or self.wanted[-1] > p:
-            raise ValueError(f"sizes must lie in 1..{p}; got {self.wanted}")
-        most = min(self.wanted[-1] + (0 if single else LOOK_AHEAD), p)
+        self.wanted, rules = checked_sizes(problem, list(sizes)).tolist(), problem.constraints
+        most = min(self.wanted[-1] + (0 if single else LOOK_AHEAD), rules.max_size)
         share = MAX_COLUMNS_OF_ONE_SIZE if single else correlated_columns(problem.data.n)
-        self.columns, self.since, self.G, self.b = promising_columns(problem, most, starts, share)
-        m, self.yy = self.columns.size, problem.yy
-        self.windows = windows(self.wanted[-1], most, self.since, single)
-        width = max(one.width for one in self.windows)
+        self.rules, self.yy, self.least = rules, problem.yy, rules.min_size
+        places, self.since, self.columns, G, b = promising_columns(problem, most, starts, share)
+        self.units, bounds = rules.left.units[places], None
+        first = np.append(0, np.cumsum(np.diff(rules.left.first)[places]))
+        if rules.bounded:
+            bounds = rules.lower[self.columns], rules.upper[self.columns]
+        elif rules.grouped:
+            G, b, first = principal_directions(G, b, first)
+        m, widths = self.units.size, np.diff(first)
+        kept = rules.left.include[places]
+        self.windows = windows(self.least, self.wanted[-1], most, self.since, widths, single)
+        width = max((one.width for one in self.windows), default=1)
+        current = new_swaps(G, b, int(np.sort(widths)[::-1][: most + 1].sum()))
         self.sizes = allocated(
             Sizes,
-            {"p": m, "most": most, "width": width},
-            allowed=np.ones(m, dtype=np.int8),
+            {"m": m, "most": most, "width": width},
+            kept=np.ones(1, dtype=np.int64),
             supports=np.full((most + 1, width, most), -1, dtype=np.int64),
-            current=new_swaps(self.G, self.b, most + 1),
+            gains=np.full((most + 1, width), -np.inf),
+            units=new_units(first, kept, bounds, b),
+            current=current,
         )
 
     def at(self, gamma: float, starts: Sequence[Support], limits: Limits) -> dict[int, Support]:
         """One support of each size at one γ, as a dictionary from size to increasing columns.
 
-        starts: Supports to improve; those with a column that the search does not use are ignored.
+        starts: Supports to improve; those with a unit that the search does not use are ignored.
         limits: Once a limit is reached, starts count as they are, and sizes without a support get
             one by forward selection.
         """
-        columns, known, ridge = self.columns, self.sizes, gamma / 2.0
+        known, ridge = self.sizes, gamma / 2.0
         known.gains[:], known.unused[:], known.size[:] = -np.inf, 0, 0
-        known.kept[0] = 1
-        enter_goal(known, ridge, 0, 0)
+        known.kept[0], known.units.of.allowed[:-1] = 1, 1
+        known.goal[: self.least] = np.flatnonzero(known.units.of.kept)
+        enter_goal(known, ridge, self.least, 0)
         for window in self.windows:
             self._search_window(window, ridge, starts, limits)
-        supports, most = known.supports[:, 0], self.wanted[-1]
-        missing = np.flatnonzero(known.gains[: most + 1, 0] == -np.inf)
-        if missing.size:  # a limit was reached
-            k = int(missing[0])
-            order = complete_support(self.G, self.b, ridge, supports[k - 1, : k - 1], most)
-            for size in missing:
-                supports[size, :size] = order[:size]
-        rows = np.sort(np.where(supports < 0, columns[-1] + 1, columns[supports]), axis=1)
-        return {k: rows[k, :k].astype(np.intp) for k in self.wanted}
+        for k in np.flatnonzero(known.gains[: self.wanted[-1] + 1, 0] == -np.inf).tolist():
+            if k > self.least:  # a limit was reached
+                known.goal[: k - 1] = known.supports[k - 1, 0, : k - 1]
+                known.goal[k - 1] = known.next_unit[k - 1, 0, 0]
+                enter_goal(known, ridge, k, 0)
+        return dict(zip(self.wanted, self._columns_of(known.supports[self.wanted, 0]), strict=True))
 
     def search(self, gamma: float, size: int, starts: Sequence[Support], limits: Limits) -> Support:
         """A support of one size at one γ, after exchanges until these fail.
@@ -194,29 +221,55 @@ class SupportGrower:
         starts, limits: Those of :meth:`at`.
         """
         self.at(gamma, starts, limits)
-        known, failed, number = self.sizes, 0, 0
-        gains = known.gains[size]
+        failed, number, ridge = 0, 1, gamma / 2.0
         while failed < MAX_FAILED_EXCHANGES and limits.reached(0) is None:
-            before, number = float(gains[0]), number + 1
-            exchange(known, gamma / 2.0, np.inf, size, size + 1, number)
-            failed = 0 if gains[0] > before * (1.0 + SAME_SHARE) else failed + 1
-        return np.sort(self.columns[known.supports[size, 0, :size]])
+            failed = exchange_one_size(self.sizes, ridge, size, number, failed)
+            number += EXCHANGES
+        return self._columns_of(self.sizes.supports[[size], 0])[0]
+
+    def improved(self, gamma: float, start: Support) -> Support:
+        """The best support known of a start's size, after swaps from the start.
+
+        gamma: That of all calls so far.
+        start: Its units are as many as one of the sizes.
+        """
+        size = self.rules.units(start).size
+        if not self._enter(start, gamma / 2.0, self.least, size, MAX_SWAPS):
+            return start
+        return self._columns_of(self.sizes.supports[[size], 0])[0]
+
+    def _enter(self, start: Support, ridge: float, low: int, high: int, swaps: int) -> bool:
+        """Enter a start of more than ``low`` and at most ``high`` units, if all are searched."""
+        units = self.rules.units(start)
+        k, known = units.size, np.isin(units, self.units).all() and self.rules.allowed(start)
+        if not (known and low < k <= high):
+            return False
+        self.sizes.goal[:k] = np.searchsorted(self.units, units)
+        enter_goal(self.sizes, ridge, k, swaps)
+        return True
+
+    def _columns_of(self, supports: NDArray[np.int64]) -> list[Support]:
+        """The problem's columns, increasing, of units of the search, one support in each row."""
+        inside = np.zeros((len(supports), self.rules.n_units + 1), dtype=bool)
+        units = np.append(self.units, self.rules.n_units)  # −1, the end of a support, is the last
+        inside[np.arange(len(supports))[:, None], units[supports]] = True
+        rows, columns = np.nonzero(inside[:, self.rules.unit])
+        ends = np.searchsorted(rows, np.arange(len(supports) + 1)).tolist()
+        return [columns[a:b] for a, b in pairwise(ends)]
 
     def _search_window(
         self, window: Window, ridge: float, starts: Sequence[Support], limits: Limits
     ) -> None:
         """Search a window; the windows of smaller sizes have been searched before."""
         known, low, top = self.sizes, window.low, window.top
-        known.kept[0], known.allowed[:] = window.width, self.since <= top
+        known.kept[0], known.units.of.allowed[:-1] = window.width, self.since <= top
         # What windows before have found beyond their own sizes is forgotten.
         known.gains[low + 1 :], known.unused[low + 1 :] = -np.inf, 0
         known.unused[low] = 0
         known.unused[low, : window.width, 0] = known.gains[low, : window.width] > -np.inf
         for start in starts:
-            k = start.size
-            if low < k <= top and np.isin(start, self.columns).all():
-                known.goal[:k] = np.searchsorted(self.columns, np.sort(start))
-                enter_goal(known, ridge, k, MAX_SWAPS if limits.reached(0) is None else 0)
+            swaps = MAX_SWAPS if limits.reached(0) is None else 0
+            self._enter(start, ridge, low, top, swaps)
         self._extend(window, ridge, limits)
         for number in range(window.rounds):
             for first in range(max(low + 1, 2), top, window.chunk):
@@ -246,17 +299,26 @@ class SupportGrower:
                     extend(known, ridge, self.yy, top + low - first, top + low - last, -1)
 
 
-def windows(largest_size: int, top: int, since: NDArray[np.intp], single: bool) -> list[Window]:
-    """The windows of the sizes up to ``largest_size``; none goes beyond ``top``.
+def windows(
+    least: int,
+    largest_size: int,
+    top: int,
+    since: NDArray[np.intp],
+    widths: NDArray[np.int64],
+    single: bool,
+) -> list[Window]:
+    """The windows of the sizes least + 1..largest_size; none goes beyond ``top``.
 
-    since: The size from which on each column may be in a support.
+    since, widths: The size from which on each unit may be in a support, and its number of columns.
     single: Whether all sizes are one window, of which one size is searched further.
     """
-    found, low = list[Window](), 0
-    for high in [largest_size] if single else window_ends(largest_size):
-        whole = high == FIRST_WINDOW * 2 ** len(found)
+    found, low = list[Window](), least
+    for number, high in enumerate([largest_size] if single else window_ends(largest_size)):
+        if high <= low:
+            continue
+        whole = high == FIRST_WINDOW * 2**number
         beyond = min(high + LOOK_AHEAD, top) if whole else high
-        m = int((since <= beyond).sum())
+        m = int(widths[since <= beyond].sum())
         width, rounds = next(
             effort for most, work, *effort in EFFORTS if m <= most and m * high <= work
         )
@@ -297,136 +359,207 @@ def correlated_columns(n: int | None) -> int:
 
 def promising_columns(
     problem: SparseRidgeProblem, most: int, starts: Sequence[Support], share: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp], Array, Array]:
-    """The columns among which supports of up to ``most`` columns are searched.
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp], Array, Array]:
+    """The columns of the units among which supports of up to ``most`` units are searched.
 
-    They are the columns of ``starts``, the ``share`` columns that are most correlated with y, and
-    at every size 1, 2, 4, 8, … those that are most correlated with the residual of forward
-    selection among the columns so far. The gains of all p columns are thus computed once for every
-    doubling of the size. After it the columns suffice for twice the size and ``LOOK_AHEAD`` more.
-    All columns are searched where these are fewer than ``most``.
+    They are the units that are included or in ``starts``, those of about ``share`` columns that are
+    most correlated with y, and at every size 1, 2, 4, 8, … those of the columns that are most
+    correlated with the residual of forward selection among the columns so far. The gains of all
+    p columns are thus computed once for every doubling of the size. After it the units suffice for
+    twice the size and ``LOOK_AHEAD`` more. All units are searched where these are fewer than
+    ``most``.
 
-    Returns: The columns C, increasing; the size from which on each may be in a support; X_CᵀX_C;
-        and X_Cᵀy. Every product of two columns is computed once.
+    Returns: The units, numbered as in ``constraints.left``, increasing; the size from which on each
+        may be in a support; their columns C, by unit; X_CᵀX_C; and X_Cᵀy. Every product of two
+        columns is computed once.
     """
     # Where rows are few, their Gram matrix costs less than a triangular factor of them.
-    p, head, y = problem.p, problem.data.X, problem.data.y
-    columns, since = np.arange(p), np.zeros(p, dtype=np.intp)
-    if p > share:
-        lengths, none = np.maximum(np.sqrt(problem.squared_lengths), 1e-300), columns[:0]
-        first = largest(np.abs(y @ head) / lengths, share)
-        columns, since[:] = np.union1d(first, np.concatenate([none, *starts])), p
-        since[columns] = 0
-    within = np.asarray(head) if columns.size == p else head[:, columns]
+    rules, left, head, y = (
+        problem.constraints,
+        problem.constraints.left,
+        problem.data.X,
+        problem.data.y,
+    )
+    m, widths, none = left.units.size, np.diff(left.first), np.empty(0, dtype=np.intp)
+
+    def every_unit() -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp], Array, Array]:
+        within = np.asarray(head) if rules.plain else head[:, left.columns]
+        since = np.zeros(m, dtype=np.intp)
+        return np.arange(m), since, left.columns, within.T @ within, within.T @ y
+
+    def columns_of(units: NDArray[np.intp]) -> NDArray[np.intp]:
+        parts = [left.columns[left.first[u] : left.first[u + 1]] for u in units]
+        return np.concatenate([none, *parts])
+
+    def nearest(slopes: Array) -> NDArray[np.intp]:
+        """All units, those with the column most correlated with a residual first."""
+        worth = np.abs(slopes) / lengths
+        if rules.bounded:
+            worth[np.where(slopes > 0.0, rules.upper <= 0.0, rules.lower >= 0.0)] = 0.0
+        by_unit = np.maximum.reduceat(worth[left.columns], left.first[:-1])
+        return np.argsort(-by_unit, kind="stable")
+
+    if left.columns.size <= share:
+        return every_unit()
+    lengths = np.maximum(np.sqrt(problem.squared_lengths), 1e-300)
+    order = nearest(np.asarray(y @ head))
+    first = order[: max(int(np.sum(np.cumsum(widths[order]) <= share)), 1)]
+    given = left.place[rules.unit[np.concatenate([none, *starts])]]
+    units = np.union1d(np.append(first, np.flatnonzero(left.include)), given[given >= 0])
+    since = np.full(m, m)
+    since[units] = 0
+    columns = columns_of(units)
+    within = head[:, columns]
     G, b = within.T @ within, within.T @ y
     size, ridge, step = 1, problem.gamma / 2.0, min(MAX_COLUMNS_OF_A_STEP, share)
-    while columns.size < p and size <= min(most, problem.rank_bound, columns.size):
+    while units.size < m and size <= min(most, problem.rank_bound, b.size):
         order = complete_support(G, b, ridge, none, size)
         normal = G[np.ix_(order, order)] + ridge * np.eye(size)
         coef = np.linalg.lstsq(normal, b[order], rcond=None)[0]
-        left = (y - within[:, order] @ coef) @ head
-        nearest = np.argsort(-np.abs(left) / lengths, kind="stable")
-        number = max(int((since[nearest[:step]] == p).sum()), 2 * size + LOOK_AHEAD - columns.size)
-        new = np.sort(nearest[since[nearest] == p][:number])
-        since[new] = size
-        more, columns = head[:, new], np.append(columns, new)
+        order = nearest(np.asarray((y - within[:, order] @ coef) @ head))
+        number = max(int((since[order[:step]] == m).sum()), 2 * size + LOOK_AHEAD - units.size)
+        new = np.sort(order[since[order] == m][:number])
+        since[new], units = size, np.append(units, new)
+        columns = np.append(columns, columns_of(new))
+        more = head[:, columns[b.size :]]
         cross = within.T @ more
         G, b = np.block([[G, cross], [cross.T, more.T @ more]]), np.append(b, more.T @ y)
         within, size = np.hstack([within, more]), 2 * size
-    if columns.size < most:
-        within = np.asarray(head)
-        return np.arange(p), np.zeros(p, dtype=np.intp), within.T @ within, within.T @ y
-    order = np.argsort(columns)
-    columns = columns[order]
-    return columns, since[columns], G[np.ix_(order, order)], b[order]
+    if units.size < most:
+        return every_unit()
+    units, order = np.sort(units), np.argsort(left.place[rules.unit[columns]], kind="stable")
+    return units, since[units], columns[order], G[np.ix_(order, order)], b[order]
+
+
+def principal_directions(
+    G: Array, b: Array, first: NDArray[np.int64]
+) -> tuple[Array, Array, NDArray[np.int64]]:
+    """The Gram matrix of each unit's principal directions in place of its columns.
+
+    The penalty of a unit does not change. Directions without length go, as that of the indicators
+    of all levels of a factor about their means; one direction of a unit stays in any case.
+
+    G, b, first: Those of the columns; columns of unit u are first[u] … first[u+1] − 1.
+    Returns: The same of the directions.
+    """
+    G, b, stay, ends = G.copy(), b.copy(), np.ones(b.size, dtype=bool), [0]
+    for begin, end in zip(first[:-1].tolist(), first[1:].tolist(), strict=True):
+        if end - begin > 1:
+            squares, directions = np.linalg.eigh(G[begin:end, begin:end])
+            G[:, begin:end] = G[:, begin:end] @ directions
+            G[begin:end] = directions.T @ G[begin:end]
+            b[begin:end] = directions.T @ b[begin:end]
+            stay[begin : end - 1] = squares[:-1] > 1e-12 * squares[-1]
+        ends.append(ends[-1] + int(stay[begin:end].sum()))
+    return G[np.ix_(stay, stay)], b[stay], np.array(ends)
 
 
 class Sizes(NamedTuple):
     """The best supports of every size, and the arrays of one support, the current support.
 
-    ``most`` is the largest size, ``width`` the number of supports that are kept of every size. In
-    arrays that end in 2, entry 0 is for the next larger size and entry 1 for the next smaller size.
+    Supports are lists of units. ``most`` is the largest size, ``width`` the number of supports that
+    are kept of every size. In arrays that end in 2, entry 0 is for the next larger size and entry 1
+    for the next smaller size.
     """
 
     kept: Annotated[Ints, "1"]  # how many supports of a size are kept, at most ``width``
-    allowed: NDArray[np.int8]  # (p,) 0 for a column that may not come into the current support
     supports: Ints  # (most + 1, width, most) by size and rank, ended by −1
     gains: Annotated[Array, "most+1 width"]  # gains of the supports, −∞ where there is none
-    next_gain: Annotated[Array, "most+1 width 2"]  # with the next column added, or removed
-    next_column: Annotated[Ints, "most+1 width 2"]  # the column to add, and to remove
+    next_gain: Annotated[Array, "most+1 width 2"]  # with the next unit added, or removed
+    next_unit: Annotated[Ints, "most+1 width 2"]  # the unit to add, and to remove
     unused: Annotated[NDArray[np.int8], "most+1 width 2"]  # 1 until the support has given the next
     # size's
     goal: Annotated[Ints, "most+1"]  # a support that the current support is to become
-    mark: Annotated[NDArray[np.int8], "p"]  # marks of columns, all 0 between two calls
-    size: Annotated[Ints, "1"]  # number of columns of the current support
+    mark: Annotated[NDArray[np.int8], "m"]  # marks of units, all 0 between two calls
+    size: Annotated[Ints, "1"]  # number of units of the current support
+    units: Units  # all units, and those of the current support
     current: Swaps  # the current support with its arrays
 
 
 @kernel(inner=True)
 def move_to(s, ridge, k):
     """Make ``goal[:k]`` the current support, by few updates or anew; returns the support's gain."""
-    n, current, mark, goal = s.size[0], s.current, s.mark, s.goal
-    trial, updates = current.support, k
+    n, current, units, mark, goal = s.size[0], s.current, s.units, s.mark, s.goal
+    columns = 0
     for a in range(k):
         mark[goal[a]] = 1
+        columns += units.of[goal[a] + 1].first - units.of[goal[a]].first
+    updates = columns
     for a in range(n):
-        updates += 1 - 2 * mark[trial[a]]
+        u = units.of[a].member
+        updates += (1 - 2 * mark[u]) * (units.of[u + 1].first - units.of[u].first)
     s.size[0] = k
-    if n == 0 or 2.5 * updates > k:  # more updates cost more than to compute all arrays anew
+    if n == 0 or 2.5 * updates > columns:  # more updates cost more than to compute all anew
         for a in range(k):
-            mark[goal[a]], trial[a] = 0, goal[a]
-        return recompute(current, ridge, k)
+            mark[goal[a]], units.of[a].member = 0, goal[a]
+        return recompute(current, units, ridge, k)
     for a in range(n - 1, -1, -1):
-        if mark[trial[a]] == 0:
-            remove_member(current, n, a)
+        u = units.of[a].member
+        if mark[u] == 0:
+            leave(current, units, n, a)
             n -= 1
-            if a < n:
-                move_last_member(current, n, a)
-        mark[trial[a]] = 0
+        mark[u] = 0
     for a in range(k):
         if mark[goal[a]] == 1:
             mark[goal[a]] = 0
             n += 1
-            add_member(current, ridge, n, n - 1, goal[a])
-    return attained_gain(current, ridge, k, -np.inf)
-
-
-@kernel(inner=True)
-def move_last_member(s, n, place):
-    """Move the member in place n to the empty ``place``."""
-    s.support[place], s.beta[place] = s.support[n], s.beta[n]
-    for j in range(s.c.shape[0]):
-        s.V[place, j] = s.V[n, j]
-    for e in range(n + 1):
-        s.A[place, e] = s.A[n, e]
-    for e in range(n + 1):
-        s.A[e, place] = s.A[e, n]
+            join(current, units, ridge, n, goal[a])
+    if units.now[0].bounded:  # where members have only left, nothing has been held since
+        settle(current, units, ridge, k)
+    return attained_gain(current, units, ridge, k, -np.inf)
 
 
 @kernel(inner=True)
 def most_helpful(s, ridge, k):
-    """The allowed column that raises the current support's gain most, and by how much; −1: none."""
-    current = s.current
+    """The allowed unit that raises the current support's gain most, and by how much; −1: none."""
+    current, units = s.current, s.units
     for a in range(k):
-        s.mark[current.support[a]] = 1
-    best, which = 0.0, -1
-    for j in range(current.b.shape[0]):
-        score = current.c[j] * current.c[j] / max(current.d[j], 1e-12 * (current.G[j, j] + ridge))
-        if s.mark[j] == 0 and s.allowed[j] == 1 and (which < 0 or score > best):
-            best, which = max(0.0, score), j
+        s.mark[units.of[a].member] = 1
+    if units.now[0].n_wide > 0:
+        factor_units(current, units, ridge, k)
+    best, which, c, bounded = 0.0, -1, current.c, units.now[0].bounded
+    for j in range(c.shape[0]):
+        u, length = units.columns[j].unit, max(current.d[j], 1e-12 * (current.G[j, j] + ridge))
+        score = c[j] * c[j] / length
+        if s.mark[u] == 1 or units.of[u].allowed != 1 or j > units.of[u].first:
+            continue
+        if units.of[u + 1].first - units.of[u].first > 1:
+            score = wide_gain(current, units, ridge, c, 0, u, 0.0)
+        elif bounded and length > 0.0:
+            score = column_worth(c[j], length, units.columns[j].lower, units.columns[j].upper)
+        if which < 0 or score > best:
+            best, which = max(0.0, score), u
     for a in range(k):
-        s.mark[current.support[a]] = 0
+        s.mark[units.of[a].member] = 0
     return which, best
+
+
+@kernel(inner=True)
+def least_helpful(s, ridge, k):
+    """The unit that lowers the current support's gain least, and by how much; −1 if none leaves."""
+    current, units, least, which = s.current, s.units, np.inf, -1
+    for i in range(k):
+        u = units.of[i].member
+        a = units.columns[units.of[u].first].place
+        if units.of[u].kept == 1:
+            continue
+        if units.of[u + 1].first - units.of[u].first == 1 and a >= 0:
+            loss = current.beta[a] * current.beta[a] / max(current.A[a, a], 1e-300)
+        else:
+            loss, _ = without(current, units, ridge, u)
+        if loss < least:
+            least, which = loss, u
+    return which, least
 
 
 @kernel(inner=True)
 def improve_and_keep(s, ridge, k, gain, most):
     """Improve the current support by at most ``most`` swaps, and keep a result among the best.
 
-    gain: That of the current support, which has k columns.
+    gain: That of the current support, which has k units.
     """
-    current, gains, width = s.current, s.gains, s.kept[0]
-    gain = swap_from(current, ridge, k, s.allowed, most, gain)
+    gains, width = s.gains, s.kept[0]
+    gain = swap_from(s.current, s.units, ridge, k, most, gain)
     gain = gain if gain >= 0.0 else 0.0  # NaN becomes 0 as well
     rank = width
     while rank > 0 and not gains[k, rank - 1] * (1.0 + SAME_SHARE) >= gain:
@@ -437,22 +570,18 @@ def improve_and_keep(s, ridge, k, gain, most):
         gains[k, r] = gains[k, r - 1]
         for e in range(2):
             s.next_gain[k, r, e] = s.next_gain[k, r - 1, e]
-            s.next_column[k, r, e] = s.next_column[k, r - 1, e]
+            s.next_unit[k, r, e] = s.next_unit[k, r - 1, e]
             s.unused[k, r, e] = s.unused[k, r - 1, e]
         for a in range(k):
             s.supports[k, r, a] = s.supports[k, r - 1, a]
     gains[k, rank] = gain
     for a in range(k):
-        s.supports[k, rank, a] = current.support[a]
-    s.unused[k, rank, 0], s.unused[k, rank, 1] = k + 1 < gains.shape[0], k > 1
-    s.next_column[k, rank, 0], more = most_helpful(s, ridge, k)
-    s.next_gain[k, rank, 0] = gain + more
-    least = np.inf
-    for a in range(k):
-        loss = current.beta[a] * current.beta[a] / max(current.A[a, a], 1e-300)
-        if loss < least:
-            least, s.next_column[k, rank, 1] = loss, current.support[a]
-    s.next_gain[k, rank, 1] = gain - least
+        s.supports[k, rank, a] = s.units.of[a].member
+    s.next_unit[k, rank, 0], more = most_helpful(s, ridge, k)
+    s.next_unit[k, rank, 1], less = least_helpful(s, ridge, k)
+    s.next_gain[k, rank, 0], s.next_gain[k, rank, 1] = gain + more, gain - less
+    s.unused[k, rank, 0] = k + 1 < gains.shape[0] and s.next_unit[k, rank, 0] >= 0
+    s.unused[k, rank, 1] = k > 1 and s.next_unit[k, rank, 1] >= 0
 
 
 @kernel
@@ -477,7 +606,7 @@ def promising(s, yy, k, gain):
 def extend(s, ridge, yy, first, last, way):
     """Make supports of the sizes range(first, last, way) from those of the size before.
 
-    way: 1 to add the column that raises a support's gain most; −1 to remove the column whose
+    way: 1 to add the unit that raises a support's gain most; −1 to remove the unit whose
         removal lowers the gain least.
     """
     to = (1 - way) // 2
@@ -488,14 +617,21 @@ def extend(s, ridge, yy, first, last, way):
                 continue
             s.unused[before, rank, to] = 0
             if promising(s, yy, k, s.next_gain[before, rank, to]):
-                m, column = 0, s.next_column[before, rank, to]
+                m, unit = 0, s.next_unit[before, rank, to]
                 for a in range(before):
-                    if s.supports[before, rank, a] != column:
+                    if s.supports[before, rank, a] != unit:
                         s.goal[m] = s.supports[before, rank, a]
                         m += 1
                 if way > 0:
-                    s.goal[m] = column
+                    s.goal[m] = unit
                 improve_and_keep(s, ridge, k, move_to(s, ridge, k), MAX_SWAPS)
+
+
+@kernel(inner=True)
+def may_leave(units, a):
+    """Whether the member of number ``a`` may leave, and come back later."""
+    u = units.of[a].member
+    return units.of[u].allowed == 1 and units.of[u].kept == 0
 
 
 @kernel
@@ -508,7 +644,7 @@ def exchange(s, ridge, yy, first, last, number):
     first, last: The sizes are first..last − 1.
     number: The round, which decides which members of which support leave.
     """
-    current, width = s.current, s.kept[0]
+    current, units, width = s.current, s.units, s.kept[0]
     for k in range(first, last):
         if yy < np.inf:
             middle = yy - 0.5 * (s.gains[k - 1, 0] + s.gains[k + 1, 0])
@@ -520,20 +656,40 @@ def exchange(s, ridge, yy, first, last, number):
         for a in range(k):
             s.goal[a] = s.supports[k, rank, a]
         move_to(s, ridge, k)
-        leaving, seed = min(1 + number % max(1, k // 2), current.b.shape[0] - k), number
+        outside, inside, seed = -k, 0, number
+        for u in range(s.mark.shape[0]):
+            outside += units.of[u].allowed
+        for a in range(k):
+            inside += may_leave(units, a)
+        leaving = min(1 + number % max(1, k // 2), outside, inside)
         for e in range(leaving):
             for _ in range(3):  # numbers that look random, by a linear congruence
                 seed = (seed * 1103515245 + 12345) % 2147483648
             a = (seed // 1024) % k
-            while s.allowed[current.support[a]] == 0:
+            while not may_leave(units, a):
                 a = (a + 1) % k
-            s.goal[e] = current.support[a]
-            s.allowed[s.goal[e]] = 0
-            remove_member(current, k, a)
-            which, _ = most_helpful(s, ridge, k)
-            add_member(current, ridge, k, a, which)
-        gain = attained_gain(current, ridge, k, -np.inf)
-        gain = swap_from(current, ridge, k, s.allowed, MAX_SWAPS, gain)
+            s.goal[e] = units.of[a].member
+            units.of[s.goal[e]].allowed = 0
+            leave(current, units, k, a)
+            which, _ = most_helpful(s, ridge, k - 1)
+            join(current, units, ridge, k, which)
+        gain = attained_gain(current, units, ridge, k, -np.inf)
+        gain = swap_from(current, units, ridge, k, MAX_SWAPS, gain)
         for e in range(leaving):
-            s.allowed[s.goal[e]] = 1
+            units.of[s.goal[e]].allowed = 1
         improve_and_keep(s, ridge, k, gain, MAX_SWAPS)
+
+
+@kernel
+def exchange_one_size(s, ridge, k, number, failed):
+    """Exchange members of supports of one size ``EXCHANGES`` times, or until that fails too often.
+
+    number: The round of the first exchange. failed: So many exchanges in a row have failed before.
+    Returns: How many in a row have failed at the end.
+    """
+    for e in range(EXCHANGES):
+        if failed < MAX_FAILED_EXCHANGES:
+            before = s.gains[k, 0]
+            exchange(s, ridge, np.inf, k, k + 1, number + e)
+            failed = 0 if s.gains[k, 0] > before * (1.0 + SAME_SHARE) else failed + 1
+    return failed

@@ -16,7 +16,7 @@ from ..cv.benchmark import Row, averages, run
 from ..cv.settings import Settings
 from ..errors import InputError, file_faults
 from ..report import screen
-from ..report.sections import Column, Section, Table, percent
+from ..report.sections import Section, SectionColumn, SectionTable, percent
 from ..tables.datasets import resolve
 from . import grids, outputs
 from .console import Steps, names_in, open_console, progress
@@ -27,7 +27,7 @@ def benchmark(**given: Any) -> Exit:
     """Compare the grid with Algorithm 1 and the shared trees: problems, nodes, seconds."""
     asked, rows = SimpleNamespace(**given), list[Row]()
     console = open_console(asked.quiet)
-    outputs.check(asked)
+    outputs.refuse_unwritable(asked)
     gammas = grids.parse_gammas(asked.gamma)
     if gammas is None:
         raise InputError("--gamma auto: a benchmark needs values of gamma")
@@ -61,19 +61,19 @@ def _sections(rows: Sequence[Row]) -> Iterator[Section]:
     for (name, folds), some in groupby(rows, key=lambda row: (row.dataset, row.folds)):
         runs = list(some)
         columns = [
-            Column("γ", [row.gamma for row in runs]),
-            Column("way", [row.way for row in runs], "words"),
-            Column("problems", [f"{row.mio:,}" for row in runs]),
-            Column("fewer", [percent(row.reduction, 3) for row in runs]),
-            Column("nodes", [f"{row.nodes:,}" for row in runs]),
-            Column("fewer", [percent(row.node_reduction, 3) for row in runs]),
-            Column("s", [f"{row.seconds:.3g}" for row in runs]),
+            SectionColumn("γ", [row.gamma for row in runs]),
+            SectionColumn("way", [row.way for row in runs], "words"),
+            SectionColumn("problems", [f"{row.mio:,}" for row in runs]),
+            SectionColumn("fewer", [percent(row.reduction, 3) for row in runs]),
+            SectionColumn("nodes", [f"{row.nodes:,}" for row in runs]),
+            SectionColumn("fewer", [percent(row.node_reduction, 3) for row in runs]),
+            SectionColumn("s", [f"{row.seconds:.3g}" for row in runs]),
         ]
-        yield Section(f"{name}, {folds}", table=Table(columns))
+        yield Section(f"{name}, {folds}", table=SectionTable(columns))
     means = [(*of, *map(percent, fewer, (3, 3))) for of, fewer in averages(rows)]
     if means:
         heads = ("folds", "way", "data", "fewer problems", "fewer nodes")
         cells = zip(*means, strict=True)
         kinds = ("words", "words", "words", "number", "number")
-        columns = [Column(*one) for one in zip(heads, cells, kinds, strict=True)]
-        yield Section("Mean over γ", table=Table(columns))
+        columns = [SectionColumn(*one) for one in zip(heads, cells, kinds, strict=True)]
+        yield Section("Mean over γ", table=SectionTable(columns))

@@ -132,9 +132,11 @@ class Steps:
 
     Each report of a phase counts steps of its own; here they are added up, so that both numbers
     only grow. How many steps a phase has is known once it begins.
+
+    verbose: Whether the details of reports are shown.
     """
 
-    def __init__(self, verbose: bool) -> None:
+    def __init__(self, verbose: bool = False) -> None:
         self._verbose, self._started = verbose, time.perf_counter()
         self.words, self.done, self.total = "starting", 0, 0
         # The phase, what it has told last and at first, and the steps done before it.

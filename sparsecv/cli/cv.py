@@ -42,7 +42,7 @@ def cv(data: str, **given: Any) -> Exit:
     asked, ended = SimpleNamespace(**given), ""
     steps = Steps(asked.verbose)
     console = open_console(asked.quiet, asked.json_file)
-    outputs.check(asked)
+    outputs.refuse_unwritable(asked)
     gammas, taus = grids.parse_asked_gammas(asked.gamma), grids.parse_taus(asked.tau)
     grids.check_count("--n-best", asked.n_best)
     limit = as_limit(asked.time_limit)

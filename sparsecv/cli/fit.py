@@ -34,9 +34,9 @@ def fit(data: str, **given: Any) -> Exit:
     """Fit the best model of at most τ features, with its certificate."""
 
     asked = SimpleNamespace(**given)
-    steps = Steps(asked.verbose)
+    steps = Steps()
     console = open_console(asked.quiet, asked.json_file)
-    outputs.check(asked)
+    outputs.refuse_unwritable(asked)
     tau, gamma = asked.tau, asked.gamma
     checked_gammas([gamma])
     grids.check_count("--n-best", asked.n_best)

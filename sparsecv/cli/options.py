@@ -231,7 +231,7 @@ COMMANDS = {
     "fit": command(
         "Fit the best model of at most τ features, with its certificate.",
         f"{READING} missing encoding tau gamma n_best criteria backend time_limit protocol "
-        f"scale json_file save plot html certificate table jobs verbose quiet {COLUMNS}",
+        f"scale json_file save plot html certificate table jobs quiet {COLUMNS}",
         data=DATA,
         tau=option(int, ..., "Largest number of features."),
         gamma=option(float, 1.0, "Ridge weight γ of (γ/2)||β||²."),

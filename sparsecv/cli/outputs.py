@@ -12,7 +12,7 @@ from ..errors import InputError, file_faults
 FILES = ("json_file", "save", "html", "csv_file", "out", "plot", "certificate")
 
 
-def check(asked: SimpleNamespace) -> None:
+def refuse_unwritable(asked: SimpleNamespace) -> None:
     """Refuse files that cannot be written, before any work is done.
 
     asked: The values of all options of a command.

@@ -32,7 +32,7 @@ def predict(
     encoding: str,
 ) -> Exit:
     """Predict the rows of a table by a saved model; a row that cannot be predicted stays empty."""
-    outputs.check(SimpleNamespace(out=out))
+    outputs.refuse_unwritable(SimpleNamespace(out=out))
     saved, asked, bad = SavedModel.read(model), coverage is not None, 0
     if asked:
         checked_coverage(coverage)

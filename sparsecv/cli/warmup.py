@@ -28,7 +28,7 @@ def warmup() -> None:
     single core.
     """
     started = time.perf_counter()
-    steps = Steps(verbose=False)
+    steps = Steps()
     with progress(False, steps):
         for done, stage in enumerate(STAGES):
             steps(f"compiling, {' and '.join(stage)}", done, len(STAGES))

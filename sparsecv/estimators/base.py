@@ -29,7 +29,7 @@ from ..plots.size_path import draw_sizes
 from ..report.details import sections
 from ..report.outcome import Result
 from ..report.page import write_page
-from ..report.screen import as_html, as_text
+from ..report.screen import as_html, printed
 from ..selection.study import check_size
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints, ResolvedRules
@@ -644,7 +644,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         >>> print(model.summary().splitlines()[1])
         columns   x0
         """
-        return as_text(sections(self._result()), "" if table else "summary(table=True)")
+        return printed(sections(self._result()), "" if table else "summary(table=True)")
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write a report on the model as one self-contained HTML page.

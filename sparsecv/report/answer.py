@@ -14,7 +14,7 @@ from ..selection.rules import RULES, rule_reason
 from ..selection.study import Study
 from ..solvers.core.result import Status
 from .outcome import Result, constraints
-from .sections import Column, Fact, Section, Table, counted, listed, number, percent
+from .sections import Fact, Section, SectionColumn, SectionTable, counted, listed, number, percent
 
 # A line of names has at most so many characters, about two lines of a screen, and says how many
 # more names there are. The number is a choice.
@@ -206,11 +206,11 @@ def _model(result: Result) -> Section:
     spread = float(result.design.spread[-1]) or np.nan
     most = float(np.abs(effects).max(initial=0.0)) or 1.0
     table = [
-        Column("column", result.called(columns), "words"),
-        Column("coefficient", model.coef[columns]),
-        Column("× s.d.", effects),
-        Column("standardised", effects / spread),
-        Column("size of effect", np.abs(effects) / most, "bar"),
+        SectionColumn("column", result.called(columns), "words"),
+        SectionColumn("coefficient", model.coef[columns]),
+        SectionColumn("× s.d.", effects),
+        SectionColumn("standardised", effects / spread),
+        SectionColumn("size of effect", np.abs(effects) / most, "bar"),
     ]
     sentences = (
         f"The intercept is {number(model.intercept)}. “× s.d.” is the change of {result.target} "
@@ -218,4 +218,4 @@ def _model(result: Result) -> Section:
         f"deviations of {result.target}.",
     )
     title = "The model, fitted to all rows"
-    return Section(title, table=Table(table, what="columns"), sentences=sentences)
+    return Section(title, table=SectionTable(table, what="columns"), sentences=sentences)

@@ -22,7 +22,7 @@ from ..solvers.core.plan import TREE_ONLY
 from .answer import answer
 from .outcome import Result
 from .peers import linear_peers
-from .sections import Column, Fact, Section, Table, number, numbers, percent
+from .sections import Fact, Section, SectionColumn, SectionTable, counted, number, numbers, percent
 
 PEERS = (
     "On the same folds the lasso has CV error {} at its best penalty, and ridge with all columns "
@@ -86,36 +86,38 @@ def _every_size(result: Result, with_peers: bool) -> Section:
     study, choice, sizes, t = result.study, result.choice, result.sizes, result.position
     proved, sentences = [model.proved for model in sizes.models], []
     peers: dict[str, Array] = {}
-    columns = [Column("size", sizes.tau)]
+    columns = [SectionColumn("size", sizes.tau)]
     if study is None or choice is None:
         objectives = [model.objective for model in sizes.models]
-        columns.append(Column("objective", numbers(objectives, proved)))
+        columns.append(SectionColumn("objective", numbers(objectives, proved)))
     else:
         peers = linear_peers(study.data, [study.data.folds], sizes.tau) if with_peers else {}
         columns += _held_out(result, study, choice, sizes, t)
         if peers:
-            columns.insert(2, Column("lasso", peers["lasso"], minor=True))  # After the CV errors.
+            columns.insert(
+                2, SectionColumn("lasso", peers["lasso"], minor=True)
+            )  # After the CV errors.
             sentences.append(PEERS.format(*map(number, (peers["lasso"].min(), peers["ridge"][0]))))
         if choice.projection is not None and sizes.distance is not None:
             sentences.append(_aim(choice, choice.projection, sizes.distance))
     supports = [np.empty(0, dtype=np.intp), *(model.support for model in sizes.models)]
     steps = [changes(*two, result.names) for two in pairwise(supports)]
-    columns.append(Column("what changes", steps, "names"))
+    columns.append(SectionColumn("what changes", steps, "names"))
     if all(proved):
         sentences.append("No other set of as many columns fits all rows better at its γ.")
     elif not any(proved):
         sentences.append("Of no size is it proved that no other columns fit all rows better.")
     else:
         words = ["yes" if one else "no" for one in proved]
-        columns.insert(-1, Column("proved", words, "words"))
-    table = Table(columns, t, "sizes").filled()
+        columns.insert(-1, SectionColumn("proved", words, "words"))
+    table = SectionTable(columns, t, "sizes").filled()
     picture = None if study is None else partial(_picture, sizes, t, peers)
     return Section("Every size", (), table, sentences, picture)
 
 
 def _held_out(
     result: Result, study: Study, choice: Choice, sizes: SizeModels, t: int | None
-) -> Iterator[Column]:
+) -> Iterator[SectionColumn]:
     """Yield what folds say of every size: CV errors, R², distances or bounds, and marks.
 
     t: Position of the chosen size.
@@ -133,22 +135,22 @@ def _held_out(
         marks[best.tau_index] = "least"
     if t is not None:
         marks[t] = "chosen"
-    yield Column("CV error", numbers(sizes.cv_error, exact))
-    yield Column("± s.e.", sizes.std_error, minor=True)
+    yield SectionColumn("CV error", numbers(sizes.cv_error, exact))
+    yield SectionColumn("± s.e.", sizes.std_error, minor=True)
     if found is None or sizes.distance is None:
         r2 = [result.r_squared(error) for error in sizes.cv_error]
-        yield Column("R²", ["" if np.isnan(one) else f"{one:.3f}" for one in r2], minor=True)
+        yield SectionColumn("R²", ["" if np.isnan(one) else f"{one:.3f}" for one in r2], minor=True)
     else:
-        yield Column("distance", [percent(one) for one in _shares(found, sizes.distance)])
+        yield SectionColumn("distance", [percent(one) for one in _shares(found, sizes.distance)])
     yield from _own_gammas(sizes.gamma, minor=True)
-    yield Column("bounds", known)
-    yield Column("", marks, "words")
+    yield SectionColumn("bounds", known)
+    yield SectionColumn("", marks, "words")
 
 
-def _own_gammas(gammas: Array, minor: bool) -> Iterator[Column]:
+def _own_gammas(gammas: Array, minor: bool) -> Iterator[SectionColumn]:
     """Yield the column of γ where it is not the same in every row; ``minor`` as of a column."""
     if np.unique(gammas).size > 1:
-        yield Column("γ", [f"{gamma:.4g}" for gamma in gammas], minor=minor)
+        yield SectionColumn("γ", [f"{gamma:.4g}" for gamma in gammas], minor=minor)
 
 
 def _shares(found: Projection, distance: Array) -> Array:
@@ -169,10 +171,11 @@ def _aim(choice: Choice, found: Projection, distance: Array) -> str:
         least = percent(found.max_share.max())
         aim = f"the size of least distance, as no distance is small (at most {least} of that error)"
     others = choose_size(distance, found.max_share * found.reference)
+    left_out = int(np.count_nonzero(~found.allowed))
     if not choice.size_given and others != found.chosen:
         aim += (
-            f". The rule leaves out {np.count_nonzero(~found.allowed)} sizes that have more "
-            "features and more CV error than the model of least CV error"
+            f". The rule leaves out {counted(left_out, 'size')} of more "
+            "features and more CV error than the model of least CV error has"
         )
     return (
         f"The average of all models has CV error {number(found.reference, found.proved)} ± "
@@ -200,13 +203,13 @@ def _choices(result: Result, chosen: Choice) -> Section:
             aim += f" at λ = {choice.lambda_:.3g}"
         aims.append(aim + ("" if choice.certified else ", not proved"))
     columns = [
-        Column("rule", names, "words"),
-        Column("τ", [choice.tau for choice in every]),
-        Column("γ", [choice.gamma for choice in every]),
-        Column("CV error", numbers([one.cv_error for one in every], map(_is_exact, every))),
-        Column("what the rule looks for", aims, "words"),
+        SectionColumn("rule", names, "words"),
+        SectionColumn("τ", [choice.tau for choice in every]),
+        SectionColumn("γ", [choice.gamma for choice in every]),
+        SectionColumn("CV error", numbers([one.cv_error for one in every], map(_is_exact, every))),
+        SectionColumn("what the rule looks for", aims, "words"),
     ]
-    table = Table(columns, names.index(chosen.rule), "rules")
+    table = SectionTable(columns, names.index(chosen.rule), "rules")
     return Section("What each rule chooses", table=table)
 
 
@@ -221,53 +224,53 @@ def _surface(study: Study) -> Iterator[Section]:
     """Yield the CV error of every pair (τ, γ), and the steps of the search of γ."""
     surface, steps = study.surface, study.surface.trace
     if surface.gammas.size > 1:
-        columns = [Column("τ", surface.taus)]
+        columns = [SectionColumn("τ", surface.taus)]
         for one in surface.by_gamma:
-            columns.append(Column(f"γ={one.gamma:.4g}", numbers(one.cv_error, one.exact)))
+            columns.append(SectionColumn(f"γ={one.gamma:.4g}", numbers(one.cv_error, one.exact)))
         title = "CV error at every τ and γ"
-        yield Section(title, table=Table(columns, what="sizes"), long=True)
+        yield Section(title, table=SectionTable(columns, what="sizes"), long=True)
     if steps:
         columns = [
-            Column("γ", [step.gamma for step in steps]),
-            Column("τ", [step.tau for step in steps]),
-            Column("CV error", [number(step.cv_error, step.certified) for step in steps]),
-            Column("next γ", [step.next_gamma for step in steps]),
-            Column("for τ", [step.next_tau for step in steps]),
-            Column("predicted", [step.predicted for step in steps]),
+            SectionColumn("γ", [step.gamma for step in steps]),
+            SectionColumn("τ", [step.tau for step in steps]),
+            SectionColumn("CV error", [number(step.cv_error, step.certified) for step in steps]),
+            SectionColumn("next γ", [step.next_gamma for step in steps]),
+            SectionColumn("for τ", [step.next_tau for step in steps]),
+            SectionColumn("predicted", [step.predicted for step in steps]),
         ]
         title = "Search of γ: the best τ at γ, then the best γ for those features"
         ended = (f"Ended: {surface.ended}.",)
-        yield Section(title, table=Table(columns, what="steps"), sentences=ended, long=True)
+        yield Section(title, table=SectionTable(columns, what="steps"), sentences=ended, long=True)
 
 
 def _criteria(found: Mapping[str, Any], tau: int) -> Section:
     """Criteria of the subset of every size, with a star at the least of each."""
     heads = {"cv_error": "CV error", "aic": "AIC", "bic": "BIC", "ebic": "EBIC", "cp": "Cp"}
-    columns = [Column("features", found["tau"])]
+    columns = [SectionColumn("size", found["tau"])]
     for name in [name for name in heads if name in found]:
         least = np.nanmin(found[name]) if np.isfinite(found[name]).any() else np.nan
         cells = [number(value) + ("*" if value == least else "") for value in found[name]]
-        columns.append(Column(heads[name], cells))
+        columns.append(SectionColumn(heads[name], cells))
     chosen = int(np.searchsorted(found["tau"], tau))
     sentences = (
         "AIC, BIC (as R's lm), EBIC and Cp (as leaps) of a least-squares fit on the features of "
         "each size; a star marks the least. They do not know that the features were searched for, "
         "and are too small.",
     )
-    table = Table(columns, chosen if chosen < len(found["tau"]) else None, "sizes")
+    table = SectionTable(columns, chosen if chosen < len(found["tau"]) else None, "sizes")
     return Section("Criteria by number of features", table=table, sentences=sentences)
 
 
 def _alternatives(result: Result, found: Mapping[str, Any]) -> Section:
     """The best subsets of every size, by training objective."""
     columns = [
-        Column("size", found["tau"]),
-        Column("rank", found["rank"]),
+        SectionColumn("size", found["tau"]),
+        SectionColumn("rank", found["rank"]),
         *_own_gammas(found["gamma"], minor=False),
-        Column("objective", numbers(found["objective"], found["proved"])),
-        Column("CV error", found["cv_error"]),
-        Column("± s.e.", found["std_error"], minor=True),
-        Column("columns", [result.called(one) for one in found["columns"]], "names"),
+        SectionColumn("objective", numbers(found["objective"], found["proved"])),
+        SectionColumn("CV error", found["cv_error"]),
+        SectionColumn("± s.e.", found["std_error"], minor=True),
+        SectionColumn("columns", [result.called(one) for one in found["columns"]], "names"),
     ]
     sentences = []
     if not all(found["proved"]):
@@ -282,5 +285,5 @@ def _alternatives(result: Result, found: Mapping[str, Any]) -> Section:
         )
     title = "Alternatives: the best subsets, by training objective"
     first = np.flatnonzero(np.asarray(found["tau"]) == result.tau)
-    table = Table(columns, int(first[0]) if first.size else None, "subsets").filled()
+    table = SectionTable(columns, int(first[0]) if first.size else None, "subsets").filled()
     return Section(title, table=table, sentences=sentences)

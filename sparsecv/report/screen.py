@@ -11,10 +11,10 @@ from rich.bar import Bar
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
-from rich.table import Table as RichTable
+from rich.table import Table
 from rich.text import Text
 
-from .sections import Column, Section, Table, counted, listed
+from .sections import Section, SectionColumn, SectionTable, counted, listed
 
 # All sections take at most so many lines of the screen, unless every row is asked for. Tables show
 # the rows around the choice: of these numbers of rows the largest with which all sections fit, but
@@ -53,7 +53,7 @@ def show(console: Console, sections: Iterable[Section], for_all: str = "") -> No
     console.print(Group(*parts))
 
 
-def as_text(sections: Iterable[Section], for_all: str = "") -> str:
+def printed(sections: Iterable[Section], for_all: str = "") -> str:
     """What :func:`show` prints, without colours and without blanks at the ends of lines."""
     console = _recorder(None)
     show(console, sections, for_all)
@@ -109,9 +109,9 @@ def _body(section: Section, width: int, most: int | None, for_all: str) -> Itera
         yield Text(text)
 
 
-def _facts(section: Section) -> RichTable:
+def _facts(section: Section) -> Table:
     """Facts as lines of a label, a figure and its meaning."""
-    lines = RichTable.grid(padding=(0, 1))
+    lines = Table.grid(padding=(0, 1))
     # Labels of facts take this many characters, so that the facts of all sections stand in one
     # line.
     lines.add_column(min_width=9, no_wrap=True)
@@ -123,7 +123,7 @@ def _facts(section: Section) -> RichTable:
     return lines
 
 
-def _table(table: Table, width: int) -> Iterator[RenderableType]:
+def _table(table: SectionTable, width: int) -> Iterator[RenderableType]:
     """Yield a table in as many parts as its numbers need, and the columns there is no room for."""
     if any(one.kind == "names" for one in table.columns):
         columns, missing = _fitted(table.columns, width)
@@ -135,7 +135,7 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
         yield _part(columns, table.chosen)
 
 
-def _fitted(columns: Sequence[Column], width: int) -> tuple[list[Column], list[str]]:
+def _fitted(columns: Sequence[SectionColumn], width: int) -> tuple[list[SectionColumn], list[str]]:
     """Columns that fit into the width with their names cut, and the heads of those left out.
 
     One of the columns is of names, and gets the room that the others leave. Where that is too
@@ -156,13 +156,13 @@ def _fitted(columns: Sequence[Column], width: int) -> tuple[list[Column], list[s
     return kept, missing
 
 
-def _parts(columns: Sequence[Column], width: int) -> Iterator[list[Column]]:
+def _parts(columns: Sequence[SectionColumn], width: int) -> Iterator[list[SectionColumn]]:
     """Yield the columns of each part: all, or of numbers the first column and some others."""
     first, *others = columns
     if any(one.kind != "number" for one in columns):
         yield list(columns)
         return
-    part: list[Column] = []
+    part: list[SectionColumn] = []
     left = free = width - _width(first)
     for column in others:
         left -= _width(column)
@@ -173,14 +173,14 @@ def _parts(columns: Sequence[Column], width: int) -> Iterator[list[Column]]:
     yield [first, *part]
 
 
-def _width(column: Column) -> int:
+def _width(column: SectionColumn) -> int:
     """Number of characters that a column takes, with the two blanks behind it."""
     return 2 + max(map(cell_len, [column.head, *column.texts]))
 
 
-def _part(columns: Sequence[Column], chosen: int | None) -> RichTable:
+def _part(columns: Sequence[SectionColumn], chosen: int | None) -> Table:
     """Columns side by side; numbers stand to the right, and bars are drawn."""
-    found = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    found = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     drawn: list[list[Bar] | list[Text]] = []
     for column in columns:
         number, bar = column.kind == "number", column.kind == "bar"

@@ -21,7 +21,7 @@ class Fact(NamedTuple):
     meaning: str = ""
 
 
-class Column(NamedTuple):
+class SectionColumn(NamedTuple):
     """A column of a table: its name, its cells, and what they are.
 
     cells: Texts, or numbers that :func:`number` writes. The cells of a "bar" are shares between 0
@@ -44,14 +44,14 @@ class Column(NamedTuple):
         return [number(one) if isinstance(one, float) else str(one) for one in self.cells]
 
 
-class Table(NamedTuple):
+class SectionTable(NamedTuple):
     """A table with typed columns, all of the same length.
 
     chosen: Position of the row that is emphasised.
     what: What the rows are, in the plural.
     """
 
-    columns: Sequence[Column]
+    columns: Sequence[SectionColumn]
     chosen: int | None = None
     what: str = "rows"
 
@@ -60,14 +60,16 @@ class Table(NamedTuple):
         """Number of rows."""
         return len(self.columns[0].cells)
 
-    def around(self, most: int) -> Table:
+    def around(self, most: int) -> SectionTable:
         """The table itself, or the ``most`` rows around the emphasised row or at the beginning."""
         centre = 0 if self.chosen is None else self.chosen
         start = max(0, min(centre - most // 2, self.length - most))
         columns = [one._replace(cells=one.cells[start : start + most]) for one in self.columns]
-        return Table(columns, None if self.chosen is None else self.chosen - start, self.what)
+        return SectionTable(
+            columns, None if self.chosen is None else self.chosen - start, self.what
+        )
 
-    def filled(self) -> Table:
+    def filled(self) -> SectionTable:
         """The table without the columns whose cells are all empty."""
         return self._replace(columns=[one for one in self.columns if any(one.texts)])
 
@@ -82,7 +84,7 @@ class Section(NamedTuple):
 
     title: str
     facts: Sequence[Fact] = ()
-    table: Table | None = None
+    table: SectionTable | None = None
     sentences: Sequence[str] = ()
     picture: Callable[[], tuple[Any, str]] | None = None
     long: bool = False

@@ -42,6 +42,7 @@ def lines(monkeypatch: pytest.MonkeyPatch, *options: str) -> list[tuple[str, int
         ["--folds", "loo", "--rule", "projected", "--n-best", "2", "--no-nested"],
         ["--gamma", "1,2", "--rule", "minimum", "--method", "search"],
         ["--gamma", "0.1,10", "--rule", "stability"],
+        ["--gamma", "global", "--no-nested"],
     ],
 )
 def test_numbers_only_grow_and_words_are_those_of_users(
@@ -70,7 +71,7 @@ def test_verbose_tells_more(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_compiling_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = Steps(verbose=False)
+    steps = Steps()
     steps("fitting the folds", 0, 5)
     steps("fitting the folds", 2, 5)
     assert steps.line == "0 s: fitting the folds: 2 of 5 steps"

@@ -17,7 +17,7 @@ from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
 from sparsecv.cli.options import COMMANDS
 from sparsecv.report.details import sections
-from sparsecv.report.screen import MAX_LINES, as_text
+from sparsecv.report.screen import MAX_LINES, printed
 
 Capture = pytest.CaptureFixture[str]
 BOUNDS = re.compile(r"\[\S+, \S+\]")
@@ -129,18 +129,18 @@ def test_the_line_below_the_sizes_names_the_rule_that_was_applied() -> None:
     projection = result.choice.projection
     distance = projection.reference * np.linspace(3.0, 2.0, 5)
     far = projection.sizes._replace(distance=distance)
-    left_out = "The rule leaves out 2 sizes that have more features and more CV error"
+    left_out = "The rule leaves out 2 sizes of more features and more CV error than the model"
     none = f"no distance is small (at most {100.0 * projection.max_share.max():.2g} % of that"
     for size, words in (3, left_out), (5, none):
         own = replace(projection, allowed=np.arange(5) < size, sizes=far, chosen=size - 1)
         choice = replace(result.choice, projection=own)
         shown = replace(result, choice=choice)
-        text = " ".join(as_text(sections(shown)).split())
+        text = " ".join(printed(sections(shown)).split())
         assert words in text
         assert (left_out in text) == (size == 3)
         assert "the size of least distance" in text
         asked = replace(shown, choice=replace(choice, size_given=True))
-        assert "Chosen: the size that was asked for." in " ".join(as_text(sections(asked)).split())
+        assert "Chosen: the size that was asked for." in " ".join(printed(sections(asked)).split())
 
 
 def test_seconds_are_those_of_the_whole_call(

@@ -1,6 +1,6 @@
 """This script measures the peak memory of commands on a long table and of fits of wide ones.
 
-    python -m experiments.scale.memory [commands | wide | sparse | mapped]
+    python -m experiments.scale.memory [commands | wide]
 
 A word names the only table that is printed; all are printed without one. Every command and every
 fit runs in a process of its own. The long table has 300,000 × 41 numbers (98 MB) in Parquet. Three
@@ -11,13 +11,6 @@ compiled kernels.
 The wide tables are arrays of 64-bit numbers. The peak of ``SparseRidgeCV(n_jobs=1).fit(X, y)``
 above the peak before it, when X is made and a narrow fit has loaded the kernels, is compared with
 the size of X. The fit of 500 × 50,000 takes a minute and a half.
-
-The sparse tables are CSR arrays, of which a hundredth or a fiftieth of the numbers are not 0. Their
-fits are compared with a dense copy, which is made and fitted where it takes at most 200 MB.
-
-The last table, 2,000 × 200,000 numbers of 32 bits, lies in a file of 1.6 GB that is mapped into
-memory. It is fitted with ``taus=range(1, 11)``. The peak of the whole process is printed, which has
-the file's pages too.
 """
 
 from __future__ import annotations
@@ -63,44 +56,6 @@ before = peak()
 SparseRidgeCV(n_jobs=1).fit(X, y)
 print(before, peak())
 """
-SPARSE = ((500, 20_000, 0.02), (500, 200_000, 0.01), (500_000, 100, 0.01))
-OF_A_SPARSE_TABLE = """
-import sys, time
-import numpy as np
-import scipy.sparse as sp
-from experiments.common import peak_megabytes as peak
-from experiments.scale.base_and_head import drawn
-from sparsecv import SparseRidgeCV
-n, p, density = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
-SparseRidgeCV(n_jobs=1).fit(*drawn(500, 200, 10))
-rng = np.random.default_rng(0)
-X = sp.random_array((n, p), density=density, format="csr", rng=rng)
-X.data = rng.standard_normal(X.nnz)
-true = np.linspace(0, p - 1, 10).astype(int)
-y = X[:, true] @ np.linspace(1.0, 2.0, 10) / np.sqrt(density) + rng.standard_normal(n)
-X = X.toarray() if sys.argv[4] == "dense" else X
-before, start = peak(), time.process_time()
-model = SparseRidgeCV(n_jobs=1).fit(X, y)
-print(np.isin(true, model.support_).sum(), model.support_.size)
-print(time.process_time() - start, before, peak())
-"""
-
-
-MAPPED = (2_000, 200_000)
-OF_A_FILE = """
-import sys, time
-import numpy as np
-from experiments.common import peak_megabytes as peak
-from sparsecv import SparseRidgeCV
-X = np.load(sys.argv[1], mmap_mode="r")
-true = np.linspace(0, X.shape[1] - 1, 10).astype(int)
-signal = X[:, true].astype(np.float64) @ np.resize([1.0, -1.0], 10)
-y = signal + np.random.default_rng(1).standard_normal(len(X)) * signal.std() / 2.0
-start, wall = time.process_time(), time.perf_counter()
-model = SparseRidgeCV(taus=range(1, 11)).fit(X, y)
-print(np.isin(true, model.support_).sum(), model.support_.size)
-print(time.process_time() - start, time.perf_counter() - wall, peak())
-"""
 
 
 def measured(program: str, *words: str) -> tuple[float, float]:
@@ -143,42 +98,7 @@ def wide_fits() -> None:
         print(f"{(whole - before) / size:12.1f}", flush=True)
 
 
-def sparse_fits() -> None:
-    """Print the table of default fits of sparse tables, and of the smallest as a dense table."""
-    print(f"\n{'default fit of a sparse X':32}{'as dense, MB':>14}{'above X, MB':>14}", end="")
-    print(f"{'CPU s':>8}  columns, true ones of 10")
-    for n, p, density in SPARSE:
-        size = 8 * n * p / 1e6
-        for kind in ("sparse", "dense") if size <= 200 else ("sparse",):
-            words = [str(n), str(p), str(density), kind]
-            process = [sys.executable, "-W", "ignore", "-c", OF_A_SPARSE_TABLE, *words]
-            found = subprocess.run(process, capture_output=True, text=True, check=True).stdout
-            right, columns, seconds, before, peak = map(float, found.split()[-5:])
-            name = f"{n:,} × {p:,}, {density:.0%}, {kind}"
-            print(f"{name:32}{size:14.0f}{peak - before:14.0f}{seconds:8.1f}", end="")
-            print(f"{columns:6.0f}, {right:.0f}", flush=True)
-
-
-def mapped_fit() -> None:
-    """Print the seconds and the peak memory of the fit of a table in a mapped file."""
-    n, p = MAPPED
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "X.npy"
-        table = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=MAPPED)
-        rng = np.random.default_rng(0)
-        for start in range(0, n, 100):
-            table[start : start + 100] = rng.standard_normal((100, p), dtype=np.float32)
-        table.flush()
-        del table
-        process = [sys.executable, "-c", OF_A_FILE, str(path)]
-        found = subprocess.run(process, capture_output=True, text=True, check=True).stdout.split()
-    right, size, seconds, wall, peak = map(float, found[-5:])
-    print(f"\n{n:,} × {p:,} numbers of 32 bits in a mapped file, sizes 1 to 10: ", end="")
-    print(f"{seconds:.0f} s of the processor,\n{wall:.0f} s in all, peak {peak:.0f} MB")
-    print(f"{right:.0f} of 10 true columns in a model of {size:.0f}")
-
-
-TABLES = {"commands": commands, "wide": wide_fits, "sparse": sparse_fits, "mapped": mapped_fit}
+TABLES = {"commands": commands, "wide": wide_fits}
 
 
 def main() -> None:

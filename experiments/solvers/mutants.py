@@ -183,8 +183,9 @@ FAULTS = (
     Fault(
         "a fold is centred by the means of all rows",
         "design/fold_data.py",
-        "        origin = self._origin_of(rows, train, self.scales_by_training_rows)\n",
-        "        origin = self._origin_of(self.given.copy(), slice(None))\n",
+        "        origin = self._move_training(rows, train, self.scales_by_training_rows)\n",
+        "        origin = self._move_training(self.given.copy(), slice(None))\n"
+        "        origin.move(rows)\n",
         FOLDS,
     ),
     Fault(

@@ -73,23 +73,23 @@ def joined(X: Array, y: Array) -> Array:
     return np.column_stack([X, y])
 
 
-def column_means(rows: Array, weights: Array | None = None) -> tuple[Array, Array]:
-    """The two parts of the mean of every column of rows, shape (n, m).
+def centre(rows: Array, weights: Array | None = None) -> tuple[Array, Array]:
+    """Subtract the mean of every column, in place; return the two parts that were subtracted.
 
     A mean beside an offset of 1e8 is rounded by 1e-8. The second part is the mean of what is left
-    after the first, so that columns of a much smaller spread are centred to all their digits.
+    after the first, so that columns of a much smaller spread are centred to all their digits. A
+    constant column's value takes the place of its mean, as rounding would leave small numbers.
 
+    rows, shape (n, m): Their means become 0.
     weights, shape (n,), optional: Weights of the rows in a weighted mean.
     """
+    constant = (rows == rows[0]).all(axis=0)
     mean = np.average(rows, axis=0, weights=weights)
-    return mean, np.average(rows - mean, axis=0, weights=weights)
-
-
-def training_means(rows: Array, weights: Array | None = None) -> tuple[Array, Array]:
-    """What :func:`column_means` returns, with a constant column's value in place of its mean."""
-    mean, tail = column_means(rows, weights)
-    constant = (rows == rows[0]).all(axis=0)  # Rounding would leave small numbers there.
-    mean[constant], tail[constant] = rows[0, constant], 0.0
+    mean[constant] = rows[0, constant]
+    rows -= mean
+    tail = np.average(rows, axis=0, weights=weights)
+    tail[constant] = 0.0
+    rows -= tail
     return mean, tail
 
 
@@ -122,9 +122,9 @@ class Summary:
     @classmethod
     def of_rows(cls, rows: Array, weights: Array | None = None) -> Summary:
         """Summarise rows of [X y], whose weights are above 0."""
-        n, (mean, tail) = len(rows), column_means(rows, weights)
+        n, mean = len(rows), np.average(rows, axis=0, weights=weights)
         squares = rows - mean
-        squares -= tail
+        squares -= np.average(squares, axis=0, weights=weights)
         np.square(squares, out=squares)
         scatter = squares.sum(axis=0) if weights is None else weights @ squares
         total = float(n if weights is None else weights.sum())
@@ -233,8 +233,8 @@ class Design:
         """
         rows = np.column_stack([self.columns(X), y])
         if self.protocol.intercept:
-            for mean in column_means(rows, weights):
-                rows -= mean
+            for _ in range(2):  # See :func:`centre`.
+                rows -= np.average(rows, axis=0, weights=weights)
         rows /= self.scale
         if weights is not None:
             rows *= np.sqrt(weights)[:, None]

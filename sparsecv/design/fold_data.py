@@ -19,7 +19,7 @@ from ..solvers.core.rows import MAX_ROWS_PER_COLUMN, Rows, triangle_of
 from ..solvers.core.threads import cached
 from ..solvers.kernels.linalg import EPS
 from ..solvers.relaxation.gram import GramForm
-from .design import Array, Design, Summary, joined, training_means
+from .design import Array, Design, Summary, centre, joined
 from .folds import Folds, Index
 from .missing import checked_fill, fill, fill_values
 
@@ -399,14 +399,15 @@ class RowFolds(FoldData):
         """
         return self.design is not None and not self.folds.all_rows
 
-    def _origin_of(
+    def _move_training(
         self, rows: Array, numbers: Index | slice, by_training_rows: bool = False
     ) -> Origin:
-        """What takes rows to solved rows, from some training rows alone but for a scale of all.
+        """Fill, centre and scale training rows in place, from these rows alone but for a scale.
 
-        rows: A copy of the training rows of [X y], whose missing values are filled.
+        rows: A copy of the training rows of [X y].
         numbers: Their places in the table.
         by_training_rows: Whether the scale is that of these rows, whose weights then are above 0.
+        Returns: What does the same to other rows.
         """
         origin = Origin(self._scale)
         weights = None if self.weights is None else self.weights[numbers]
@@ -419,7 +420,8 @@ class RowFolds(FoldData):
             own = Summary.of_rows(rows, weights).scale(self.design.protocol)
             origin = origin._replace(scale=own)
         if self.refit_intercept:
-            origin = origin._replace(means=training_means(rows, weights))
+            origin = origin._replace(means=centre(rows, weights))
+        rows /= origin.scale
         return origin
 
     def _moved(self, numbers: Index, origin: Origin) -> Array:
@@ -434,7 +436,7 @@ class RowFolds(FoldData):
         if not self.refit_intercept and self.missing is None and (self._scale == 1.0).all():
             return self.given
         rows: Array = self.given.copy()
-        self._origin_of(rows, slice(None))._replace(fill=None).move(rows)
+        self._move_training(rows, slice(None))
         return rows
 
     @property
@@ -476,9 +478,8 @@ class RowFolds(FoldData):
         if self.weights is not None:
             train = train[self.weights[train] > 0.0]
         rows = self.given[train]
-        origin = self._origin_of(rows, train, self.scales_by_training_rows)
+        origin = self._move_training(rows, train, self.scales_by_training_rows)
         self._origins[j] = origin
-        origin._replace(fill=None).move(rows)
         return self._problem_of(self._weighted(rows, train), origin)
 
     def training(self, j: int) -> SparseRidgeProblem:

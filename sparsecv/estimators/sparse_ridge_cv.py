@@ -372,8 +372,8 @@ class SparseRidgeCV(SparseLinearModel):
         Raises
         ------
         InputError
-            The folds do not hold out every row once, rows have weights, the table was read by
-            chunks, or ``coverage`` is no such number.
+            The folds do not hold out every row once, rows have weights, the rows are not
+            in memory, or ``coverage`` is no such number.
         AttributeError
             The model comes from a file or pickle that was made before intervals were asked for.
 

@@ -19,13 +19,26 @@ from experiments.common import PAPER_SETS, RESULTS, fold_rows, machine, run
 from sparsecv.cv.alternating import alternate
 from sparsecv.cv.engine import Surface
 from sparsecv.cv.global_gamma import global_minimum
+from sparsecv.cv.results import GlobalMinimum, Step
 from sparsecv.design.design import Protocol
 from sparsecv.plots.curves import save
-from sparsecv.plots.over_gamma import plot_minimum
-from sparsecv.plots.style import new_figure
+from sparsecv.plots.over_gamma import draw_minimum
+from sparsecv.plots.style import in_style, new_figure
 
 STARTS = np.geomspace(1e-4, 1e4, 10)
 SMALLEST_EXCESS = 1e-5  # percent: the picture shows smaller excesses here
+
+
+@in_style
+def draw(found: GlobalMinimum, trace: list[Step]) -> None:
+    """Draw h(γ, τ) of Diabetes, and the iterations of an alternating minimisation as a path."""
+    figure, ((axis,),) = new_figure(figsize=(8.0, 1.8 + 0.28 * found.taus.size))
+    places = [(step.gamma, step.tau - 1) for step in trace]
+    places.append((trace[-1].next_gamma, trace[-1].next_tau - 1))
+    axis.plot(*zip(*places, strict=True), color="black", marker=".", label="alternation")
+    draw_minimum(figure, axis, found)
+    axis.set_title("Diabetes, leave-one-out; pale: proved to be larger", fontsize=10)
+    save(figure, str(RESULTS / "global_gamma_diabetes.png"))
 
 
 def main() -> None:
@@ -59,8 +72,7 @@ def measured(name: str, folds: str) -> dict[str, list[float]]:
     ways = [alternate(Surface(data, taus), start=float(start)) for start in STARTS]
     default = alternate(Surface(data, taus))
     if (name, folds) == ("diabetes11", "loo"):
-        picture = str(RESULTS / "global_gamma_diabetes.png")
-        plot_minimum(found, picture, "Diabetes, leave-one-out", trace=ways[4].trace)
+        draw(found, ways[4].trace)
     excess = {
         "alternation, ten starts": [above(way.best().cv_error) for way in ways],
         "alternation, default": [above(default.best().cv_error)],

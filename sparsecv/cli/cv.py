@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ..cv.alternating import alternate
-from ..cv.engine import Surface
 from ..cv.settings import Settings
 from ..design.design import Protocol
 from ..design.fold_models import FoldModels
@@ -197,7 +195,7 @@ def _draw(found: Result, study: Study, asked: SimpleNamespace) -> None:
     """Draw the picture of --plot.
 
     The picture shows CV errors against τ; for the rule projected, errors of the projections; for a
-    range of γ, what is proved of it, and the way of the alternating minimisation from γ = 1/√n.
+    range of γ, what is proved of it.
     """
     choice, surface = found.choice, study.surface
     if choice is None:
@@ -208,10 +206,7 @@ def _draw(found: Result, study: Study, asked: SimpleNamespace) -> None:
         others = peers.linear_peers(study.data, [surface.folds], found.sizes.tau)
         size_path.plot_errors(found.sizes, found.position, others, path, title)
     elif surface.minimum is not None:
-        start = 1.0 / study.data.folds.n**0.5
-        along = Surface(study.data, surface.taus, study.settings)
-        way = alternate(along, start=start)
-        over_gamma.plot_minimum(surface.minimum, path, title, trace=way.trace)
+        over_gamma.plot_minimum(surface.minimum, path, title)
     else:
         pair = (choice.gamma_index, choice.tau_index) if choice.is_pair else None
         curves.plot_cv(surface, path, title, chosen=pair)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cv.results import GlobalMinimum, Step
+from ..cv.results import GlobalMinimum
 from ..errors import InputError
 from ..solvers import SupportsAlongGamma
 from .curves import save, without_formulas
@@ -25,9 +25,7 @@ def _edges(gammas: Any) -> Any:
 
 
 @in_style
-def plot_minimum(
-    minimum: GlobalMinimum, path: str, title: str = "", *, trace: Sequence[Step] = ()
-) -> None:
+def plot_minimum(minimum: GlobalMinimum, path: str, title: str = "") -> None:
     """Draw h(γ, τ) over a range of γ; pairs that are proved to have larger errors are pale.
 
     γ = 0 has no place on the logarithmic axis and is not drawn.
@@ -39,8 +37,6 @@ def plot_minimum(
     path : str
         The picture, in a format known by its suffix.
     title : str
-    trace : sequence of Step, optional
-        Iterations of the alternating minimisation, which are drawn as a path.
 
     Raises
     ------
@@ -60,12 +56,20 @@ def plot_minimum(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     plot_minimum(found, f"{folder}/h.png", "synthetic")
     """
+    figure, ((axis,),) = new_figure(figsize=(8.0, 1.8 + 0.28 * minimum.taus.size))
+    draw_minimum(figure, axis, minimum)
+    bounds = f"{minimum.lower:.6g} ≤ min h ≤ {minimum.upper:.6g}; pale: proved to be larger"
+    axis.set_title("\n".join(filter(None, [without_formulas(title), bounds])), fontsize=10)
+    save(figure, path)
+
+
+def draw_minimum(figure: Any, axis: Any, minimum: GlobalMinimum) -> None:
+    """Draw h(γ, τ) over a range of γ on an axis of a figure, whose rows are the sizes in order."""
     shown = minimum.gammas > 0.0
     gammas, taus = minimum.gammas[shown], minimum.taus
     least = max(minimum.upper, 1e-300)  # a number to divide by where the least error is 0
     share = np.clip(minimum.cv_error[shown] / least, 1.0, MOST_OF_THE_LEAST)
     excess = 100.0 * (share - 1.0)
-    figure, ((axis,),) = new_figure(figsize=(8.0, 1.8 + 0.28 * taus.size))
     edges, rows = _edges(gammas), np.arange(taus.size + 1) - 0.5
     image = axis.pcolormesh(edges, rows, excess.T, cmap="viridis_r", rasterized=True)
     figure.colorbar(image, ax=axis, label="h above the least, %")
@@ -74,23 +78,14 @@ def plot_minimum(
         for _, low, high in minimum.left[minimum.left[:, 0] == tau]:
             span = np.clip([low, high], edges[0], edges[-1])
             axis.fill_between(span, t - 0.5, t + 0.5, color=VERMILION, linewidth=0, zorder=2)
-    place = {int(tau): t for t, tau in enumerate(taus)}
-    steps = [step for step in trace if step.tau in place]
-    if steps:
-        path_of = [(step.gamma, place[step.tau]) for step in steps]
-        path_of.append((steps[-1].next_gamma, place.get(steps[-1].next_tau, path_of[-1][1])))
-        axis.plot(*zip(*path_of, strict=True), color="black", marker=".", label="alternation")
     if minimum.gamma > 0.0:
-        at = minimum.gamma, place[minimum.tau]
+        at = minimum.gamma, int(np.flatnonzero(taus == minimum.tau)[0])
         label = "certified least" if minimum.certified else "least known"
         axis.plot(*at, marker="*", color=VERMILION, mec="black", ms=14, ls="none", label=label)
     axis.fill_between([], [], color=VERMILION, label="not excluded")
     axis.set(xscale="log", xlim=edges[[0, -1]], xlabel="γ", ylabel="τ")
     axis.set_yticks(range(taus.size), [str(tau) for tau in taus])
     axis.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0.0, -0.18), ncols=3)
-    bounds = f"{minimum.lower:.6g} ≤ min h ≤ {minimum.upper:.6g}; pale: proved to be larger"
-    axis.set_title("\n".join(filter(None, [without_formulas(title), bounds])), fontsize=10)
-    save(figure, path)
 
 
 @in_style

@@ -88,7 +88,7 @@ def test_supports_are_drawn_for_every_size(tmp_path: Path) -> None:
         plot_supports(point, str(tmp_path / "t.png"))
 
 
-def test_a_minimum_is_drawn_without_a_path(tmp_path: Path) -> None:
+def test_a_minimum_is_drawn(tmp_path: Path) -> None:
     found = SparseRidgeCV(gammas="global:0:10").fit(X, Y).minimum_
     plot_minimum(found, str(tmp_path / "h.png"))
     assert (tmp_path / "h.png").stat().st_size > 5_000

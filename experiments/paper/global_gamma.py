@@ -30,7 +30,7 @@ SMALLEST_EXCESS = 1e-5  # percent: the picture shows smaller excesses here
 
 
 @in_style
-def draw(found: GlobalMinimum, trace: list[Step]) -> None:
+def draw_range(found: GlobalMinimum, trace: list[Step]) -> None:
     """Draw h(γ, τ) of Diabetes, and the iterations of an alternating minimisation as a path."""
     figure, ((axis,),) = new_figure(figsize=(8.0, 1.8 + 0.28 * found.taus.size))
     places = [(step.gamma, step.tau - 1) for step in trace]
@@ -72,7 +72,7 @@ def measured(name: str, folds: str) -> dict[str, list[float]]:
     ways = [alternate(Surface(data, taus), start=float(start)) for start in STARTS]
     default = alternate(Surface(data, taus))
     if (name, folds) == ("diabetes11", "loo"):
-        draw(found, ways[4].trace)
+        draw_range(found, ways[4].trace)
     excess = {
         "alternation, ten starts": [above(way.best().cv_error) for way in ways],
         "alternation, default": [above(default.best().cv_error)],

@@ -291,8 +291,7 @@ class Prover:
         """
         rows = sorted(rows, key=lambda g: self.ledger.gammas[g])
         open_at = {g: set(self._open_problems(g)) for g in rows}
-        # The problem of all rows, whose solution is the model, comes first.
-        problems = sorted(set().union(*open_at.values()), key=lambda j: (j != self.k, j))
+        problems = sorted(set().union(*open_at.values()))
         if self.limits.reached(0) is None:
             self._report_cell(rows[0], 0, f"all sizes of {len(problems)} problems")
             rows_of = {j: ends_first([g for g in rows if j in open_at[g]]) for j in problems}

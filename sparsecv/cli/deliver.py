@@ -53,8 +53,9 @@ def deliver(
         write_json(asked.json_file, head(ready.source, found.design.p) | document(found) | more)
     with progress(asked.quiet, steps):
         steps("reports and pictures", 0, 1)
-        made = list(sections(found, peers=asked.html is not None))
-        if asked.html is not None:
+        page = asked.html is not None
+        made = list(sections(found, peers=page)) if page or not asked.quiet else []
+        if page:
             write_page(asked.html, found.title, made)
         if asked.plot is not None:
             draw()

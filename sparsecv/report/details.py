@@ -94,9 +94,8 @@ def _every_size(result: Result, with_peers: bool) -> Section:
         peers = linear_peers(study.data, [study.data.folds], sizes.tau) if with_peers else {}
         columns += _held_out(result, study, choice, sizes, t)
         if peers:
-            columns.insert(
-                2, SectionColumn("lasso", peers["lasso"], minor=True)
-            )  # After the CV errors.
+            # The column stands after that of the CV errors.
+            columns.insert(2, SectionColumn("lasso", peers["lasso"], minor=True))
             sentences.append(PEERS.format(*map(number, (peers["lasso"].min(), peers["ridge"][0]))))
         if choice.projection is not None and sizes.distance is not None:
             sentences.append(_aim(choice, choice.projection, sizes.distance))

@@ -65,9 +65,8 @@ class SectionTable(NamedTuple):
         centre = 0 if self.chosen is None else self.chosen
         start = max(0, min(centre - most // 2, self.length - most))
         columns = [one._replace(cells=one.cells[start : start + most]) for one in self.columns]
-        return SectionTable(
-            columns, None if self.chosen is None else self.chosen - start, self.what
-        )
+        chosen = None if self.chosen is None else self.chosen - start
+        return self._replace(columns=columns, chosen=chosen)
 
     def filled(self) -> SectionTable:
         """The table without the columns whose cells are all empty."""

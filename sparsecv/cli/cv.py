@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..cv.checkpoint import CheckpointFolder
 from ..cv.settings import Settings
 from ..design.design import Protocol
 from ..design.fold_models import FoldModels
@@ -53,7 +54,8 @@ def cv(data: str, **given: Any) -> Exit:
         layout = Protocol(asked.protocol, asked.scale)
         prepared = prepare(source, asked.folds, layout, seed=asked.seed, **how)
         _refuse(prepared, asked, settings)
-        how = {"rule": asked.rule, "seed": asked.seed, "checkpoint": asked.checkpoint}
+        kept = None if asked.checkpoint is None else CheckpointFolder(asked.checkpoint)
+        how = {"rule": asked.rule, "seed": asked.seed, "checkpoint": kept}
         known = prepared.data, prepared.design, gammas, taus, settings
         study = Study(*known, progress=steps, **how)
         try:
@@ -69,7 +71,7 @@ def cv(data: str, **given: Any) -> Exit:
             found, ended = _partial(prepared, study, interrupt), INTERRUPTED
         intervals = _intervals(study, found) if asked.save and not ended else None
     if study.reused:
-        note(f"--checkpoint: {len(study.reused)} γ taken over from {study.folder}")
+        note(f"--checkpoint: {len(study.reused)} γ taken over from {asked.checkpoint}")
     found.seconds = steps.seconds
     more = {"interrupted": bool(ended), "seconds": found.seconds}
     if asked.certificate is not None and not ended:

@@ -1,8 +1,9 @@
 """Proved results on disk, so that an interrupted run goes on where it stopped.
 
-A file holds what is proved of one training problem at one γ, for all τ, as JSON. The file's name
-is a hash of everything that the content depends on, and the content carries a hash of itself and
-of the name. A file whose hash differs is ignored with a warning; nothing else is checked.
+A file holds what is proved of the problems of one unit of work at one γ, for all τ, as JSON. The
+file's name is a hash of everything that the content depends on, and the content carries a hash of
+itself and of the name. A file whose hash differs is ignored with a warning; nothing else is
+checked.
 """
 
 from __future__ import annotations
@@ -15,134 +16,107 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from .. import __version__
 from ..errors import CheckpointWarning, file_faults, read_json, warn_caller
 from .estimate import units
 from .ledger import Ledger
 
 
-def made_folder(folder: str | os.PathLike[str]) -> Path:
-    """The path of a folder for checkpoints, which is made where it does not exist.
+class CheckpointFolder:
+    """A folder of files for all cross-validations of a run, which warns once of what is wrong.
 
+    path: The folder, which is made where it does not exist.
     Raises InputError: The folder cannot be made.
     """
-    path = Path(folder)
-    with file_faults(f"--checkpoint {path}"):
-        path.mkdir(parents=True, exist_ok=True)
-    return path
 
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._warned = set[str]()
+        with file_faults(f"--checkpoint {path}"):
+            self.path.mkdir(parents=True, exist_ok=True)
 
-def file_name(*question: Any) -> str:
-    """The name of the file that answers a question to this version of sparsecv.
+    def file(self, *question: Any) -> Path:
+        """The file that answers a question to this version of sparsecv.
 
-    question: Plain JSON values: everything that the answer depends on.
-    """
-    text = json.dumps([__version__, *question], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest() + ".json"
+        question: Plain JSON values: everything that the answer depends on.
+        """
+        text = json.dumps([__version__, *question], sort_keys=True)
+        return self.path / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
 
-
-def read_checkpoint(path: Path, warned: set[str]) -> Any:
-    """The content of a file; None where there is no file, or, with a warning, no sound file.
-
-    warned: The texts of the warnings that this run has given, each of which is given once.
-    """
-    try:
-        stored = read_json(path)
-        if stored["hash"] == _seal(path, stored["content"]):
-            return stored["content"]
-    except FileNotFoundError:
+    def read(self, file: Path) -> Any:
+        """The content of a file; None where there is none, or, with a warning, no sound file."""
+        try:
+            stored = read_json(file)
+            if stored["hash"] == _seal(file, stored["content"]):
+                return stored["content"]
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            pass
+        text = "files that are damaged, or changed by something else than sparsecv, are ignored"
+        self._warn(text, f"what they should hold is computed anew; the first one is {file.name}")
         return None
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        pass
-    text = (
-        f"--checkpoint {path.parent}: files that are damaged, or changed by something else than "
-        "sparsecv, are ignored, and what they should hold is computed anew"
-    )
-    _warn_once(text, f"{text}; the first one is {path.name}", warned)
-    return None
+
+    def write(self, file: Path, content: Any) -> bool:
+        """Write ``content``, plain JSON values, so that the file appears whole or not at all.
+
+        The file is first written under a name that no other writer uses. A file that stood there
+        before is replaced. Where the file cannot be written (a full disk), there is a warning.
+
+        Returns: Whether the file was written.
+        """
+        unfinished = file.with_name(f"{file.name}.{uuid.uuid4().hex}.tmp")
+        document = {"hash": _seal(file, content), "content": content}
+        try:
+            unfinished.write_text(json.dumps(document), encoding="utf-8")
+            os.replace(unfinished, file)
+        except OSError as error:
+            text = "the run goes on, and what could not be kept would be computed again"
+            self._warn(f"{error.strerror or error}", text)
+            return False
+        finally:
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+        return True
+
+    def _warn(self, what: str, more: str) -> None:
+        """Warn of something that this run has not warned of yet; ``what`` tells warnings apart."""
+        if what not in self._warned:
+            self._warned.add(what)
+            warn_caller(f"--checkpoint {self.path}: {what}; {more}", CheckpointWarning)
 
 
-def write_checkpoint(path: Path, content: Any, warned: set[str]) -> bool:
-    """Write ``content``, plain JSON values, so that the file appears whole or not at all.
-
-    The file is first written under a name that no other writer uses. A file that stood at the path
-    before is replaced. Where the file cannot be written (a full disk), there is a warning.
-
-    warned: As of :func:`read_checkpoint`.
-    Returns: Whether the file was written.
-    """
-    unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
-    document = {"hash": _seal(path, content), "content": content}
-    try:
-        unfinished.write_text(json.dumps(document), encoding="utf-8")
-        os.replace(unfinished, path)
-    except OSError as error:
-        text = f"--checkpoint {path.parent}: {error.strerror or error}; the run goes on, and what "
-        text += "could not be kept would be computed again"
-        _warn_once(text, text, warned)
-        return False
-    finally:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-    return True
-
-
-def _seal(path: Path, content: Any) -> str:
+def _seal(file: Path, content: Any) -> str:
     """The SHA-256 of a file's name and of its content."""
-    return hashlib.sha256(json.dumps([path.name, content], sort_keys=True).encode()).hexdigest()
-
-
-def _warn_once(key: str, text: str, warned: set[str]) -> None:
-    """Warn of something that this run has not warned of yet.
-
-    key: What tells warnings apart.
-    warned: The keys of earlier warnings, to which this one is added.
-    """
-    if key not in warned:
-        warned.add(key)
-        warn_caller(text, CheckpointWarning)
+    return hashlib.sha256(json.dumps([file.name, content], sort_keys=True).encode()).hexdigest()
 
 
 class Checkpoint:
-    """A folder of files, each with what is proved of the problems of a unit of work, at one γ.
+    """The files of one cross-validation: what is proved of the problems of its units of work.
 
     A file is replaced where more is proved of its problems. Where several runs write the same file
     at once, the file of the last one stays.
 
-    folder: The folder, which is created where it does not exist.
     data: A digest of the data and the order of their rows.
     settings: Everything else a result depends on (folds, protocol, method, constraints).
-    warned: The warnings of a run, which all checkpoints of the run share.
-    Raises InputError: The folder cannot be made.
     """
 
-    def __init__(
-        self,
-        folder: str | os.PathLike[str],
-        data: bytes,
-        settings: dict[str, Any],
-        warned: set[str] | None = None,
-    ) -> None:
-        self.folder = made_folder(folder)
+    def __init__(self, folder: CheckpointFolder, data: bytes, settings: dict[str, Any]) -> None:
+        self.folder, self._question = folder, (data.hex(), settings)
         self.reused: list[float] = []
-        self._question = data.hex(), settings
-        self._warned: set[str] = set() if warned is None else warned
         # For every γ that was loaded, what the files hold (``Ledger.progress``).
         self._kept: dict[float, Any] = {}
 
-    def _path(self, ledger: Ledger, g: int, problems: NDArray[np.intp]) -> Path:
+    def _file(self, ledger: Ledger, g: int, problems: list[int]) -> Path:
         """The file of the problems of a unit of work at the γ of row g."""
-        asked = ledger.gammas[g], ledger.taus.tolist(), problems.tolist()
-        return self.folder / file_name(*self._question, *asked)
+        asked = ledger.gammas[g], ledger.taus.tolist(), problems
+        return self.folder.file(*self._question, *asked)
 
     def load(self, ledger: Ledger, g: int) -> None:
         """Enter into row g of the ledger what the files of its γ hold, if there are any."""
         gamma = ledger.gammas[g]
         for problems in units(ledger.data):
-            content = read_checkpoint(self._path(ledger, g, problems), self._warned)
+            content = self.folder.read(self._file(ledger, g, problems.tolist()))
             if content is not None:
                 ledger.restore(g, content)
                 self.reused += [gamma] if gamma not in self.reused[-1:] else []
@@ -163,7 +137,7 @@ class Checkpoint:
         for problems in units(ledger.data):
             if not new[problems].all():
                 continue
-            path, content = self._path(ledger, g, problems), ledger.stored(g, problems)
-            if write_checkpoint(path, content, self._warned):
+            file, content = self._file(ledger, g, problems.tolist()), ledger.stored(g, problems)
+            if self.folder.write(file, content):
                 kept[..., problems] = known[..., problems]
                 new[problems] = False

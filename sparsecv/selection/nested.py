@@ -237,7 +237,7 @@ def _fitted(
         settings,
         rule=study.rule_asked,
         seed=study.seed,
-        checkpoint=study.folder,
+        checkpoint=study.checkpoint,
         progress=study.progress_of(f"the error to expect, outer fold {j + 1} of {k}, "),
     )
     return chosen_model(inner, choose(inner)[inner.rule]), fills

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.alternating import alternate, default_grid
-from ..cv.checkpoint import Checkpoint
+from ..cv.checkpoint import Checkpoint, CheckpointFolder
 from ..cv.engine import Surface, interruptible
 from ..cv.global_gamma import GLOBAL_TOLERANCE, VISITED_EVERY, global_minimum
 from ..cv.progress import Report, TimedReport
@@ -101,7 +100,7 @@ class Study:
     rule: The rule that chooses in the end, by which the time and the sizes of the run are planned.
         None is the default rule. A rule that the folds do not allow is refused.
     seed: The seed that the folds were drawn with, and that other partitions are drawn with.
-    checkpoint: Folder of the files that keep proofs.
+    checkpoint: The folder of the files that keep proofs.
     progress: Takes what is being done, the number of units done and the number of all units.
     """
 
@@ -115,7 +114,7 @@ class Study:
         *,
         rule: str | None = "minimum",
         seed: Any = 0,
-        checkpoint: str | Path | None = None,
+        checkpoint: CheckpointFolder | None = None,
         progress: Report | None = None,
     ) -> None:
         self.data, self.design, self.settings = data, design, settings
@@ -139,8 +138,7 @@ class Study:
         # of folds.
         self._n_others = self.partitions - 1 if self.averages else 0
         self._n_after = 2.0 if self.averages else float(self.rule == "stability")
-        self.folder = checkpoint
-        self._warned: set[str] = set()  # What checkpoints have warned of.
+        self.checkpoint = checkpoint
         self._report: Report = progress or (lambda *_: None)
         self.limits = Limits(settings.seconds[0])
         # Seconds of proofs that are left to all surfaces where the time limit is "auto".
@@ -517,9 +515,9 @@ class Study:
         models: The surface of the first partition, whose models of all rows are taken over.
         """
         store = None
-        if self.folder is not None:
+        if self.checkpoint is not None:
             identity = self._identity(data.folds)
-            store = Checkpoint(self.folder, data.digest(), identity, self._warned)
+            store = Checkpoint(self.checkpoint, data.digest(), identity)
         settings, estimates, report = self.settings, self.estimating, self.progress_of(name)
         everything, left = settings.seconds[0], self.limits.share(1.0 + after).remaining()
         if everything is not None and left is not None:

@@ -19,8 +19,9 @@ from support.fresh import draws
 from support.tables import write_csv
 
 import sparsecv
+from sparsecv.cli.main import main
 from sparsecv.cv import estimate, shared_tree
-from sparsecv.cv.checkpoint import Checkpoint
+from sparsecv.cv.checkpoint import Checkpoint, CheckpointFolder
 from sparsecv.cv.engine import Surface
 from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.results import CVResult
@@ -64,7 +65,7 @@ def run(
         taus,
         settings or Settings(),
         seed=seed,
-        checkpoint=folder,
+        checkpoint=None if folder is None else CheckpointFolder(folder),
     )
     return study.surface
 
@@ -163,6 +164,22 @@ def test_damaged_files_are_ignored(tmp_path: Path) -> None:
         warnings.simplefilter("error")
         assert equal(run(tmp_path, X, y), first, same_start=False)
     assert sorted(tmp_path.iterdir()) == files
+
+
+def test_damaged_files_are_one_warning_for_all_outer_folds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    X, y = table(40)
+    write_csv(tmp_path / "t.csv", X, y)
+    kept = tmp_path / "kept"
+    command = ["cv", str(tmp_path / "t.csv"), "--gamma", "1", "--rule", "minimum", "--nested"]
+    command += ["--quiet", "--checkpoint", str(kept)]
+    assert main(command) == 0
+    for file in kept.iterdir():
+        file.write_bytes(b"")
+    capsys.readouterr()
+    assert main(command) == 0
+    assert capsys.readouterr().err.count("are ignored") == 1
 
 
 def interrupt_at(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> list[int]:
@@ -290,9 +307,9 @@ def test_a_hard_run_that_is_killed_after_any_write(
     real, writes, last = Checkpoint.save, [0], [10**9]
 
     def save(self: Checkpoint, ledger: Ledger, g: int) -> None:
-        before = written(self.folder)
+        before = written(self.folder.path)
         real(self, ledger, g)
-        writes[0] += written(self.folder) != before
+        writes[0] += written(self.folder.path) != before
         if writes[0] >= last[0]:
             raise Killed
 
@@ -341,7 +358,7 @@ def test_a_full_disk_is_one_warning_for_all_partitions(
             rule="projected",
             checkpoint=one,
         )
-        for one in (None, tmp_path)
+        for one in (None, CheckpointFolder(tmp_path))
     ]
     monkeypatch.setattr(*((Path, "write_text") if full == "write" else (os, "replace")), no_room)
     with warnings.catch_warnings(record=True) as caught:
@@ -360,7 +377,7 @@ def test_a_file_is_replaced_where_more_is_proved(tmp_path: Path) -> None:
     data = prepare(Table(X, y, list("abcd")), "12", Protocol()).data
     with Surface(data, TAUS) as whole:
         whole.visit([0.1])
-    ledger, store = whole.ledger, Checkpoint(tmp_path, b"", {})
+    ledger, store = whole.ledger, Checkpoint(CheckpointFolder(tmp_path), b"", {})
     store.load(Ledger(data, TAUS, [0.1]), 0)
     ledger.exact[0, 1, 3], ledger.lower[0, 1, 3], ledger.upper[0, 1, 3] = False, 0.0, np.inf
     for low in (1e-3, 2e-3):
@@ -368,6 +385,6 @@ def test_a_file_is_replaced_where_more_is_proved(tmp_path: Path) -> None:
         store.save(ledger, 0)
         assert len(list(tmp_path.iterdir())) == 12 + 1
         again = Ledger(data, TAUS, [0.1])
-        Checkpoint(tmp_path, b"", {}).load(again, 0)
+        Checkpoint(CheckpointFolder(tmp_path), b"", {}).load(again, 0)
         assert again.lower[0, 1, 3] == low
         assert (~again.exact[0]).sum() == 1

@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeRegressor
 from support.clusters import same_results
 
 from sparsecv import SparseRidgeCV, StabilityCV
-from sparsecv.cv.checkpoint import Checkpoint
+from sparsecv.cv.checkpoint import Checkpoint, CheckpointFolder
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
@@ -102,7 +102,7 @@ def test_the_time_limit_holds(client: Any) -> None:
 def test_units_are_kept_as_they_come(client: Any, tmp_path: Path) -> None:
     """Folds that end before an interrupt are not done again."""
     data, gammas, taus, settings = CASES["K folds"]
-    kept = Checkpoint(tmp_path, data.digest(), {})
+    kept = Checkpoint(CheckpointFolder(tmp_path), data.digest(), {})
 
     def until_two(what: str, done: int, *_: object) -> None:
         if what.startswith("fitting the folds") and done == 2:  # the time left may follow

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsecv.cv.checkpoint import file_name, read_checkpoint, write_checkpoint
+from sparsecv.cv.checkpoint import CheckpointFolder
 from sparsecv.errors import CheckpointWarning
 
 CONTENT = {"lower": [0.5, 1.0], "support": [0, 3]}
@@ -23,13 +23,13 @@ def changed(path: Path, **parts: Any) -> None:
 
 
 def test_what_was_stored_comes_back_exactly(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
+    folder, path = CheckpointFolder(tmp_path), tmp_path / "a.json"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert read_checkpoint(path, set()) is None  # There is no file.
+        assert folder.read(path) is None  # There is no file.
         content = {"x": [0.1, 1e-300, 2.0**-1074, 1 / 3, np.inf], "deep": [[[]]]}
-        assert write_checkpoint(path, content, set())
-        assert read_checkpoint(path, set()) == content
+        assert folder.write(path, content)
+        assert folder.read(path) == content
     assert [f.name for f in tmp_path.iterdir()] == ["a.json"]
 
 
@@ -51,20 +51,21 @@ def test_what_was_stored_comes_back_exactly(tmp_path: Path) -> None:
     ],
 )
 def test_nothing_else_is_believed(damage: Any, tmp_path: Path) -> None:
-    path, warned = tmp_path / "a.json", set[str]()
+    folder, path = CheckpointFolder(tmp_path), tmp_path / "a.json"
     for name in ("a.json", "b.json"):
-        write_checkpoint(tmp_path / name, CONTENT, set())
+        folder.write(tmp_path / name, CONTENT)
     damage(path)
     with pytest.warns(CheckpointWarning, match=r"are ignored.*; the first one is a\.json"):
-        assert read_checkpoint(path, warned) is None
+        assert folder.read(path) is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert read_checkpoint(path, warned) is None  # The run has been warned.
+        assert folder.read(path) is None  # The run has been warned.
 
 
-def test_a_name_tells_questions_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_tells_questions_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = CheckpointFolder(tmp_path)
     questions = [("a", 0.1, [1, 2]), ("a", 0.1, [1]), ("a", 0.2, [1, 2]), ("b", 0.1, [1, 2])]
-    names = {file_name(*question) for question in questions}
+    names = {folder.file(*question) for question in questions}
     monkeypatch.setattr("sparsecv.cv.checkpoint.__version__", "another")
-    names |= {file_name(*question) for question in questions}
+    names |= {folder.file(*question) for question in questions}
     assert len(names) == 8

@@ -213,7 +213,8 @@ def command(text: str, names: str, **own: Option) -> Command:
 DATA = argument(
     str,
     ...,
-    "A CSV or Parquet file or a workbook, a data set's name, or - for CSV on standard input.",
+    "A CSV or Parquet file or a workbook, a folder of Parquet files, a data set's name, or - for "
+    "CSV on standard input.",
 )
 # Names of options that several commands have.
 READING = "data target weights groups"

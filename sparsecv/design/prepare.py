@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numba
@@ -34,14 +35,14 @@ ALL_ROWS = object()
 class Prepared:
     """A table, how its columns are standardised, and the training problems of its folds.
 
-    made: The folds of rows in memory, or the training problems of a table of moments.
+    make: Makes the training problems of the folds, from rows or from moments.
     fills, shape (p_raw,): What the model of all rows fills missing values with; None where missing
         values are errors.
     """
 
     source: Table
     design: Design
-    made: Folds | MomentFolds
+    make: Callable[[], FoldData]
     fills: Array | None = None
 
     def problem(self) -> SparseRidgeProblem:
@@ -53,10 +54,7 @@ class Prepared:
     @cached
     def data(self) -> FoldData:
         """The training problems of the folds."""
-        if isinstance(self.made, MomentFolds):
-            return self.made
-        (X, y), source = self.source.load(), self.source
-        return RowFolds.of(self.design, X, y, self.made, source.weights, source.missing)
+        return self.make()
 
     @property
     def names(self) -> list[str]:
@@ -92,14 +90,14 @@ def prepare(
         k, number = moment_folds(folds, seed)
         found = reduced(source, k, number, partitions)
         design = _moment_design(source, protocol, found[0], asked)
-        return Prepared(source, design, MomentFolds(found, design))
+        return Prepared(source, design, partial(MomentFolds, found, design))
     X, y = source.load()
     layout = Folds.whole(source.n)
     if folds is not ALL_ROWS:
         layout = make_folds(folds, source.n, seed=seed, X=X, y=y, groups=source.groups)
     own = source.weights, source.missing
     design, fills = rows_design(X, y, protocol, *own, names=names, asked=asked)
-    return Prepared(source, design, layout, fills)
+    return Prepared(source, design, partial(RowFolds.of, design, X, y, layout, *own), fills)
 
 
 def rows_design(

@@ -40,14 +40,13 @@ class CheckpointFolder:
 
         question: Plain JSON values: everything that the answer depends on.
         """
-        text = json.dumps([__version__, *question], sort_keys=True)
-        return self.path / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
+        return self.path / f"{_digest(__version__, *question)}.json"
 
     def read(self, file: Path) -> Any:
         """The content of a file; None where there is none, or, with a warning, no sound file."""
         try:
             stored = read_json(file)
-            if stored["hash"] == _seal(file, stored["content"]):
+            if stored["hash"] == _digest(file.name, stored["content"]):
                 return stored["content"]
         except FileNotFoundError:
             return None
@@ -66,7 +65,7 @@ class CheckpointFolder:
         Returns: Whether the file was written.
         """
         unfinished = file.with_name(f"{file.name}.{uuid.uuid4().hex}.tmp")
-        document = {"hash": _seal(file, content), "content": content}
+        document = {"hash": _digest(file.name, content), "content": content}
         try:
             unfinished.write_text(json.dumps(document), encoding="utf-8")
             os.replace(unfinished, file)
@@ -86,9 +85,9 @@ class CheckpointFolder:
             warn_caller(f"--checkpoint {self.path}: {what}; {more}", CheckpointWarning)
 
 
-def _seal(file: Path, content: Any) -> str:
-    """The SHA-256 of a file's name and of its content."""
-    return hashlib.sha256(json.dumps([file.name, content], sort_keys=True).encode()).hexdigest()
+def _digest(*values: Any) -> str:
+    """The SHA-256 of plain JSON values."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 class Checkpoint:
@@ -102,15 +101,14 @@ class Checkpoint:
     """
 
     def __init__(self, folder: CheckpointFolder, data: bytes, settings: dict[str, Any]) -> None:
-        self.folder, self._question = folder, (data.hex(), settings)
+        self.folder, self._run = folder, _digest(data.hex(), settings)
         self.reused: list[float] = []
         # For every γ that was loaded, what the files hold (``Ledger.progress``).
         self._kept: dict[float, Any] = {}
 
     def _file(self, ledger: Ledger, g: int, problems: list[int]) -> Path:
         """The file of the problems of a unit of work at the γ of row g."""
-        asked = ledger.gammas[g], ledger.taus.tolist(), problems
-        return self.folder.file(*self._question, *asked)
+        return self.folder.file(self._run, ledger.gammas[g], ledger.taus.tolist(), problems)
 
     def load(self, ledger: Ledger, g: int) -> None:
         """Enter into row g of the ledger what the files of its γ hold, if there are any."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .branching.size_sweep import SizeSearch
 from .core.limits import Limits
-from .core.plan import FIRST_NODES, LEAPS, TREE_ONLY, Way, few_supports, holds_tree, ways
+from .core.plan import FIRST_NODES, LEAPS, TREE_ONLY, TURNS, Way, few_supports, holds_tree, ways
 from .core.problem import SparseRidgeProblem, checked_sizes
 from .core.result import Status, worst
 from .core.threads import on_one_thread
@@ -39,10 +39,9 @@ LEAST_SECONDS_AT_FIRST_GAMMA = 0.05
 # Under constraints a tree gets this share of the nodes that it gets without, as its nodes take so
 # much longer: a choice.
 SHARE_OF_NODES_OF_UNITS = 0.03
-# Where all sizes are to be proved, the tree of one γ is left for other searches after this many
-# nodes, which take .8 to 1.6 s at 45 columns (measured). The tree also lists supports that prove
-# sizes at other γ, so that it gets more nodes than the tree of a single γ: a choice.
-NODES_OF_A_PROOF = 50_000_000
+# Where all sizes are to be proved, the tree of one γ takes turns with other searches from this many
+# nodes on, which take about half a second at 35 columns (measured).
+NODES_OF_A_PROOF = TURNS[1][0]
 # After a tree that was left open, the next trees get this share of its nodes until one of them
 # ends. Where the searches at a γ have reached a limit of nodes, all searches at the next γ get this
 # share of the limit. So where all trees of a problem are large, ten γ take about twice the time of

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.brute_force import Data
 from support.fresh import examples
-from support.problems import keeps_digits, plain, ugly
+from support.problems import keeps_digits, plain, regression, ugly
 
 from sparsecv.solvers import (
     SparseRidgeProblem,
@@ -234,6 +234,18 @@ def test_sizes_alone_are_those_of_the_tree(gamma: float) -> None:
     one = solve(problem.replace(tau=9))
     assert one.status is Status.OPTIMAL
     assert one.objective == pytest.approx(tree.objective[8], rel=1e-9)
+
+
+@pytest.mark.parametrize("gamma", [0.1, 100.0])
+def test_many_true_columns_are_proved_by_sizes_alone(gamma: float) -> None:
+    """The tree of all sizes has over 100 million nodes here; each size alone has few."""
+    X, y = regression(200, 35, dict.fromkeys(range(35), 1.0), seed=0)
+    problem = SparseRidgeProblem(X - X.mean(axis=0), y - y.mean(), gamma=gamma, tau=35)
+    limits = Limits(None, 100_000_000)
+    path = support_path(problem, [gamma], np.arange(1, 36), limits=limits)
+    assert path.proved.all()
+    assert (path.objective[0] * (1.0 - 1e-6) <= path.lower_bound[0]).all()
+    assert (np.diff(path.objective[0]) <= 1e-9 * problem.yy).all()
 
 
 def test_sizes_that_branching_does_not_settle_go_back_to_the_tree(

@@ -11,7 +11,7 @@ import pytest
 from sparsecv import Constraints
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.core.plan import EVERY, Way, ways, ways_of_one_size
+from sparsecv.solvers.core.plan import EVERY, TURNS, Way, ways, ways_of_one_size
 
 PAGE = Path(__file__).parents[2] / "docs" / "limits.md"
 SEVERAL = {"up to 16": 16, "17 to 35": 35, "36 to 45": 45, "46 to 168": 168, "more than 168": 200}
@@ -26,8 +26,13 @@ def problem_of(p: int, tau: int, dependent: bool = False) -> SparseRidgeProblem:
 
 
 def phrase(planned: tuple[Way, ...]) -> str:
-    """The searches in words, each with its limits."""
-    said = []
+    """The searches in words, each with its limits; those that take turns stand together."""
+    said, turns = [], len(TURNS)
+    if len(planned) > 2 * turns:
+        for first in (0, 1):
+            budgets = ", ".join(f"{way.nodes:,}" for way in planned[first : 2 * turns : 2])
+            said.append(f"{planned[first].search} ({budgets} nodes)")
+        said, planned = [" in turn with ".join(said)], planned[2 * turns :]
     for way in planned:
         limits = [] if way.nodes is None else [f"{way.nodes:,} nodes"]
         limits += [] if way.seconds is None else ["twice the time of every support"]

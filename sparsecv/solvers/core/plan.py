@@ -8,6 +8,7 @@ other. The modules that choose read it here. The tables of docs/limits.md are co
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from itertools import chain
 from math import comb
 from typing import NamedTuple
 
@@ -28,6 +29,17 @@ MOST_MODELS = 20_000
 # Nodes of a tree of all sizes, some 5 ms at 40 columns (measured), after which other searches are
 # tried.
 FIRST_NODES = 200_000
+# The turns of 17 to 45 columns: nodes of the tree of all sizes in all turns so far, and nodes of
+# branch and bound for each size alone. No number of nodes tells beforehand which search ends first.
+# Where many columns are worth nearly the same the tree is large, and a few hundred nodes of branch
+# and bound prove a size. Two budgets of a turn take about as long, half a second in the second turn
+# (measured at 35 columns), and each turn has four times the budgets of the turn before, a choice.
+TURNS = (
+    (FIRST_NODES, 200),
+    (20_000_000, 2_000),
+    (80_000_000, 8_000),
+    (320_000_000, 32_000),
+)
 
 # Branch and bound forms the products of every two columns that screening has left. Where the
 # products take more bytes than this, the search ends with the best support known. The number is a
@@ -83,9 +95,8 @@ def ways(problem: SparseRidgeProblem, sizes: Collection[int]) -> tuple[Way, ...]
     if units <= 16:  # No tree of so few columns is large.
         return Way(LEAPS), every
     if units <= TREE_ONLY:
-        # Where many columns are worth nearly the same the tree is large, and 200 nodes of branch
-        # and bound prove a size (tests/solvers/test_paths.py).
-        return Way(LEAPS, nodes=FIRST_NODES), Way(ALONE, nodes=200), Way(LEAPS), every
+        turns = [(Way(LEAPS, nodes=tree), Way(ALONE, nodes=alone)) for tree, alone in TURNS]
+        return *chain.from_iterable(turns), Way(LEAPS), every
     # A short tree proves the sizes near p, and finds every other size a support: some 2 ms.
     found = Way(LEAPS, nodes=20_000, share=0.25), Way(ALONE), every
     quick = plain and few_supports(problem, sizes, QUICK_SUPPORTS)

@@ -352,8 +352,11 @@ class DependentColumns(NamedTuple):
     rules: Rules
 
     @classmethod
-    def drawn(cls, rng: np.random.Generator) -> DependentColumns:
-        """Up to five columns of whole numbers and up to as many rows, in units of powers of 2."""
+    def drawn(cls, rng: np.random.Generator, powers: int = 12) -> DependentColumns:
+        """Two to five columns of whole numbers and one to six rows.
+
+        powers: Columns have units from 2 to the −powers to 2 to the powers.
+        """
         n, p = int(rng.integers(1, 7)), int(rng.integers(2, 6))
         X = rng.integers(-4, 5, size=(n, p)).astype(float)
         for j in range(1, p):
@@ -368,7 +371,7 @@ class DependentColumns(NamedTuple):
         if rng.random() < 0.3:
             y = X @ rng.integers(-2, 3, size=p)
         if rng.random() < 0.4:
-            X *= 2.0 ** rng.integers(-12, 13, size=p)
+            X *= 2.0 ** rng.integers(-powers, powers + 1, size=p)
         lower, upper = np.full(p, -np.inf), np.full(p, np.inf)
         size = 2.0 ** int(rng.integers(-4, 3))
         for j in range(p):

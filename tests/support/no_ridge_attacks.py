@@ -117,8 +117,12 @@ def twins_within_bounds(rng: np.random.Generator, number: int) -> Iterator[str]:
 
 
 def dependent_cells(rng: np.random.Generator, number: int) -> Iterator[str]:
-    """CV errors of all columns together, which have bounds and depend on each other."""
-    drawn = DependentColumns.drawn(rng)
+    """CV errors of all columns together, which have bounds and depend on each other.
+
+    Columns are of about one length: where lengths differ by 1e6, coefficients of least norm have
+    some five digits, as rounding of 1e-16 of a long column is large in units of a short one.
+    """
+    drawn = DependentColumns.drawn(rng, powers=3)
     n, p = drawn.X.shape
     if n < 3:
         return

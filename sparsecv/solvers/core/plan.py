@@ -89,18 +89,21 @@ def ways(problem: SparseRidgeProblem, sizes: Collection[int]) -> tuple[Way, ...]
     if one and (units > 35 or not holds_tree(problem)):
         return (Way(ALONE),)
     every = Way(EVERY, supports=MOST_SUPPORTS if one else QUICK_SUPPORTS)
-    if not plain and has_no_ridge(problem) and loses_digits(problem):
-        # Bounds of a tree are 0, so that sizes of few models are left to enumeration.
-        return every, Way(LEAPS)
+    found: tuple[Way, ...]
     if units <= 16:  # No tree of so few columns is large.
-        return Way(LEAPS), every
-    if units <= TREE_ONLY:
+        found = Way(LEAPS), every
+    elif units <= TREE_ONLY:
         turns = [(Way(LEAPS, nodes=tree), Way(ALONE, nodes=alone)) for tree, alone in TURNS]
-        return *chain.from_iterable(turns), Way(LEAPS), every
-    # A short tree proves the sizes near p, and finds every other size a support: some 2 ms.
-    found = Way(LEAPS, nodes=20_000, share=0.25), Way(ALONE), every
-    quick = plain and few_supports(problem, sizes, QUICK_SUPPORTS)
-    return (every, *found) if quick else found
+        found = *chain.from_iterable(turns), Way(LEAPS), every
+    else:
+        # A short tree proves the sizes near p, and finds every other size a support: some 2 ms.
+        found = Way(LEAPS, nodes=20_000, share=0.25), Way(ALONE), every
+        if plain and few_supports(problem, sizes, QUICK_SUPPORTS):
+            return every, *found
+    if not plain and has_no_ridge(problem) and loses_digits(problem):
+        # Bounds of trees are mostly 0, so that sizes of few supports are enumerated first.
+        return every, *found[:-1]
+    return found
 
 
 def ways_of_one_size(problem: SparseRidgeProblem) -> tuple[Way, ...]:

@@ -1,0 +1,95 @@
+"""This script times fits of tables with factors, and with signs, against fits of plain numbers.
+
+    python -m experiments.scale.factors [--most 60]
+
+Tables are drawn: normal columns, of which five are true, and factors of 2 to 12 levels, of which
+every other one is true. A fit is ``SparseRidgeCV().fit(X, y)`` with default settings on one thread.
+With factors the table is a pandas frame whose factors are text, and is compared with the same table
+with an indicator of every level as a plain number. "positive" asks for coefficients of at least 0
+on the numbers alone, and is compared with the same numbers without a sign. A time is the least CPU
+time of two fits, after a first fit that compiles. Tables whose 0/1 columns are more than 45 while
+their units are not are marked and left out of the means: there units are proved where columns are
+estimated.
+
+``--most`` leaves out tables with more columns of numbers than this.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+
+from experiments.common import machine
+from sparsecv import Constraints, SparseRidgeCV
+from sparsecv.solvers.core.plan import TREE_ONLY
+
+SHAPES = ((200, 20), (200, 60), (266, 126), (2000, 30))
+LEVELS = (4, 2, 12, 3, 5, 8, 2, 6, 10, 3)
+
+
+def drawn(n: int, p: int, factors: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """A table of numbers and factors, and a response of which half of the variance is noise."""
+    random = np.random.default_rng([n, p, factors])
+    X = random.standard_normal((n, p))
+    signal = X[:, :5].sum(axis=1)
+    table = pd.DataFrame(X, columns=[f"number {j}" for j in range(p)])
+    for k, levels in enumerate(LEVELS[:factors]):
+        level = random.integers(0, levels, n)
+        signal += (k % 2 == 0) * random.standard_normal(levels)[level]
+        table[f"factor {k}"] = np.array([f"level {i}" for i in range(levels)])[level]
+    return table, signal + signal.std() * random.standard_normal(n)
+
+
+def seconds(X: pd.DataFrame, y: np.ndarray, constraints: Constraints | None = None) -> float:
+    """CPU seconds of a default fit."""
+    model = SparseRidgeCV(constraints=constraints, n_jobs=1)
+    model.fit(X, y)
+    least = float("inf")
+    for _ in range(2):
+        started = time.process_time()
+        model.fit(X, y)
+        least = min(least, time.process_time() - started)
+    return least
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--most", type=int, default=1000)
+    most = parser.parse_args().most
+    warnings.simplefilter("ignore")
+    print(machine())
+    ratios: dict[str, list[float]] = {"factors": [], "positive": []}
+    print("| table | factors | seconds | as 0/1 columns, or without signs | ratio |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    for n, p in (shape for shape in SHAPES if shape[1] <= most):
+        for factors in (0, 1, 3, 10):
+            X, y = drawn(n, p, factors)
+            plain = pd.get_dummies(X).astype(float)
+            kind = "factors" if factors else "positive"
+            asked = None if factors else Constraints(positive=[*X.columns])
+            new, old = seconds(X, y, asked), seconds(plain, y)
+            apart = X.shape[1] <= TREE_ONLY < plain.shape[1]
+            if not apart:
+                ratios[kind].append(new / old)
+            name = f"{n} x {p}{', positive' if not factors else ''}"
+            mark = " (apart)" if apart else ""
+            print(
+                f"| {name} | {factors} | {new:.2f} | {old:.2f} | {new / old:.2f}{mark} |",
+                flush=True,
+            )
+    for kind, every in ratios.items():
+        mean = float(np.exp(np.mean(np.log(every))))
+        print(f"{kind}: geometric mean {mean:.2f}, largest {max(every):.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from .core.limits import Limits
 from .core.plan import TREE_ONLY
 from .core.problem import SparseRidgeProblem
+from .core.quick_fits import placed_columns, quick_fits
 from .core.result import Status
 from .kernels import fits
 from .kernels.linalg import Array, Mask
@@ -138,15 +139,14 @@ def fit_supports(
     Returns objective, shape (γ, τ).
     """
     coef, objective = np.zeros(supports.shape), np.full(supports.shape[:2], np.nan)
-    if not problem.constraints.bounded:
-        # Up to 45 columns all γ share the table. With more columns the supports of a γ have few of
-        # them, and the γ that follow each other with the same supports share a factor of these.
-        ends = [gammas.size]
-        if problem.p > TREE_ONLY:
-            changes = (supports[1:] != supports[:-1]).any(axis=(1, 2))
-            ends = [*(np.flatnonzero(changes) + 1).tolist(), gammas.size]
-        for a, b in pairwise([0, *ends]):
-            _quick_fits(problem, gammas[a:b], supports[a:b], coef[a:b], objective[a:b])
+    # Up to 45 columns all γ share the table. With more columns the supports of a γ have few of
+    # them, and the γ that follow each other with the same supports share a factor of these.
+    ends = [gammas.size]
+    if problem.p > TREE_ONLY:
+        changes = (supports[1:] != supports[:-1]).any(axis=(1, 2))
+        ends = [*(np.flatnonzero(changes) + 1).tolist(), gammas.size]
+    for a, b in pairwise([0, *ends]):
+        quick_fits(problem, gammas[a:b], supports[a:b], coef[a:b], objective[a:b])
     for g in np.flatnonzero(np.isnan(objective).any(axis=1)).tolist():
         at = problem.replace(gamma=float(gammas[g]))
         for t in np.flatnonzero(np.isnan(objective[g])).tolist():
@@ -163,52 +163,9 @@ def fit_supports(
     return coef, objective
 
 
-def _quick_fits(
-    problem: SparseRidgeProblem,
-    gammas: Array,
-    supports: NDArray[np.int64],
-    coef: Array,
-    objective: Array,
-) -> None:
-    """Fit supports by compiled code; where that is not precise enough the objective is left NaN.
-
-    coef, objective: Take the fits; the shapes are those of :func:`fit_supports`.
-    """
-    if problem.p <= TREE_ONLY:
-        columns, triangular = problem.data.columns
-    else:
-        used, supports = _placed(supports, problem.p)
-        if 2 * used.size > problem.p:  # One triangle of all columns serves every γ.
-            base = problem.triangle[:, np.append(used, problem.p)]
-        else:  # A triangle of the columns used has fewer rows.
-            base = np.column_stack([problem.data.X[:, used], problem.data.y])
-        if base.shape[0] > 2 * base.shape[1]:  # Many fits on few columns pay for one factorisation.
-            base = np.asarray(np.linalg.qr(base, mode="r"))
-        columns, triangular = np.ascontiguousarray(base.T), not np.tril(base, -1).any()
-    most, rows = supports.shape[2], columns.shape[1]
-    order = np.empty((3, max(most, 1)), dtype=np.int64)
-    room = np.empty((most + 1, most + 1)), np.empty((most + 1, rows)), order
-    surely = fits.LEAST_SINGULAR_VALUE_OF_QUICK_FITS
-    without_ridge = max(surely, most * problem.data.dependent_share)
-    for g, gamma in enumerate(gammas):
-        least = surely if gamma > 0.0 else without_ridge
-        found = coef[g], objective[g], room, least
-        fits.ridge_fits(columns, gamma / 2.0, triangular, supports[g], *found)
-
-
-def _placed(supports: NDArray[np.int64], p: int) -> tuple[Support, NDArray[np.int64]]:
-    """The columns, of p, that some supports have, and the supports as places among these."""
-    holds = np.zeros(p + 1, dtype=bool)
-    holds[supports] = True  # The number −1, which ends a support, is the last place.
-    used = np.flatnonzero(holds[:-1])
-    place = np.full(holds.size, -1, dtype=np.int64)
-    place[used] = np.arange(used.size)
-    return used, place[supports]
-
-
 def _used_columns(rows: Array, supports: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
     """Xᵀ of rows X (r, p) with the columns that supports have, and their places as supports."""
     if rows.shape[1] <= TREE_ONLY:
         return np.ascontiguousarray(rows.T), supports
-    used, placed = _placed(supports, rows.shape[1])
+    used, placed = placed_columns(supports, rows.shape[1])
     return np.ascontiguousarray(rows[:, used].T), placed

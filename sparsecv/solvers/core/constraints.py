@@ -210,6 +210,8 @@ class UnitConstraints:
         worth, shape (m,): Units of most worth come first, or by default the first units.
         """
         inside = self._mask(self.units(support))
+        if int(inside.sum()) >= min(size, self.max_size):
+            return np.unique(np.asarray(support, dtype=np.intp))
         worth = np.zeros(self.n_units) if worth is None else worth
         order = np.argsort(-worth, kind="stable").tolist()
         for _ in range(int(inside.sum()), min(size, self.max_size)):

@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.limits import Limits
 from ..core.plan import holds_tree
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
+from ..core.quick_fits import quick_fits
 from ..core.result import Proof, Status, Work, nothing_left
 from ..core.subset_fit import SubsetFit, inflation_factors
 from ..core.threads import cached, on_one_thread
 from ..kernels.linalg import EPS, Array
 from ..supports.path import SupportGrower
-from ..supports.rounding import forward_order
+from ..supports.rounding import forward_order, stacked
 from .open_nodes import RELATIVE_ROUNDING, OpenNode, expand
 from .tree import Leaps
 from .unit_tree import UnitLeaps
@@ -157,7 +158,7 @@ class SizesTree:
             tied[0] if len(tied) == 1 else tied[ranking([problem.fit(t) for t in tied], tied)[0]]
             for tied in tree.candidates(1)
         ]
-        objective, bound = np.array([problem.objective(s) for s in supports]), tree.open_bound()
+        objective, bound = _objectives(problem, supports), tree.open_bound()
         margin = _margin(problem, objective, tree.reach)
         lost = problem.data_losses(objective, (s.size for s in supports), True)
         lower = np.maximum(np.minimum(objective, bound) - margin - lost, 0.0)
@@ -233,6 +234,18 @@ def n_best_subsets(
         best = [every[j] for j in order]
         ranked.append(RankedSupports(best, np.maximum.accumulate(objective), count))
     return ranked
+
+
+def _objectives(problem: SparseRidgeProblem, supports: Sequence[NDArray[np.intp]]) -> Array:
+    """The objectives of some supports, by compiled fits where these are precise enough."""
+    rows = stacked(supports, max(s.size for s in supports))
+    objective = np.full((1, len(supports)), np.nan)
+    if problem.gamma == problem.given_gamma:
+        coef = np.zeros((1, *rows.shape))
+        quick_fits(problem, np.array([problem.gamma]), rows[None], coef, objective)
+    for i in np.flatnonzero(np.isnan(objective[0])).tolist():
+        objective[0, i] = problem.objective(supports[i])
+    return np.asarray(objective[0])
 
 
 def _closed(status: Status, bound: float | Array, objective: Array) -> NDArray[np.bool_]:

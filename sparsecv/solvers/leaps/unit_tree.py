@@ -421,11 +421,12 @@ class UnitLeaps(Search):
         With n = 1 supports of fewer units are filled up to the size.
         """
         least = self.rules.columns_of(np.flatnonzero(self.rules.include))
-        found = []
+        found, losses, best = [], self.lists.loss[:, 0, 0].tolist(), [0]
+        for size in range(1, len(losses)):  # the size up to each whose best support is best
+            before = best[-1]
+            best.append(size if before == 0 or losses[size] <= losses[before] else before)
         for size in self.sizes.tolist():
-            of_size = size
-            if n == 1:
-                of_size = min(range(size, 0, -1), key=lambda s: float(self.lists.loss[s, 0, 0]))
+            of_size = best[size] if n == 1 else size
             units = [self.rules.left.units[some] for some in self.listed(of_size, n)]
             supports = [self.rules.columns_of(some) for some in units]
             if n == 1:

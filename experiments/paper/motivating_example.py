@@ -61,12 +61,12 @@ def one_draw(
     folds: str, n: int, p: int, most: int, seed: int, nested: bool = True, *way: Any
 ) -> tuple[PartialErrors, np.ndarray]:
     """Errors of every (γ, τ) with τ up to ``most`` on drawn data, and errors on test rows."""
-    data, taus = make_synthetic(n, p, 5, 0.3, 1.0, n_test=10_000, seed=seed), np.arange(1, most + 1)
-    learner = learner_of(data.X, data.y, taus, *way)
+    X, y, _ = make_synthetic(n, p, 5, 0.3, 1.0, n_test=10_000, seed=seed)
+    taus = np.arange(1, most + 1)
+    learner = learner_of(X[:n], y[:n], taus, *way)
     label = make_folds(folds, n, seed=seed).label
     errors = partial_errors(learner, label, learner.size, nested=nested)
-    rows = np.vstack([data.X, data.X_test]), np.append(data.y, data.y_test)
-    both = learner_of(*rows, taus, *way)
+    both = learner_of(X, y, taus, *way)
     return errors, both(np.arange(n), range(both.size))[:, n:].mean(axis=1)
 
 

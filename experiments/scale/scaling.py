@@ -163,7 +163,7 @@ def least_cpu(fit: Callable[[], Any], runs: int = RUNS) -> float:
 
 def fit_of(series: str, n: int, p: int, folds: int, most: int, count: int) -> Callable[[], Any]:
     """A fit of simulated data."""
-    data = make_synthetic(n, p, 10, 0.5, 1.0, seed=0)
+    X, y, _ = make_synthetic(n, p, 10, 0.5, 1.0, seed=0)
     model = SparseRidgeCV(
         cv=folds,
         taus=np.arange(1, most + 1),
@@ -171,7 +171,7 @@ def fit_of(series: str, n: int, p: int, folds: int, most: int, count: int) -> Ca
         rule="minimum",
         time_limit=None if series == "proved" else 0,
     )
-    return partial(model.fit, data.X, data.y)
+    return partial(model.fit, X, y)
 
 
 def exponents(times: Times, quick: bool) -> None:
@@ -202,8 +202,8 @@ def defaults(times: Times, quick: bool) -> None:
 
 def default_data(n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
     """Simulated rows like those of the exponents."""
-    data = make_synthetic(n, p, min(10, p), 0.5, 1.0, seed=0)
-    return data.X, data.y
+    X, y, _ = make_synthetic(n, p, min(10, p), 0.5, 1.0, seed=0)
+    return X, y
 
 
 def small(quick: bool) -> str:

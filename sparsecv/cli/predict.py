@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +16,8 @@ from ..design.fold_models import checked_coverage
 from ..design.saved import SavedModel
 from ..errors import InputError, file_faults
 from ..tables.datasets import locate
-from ..tables.features import FeatureRows, texts_of
+from ..tables.faults import Faults
+from ..tables.features import features, texts_of
 from . import outputs
 from .options import Exit
 
@@ -33,7 +33,7 @@ def predict(
 ) -> Exit:
     """Predict the rows of a table by a saved model; a row that cannot be predicted stays empty."""
     outputs.refuse_unwritable(SimpleNamespace(out=out))
-    saved, asked, bad = SavedModel.read(model), coverage is not None, 0
+    saved, asked = SavedModel.read(model), coverage is not None
     if asked:
         checked_coverage(coverage)
         if saved.intervals is None:
@@ -44,11 +44,16 @@ def predict(
     file, _ = locate(data, encoding)
     names = list(ids or ())
     labels = texts_of(file, names)
-    how: dict[str, Any] = {"fills": saved.fills, "unknown": unknown or saved.unknown}
-    rows = FeatureRows(file, saved.coding(asked), saved.needed(asked), **how)
+    coding = saved.coding(asked)
+    faults = Faults(file.label, None, bool(saved.fills), coding.names)
     # Of the rows without a prediction, a message lists at most the numbers of this many rows of
     # each column at fault, and counts all of them. The number is a choice.
-    rows.faults.max_rows = 100
+    faults.max_rows = 100
+    how: dict[str, Any] = {"fills": saved.fills, "unknown": unknown or saved.unknown}
+    X = features(file, coding, saved.needed(asked), faults, **how)
+    values = _predictions(saved, X, faults, coverage)
+    known = np.isfinite(values[:, 0])
+    bad = int(np.count_nonzero(~known))
     with ExitStack() as opened:
         target = sys.stdout  # ``main`` reports what goes wrong with standard output.
         if out is not None:
@@ -56,42 +61,36 @@ def predict(
             target = opened.enter_context(out.open("w", encoding="utf-8"))
         table = csv.writer(target, lineterminator="\n")
         table.writerow([*names, "prediction", *("lower", "upper") * asked])
-        for values in _predictions(saved, rows, coverage):
-            known = np.isfinite(values[:, 0])
-            bad += int(np.count_nonzero(~known))
-            for there, row in zip(known, values.tolist(), strict=True):
-                cells = map(repr, row) if there else [""] * len(row)
-                table.writerow([*next(labels), *cells])
+        labels = labels or [[]] * file.n
+        for there, row, own in zip(known, values.tolist(), labels, strict=True):
+            cells = map(repr, row) if there else [""] * len(row)
+            table.writerow([*own, *cells])
     if bad:
-        what = f"{bad:,} of {rows.n:,} rows have no prediction: {rows.faults.message()}"
+        what = f"{bad:,} of {file.n:,} rows have no prediction: {faults.message()}"
         print(what, file=sys.stderr)
     return Exit.GAP if bad else Exit.DONE
 
 
 def _predictions(
-    saved: SavedModel, rows: FeatureRows, coverage: float | None
-) -> Iterator[NDArray[np.float64]]:
-    """Yield the predictions of every block of rows; those of rows at fault are not finite.
+    saved: SavedModel, X: NDArray[np.float64], faults: Faults, coverage: float | None
+) -> NDArray[np.float64]:
+    """The predictions of rows, one for each row; those of rows at fault are not finite.
 
-    rows: The features that ``saved.needed`` names, which are the features of the model first.
+    X: The features that ``saved.needed`` names, which are the features of the model first.
+    faults: Gets the rows whose prediction is no number.
     coverage: With a number, the ends of the prediction interval follow every prediction.
     """
     models, names = saved.fold_models if coverage is not None else None, saved.needed(True)
     place = [] if models is None else [names.index(saved.features[c]) for c in models.columns]
-    width = len(saved.support)
-    done = 0
-    for X in rows.blocks():
-        usable = np.isfinite(X).all(axis=1)
-        values = np.full(len(X), np.nan)
-        values[usable] = saved.predict(X[usable, :width])
-        far = np.flatnonzero(usable & ~np.isfinite(values))
-        if far.size:
-            what = "the prediction is too large for a number: the values are far from those fitted"
-            rows.faults.add("prediction", what, ["correct the row"], done + far)
-        done += len(X)
-        parts = [values[:, None]]
-        if models is not None and coverage is not None:
-            ends = np.full((len(X), 2), np.nan)
-            ends[usable] = models.interval(X[usable][:, place], coverage)
-            parts.append(ends)
-        yield np.hstack(parts)
+    usable = np.isfinite(X).all(axis=1)
+    values = np.full(len(X), np.nan)
+    values[usable] = saved.predict(X[usable, : len(saved.support)])
+    far = np.flatnonzero(usable & ~np.isfinite(values))
+    if far.size:
+        what = "the prediction is too large for a number: the values are far from those fitted"
+        faults.add("prediction", what, ["correct the row"], far)
+    if models is None or coverage is None:
+        return values[:, None]
+    ends = np.full((len(X), 2), np.nan)
+    ends[usable] = models.interval(X[usable][:, place], coverage)
+    return np.column_stack([values, ends])

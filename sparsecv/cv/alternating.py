@@ -63,8 +63,8 @@ def alternate(surface: Surface, *, start: float | None = None) -> CVResult:
     >>> from sparsecv.design.fold_data import RowFolds
     >>> from sparsecv.design.folds import make_folds
     >>> from sparsecv.tables.synthetic import make_synthetic
-    >>> made = make_synthetic(n=20, p=3, tau_true=1)
-    >>> data = RowFolds(made.X, made.y, make_folds("loo", 20), False)
+    >>> X, y, _ = make_synthetic(n=20, p=3, tau_true=1)
+    >>> data = RowFolds(X, y, make_folds("loo", 20), False)
     >>> result = alternate(Surface(data, [1, 2, 3]))
     >>> result.ended, result.best().certified
     ('converged', True)

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..errors import InputError
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.rows import Rows
 from .design import Array, Design
 from .fold_data import FoldData, RowFolds, split_rows
 from .folds import Folds, Index
@@ -69,8 +68,7 @@ class MomentFolds(FoldData):
     def held_out(self, j: int) -> tuple[Array, Array]:
         """At most p + 2 rows and targets that give fold j's squared error for every β."""
         means = self._moments.without(j) if self.refit_intercept else None
-        joint, row = self._moments.folds[j].about(means, self._design)
-        return split_rows(Rows.of_gram(joint, row).rows)
+        return split_rows(moment_problem(self._moments.folds[j], means, self._design).data.rows)
 
     def _content(self) -> Iterable[Array]:
         yield self._design.scale

@@ -139,14 +139,13 @@ class SavedModel:
         unknown: With "zero" a text that is no level has no level.
         Raises InputError: A column is missing, or holds an unknown level, text or no value.
         """
-        from ..tables.features import FeatureRows
-        from ..tables.frames import FrameFile
+        from ..tables.frames import as_frame, features_of
 
-        needed, file = self.needed(intervals=True), FrameFile(frame)
-        X = np.zeros((file.n, len(self.features)))
-        at = [self.features.index(feature) for feature in needed]
-        coding = self.coding(intervals=True, known=file.names)
-        X[:, at] = FeatureRows(file, coding, needed, self.fills, unknown).load()
+        needed, names = self.needed(intervals=True), [str(name) for name in as_frame(frame).columns]
+        coding = self.coding(intervals=True, known=names)
+        values = features_of(frame, coding, needed, bool(self.fills), self.fills, unknown)
+        X = np.zeros((len(values), len(self.features)))
+        X[:, [self.features.index(feature) for feature in needed]] = values
         return X
 
     def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:

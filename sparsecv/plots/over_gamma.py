@@ -51,8 +51,8 @@ def plot_minimum(minimum: GlobalMinimum, path: str, title: str = "") -> None:
     >>> from sparsecv.design.folds import make_folds
     >>> from sparsecv.plots.over_gamma import plot_minimum
     >>> from sparsecv.tables.synthetic import make_synthetic
-    >>> made = make_synthetic(n=20, p=3, tau_true=1)
-    >>> found = global_minimum(RowFolds(made.X, made.y, make_folds("loo", 20), False), [1, 2, 3])
+    >>> X, y, _ = make_synthetic(n=20, p=3, tau_true=1)
+    >>> found = global_minimum(RowFolds(X, y, make_folds("loo", 20), False), [1, 2, 3])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     plot_minimum(found, f"{folder}/h.png", "synthetic")
     """

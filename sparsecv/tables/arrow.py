@@ -1,14 +1,16 @@
 """What the columns of a file become: numbers, or levels of text."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
+import numpy as np
+from numpy.typing import NDArray
 
-from .cells import as_floats, as_text, where
 from .coding import Coding
 from .columns import check_names, check_rows, is_number, quoted
 from .faults import Faults
@@ -31,34 +33,34 @@ _DISGUISED = re.compile(
 class _TextColumn:
     """The levels of a text column, and cells of it that a message can show.
 
-    examples: The cells that are no numbers of the first block that has such cells. Before that,
-        all cells of the first block.
+    examples: The first levels that are no numbers, at most ``MAX_LEVELS``; the first levels where
+        all are numbers.
     row: The row of the first of these cells, numbered from 0.
-    holds_text: Whether a cell is no number.
+    kind: "dates" or "text", by the type of the column.
+    missing: The rows of the cells that are missing, numbered from 0.
     """
 
-    decimal: str
-    levels: dict[str, None] = field(default_factory=dict)
-    examples: list[str] = field(default_factory=list)
-    row: int = 0
-    kind: str = "text"
-    holds_text: bool = False
+    levels: list[str]
+    examples: list[str]
+    row: int
+    kind: str
+    missing: NDArray[np.intp]
 
-    def see(self, cells: Any, row: int) -> None:
-        """Add the distinct cells of a block to ``levels``, and note examples; ``row`` is its first.
+    @classmethod
+    def of(cls, cells: Any, decimal: str) -> _TextColumn:
+        """The column of some cells of text, in which ``decimal`` is the decimal mark of numbers."""
+        import pyarrow as pa  # The import would slow down commands that read no text.
+        import pyarrow.compute as pc
 
-        Once a cell is no number and there are more than ``MAX_LEVELS`` levels, nothing is added.
-        """
-        if self.holds_text and len(self.levels) > MAX_LEVELS:
-            return
+        from .cells import as_text, where
+
         texts = as_text(cells)
-        seen = pc.unique(texts).drop_null().to_pylist()
-        self.levels.update(dict.fromkeys(seen))
-        texts_alone = [cell for cell in seen if not is_number(cell.replace(self.decimal, "."))]
-        if not self.holds_text and (texts_alone or (seen and not self.examples)):
-            self.examples, self.holds_text = texts_alone or seen, bool(texts_alone)
-            self.row = row + texts.index(self.examples[0]).as_py()
-            self.kind = "dates" if pa.types.is_temporal(cells.type) else "text"
+        levels = pc.unique(texts).drop_null().to_pylist()
+        texts_alone = (cell for cell in levels if not is_number(cell.replace(decimal, ".")))
+        examples = list(islice(texts_alone, MAX_LEVELS)) or levels[:MAX_LEVELS]
+        row = texts.index(examples[0]).as_py() if examples else 0
+        kind = "dates" if pa.types.is_temporal(cells.type) else "text"
+        return cls(levels, examples, row, kind, where(texts.is_null()))
 
     def describe(self, name: str, n: int, faults: Faults) -> None:
         """Add what is wrong with the column to ``faults``.
@@ -93,7 +95,7 @@ def learned(
     faults: Faults,
     min_rows: int = 2,
 ) -> Coding:
-    """What the columns of a file become, found in passes over the file.
+    """What the columns of a file become.
 
     A text column becomes one 0/1 column for every level, or, where it has two levels, the 0/1
     column of its second level.
@@ -102,20 +104,20 @@ def learned(
     """
     text = file.inspect(columns, (), faults)
     check_rows(file.label, file.n, min_rows)
-    left = [name for name in columns if name in text]
-    found = {name: _TextColumn(file.decimal) for name in left}
-    for row, name, cells in file.cells(list(found)):
-        faults.missing(name, row + where(cells.is_null()))
-        found[name].see(cells, row)
+    texts = file.load([name for name in columns if name in text])
+    found = {name: _TextColumn.of(cells, file.decimal) for name, cells in texts.items()}
     for name, column in found.items():
+        faults.missing(name, column.missing)
         if column.levels:
             column.describe(name, file.n, faults)
         elif faults.missing_allowed:
             faults.add(name, f"column {quoted(name)} has no value")
-    if faults and file.max_columns_at_once is None:
-        # A pass over the other columns finds their missing and infinite values, too.
-        for row, name, cells in file.cells([name for name in columns if name not in text]):
-            faults.values(as_floats(cells), [name], row)
+    if faults and file.stores_rows:
+        from .cells import as_floats
+
+        # The missing and infinite values of the other columns are found, too.
+        for name, cells in file.load([one for one in columns if one not in text]).items():
+            faults.values(as_floats(cells), [name])
     faults.check()
     levels = {name: sorted(column.levels) for name, column in found.items()}
     coding = Coding(list(columns), levels, single=True)

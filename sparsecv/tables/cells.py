@@ -20,6 +20,10 @@ def as_text(cells: Any) -> Any:
 
     Text files lose these blanks, too, so that a level has one name in every kind of table.
     """
+    if isinstance(cells, np.ndarray):
+        # pyarrow.array would import pandas to look at an array of NumPy.
+        buffer = pa.py_buffer(np.ascontiguousarray(cells))
+        cells = pa.Array.from_buffers(pa.float64(), cells.size, [None, buffer])
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     return pc.utf8_trim_whitespace(cells.cast(pa.string()))

@@ -17,12 +17,6 @@ FloatArray = NDArray[np.float64]
 PARQUET_SUFFIXES = {".parquet", ".pq"}
 WORKBOOK_SUFFIXES = {".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"}
 
-BLOCK_ROWS = 65536
-"""A table is read in blocks of this many rows unless a caller asks for another number of rows.
-
-A block of 100 columns then takes 52 MB. The number is a choice: reading gets no faster with more
-rows."""
-
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "?"})
 """A cell that has one of these texts, in any case and with blanks around it, is missing."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from ..errors import InputError, first_line, not_installed
 from .columns import FloatArray, quoted, select_columns
 from .sources import name_of
 from .table import Table
+
+# Dask reads the files of a folder, and of those in it, whose names end so.
+_SUFFIXES = {".parquet", ".parq", ".pq"}
 
 
 def is_lazy(values: Any) -> bool:
@@ -79,11 +83,19 @@ def open_parquet(
                 "the moments of K folds: write one file, or leave the option out"
             )
     try:
+        if Path(path).is_dir() and not any(
+            one.suffix in _SUFFIXES for one in Path(path).rglob("*")
+        ):
+            raise OSError(
+                "no file in the folder has a name that ends in .parquet or .pq: name a folder "
+                "of such files, or one file of CSV, Parquet or Excel"
+            )
         frame = dd.read_parquet(path)
         if not len(frame.columns):
             raise OSError("there are no such files")
     except (OSError, ValueError) as error:
-        what = first_line(error, "there are no Parquet files")
+        # Dask names its own function first, and what is wrong in the cause.
+        what = first_line(error.__cause__ or error, "there are no Parquet files")
         raise InputError(f"{path}: not readable as Parquet files ({what})") from None
     use = select_columns(path, list(map(str, frame.columns)), drop, {"target": target})
     return DaskTable(frame[use.features], frame[use.target], name_of(path))

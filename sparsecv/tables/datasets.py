@@ -2,6 +2,7 @@
 
 import difflib
 import os
+from collections.abc import Sequence
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 
 from ..errors import InputError, file_faults
 from .columns import FloatArray, quoted, quoted_names
-from .files import File, Matrix
+from .files import ColumnFile, File
 from .sources import name_of, open_file, open_table
 from .synthetic import make_synthetic
 from .table import Table
@@ -55,11 +56,11 @@ def _synthetic(text: str) -> FloatArray:
         given = [kind(value) for kind, value in zip(kinds, values, strict=False)]
     except ValueError:
         raise InputError(f"{quoted('synthetic:' + text)}: write {_SYNTHETIC}") from None
-    drawn = make_synthetic(*given)
-    return np.column_stack([drawn.X, drawn.y])
+    X, y, _ = make_synthetic(*given)
+    return np.column_stack([X, y])
 
 
-def _builtin(name: str) -> Matrix | None:
+def _builtin(name: str) -> ColumnFile | None:
     """The built-in data set of this name, which needs no file; None if there is none."""
     kind, _, arguments = name.partition(":")
     if name == "diabetes":
@@ -69,7 +70,12 @@ def _builtin(name: str) -> Matrix | None:
         names = [*(f"x{j}" for j in range(values.shape[1] - 1)), "y"]
     else:
         return None
-    return Matrix(name, names, values)
+    cells = dict(zip(names, values.T, strict=True))
+
+    def read(columns: Sequence[str]) -> dict[str, Any]:
+        return {column: cells[column] for column in columns}
+
+    return ColumnFile(name, names, len(values), dict.fromkeys(names, "number"), read)
 
 
 def _folder() -> Path | None:
@@ -119,8 +125,8 @@ def locate(data: str | PathLike[str], encoding: str = "utf-8") -> tuple[File, st
     Raises InputError: There is no such data set, or no such file.
     """
     text = os.fspath(data)
-    if (matrix := _builtin(text)) is not None:
-        return matrix, text
+    if (made := _builtin(text)) is not None:
+        return made, text
     is_path = Path(text).name != text or bool(Path(text).suffix) or text == "-"
     with file_faults(quoted(text)):
         if is_path or (_find(text) is None and Path(text).exists()):

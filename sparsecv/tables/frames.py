@@ -5,18 +5,19 @@ narwhals reads the frames, and Arrow their text, as :mod:`sparsecv.tables.arrow`
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date, time, timedelta
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
+from .arrow import learned
 from .coding import Coding
 from .columns import FloatArray, quoted, quoted_names
 from .faults import Faults
-from .features import FeatureRows
-from .files import File
+from .features import features
+from .files import ColumnFile
 
 # What the message that refuses a column of dates in a data frame tells the user to do.
 _DATES = (
@@ -95,69 +96,75 @@ def _is_numeric(dtype: Any) -> bool:
     return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
 
 
-class FrameFile(File):
-    """A data frame as a file from which :class:`~sparsecv.tables.features.Encoded` reads columns.
+def frame_file(
+    X: Any, faults: Faults, columns: Sequence[str] | None = None, levels: Collection[str] = ()
+) -> ColumnFile:
+    """The columns of a data frame as those of a file.
 
     Text that holds nothing but numbers counts as numbers, as in files.
 
+    faults: Gets the columns that are neither numeric nor text, which cannot be loaded.
+    columns: Names of the columns that are looked at, by default all.
+    levels: Names of columns that hold text, whatever their cells look like.
     Raises InputError: A column name occurs twice.
     """
+    frame = as_frame(X)
+    series = {str(name): frame.get_column(name) for name in frame.columns}
+    text = set(levels)
+    for name in series if columns is None else columns:
+        if name in series and name not in text and _holds_text(name, series[name], faults):
+            text.add(name)
+    kinds = {name: "text" if name in text else "number" for name in series}
 
-    label = "X"
-    max_columns_at_once = 1 << 20  # Every column is read alone, and none is read to find faults.
+    def read(some: Sequence[str]) -> dict[str, Any]:
+        return {name: _as_column(series[name], kinds[name]) for name in some}
 
-    def __init__(self, X: Any) -> None:
-        frame = as_frame(X)
-        self.n, self.names = len(frame), [str(name) for name in frame.columns]
-        self._series = {str(name): frame.get_column(name) for name in frame.columns}
-        self._text: set[str] = set()
+    return ColumnFile(faults.label, list(series), len(frame), kinds, read)
 
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Yield all rows as one record batch."""
-        import pyarrow as pa
 
-        arrays = []
-        for name in columns:
-            values, missing = self._cells(name)
-            if name not in self._text:
-                arrays.append(pa.array(values.astype(np.float64)))
-            elif values.dtype.kind == "M":
-                arrays.append(pa.array(values.astype("datetime64[us]")))
-            else:
-                arrays.append(pa.array(list(map(str, values.tolist())), pa.string(), mask=missing))
-        yield pa.record_batch(arrays, list(columns))
+def _cells(series: Any) -> tuple[Any, Any]:
+    """The cells of a column, and which of them are missing.
 
-    def _cells(self, name: str) -> tuple[Any, Any]:
-        """The cells of a column, and which of them are missing.
+    Among objects these are None, which NumPy reads as NaN. It cannot read ``pandas.NA``.
+    """
+    values, missing = np.asarray(series.to_numpy()), np.asarray(series.is_null().to_numpy())
+    if values.dtype.kind == "O":
+        values = values.copy()
+        values[missing] = None
+    return values, missing
 
-        Among objects these are None, which NumPy reads as NaN. It cannot read ``pandas.NA``.
-        """
-        series = self._series[name]
-        values, missing = np.asarray(series.to_numpy()), np.asarray(series.is_null().to_numpy())
-        if values.dtype.kind == "O":
-            values = values.copy()
-            values[missing] = None
-        return values, missing
 
-    def inspect(self, columns: Sequence[str], levels: Collection[str], faults: Faults) -> set[str]:
-        """Find text by the columns' types and cells; see :meth:`File.inspect`."""
-        self._text = set(levels)
-        for name in columns:
-            dtype = self._series[name].dtype
-            if name in self._text or _is_numeric(dtype):
-                continue
-            values, _ = self._cells(name)
-            kinds = set(map(type, values))
-            if dtype.is_temporal() or any(issubclass(k, (date, time, timedelta)) for k in kinds):
-                faults.add(name, f"column {quoted(name)} is not numeric: it holds dates", [_DATES])
-            elif any(issubclass(k, (list, dict, tuple, np.ndarray, complex)) for k in kinds):
-                faults.add(name, f"column {quoted(name)} is neither numeric nor text", ["drop it"])
-            else:
-                try:
-                    values.astype(np.float64)
-                except (TypeError, ValueError):
-                    self._text.add(name)
-        return self._text & set(columns)
+def _holds_text(name: str, series: Any, faults: Faults) -> bool:
+    """Whether a column of a frame holds text, by its type and cells.
+
+    faults: Gets the column if it is neither numeric nor text.
+    """
+    if _is_numeric(series.dtype):
+        return False
+    values, _ = _cells(series)
+    kinds = set(map(type, values))
+    if series.dtype.is_temporal() or any(issubclass(k, (date, time, timedelta)) for k in kinds):
+        faults.add(name, f"column {quoted(name)} is not numeric: it holds dates", [_DATES])
+    elif any(issubclass(k, (list, dict, tuple, np.ndarray, complex)) for k in kinds):
+        faults.add(name, f"column {quoted(name)} is neither numeric nor text", ["drop it"])
+    else:
+        try:
+            values.astype(np.float64)
+        except (TypeError, ValueError):
+            return True
+    return False
+
+
+def _as_column(series: Any, kind: str) -> Any:
+    """The cells of a column as numbers of NumPy, or as an array of Arrow that is no number."""
+    values, missing = _cells(series)
+    if kind == "number":
+        return values.astype(np.float64)
+    import pyarrow as pa
+
+    if values.dtype.kind == "M":
+        return pa.array(values.astype("datetime64[us]"))
+    return pa.array(list(map(str, values.tolist())), pa.string(), mask=missing)
 
 
 def coding_of(X: Any, missing_allowed: bool = False) -> Coding | None:
@@ -169,11 +176,9 @@ def coding_of(X: Any, missing_allowed: bool = False) -> Coding | None:
     frame = as_frame(X)
     if frame is None or all(map(_is_numeric, frame.schema.values())):
         return None
-    from .arrow import learned  # The import of pyarrow would slow down other fits.
-
-    file = FrameFile(X)
-    faults = Faults(file.label, None, missing_allowed, file.names)
-    found = learned(file, file.names, faults, min_rows=0)
+    names = [str(name) for name in frame.columns]
+    faults = Faults("X", None, missing_allowed, names)
+    found = learned(frame_file(X, faults), names, faults, min_rows=0)
     return found if found.levels else None
 
 
@@ -188,5 +193,25 @@ def encoded(coding: Coding, X: Any, missing_allowed: bool, unknown: str) -> Floa
         text = quoted_names(coding.levels)
         raise InputError(f"pass a data frame: the model was fitted to text in column {text}")
     check_names_match([str(name) for name in frame.columns], list(coding.names))
-    how: dict[str, Any] = {"unknown": unknown, "missing_allowed": missing_allowed}
-    return FeatureRows(FrameFile(X), coding, coding.features, **how).load()
+    return features_of(X, coding, coding.features, missing_allowed, unknown=unknown)
+
+
+def features_of(
+    X: Any,
+    coding: Coding,
+    wanted: Sequence[str],
+    missing_allowed: bool,
+    fills: Mapping[str, float] | None = None,
+    unknown: str = "error",
+) -> FloatArray:
+    """The features of a model in the rows of a data frame, shape (n, len(wanted)).
+
+    missing_allowed: Missing values are no fault; they stay NaN where there are no fills.
+    The other arguments are those of :func:`sparsecv.tables.features.features`.
+    Raises InputError: A column is missing or repeated, or cells cannot be used.
+    """
+    faults = Faults("X", None, missing_allowed, coding.names)
+    file = frame_file(X, faults, coding.names, set(coding.levels).intersection(coding.names))
+    found = features(file, coding, wanted, faults, fills, unknown)
+    faults.check()
+    return found

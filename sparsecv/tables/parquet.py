@@ -1,7 +1,7 @@
-"""Parquet files, and folders of Parquet files, as Arrow batches."""
+"""Parquet files as columns of Arrow."""
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -9,26 +9,23 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import InputError, first_line
-from .columns import BLOCK_ROWS, quoted
-from .faults import Faults
-from .files import File
+from .files import ColumnFile
 
 _TYPES = pa.types
 
 
-def is_numeric(dtype: Any) -> bool:
-    """Whether a type of Arrow, or of the entries of its dictionary, is one of numbers."""
-    dtype = dtype.value_type if _TYPES.is_dictionary(dtype) else dtype
-    tests = _TYPES.is_boolean, _TYPES.is_integer, _TYPES.is_floating, _TYPES.is_decimal
-    return any(test(dtype) for test in tests)
+def _kind(dtype: Any) -> str:
+    """What a column of a type of Arrow holds: "number", "text", or the name of another type.
 
-
-def is_text(dtype: Any) -> bool:
-    """Whether a type of Arrow is one of text or times, or that of a column without a value."""
-    dtype = dtype.value_type if _TYPES.is_dictionary(dtype) else dtype
+    Times and a column without a value count as text.
+    """
+    entry = dtype.value_type if _TYPES.is_dictionary(dtype) else dtype
+    numbers = _TYPES.is_boolean, _TYPES.is_integer, _TYPES.is_floating, _TYPES.is_decimal
     texts = _TYPES.is_string, _TYPES.is_large_string, _TYPES.is_string_view
     times = _TYPES.is_date, _TYPES.is_time, _TYPES.is_timestamp
-    return any(test(dtype) for test in (_TYPES.is_null, *texts, *times))
+    if any(test(entry) for test in numbers):
+        return "number"
+    return "text" if any(test(entry) for test in (_TYPES.is_null, *texts, *times)) else str(dtype)
 
 
 @contextmanager
@@ -36,11 +33,8 @@ def _opened(path: Path) -> Iterator[Any]:
     """Open a Parquet file for reading; errors while it is open become InputErrors."""
     import pyarrow.parquet as pq
 
-    # Arrow reads a column through a buffer of this many bytes, where it would otherwise read whole
-    # row groups into memory. The number is a choice.
-    buffer_bytes = 1 << 16
     try:
-        with pq.ParquetFile(path, pre_buffer=False, buffer_size=buffer_bytes) as file:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
             yield file
     except pa.ArrowException as error:
         raise InputError(
@@ -52,49 +46,27 @@ def _opened(path: Path) -> Iterator[Any]:
         pa.default_memory_pool().release_unused()  # Arrow would keep its buffers for later.
 
 
-class ParquetFile(File):
-    """A Parquet file.
+def open_parquet(path: Path) -> ColumnFile:
+    """A Parquet file, of which only the columns in use are read.
 
-    Only the columns in use are read. The attribute ``index`` names the columns that pandas has
-    stored as the index of a data frame.
+    The attribute ``index`` names the columns that pandas has stored as the index of a data frame.
 
     Raises InputError: The file is not Parquet.
     """
+    with _opened(path) as file:
+        schema, n = file.schema_arrow, int(file.metadata.num_rows)
+    kinds = {name: _kind(dtype) for name, dtype in zip(schema.names, schema.types, strict=True)}
 
-    max_columns_at_once = 8
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.label = path, path.name
+    def read(columns: Sequence[str]) -> dict[str, Any]:
         with _opened(path) as file:
-            self._schema, self.n = file.schema_arrow, int(file.metadata.num_rows)
-        self.names = list(self._schema.names)
-        try:
-            stored = json.loads((self._schema.metadata or {})[b"pandas"])["index_columns"]
-        except (KeyError, ValueError, TypeError):
-            stored = []
-        self.index = [name for name in stored if isinstance(name, str) and name in self.names]
+            table = file.read(list(columns))
+        # A column "a" also brings in "a.b", so columns are taken by name.
+        return {name: table.column(name).combine_chunks() for name in columns}
 
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Yield record batches of at most ``rows`` rows with the named columns, in this order."""
-        with _opened(self.path) as file:
-            for batch in file.iter_batches(batch_size=min(rows, BLOCK_ROWS), columns=list(columns)):
-                if len(batch):  # A column "a" also brings in "a.b", so columns are taken by name.
-                    at = map(batch.schema.get_field_index, columns)
-                    yield pa.record_batch([batch.column(j) for j in at], list(columns))
-
-    def inspect(self, columns: Sequence[str], levels: Collection[str], faults: Faults) -> set[str]:
-        """Find text by the columns' types; see :meth:`File.inspect`."""
-        text = set(levels)
-        for name in columns:
-            dtype = self._schema.field(name).type
-            if name in text or is_numeric(dtype):
-                continue
-            if is_text(dtype):
-                text.add(name)
-            elif name == faults.target:
-                what = f"the target column {quoted(name)} is not numeric: it has type {dtype}"
-                faults.add(name, what, ["name a numeric column with --target"])
-            else:
-                what = f"column {quoted(name)} has type {dtype}, neither numeric nor text"
-                faults.add(name, what)
-        return text
+    made = ColumnFile(path.name, schema.names, n, kinds, read)
+    try:
+        stored = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
+    except (KeyError, ValueError, TypeError):
+        stored = []
+    made.index = [name for name in stored if isinstance(name, str) and name in made.names]
+    return made

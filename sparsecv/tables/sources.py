@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, file_faults
-from .coding import Coding
+from .arrow import learned
 from .columns import (
     PARQUET_SUFFIXES,
     WORKBOOK_SUFFIXES,
@@ -25,8 +25,8 @@ from .columns import (
     select_columns,
 )
 from .faults import Faults
-from .features import Encoded
-from .files import TABLE_SUFFIXES, File, Matrix
+from .features import encoded
+from .files import TABLE_SUFFIXES, File
 from .table import Table
 
 __all__ = ["open_table"]
@@ -85,9 +85,9 @@ def open_file(path: str | PathLike[str], encoding: str) -> File:
         raise InputError(f"{place} is a folder, which sparsecv cv reads: name a file in it")
     suffix = place.suffix.lower()
     if suffix in PARQUET_SUFFIXES:
-        from .parquet import ParquetFile  # The import of pyarrow would slow down other commands.
+        from .parquet import open_parquet  # The import of pyarrow would slow down other commands.
 
-        return ParquetFile(place)
+        return open_parquet(place)
     from .text import TextFile, open_workbook
 
     if suffix in WORKBOOK_SUFFIXES:
@@ -180,18 +180,12 @@ def open_table(
     if missing not in (None, "drop", "mean"):
         raise InputError(f"missing must be drop or mean; got {missing!r}")
     columns = [*use.features, use.target]
-    faults, coding = Faults(file.label, use.target, missing is not None, columns), Coding(columns)
-    if isinstance(file, Matrix):
-        check_rows(file.label, file.n)
-    else:
-        from .arrow import learned  # The import of pyarrow would slow down other commands.
-
-        coding = learned(file, columns, faults)
-    encoded = Encoded(file, coding, faults)
-    rows, names = encoded.load(), encoded.names
+    faults = Faults(file.label, use.target, missing is not None, columns)
+    coding = learned(file, columns, faults)
+    rows, names = encoded(file, coding, faults), coding.features
     kept: slice | NDArray[np.bool_] = slice(None)
     if missing is not None or not np.isfinite(rows).all():
-        encoded.faults.check()  # A level is at fault.
+        faults.check()  # A level is at fault.
     facts: dict[str, Any] = {"name": name, "label": file.label, "target_name": use.target}
     facts["coding"] = coding._replace(names=coding.names[:-1])
     if missing is not None:

@@ -1,34 +1,11 @@
 """The synthetic data of the papers."""
 
-from dataclasses import dataclass
 from math import isfinite, sqrt
 
 import numpy as np
 
 from ..errors import InputError
 from .columns import FloatArray, is_integer
-
-
-@dataclass(frozen=True)
-class Synthetic:
-    """Data that :func:`make_synthetic` has drawn.
-
-    Attributes
-    ----------
-    X, y : ndarray, shape (n, p) and (n,)
-        The training rows; y and the columns of X have mean 0 and variance 1 (ddof = 0).
-    beta_true : ndarray, shape (p,)
-        The coefficients before standardisation: 0, 1 and -1.
-    X_test, y_test : ndarray, shape (n_test, p) and (n_test,), or None
-        The test rows, standardised by the means and scales of the training rows; None where no test
-        rows are drawn.
-    """
-
-    X: FloatArray
-    y: FloatArray
-    beta_true: FloatArray
-    X_test: FloatArray | None = None
-    y_test: FloatArray | None = None
 
 
 def _rows(rng: np.random.Generator, n: int, p: int, rho: float) -> FloatArray:
@@ -63,7 +40,7 @@ def make_synthetic(
     nu: float = 1.0,
     seed: int = 0,
     n_test: int = 0,
-) -> Synthetic:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Draw the synthetic data of the papers.
 
     Rows of X are independent draws of N(0, Sigma) with Sigma_ij = rho^|i-j|. Of the coefficients,
@@ -74,7 +51,7 @@ def make_synthetic(
     Parameters
     ----------
     n, p : int
-        Rows (at least 2) and features.
+        Training rows (at least 2) and features.
     tau_true : int
         Number of nonzero coefficients, from 1 to p.
     rho : float
@@ -84,12 +61,17 @@ def make_synthetic(
     seed : int
         Seed of ``numpy.random.default_rng``. The training rows do not depend on ``n_test``.
     n_test : int
-        Number of test rows, 0 by default. Test rows have the coefficients and the noise level of
-        the training rows, and are standardised by the training rows' means and scales.
+        Number of test rows, 0 by default, which follow the training rows. Test rows have the
+        coefficients and the noise level of the training rows, and are standardised by the training
+        rows' means and scales.
 
     Returns
     -------
-    Synthetic
+    X, y : ndarray, shape (n + n_test, p) and (n + n_test,)
+        The rows. In the n training rows y and the columns of X have mean 0 and variance 1
+        (ddof = 0).
+    beta_true : ndarray, shape (p,)
+        The coefficients before standardisation: 0, 1 and -1.
 
     Raises
     ------
@@ -104,8 +86,8 @@ def make_synthetic(
     Examples
     --------
     >>> from sparsecv.tables.synthetic import make_synthetic
-    >>> made = make_synthetic(n=30, p=5, tau_true=2)
-    >>> made.X.shape, int((made.beta_true != 0.0).sum())
+    >>> X, y, beta_true = make_synthetic(n=30, p=5, tau_true=2)
+    >>> X.shape, int((beta_true != 0.0).sum())
     ((30, 5), 2)
     """
     least = {"n": 2, "p": 1, "tau_true": 1, "seed": 0, "n_test": 0}
@@ -124,10 +106,8 @@ def make_synthetic(
     X, beta, noise, scale = _draw(rng, n, p, tau_true, rho, nu)
     y = X @ beta + noise
     X_mean, X_scale, y_mean, y_scale = X.mean(axis=0), X.std(axis=0), y.mean(), y.std()
-    X_test = y_test = None
     if n_test:
         X_test = _rows(rng, n_test, p, rho)
-        y_test = X_test @ beta + scale * rng.standard_normal(n_test)
-        X_test = (X_test - X_mean) / X_scale
-        y_test = (y_test - y_mean) / y_scale
-    return Synthetic((X - X_mean) / X_scale, (y - y_mean) / y_scale, beta, X_test, y_test)
+        y = np.append(y, X_test @ beta + scale * rng.standard_normal(n_test))
+        X = np.vstack([X, X_test])
+    return (X - X_mean) / X_scale, (y - y_mean) / y_scale, beta

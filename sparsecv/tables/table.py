@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
 from .coding import Coding
-from .columns import FloatArray, check_names, check_rows, is_finite, quoted, rows_changed
+from .columns import FloatArray, check_names, check_rows, is_finite, quoted
 from .faults import Faults
 from .weights import Column
 
@@ -113,14 +113,7 @@ class Table:
         return self._X, self._y
 
     def take_columns(self, weights: Column | None, groups: Column | None) -> None:
-        """Set the weights and the groups of the rows from columns of a table.
-
-        Raises InputError: A column has another number of rows than the table had when it was
-            opened.
-        """
-        for column in (weights, groups):
-            if column is not None and column.codes.size != self.n:
-                raise rows_changed(self.label or self.name, self.n)
+        """Set the weights and the groups of the rows from columns of a table."""
         if weights is not None:
             self.weights, self.weights_name = weights.weights(), weights.name
         if groups is not None:

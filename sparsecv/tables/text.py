@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from ..errors import InputError, first_line, not_installed
-from .columns import MISSING, is_number, quoted
+from .columns import MISSING, is_number, quoted, rows_changed
 from .faults import Faults
 from .files import File
 
@@ -65,6 +65,7 @@ class TextFile(File):
     Raises InputError: The file cannot be read, is no text, or has no header line.
     """
 
+    stores_rows = True
     # Arrow parses a text in blocks of this many bytes.
     block_bytes = 1 << 20
 
@@ -220,22 +221,28 @@ class TextFile(File):
                     text.write(line.encode())
         return pa.BufferReader(text.getvalue())
 
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Yield record batches of at most ``rows`` rows of numbers, or of text without blanks.
+    def load(self, columns: Sequence[str]) -> dict[str, Any]:
+        """All cells of the named columns as arrays of numbers, or of text without blanks.
 
         A column comes as numbers, true and false as 1 and 0, where :meth:`inspect` has found
-        such values in it. Every other column comes as text. However large ``rows`` is, a batch ends
-        where a block that Arrow parses ends.
+        such values in it. Every other column comes as text.
         """
-        names = list(columns)
-        kept = bool(self._kept) and self._kinds.keys() >= set(names)
-        batches = (batch.select(names) for batch in self._kept) if kept else self._parsed(names)
-        for batch in batches:
-            for start in range(0, len(batch), rows):
-                yield batch.slice(start, rows)
+        kept = self._kinds.keys() >= set(columns)
+        try:
+            batches = self._kept if kept else list(self._parsed(columns))
+        except _NotForArrow:
+            self._is_read_by_arrow = False
+            return self.load(columns)
+        found = {}
+        for name in columns:
+            parts = [batch.column(name) for batch in batches]
+            found[name] = pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+            if self.n and len(found[name]) != self.n:
+                raise rows_changed(self.label, self.n)
+        return found
 
     def _parsed(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield the rows as :meth:`batches` does, from the start of the file."""
+        """Yield the rows as record batches, from the start of the file; see :meth:`load`."""
         if self._empty:
             return
         types = {n: pa.float64() if n in self._numeric else pa.string() for n in columns}
@@ -255,6 +262,8 @@ class TextFile(File):
                     raise
                 # A later cell is no number, and only reading text finds the cell.
                 self._find_kinds(columns, (), levels, faults)
+            if not self._kept:
+                self._kept = list(self._parsed(columns))
         except _NotForArrow:
             self._is_read_by_arrow = False
             return self.inspect(columns, levels, faults)

@@ -30,8 +30,8 @@ Array = NDArray[np.float64]
 
 
 def folds_of(seed: int, cv: str | int = "loo", n: int = 40, p: int = 8) -> RowFolds:
-    made = make_synthetic(n, p, 3, 0.6, 1.0, seed=seed)
-    return RowFolds(made.X, made.y, make_folds(cv, n, seed=seed), bool(seed % 2))
+    X, y, _ = make_synthetic(n, p, 3, 0.6, 1.0, seed=seed)
+    return RowFolds(X, y, make_folds(cv, n, seed=seed), bool(seed % 2))
 
 
 @settings(max_examples=examples(60))
@@ -117,8 +117,8 @@ def test_searches_alternate_too() -> None:
 
 
 def test_more_columns_start_at_the_best_of_ten() -> None:
-    made = make_synthetic(60, 50, 2, 0.3, 8.0, seed=1)
-    data = RowFolds(made.X, made.y, make_folds(3, 60), False)
+    X, y, _ = make_synthetic(60, 50, 2, 0.3, 8.0, seed=1)
+    data = RowFolds(X, y, make_folds(3, 60), False)
     found = alternate(Surface(data, [1, 2]))
     grid = cross_validate(data, DEFAULT_GAMMAS, [1, 2], Settings(prove="all"))
     best = grid.best()
@@ -226,13 +226,13 @@ def test_nearly_dependent_columns_take_a_small_gamma() -> None:
 
 def test_search_on_streamed_moments() -> None:
     """Folds known by their moments only are searched like rows."""
-    made = make_synthetic(90, 8, 3, 0.5, 1.0, seed=7)
+    X, y, _ = make_synthetic(90, 8, 3, 0.5, 1.0, seed=7)
     folds = make_folds(5, 90, seed=0)
     assert folds.label is not None
-    design = make_design(Summary.of(made.X, made.y), Protocol(), [f"x{j}" for j in range(8)])
-    moments = FoldMoments.of(np.column_stack([made.X, made.y]), folds.label, folds.k)
+    design = make_design(Summary.of(X, y), Protocol(), [f"x{j}" for j in range(8)])
+    moments = FoldMoments.of(np.column_stack([X, y]), folds.label, folds.k)
     streamed = MomentFolds([moments], design)
-    rows = RowFolds(*design.apply(made.X, made.y), folds, True)
+    rows = RowFolds(*design.apply(X, y), folds, True)
     taus = np.arange(1, 9)
     exact = cross_validate(rows, [1.0], taus).by_gamma[0]
     for bounds in ("best", "paper"):
@@ -261,8 +261,8 @@ def test_folds_that_gram_matrices_cannot_tell_apart_are_solved_from_rows() -> No
 @pytest.mark.parametrize("tol", [0.01, 0.99])
 def test_intervals_are_finite_whatever_the_time(bounds: str, tol: float) -> None:
     """Folds that nobody had time for, or whose ε gives no ellipsoid, get an interval as well."""
-    made = make_synthetic(30, 40, 3, 0.5, 1.0, seed=3)
-    data = RowFolds(made.X, made.y, make_folds("loo", 30), False)
+    X, y, _ = make_synthetic(30, 40, 3, 0.5, 1.0, seed=3)
+    data = RowFolds(X, y, make_folds("loo", 30), False)
     taus = np.arange(1, 4)
     for gamma, limit in ((1e-6, None), (1.0, 1e-9)):
         settings_ = Settings("search", bounds=bounds, tol=tol, time_limit=limit)
@@ -285,8 +285,8 @@ def test_a_search_beyond_double_precision_is_not_called_proved(
         return replace(solve(*arguments, **options), status=Status.PRECISION)  # type: ignore[arg-type]
 
     monkeypatch.setattr(shared_tree, "best_support", imprecise)
-    made = make_synthetic(30, 8, 3, 0.7, 1.0, seed=1)
-    data = RowFolds(made.X, made.y, make_folds(5, 30, seed=0), False)
+    X, y, _ = make_synthetic(30, 8, 3, 0.7, 1.0, seed=1)
+    data = RowFolds(X, y, make_folds(5, 30, seed=0), False)
     result = cross_validate(
         data, [0.1], np.arange(1, 9), Settings("search", bounds="paper", tol=0.0)
     )

@@ -249,8 +249,8 @@ def test_an_ignored_ctrl_c_stays_ignored() -> None:
 
 
 def test_the_history_of_a_search_tightens_bounds_to_those_of_the_result() -> None:
-    made = make_synthetic(40, 8, 4, 0.7, 1.0, seed=1)
-    data = RowFolds(made.X, made.y, make_folds("loo", 40), False)
+    X, y, _ = make_synthetic(40, 8, 4, 0.7, 1.0, seed=1)
+    data = RowFolds(X, y, make_folds("loo", 40), False)
     settings = Settings("search", bounds="paper", tol=0.0)
     searched = cross_validate(data, [0.1], np.arange(1, 9), settings).by_gamma[0]
     lower, upper = np.zeros(8), np.full(8, np.inf)

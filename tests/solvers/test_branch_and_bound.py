@@ -55,16 +55,15 @@ def test_bounds_hold_whenever_it_stops(seed: int, nodes: int | None) -> None:
 
 
 def test_many_columns() -> None:
-    made = make_synthetic(80, 700, 4, 0.4, 10.0, seed=3)  # beyond every enumeration workspace
-    problem = SparseRidgeProblem(made.X, made.y, gamma=5.0, tau=2)
+    X, y, _ = make_synthetic(80, 700, 4, 0.4, 10.0, seed=3)  # beyond every enumeration workspace
+    problem = SparseRidgeProblem(X, y, gamma=5.0, tau=2)
     found = branch_and_bound(problem)
-    rows = made.X
     first = np.array([problem.fit([j]).gain for j in range(problem.p)])
     order = np.argsort(-first)[:60]
     best = min(problem.objective(S) for S in itertools.combinations(order, 2))
     assert found.objective <= best * (1 + 1e-9)
     assert found.status is Status.OPTIMAL
-    assert rows.shape[1] == problem.p
+    assert X.shape[1] == problem.p
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -128,8 +127,8 @@ def test_screening_leaves_fewer_columns_than_picks() -> None:
 
 
 def hard(seed: int = 0, n: int = 60, p: int = 70, tau: int = 8) -> SparseRidgeProblem:
-    made = make_synthetic(n, p, tau, 0.7, 1.0, seed=seed)
-    return SparseRidgeProblem(made.X, made.y, gamma=1.0, tau=tau)
+    X, y, _ = make_synthetic(n, p, tau, 0.7, 1.0, seed=seed)
+    return SparseRidgeProblem(X, y, gamma=1.0, tau=tau)
 
 
 @pytest.mark.parametrize("n_jobs", [2, 4])

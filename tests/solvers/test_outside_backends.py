@@ -352,8 +352,8 @@ def test_columns_of_every_scale_end_in_an_answer(capfd: pytest.CaptureFixture[st
 
 
 def made(n: int = 30, p: int = 6) -> tuple[Array, Array]:
-    data = make_synthetic(n, p, 3, 0.5, 0.5, seed=1)
-    return data.X, data.y
+    X, y, _ = make_synthetic(n, p, 3, 0.5, 0.5, seed=1)
+    return X, y
 
 
 def folds_of(kind: str, n: int = 30, p: int = 6) -> RowFolds:

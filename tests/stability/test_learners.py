@@ -44,12 +44,12 @@ def test_scikit_learn_compatibility(estimator: Any, check: Any) -> None:
 @pytest.mark.parametrize("p", [8, 24])
 def test_a_grid_of_sparse_ridge_is_fitted_along_paths(p: int) -> None:
     """Up to 20 columns every model is proved, and beyond the final model gets some seconds."""
-    made = make_synthetic(40, p, 4, 0.7, 0.5, seed=3)
+    X, y, _ = make_synthetic(40, p, 4, 0.7, 0.5, seed=3)
     gammas, taus = [0.1, 10.0], [1, 2, 4, 6]
     grid = {"gamma": gammas, "tau": taus}
-    found = StabilityCV(SparseRidge(), grid, random_state=0).fit(made.X, made.y)
+    found = StabilityCV(SparseRidge(), grid, random_state=0).fit(X, y)
     solver = "exact" if p == 8 else "heuristic"
-    learner = SparseRidgeLearner(made.X, made.y, taus, gammas, solver=solver)
+    learner = SparseRidgeLearner(X, y, taus, gammas, solver=solver)
     errors = partial_errors(learner, make_folds(5, 40, seed=0).label, 8)
     np.testing.assert_allclose(found.cv_results_["cv_error"], errors.cv_error)
     np.testing.assert_allclose(found.cv_results_["stability"], errors.stability)
@@ -58,9 +58,9 @@ def test_a_grid_of_sparse_ridge_is_fitted_along_paths(p: int) -> None:
 
 
 def test_an_unknown_solver_is_refused() -> None:
-    made = make_synthetic(20, 4, 2, 0.3, 2.0, seed=0)
+    X, y, _ = make_synthetic(20, 4, 2, 0.3, 2.0, seed=0)
     with pytest.raises(InputError, match="solver must be"):
-        SparseRidgeLearner(made.X, made.y, [1], [1.0], solver="best")
+        SparseRidgeLearner(X, y, [1], [1.0], solver="best")
 
 
 def test_a_final_model_that_cannot_be_proved_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,14 +33,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(("n", "p", "tau"), [(200, 20, 10), (50, 80, 5), (200, 1, 1)])
 def test_training_data_are_standardised(n: int, p: int, tau: int) -> None:
-    drawn = make_synthetic(n, p, tau)
-    table = np.column_stack([drawn.X, drawn.y])
+    X, y, beta_true = make_synthetic(n, p, tau)
+    table = np.column_stack([X, y])
     assert table.shape == (n, p + 1)
     np.testing.assert_allclose(table.mean(axis=0), 0.0, atol=1e-13)
     np.testing.assert_allclose(table.std(axis=0), 1.0, rtol=1e-13)
-    assert np.count_nonzero(drawn.beta_true) == tau
-    assert set(np.unique(drawn.beta_true)) <= {-1.0, 0.0, 1.0}
-    assert drawn.X_test is None
+    assert np.count_nonzero(beta_true) == tau
+    assert set(np.unique(beta_true)) <= {-1.0, 0.0, 1.0}
 
 
 @pytest.mark.parametrize("nu", [0.05, 1.0, 5.0])
@@ -48,37 +47,38 @@ def test_signal_to_noise_is_exact_before_standardising(nu: float) -> None:
     X, beta, noise, _ = synthetic._draw(np.random.default_rng(4), 90, 12, 7, 0.6, nu)
     assert np.linalg.norm(X @ beta) / np.linalg.norm(noise) == pytest.approx(nu**0.5, rel=1e-12)
     # What is handed out is this draw, standardised.
-    drawn = make_synthetic(90, 12, 7, 0.6, nu, seed=4)
+    drawn_X, drawn_y, beta_true = make_synthetic(90, 12, 7, 0.6, nu, seed=4)
     y = X @ beta + noise
-    np.testing.assert_allclose(drawn.X, (X - X.mean(axis=0)) / X.std(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(drawn.y, (y - y.mean()) / y.std(), rtol=1e-12)
-    np.testing.assert_array_equal(drawn.beta_true, beta)
+    np.testing.assert_allclose(drawn_X, (X - X.mean(axis=0)) / X.std(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(drawn_y, (y - y.mean()) / y.std(), rtol=1e-12)
+    np.testing.assert_array_equal(beta_true, beta)
 
 
 def test_seed_decides() -> None:
     for seed, n_test, same in ((7, 0, True), (8, 0, False), (7, 100, True)):
-        one, other = make_synthetic(seed=7), make_synthetic(seed=seed, n_test=n_test)
-        for name in ("X", "y", "beta_true"):
-            assert np.array_equal(getattr(one, name), getattr(other, name)) is same
+        X, y, beta_true = make_synthetic(seed=7)
+        other_X, other_y, other_beta = make_synthetic(seed=seed, n_test=n_test)
+        assert np.array_equal(X, other_X[:200]) is same
+        assert np.array_equal(y, other_y[:200]) is same
+        assert np.array_equal(beta_true, other_beta) is same
 
 
 def test_test_set_has_the_training_normalisation() -> None:
     n, p, tau, rho, nu, seed = 60, 8, 3, 0.5, 2.0, 11
-    drawn = make_synthetic(n, p, tau, rho, nu, seed, n_test=50_000)
-    assert drawn.X_test is not None
-    assert drawn.y_test is not None
-    assert drawn.X_test.shape == (50_000, p)
-    assert drawn.y_test.shape == (50_000,)
+    drawn_X, drawn_y, _ = make_synthetic(n, p, tau, rho, nu, seed, n_test=50_000)
+    assert drawn_X.shape == (n + 50_000, p)
+    assert drawn_y.shape == (n + 50_000,)
+    X_test, y_test = drawn_X[n:], drawn_y[n:]
     X, beta, noise, scale = synthetic._draw(np.random.default_rng(seed), n, p, tau, rho, nu)
     y = X @ beta + noise
-    raw = drawn.X_test * X.std(axis=0) + X.mean(axis=0)
+    raw = X_test * X.std(axis=0) + X.mean(axis=0)
     j = np.arange(p)
     np.testing.assert_allclose(np.cov(raw.T), rho ** abs(j[:, None] - j), atol=0.03)
-    left = drawn.y_test * y.std() + y.mean() - raw @ beta
+    left = y_test * y.std() + y.mean() - raw @ beta
     assert left.mean() == pytest.approx(0.0, abs=4 * scale / 50_000**0.5)
     assert left.std() == pytest.approx(scale, rel=0.02)
     # With so few training rows, normalising by the test set's own moments would show.
-    assert np.abs(drawn.X_test.mean(axis=0)).max() > 0.02
+    assert np.abs(X_test.mean(axis=0)).max() > 0.02
 
 
 @pytest.mark.parametrize(
@@ -121,10 +121,10 @@ def test_builtins_need_no_folder(stated: str | None, monkeypatch: pytest.MonkeyP
     for name, n, p in (("diabetes", 442, 10), ("synthetic", 200, 20)):
         for source in (load_dataset(name), resolve(name)):
             assert (source.n, source.p, source.name) == (n, p, name)
-    np.testing.assert_array_equal(load_dataset("synthetic").load()[0], make_synthetic().X)
+    np.testing.assert_array_equal(load_dataset("synthetic").load()[0], make_synthetic()[0])
     drawn = make_synthetic(60, 5, 2, 0.3, 0.5, seed=3)
     source = resolve("synthetic:60,5,2,.3,.5,3")
-    for found, made in zip(source.load(), (drawn.X, drawn.y), strict=True):
+    for found, made in zip(source.load(), drawn[:2], strict=True):
         np.testing.assert_array_equal(found, made)
     assert source.feature_names == [f"x{j}" for j in range(5)]
     assert resolve("synthetic:60,5,2").p == 5

@@ -12,7 +12,8 @@ from support.tables import refused, write
 
 from sparsecv.tables.coding import Coding
 from sparsecv.tables.datasets import locate
-from sparsecv.tables.features import FeatureRows
+from sparsecv.tables.faults import Faults
+from sparsecv.tables.features import features
 from sparsecv.tables.sources import open_table
 from sparsecv.tables.table import Table
 
@@ -71,7 +72,9 @@ def test_a_workbook_reads_like_its_csv(tmp_path: Path) -> None:
         assert (source.name, source.feature_names) == ("t", expected.feature_names)
         for one, other in zip(source.load(), expected.load(), strict=True):
             np.testing.assert_array_equal(one, other)
-    block = FeatureRows(locate(book)[0], Coding(["a"]), ["a"]).load()
+    faults = Faults(book.name)
+    block = features(locate(book)[0], Coding(["a"]), ["a"], faults)
+    faults.check()
     np.testing.assert_array_equal(block[:, 0], FRAME["a"])
 
 

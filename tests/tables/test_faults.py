@@ -12,7 +12,8 @@ from support.tables import NAMES, check, csv_text, refused, table, write
 from sparsecv.errors import InputError
 from sparsecv.tables.coding import Coding
 from sparsecv.tables.datasets import locate
-from sparsecv.tables.features import FeatureRows
+from sparsecv.tables.faults import Faults
+from sparsecv.tables.features import features
 from sparsecv.tables.sources import open_table
 from sparsecv.tables.table import Table
 from sparsecv.tables.text import TextFile
@@ -113,10 +114,13 @@ def test_features_are_read_by_name(tmp_path: Path) -> None:
     frame["g"] = ["u", "v"] * 10
     frame.to_parquet(tmp_path / "t.parquet")
     file, _ = locate(tmp_path / "t.parquet")
-    X = FeatureRows(file, Coding(["d.e", "g"], {"g": ["t", "v", "u"]}), ["g=v", "d.e"]).load()
+    faults = Faults(file.label)
+    coding = Coding(["d.e", "g"], {"g": ["t", "v", "u"]})
+    X = features(file, coding, ["g=v", "d.e"], faults)
+    faults.check()
     np.testing.assert_array_equal(X, np.column_stack([frame["g"] == "v", values[:, 2]]))
     with pytest.raises(InputError, match="needs column 'b', which the table does not have"):
-        FeatureRows(file, Coding(["b"]), ["b"])
+        features(file, Coding(["b"]), ["b"], faults)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -130,9 +134,13 @@ def test_a_text_column_of_a_model_may_lack_no_cell(
     path = tmp_path / f"t.{suffix}"
     _ = frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
     wanted = Coding(["g", "a"], {"g": ["u", "v"]}), ["g=v", "a"]
+    faults = Faults(path.name)
+    features(locate(path)[0], *wanted, faults)
     with pytest.raises(InputError, match=r"'g', data row 5 \(2 in all, also in 151\)"):
-        FeatureRows(locate(path)[0], *wanted).load()
-    filled = FeatureRows(locate(path)[0], *wanted, fills={"g=v": 0.5, "a": 0.0}).load()
+        faults.check()
+    allowed = Faults(path.name, missing_allowed=True)
+    filled = features(locate(path)[0], *wanted, allowed, fills={"g=v": 0.5, "a": 0.0})
+    allowed.check()
     np.testing.assert_array_equal(filled[:, 0], frame["g"].map({"u": 0.0, "v": 1.0}).fillna(0.5))
 
 

@@ -13,7 +13,7 @@ from ...errors import InputError
 from ..kernels.linalg import EPS
 from .column_rules import Constraints
 from .constraints import UnitConstraints
-from .rows import ZERO_SHARE_OF_DEPENDENT, Rows
+from .rows import ZERO_SHARE_OF_DEPENDENT, Rows, gram_root
 from .subset_fit import SubsetFit, augmented_triangle, ridge_fit
 
 Array = NDArray[np.float64]
@@ -214,7 +214,10 @@ class SparseRidgeProblem:
         if not np.isfinite(joint).all():
             raise ValueError("G, b and yy must be finite")
         self = cls.__new__(cls)
-        self._hold(Rows.of_gram(joint, row), gamma, tau, constraints)
+        root, error = gram_root(joint, row)
+        data = Rows(root)
+        data.n, data.gram = None, error
+        self._hold(data, gamma, tau, constraints)
         return self
 
     def replace(self, *, gamma: float | None = None, tau: int | None = None) -> SparseRidgeProblem:

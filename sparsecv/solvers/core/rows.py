@@ -167,31 +167,6 @@ class Rows:
         made.length_of_y = float(lengths[-1])
         return made
 
-    @classmethod
-    def of_gram(cls, joint: Array, row: Array | None = None) -> Rows:
-        """A factor of a symmetric matrix J = [X y]ᵀ[X y], and of one row besides.
-
-        Raises ValueError: J is clearly not positive semidefinite.
-        """
-        # Columns are scaled to length 1, so that short columns keep their digits beside long ones.
-        m, squares = joint.shape[0], np.maximum(np.diag(joint), 0.0)
-        scale = np.sqrt(np.where(squares == 0.0, 1.0, squares))
-        scaled = joint / scale / scale[:, None]
-        values, vectors = np.linalg.eigh(scaled)
-        if values[0] < -1e-8 * m:
-            raise ValueError("[[G, b], [bᵀ, yy]] is not positive semidefinite")
-        unit = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-        unit[:, squares == 0.0] = 0.0  # Rounding has left small numbers here.
-        off = float(np.abs(unit.T @ unit - scaled).max()) + 8.0 * m * EPS
-        root = unit * scale
-        if row is not None:
-            root, joint = np.vstack([row, root]), np.vstack([row, joint])
-        first: dict[bytes, int] = {}  # Eigenvectors and QR do not keep equal columns equal.
-        same = [first.setdefault(column.tobytes(), j) for j, column in enumerate(joint.T)]
-        made = cls(triangle_of(root[:, same])[:, same])
-        made.n, made.gram = None, GramError(off, float(values[0]) - 8.0 * m * m * EPS, squares)
-        return made
-
     @cached
     def triangle(self) -> Array:
         """A factor with at most as many rows as columns."""
@@ -282,6 +257,30 @@ class Rows:
         if self.before is not None:
             scaled.before = self.before / whole
         return scaled
+
+
+def gram_root(joint: Array, row: Array | None = None) -> tuple[Array, GramError]:
+    """A factor of a symmetric matrix J = [X y]ᵀ[X y], and of one row besides.
+
+    Raises ValueError: J is clearly not positive semidefinite.
+    """
+    # Columns are scaled to length 1, so that short columns keep their digits beside long ones.
+    m, squares = joint.shape[0], np.maximum(np.diag(joint), 0.0)
+    scale = np.sqrt(np.where(squares == 0.0, 1.0, squares))
+    scaled = joint / scale / scale[:, None]
+    values, vectors = np.linalg.eigh(scaled)
+    if values[0] < -1e-8 * m:
+        raise ValueError("[[G, b], [bᵀ, yy]] is not positive semidefinite")
+    unit = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    unit[:, squares == 0.0] = 0.0  # Rounding has left small numbers here.
+    off = float(np.abs(unit.T @ unit - scaled).max()) + 8.0 * m * EPS
+    root = unit * scale
+    if row is not None:
+        root, joint = np.vstack([row, root]), np.vstack([row, joint])
+    first: dict[bytes, int] = {}  # Eigenvectors and QR do not keep equal columns equal.
+    same = [first.setdefault(column.tobytes(), j) for j, column in enumerate(joint.T)]
+    error = GramError(off, float(values[0]) - 8.0 * m * m * EPS, squares)
+    return triangle_of(root[:, same])[:, same], error
 
 
 def independence(X: Array) -> Independence:

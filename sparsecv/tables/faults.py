@@ -114,18 +114,17 @@ class Faults:
                 remedies.append("pass --missing drop or mean")
             self.add(column, f"missing value in column {quoted(column)}", remedies, rows)
 
-    def values(self, block: FloatArray, names: Sequence[str], first_row: int = 0) -> None:
-        """Add the missing (NaN) and infinite values of a block of shape (m, p) or (m,).
+    def values(self, block: FloatArray, names: Sequence[str]) -> None:
+        """Add the missing (NaN) and infinite values of all rows, of shape (n, p) or (n,).
 
         names: Names of the p columns, or of the single column.
-        first_row: The table's row, numbered from 0, that is the first row of the block.
         """
         if is_finite(block):
             return
         columns = block.reshape(block.shape[0], -1)
         for j in np.flatnonzero(~np.isfinite(columns).all(axis=0)):
             name = names[int(j)]
-            self.missing(name, first_row + np.flatnonzero(np.isnan(columns[:, j])))
+            self.missing(name, np.flatnonzero(np.isnan(columns[:, j])))
             if len(rows := np.flatnonzero(np.isinf(columns[:, j]))):
                 what = f"infinite value in column {quoted(name)}"
-                self.add(name, what, ["correct it", "remove the row"], first_row + rows)
+                self.add(name, what, ["correct it", "remove the row"], rows)

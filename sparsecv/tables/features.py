@@ -163,8 +163,9 @@ def texts_of(file: File, columns: Sequence[str]) -> list[list[str]]:
         return []
     from .cells import as_text
 
-    cells = [as_text(one).fill_null("").to_pylist() for one in file.load(columns).values()]
-    return list(map(list, zip(*cells, strict=True)))
+    cells = file.load(list(dict.fromkeys(columns)))
+    texts = {name: as_text(one).fill_null("").to_pylist() for name, one in cells.items()}
+    return list(map(list, zip(*(texts[name] for name in columns), strict=True)))
 
 
 def _check_columns(label: str, names: Sequence[str], columns: Sequence[str]) -> None:

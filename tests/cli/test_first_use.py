@@ -122,6 +122,14 @@ def test_rows_that_cannot_be_predicted_stay_empty(suffix: str, capsys: Capture) 
     assert "--id names 'whom', which is no column; did you mean 'who'" in capsys.readouterr().err
 
 
+def test_names_of_rows_beside_a_row_of_blanks(capsys: Capture) -> None:
+    """Arrow refuses a row of blanks, and Python then reads the text."""
+    SavedModel(["a", "b"], True, ["a", "b"], [1.0, 1.0], 1.0).write("m.json")
+    Path("n.csv").write_text("k,a,b\nu,0,0\n   \nv,1,2\n")
+    assert main(["predict", "m.json", "n.csv", "--id", "k", "--id", "k"]) == 0
+    assert capsys.readouterr().out == "k,k,prediction\nu,u,1.0\nv,v,4.0\n"
+
+
 def test_predictions_that_overflow_stay_empty(capsys: Capture) -> None:
     SavedModel(["a", "b"], True, ["a", "b"], [1e200, 1e200], 1.0).write("m.json")
     for bad in ("1e150,0", "1e150,-1e150"):  # inf, and inf − inf

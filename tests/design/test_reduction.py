@@ -308,6 +308,7 @@ def test_folders_that_are_no_table(tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "empty").mkdir()
     cases = [
         ([str(tmp_path / "empty")], "not readable as Parquet files"),
+        ([str(tmp_path / "empty")], "name a folder of such files, or one file of CSV"),
         ([str(tmp_path / "u-*.parquet")], "not readable as Parquet files"),
         ([str(folder), "--weights", "a"], "--weights needs the rows in memory"),
         ([str(folder), "--missing", "drop"], "--missing needs the rows in memory"),

@@ -142,6 +142,7 @@ def test_target_and_drop_work_on_builtins() -> None:
     assert source.feature_names == ["age", "bp", "s1", "s2", "s3", "s4", "s5", "s6", "target"]
     np.testing.assert_array_equal(source.load()[1], X[:, 2])
     np.testing.assert_array_equal(source.load()[0][:, -1], y)
+    np.testing.assert_array_equal(resolve("diabetes", weights="age").weights, X[:, 0])
     with pytest.raises(InputError, match=r"diabetes: no target column 'bmj'; did you mean 'bmi'"):
         resolve("diabetes", target="bmj")
     with pytest.raises(InputError, match=r"--exclude names 'sexx'.*'sex'"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from sparsecv.solvers import SparseRidgeProblem, best_subsets, heuristic_support
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.kernels import linalg
 from sparsecv.solvers.kernels.compiled import InnerKernel
-from sparsecv.solvers.supports import swaps
+from sparsecv.solvers.supports import path, swaps
 from sparsecv.solvers.supports.path import SupportGrower
 from sparsecv.solvers.supports.rounding import forward_order
 
@@ -222,6 +223,27 @@ def test_groups_signs_and_bounds(seed: int) -> None:
     single = heuristic_support(problem)
     assert asked.allowed(single)
     assert problem.objective(single) <= float(exact.objective[2]) * 1.05
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rounding_does_not_keep_exchanges_going(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within bounds, errors of b that add up would let the gain of one support grow for ever."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((6, 3)) + 15.0 * rng.standard_normal((6, 1))
+    y = 25.0 * rng.standard_normal(6)
+    asked = Constraints(groups=["a", "b", "b"], bounds=dict.fromkeys(range(3), (-0.1, 0.5)))
+    problem = SparseRidgeProblem(X, y, gamma=3e-21, tau=1, constraints=asked)
+    calls = 0
+    exchange = path.exchange_one_size
+
+    def counted(*given: Any) -> int:
+        nonlocal calls
+        calls += 1
+        return int(exchange(*given))
+
+    monkeypatch.setattr(path, "exchange_one_size", counted)
+    heuristic_support(problem)
+    assert calls <= 2 * path.MAX_FAILED_EXCHANGES / path.EXCHANGES
 
 
 def correlated(seed: int, n: int, p: int) -> SparseRidgeProblem:

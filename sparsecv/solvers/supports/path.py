@@ -35,7 +35,6 @@ from .swaps import (
     new_swaps,
     new_units,
     recompute,
-    settle,
     swap_from,
     wide_gain,
     without,
@@ -79,6 +78,8 @@ MAX_COLUMNS_OF_ONE_SIZE = 2000
 # Of one size three supports are kept, and exchanges end after this many failures in a row.
 SINGLE_SIZE_WIDTH = 3
 MAX_FAILED_EXCHANGES = 200
+# They end after so many in any case, as rounding may let gains grow for ever: a choice.
+MAX_EXCHANGES = 20_000
 # So many exchanges of one size, some microseconds each, are made between two looks at the clock.
 EXCHANGES = 20
 
@@ -222,7 +223,9 @@ class SupportGrower:
         """
         self.at(gamma, starts, limits)
         failed, number, ridge = 0, 1, gamma / 2.0
-        while failed < MAX_FAILED_EXCHANGES and limits.reached(0) is None:
+        while failed < MAX_FAILED_EXCHANGES and number < MAX_EXCHANGES:
+            if limits.reached(0) is not None:
+                break
             failed = exchange_one_size(self.sizes, ridge, size, number, failed)
             number += EXCHANGES
         return self._columns_of(self.sizes.supports[[size], 0])[0]
@@ -489,7 +492,9 @@ def move_to(s, ridge, k):
         u = units.of[a].member
         updates += (1 - 2 * mark[u]) * (units.of[u + 1].first - units.of[u].first)
     s.size[0] = k
-    if n == 0 or 2.5 * updates > columns:  # more updates cost more than to compute all anew
+    # More updates cost more than to compute all anew. With bounds updates change b, too, and errors
+    # of b are not refined.
+    if n == 0 or units.now[0].bounded or 2.5 * updates > columns:
         for a in range(k):
             mark[goal[a]], units.of[a].member = 0, goal[a]
         return recompute(current, units, ridge, k)
@@ -504,8 +509,6 @@ def move_to(s, ridge, k):
             mark[goal[a]] = 0
             n += 1
             join(current, units, ridge, n, goal[a])
-    if units.now[0].bounded:  # where members have only left, nothing has been held since
-        settle(current, units, ridge, k)
     return attained_gain(current, units, ridge, k, -np.inf)
 
 

@@ -173,11 +173,15 @@ class SupportGrower:
         most = min(self.wanted[-1] + (0 if single else LOOK_AHEAD), rules.max_size)
         share = MAX_COLUMNS_OF_ONE_SIZE if single else correlated_columns(problem.data.n)
         self.rules, self.yy, self.least = rules, problem.yy, rules.min_size
-        places, self.since, self.columns, G, b = promising_columns(problem, most, starts, share)
+        places, self.since, columns, G, b = promising_columns(problem, most, starts, share)
         self.units, bounds = rules.left.units[places], None
+        order = np.argsort(columns)
+        # The columns of the search, increasing, and the unit of each, numbered as in the search.
+        self.columns = columns[order]
+        self.unit = np.repeat(np.arange(places.size), np.diff(rules.left.first)[places])[order]
         first = np.append(0, np.cumsum(np.diff(rules.left.first)[places]))
         if rules.bounded:
-            bounds = rules.lower[self.columns], rules.upper[self.columns]
+            bounds = rules.lower[columns], rules.upper[columns]
         elif rules.grouped:
             G, b, first = principal_directions(G, b, first)
         m, widths = self.units.size, np.diff(first)
@@ -253,12 +257,12 @@ class SupportGrower:
 
     def _columns_of(self, supports: NDArray[np.int64]) -> list[Support]:
         """The problem's columns, increasing, of units of the search, one support in each row."""
-        inside = np.zeros((len(supports), self.rules.n_units + 1), dtype=bool)
-        units = np.append(self.units, self.rules.n_units)  # −1, the end of a support, is the last
-        inside[np.arange(len(supports))[:, None], units[supports]] = True
-        rows, columns = np.nonzero(inside[:, self.rules.unit])
+        # A support ends by −1, which marks the last place of a row, where no unit is.
+        inside = np.zeros((len(supports), self.units.size + 1), dtype=bool)
+        inside[np.arange(len(supports))[:, None], supports] = True
+        rows, places = np.nonzero(inside[:, self.unit])
         ends = np.searchsorted(rows, np.arange(len(supports) + 1)).tolist()
-        return [columns[a:b] for a, b in pairwise(ends)]
+        return [self.columns[places[a:b]] for a, b in pairwise(ends)]
 
     def _search_window(
         self, window: Window, ridge: float, starts: Sequence[Support], limits: Limits
@@ -391,8 +395,9 @@ def promising_columns(
         return np.arange(m), since, left.columns, within.T @ within, within.T @ y
 
     def columns_of(units: NDArray[np.intp]) -> NDArray[np.intp]:
-        parts = [left.columns[left.first[u] : left.first[u + 1]] for u in units]
-        return np.concatenate([none, *parts])
+        ends = np.cumsum(widths[units])
+        places = np.repeat(left.first[units] - ends + widths[units], widths[units])
+        return left.columns[places + np.arange(places.size)]
 
     def nearest(slopes: Array) -> NDArray[np.intp]:
         """All units, those with the column most correlated with a residual first."""
@@ -521,9 +526,13 @@ def most_helpful(s, ridge, k):
     if units.now[0].n_wide > 0:
         factor_units(current, units, ridge, k)
     best, which, c, bounded = 0.0, -1, current.c, units.now[0].bounded
+    plain = units.now[0].n_wide == 0 and not bounded
     for j in range(c.shape[0]):
-        u, length = units.columns[j].unit, max(current.d[j], 1e-12 * (current.G[j, j] + ridge))
+        length = max(current.d[j], 1e-12 * (current.G[j, j] + ridge))
         score = c[j] * c[j] / length
+        if plain and which >= 0 and score <= best:  # as most columns are
+            continue
+        u = units.columns[j].unit
         if s.mark[u] == 1 or units.of[u].allowed != 1 or j > units.of[u].first:
             continue
         if units.of[u + 1].first - units.of[u].first > 1:

@@ -51,8 +51,8 @@ ONE_AFTER_THE_OTHER = {
     "test_executor.py",
     "test_executors.py",
     "test_limits.py",
-    "test_parts.py",
     "test_process.py",
+    "test_reduction.py",
     "test_snippets.py",
 }
 

@@ -121,7 +121,9 @@ def test_interrupt_during_folds(folds: str, jobs: str) -> None:
     results = json.loads(Path("o.json").read_text())["results"]
     assert [one["gamma"] for one in results] == [1000.0, 0.01]
     for one in results:
-        assert all(0.0 <= low <= up for low, up in zip(one["lower"], one["upper"], strict=True))
+        for low, up in zip(one["lower"], one["upper"], strict=True):
+            assert low >= 0.0
+            assert up is None or low <= up  # null: Ctrl-C came before the upper end was computed
     saved = json.loads(Path("m.json").read_text())
     assert saved["tau"] in (12, 20)
     assert not saved["proved"]
@@ -165,7 +167,8 @@ def test_predictions_that_nobody_can_take_end_in_one_line() -> None:
                 env={**os.environ, "PYTHONPATH": root},
             )
             assert done.returncode == 2
-            assert done.stderr == f"sparsecv: error: {name}: No space left on device\n"
+            said = f"sparsecv: error: {name}: No space left on device"
+            assert without_progress(done.stderr) == [said]
     files = ["--save", "n.json", "--json", "o.json", "--plot", "p.png"]
     for command in (["predict", "m.json", "t.csv"], ["cv", "t.csv", "--gamma", "1", *files]):
         process = start(*command)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.cross_validations import PROTOCOLS, Array, Case, draw_case, least_of
 from support.folds import assert_within, fold_errors
+from support.fresh import plain_run
 
 from sparsecv.cv import estimate
 from sparsecv.cv.engine import cross_validate, interruptible
@@ -53,9 +54,17 @@ CORNERS = [
 ]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize(("n", "p", "cv", "gamma"), CORNERS)
-def test_shapes_and_protocols(protocol: Protocol, n: int, p: int, cv: Any, gamma: float) -> None:
+@pytest.mark.parametrize(
+    ("number", "protocol"),
+    [
+        (i, protocol)
+        for i in range(len(CORNERS))
+        for j, protocol in enumerate(PROTOCOLS)
+        if (i + i // 3 + j) % 3 == 0 or not plain_run()  # every kind of folds meets every protocol
+    ],
+)
+def test_shapes_and_protocols(number: int, protocol: Protocol) -> None:
+    n, p, cv, gamma = CORNERS[number]
     rng = np.random.default_rng([n, p])
     X = rng.standard_normal((n, p)) * 10.0 ** rng.integers(-1, 2, p) + rng.integers(0, 3, p)
     y = X[:, 0] + X[:, 1] + rng.standard_normal(n) + 5.0
@@ -158,7 +167,7 @@ def test_parallel_folds_give_the_same_numbers(method: str, cv: Any) -> None:
     y = np.round(X[:, :4].sum(axis=1) + rng.standard_normal(60))
     case = Case(X, y, Protocol(), cv, [1e-3, 1.0])
     serial = case.run(method, n_jobs=1)
-    for n_jobs in (2, 3, -1):
+    for n_jobs in (3, -1):
         parallel = case.run(method, n_jobs=n_jobs)
         for name in ("cv_error", "std_error", "lower", "upper", "exact", "n_nodes", "n_mio"):
             np.testing.assert_array_equal(parallel.table(name), serial.table(name), err_msg=name)

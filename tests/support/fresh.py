@@ -24,9 +24,14 @@ PLAIN_RUN_DIVIDES_BY = 4
 PLAIN_RUN_EXAMPLES = 20
 
 
+def plain_run() -> bool:
+    """Whether few examples are drawn, and the same ones in every run."""
+    return bool(settings.default.derandomize)
+
+
 def draws(count: int, family: int) -> Iterator[tuple[str, np.random.Generator]]:
     """A generator for each of ``count`` problems, and the note that a failing test prints."""
-    share = DRAWS / PLAIN_RUN_DIVIDES_BY if settings.default.derandomize else DRAWS
+    share = DRAWS / PLAIN_RUN_DIVIDES_BY if plain_run() else DRAWS
     for i in range(max(1, round(share * count))):
         note = f"SPARSECV_SEED={SEED}, family {family}, problem {i}"
         yield note, np.random.default_rng([SEED, family, i])
@@ -34,9 +39,9 @@ def draws(count: int, family: int) -> Iterator[tuple[str, np.random.Generator]]:
 
 def examples(count: int) -> int:
     """How many examples hypothesis draws."""
-    return min(count, PLAIN_RUN_EXAMPLES) if settings.default.derandomize else count
+    return min(count, PLAIN_RUN_EXAMPLES) if plain_run() else count
 
 
 def rounds(count: int) -> int:
     """How often a test repeats what a process survives, such as being killed."""
-    return max(2, count // PLAIN_RUN_DIVIDES_BY) if settings.default.derandomize else count
+    return max(2, count // PLAIN_RUN_DIVIDES_BY) if plain_run() else count

@@ -17,6 +17,7 @@ from support.constrained import (
     exact_value,
     value,
 )
+from support.fresh import plain_run
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.solvers import SparseRidgeProblem, solve
@@ -151,7 +152,8 @@ def test_small_supports_of_more_columns_than_rows_are_proved(
 def test_bounds_of_supports_in_a_box_hold() -> None:
     """Columns that depend on each other, at every size, against rational arithmetic."""
     proved = 0
-    for seed in range(120):
+    tables = 40 if plain_run() else 120
+    for seed in range(tables):
         drawn = DependentColumns.drawn(np.random.default_rng([seed, 1]))
         rules = drawn.rules
         rules = rules._replace(lower=rules.lower.clip(-2.0), upper=rules.upper.clip(None, 3.0))
@@ -164,4 +166,4 @@ def test_bounds_of_supports_in_a_box_hold() -> None:
             assert Fraction(found.lower_bound) <= least, seed
             assert found.objective == pytest.approx(float(least), rel=1e-9, abs=1e-12 * whole.yy)
             proved += found.status == "optimal"
-    assert proved > 300
+    assert proved > 2.5 * tables

@@ -5,6 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from support.brute_force import Array, rounding
+from support.fresh import plain_run
 from support.problems import ugly_problem
 
 from sparsecv.errors import InputError
@@ -25,7 +26,7 @@ def objectives(problem: SparseRidgeProblem, size: int, gammas: Array) -> tuple[A
     return supports, rest + (along**2 * t / (s * s + t)).sum(axis=2)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(0, 100, 3 if plain_run() else 1))
 def test_supports_equal_enumeration_at_random_gammas_and_at_breakpoints(seed: int) -> None:
     problem = ugly_problem(seed, 8)
     along = supports_along_gamma(problem, LOW, HIGH, sizes=np.arange(1, problem.p + 1))

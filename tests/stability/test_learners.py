@@ -30,7 +30,6 @@ from sparsecv.tables.synthetic import make_synthetic
 
 @parametrize_with_checks(
     [
-        StabilityCV(Ridge(), {"alpha": [0.1, 1.0]}),
         StabilityCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=3, lambdas=[0.0, 1.0]),
         StabilityCV(SparseRidge(), {"tau": [1], "gamma": [0.1, 1.0]}),
     ]

@@ -14,9 +14,13 @@ from sparsecv.cv.results import CVResult
 @contextmanager
 def local_cluster(workers: int) -> Iterator[Any]:
     """A client of a new cluster whose workers are processes with one thread each."""
+    import dask
     import distributed
 
+    # Otherwise idle workers look a hundred times a second at what they do.
+    watching = {"distributed.worker.profile.enabled": False}
     with (
+        dask.config.set(watching),
         distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,

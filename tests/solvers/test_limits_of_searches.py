@@ -178,7 +178,9 @@ def test_registered_backends_are_called(monkeypatch: pytest.MonkeyPatch) -> None
     assert checked_backend("fake") == "fake"
     problem = problem_of(plain(0, 6, 3), 2)
     given: dict[str, Any] = {"time_limit": 9.0, "node_limit": 7, "stop": StopFlag(), "tol": 0.25}
-    assert solve(problem, backend="fake", warm_start=[2, 0], **given).objective == 1.0
+    found = solve(problem, backend="fake", warm_start=[2, 0], **given)
+    assert found.objective == problem.objective([0, 1])  # the fit of the support that it names
+    assert found.lower_bound == 0.5
     (starts,) = calls[0].pop("warm_starts")
     assert sorted(starts.tolist()) == [0, 2]
     assert calls[0] == {**given, "n_jobs": None}

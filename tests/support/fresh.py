@@ -18,8 +18,8 @@ SEED = int(os.environ.get("SPARSECV_SEED", "0")) or secrets.randbits(48) | 1
 DRAWS = float(os.environ.get("SPARSECV_DRAWS", "1"))
 
 
-# A plain run draws one in so many of the problems that the profile ``fresh`` draws, and at most so
-# many examples of hypothesis. Both are choices that keep a plain run within minutes.
+# A plain run draws one in so many of the problems that the profile ``fresh`` draws, three at least,
+# and at most so many examples of hypothesis. Both are choices that keep a plain run within minutes.
 PLAIN_RUN_DIVIDES_BY = 6
 PLAIN_RUN_EXAMPLES = 20
 
@@ -32,7 +32,7 @@ def plain_run() -> bool:
 def draws(count: int, family: int) -> Iterator[tuple[str, np.random.Generator]]:
     """A generator for each of ``count`` problems, and the note that a failing test prints."""
     share = DRAWS / PLAIN_RUN_DIVIDES_BY if plain_run() else DRAWS
-    for i in range(max(1, round(share * count))):
+    for i in range(max(min(count, 3), round(share * count))):
         note = f"SPARSECV_SEED={SEED}, family {family}, problem {i}"
         yield note, np.random.default_rng([SEED, family, i])
 

@@ -96,7 +96,7 @@ def test_a_time_limit_bounds_their_search(with_groups: bool) -> None:
         taus=range(1, 9),
         gammas=[1.0],
         rule="minimum",
-        time_limit=0.3,
+        time_limit=0.02,
         constraints=Constraints(groups=groups),
     )
     with warnings.catch_warnings():

@@ -190,10 +190,11 @@ def test_averages_of_a_wide_table_without_proofs_do_not_depend_on_the_clock() ->
 def test_after_the_time_limit_bounded_averages_take_coefficients_of_the_nearest_gamma() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 50))
-    y = X[:, :4].sum(axis=1) + rng.standard_normal(60)
+    # Columns 1 and 3 would get coefficients below 0, so that no support is fitted without bounds.
+    y = X[:, :4] @ [1.0, -1.0, 1.0, -1.0] + rng.standard_normal(60)
     problem = SparseRidgeProblem(X, y, gamma=1.0, tau=3, constraints=Constraints(positive=True))
     gammas = np.array([0.1, 1.0, 10.0])
-    rows = np.array([[[0, -1, -1], [0, 1, 2]], [[0, -1, -1], [1, 2, 3]], [[0, -1, -1], [1, 2, 3]]])
+    rows = np.array([[[0, 1, -1], [0, 1, 2]], [[0, 1, -1], [1, 2, 3]], [[0, 1, -1], [1, 2, 3]]])
     coef, objective = fit_supports(problem, gammas, rows)
     late, of_late = fit_supports(problem, gammas, rows, Limits(0.0))
     np.testing.assert_array_equal(late[0], coef[0])

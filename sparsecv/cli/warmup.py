@@ -16,6 +16,7 @@ from ..cv.settings import Settings
 from ..design.fold_data import RowFolds
 from ..design.folds import make_folds
 from ..estimators import SparseRidge, SparseRidgeCV
+from ..solvers.core.column_rules import Constraints
 from ..stability.sparse_ridge import SparseRidgeLearner
 from .console import Steps, note, progress
 
@@ -23,9 +24,9 @@ from .console import Steps, note, progress
 def warmup() -> None:
     """Compile all kernels once; the compiled code is kept on disk, where later processes find it.
 
-    A stage runs its paths at the same time, each in a process of its own. A stage has two paths, so
-    at most two processes compile at a time, however many cores there are, and one where there is a
-    single core.
+    A stage runs its paths at the same time, each in a process of its own. A stage has at most two
+    paths, so at most two processes compile at a time, however many cores there are, and one where
+    there is a single core.
     """
     started = time.perf_counter()
     steps = Steps()
@@ -65,6 +66,15 @@ def _estimate() -> None:
     SparseRidgeCV(cv=5, gammas="global").fit(X, y)
 
 
+def _constrain() -> None:
+    """Fit the estimator to a tiny table under signs, and to one with groups of columns."""
+
+    X, y = _rows(40, 6)
+    groups = Constraints(groups=["a", "a", "b", "b", None, None])
+    for rules in (Constraints(positive=True), groups):
+        SparseRidgeCV(cv=5, taus=[1, 2], gammas=[1.0, 2.0], constraints=rules).fit(X, y)
+
+
 def _select_stably() -> None:
     """Compute the losses of stability selection on a tiny table, by every solver."""
 
@@ -83,12 +93,14 @@ PATHS: dict[str, Callable[[], None]] = {
     "search beyond 45 columns": partial(_validate, 60, 50, "5", "search"),
     "estimators": _estimate,
     "stability": _select_stably,
+    "signs and groups": _constrain,
 }
-# The stages run one after the other, and the two paths of a stage run at the same time, in
-# processes of their own. The two paths have few kernels in common, so little is compiled twice.
-STAGES = (
+# The stages run one after the other, and the paths of a stage run at the same time, in processes
+# of their own. The two paths have few kernels in common, so little is compiled twice.
+STAGES: tuple[tuple[str, ...], ...] = (
     ("leave-one-out", "search"),
     ("beyond 45 columns", "estimators"),
     ("leave-one-out beyond 45 columns", "search beyond 45 columns"),
     ("K folds", "stability"),
+    ("signs and groups",),
 )

@@ -189,6 +189,7 @@ WARM = """
 import sys
 import numpy as np
 from numba.core import event
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
 from sparsecv.cli.warmup import PATHS, run_path
 from sparsecv.solvers import SparseRidgeProblem, heuristic_support, perspective_relaxation
@@ -207,6 +208,14 @@ class Note(event.Listener):
 event.register("numba:compile", Note())
 for path in PATHS:
     run_path(path)
+for p in (10, 60):
+    X = np.random.default_rng(2).standard_normal((50, p))
+    y = X[:, :3].sum(axis=1)
+    bounds = {0: (-0.1, 0.1)}
+    rules = Constraints(groups=list(np.arange(p) // 2)), Constraints(bounds=bounds, include=[1])
+    for one in rules:
+        SparseRidgeCV(taus=[2, 3], gammas=[1.0], constraints=one).fit(X, y)
+    SparseRidge(tau=2, gamma=0.0, constraints=rules[1]).fit(X, y)
 X = np.random.default_rng(1).standard_normal((30, 60))
 problem = SparseRidgeProblem(X, X[:, :4].sum(axis=1), gamma=1.0, tau=5)
 heuristic_support(problem)

@@ -38,7 +38,7 @@ from experiments.common import RESULTS, machine, train_and_test
 from experiments.resumable import Table, geometric, printed_numbers, ratios_picture
 from sparsecv.design.folds import make_folds
 from sparsecv.stability import SparseRidgeLearner, largest_tau, partial_errors
-from sparsecv.stability.partial_errors import Learner, PartialErrors
+from sparsecv.stability.fold_losses import Learner, PartialErrors
 
 REGRESSION = ("rev", "qsar_fish", "energy", "concrete")
 CLASSIFICATION = ("ionosphere", "raisin", "audit_trial", "biodeg")
@@ -86,7 +86,7 @@ class KernelMachines:
         return np.ascontiguousarray(every[training]), every
 
     def __call__(self, training: np.ndarray, candidates: Sequence[int]) -> np.ndarray:
-        """Losses (c, n); see :class:`~sparsecv.stability.partial_errors.Learner`."""
+        """Losses (c, n); see :class:`~sparsecv.stability.fold_losses.Learner`."""
         own, every = self.kernels(training)
         n, y = training.size, self.y[training]
         weights = self.weights[list(candidates)]

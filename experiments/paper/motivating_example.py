@@ -30,7 +30,7 @@ from sparsecv.design.folds import make_folds
 from sparsecv.plots.curves import save
 from sparsecv.plots.style import new_figure
 from sparsecv.stability import SparseRidgeLearner, largest_tau, partial_errors, select
-from sparsecv.stability.partial_errors import PartialErrors
+from sparsecv.stability.fold_losses import PartialErrors
 from sparsecv.tables.synthetic import make_synthetic
 
 GAMMAS = np.geomspace(2e-3, 2e3, 20)

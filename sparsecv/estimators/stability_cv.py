@@ -18,9 +18,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from ..errors import InputError
 from ..stability.algorithm import checked_lambdas, criterion, select
+from ..stability.fold_losses import Array, Learner, PartialErrors, losses_of, partial_errors
 from ..stability.learners import EstimatorLearner, folds_for, weight_params
 from ..stability.losses import LOSSES, Loss, checked_loss
-from ..stability.partial_errors import Array, Learner, PartialErrors, losses_of, partial_errors
 from ..stability.sparse_ridge import SparseRidgeLearner
 from .sparse_ridge import SparseRidge
 from .validation import checked_weights

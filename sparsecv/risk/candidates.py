@@ -16,9 +16,9 @@ from sklearn.model_selection import ParameterGrid, train_test_split
 from sklearn.utils import indexable
 
 from ..errors import InputError
+from ..stability.fold_losses import Array, checked_partition, losses_of, losses_without
 from ..stability.learners import EstimatorLearner, folds_for
 from ..stability.losses import checked_loss
-from ..stability.partial_errors import Array, checked_partition, losses_of, losses_without
 from .deviations import development_set_bound
 from .estimates import RiskEstimate, losses_on_all_rows
 

@@ -18,9 +18,9 @@ from sklearn.model_selection import LeavePOut, ShuffleSplit
 from sklearn.utils import check_random_state, indexable
 
 from ..errors import InputError
+from ..stability.fold_losses import Array, Index, bias_corrected, losses_of
 from ..stability.learners import EstimatorLearner, folds_for
 from ..stability.losses import checked_loss
-from ..stability.partial_errors import Array, Index, bias_corrected, losses_of
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from ..cv.settings import Settings
 from ..design.fold_data import FoldData
 from ..errors import InputError
 from ..solvers.core.plan import TREE_ONLY
-from ..stability.partial_errors import checked_partition
+from ..stability.fold_losses import checked_partition
 
 
 class Rule(NamedTuple):

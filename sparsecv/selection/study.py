@@ -37,7 +37,7 @@ from ..solvers.core.threads import one_blas_thread
 from ..solvers.executor import run_units
 from ..solvers.ridge_fits import known_path
 from ..stability.algorithm import Selection, select
-from ..stability.partial_errors import PartialErrors, Task, bias_corrected, partial_errors
+from ..stability.fold_losses import PartialErrors, Task, bias_corrected, partial_errors
 from ..stability.sparse_ridge import SparseRidgeLearner
 from .averaging import (
     FoldWeights,

@@ -1,7 +1,7 @@
 """Errors of models that leave out folds: Algorithm 1 of the stability paper, for any learner."""
 
 from .algorithm import criterion, select
-from .partial_errors import partial_errors
+from .fold_losses import partial_errors
 from .sparse_ridge import SparseRidgeLearner, largest_tau
 
 __all__ = ["SparseRidgeLearner", "criterion", "largest_tau", "partial_errors", "select"]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
-from .partial_errors import Array, PartialErrors
+from .fold_losses import Array, PartialErrors
 
 # The weights λ of the stability that are compared by default. The values are a choice.
 DEFAULT_LAMBDAS = (0.0, *np.logspace(-4.0, 4.0, 10).tolist())
@@ -88,7 +88,7 @@ def criterion(errors: PartialErrors, weight: float) -> Array:
     --------
     >>> import numpy as np
     >>> from sparsecv.stability.algorithm import criterion
-    >>> from sparsecv.stability.partial_errors import PartialErrors
+    >>> from sparsecv.stability.fold_losses import PartialErrors
     >>> held_out, change = np.array([[1.0, 3.0], [2.0, 2.5]]), np.array([1.0, 0.0])
     >>> errors = PartialErrors(held_out, change, None, None, change, held_out)
     >>> criterion(errors, 0.5)
@@ -120,7 +120,7 @@ def select(errors: PartialErrors, lambdas: ArrayLike | None = None) -> Selection
     --------
     >>> import numpy as np
     >>> from sparsecv.stability.algorithm import select
-    >>> from sparsecv.stability.partial_errors import PartialErrors
+    >>> from sparsecv.stability.fold_losses import PartialErrors
     >>> held_out, change = np.array([[1.0, 3.0, 2.0], [2.0, 2.5, 2.0]]), np.array([1.0, 0.0])
     >>> inner, inner_change = held_out, np.array([[1.0] * 3, [0.0] * 3])
     >>> errors = PartialErrors(held_out, change, inner, inner_change, change, held_out)

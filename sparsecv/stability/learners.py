@@ -16,8 +16,8 @@ from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
 from ..design.folds import Folds, make_folds
 from ..errors import InputError
+from .fold_losses import Array, Index
 from .losses import Loss
-from .partial_errors import Array, Index
 
 
 class EstimatorLearner:
@@ -67,7 +67,7 @@ class EstimatorLearner:
         return model.fit(rows, response, **fit_params)
 
     def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
-        """Losses (c, n); see :class:`~sparsecv.stability.partial_errors.Learner`."""
+        """Losses (c, n); see :class:`~sparsecv.stability.fold_losses.Learner`."""
         models = (self._fitted(training, self.candidates[c]) for c in candidates)
         return np.stack([self.loss(model, self.X, self.y) for model in models])
 

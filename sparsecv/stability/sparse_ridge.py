@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.limits import Limits
 from ..solvers.paths import support_path
-from .partial_errors import Array, Index
+from .fold_losses import Array, Index
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
 
@@ -120,7 +120,7 @@ class SparseRidgeLearner:
         return int(self.taus.size * self.gammas.size)
 
     def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
-        """Squared errors (c, n); see :class:`~sparsecv.stability.partial_errors.Learner`."""
+        """Squared errors (c, n); see :class:`~sparsecv.stability.fold_losses.Learner`."""
         return np.asarray((self.y - self.predictions(training, candidates)) ** 2)
 
     def _within(

@@ -72,17 +72,36 @@ def run(
 ) -> Iterator[Row]:
     """Run every way on every table, kind of folds and γ, by the paper's protocol.
 
-    tables: Each is named by its ``name``.
-    folds: "loo", numbers K and "size:M", as :func:`~sparsecv.design.folds.make_folds` takes them.
-    gammas: The ridge weights, each cross-validated by itself.
-    ways: Of "grid", "paper", "paper-exact", "best" and "exact".
-    scale: "unit-norm" or "unit-variance"; the paper does not name the scale of its columns.
-    backend: Solver of single problems.
-    taus: The sizes. By default they begin at 2, because the paper's tables count k(p − 1) problems
+    Parameters
+    ----------
+    tables : sequence of Table
+        Each is named by its ``name``.
+    folds : sequence of str
+        "loo", numbers K and "size:M", as :func:`~sparsecv.design.folds.make_folds` takes them.
+    gammas : array-like
+        The ridge weights, each cross-validated by itself.
+    ways : sequence of str
+        Of "grid", "paper", "paper-exact", "best" and "exact".
+    scale : str
+        "unit-norm" or "unit-variance"; the paper does not name the scale of its columns.
+    backend : str
+        Solver of single problems.
+    taus : sequence of int, optional
+        The sizes. By default they begin at 2, because the paper's tables count k(p − 1) problems
         of k folds and p columns, and end at p.
-    report: Takes what is being done, the number of ways done and the number of all ways.
-    settings: ``tol`` of Algorithm 1 and ``time_limit``, in seconds for each way at each γ.
-    Raises InputError: A way or a kind of folds is unknown, before anything is searched.
+    report : callable
+        Takes what is being done, the number of ways done and the number of all ways.
+    **settings
+        ``tol`` of Algorithm 1 and ``time_limit``, in seconds for each way at each γ.
+
+    Yields
+    ------
+    Row
+
+    Raises
+    ------
+    InputError
+        A way or a kind of folds is unknown, before anything is searched.
     """
     for what, given in (("--folds", folds), ("--ways", ways)):
         if not given:

@@ -103,10 +103,22 @@ class Folds:
     def again(self, seed: Any, number: int) -> Folds:
         """Another random partition of the rows into as many folds of the same kind.
 
-        seed: What these folds were drawn with. From a whole number every ``number`` gives a
-            partition of its own; a generator is used on.
-        number: 1 for the second partition, 2 for the third, and so on.
-        Raises InputError: The folds were not drawn at random.
+        Parameters
+        ----------
+        seed : int, numpy generator or None
+            What these folds were drawn with. From a whole number every ``number`` gives a partition
+            of its own; a generator is used on.
+        number : int
+            1 for the second partition, 2 for the third, and so on.
+
+        Returns
+        -------
+        Folds
+
+        Raises
+        ------
+        InputError
+            The folds were not drawn at random.
         """
         if not self.redraws:
             raise InputError("only K folds and folds of a size can be drawn again")

@@ -269,7 +269,6 @@ def write(folder: Path, X: Array, y: Array, count: int) -> Path:
 
 
 # This is a warning about Dask's own call of pandas.
-@pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index")
 @pytest.mark.parametrize("pattern", [False, True])
 def test_the_command_reads_a_folder_and_several_files(
     pattern: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -261,3 +261,19 @@ def test_every_basis_is_as_independent_as_is_said() -> None:
             values = np.linalg.svd(X[:, basis], compute_uv=False)
             if values[-1] > 1e-9:
                 assert found.least <= values[-1], note
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_objective_of_a_tree_lies_below_the_optimum(seed: int) -> None:
+    """Two columns differ by few digits, which the scaling of the columns must not round."""
+    rng = np.random.default_rng(seed)
+    for _ in range(5):
+        n, p = int(rng.integers(4, 7)), int(rng.integers(2, 4))
+        X = rng.normal(size=(n, p)) * 10.0 ** rng.uniform(-3.0, 3.0, p)
+        near = 10.0 ** rng.uniform(-11.0, -8.0) * np.abs(X[:, 0]).max()
+        X[:, 1] = X[:, 0] * rng.uniform(0.5, 3.0) + near * rng.normal(size=n)
+        y = rng.normal(size=n)
+        found, joint = best_subsets(SparseRidgeProblem(X, y, gamma=0.0, tau=p)), exact_moments(X, y)
+        for support, objective in zip(found.supports, found.objective, strict=True):
+            least = float(exact_objective(joint, 0.0, support))
+            assert objective >= least * (1.0 - 1e-7) - 1e-10 * (y @ y)

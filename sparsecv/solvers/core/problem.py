@@ -256,7 +256,7 @@ class SparseRidgeProblem:
         return self.from_rows(self.data, gamma=self.given_gamma, tau=most)
 
     def at_unit_length(self) -> SparseRidgeProblem:
-        """At γ = 0 the problem with columns of length 1, which has the same optima; else itself.
+        """At γ = 0 the problem with columns of about length 1, of the same optima; else itself.
 
         Where columns of about one length are dependent and γ is tiny, the problem that is returned
         has the working γ that leaves bounds the most digits.
@@ -273,6 +273,7 @@ class SparseRidgeProblem:
             lengths[:] = 1.0
         elif self.given_gamma > 0.0:
             return self
+        lengths = np.exp2(np.round(np.log2(lengths)))  # Powers of 2 round no number of a column.
         scaled = self.data.scaled(lengths)
         if scaled is self.data:
             return self

@@ -96,7 +96,7 @@ PATHS: dict[str, Callable[[], None]] = {
     "signs and groups": _constrain,
 }
 # The stages run one after the other, and the paths of a stage run at the same time, in processes
-# of their own. The two paths have few kernels in common, so little is compiled twice.
+# of their own. Two paths of a stage have few kernels in common, so little is compiled twice.
 STAGES: tuple[tuple[str, ...], ...] = (
     ("leave-one-out", "search"),
     ("beyond 45 columns", "estimators"),

@@ -15,7 +15,8 @@ from .folds import chunk_folds
 from .moments import FoldMoments
 
 # The moments of all folds and partitions may take at most this many bytes, 8 (p + 1)² for each fold
-# of p columns, else the folds are refused. Every worker holds as many. The number is a choice.
+# of p columns, else the folds are refused. Every worker holds moments of this size. The number is a
+# choice.
 MAX_BYTES_OF_MOMENTS = 1_500_000_000
 # Moments of this many chunks are merged at a time. The number is a choice.
 CHUNKS_AT_A_TIME = 8

@@ -21,8 +21,8 @@ from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status, Work, nothing_known, relative_gap, worst
 from ..solvers.leaps.all_sizes import best_subsets
 
-# The search may stop where the relative gap of the total is at most this number. It is the default
-# of :func:`sparsecv.solvers.solve`.
+# The search may stop where the relative gap of the total is at most this number, which is also the
+# default tolerance of :func:`sparsecv.solvers.solve`.
 TOLERANCE = 1e-6
 
 

@@ -34,7 +34,7 @@ owner = {column: name for name, columns in groups.items() for column in columns}
 for size, columns in zip(path["tau"][:5], path["columns"][:5], strict=True):
     names = dict.fromkeys(owner.get(name, name) for name in X.columns[columns])
     print(f"{size}: {', '.join(names)} ({len(columns)} columns)")
-print("proved at every size:", bool(np.all(path["proved"])))
+print("proved at every size:", path["proved"].all())
 
 # %%
 # With the same number of columns single levels predict as well or better: they choose more freely.
@@ -42,7 +42,7 @@ print("proved at every size:", bool(np.all(path["proved"])))
 
 figure, axes = plt.subplots()
 for model, name, mark in ((single, "single columns", "o-"), (whole, "whole factors", "s")):
-    columns = [len(one) for one in model.path_["columns"]]
+    columns = model.path_["columns"].map(len)
     axes.plot(columns, model.path_["cv_error"], mark, label=name)
 axes.set(xlabel="columns in the model", ylabel="CV error of log price", title="Ames, 2,930 houses")
 axes.legend()

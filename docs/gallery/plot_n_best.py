@@ -19,7 +19,7 @@ y = hitters.pop("Salary")
 X = pd.get_dummies(hitters, drop_first=True, dtype=float)
 model = SparseRidgeCV(cv=10, gammas=[0.0], taus=range(1, 9), rule="minimum").fit(X, y)
 
-table = pd.DataFrame(model.alternatives(8))
+table = model.alternatives(8)
 six = table[table["tau"] == 6].reset_index(drop=True)
 print(f"the eight best of six columns are proved: {bool(six['proved'].all())}")
 least = six["objective"].min()

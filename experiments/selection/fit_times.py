@@ -147,12 +147,13 @@ def wide(names: list[str]) -> None:
         model = SparseRidgeCV().fit(X, y)
         ended = time.process_time() - started
         least = SparseRidgeCV(gammas=GAMMAS, rule="minimum", time_limit=0).fit(X, y).cv_error_
+        choice = model._run_.choice
         proved, cells = model.surface_["exact"].sum(), model.surface_["exact"].size
         print(
             f"{name:10s} {X.shape[0]} x {X.shape[1]}: estimates {told[0] - started:.1f} s, all "
             f"{ended:.1f} s, {proved} of {cells} (γ, τ) proved, chosen τ = {model.tau_}, γ = "
             f"{model.gamma_:.3g}, CV error {model.cv_error_:.6g} in "
-            f"[{model.choices_[model.rule_].lower:.4g}, {model.choices_[model.rule_].upper:.4g}]; "
+            f"[{choice.lower:.4g}, {choice.upper:.4g}]; "
             f"least over 20 γ {least:.6g}, of the heuristic surface {heuristic_least(X, y):.6g}",
             flush=True,
         )

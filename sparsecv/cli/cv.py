@@ -116,12 +116,10 @@ def _result(prepared: Prepared, study: Study, choices: dict[str, Choice]) -> Res
 def besides(found: Result, asked: SimpleNamespace) -> None:
     """Add the tables that are asked for: criteria, other subsets."""
     if asked.criteria:
-        sizes = found.sizes
-        held_out = {} if np.isnan(sizes.cv_error).all() else {"cv_error": sizes.cv_error}
-        found.answers["criteria_"] = {"tau": sizes.tau, **held_out, **found.criteria()}
+        found.answers["criteria"] = found.criteria()
     if asked.n_best is not None:
         seconds = found.limit if found.study is None else found.study.seconds_left
-        found.answers["alternatives_"] = found.alternatives(asked.n_best, seconds)
+        found.answers["alternatives"] = found.alternatives(asked.n_best, seconds)
 
 
 def _expected(found: Result, study: Study, asked: SimpleNamespace, groups: Any) -> str:

@@ -18,7 +18,7 @@ from ..design.saved import SavedModel
 from ..report.details import sections
 from ..report.document import document, plain
 from ..report.outcome import Result
-from ..report.page import write_page
+from ..report.page import page
 from ..report.screen import show
 from ..tables.table import Table
 from .console import Steps, progress
@@ -53,10 +53,10 @@ def deliver(
         write_json(asked.json_file, head(ready.source, found.design.p) | document(found) | more)
     with progress(asked.quiet, steps):
         steps("reports and pictures", 0, 1)
-        page = asked.html is not None
-        made = list(sections(found, peers=page)) if page or not asked.quiet else []
-        if page:
-            write_page(asked.html, found.title, made)
+        as_page = asked.html is not None
+        made = list(sections(found, peers=as_page)) if as_page or not asked.quiet else []
+        if as_page:
+            page(found.title, made).write(asked.html)
         if asked.plot is not None:
             draw()
     if note:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,20 +63,6 @@ class SizeModels(NamedTuple):
     cv_error: Array
     std_error: Array
     distance: Array | None = None
-
-    def table(self) -> dict[str, Any]:
-        """The values that estimators show as ``path_``."""
-        found = {
-            "tau": self.tau,
-            "gamma": self.gamma,
-            "columns": [model.support for model in self.models],
-            "coef": [model.coef for model in self.models],
-            "intercept": np.array([model.intercept for model in self.models]),
-            "cv_error": self.cv_error,
-            "std_error": self.std_error,
-            "proved": np.array([model.proved for model in self.models]),
-        }
-        return found if self.distance is None else found | {"distance": self.distance}
 
 
 def fitted_model(

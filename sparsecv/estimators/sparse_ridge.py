@@ -18,11 +18,12 @@ from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.result import Status
-from .base import SparseLinearModel
+from .files import ModelFiles
 from .validation import checked_tau
+from .views import ModelViews
 
 
-class SparseRidge(SparseLinearModel):
+class SparseRidge(ModelViews, ModelFiles):
     """Best-subset ridge regression, proved optimal; gamma = 2 * alpha of scikit-learn's Ridge.
 
     Minimises ||y − Xβ||² + (γ/2)||β||² over ||β||₀ ≤ τ (eq. 1, first paper) on centred columns of
@@ -74,16 +75,16 @@ class SparseRidge(SparseLinearModel):
         "optimal", or why it is not proved: a value of :class:`sparsecv.solvers.Status`.
     n_nodes_ : int
         Branch-and-bound nodes.
-    path_ : dict, one entry per size from 1 to τ
-        "tau", "gamma", "columns" (positions; and "names", where X had names), "coef" (original
-        units), "intercept", "proved" (the
-        columns are the best ones at this γ); "cv_error" and "std_error" are NaN, as nothing is held
-        out. This attribute and the one below are computed when first asked for, by the native
-        solver within ``time_limit``; :meth:`at_size` gives the models.
-    criteria_ : dict, one entry per size
-        "tau", "columns", and "rss", "aic", "bic", "ebic", "cp" of a least-squares fit on these
-        columns: R's AIC and BIC of lm, the extended BIC of Chen and Chen (2008) and the Cp of
-        leaps; formulas in :func:`sparsecv.selection.criteria.criteria`.
+    path_ : pandas.DataFrame, a row for each size from 1 to τ
+        "tau", "gamma", "columns" (positions), "names", "coef" (those of these columns, in original
+        units), "intercept", "proved" (the columns are the best ones at this γ); "cv_error" and
+        "std_error" are NaN, as nothing is held out. This attribute and the one below are computed
+        when first asked for, by the native solver within ``time_limit``; :meth:`at_size` gives the
+        models.
+    criteria_ : pandas.DataFrame, a row for each size
+        "tau", "columns", "names", "cv_error", and "rss", "aic", "bic", "ebic", "cp" of a
+        least-squares fit on these columns: R's AIC and BIC of lm, the extended BIC of Chen and Chen
+        (2008) and the Cp of leaps; formulas in :func:`sparsecv.selection.criteria.criteria`.
     n_features_in_, feature_names_in_ : int, ndarray of str
         Number of columns of X, and their names where X had names.
     levels_, coef_names_ : dict, ndarray of str
@@ -174,7 +175,7 @@ class SparseRidge(SparseLinearModel):
         self._keep(fitted_model(design, problem, proof.support, proof.lower_bound, proved))
         self.tau_, self.status_, self.n_nodes_ = tau, str(proof.status), proof.n_nodes
         one = problem, design, self._fitted(), tau, gamma
-        self._run_ = Result(type(self).__name__, ready.names, "y", *one, limit=limit)
+        self._remember(Result(type(self).__name__, ready.names, "y", *one, limit=limit))
         self._given_ = ready
         ready.data.release()  # The user may write to X and y from here on.
         if not proved:

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..cv.results import Best, CVResult, bounds_text
 from ..cv.settings import Settings, asked_gammas
-from ..design.design import Array
-from ..design.fold_models import FoldModels, checked_coverage
+from ..design.fold_models import FoldModels
 from ..design.folds import Folds
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..report.outcome import Result
@@ -27,11 +26,12 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
 from ..tables.dask_table import DaskTable, is_lazy
 from ..tables.table import Table
-from .base import SparseLinearModel
+from .files import ModelFiles
 from .sparse_ridge import SparseRidge
+from .views import ModelViews
 
 
-class SparseRidgeCV(SparseLinearModel):
+class SparseRidgeCV(ModelViews, ModelFiles):
     """Best-subset ridge, τ and γ chosen by exact CV; gamma = 2 * alpha of scikit-learn's Ridge.
 
     Every fold's
@@ -114,10 +114,8 @@ class SparseRidgeCV(SparseLinearModel):
     tau_, gamma_ : the chosen pair
         With the rule projected, γ is the ridge weight of the projection.
     rule_ : str
-        The rule that has chosen, also where ``rule`` is None.
-    choices_ : dict of str to sparsecv.selection.choice.Choice
-        What rules choose: the rule of the fit, and those that cost nothing more.
-        :meth:`compare` finds the choices of all rules.
+        The rule that has chosen, also where ``rule`` is None; :meth:`compare` tells what all rules
+        choose.
     cv_error_ : float
         Its h(γ, τ), in the units of y²; of a projection the CV error of averaging and projecting
         every fold's own models, with weights from inner folds of its training rows.
@@ -147,17 +145,16 @@ class SparseRidgeCV(SparseLinearModel):
         Which rows were held out together.
     taus_ : ndarray of int
         The sizes that were tried.
-    path_ : dict, one entry per size
-        "tau", "gamma", "columns" (positions; and "names", where X had names), "coef" (original
+    path_ : pandas.DataFrame, a row for each size
+        "tau", "gamma", "columns" (positions), "names", "coef" (those of these columns, in original
         units), "intercept", "cv_error", "std_error", "proved" (the columns are the best ones). A
         size has the γ at which the rule's
         criterion is least among the pairs of that size: the CV error (minimum, one-se), CV error
         + λ·stability, or the corrected error; the chosen size has the chosen γ. With projected, the
         models are the projections, and γ is that of least distance; a column "distance" has the
         mean squared distance to the average on held-out rows. This attribute and the one below are
-        computed when first asked for; :meth:`at_size` gives the models, and ``pandas.DataFrame``
-        takes the dict as it is.
-    criteria_ : dict, one entry per size
+        computed when first asked for; :meth:`at_size` gives the models.
+    criteria_ : pandas.DataFrame, a row for each size
         AIC, BIC, EBIC and Cp of ``path_["columns"]``, as in :class:`SparseRidge`.
     reference_error_ : float
         Only with the rule projected: the average's own CV error on the same folds.
@@ -341,81 +338,6 @@ class SparseRidgeCV(SparseLinearModel):
     def _intervals(self) -> FoldModels:
         return self._fold_models_
 
-    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Array:
-        """Prediction intervals from held-out residuals: jackknife+, or CV+ with K folds.
-
-        Every held-out row gives the prediction of the model that has not seen it, plus and minus
-        its residual; the interval's ends are quantiles of these (Barber, Candès, Ramdas and
-        Tibshirani 2021). The models of the folds are those of the chosen pair (γ, τ), each with the
-        columns that its own training rows gave; of a projection, the folds' own.
-
-        With leave-one-out, new responses lie in the interval with probability at least
-        2·coverage − 1, and in practice about ``coverage``; with K folds the guarantee is lower by
-        at most √(2/n). It holds for any distribution if old and new rows are exchangeable (no time
-        order, no groups that only the old rows have), on average over tables and new rows, not for
-        each X. It does not cover that (γ, τ) and the scaling of columns were chosen on the same
-        rows: with few rows and many candidates the intervals are somewhat too short. Measured
-        coverage: ``experiments/results/interval_coverage.txt``.
-
-        Parameters
-        ----------
-        X : array-like, shape (r, p)
-        coverage : float
-            Between 0 and 1. Where it needs more rows than there are (1/(1 − coverage) − 1), the
-            ends are infinite.
-
-        Returns
-        -------
-        ndarray, shape (r, 2)
-            Lower and upper ends.
-
-        Raises
-        ------
-        InputError
-            The folds do not hold out every row once, rows have weights, the rows are not
-            in memory, or ``coverage`` is no such number.
-        AttributeError
-            The model comes from a file or pickle that was made before intervals were asked for.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sparsecv import SparseRidgeCV
-        >>> X = np.random.default_rng(0).standard_normal((60, 4))
-        >>> y = X[:, 0] + 0.1 * X[:, 3] ** 2
-        >>> model = SparseRidgeCV(cv="loo").fit(X, y)
-        >>> model.predict_interval(X[:1], coverage=0.8).shape
-        (1, 2)
-        """
-        coverage = checked_coverage(coverage)
-        rows = self._checked_columns(X)[:, self._fold_models_.columns]
-        return self._fold_models_.interval(rows, coverage)
-
-    def compare(self) -> dict[str, Choice]:
-        """Return what every rule chooses, from the same folds and the same grid.
-
-        Returns
-        -------
-        dict of str to sparsecv.selection.choice.Choice
-            By the names of the rules; rules that these folds or this method do not allow are left
-            out. What other rules need besides is computed now.
-
-        Raises
-        ------
-        AttributeError
-            The model has no rows any more.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sparsecv import SparseRidgeCV
-        >>> X = np.random.default_rng(0).standard_normal((40, 4))
-        >>> model = SparseRidgeCV().fit(X, X[:, 0] + X[:, 1] ** 2)
-        >>> sorted(model.compare())[:2]
-        ['corrected', 'minimum']
-        """
-        return choose(self._studied()[0], compare=True)
-
     def _certified(self, fit: Result) -> Certificate:
         study = self._studied()[0]
         return choice_certificate(study.data, fit.design, study.surface, fit.names)
@@ -433,10 +355,10 @@ class SparseRidgeCV(SparseLinearModel):
 
     def _choose(self, study: Study) -> None:
         """Choose a model by the study's rule, and set the fitted attributes."""
-        self.rule_, self.choices_ = study.rule, choose(study)
-        choice, names = self.choices_[self.rule_], self._labels(study.design.p_raw)
-        made = names, "y", study, self.choices_
-        self._run_ = Result.of_choices(type(self).__name__, *made)
+        self.rule_, choices = study.rule, choose(study)
+        choice, names = choices[self.rule_], self._labels(study.design.p_raw)
+        made = names, "y", study, choices
+        self._remember(Result.of_choices(type(self).__name__, *made))
         model, result = self._run_.model, study.surface
         best = result.best()
         if choice.projection is not None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from .answer import answer
 from .outcome import Result
 from .peers import linear_peers
 from .sections import Fact, Section, SectionColumn, SectionTable, counted, number, numbers, percent
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 PEERS = (
     "On the same folds the lasso has CV error {} at its best penalty, and ridge with all columns "
@@ -53,10 +56,10 @@ def sections(result: Result, *, fits: bool = True, peers: bool = False) -> Itera
         if len(result.choices) > 1:
             yield _choices(result, choice)
         yield from _surface(study)
-    if "criteria_" in found:
-        yield _criteria(found["criteria_"], result.tau)
-    if "alternatives_" in found:
-        yield _alternatives(result, found["alternatives_"])
+    if "criteria" in found:
+        yield _criteria(found["criteria"], result.tau)
+    if "alternatives" in found:
+        yield _alternatives(found["alternatives"], result.tau)
     yield Section("Words", WORDS[:-1] if proved else WORDS, explains=True)
     yield Section("", sentences=list(_work(result)))
 
@@ -242,39 +245,45 @@ def _surface(study: Study) -> Iterator[Section]:
         yield Section(title, table=SectionTable(columns, what="steps"), sentences=ended, long=True)
 
 
-def _criteria(found: Mapping[str, Any], tau: int) -> Section:
+def _first_of_size(found: DataFrame, tau: int) -> int | None:
+    """The number of the first row of a size; None where the frame does not have the size."""
+    at = np.flatnonzero(found["tau"].to_numpy() == tau)
+    return int(at[0]) if at.size else None
+
+
+def _criteria(found: DataFrame, tau: int) -> Section:
     """Criteria of the subset of every size, with a star at the least of each."""
     heads = {"cv_error": "CV error", "aic": "AIC", "bic": "BIC", "ebic": "EBIC", "cp": "Cp"}
-    columns = [SectionColumn("size", found["tau"])]
-    for name in [name for name in heads if name in found]:
-        least = np.nanmin(found[name]) if np.isfinite(found[name]).any() else np.nan
-        cells = [number(value) + ("*" if value == least else "") for value in found[name]]
-        columns.append(SectionColumn(heads[name], cells))
-    chosen = int(np.searchsorted(found["tau"], tau))
+    columns = [SectionColumn("size", found["tau"].tolist())]
+    for name, head in heads.items():
+        values = found[name].to_numpy()
+        least = np.nanmin(values) if np.isfinite(values).any() else np.nan
+        cells = [number(value) + ("*" if value == least else "") for value in values.tolist()]
+        columns.append(SectionColumn(head, cells))
     sentences = (
         "AIC, BIC (as R's lm), EBIC and Cp (as leaps) of a least-squares fit on the features of "
         "each size; a star marks the least. They do not know that the features were searched for, "
         "and are too small.",
     )
-    table = SectionTable(columns, chosen if chosen < len(found["tau"]) else None, "sizes")
+    table = SectionTable(columns, _first_of_size(found, tau), "sizes").filled()
     return Section("Criteria by number of features", table=table, sentences=sentences)
 
 
-def _alternatives(result: Result, found: Mapping[str, Any]) -> Section:
+def _alternatives(found: DataFrame, tau: int) -> Section:
     """The best subsets of every size, by training objective."""
     columns = [
-        SectionColumn("size", found["tau"]),
-        SectionColumn("rank", found["rank"]),
-        *_own_gammas(found["gamma"], minor=False),
+        SectionColumn("size", found["tau"].tolist()),
+        SectionColumn("rank", found["rank"].tolist()),
+        *_own_gammas(found["gamma"].to_numpy(), minor=False),
         SectionColumn("objective", numbers(found["objective"], found["proved"])),
-        SectionColumn("CV error", found["cv_error"]),
-        SectionColumn("± s.e.", found["std_error"], minor=True),
-        SectionColumn("columns", [result.called(one) for one in found["columns"]], "names"),
+        SectionColumn("CV error", found["cv_error"].to_numpy()),
+        SectionColumn("± s.e.", found["std_error"].to_numpy(), minor=True),
+        SectionColumn("columns", found["names"].tolist(), "names"),
     ]
     sentences = []
-    if not all(found["proved"]):
+    if not found["proved"].all():
         sentences.append("≈: the search ended before this rank was proved.")
-    if np.unique(found["gamma"]).size > 1:
+    if found["gamma"].nunique() > 1:
         sentences.append("Each size has its own γ, so that the objective may rise with the size.")
     if np.isfinite(found["cv_error"]).any():
         sentences.append(
@@ -283,6 +292,5 @@ def _alternatives(result: Result, found: Mapping[str, Any]) -> Section:
             "own. They are not to be quoted."
         )
     title = "Alternatives: the best subsets, by training objective"
-    first = np.flatnonzero(np.asarray(found["tau"]) == result.tau)
-    table = SectionTable(columns, int(first[0]) if first.size else None, "subsets").filled()
+    table = SectionTable(columns, _first_of_size(found, tau), "subsets").filled()
     return Section(title, table=table, sentences=sentences)

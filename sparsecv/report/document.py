@@ -29,10 +29,9 @@ def document(result: Result) -> dict[str, Any]:
         found |= _projections(result, choice)
         found["rules"] = {name: _rule(one) for name, one in result.choices.items()}
         found |= _surface(result, study)
-    for what, table in result.answers.items():
-        found[what.rstrip("_")] = named = dict(table)
-        if "columns" in named:
-            named["columns"] = [result.called(columns) for columns in table["columns"]]
+    for what, frame in result.answers.items():
+        of_names = frame.drop(columns="columns").rename(columns={"names": "columns"})
+        found[what] = of_names.to_dict("list")
     return dict(plain(found))
 
 

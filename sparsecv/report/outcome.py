@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ..design.design import Array, Design
 from ..design.folds import Index
 from ..design.model import FittedModel, SizeModels
 from ..selection.alternatives import alternatives, alternatives_table, ranked_by_size
-from ..selection.choice import Choice, chosen_model
+from ..selection.choice import Choice, choose, chosen_model
 from ..selection.criteria import criteria
 from ..selection.nested import NestedError
 from ..selection.sizes import models_at_gamma, models_by_size, subsets_by_size
@@ -20,6 +20,10 @@ from ..selection.study import Study
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.threads import cached
+from .frames import alternatives_frame, choices_frame, criteria_frame, least_criteria_frame
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass
@@ -36,7 +40,8 @@ class Result:
         None and empty where nothing was held out.
     expected: The error to expect on new data, where it was computed.
     nests: Whether that error can be computed.
-    answers: What was asked for besides, under the names of the estimators' attributes.
+    answers: Frames that were asked for besides, under the names of their sections: "criteria",
+        "alternatives".
     remarks: Sentences on the rows, such as which are never held out.
     work: How many searches and nodes the result has taken.
     seconds: Seconds of the whole call; None where they are not shown.
@@ -56,7 +61,7 @@ class Result:
     choices: dict[str, Choice] = field(default_factory=dict)
     expected: NestedError | None = None
     nests: bool = False
-    answers: dict[str, Any] = field(default_factory=dict)
+    answers: dict[str, DataFrame] = field(default_factory=dict)
     remarks: Sequence[str] = ()
     work: str = ""
     seconds: float | None = None
@@ -98,19 +103,33 @@ class Result:
             return subsets_by_size(self.study, self.choice)
         return self.sizes
 
-    def criteria(self) -> dict[str, Array]:
+    def criteria(self) -> DataFrame:
         """The criteria of the model of every size."""
+        return criteria_frame(self.sizes, self._criteria(), self.names)
+
+    def _criteria(self) -> dict[str, Array]:
+        """The values of all criteria, each for every size."""
         return criteria(self.problem, self.design, [model.support for model in self.sizes.models])
 
-    def alternatives(self, n: int, seconds: float | None) -> dict[str, Any]:
+    def alternatives(self, n: int, seconds: float | None) -> DataFrame:
         """The n best subsets of every size.
 
         seconds: As of :func:`~sparsecv.selection.alternatives.ranked_by_size`.
         """
         if self.study is not None:
-            return alternatives(self.study, self.subsets, n, seconds)
-        known = self.problem, self.design, self.sizes
-        return alternatives_table(*known, ranked_by_size(*known, n, seconds), None)
+            found = alternatives(self.study, self.subsets, n, seconds)
+        else:
+            known = self.problem, self.design, self.sizes
+            found = alternatives_table(*known, ranked_by_size(*known, n, seconds), None)
+        return alternatives_frame(found, self.names)
+
+    def compare(self) -> DataFrame:
+        """What every rule chooses; where nothing is held out, every criterion."""
+        if self.study is None:
+            return least_criteria_frame(self.sizes, self._criteria(), self.names)
+        study, choices = self.study, choose(self.study, compare=True)
+        supports = (known_model(study, choice).support for choice in choices.values())
+        return choices_frame(choices, supports, self.names)
 
     @property
     def title(self) -> str:
@@ -161,6 +180,14 @@ class Result:
             return float(found.sizes.std_error[found.chosen]), found.proved
         one = study.surface.by_gamma[choice.gamma_index]
         return float(one.std_error[choice.tau_index]), bool(one.exact[choice.tau_index])
+
+
+def known_model(study: Study, choice: Choice) -> FittedModel:
+    """The model of all rows of a choice as far as it is known; nothing more is searched for."""
+    if not choice.is_pair:
+        return chosen_model(study, choice)
+    full, one = study.data.full(), study.surface.by_gamma[choice.gamma_index]
+    return one.model(study.design, full, choice.tau_index)
 
 
 def constraints(asked: ResolvedRules | None, names: Sequence[str]) -> dict[str, Any] | None:

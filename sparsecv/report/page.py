@@ -10,7 +10,7 @@ from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import __version__
 from ..errors import file_faults
@@ -18,15 +18,39 @@ from ..plots.style import matplotlib
 from .screen import as_html
 from .sections import Section
 
+# A notebook shows so many pixels of a page at a time, and scrolls. The number is a choice.
+HEIGHT_IN_NOTEBOOKS = 600
 
-def write_page(path: str | PathLike[str], title: str, sections: Iterable[Section]) -> None:
-    """Write sections as a page; InputError where the file cannot be written."""
+
+class Page(NamedTuple):
+    """A page as HTML, which a notebook shows in a frame of its own.
+
+    html: The whole text of the page, which loads no other file.
+    """
+
+    html: str
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the page to a file; InputError where the file cannot be written."""
+        with file_faults(f"cannot write {path}"):
+            Path(path).write_text(self.html, encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return f"<a page of {len(self.html):,} characters, which notebooks show>"
+
+    def _repr_html_(self) -> str:
+        """The page in a frame: its styles then leave the notebook's own alone."""
+        how = f'width="100%" height="{HEIGHT_IN_NOTEBOOKS}" style="border: 0"'
+        return f'<iframe srcdoc="{escape(self.html, quote=True)}" {how}></iframe>'
+
+
+def page(title: str, sections: Iterable[Section]) -> Page:
+    """Sections as one page, with their pictures; InputError where matplotlib is missing."""
     matplotlib()
     parts = [as_html(one) + _drawn(one.picture) for one in sections]
     template = Template(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
-    page = template.substitute(title=escape(title), sections="\n".join(parts), version=__version__)
-    with file_faults(f"cannot write {path}"):
-        Path(path).write_text(page, encoding="utf-8")
+    text = "\n".join(parts)
+    return Page(template.substitute(title=escape(title), sections=text, version=__version__))
 
 
 def _drawn(picture: Callable[[], tuple[Any, str]] | None) -> str:

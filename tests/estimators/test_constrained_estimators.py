@@ -116,5 +116,6 @@ def test_coefficients_keep_their_bounds_to_the_last_digit(rule: str) -> None:
             gammas=[0.1, 1.0], rule=rule, constraints=Constraints(bounds=bounds)
         ).fit(X, y)
         alone = SparseRidge(tau=4, constraints=Constraints(bounds=bounds)).fit(X, y)
-        for coef in (model.coef_, model.path_["coef"], alone.coef_):
+        sizes = [model.at_size(size).coef_ for size in model.path_["tau"]]
+        for coef in (model.coef_, alone.coef_, sizes):
             np.testing.assert_array_equal(coef, np.clip(coef, low, high))

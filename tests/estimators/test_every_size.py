@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -16,6 +17,7 @@ from support.brute_force import Data, enumerate_all
 from support.problems import scaled, three_matter
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
+from sparsecv.errors import InputError
 from sparsecv.selection.rules import RULES
 
 Array = NDArray[np.float64]
@@ -32,7 +34,7 @@ def test_every_rule_has_a_model_of_every_size(rule: str) -> None:
     for t, size in enumerate(path["tau"]):
         other = model.at_size(size)
         assert isinstance(other, SparseRidge)
-        np.testing.assert_array_equal(other.coef_, path["coef"][t])
+        np.testing.assert_array_equal(other.coef_[path["columns"][t]], path["coef"][t])
         np.testing.assert_array_equal(np.flatnonzero(other.coef_), path["columns"][t])
         assert (other.tau, other.gamma) == (size, path["gamma"][t])
         assert other.cv_error_ == path["cv_error"][t]
@@ -47,9 +49,16 @@ def test_every_rule_has_a_model_of_every_size(rule: str) -> None:
     np.testing.assert_array_equal(model.at_size(model.tau_).coef_, model.coef_)
 
 
+def same(here: Any, there: Any) -> None:
+    if isinstance(there, pd.DataFrame):
+        pd.testing.assert_frame_equal(here, there, check_exact=True)
+    else:
+        np.testing.assert_equal(here, there)
+
+
 def everything(model: Any, new: Array, folder: Path) -> list[Any]:
     """What a fitted model says, in an order that asks for each thing the first time."""
-    found = [model.predict(new), model.path_, model.criteria_]
+    found = [model.predict(new), model.path_, model.criteria_, model.coefficients()]
     found += [model.alternatives(2), model.at_size(2).coef_]
     if isinstance(model, SparseRidgeCV) and model._run_.study.data.weights is None:
         found += [model.predict_interval(new)]
@@ -82,7 +91,7 @@ def test_arrays_that_change_after_the_fit_change_nothing(
     if weights is not None:
         weights[::2] = 0.0
     for here, there in zip(everything(changed, new, tmp_path), expected, strict=True):
-        np.testing.assert_equal(here, there)
+        same(here, there)
 
 
 @pytest.mark.parametrize("mode", ["r", "r+"])
@@ -99,7 +108,7 @@ def test_a_wide_table_in_a_file_is_fitted_as_one_in_memory(
     if mode == "r+":
         mapped *= 2.0
     for here, there in zip(everything(model, X[:5], tmp_path), expected, strict=True):
-        np.testing.assert_equal(here, there)
+        same(here, there)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -112,7 +121,7 @@ def test_the_path_of_a_fit_is_that_of_enumeration(seed: int) -> None:
         assert size.objective_ == pytest.approx(every[t + 1].least)
         assert every[t + 1].of(model.path_["columns"][t])[0] == pytest.approx(every[t + 1].least)
     assert model.path_["proved"].all()
-    np.testing.assert_array_equal(model.path_["coef"][-1], model.coef_)
+    np.testing.assert_array_equal(model.path_["coef"].iloc[-1], model.coef_[model.support_])
 
 
 def subset_criteria(X: Array, y: Array, columns: Array, full: float) -> dict[str, float]:
@@ -136,7 +145,7 @@ def test_criteria_equal_their_formulas(rule: str, cv: Any) -> None:
     for t, columns in enumerate(found["columns"]):
         for name, value in subset_criteria(X, y, columns, full).items():
             assert found[name][t] == pytest.approx(value, rel=1e-10), name
-    assert found["cp"][-1] == pytest.approx(7.0)
+    assert found["cp"].iloc[-1] == pytest.approx(7.0)
 
 
 def test_weights_count_as_copies() -> None:
@@ -161,8 +170,9 @@ def test_a_pickle_keeps_what_was_asked_for_and_no_rows() -> None:
     sent = pickle.dumps(model)
     assert len(sent) < X.nbytes
     other = pickle.loads(sent)
-    np.testing.assert_array_equal(other.path_["coef"], model.path_["coef"])
-    np.testing.assert_array_equal(other.criteria_["aic"], model.criteria_["aic"])
+    for name in ("path_", "criteria_"):
+        pd.testing.assert_frame_equal(getattr(other, name), getattr(model, name))
+    pd.testing.assert_frame_equal(other.coefficients(), model.coefficients())
     assert other.at_size(2).tau_ == 2
     plain = pickle.loads(pickle.dumps(SparseRidge(tau=2).fit(X, y)))
     with pytest.raises(AttributeError, match="needs the rows of the fit"):
@@ -193,7 +203,7 @@ def test_sizes_and_alternatives_know_constraints(options: dict[str, Any]) -> Non
     for columns in path["columns"]:
         assert 4 in columns or "include" not in options
         assert (0 in columns) == (1 in columns) or "groups" not in options
-    assert (np.array(path["coef"]) >= 0.0).all() or "positive" not in options
+    assert path["coef"].map(min).min() >= 0.0 or "positive" not in options
     np.testing.assert_array_equal(model.at_size(model.tau_).coef_, model.coef_)
     found = model.alternatives(2)
     first = found["rank"] == 1
@@ -204,3 +214,60 @@ def test_sizes_and_alternatives_know_constraints(options: dict[str, Any]) -> Non
         assert (0 in columns) == (1 in columns) or "groups" not in options
     alone = SparseRidge(tau=2, constraints=rules).fit(X, y).alternatives(2)
     assert alone["proved"].all()
+
+
+def test_coefficients_are_those_of_the_columns_of_the_model(tmp_path: Path) -> None:
+    X, y = three_matter()
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    model = SparseRidgeCV(gammas=GAMMAS, rule="minimum").fit(frame, y)
+    model.save(tmp_path / "m.json")
+    of_file = SparseRidge.load(tmp_path / "m.json")
+    for one in (model, model.at_size(2), SparseRidge(tau=3).fit(frame, y), of_file):
+        found = one.coefficients()
+        assert sorted(found["position"]) == one.support_.tolist()
+        assert found.index.tolist() == [frame.columns[c] for c in found["position"]]
+        np.testing.assert_array_equal(found["coef"], one.coef_[found["position"]])
+        if one is of_file:
+            assert found[["effect", "standardised"]].isna().all(axis=None)
+            continue
+        effects = one.coef_ * X.std(axis=0)
+        np.testing.assert_allclose(found["effect"], effects[found["position"]])
+        np.testing.assert_allclose(found["standardised"], found["effect"] / y.std())
+        assert found["effect"].abs().is_monotonic_decreasing
+
+
+def test_a_fit_without_folds_compares_criteria() -> None:
+    X, y = three_matter()
+    model = SparseRidge(tau=5).fit(X, y)
+    found, values = model.compare(), model.criteria_.set_index("tau")
+    assert found.index.tolist() == ["aic", "bic", "ebic", "cp"]
+    assert list(found) == list(SparseRidgeCV(gammas=1.0).fit(X, y).compare())
+    for name, row in found.iterrows():
+        assert row["tau"] == values[name].idxmin()
+        assert row["criterion"] == values[name].min()
+        assert row["columns"] == model.at_size(row["tau"]).support_.tolist()
+        assert row["names"] == [f"x{c}" for c in row["columns"]]
+    assert found["cv_error"].isna().all()
+    assert found["certified"].all()
+    few = SparseRidge(tau=2).fit(X[:5], y[:5]).compare()  # No rows are left for Cp.
+    assert few.index.tolist() == ["aic", "bic", "ebic"]
+
+
+def test_who_changes_a_frame_of_alternatives_changes_no_summary() -> None:
+    X, y = three_matter()
+    model = SparseRidge(tau=2).fit(X, y)
+    found = model.alternatives(2)
+    text = model.summary()
+    found["objective"] = 0.0
+    found["names"] = "none"
+    assert model.summary() == text
+
+
+def test_intervals_of_a_model_without_folds(tmp_path: Path) -> None:
+    X, y = three_matter()
+    with pytest.raises(InputError, match="need folds: use SparseRidgeCV"):
+        SparseRidge(tau=2).fit(X, y).predict_interval(X)
+    model = SparseRidgeCV(gammas=1.0).fit(X, y)
+    model.save(tmp_path / "m.json", intervals=True)
+    found = SparseRidge.load(tmp_path / "m.json").predict_interval(X)
+    np.testing.assert_allclose(found, model.predict_interval(X), rtol=1e-12)

@@ -157,10 +157,10 @@ def test_models_draw_on_axes() -> None:
     (star,) = [line for line in left.get_lines() if line.get_marker() == "*"]
     assert star.get_xydata().tolist() == [[model.tau_, model.cv_error_]]
     lines = {line.get_label(): line.get_ydata() for line in right.get_lines()}
+    sizes = [model.at_size(size) for size in model.path_["tau"]]
     for c in range(X.shape[1]):
-        np.testing.assert_allclose(
-            lines[f"x{c}"], np.array(model.path_["coef"])[:, c] * X[:, c].std()
-        )
+        effects = np.array([one.coef_[c] for one in sizes]) * X[:, c].std()
+        np.testing.assert_allclose(lines[f"x{c}"], effects)
     axes = Figure().subplots()
     fit = SparseRidge(tau=3).fit(X, y)
     assert fit.plot(axes) is axes
@@ -193,7 +193,7 @@ def test_the_picture_shows_every_size(figures: list[Any], tmp_path: Path) -> Non
     used = {source.feature_names[c]: c for columns in model.path_["columns"] for c in columns}
     assert set(used) == set(right)
     for name, c in used.items():
-        effects = np.array(model.path_["coef"])[:, c] * X[:, c].std()
+        effects = np.array([model.at_size(size).coef_[c] for size in range(1, 6)]) * X[:, c].std()
         np.testing.assert_allclose(right[name].get_ydata(), effects, atol=1e-9)
 
 

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -161,6 +162,12 @@ def test_the_summary_is_what_the_command_prints(
     assert own == [line.rstrip() for line in printed.splitlines()][: len(own)]
     assert len(own) > 30
     model.report("r.html")
+    shown = model.report()
+    assert shown is not None
+    assert shown.html == Path("r.html").read_text(encoding="utf-8")
+    (inside,) = re.findall(r'<iframe srcdoc="([^"]*)"', shown._repr_html_())
+    assert unescape(inside) == shown.html
+    assert len(repr(shown)) < 80
     words = read(Path("r.html").read_text(encoding="utf-8"))
     for line in own:
         if line[:1].isdigit() or line.startswith(" "):

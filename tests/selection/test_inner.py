@@ -173,7 +173,7 @@ def test_a_fit_by_another_rule_compares_averages_without_a_further_gamma() -> No
     rng = np.random.default_rng(3)
     X = rng.standard_normal((60, 3))
     model = SparseRidgeCV(rule="minimum").fit(X, X[:, 0] + 0.3 * rng.standard_normal(60))
-    assert "projected" in model.compare()
+    assert "projected" in model.compare().index
 
 
 def test_averages_of_a_wide_table_without_proofs_do_not_depend_on_the_clock() -> None:

@@ -227,7 +227,7 @@ def test_many_rows_keep_effects_that_they_show(seed: int) -> None:
 
     model = SparseRidgeCV().fit(X, y)
     assert model.rule_ == "projected"
-    least = model.choices_["minimum"]
+    least = model._run_.choices["minimum"]
     pair: Any = {"taus": [least.tau], "gammas": [least.gamma], "rule": "minimum"}
     single = SparseRidgeCV(time_limit=0.0, **pair).fit(X, y)
     assert excess(model.coef_) <= 1.3 * excess(single.coef_)
@@ -253,7 +253,7 @@ def test_nearly_dependent_columns_are_no_trap() -> None:
     assert model.surface_["gamma"].min() < 1e-5
     assert model.path_["gamma"].min() < 1e-4 * 90
     assert model.tau_ < 25
-    least = model.choices_["minimum"]
+    least = model._run_.choices["minimum"]
     assert model.tau_ <= least.tau or model.cv_error_ <= least.cv_error
     assert model.cv_error_ < 0.1 * np.var(y)
 

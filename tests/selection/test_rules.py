@@ -54,7 +54,7 @@ def test_the_default_depends_on_the_number_of_columns_alone() -> None:
         assert SparseRidgeCV(gammas=100.0, taus=[1]).fit(constant[:, 1:], y).rule_ == "minimum"
     found = SparseRidgeCV(gammas=100.0).fit(X, y)
     assert found.rule_ == "projected"
-    assert found.choices_["minimum"].tau >= 1  # beside it
+    assert found._run_.choices["minimum"].tau >= 1  # beside it
 
 
 @pytest.mark.parametrize("cv", [KFold(3), [(np.arange(10, 30), np.arange(10))]])
@@ -139,7 +139,7 @@ def test_stability_is_algorithm_one_of_refitted_models(cv: Any, n: int, intercep
 
     errors = partial_errors(learner, make_folds(cv, n, seed=0).label, 6)
     reference = select(errors)
-    choice = found.choices_["stability"]
+    choice = found._run_.choices["stability"]
     weight = reference.lambda_
     assert choice.lambda_ == weight
     least = (errors.cv_error + weight * errors.stability).min()
@@ -151,7 +151,7 @@ def test_stability_is_algorithm_one_of_refitted_models(cv: Any, n: int, intercep
         same = SparseRidgeCV(
             cv=cv, gammas=gammas, taus=taus, random_state=0, rule="stability", **options
         ).fit(X, y)
-    again = same.choices_["stability"]
+    again = same._run_.choices["stability"]
     assert (again.tau, again.gamma, again.lambda_) == (choice.tau, choice.gamma, weight)
     assert again.criterion == pytest.approx(choice.criterion)
 
@@ -186,7 +186,7 @@ def test_rules_that_cannot_be_used() -> None:
     with pytest.raises(InputError, match="can be drawn again"):
         make_folds("loo", 5).again(0, 1)
     fine = SparseRidgeCV(cv=overlapping, gammas=1.0).fit(X, y)
-    assert set(fine.compare()) == {"minimum", "one-se", "projected"}
+    assert set(fine.compare().index) == {"minimum", "one-se", "projected"}
 
 
 @pytest.mark.parametrize(("limit", "proved"), [("auto", True), (None, True), (1e-6, False)])

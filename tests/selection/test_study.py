@@ -6,6 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.model_selection import KFold
 from support.studies import made, study_of, surfaces_of
@@ -31,7 +32,7 @@ def test_the_corrected_error_is_that_of_refitted_models(intercept: bool, cv: Any
         [risk.corrected_k_fold(SparseRidge(t, g, **options), X, y, cv=cv).value for t in taus]
         for g in gammas
     ]
-    choice = found.choices_["corrected"]
+    choice = found._run_.choices["corrected"]
     g, t = np.unravel_index(int(np.argmin(surface)), (2, 3))
     assert (found.gamma_, found.tau_) == (gammas[g], taus[t])
     assert choice.criterion == pytest.approx(np.min(surface), rel=1e-7)
@@ -51,17 +52,21 @@ def test_rules_side_by_side() -> None:
     plain = found["minimum"]
     choices = plain.compare()
     for rule, model in found.items():
-        before, coef = repr(model.choices_[rule]), model.coef_.copy()
+        before, coef = repr(model._run_.choices[rule]), model.coef_.copy()
         compared = model.compare()
-        assert list(compared) == list(RULES)
-        assert repr(compared[rule]) == before == repr(model.choices_[rule])
+        assert compared.index.tolist() == list(RULES)
+        pd.testing.assert_frame_equal(compared, choices)
+        assert before == repr(model._run_.choices[rule])
         np.testing.assert_array_equal(model.coef_, coef)
-        choice = choices[rule]
-        assert model.tau_ == choice.tau
-        assert model.gamma_ == choice.gamma
+        choice = choices.loc[rule]
+        for name in ("tau", "gamma", "cv_error"):
+            assert choice[name] == getattr(model, f"{name}_")
+        assert choice["columns"] == model.support_.tolist()
+        assert choice["names"] == model.get_feature_names_out().tolist()
         assert model.support_.size == model.tau_
         assert model.certified_
-        assert (choice.lambda_ is not None) == (rule == "stability")
+        assert choice["certified"]
+        assert np.isfinite(choice["lambda_"]) == (rule == "stability")
     assert found["one-se"].tau_ == plain.tau_1se_ <= plain.tau_
     of_size = plain.surface_["cv_error"][:, plain.surface_["tau"] == plain.tau_1se_]
     assert found["one-se"].cv_error_ == of_size.min()
@@ -80,10 +85,10 @@ def test_what_costs_more_is_found_where_it_is_asked_for() -> None:
         ({"method": "search"}, {"minimum"}),
     )
     for options, known in shown:
-        assert set(SparseRidgeCV(gammas=1.0, **options).fit(X, y).choices_) == known, options
-    assert set(SparseRidgeCV(gammas=1.0, method="search").fit(X, y).compare()) == {"minimum"}
+        assert set(SparseRidgeCV(gammas=1.0, **options).fit(X, y)._run_.choices) == known, options
+    assert set(SparseRidgeCV(gammas=1.0, method="search").fit(X, y).compare().index) == {"minimum"}
     known = {"minimum", "one-se", "corrected", "projected"}
-    assert set(SparseRidgeCV(gammas=1.0, cv=KFold(2)).fit(X, y).compare()) == known
+    assert set(SparseRidgeCV(gammas=1.0, cv=KFold(2)).fit(X, y).compare().index) == known
 
 
 @pytest.mark.parametrize("cv", [4, "size:9"])

@@ -62,7 +62,7 @@ def test_the_rule_stability_takes_weights() -> None:
     one = clone(model).fit(X, y, sample_weight=times, groups=np.arange(24))
     other = clone(model).fit(X[rows], y[rows], groups=np.arange(24)[rows])
     assert (one.tau_, one.gamma_) == (other.tau_, other.gamma_)
-    a, b = one.choices_["stability"], other.choices_["stability"]
+    a, b = one._run_.choices["stability"], other._run_.choices["stability"]
     assert a.criterion == pytest.approx(b.criterion, rel=1e-9)
     assert a.lambda_ == b.lambda_
 

@@ -1,0 +1,200 @@
+"""A fitted model as files: plain JSON, a certificate, a pickle, and scikit-learn's own classes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..design.model import FittedModel
+from ..design.saved import SavedModel
+from ..errors import InputError
+from ..report.outcome import Result
+from ..solvers.core.certificate_file import Certificate
+from .base import SparseLinearModel
+from .pipelines import pipeline_of_levels, pipeline_of_numbers
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+class ModelFiles(SparseLinearModel):
+    """Writes a fitted model to files, and reads it."""
+
+    def save(self, path: str | PathLike[str], *, intervals: bool = False) -> None:
+        """Write the fitted model as plain JSON, which ``sparsecv predict`` also reads.
+
+        Parameters
+        ----------
+        path : path-like
+        intervals : bool
+            Also write the models of the folds and their residuals, from which ``predict_interval``
+            and ``sparsecv predict --coverage`` make prediction intervals.
+
+        Raises
+        ------
+        InputError
+            The file cannot be written, or there are no intervals.
+        NotFittedError
+            There is no model yet.
+        """
+        self._saved(intervals).write(path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a model that :meth:`save` or ``sparsecv cv --save`` has written.
+
+        Parameters
+        ----------
+        path : path-like
+
+        Returns
+        -------
+        estimator
+            Fitted: it predicts and selects; how it was found is not in the file.
+
+        Raises
+        ------
+        InputError
+            The file cannot be read, is no model, or is damaged.
+        """
+        saved = SavedModel.read(path)
+        model = cls()
+        model._saved_ = saved
+        model._keep(saved.fitted())
+        model.unknown = saved.unknown
+        model.n_features_in_ = len(saved.features)
+        if saved.named:
+            model.feature_names_in_ = np.array(saved.features, dtype=object)
+        model.status_ = "optimal" if saved.proved else "not proved"
+        model.tau_ = len(saved.support) if saved.tau is None else saved.tau
+        model.gamma_ = np.nan if saved.gamma is None else saved.gamma
+        if saved.fills:
+            model._fills_ = np.array([saved.fills[name] for name in saved.features])
+        if saved.fold_models is not None:
+            model._fold_models_ = saved.fold_models
+        return model
+
+    def to_sklearn(self) -> Any:
+        """Return the model as a fitted pipeline of scikit-learn's own classes.
+
+        Returns
+        -------
+        sklearn.pipeline.Pipeline
+            A ColumnTransformer that selects the columns of the support, and makes 0/1 columns of
+            text columns by a OneHotEncoder; where the model fills missing values, a SimpleImputer
+            that fills the same values; and a LinearRegression. It takes the columns passed to
+            ``fit`` and predicts what this model predicts. Converters such as skl2onnx, sklearn2pmml
+            and orbital know these steps.
+
+        Raises
+        ------
+        InputError
+            The model fills missing values and has text columns.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sparsecv import SparseRidge
+        >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0]])
+        >>> SparseRidge(tau=1).fit(X, 2.0 * X[:, 0]).to_sklearn()["model"].coef_.shape
+        (1,)
+        """
+        check_is_fitted(self)
+        coding = self._coding_
+        if coding is None:
+            names = getattr(self, "feature_names_in_", None)
+            columns = np.flatnonzero(self._get_support_mask())
+            return pipeline_of_numbers(columns, self.coef_, self.intercept_, names, self._fills_)
+        if self._fills_ is not None:
+            raise InputError(
+                "to_sklearn: scikit-learn cannot fill a missing text as this model does: fill the "
+                "missing values of text columns, and fit without missing"
+            )
+        return pipeline_of_levels(self.coef_, self.intercept_, coding, self.unknown)
+
+    def certificate(self, path: str | PathLike[str]) -> Certificate:
+        """Write a proof of the fit that ``sparsecv verify`` checks with whole numbers alone.
+
+        For :class:`SparseRidge` it proves that no other support of this size has an objective that
+        is smaller by a millionth; for :class:`SparseRidgeCV`, whatever its rule, that no pair of
+        the γ and sizes that were evaluated has a CV error that is smaller by a millionth than the
+        least. The proof is searched for anew, with the supports known. ``python verify.py`` checks
+        it as well, without this package.
+
+        Parameters
+        ----------
+        path : path-like
+            The file of the certificate; the table that it is about is written beside it, under the
+            same name with ".csv" appended.
+
+        Returns
+        -------
+        Certificate
+            Its ``claim`` says in words what is proved.
+
+        Raises
+        ------
+        InputError
+            Something is not proved, a file cannot be written, or the fit has what certificates do
+            not serve: constraints, weights, missing values, γ = 0, more than 500
+            columns, or folds that do not hold out every row once.
+        AttributeError
+            The model was read from a file or a pickle, which have no rows.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> import numpy as np
+        >>> from sparsecv import SparseRidge
+        >>> from sparsecv.verify import check
+        >>> X = np.random.default_rng(0).standard_normal((40, 4))
+        >>> model = SparseRidge(tau=1).fit(X, X[:, 2] + X[:, 1] ** 2)
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "proof.txt"
+        ...     claim = model.certificate(path).claim
+        ...     check(str(path), f"{path}.csv") == claim
+        True
+        """
+        found = self._certified(self._fit())
+        found.save(path)
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickle holds the model and what was asked for, not the rows."""
+        kept = dict(super().__getstate__())
+        for name in ("_run_", "_given_"):
+            kept.pop(name, None)
+        return kept
+
+    def _saved(self, intervals: bool) -> SavedModel:
+        """The model as a file holds it."""
+        check_is_fitted(self)
+        return SavedModel.of(
+            self._fitted(),
+            self._labels(self.coef_.size),
+            named=self._coding_ is not None or hasattr(self, "feature_names_in_"),
+            tau=int(self.tau_),
+            gamma=self._own_gamma(),
+            levels={} if self._coding_ is None else dict(self._coding_.levels),
+            unknown=self.unknown,
+            fills=self._fills_,
+            intervals=self._intervals() if intervals else None,
+        )
+
+    def _fitted(self) -> FittedModel:
+        """The model, proved where everything that was searched for is."""
+        proof = self.objective_, self.lower_bound_, self.status_ == "optimal"
+        return FittedModel(self.support_, self.coef_, self.intercept_, *proof)
+
+    def _own_gamma(self) -> float:
+        """The γ of the model, whether it was chosen or given."""
+        return float(self.gamma_ if hasattr(self, "gamma_") else self.gamma)
+
+    @abstractmethod
+    def _certified(self, fit: Result) -> Certificate:
+        """The certificate of the fit."""

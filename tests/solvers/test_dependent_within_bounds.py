@@ -57,16 +57,29 @@ def test_fits_within_bounds_have_the_least_norm() -> None:
     """Columns that are equal, proportional or combined, of every support of two sizes."""
     for seed in range(200):
         drawn = DependentColumns.drawn(np.random.default_rng(seed))
-        lengths, p = np.linalg.norm(drawn.X, axis=0), drawn.X.shape[1]
+        p = drawn.X.shape[1]
         whole = SparseRidgeProblem(drawn.X, drawn.y, gamma=0.0, tau=p, **drawn.rules.keywords)
         for size in {p, max(2, p - 1)}:
             for support in combinations(range(p), size):
                 loss, beta = exact_least_norm_within(drawn.rows, drawn.rules, support)
-                found, right = whole.fit(support), np.array([float(beta[j]) for j in support])
-                off = np.sqrt(whole.yy) / np.maximum(lengths[list(support)], 1e-3)
-                most = 1e-8 * np.abs(right).max() + 1e-13 * off
-                assert (np.abs(found.coef - right) <= most).all(), (seed, support)
+                found = whole.fit(support)
+                assert drawn.error(support, found.coef, beta) <= 1e-12, (seed, support)
                 assert abs(found.objective - float(loss)) <= 1e-12 * whole.yy, (seed, support)
+
+
+@pytest.mark.parametrize("power", [0, 10, 25, 40])
+def test_fits_of_least_norm_keep_their_digits_in_any_units(power: int) -> None:
+    """Sums and differences of two columns, in units up to 2⁸⁰ apart, and a column on its own."""
+    short, rest = np.array([1.0, 2.0, 0.0, 1.0, 3.0]), np.array([0.0, 1.0, 1.0, -1.0, 2.0])
+    table = np.column_stack([short, rest, short + rest, short - rest, [1.0, 0.0, 0.0, 0.0, 1.0]])
+    table *= 2.0 ** np.array([-power, power, power, 0, -power])
+    y, open_end = np.array([3.0, 1.0, -2.0, 4.0, 5.0]), np.full(5, np.inf)
+    rules = Rules.bounds(-open_end, open_end)
+    for high in (np.inf, 0.25):
+        drawn = DependentColumns(table, y, rules._replace(upper=np.append(high, open_end[1:])))
+        _, beta = exact_least_norm_within(drawn.rows, drawn.rules, tuple(range(5)))
+        whole = SparseRidgeProblem(table, y, gamma=0.0, tau=5, **drawn.rules.keywords)
+        assert drawn.error(tuple(range(5)), whole.fit(range(5)).coef, beta) <= 1e-14
 
 
 def test_the_fit_of_many_columns_is_the_limit_of_small_penalties() -> None:

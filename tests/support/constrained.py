@@ -352,11 +352,8 @@ class DependentColumns(NamedTuple):
     rules: Rules
 
     @classmethod
-    def drawn(cls, rng: np.random.Generator, powers: int = 12) -> DependentColumns:
-        """Two to five columns of whole numbers and one to six rows.
-
-        powers: Columns have units from 2 to the −powers to 2 to the powers.
-        """
+    def drawn(cls, rng: np.random.Generator) -> DependentColumns:
+        """Two to five columns of whole numbers in units of 2⁻²⁵ to 2²⁵, and one to six rows."""
         n, p = int(rng.integers(1, 7)), int(rng.integers(2, 6))
         X = rng.integers(-4, 5, size=(n, p)).astype(float)
         for j in range(1, p):
@@ -371,7 +368,7 @@ class DependentColumns(NamedTuple):
         if rng.random() < 0.3:
             y = X @ rng.integers(-2, 3, size=p)
         if rng.random() < 0.4:
-            X *= 2.0 ** rng.integers(-powers, powers + 1, size=p)
+            X *= 2.0 ** rng.integers(-25, 26, size=p)
         lower, upper = np.full(p, -np.inf), np.full(p, np.inf)
         size = 2.0 ** int(rng.integers(-4, 3))
         for j in range(p):
@@ -386,3 +383,15 @@ class DependentColumns(NamedTuple):
     def rows(self) -> Matrix:
         """[X y] as fractions."""
         return [[Fraction(float(v)) for v in row] for row in np.column_stack([self.X, self.y])]
+
+    def error(self, support: Support, coef: Array, beta: dict[int, Fraction]) -> float:
+        """The largest error of the coefficients of columns at length 1.
+
+        coef, shape (s,): Coefficients of the columns of a support.
+        beta: The right coefficients.
+        Returns: The error as a share of the length of y and of what the right terms sum to.
+        """
+        lengths = np.linalg.norm(self.X[:, list(support)], axis=0)
+        right = np.array([float(beta[j]) for j in support])
+        reach = float(np.linalg.norm(self.y) + np.abs(right) @ lengths)
+        return float(np.max(np.abs(coef - right) * lengths)) / (reach or 1.0)

@@ -11,7 +11,6 @@ from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cv.engine import cross_validate
@@ -33,19 +32,6 @@ from .constrained import (
 )
 from .folds import about_mean
 
-Support = tuple[int, ...]
-Exact = dict[Support, tuple[Fraction, dict[int, Fraction]]]
-
-
-def close(
-    drawn: DependentColumns, support: Support, coef: NDArray[np.float64], exact: Exact
-) -> bool:
-    """Whether coefficients are those of least norm, up to rounding."""
-    right = np.array([float(exact[support][1][j]) for j in support])
-    lengths = np.linalg.norm(drawn.X[:, list(support)], axis=0)
-    off = np.linalg.norm(drawn.y) / np.maximum(lengths, 1e-6)
-    return bool((np.abs(coef - right) <= 1e-8 * np.abs(right).max() + 1e-13 * off).all())
-
 
 def dependent_within_bounds(rng: np.random.Generator, number: int) -> Iterator[str]:
     """Columns that are equal, proportional or combined: fits of least norm, bounds, and optima."""
@@ -63,14 +49,14 @@ def dependent_within_bounds(rng: np.random.Generator, number: int) -> Iterator[s
         least = min(value for value, _ in exact.values())
         for support, (value, _) in exact.items():
             fit = whole.fit(support)
-            if not close(drawn, support, fit.coef, exact):
+            if drawn.error(support, fit.coef, exact[support][1]) > 1e-12:
                 yield f"fit on {support}: {fit.coef} is not of least norm"
             if not abs(fit.objective - float(value)) <= 1e-9 * float(value) + lost:
                 yield f"fit on {support}: {fit.objective!r}, not {float(value)!r}"
         at = whole.replace(tau=size)
         found = solve(at, tol=0.0)
         chosen = tuple(found.support.tolist())
-        if not close(drawn, chosen, found.coef[found.support], exact):
+        if drawn.error(chosen, found.coef[found.support], exact[chosen][1]) > 1e-12:
             yield f"solve, size {size}: {found.coef} is not of least norm"
         every = enumerated(at.at_unit_length(), np.array([size]), [])[0]
         branched = branch_and_bound(at.at_unit_length(), tol=0.0)
@@ -117,13 +103,11 @@ def twins_within_bounds(rng: np.random.Generator, number: int) -> Iterator[str]:
 
 
 def dependent_cells(rng: np.random.Generator, number: int) -> Iterator[str]:
-    """CV errors of all columns together, which have bounds and depend on each other.
-
-    Columns are of about one length: where lengths differ by 1e6, coefficients of least norm have
-    some five digits, as rounding of 1e-16 of a long column is large in units of a short one.
-    """
-    drawn = DependentColumns.drawn(rng, powers=3)
+    """CV errors of all columns together, which depend on each other, with bounds or without."""
+    drawn = DependentColumns.drawn(rng)
     n, p = drawn.X.shape
+    if rng.random() < 0.5:
+        drawn = drawn._replace(rules=Rules.bounds(np.full(p, -np.inf), np.full(p, np.inf)))
     if n < 3:
         return
     folds = make_folds(

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
+from numpy.typing import NDArray
 
 from ..kernels.fits import independent
-from ..kernels.linalg import EPS
 from .bounded_fit import fit_inside, new_bounded_fit
 from .rows import DEPENDENT_SHARE, Array, Index, Rows, triangle_of
 
@@ -17,6 +17,9 @@ from .rows import DEPENDENT_SHARE, Array, Index, Rows, triangle_of
 # objective is evaluated from the coefficients. Below it rounding moves the objective by some 1e-12
 # of yᵀy at most. The value is a choice.
 LONG_COEFFICIENTS = 1e4
+# Entries of null vectors of columns of length 1 count as 0 where they are only rounding, and are at
+# most this number. The value is a choice: a fit may move by this share of its terms.
+ZERO_IN_COMBINATION = 1e-10
 # A slope of the loss up to this share of what its products sum to counts as 0 where dependent
 # columns have bounds. Rounding leaves some 1e-14 of it; the value is a choice.
 FLAT_SLOPE = 1e-10
@@ -131,7 +134,9 @@ class Rank(NamedTuple):
     lengths, shape (s,): Of the columns; 1 for columns of zeros.
     left, values, right, shape (m, r), (r,) and (r, s): X is ``left`` diag(``values``) ``right``
         diag(``lengths``), but for singular values that count as 0.
-    null, shape (s, s − r): Any combination of these columns, added to β, leaves Xβ as it is.
+    null, shape (s, s − r): Orthonormal; any combination of these columns, divided by ``lengths``
+        and added to β, leaves Xβ as it is.
+    off: Up to this number the entries of null vectors count as 0.
     """
 
     lengths: Array
@@ -139,6 +144,7 @@ class Rank(NamedTuple):
     values: Array
     right: Array
     null: Array
+    off: float
 
     @classmethod
     def of(cls, X: Array, share: float) -> Rank:
@@ -147,7 +153,42 @@ class Rank(NamedTuple):
         lengths[lengths == 0.0] = 1.0
         U, values, V = sla.svd(X / lengths, full_matrices=False)
         r = int(np.sum(values > share * values[0]))
-        return cls(lengths, U[:, :r], values[:r], V[:r], V[r:].T / lengths[:, None])
+        # What counts as 0 beside the largest singular value moves null vectors as far as it is of
+        # the least one that counts.
+        off = min(share * values[0] / values[r - 1], ZERO_IN_COMBINATION) if r else 0.0
+        return cls(lengths, U[:, :r], values[:r], V[:r], V[r:].T, off)
+
+    def moves(self, preferred: NDArray[np.bool_] | None = None) -> tuple[Array, Index]:
+        """Combinations that leave Xβ as it is, each with a coefficient that it alone moves, by 1.
+
+        That coefficient belongs to a column that is about as short as any in the combination, so
+        that a combination moves no coefficient by much more than 1. Null vectors give them by
+        Gauss's elimination with complete pivoting, where an entry counts in the unit of its
+        coefficient. An entry that is only rounding becomes 0, as it would count for much where its
+        column is much shorter than others.
+
+        preferred, shape (s,): The first combinations move these coefficients, and the others do
+            not.
+        Returns: The combinations, shape (s, at most s − r), and which coefficient each moves by 1.
+        """
+        units, null, pivots = 1.0 / self.lengths[:, None], self.null.copy(), list[int]()
+        first = np.zeros(units.size, dtype=bool) if preferred is None else preferred
+        for k in range(null.shape[1] + 1):
+            sizes = np.abs(null)
+            null[sizes <= self.off * sizes.max(axis=0, initial=1.0)] = 0.0
+            worth = np.abs(null[:, k:]) * units
+            if worth[first].any():
+                worth[~first] = 0.0
+            if not worth.any():
+                break
+            i, j = divmod(int(np.argmax(worth)), worth.shape[1])
+            null[:, [k, k + j]] = null[:, [k + j, k]]
+            null[:, k] /= null[i, k]
+            others = np.where(np.arange(null.shape[1]) == k, 0.0, null[i])
+            null -= null[:, k, None] * others
+            pivots.append(i)
+        at = np.array(pivots, dtype=np.intp)
+        return units * null[:, : at.size] * self.lengths[at], at
 
 
 def least_norm_fit(X: Array, y: Array, share: float) -> SubsetFit:
@@ -160,7 +201,7 @@ def least_norm_fit(X: Array, y: Array, share: float) -> SubsetFit:
     along = rank.left.T @ y
     coef = (rank.right.T @ (along / rank.values)) / rank.lengths
     if rank.null.size:
-        coef -= rank.null @ np.linalg.lstsq(rank.null, coef, rcond=None)[0]
+        coef = shortened(coef, rank.moves()[0])
     residual = y - X @ coef
     return SubsetFit(coef, float(residual @ residual), float(along @ along))
 
@@ -215,53 +256,66 @@ def dependent_fit_within(
     reach = float(np.linalg.norm(y) + np.abs(coef) @ rank.lengths)
     free = np.abs(residual @ X) <= FLAT_SLOPE * rank.lengths * reach
     if free.any():
-        null = Rank.of(X[:, free], share).null
-        coef[free] = shortest_within(coef[free], null, low[free], high[free])
+        rank = Rank.of(X[:, free], share)
+
+        coef[free] = shortest_within(coef[free], rank, low[free], high[free])
     residual = y - R[:, :s] @ coef
     objective = float(residual @ residual)
     return SubsetFit(coef, objective, max(float(y @ y) - objective, 0.0))
 
 
-def shortest_within(coef: Array, null: Array, low: Array, high: Array) -> Array:
-    """The shortest of the vectors coef + null·t between ``low`` and ``high``.
+def shortened(coef: Array, moves: Array) -> Array:
+    """The shortest of the vectors coef + moves·t.
 
-    coef, shape (s,): Within the bounds. null, shape (s, d).
-
-    With null = QT, Q orthonormal, and v = Qᵀcoef + Tt the vectors are e + Qv, where e is what Q
-    leaves of coef. The shortest v with Gv ≥ h, the bounds of single entries, is found by least
-    squares (Lawson & Hanson 1974, Chapter 23, LDP): the u ≥ 0 of least |Gᵀu|² + (hᵀu − 1)² is
-    positive for some rows of G only, these are independent, and of all v with Gv = h there the
-    shortest is the one that is asked for.
+    moves, shape (s, d): Combinations as :meth:`Rank.moves` gives them. The matrix of their products
+        has a small condition number, and products of combinations of short columns with
+        combinations of long ones are small, so that coefficients of long columns keep digits, too.
     """
-    if null.shape[1] == 0:
-        return coef
-    Q, T = np.linalg.qr(null)
-    now = Q.T @ coef
-    size = float(np.linalg.norm(now))
-    if size <= 8.0 * EPS * float(np.linalg.norm(coef)):
-        return coef
-    rest = coef - Q @ now
-    # Every row has length 1, and v is in units of the length that it has now. A bound that no
-    # vector of at most this length reaches does not count.
-    weight = np.linalg.norm(Q, axis=1)
-    moves = weight > DEPENDENT_SHARE
-    rows = Q[moves] / weight[moves, None]
-    scale = size * weight[moves]
-    G = np.vstack([rows, -rows])
-    h = np.append((low - rest)[moves] / scale, (rest - high)[moves] / scale)
-    G, h = G[h > -1.0], h[h > -1.0]
-    m, d = G.shape
-    v = np.zeros(d)
-    if m:
-        R = np.zeros((m + 1, m + 1))
-        factor = triangle_of(np.vstack([np.column_stack([G.T, v]), np.append(h, 1.0)]))
-        R[: factor.shape[0]] = factor
-        weights = new_bounded_fit(R, np.zeros(m), np.full(m, np.inf))
-        fit_inside(weights, m, 0.0, 0.0)
-        active = weights.coef > 0.0
-        v = np.linalg.lstsq(G[active], h[active], rcond=None)[0]
-    step = sla.solve_triangular(T, size * v - now)
-    return np.asarray(np.clip(coef + null @ step, low, high))
+    if moves.shape[1]:
+        factor = sla.cho_factor(moves.T @ moves)
+        for _ in range(2):  # The second step restores digits that the first has lost.
+            coef = coef - moves @ sla.cho_solve(factor, moves.T @ coef)
+    return coef
+
+
+def shortest_within(coef: Array, rank: Rank, low: Array, high: Array) -> Array:
+    """The shortest of the vectors between ``low`` and ``high`` that have the Xβ of ``coef``.
+
+    This is an active set method. Some coefficients are fixed at bounds. The coefficients go towards
+    the shortest vector with these fixed, and the first that reaches a bound on the way is fixed
+    there. Where none does, a coefficient is freed that shortens the vector when it leaves its
+    bound. Of several such coefficients the first is taken, which keeps the method from running in a
+    circle (Bland's rule).
+
+    coef, shape (s,): Within the bounds.
+    rank: Of the columns X.
+    """
+    s, fixed = coef.size, (coef <= low) | (coef >= high)
+    # Coefficients so far beyond a bound, and slopes so small beside their terms, are rounding.
+    slack = DEPENDENT_SHARE * float(np.abs(coef) @ rank.lengths) / rank.lengths
+    for _ in range(20 * s + 20):
+        moves, at = rank.moves(fixed)
+        held = int(fixed[at].sum())
+        shortest = shortened(coef, moves[:, held:])
+        outside = np.flatnonzero((shortest < low - slack) | (high + slack < shortest))
+        if outside.size:
+            step = shortest - coef
+            bound = np.where(step > 0.0, high, low)
+            shares = (bound - coef)[outside] / step[outside]
+            stopped = outside[np.argmin(shares)]
+            coef = np.clip(coef + shares.min() * step, low, high)
+            coef[stopped] = bound[stopped]
+            fixed[stopped] = True
+            continue
+        coef = np.clip(shortest, low, high)
+        slopes, terms = moves[:, :held].T @ coef, np.abs(moves[:, :held]).T @ np.abs(coef)
+        places = at[:held]
+        shorter = np.where(slopes > 0.0, low[places] < coef[places], coef[places] < high[places])
+        leaves = places[shorter & (np.abs(slopes) > DEPENDENT_SHARE * terms)]
+        if not leaves.size:
+            break
+        fixed[leaves.min()] = False
+    return coef
 
 
 def inflation_factors(R: Array) -> Array:

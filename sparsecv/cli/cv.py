@@ -204,7 +204,7 @@ def _draw(found: Result, study: Study, asked: SimpleNamespace) -> None:
     path, title = str(asked.plot), f"{found.name}, {kind}"
     if choice.projection is not None:
         others = peers.linear_peers(study.data, [surface.folds], found.sizes.tau)
-        size_path.plot_errors(found.sizes, found.position, others, path, title)
+        size_path.plot_errors(found.sizes, found.marks, others, path, title)
     elif surface.minimum is not None:
         over_gamma.plot_minimum(surface.minimum, path, title)
     else:

@@ -54,7 +54,7 @@ class ModelViews(ModelAnswers):
         'CV error'
         """
         found = self._fit()
-        return draw_sizes(ax, found.sizes, found.position, found.design.raw_spread, found.names)
+        return draw_sizes(ax, found.sizes, found.marks, found.design.raw_spread, found.names)
 
     def summary(self, *, table: bool = False) -> str:
         """Return what the command prints of a fit: the model, its errors, proofs and other sizes.

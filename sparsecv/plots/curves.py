@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..cv.results import Array, CVResult, bounds_to_show
 from ..errors import InputError
@@ -47,10 +48,12 @@ def without_formulas(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def label_sizes(axes: Any) -> None:
+def label_sizes(axes: Any, taus: NDArray[np.intp]) -> None:
     """Label the horizontal axis as the number of features, and mark it at whole numbers."""
     axes.set_xlabel("number of features τ")
     axes.xaxis.get_major_locator().set_params(integer=True)
+    if taus.size == 1:  # An axis of length 0 would be marked at fractions.
+        axes.set_xlim(taus[0] - 1, taus[0] + 1)
 
 
 def star(axes: Any, at: tuple[float, float, float], label: str) -> None:
@@ -59,6 +62,12 @@ def star(axes: Any, at: tuple[float, float, float], label: str) -> None:
         *at, color=VERMILION, zorder=5, linestyle="none", marker="*", markersize=15, capsize=4,
         label=label,
     )  # fmt: skip
+
+
+def mark(axes: Any, tau: int, error: float, marker: str, what: str) -> None:
+    """Mark the CV error of a model of size ``tau`` that is not chosen; ``what`` describes it."""
+    shape = {"marker": marker, "markersize": 8, "fillstyle": "none", "linestyle": "none"}
+    axes.plot(tau, error, label=f"{what}: τ = {tau}", color=VERMILION, zorder=5, **shape)
 
 
 def focus(axes: Any, low: Iterable[float], errors: Array, shown: float = -np.inf) -> None:
@@ -116,7 +125,11 @@ def plot_cv(
     best = result.best()
     g_star, t_star = chosen or (best.gamma_index, best.tau_index)
     figure, ((axes,),) = new_figure(figsize=(7.0, 4.4))
-    colours = matplotlib().colormaps["viridis"](np.linspace(0.0, 0.9, len(result.gammas)))
+    rank = result.gammas.argsort().argsort() / max(len(result.gammas) - 1, 1)
+    colours = matplotlib().colormaps["viridis"](0.9 * rank)
+    # Of more curves the legend names the chosen one, and says which γ the others have, because a
+    # longer legend covers the curves. The number is a choice.
+    names_all = len(result.gammas) <= 12
     for g, one in enumerate(result.by_gamma):
         bold = g == g_star
         axes.plot(
@@ -127,31 +140,27 @@ def plot_cv(
             zorder=3 if bold else 2,
             marker="o",
             markersize=3,
-            # If there are more curves, the legend names the chosen curve alone, because a longer
-            # legend covers the curves. The number is a choice.
-            label=f"γ = {one.gamma:.4g}" if bold or len(result.gammas) <= 12 else None,
+            label=f"γ = {one.gamma:.4g}" if bold or names_all else None,
         )
         if not one.exact.all():
             low, high = bounds_to_show(one.lower, one.cv_error, one.upper)
             axes.fill_between(one.taus, low, high, color=colours[g], alpha=0.15)
+    if not names_all:
+        low, high = result.gammas.min(), result.gammas.max()
+        text = f"{len(result.gammas) - 1} other γ, {low:.2g} (dark) to {high:.2g} (light)"
+        axes.plot([], [], color=colours[int(rank.size // 2)], linewidth=1.0, label=text)
     one, t = result.by_gamma[g_star], t_star
     label = f"chosen: τ = {one.taus[t]}" + ("" if one.exact[t] else " (an estimate)")
     star(axes, (one.taus[t], one.cv_error[t], one.std_error[t]), label)
     if (g_star, t_star) != (best.gamma_index, best.tau_index):
-        _mark(axes, best.tau, best.cv_error, "o", "least error")
+        mark(axes, best.tau, best.cv_error, "o", "least error")
     one = result.by_gamma[best.one_se_gamma_index]
     error = float(one.cv_error[one.taus == best.one_se][0])
-    _mark(axes, best.one_se, error, "D", "one standard error")
-    label_sizes(axes)
-    axes.set_ylabel("cross-validation error")
+    mark(axes, best.one_se, error, "D", "one standard error")
+    label_sizes(axes, result.taus)
+    axes.set_ylabel("CV error")
     errors, spread = result.table("cv_error"), best.std_error
     focus(axes, (errors.min(), best.cv_error - spread), errors, best.cv_error + spread)
     axes.set_title(without_formulas(title))
     axes.legend(fontsize=7, ncols=2)
     save(figure, path)
-
-
-def _mark(axes: Any, tau: int, error: float, marker: str, what: str) -> None:
-    """Mark the CV error of a model of size ``tau`` that is not chosen; ``what`` describes it."""
-    shape = {"marker": marker, "markersize": 8, "fillstyle": "none", "linestyle": "none"}
-    axes.plot(tau, error, label=f"{what}: τ = {tau}", color=VERMILION, zorder=5, **shape)

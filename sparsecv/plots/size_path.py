@@ -10,14 +10,20 @@ import numpy as np
 from ..design.design import Array
 from ..design.model import SizeModels
 from ..errors import InputError
-from .curves import focus, label_sizes, save, star, without_formulas
-from .style import BLUE, GREEN, GREY, in_style, matplotlib, new_figure
+from ..selection.sizes import SizeMarks
+from .curves import focus, label_sizes, mark, save, star, without_formulas
+from .style import BLUE, GREEN, GREY, VERMILION, in_style, matplotlib, new_figure
+
+# A legend as high as a picture of usual size has room for so many names. The number is a choice.
+MAX_NAMED = 14
 
 
-def draw_errors(axes: Any, sizes: SizeModels, chosen: int | None, peers: dict[str, Array]) -> None:
-    """Draw the CV error of every size on axes, with a star at a chosen size.
+def draw_errors(axes: Any, sizes: SizeModels, marks: SizeMarks, peers: dict[str, Array]) -> None:
+    """Draw the CV error of every size on axes, with a star at the chosen size.
 
-    chosen: Position of the chosen size; None draws no star.
+    Other marks show the size of least CV error, where another is chosen, and the smallest size
+    within one standard error of it.
+
     peers: CV errors of lasso and ridge at the same sizes; it may be empty.
     """
     error, spread = sizes.cv_error, sizes.std_error
@@ -31,14 +37,20 @@ def draw_errors(axes: Any, sizes: SizeModels, chosen: int | None, peers: dict[st
     for name, values in peers.items():
         colour, line = styles[name]
         axes.plot(sizes.tau, values, line, color=colour, label=name)
-    if chosen is not None:
-        at = sizes.tau[chosen], error[chosen], spread[chosen]
-        star(axes, at, f"chosen: {sizes.tau[chosen]}")
+    shown = [-np.inf]
+    if (t := marks.chosen) is not None:
+        star(axes, (sizes.tau[t], error[t], spread[t]), f"chosen: τ = {sizes.tau[t]}")
+        shown.append(float(error[t] + spread[t]))
+    others = (marks.least, "o", "least"), (marks.one_se, "D", "one standard error")
+    for t, shape, what in others:
+        if t is not None and (t != marks.chosen or shape == "D"):
+            mark(axes, int(sizes.tau[t]), float(error[t]), shape, what)
+            shown.append(float(error[t]))
     known = [error - spread, *(values[np.isfinite(values)] for values in peers.values())]
-    focus(axes, [values.min() for values in known], error)
-    label_sizes(axes)
+    focus(axes, [values.min() for values in known], error, max(shown))
+    label_sizes(axes, sizes.tau)
     axes.set_ylabel("CV error")
-    axes.legend(loc="upper right")
+    axes.legend()
 
 
 def draw_objectives(axes: Any, sizes: SizeModels) -> None:
@@ -50,44 +62,57 @@ def draw_objectives(axes: Any, sizes: SizeModels) -> None:
         if here.any():
             marks = {"color": BLUE, "fillstyle": filled, "label": what}
             axes.plot(sizes.tau[here], objective[here], "o", **marks)
-    label_sizes(axes)
+    label_sizes(axes, sizes.tau)
     axes.set_ylabel("training objective")
     axes.legend()
 
 
-def draw_effects(axes: Any, sizes: SizeModels, spread: Array, names: Sequence[str]) -> None:
+def draw_effects(
+    axes: Any, sizes: SizeModels, chosen: int | None, spread: Array, names: Sequence[str]
+) -> None:
     """Draw the coefficients of every size on axes, times the standard deviations of their columns.
 
+    The line of a column has gaps at the sizes whose models lack the column. Columns of the chosen
+    model have names first, and then those of the largest effects at any size; all others are grey.
+
+    chosen: Position of the chosen size, which a dotted line marks; None marks none.
     spread, shape (p_raw,): The standard deviations.
     names: Names of all columns.
     """
-    effects = np.array([model.coef * spread for model in sizes.models])
-    order = np.argsort(-np.abs(effects[-1]), kind="stable")
-    used = [c for c in order.tolist() if effects[:, c].any()]
-    colours = matplotlib().colormaps["tab20"].colors
-    for i, c in enumerate(used):
-        # At most this many columns are named, those of the largest effects in the largest model.
-        # Their legend is as high as the picture.
-        named = i < 12
-        style: dict[str, Any] = {"color": colours[i % 20] if named else GREY}
-        style["label"] = without_formulas(names[c]) if named else None
-        style["markevery"] = np.flatnonzero(effects[:, c]).tolist()  # Models with this column.
-        axes.plot(sizes.tau, effects[:, c], "o-", markersize=4, linewidth=1.2, **style)
-    label_sizes(axes)
+    used = np.unique(np.concatenate([model.support for model in sizes.models]))
+    effects = np.array([model.coef[used] * spread[used] for model in sizes.models])
+    inside = np.array([np.isin(used, model.support) for model in sizes.models])
+    own = np.zeros(used.size) if chosen is None else np.abs(effects[chosen])
+    named = np.lexsort((-np.abs(effects).max(axis=0), -own))[:MAX_NAMED]
+    others = np.setdiff1d(np.arange(used.size), named)
+    shown = np.where(inside, effects, np.nan)
+    axes.axhline(0.0, color=GREY, linewidth=0.6)
+    if chosen is not None:
+        axes.axvline(sizes.tau[chosen], color=VERMILION, linestyle=":", label="chosen")
+    both = matplotlib().colormaps["tab20"].colors  # Pairs of a dark and a light colour.
+    colours = [*both[:14:2], *both[16::2], *both[1::2]]  # Without the dark grey, the eighth pair's.
+    for i, c in enumerate(named.tolist()):
+        style: dict[str, Any] = {"color": colours[i], "label": without_formulas(names[used[c]])}
+        axes.plot(sizes.tau, shown[:, c], "o-", markersize=4, linewidth=1.2, zorder=3, **style)
+    if others.size:
+        style = {"color": GREY, "markersize": 2, "linewidth": 0.6}
+        lines = axes.plot(sizes.tau, shown[:, others], "o-", **style)
+        lines[0].set_label("1 other column" if len(lines) == 1 else f"{len(lines)} other columns")
+    label_sizes(axes, sizes.tau)
     axes.set_ylabel("coefficient × standard deviation of its column")
     axes.set_title("in the model of each size")
-    if used:
+    if used.size:
         axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def draw_sizes(
-    ax: Any, sizes: SizeModels, chosen: int | None, spread: Array, names: Sequence[str]
+    ax: Any, sizes: SizeModels, marks: SizeMarks, spread: Array, names: Sequence[str]
 ) -> Any:
     """Draw errors by size, and coefficients by size, on axes of the user, and return the axes.
 
     ax: Axes for the errors; or a pair of axes, for errors and coefficients. With None, pyplot opens
         a figure with two axes, as the session of the user shows figures.
-    chosen, spread, names: As in :func:`draw_errors` and :func:`draw_effects`.
+    marks, spread, names: As in :func:`draw_errors` and :func:`draw_effects`.
     Raises InputError: matplotlib is missing, or ``ax`` is neither one nor two axes.
     """
     matplotlib()
@@ -98,26 +123,27 @@ def draw_sizes(
     panels = list(np.ravel(np.array(ax, dtype=object)))
     if not 1 <= len(panels) <= 2 or not all(hasattr(panel, "errorbar") for panel in panels):
         raise InputError(f"ax must be None, axes of matplotlib or a pair of axes; got {ax!r}")
-    if np.isnan(sizes.cv_error).all():
-        draw_objectives(panels[0], sizes)
+    held_out = not np.isnan(sizes.cv_error).all()
+    if held_out:
+        draw_errors(panels[0], sizes, marks, {})
     else:
-        draw_errors(panels[0], sizes, chosen, {})
+        draw_objectives(panels[0], sizes)
     for panel in panels[1:]:
-        draw_effects(panel, sizes, spread, names)
+        draw_effects(panel, sizes, marks.chosen if held_out else None, spread, names)
     return ax
 
 
 @in_style
 def plot_errors(
-    sizes: SizeModels, chosen: int | None, peers: dict[str, Array], path: str, title: str
+    sizes: SizeModels, marks: SizeMarks, peers: dict[str, Array], path: str, title: str
 ) -> None:
     """Draw the CV error of every size, and write the picture to ``path``.
 
-    chosen, peers: As in :func:`draw_errors`.
+    marks, peers: As in :func:`draw_errors`.
     Raises InputError: matplotlib is missing, or the file cannot be written in that format.
     """
     figure, ((axes,),) = new_figure(figsize=(7.0, 4.4))
-    draw_errors(axes, sizes, chosen, peers)
+    draw_errors(axes, sizes, marks, peers)
     axes.set_title(without_formulas(title))
     save(figure, path)
 
@@ -135,5 +161,5 @@ def plot_size_path(
     figure, ((left, right),) = new_figure(1, 2, figsize=(9.6, 4.2))
     draw_objectives(left, sizes)
     left.set_title(without_formulas(title))
-    draw_effects(right, sizes, spread, names)
+    draw_effects(right, sizes, None, spread, names)
     save(figure, path)

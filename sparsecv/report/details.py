@@ -16,7 +16,7 @@ from ..plots.style import in_style, new_figure
 from ..selection.choice import Choice
 from ..selection.projection import Projection, choose_size
 from ..selection.rules import RULES
-from ..selection.sizes import changes, gamma_positions
+from ..selection.sizes import SizeMarks, changes, gamma_positions
 from ..selection.study import Study
 from ..solvers.core.plan import TREE_ONLY
 from .answer import answer
@@ -86,7 +86,7 @@ def _every_size(result: Result, with_peers: bool) -> Section:
 
     A plain fit has no study, and shows objectives in place of CV errors.
     """
-    study, choice, sizes, t = result.study, result.choice, result.sizes, result.position
+    study, choice, sizes, marks = result.study, result.choice, result.sizes, result.marks
     proved, sentences = [model.proved for model in sizes.models], []
     peers: dict[str, Array] = {}
     columns = [SectionColumn("size", sizes.tau)]
@@ -95,7 +95,7 @@ def _every_size(result: Result, with_peers: bool) -> Section:
         columns.append(SectionColumn("objective", numbers(objectives, proved)))
     else:
         peers = linear_peers(study.data, [study.data.folds], sizes.tau) if with_peers else {}
-        columns += _held_out(result, study, choice, sizes, t)
+        columns += _held_out(result, study, choice, sizes, marks)
         if peers:
             # The column stands after that of the CV errors.
             columns.insert(2, SectionColumn("lasso", peers["lasso"], minor=True))
@@ -112,31 +112,27 @@ def _every_size(result: Result, with_peers: bool) -> Section:
     else:
         words = ["yes" if one else "no" for one in proved]
         columns.insert(-1, SectionColumn("proved", words, "words"))
-    table = SectionTable(columns, t, "sizes").filled()
-    picture = None if study is None else partial(_picture, sizes, t, peers)
+    table = SectionTable(columns, marks.chosen, "sizes").filled()
+    picture = None if study is None else partial(_picture, sizes, marks, peers)
     return Section("Every size", (), table, sentences, picture)
 
 
 def _held_out(
-    result: Result, study: Study, choice: Choice, sizes: SizeModels, t: int | None
+    result: Result, study: Study, choice: Choice, sizes: SizeModels, marks: SizeMarks
 ) -> Iterator[SectionColumn]:
-    """Yield what folds say of every size: CV errors, R², distances or bounds, and marks.
-
-    t: Position of the chosen size.
-    """
+    """Yield what folds say of every size: CV errors, R², distances or bounds, and marks."""
     surface, found = study.surface, choice.projection
-    marks, known = [""] * sizes.tau.size, [""] * sizes.tau.size
+    words, known = [""] * sizes.tau.size, [""] * sizes.tau.size
     if found is not None:
         exact = [found.proved] * sizes.tau.size
     else:
-        best, at = surface.best(), (gamma_positions(study, choice), np.arange(sizes.tau.size))
+        at = gamma_positions(study, choice), np.arange(sizes.tau.size)
         exact = surface.table("exact")[at].tolist()
         ends = zip(*(surface.table(n)[at] for n in ("lower", "cv_error", "upper")), strict=True)
         known = ["" if e else bounds_text(*b) for e, b in zip(exact, ends, strict=True)]
-        marks[int(np.flatnonzero(surface.taus == best.one_se)[0])] = "1 s.e."
-        marks[best.tau_index] = "least"
-    if t is not None:
-        marks[t] = "chosen"
+    for t, word in ((marks.one_se, "1 s.e."), (marks.least, "least"), (marks.chosen, "chosen")):
+        if t is not None:
+            words[t] = word
     yield SectionColumn("CV error", numbers(sizes.cv_error, exact))
     yield SectionColumn("± s.e.", sizes.std_error, minor=True)
     if found is None or sizes.distance is None:
@@ -146,7 +142,7 @@ def _held_out(
         yield SectionColumn("distance", [percent(one) for one in _shares(found, sizes.distance)])
     yield from _own_gammas(sizes.gamma, minor=True)
     yield SectionColumn("bounds", known)
-    yield SectionColumn("", marks, "words")
+    yield SectionColumn("", words, "words")
 
 
 def _own_gammas(gammas: Array, minor: bool) -> Iterator[SectionColumn]:
@@ -187,10 +183,10 @@ def _aim(choice: Choice, found: Projection, distance: Array) -> str:
 
 
 @in_style
-def _picture(sizes: SizeModels, chosen: int | None, peers: dict[str, Array]) -> tuple[Any, str]:
+def _picture(sizes: SizeModels, marks: SizeMarks, peers: dict[str, Array]) -> tuple[Any, str]:
     """The CV error of every size, with ridge and lasso on the same folds."""
     figure, ((axes,),) = new_figure(figsize=(5.6, 3.6))
-    draw_errors(axes, sizes, chosen, peers)
+    draw_errors(axes, sizes, marks, peers)
     return figure, "CV error against the number of columns; the star marks the chosen size."
 
 

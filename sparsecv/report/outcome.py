@@ -15,7 +15,7 @@ from ..selection.alternatives import alternatives, alternatives_table, ranked_by
 from ..selection.choice import Choice, choose, chosen_model
 from ..selection.criteria import criteria
 from ..selection.nested import NestedError
-from ..selection.sizes import models_at_gamma, models_by_size, subsets_by_size
+from ..selection.sizes import SizeMarks, marks_of, models_at_gamma, models_by_size, subsets_by_size
 from ..selection.study import Study
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.problem import SparseRidgeProblem
@@ -137,10 +137,13 @@ class Result:
         return f"{self.name}: {self.model.support.size} of {self.design.p} columns"
 
     @property
-    def position(self) -> int | None:
-        """Position of the model's size among all sizes; None where it has no place there."""
+    def marks(self) -> SizeMarks:
+        """The sizes that tables and pictures mark."""
         at = np.flatnonzero(self.sizes.tau == self.tau)
-        return int(at[0]) if at.size else None
+        chosen = int(at[0]) if at.size else None
+        if self.study is None or self.choice is None:
+            return SizeMarks(chosen)
+        return marks_of(self.study, self.choice, self.sizes, chosen)
 
     @property
     def effects(self) -> Array:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,32 @@ from ..solvers.core.threads import one_blas_thread
 from ..solvers.paths import support_path
 from .choice import CHOOSERS, Choice, criterion_of_pairs, of_pair, of_projection
 from .study import Study, check_size
+
+
+class SizeMarks(NamedTuple):
+    """Positions among sizes that tables and pictures mark; None where there is none.
+
+    chosen: The size of the model.
+    least: The size of least CV error.
+    one_se: The smallest size whose CV error is within one standard error of the least.
+    """
+
+    chosen: int | None
+    least: int | None = None
+    one_se: int | None = None
+
+
+def marks_of(study: Study, choice: Choice, sizes: SizeModels, chosen: int | None) -> SizeMarks:
+    """What is marked among the sizes of a choice: pairs (γ, τ) of the grid, or projections."""
+    result = study.surface
+    if choice.is_pair:
+        best = result.best()
+        one_se = int(np.flatnonzero(result.taus == best.one_se)[0])
+        return SizeMarks(chosen, best.tau_index, one_se)
+    errors = sizes.cv_error
+    _, t = least(errors[None, :], sizes.tau, np.zeros(1), result.rounding)
+    within = errors <= errors[t] + sizes.std_error[t] + result.rounding
+    return SizeMarks(chosen, t, int(np.flatnonzero(within)[0]))
 
 
 def changes(before: NDArray[np.intp], now: NDArray[np.intp], names: Sequence[str]) -> list[str]:

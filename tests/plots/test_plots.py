@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -22,6 +23,7 @@ from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError
 from sparsecv.plots import curves as plots
+from sparsecv.plots import size_path
 from sparsecv.tables.datasets import load_dataset
 
 pytest.importorskip("matplotlib")
@@ -156,11 +158,14 @@ def test_models_draw_on_axes() -> None:
     np.testing.assert_array_equal(curve.get_ydata(), model.path_["cv_error"])
     (star,) = [line for line in left.get_lines() if line.get_marker() == "*"]
     assert star.get_xydata().tolist() == [[model.tau_, model.cv_error_]]
-    lines = {line.get_label(): line.get_ydata() for line in right.get_lines()}
-    sizes = [model.at_size(size) for size in model.path_["tau"]]
+    (one_se,) = [line for line in left.get_lines() if line.get_marker() == "D"]
+    assert one_se.get_xdata().tolist() == [model.tau_1se_]
+    assert f"one standard error: τ = {model.tau_1se_}" in legend_of(left)
+    drawn = lines(right)
+    assert set(legend_of(right)) == {"chosen", *(f"x{c}" for c in range(6))}
+    assert drawn["chosen"].get_xdata()[0] == model.tau_
     for c in range(X.shape[1]):
-        effects = np.array([one.coef_[c] for one in sizes]) * X[:, c].std()
-        np.testing.assert_allclose(lines[f"x{c}"], effects)
+        np.testing.assert_allclose(drawn[f"x{c}"].get_ydata(), effects_of(model, c, X))
     axes = Figure().subplots()
     fit = SparseRidge(tau=3).fit(X, y)
     assert fit.plot(axes) is axes
@@ -171,11 +176,61 @@ def test_models_draw_on_axes() -> None:
             fit.plot(wrong)
 
 
-# --- ``sparsecv fit --plot``: objectives and coefficients of every size --------------------------
+@pytest.mark.parametrize("rule", ["minimum", "one-se", "stability", "projected"])
+def test_marks_are_those_of_the_table(rule: str) -> None:
+    """Where another size is chosen than that of least error, both are marked, as in the summary."""
+    X, y = three_matter(60, 8, seed=3)
+    model = SparseRidgeCV(gammas=[0.1, 1.0, 30.0], rule=rule).fit(X, y)
+    labels = legend_of(model.plot(Figure().subplots()))
+    marked = {name: int(size) for name, size in (one.split(": τ = ") for one in labels[1:])}
+    assert marked["chosen"] == model.tau_
+    path, t = model.path_, model.path_["cv_error"].argmin()
+    if rule == "projected":  # No other model of this size has an error of its own.
+        within = path["cv_error"] <= path["cv_error"][t] + path["std_error"][t]
+        assert marked["one standard error"] == path["tau"][within].min()
+        assert marked.get("least", model.tau_) == path["tau"][t]
+    else:
+        assert marked["one standard error"] == model.tau_1se_
+    words = {marked["one standard error"]: "1 s.e."}
+    words |= {marked.get("least", model.tau_): "least"} | {model.tau_: "chosen"}
+    table = model.summary(table=True).split("\nEvery size\n")[1]
+    rows = re.findall(r"^ *(\d+)  .* (chosen|least|1 s\.e\.) ", table, flags=re.M)
+    assert {int(size): word for size, word in rows} == words
+
+
+def test_a_legend_has_every_column_that_is_drawn() -> None:
+    """Columns of the chosen model come first, and columns without a name are counted."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 30))
+    y = X[:, :3].sum(axis=1) + rng.standard_normal(60)
+    model = SparseRidgeCV(gammas=[1.0], taus=range(1, 26), rule="minimum").fit(X, y)
+    _, axes = model.plot(Figure().subplots(1, 2))
+    used = {c for columns in model.path_["columns"] for c in columns}
+    names = legend_of(axes)
+    assert names[0] == "chosen"
+    assert set(names[1 : 1 + model.tau_]) == set(model.get_feature_names_out())
+    others = len(used) - size_path.MAX_NAMED
+    assert others > 1
+    assert names[-1] == f"{others} other columns"
+    drawn = [one for one in axes.get_lines() if one.get_marker() == "o"]
+    assert len(drawn) == len(used)
+
+
+def legend_of(axes: Any) -> list[str]:
+    return [text.get_text() for text in axes.get_legend().get_texts()]
 
 
 def lines(axes: Any) -> dict[str, Any]:
     return {line.get_label(): line for line in axes.lines}
+
+
+def effects_of(model: Any, c: int, X: Any) -> Any:
+    """The effects of a column in the models of all sizes; NaN where a model lacks the column."""
+    coef = np.array([model.at_size(size).coef_[c] for size in model.path_["tau"]])
+    return np.where([c in some for some in model.path_["columns"]], coef * X[:, c].std(), np.nan)
+
+
+# --- ``sparsecv fit --plot``: objectives and coefficients of every size --------------------------
 
 
 def test_the_picture_shows_every_size(figures: list[Any], tmp_path: Path) -> None:
@@ -191,10 +246,9 @@ def test_the_picture_shows_every_size(figures: list[Any], tmp_path: Path) -> Non
     np.testing.assert_allclose(left["best subset"].get_ydata(), best)
     np.testing.assert_allclose(left["proved"].get_ydata(), best)
     used = {source.feature_names[c]: c for columns in model.path_["columns"] for c in columns}
-    assert set(used) == set(right)
+    assert set(used) == set(legend_of(figures[0].axes[1]))
     for name, c in used.items():
-        effects = np.array([model.at_size(size).coef_[c] for size in range(1, 6)]) * X[:, c].std()
-        np.testing.assert_allclose(right[name].get_ydata(), effects, atol=1e-9)
+        np.testing.assert_allclose(right[name].get_ydata(), effects_of(model, c, X), atol=1e-9)
 
 
 def test_sizes_that_are_not_proved_have_open_marks(figures: list[Any], tmp_path: Path) -> None:

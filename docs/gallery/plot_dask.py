@@ -35,10 +35,13 @@ print("columns:", ", ".join(there.get_feature_names_out()))
 # %%
 # Both surfaces of CV errors are equal, too.
 
-assert np.array_equal(here.surface_["cv_error"], there.surface_["cv_error"])
+surface = there.surface_
+assert np.array_equal(here.surface_["cv_error"], surface["cv_error"])
 figure, axes = plt.subplots()
-for gamma, error in zip(there.surface_["gamma"], there.surface_["cv_error"], strict=True):
-    axes.plot(there.surface_["tau"], error, "o-", label=f"γ = {gamma:g}")
+others = axes.plot(surface["tau"], surface["cv_error"].T, color="0.75", linewidth=1)
+others[0].set_label(f"all {len(others)} values of γ")
+chosen = surface["cv_error"][surface["gamma"] == there.gamma_][0]
+axes.plot(surface["tau"], chosen, "o-", label=f"chosen: γ = {there.gamma_:.3g}")
 axes.set(xlabel="number of columns", ylabel="CV error", title="Miles per gallon, ten folds")
 axes.legend()
 plt.show()

@@ -36,7 +36,7 @@ COMMANDS = (
 )
 MEASURED = """
 import sys
-import sparsecv.cli.cv, sparsecv.cli.fit, sparsecv.cli.screen, sparsecv.selection.choice
+import sparsecv.cli.cv, sparsecv.cli.fit, sparsecv.report.screen, sparsecv.selection.choice
 import pyarrow.parquet
 from sparsecv.cli.main import main
 from experiments.common import peak_megabytes as peak

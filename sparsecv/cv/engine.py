@@ -35,9 +35,8 @@ from .tau_search import search_tau
 # MANY_FOLDS folds or more, the trees that folds share are searched before the intervals are
 # computed. Both numbers are choices.
 MAX_LATE_OPERATIONS, SECONDS_OF_CHEAP_INTERVALS = 5e7, 1.0
-# CV errors and their proofs leave this share of the time to the proof of the model that is chosen
-# in the end. Beyond 45 columns the model of the least estimate is proved first, in at most half of
-# the time for proofs. Both numbers are choices.
+# CV errors and their proofs end when this share of the time for proofs remains. It belongs to the
+# model that is chosen in the end, whose support is then proved on all rows. The number is a choice.
 SHARE_OF_THE_MODEL = 0.1
 
 

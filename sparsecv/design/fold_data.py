@@ -29,10 +29,11 @@ MAX_BYTES_OF_PROBLEMS = 256_000_000
 # The held-out rows of all folds are kept where together they take at most this many bytes. The
 # value is a choice.
 MAX_BYTES_OF_HELD_OUT_ROWS = 8_000_000
-# Held-out rows of a table of more than this many bytes, in folds of more than MAX_ROWS_PER_COLUMN
-# rows per column, are reduced to a triangle. Errors of many models then take less time, and of
-# shorter tables the triangle costs more than it saves. The value is a choice.
-MAX_BYTES_OF_LONG_ROWS = 1_000_000
+# The held-out rows of a fold stay as they are where those of all folds together take at most this
+# many bytes, or where a fold has at most MAX_ROWS_PER_COLUMN rows per column. Else they are reduced
+# to a triangular factor, from which the errors of many models take less time. The factor of a
+# shorter table costs more than it saves. The value is a choice.
+MAX_BYTES_OF_UNREDUCED_ROWS = 1_000_000
 
 
 class Origin(NamedTuple):
@@ -517,7 +518,7 @@ class RowFolds(FoldData):
         origin = self._origin(j)
         rows = self._weighted(self._moved(test, origin), test)
         long = len(rows) > MAX_ROWS_PER_COLUMN * self.p
-        if long and rows.nbytes * self.folds.k > MAX_BYTES_OF_LONG_ROWS:
+        if long and rows.nbytes * self.folds.k > MAX_BYTES_OF_UNREDUCED_ROWS:
             rows = triangle_of(rows)
         found = split_rows(rows)
         if rows.nbytes * self.folds.k <= MAX_BYTES_OF_HELD_OUT_ROWS:

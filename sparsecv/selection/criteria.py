@@ -33,8 +33,7 @@ def criteria(
     """Criteria of subsets that are fitted by least squares, without a ridge weight.
 
     With RSS the residual sum of squares, k the rank of the subset's columns, q = k + 1 with an
-    intercept and k without, p the number of columns to choose from and s² = RSS / (n − q) of all p
-    (columns without a penalty count in q and not in k and p):
+    intercept and k without, p the number of columns to choose from and s² = RSS / (n − q) of all p:
 
         aic = n log(2π RSS/n) + n + 2 (q + 1)           R's AIC(lm)
         bic = n log(2π RSS/n) + n + log(n) (q + 1)      R's BIC(lm)
@@ -55,8 +54,7 @@ def criteria(
         has −∞ for the first three criteria. Cp is NaN where all columns leave no error to estimate
         s² from.
     """
-    # Columns without a penalty are projected out of the rows, as the intercept is.
-    rows, own = problem.rows, int(design.protocol.intercept) + design.p - problem.p
+    rows, own = problem.rows, int(design.protocol.intercept)
     scale, n = design.y_scale**2, design.total
     fits = [
         _least_squares(rows, np.searchsorted(design.kept, one), design.total) for one in supports

@@ -13,10 +13,11 @@ from ..kernels.fits import independent
 from .bounded_fit import fit_inside, new_bounded_fit
 from .rows import DEPENDENT_SHARE, Array, Index, Rows, triangle_of
 
-# Where Σ ℓ_j|β_j| is more than this number times the length of y, ℓ_j the lengths of columns, an
-# objective is evaluated from the coefficients. Below it rounding moves the objective by some 1e-12
-# of yᵀy at most. The value is a choice.
-LONG_COEFFICIENTS = 1e4
+# The reach of a fit is Σ ℓ_j|β_j|, with ℓ_j the lengths of the columns. Up to this many times the
+# length of y, the objective is read from a triangular factor, and rounding moves it by some 1e-12
+# of yᵀy at most. Where the reach is longer, columns cancel each other, and the objective is computed
+# anew from the coefficients. The value is a choice.
+MAX_REACH_IN_LENGTHS_OF_Y = 1e4
 # Entries of null vectors of columns of length 1 count as 0 where they are only rounding, and are at
 # most this number. The value is a choice: a fit may move by this share of its terms.
 ZERO_IN_COMBINATION = 1e-10
@@ -88,7 +89,7 @@ def evaluated(data: Rows, columns: Index, ridge: float, fit: SubsetFit, R: Array
     R, shape (s + 1, s + 1): What :func:`augmented_triangle` gives.
     """
     yy = fit.objective + fit.gain
-    most = LONG_COEFFICIENTS**2 * yy
+    most = MAX_REACH_IN_LENGTHS_OF_Y**2 * yy
     if np.vdot(fit.coef, fit.coef) * np.vdot(R, R) <= most:  # At least the square of ``reach``.
         return fit
     reach = float(np.abs(fit.coef) @ np.linalg.norm(R[:, :-1], axis=0))

@@ -497,8 +497,9 @@ def move_to(s, ridge, k):
         u = units.of[a].member
         updates += (1 - 2 * mark[u]) * (units.of[u + 1].first - units.of[u].first)
     s.size[0] = k
-    # More updates cost more than to compute all anew. With bounds updates change b, too, and errors
-    # of b are not refined.
+    # More updates cost more than to compute all anew. Under bounds every update also changes b, by
+    # the part of the columns that lie at a bound. Rounding errors of b would stay, because
+    # ``attained_gain`` corrects β and c alone; so all is computed anew.
     if n == 0 or units.now[0].bounded or 2.5 * updates > columns:
         for a in range(k):
             mark[goal[a]], units.of[a].member = 0, goal[a]

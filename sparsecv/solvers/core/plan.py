@@ -30,9 +30,9 @@ MOST_MODELS = 20_000
 # tried.
 FIRST_NODES = 200_000
 # From 17 to 45 columns two searches take turns: the tree of all sizes, and branch and bound for
-# each size alone. Each pair has the budgets of a turn. The first number is how many nodes the tree may
-# have had by the end of the turn, earlier turns included. The second is how many nodes branch and
-# bound may have for a size. Nothing tells beforehand which of the two ends first: where many
+# each size alone. Each pair has the budgets of a turn. The first number is how many nodes the tree
+# may have had by the end of the turn, earlier turns included. The second is how many nodes branch
+# and bound may have for a size. Nothing tells beforehand which of the two ends first: where many
 # columns are worth nearly the same, the tree is large, and a few hundred nodes of branch and bound
 # prove a size. The two budgets of a turn take about equally long, half a second each in the second
 # turn (measured at 35 columns). Later turns have four times the budgets of the turn before, which

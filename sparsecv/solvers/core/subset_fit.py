@@ -15,8 +15,8 @@ from .rows import DEPENDENT_SHARE, Array, Index, Rows, triangle_of
 
 # The reach of a fit is Σ ℓ_j|β_j|, with ℓ_j the lengths of the columns. Up to this many times the
 # length of y, the objective is read from a triangular factor, and rounding moves it by some 1e-12
-# of yᵀy at most. Where the reach is longer, columns cancel each other, and the objective is computed
-# anew from the coefficients. The value is a choice.
+# of yᵀy at most. Where the reach is longer, columns cancel each other, and the objective is
+# computed anew from the coefficients. The value is a choice.
 MAX_REACH_IN_LENGTHS_OF_Y = 1e4
 # Entries of null vectors of columns of length 1 count as 0 where they are only rounding, and are at
 # most this number. The value is a choice: a fit may move by this share of its terms.

@@ -45,7 +45,9 @@ def fold_models(study: Study, choice: Choice) -> FoldModels:
     label = data.folds.label
     assert label is not None
     tasks = [(j, *_of_fold(study, choice, j)) for j in range(data.folds.k)]
-    found = study.run("models for prediction intervals", fold_unit, (data, study.design), tasks)
+    found = study.run(
+        "models for prediction intervals", raw_model_of_fold, (data, study.design), tasks
+    )
     coef, intercept = (np.array([one[part] for one in found]) for part in (0, 1))
     used, residual = np.flatnonzero(coef.any(axis=0)), np.empty(label.size)
     for j, (_, _, errors) in enumerate(found):
@@ -62,7 +64,7 @@ def _of_fold(study: Study, choice: Choice, j: int) -> tuple[float, int, Index | 
     return choice.gamma, choice.tau, None, study.fold_averages[j]
 
 
-def fold_unit(
+def raw_model_of_fold(
     shared: tuple[RowFolds, Design],
     j: int,
     gamma: float,

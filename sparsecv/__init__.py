@@ -13,6 +13,7 @@ __version__ = "0.2.0"
 if TYPE_CHECKING:
     from .cv import bounds
     from .estimators import SparseRidge, SparseRidgeCV
+    from .estimators.sparse_ridge import load
     from .estimators.stability_cv import StabilityCV
     from .solvers.core.column_rules import Constraints
 
@@ -23,6 +24,7 @@ __all__ = [
     "StabilityCV",
     "__version__",
     "bounds",
+    "load",
 ]
 
 _HOMES = {
@@ -31,6 +33,7 @@ _HOMES = {
     "SparseRidgeCV": ("estimators", "SparseRidgeCV"),
     "StabilityCV": ("estimators.stability_cv", "StabilityCV"),
     "bounds": ("cv.bounds", ""),
+    "load": ("estimators.sparse_ridge", "load"),
 }
 
 

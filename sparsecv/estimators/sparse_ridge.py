@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -193,3 +194,38 @@ class SparseRidge(ModelViews, ModelFiles):
     def _of_size(self, tau: int, gamma: float) -> SparseRidge:
         other: SparseRidge = clone(self).set_params(tau=tau)
         return other
+
+
+def load(path: str | PathLike[str]) -> SparseRidge:
+    """Read a model that ``save`` of an estimator, or ``sparsecv cv --save``, has written.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    SparseRidge
+        Fitted: it predicts and selects, and makes prediction intervals where the file keeps what
+        they need. How the model was found is not in the file.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is no model, or is damaged.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> import sparsecv
+    >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0]])
+    >>> model = sparsecv.SparseRidge(tau=1).fit(X, 2.0 * X[:, 0])
+    >>> with TemporaryDirectory() as folder:
+    ...     model.save(Path(folder) / "model.json")
+    ...     again = sparsecv.load(Path(folder) / "model.json")
+    >>> np.array_equal(again.predict(X), model.predict(X))
+    True
+    """
+    return SparseRidge.load(path)

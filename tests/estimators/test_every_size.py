@@ -16,7 +16,7 @@ from sklearn.model_selection import TimeSeriesSplit
 from support.brute_force import Data, enumerate_all
 from support.problems import scaled, three_matter
 
-from sparsecv import Constraints, SparseRidge, SparseRidgeCV
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV, load
 from sparsecv.errors import InputError
 from sparsecv.selection.rules import RULES
 
@@ -221,7 +221,7 @@ def test_coefficients_are_those_of_the_columns_of_the_model(tmp_path: Path) -> N
     frame = pd.DataFrame(X, columns=list("abcdef"))
     model = SparseRidgeCV(gammas=GAMMAS, rule="minimum").fit(frame, y)
     model.save(tmp_path / "m.json")
-    of_file = SparseRidge.load(tmp_path / "m.json")
+    of_file = load(tmp_path / "m.json")
     for one in (model, model.at_size(2), SparseRidge(tau=3).fit(frame, y), of_file):
         found = one.coefficients()
         assert sorted(found["position"]) == one.support_.tolist()
@@ -269,5 +269,5 @@ def test_intervals_of_a_model_without_folds(tmp_path: Path) -> None:
         SparseRidge(tau=2).fit(X, y).predict_interval(X)
     model = SparseRidgeCV(gammas=1.0).fit(X, y)
     model.save(tmp_path / "m.json", intervals=True)
-    found = SparseRidge.load(tmp_path / "m.json").predict_interval(X)
+    found = load(tmp_path / "m.json").predict_interval(X)
     np.testing.assert_allclose(found, model.predict_interval(X), rtol=1e-12)

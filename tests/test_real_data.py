@@ -116,7 +116,7 @@ def test_time_that_folds_leave_goes_to_the_final_model() -> None:
     with Surface(data, [1, 2, 3, 4, 5], Settings(time_limit=seconds)) as surface:
         surface.visit([100.0])
         surface.prove()
-    result, spent = surface.result(), surface.limits.elapsed()
+    result, spent = surface.result(), surface.plan.limits.elapsed()
     best = result.best()
     proved = result.by_gamma[0].model_proved[best.tau_index]
     assert (best.certified and proved) or spent >= 0.95 * seconds

@@ -57,7 +57,7 @@ def sparse_ridge(way: str, n: int, p: int, seed: int) -> SparseRidgeCV:
     if way != "default":
         most = largest_tau(min(n, p), p) if way == "paper's sizes" else min(n - 1, p)
         options |= {"taus": np.arange(min(2, most), most + 1), "rule": "minimum"}
-        options["time_limit"] = "auto" if p <= 45 else PROVING_SECONDS
+        options["time_limit"] = 60.0 if p <= 45 else PROVING_SECONDS
     return SparseRidgeCV(**options)
 
 

@@ -80,7 +80,7 @@ def tried(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tr
     """Every way, with the signal in place of seconds."""
     design = design_of(X, y)
     data = RowFolds.of(design, X, y, make_folds(5, y.size, seed=seed))
-    study = Study(data, design, GAMMAS, None, Settings(time_limit="auto"), seed=seed)
+    study = Study(data, design, GAMMAS, None, Settings(time_limit=60.0), seed=seed)
     no_limit = int(study.surface.taus[-1]), np.inf
 
     def predicted(model: FittedModel) -> np.ndarray:

@@ -92,7 +92,7 @@ def figures(X: np.ndarray, y: np.ndarray, fresh: Fresh, seed: int) -> dict[str, 
     design = design_of(X, y)
     data = RowFolds.of(design, X, y, make_folds(5, y.size, seed=seed))
     rule = "minimum" if design.p <= TREE_ONLY else "projected"
-    settings = Settings(time_limit="auto")
+    settings = Settings(time_limit=60.0)
     study = Study(data, design, DEFAULT_GAMMAS, None, settings, rule=rule, seed=seed)
     choices = choose(study, compare=True)
     found = {}

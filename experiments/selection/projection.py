@@ -107,7 +107,7 @@ def subsets(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[
     started = time.perf_counter()
     design = design_of(X, y)
     data = RowFolds(*design.apply(X, y), make_folds(5, y.size, seed=seed), True)
-    settings = Settings(time_limit="auto")
+    settings = Settings(time_limit=60.0)
     study = Study(data, design, None, None, settings, rule="projected", seed=seed)
     chosen = choose(study)
     projection = chosen["projected"].projection
@@ -379,7 +379,7 @@ def weighed(names: list[str]) -> None:
             X, y = made if name == "noise" else rows(name)
             design = design_of(X, y)
             data = RowFolds(*design.apply(X, y), make_folds(5, y.size, seed=0), True)
-            settings = Settings(time_limit="auto")
+            settings = Settings(time_limit=60.0)
             study = Study(data, design, None, None, settings, rule="projected")
             chosen = choose(study)
             weights, inner = study.average_weights, chosen["projected"].projection
@@ -444,7 +444,7 @@ def excess_errors(n: int, p: int, r2: float, kind: str, seed: int) -> tuple[list
     X, y, excess = long_table(n, p, r2, kind, seed)
     design = design_of(X, y)
     data = RowFolds.of(design, X, y, make_folds(5, n, seed=seed))
-    settings = Settings(time_limit="auto")
+    settings = Settings(time_limit=60.0)
     study = Study(data, design, None, None, settings, rule="projected", seed=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -16,7 +16,7 @@ import time
 import numpy as np
 
 from experiments.common import fold_rows, machine, run
-from sparsecv.cv import prove
+from sparsecv.cv import fold_proofs, prove_cells
 from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol
@@ -37,9 +37,9 @@ def leave_out(part: str) -> None:
     if part == "sharing":
         Ledger.share_bounds = lambda self: None  # type: ignore[method-assign]
     elif part == "diagonal":
-        prove.shared_diagonal = lambda gram: gram.D  # type: ignore[attr-defined]
+        fold_proofs.shared_diagonal = lambda gram: gram.D  # type: ignore[attr-defined]
     else:
-        prove.BOUNDING_SHARE = 0.0
+        prove_cells.BOUNDING_SHARE = 0.0
 
 
 def surface(name: str, gammas: np.ndarray, prove: str, share: float, jobs: int) -> None:

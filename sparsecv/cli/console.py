@@ -60,36 +60,41 @@ def read(data: str, given: dict[str, Any], report: Report) -> Table:
     return source
 
 
-def as_limit(text: str) -> float | str | None:
-    """The value of --time-limit: "auto", seconds, or None for no limit.
+def as_limit(text: str | None) -> float | None:
+    """The seconds of --time-limit, or None for no limit.
 
-    Raises InputError: The text is another word or a negative number.
+    text: The option's value, None where it is not given.
+    Raises InputError: The text is another word than none, or a negative number.
     """
+    from ..cv.settings import DEFAULT_SECONDS
+
+    if text is None:
+        return DEFAULT_SECONDS
     word = text.strip().lower()
-    if word in ("auto", "none"):
-        return word if word == "auto" else None
+    if word == "none":
+        return None
     try:
         seconds = float(word)
     except ValueError:
         seconds = -1.0
     if not seconds >= 0.0:
-        raise InputError(f"--time-limit must be seconds >= 0, auto or none; got {text!r}")
+        raise InputError(f"--time-limit must be seconds >= 0 or none; got {text!r}")
     return seconds
 
 
-def announce_limit(p: int, limit: float | str | None) -> None:
+def announce_limit(p: int, given: str | None) -> None:
     """Print, for a table of many columns, that some results may remain estimates.
 
     p: Number of columns.
-    limit: The value of --time-limit, as :func:`as_limit` returns the value.
+    given: The value of --time-limit, None where it is not given.
     """
-    from ..cv.settings import PROVING_SECONDS
+    from ..cv.settings import DEFAULT_SECONDS
     from ..solvers.core.plan import TREE_ONLY
 
-    if p > TREE_ONLY and limit == "auto":
+    if p > TREE_ONLY and given is None:
         note(
-            f"{p} columns: what {PROVING_SECONDS:g} s of search do not prove is estimated and "
-            "marked ≈ (--time-limit)"
+            f"{p} columns: what {DEFAULT_SECONDS:g} s do not prove is estimated and marked ≈ "
+            "(--time-limit)"
         )
 
 

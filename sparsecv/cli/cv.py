@@ -45,7 +45,8 @@ def cv(data: str, **given: Any) -> Exit:
     gammas, taus = grids.parse_asked_gammas(asked.gamma), grids.parse_taus(asked.tau)
     grids.check_count("--n-best", asked.n_best)
     limit = as_limit(asked.time_limit)
-    settings = Settings(asked.method, asked.backend, limit, asked.jobs, prove=asked.prove)
+    prove = "all" if asked.certificate is not None else asked.prove
+    settings = Settings(asked.method, asked.backend, limit, asked.jobs, prove=prove)
     with progress(asked.quiet, steps):
         source = read(data, given, steps)
         rule = "projected" if asked.compare else resolved_rule(asked.rule, source.p, settings)
@@ -83,13 +84,13 @@ def cv(data: str, **given: Any) -> Exit:
             note("the model that is chosen is another, and the certificate says nothing of it")
     draw = partial(_draw, found, study, asked)
     deliver(asked, console, prepared, found, more, draw, steps, note=ended, intervals=intervals)
-    return _status(study, found, ended)
+    return _status(study, found, ended, asked.time_limit is not None)
 
 
 def _refuse(prepared: Prepared, asked: SimpleNamespace, settings: Any) -> None:
     """Refuse what the table does not allow, before the fit; announce the time limit."""
     if allowed_rule(asked.rule, prepared.data, settings) != "projected":
-        announce_limit(prepared.data.n_units, settings.time_limit)
+        announce_limit(prepared.data.n_units, asked.time_limit)
     if asked.nested and asked.size is not None:
         raise InputError("--nested judges the choice of a size. With --size, leave it out")
     if asked.nested:
@@ -172,15 +173,16 @@ def _intervals(study: Study, found: Result) -> FoldModels | None:
         return None
 
 
-def _status(study: Study, found: Result, ended: str) -> Exit:
+def _status(study: Study, found: Result, ended: str, named: bool) -> Exit:
     """The exit status: GAP where a limit that the user named left something unproved.
 
     ended: Not empty after Ctrl-C.
+    named: Whether the user has named a time limit.
     """
     if ended:
         return Exit.INTERRUPTED
     settings = study.settings
-    if settings.time_limit in ("auto", None):
+    if settings.time_limit is None or not named:
         return Exit.DONE
     if study.estimating:  # Nothing was to be proved, so only the time can have been too short.
         finished = study.status is not Status.TIME_LIMIT

@@ -18,7 +18,7 @@ from ..report.outcome import Result
 from ..selection.certified_choice import model_certificate
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
-from ..solvers.core.limits import StopFlag
+from ..solvers.core.limits import Limits, StopFlag
 from ..solvers.core.result import Status
 from . import column_options, grids, outputs
 from .console import Steps, announce_limit, as_limit, open_console, progress, read, remarks
@@ -45,13 +45,14 @@ def fit(data: str, **given: Any) -> Exit:
         source = read(data, given, steps)
         how: Any = {"asked": column_options.column_constraints(source, given)}
         ready = prepare(source, ALL_ROWS, Protocol(asked.protocol, asked.scale), **how)
-        whole, limit = ready.data.full(), settings.longest
+        whole, limit = ready.data.full(), settings.time_limit
         settings.check_constraints(whole.constraints)
         checked_taus([tau], whole.p, whole.constraints)
-        announce_limit(whole.constraints.n_units, settings.time_limit)
+        announce_limit(whole.constraints.n_units, asked.time_limit)
         most = "" if limit is None else f", at most {limit:g} s"
         steps(f"proving the best {tau} of {whole.constraints.n_units}{most}", 0, 1)
         problem = whole.replace(gamma=gamma, tau=tau)
+        deadline = Limits(limit)
         how = {"backend": asked.backend, "time_limit": limit}
         try:
             with interruptible(StopFlag(), gently=True) as stop:
@@ -64,7 +65,11 @@ def fit(data: str, **given: Any) -> Exit:
         own = problem, ready.design, model
         work = f"The search took {solution.seconds:.3g} s and {solution.n_nodes:,} nodes."
         known = source.name, ready.names, source.target_name
-        how = {"limit": 0.0 if note else limit, "remarks": list(remarks(source)), "work": work}
+        how = {
+            "limit": 0.0 if note else deadline.remaining(),
+            "remarks": list(remarks(source)),
+            "work": work,
+        }
         found = Result(*known, *own, tau, gamma, **how)
         steps(f"the best of every size up to {tau}{most}", 0, 1)
         if not note:
@@ -80,7 +85,7 @@ def fit(data: str, **given: Any) -> Exit:
         made.save(asked.certificate)
     draw = partial(_draw, found, asked.plot)
     deliver(asked, console, ready, found, more, draw, steps, note=note)
-    named = settings.time_limit not in ("auto", None)
+    named = asked.time_limit is not None and settings.time_limit is not None
     status = Exit.GAP if named and not proved else Exit.DONE
     return Exit.INTERRUPTED if note else status
 

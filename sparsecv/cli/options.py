@@ -15,6 +15,7 @@ import typer
 from ..errors import InputError
 
 Number = float | None
+Prove = Literal["choice", "all"]
 Whole = int | None
 Text = str | None
 File = Path | None
@@ -141,9 +142,15 @@ PANELS: dict[str, dict[str, Option]] = {
             metavar="METHOD",
         ),
         "backend": option(str, "auto", "auto, native, highs, gurobi or mosek."),
-        "prove": option(str, "choice", "Beyond 45 columns: choice, or all (every error)."),
+        "prove": option(
+            Prove,
+            "choice",
+            "choice: what the choice needs, and the rest where it takes no longer; all: every "
+            "error and every model. A certificate proves all.",
+            metavar="PROVE",
+        ),
         "time_limit": option(
-            str, "auto", "Seconds (0: estimates alone), none, or auto: 60 of proving."
+            Text, None, "Seconds of the whole call, by default 60; 0: estimates alone; none."
         ),
     },
     "Output": {

@@ -11,6 +11,7 @@ import numpy as np
 from ..solvers.core.plan import TREE_ONLY
 from .engine import Surface
 from .gamma_step import LARGEST_GAMMA, LEAST_GAMMA, FixedSupports, gamma_step
+from .needs import Need
 from .results import Array, CVResult, Step
 from .settings import DEFAULT_GAMMAS
 
@@ -27,7 +28,9 @@ MAX_ITERATIONS = 10
 MIN_GAIN = 1e-4
 
 
-def alternate(surface: Surface, *, start: float | None = None) -> CVResult:
+def alternate(
+    surface: Surface, need: Need | None = None, *, start: float | None = None
+) -> CVResult:
     """Minimise h(γ, τ) over τ and γ in turn.
 
     The τ step evaluates h at the current γ and every τ (or searches for the best τ, as the settings
@@ -40,6 +43,8 @@ def alternate(surface: Surface, *, start: float | None = None) -> CVResult:
     ----------
     surface : Surface
         No γ has been visited yet.
+    need : callable, optional
+        What is to be proved, as of :meth:`Surface.prove`.
     start : float, optional
         First γ. By default the best local minimum of :func:`default_grid`; up to 45
         columns, where one tree serves every τ, the best few minima, one after the other, and then
@@ -70,7 +75,7 @@ def alternate(surface: Surface, *, start: float | None = None) -> CVResult:
     ('converged', True)
     """
     with surface:
-        for _ in surface.passes():
+        for _ in surface.passes(need):
             search = _Alternation(surface)
             ended = search.run(start)
     surface.order.sort()
@@ -140,7 +145,7 @@ class _Alternation:
             def least(gamma: float) -> float:
                 return float(surface.cv_error(gamma).min())
 
-            self.edge = default_grid(surface.visit, least, surface.out_of_time)[1]
+            self.edge = default_grid(surface.visit, least, lambda: surface.plan.out_of_time)[1]
             self.errors = {g: surface.cv_error(g) for g in surface.order}
             # Up to 45 columns, the alternation starts from at most this many local minima of the
             # default grid.
@@ -172,11 +177,11 @@ class _Alternation:
             seen.append(gamma)
             best = self.surface.result([gamma]).best()
             proposal = (gamma, best.tau, best.cv_error)
-            if not self.surface.spent:
+            if not self.surface.plan.spent:
                 proposal = self.propose(gamma)
             self.trace.append(Step(gamma, best.tau, best.cv_error, best.certified, *proposal))
             following, _, predicted = proposal
-            if self.surface.spent:
+            if self.surface.plan.spent:
                 return "time limit"
             if not predicted < best.cv_error * (1.0 - 1e-9) or _same(following, gamma):
                 return "converged"
@@ -222,7 +227,7 @@ class _Alternation:
                 if b > 1.02 * a
             ]
             optimistic, between = min(gaps, default=(np.inf, 0.0))
-            if optimistic > least * (1.0 - MIN_GAIN) or self.surface.spent:
+            if optimistic > least * (1.0 - MIN_GAIN) or self.surface.plan.spent:
                 break
             self.visit(between)
         best = min(self.errors, key=lambda gamma: float(self.errors[gamma].min()))

@@ -120,7 +120,7 @@ def run(
             report(f"{name}, folds {kind}", next(done), total, f"γ = {gamma:g}, {way}")
             method, bounds = WAYS[way]
             single = backend if method != "exact" else "auto"
-            how = Settings(method, single, bounds=bounds, **settings)
+            how = Settings(method, single, bounds=bounds, prove="all", **settings)
             result = cross_validate(prepared.data, [gamma], sizes, how)
             one, best = result.by_gamma[0], result.best()
             of_grid = (one.n_mio, one.n_nodes) if way == "grid" else of_grid

@@ -16,13 +16,17 @@ from ..errors import InputError
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.core.limits import Limits, StopFlag
 from ..solvers.core.result import Status
-from ..solvers.core.threads import cached, one_blas_thread
+from ..solvers.core.threads import one_blas_thread
 from ..solvers.executor import run_units
 from .checkpoint import Checkpoint
 from .estimate import MANY_FOLDS, estimate_folds, estimate_models
+from .fold_proofs import ProofRun, Prover
 from .ledger import Ledger, Support
+from .needs import Need, of_everything, of_minimum
+from .plan import RunPlan
 from .progress import Batch, Report, TimedReport
-from .prove import Prover, solve_grid
+from .prove import prover_of
+from .prove_cells import solve_grid
 from .results import Array, CVResult
 from .settings import Settings, checked_gammas, checked_taus
 from .tau_search import search_tau
@@ -35,9 +39,12 @@ from .tau_search import search_tau
 # MANY_FOLDS folds or more, the trees that folds share are searched before the intervals are
 # computed. Both numbers are choices.
 MAX_LATE_OPERATIONS, SECONDS_OF_CHEAP_INTERVALS = 5e7, 1.0
-# CV errors and their proofs end when this share of the time for proofs remains. It belongs to the
-# model that is chosen in the end, whose support is then proved on all rows. The number is a choice.
+# Estimates of CV errors, and then their proofs, end when this share of the time remains. It belongs
+# to the model that is chosen in the end, whose support is then proved on all rows. The number is a
+# choice.
 SHARE_OF_THE_MODEL = 0.1
+# How a unit ends after which a batch that is all or none goes on.
+_ENDED = (Status.OPTIMAL, Status.PRECISION)
 
 
 def cross_validate(
@@ -94,6 +101,7 @@ def cross_validate(
     with surface:
         surface.visit(gammas)
         surface.prove()
+        surface.prove_rest()
     return surface.result()
 
 
@@ -103,8 +111,8 @@ class Surface:
     A surface is a context manager: inside the context Ctrl-C ends any work within a fraction of a
     second, and the linear algebra library uses one thread, as the matrices are small.
 
+    plan: What is done, and until when; by default all of it begins now.
     models: A surface of the same rows in other folds, whose models of all rows are taken over.
-    only_estimates: Whether nothing is to be proved, whatever the time limit; beyond 45 columns.
     rows: For every γ that has answers, its row of the ledger.
     order: The γ as they were asked for, repeats included.
     """
@@ -115,36 +123,22 @@ class Surface:
         taus: Sequence[int] | NDArray[np.intp],
         settings: Settings | None = None,
         *,
+        plan: RunPlan | None = None,
         checkpoint: Checkpoint | None = None,
         progress: Report | None = None,
         models: Surface | None = None,
-        only_estimates: bool = False,
     ) -> None:
         self.data, self.taus = data, checked_taus(taus, data.p, data.constraints)
         self.settings = settings or Settings()
         self.settings.check_constraints(data.constraints)
-        # Whether each γ is solved alone, after its estimates; else proofs of all γ follow.
-        self._alone = self.settings.searches or self.settings.grid
+        self.plan = plan or RunPlan.of(self.settings, data)
         self.ledger = Ledger(data, self.taus)
         self.rows: dict[float, int] = {}
         self.order: list[float] = []
         self.checkpoint, self._models = checkpoint, models
         self.report: Report = (lambda *_: None) if progress is None else progress
-        self._clock = Limits()
-        # Seconds for everything and for the proofs; None is no limit.
-        seconds, self._proving = self.settings.seconds
-        self.few = self.ledger.few  # Up to 45 columns, where a tree may prove all sizes.
-        self._only_estimates = only_estimates or seconds == 0.0
-        # A time limit of 0 asks for estimates, which then take as long as they need.
-        self._unlimited_estimates = seconds == 0.0
-        self._stop = StopFlag()
-        self._everything = Limits(seconds, None, self._stop)
-        self.limits = _most_of(self._everything)
-        late = None if seconds is None else seconds + SECONDS_OF_CHEAP_INTERVALS
-        self._cheap = Limits(late, None, self._stop)
-        self._timed_report = TimedReport(self.report, self.limits)
         self._context = ExitStack()
-        self._prover: Prover | None = None
+        self._clock = Limits()
 
     def __enter__(self) -> Surface:
         self._context.enter_context(interruptible(self._stop))
@@ -161,25 +155,16 @@ class Surface:
         if isinstance(error, SolverUnavailable):  # There was no licence for a fold.
             raise InputError(str(error)) from error
 
-    @cached
-    def proofs(self) -> Limits:
-        """The time for proofs; its clock starts at the first use of this property.
-
-        So the time that estimates take is not taken from the proofs where the time limit is "auto".
-        """
-        return self._everything.within(self._proving)
-
     @property
-    def spent(self) -> bool:
-        """Whether the time is up."""
-        return self.limits.reached(0) is not None
+    def _stop(self) -> StopFlag:
+        """The flag that Ctrl-C raises."""
+        assert self.plan.limits.stop is not None
+        return self.plan.limits.stop
 
-    def out_of_time(self) -> bool:
-        """Whether no γ is to be added; a time limit of 0 asks for estimates without a limit."""
-        return self.settings.time_limit != 0 and self.spent
+    # what is done
 
     def visit(self, gammas: Sequence[float] | Array) -> None:
-        """Estimate h at some γ; up to 45 columns the estimates are exact where trees are small.
+        """Estimate h at some γ; with trees the estimates are exact where the trees are small.
 
         A γ that was visited before costs nothing. The γ of the first call stand for all others:
         where a problem's tree was left open at the nearest of them, no tree is tried for that
@@ -196,88 +181,107 @@ class Surface:
             if self.checkpoint is not None:
                 self.checkpoint.load(ledger, g)
         left = [g for g in rows if not ledger.complete(g)]
-        limits = Limits(None, None, self._stop) if self._unlimited_estimates else self.limits
-        quick = self._only_estimates or self._alone
-        how, report = "heuristic" if quick else "estimate", self._timed_report
         try:
             if left:
-                estimate_models(ledger, left, how, limits, self.settings.n_jobs, report)
-                self._run(estimate_folds(ledger, left, how, limits, report), left)
-                self._save(left)
+                self._estimate(left)
         except KeyboardInterrupt:  # A γ at which every fold has an answer is a result.
             self.rows |= {ledger.gammas[g]: g for g in rows if ledger.answered(g)}
             raise
         self.rows |= {ledger.gammas[g]: g for g in rows}
-        for g in rows if self._only_estimates else []:
-            if not ledger.proved(g):
-                ledger.note_limit(g, Status.TIME_LIMIT if self.spent else Status.UNPROVED)
-        for i, g in enumerate(rows if self._alone else []):
+        for i, g in enumerate(rows if self.plan.alone and self.plan.proves != "nothing" else []):
             if not ledger.complete(g):
-                limits = self.proofs.share(len(rows) - i)
-                solve = search_tau if self.settings.searches else solve_grid
-                self._run(solve(ledger, g, self.settings, limits, report), [g])
-            self._save([g])
+                self._solve_alone(g, self.plan.limits.share(len(rows) - i))
 
-    def passes(self) -> Iterator[None]:
+    def _estimate(self, rows: list[int]) -> None:
+        """Answer every problem at the γ of some rows of the ledger."""
+        plan = self.plan
+        limits = plan.estimates
+        if plan.hurried:
+            limits = _most_of(limits)
+        report = TimedReport(self.report, limits)
+        with self._billed(rows):
+            jobs = self.settings.n_jobs
+            estimate_models(self.ledger, rows, plan.solver, limits, jobs, report)
+            estimate_folds(self.ledger, rows, plan.solver, limits, self._run, report)
+        self._save(rows)
+        for g in rows if plan.proves == "nothing" else []:
+            if not self.ledger.proved(g):
+                spent = plan.limits.reached(0) is not None
+                self.ledger.note_limit(g, Status.TIME_LIMIT if spent else Status.UNPROVED)
+
+    def _solve_alone(self, g: int, limits: Limits) -> None:
+        """Solve the problems at the γ of row g by the method of the plan."""
+        solve = search_tau if self.plan.method == "search" else solve_grid
+        with self._billed([g]):
+            solve(self.ledger, g, self.settings, limits, self._run, self.report)
+        self._save([g])
+
+    def passes(self, need: Need | None = None) -> Iterator[None]:
         """Passes over γ that depend on errors: the loop body visits γ, which are then proved.
 
-        Up to 45 columns, where proofs have changed what is known and nothing is open, another pass
-        follows. The γ of the last pass are then those that exact errors lead to.
+        Where proofs have changed the errors, and time is left, another pass follows. The γ of the
+        last pass are then those that the proved errors lead to.
         """
         again = True
         while again:
             self.order = []
             yield
-            unproved = not self._complete
-            self.prove()
-            again = self.few and unproved and self._complete
+            before = self._errors()
+            self.prove(need)
+            again = not np.array_equal(before, self._errors()) and not self.plan.out_of_time
 
-    @property
-    def _complete(self) -> bool:
-        """Whether everything at the γ asked for is proved."""
-        return all(self.ledger.complete(g) for g in self._asked_rows())
+    def _errors(self) -> Array:
+        """The CV errors of all answers at the γ asked for, times the number of rows."""
+        return self.ledger.sums("error")[self._asked_rows()]
 
     def _asked_rows(self) -> list[int]:
         """The rows of the ledger of the γ asked for."""
         return [self.rows[gamma] for gamma in dict.fromkeys(self.order)]
 
-    @property
-    def seconds_proving(self) -> float:
-        """Seconds since the first proof that estimates have left open; 0 before."""
-        return self.proofs.elapsed() if "proofs" in self.__dict__ else 0.0
+    def prove(self, need: Need | None = None) -> None:
+        """Prove what a choice needs, or everything; give all other folds intervals.
 
-    def prove(self) -> None:
-        """Prove what the settings ask for; give all other folds intervals."""
-        rows, many = self._asked_rows(), self.data.folds.k >= MANY_FOLDS
-        if self.few and self._complete:
-            return
-        # Where folds are many, a shared tree proves them sooner than every fold has an interval.
-        trees_first = not self._alone and (self.few or many) and self._cheap_intervals
-        if not trees_first:
+        need: What the choice needs; by default what the least CV error needs.
+        """
+        plan, rows = self.plan, self._asked_rows()
+        if plan.proves == "nothing" or plan.alone:
             self._bracket(rows)
-        if self._alone or (self._only_estimates and not self._unlimited_estimates):
             return
-        limits = _most_of(self.proofs)
-        prover = Prover(self.ledger, rows, limits, self.settings, self.report, self._save)
-        self._prover = prover
-        if limits.remaining() is not None and not self.few:
-            prover.prove_model(*prover.models()[0], limits.share(2.0))
-        try:
-            self._run(prover.batches(), rows)
-        finally:
-            if trees_first:
+        need = of_everything if plan.proves == "all" else need or of_minimum
+        # Where folds are many and have no trees of their own, the tree that they share proves them
+        # sooner than every fold has an interval.
+        trees_first = not plan.trees and self.data.folds.k >= MANY_FOLDS and self._cheap_intervals
+        limits = _most_of(plan.limits)
+        with self._billed(rows):
+            if not trees_first:
                 self._bracket(rows)
-        for g, t in prover.models():
-            prover.prove_model(g, t, self.proofs)
+            try:
+                for g in self._prover(rows, limits).prove(need):
+                    self.ledger.note_limit(g, limits.reached(0) or Status.PRECISION)
+            finally:
+                if trees_first:
+                    self._bracket(rows)
+
+    def prove_rest(self) -> None:
+        """Prove what the choice does not need, with trees: for as long as the run has taken."""
+        plan, rows = self.plan, self._asked_rows()
+        if plan.proves != "choice" or not plan.trees or plan.alone:
+            return
+        limits = plan.limits.within(plan.limits.elapsed())
+        with self, self._billed(rows):
+            self._prover(rows, limits).prove(of_everything)
 
     def prove_model(self, gamma: float, tau_index: int) -> None:
         """Prove the model of all rows at one pair, in the time that is left.
 
         gamma: A γ that has been visited.
         """
-        if self._prover is not None:
+        plan, g = self.plan, self.rows[gamma]
+        if plan.proves != "nothing" and not plan.alone:
             with self:
-                self._prover.prove_model(self.rows[gamma], tau_index, self.proofs)
+                if not self._prover([g], plan.limits).prove_model(g, tau_index, plan.limits):
+                    limit = plan.limits.reached(0) or Status.PRECISION
+                    self.ledger.note_limit(g, limit)
 
     # what is known
 
@@ -311,32 +315,47 @@ class Surface:
 
     # how it is done
 
-    def _run(self, batches: Iterator[Batch], rows: Sequence[int]) -> None:
-        """Run the units of batches and enter their results into the ledger.
+    def _prover(self, rows: Sequence[int], limits: Limits) -> Prover:
+        """The prover of some rows of the ledger within limits."""
+        work = ProofRun(limits, self.settings.n_jobs, self._run, self.report, self._save)
+        return prover_of(self.plan, self.ledger, rows, work)
 
-        A unit whose limits are reached before it begins has no result, which a batch notes, too. A
+    def _run(self, batch: Batch) -> list[Status]:
+        """Run the units of a batch, enter their results, and return how the units have ended.
+
+        A unit whose limits are reached before it begins has no result and ends with the time. A
         batch with ``keep`` has the checkpoint written after every other unit.
-
-        The seconds of a batch are divided among the rows of the batch; the seconds after the last
-        batch are divided among ``rows``.
         """
-        clock = Limits()
-        for batch in batches:
+        statuses: list[Status] = []
+
+        def allot(rounds: float) -> Limits:
+            failed = batch.all_or_none and not set(statuses) <= set(_ENDED)
+            limits = batch.allot(rounds)
+            return limits.within(0.0) if failed else limits
+
+        with self._billed(batch.rows):
             self._refuse_interrupt()
-            units = run_units(
-                batch.unit, batch.shared, batch.tasks, self.settings.n_jobs, allot=batch.allot
-            )
-            batch.report(0, len(batch.tasks))
+            jobs, told = self.settings.n_jobs, batch.report
+            units = run_units(batch.unit, batch.shared, batch.tasks, jobs, allot=allot)
+            told(0, len(batch.tasks))
             for done, (index, found) in enumerate(units, 1):
-                batch.take(index, found)
+                ended = Status.TIME_LIMIT if found is None else batch.enter(index, found)
+                statuses.append(ended)
                 if batch.keep and found is not None:
                     self._save(batch.rows)
-                batch.report(done, len(batch.tasks))
+                told(done, len(batch.tasks))
                 self._refuse_interrupt()
-            self.ledger.seconds[batch.rows] += clock.elapsed() / len(batch.rows)
-            clock = Limits()
-        self.ledger.seconds[rows] += clock.elapsed() / len(rows)
+        return statuses
+
+    @contextmanager
+    def _billed(self, rows: Sequence[int]) -> Iterator[None]:
+        """Divide the seconds of the context among rows, but for those that were divided within."""
+        clock, seconds = Limits(), self.ledger.seconds
+        before = float(seconds.sum())
+        yield
         self._refuse_interrupt()
+        own = clock.elapsed() - (float(self.ledger.seconds.sum()) - before)
+        self.ledger.seconds[list(rows)] += max(own, 0.0) / len(rows)
 
     def _refuse_interrupt(self) -> None:
         """Raise KeyboardInterrupt where Ctrl-C was pressed."""
@@ -365,9 +384,11 @@ class Surface:
         Without one, the upper bound on h at that γ and τ is ∞. Where coefficients have bounds an
         interval needs a bounded fit of every size, which is never cheap.
         """
-        cheap = self._cheap_intervals and not self.data.constraints.bounded
-        limits = self._cheap if cheap else self.limits
-        self.ledger.bracket_the_rest(rows, None if self._unlimited_estimates else limits)
+        limits = self.plan.estimates
+        left = limits.remaining()
+        if left is not None and self._cheap_intervals and not self.data.constraints.bounded:
+            limits = Limits(left + SECONDS_OF_CHEAP_INTERVALS, None, limits.stop)
+        self.ledger.bracket_the_rest(rows, limits)
 
 
 def _most_of(limits: Limits) -> Limits:

@@ -10,7 +10,7 @@ Units are functions whose arguments can be pickled, and no unit depends on anoth
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -26,7 +26,7 @@ from ..solvers.leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_de
 from ..solvers.paths import path_of_one_tree, support_path
 from ..solvers.ridge_fits import Listed, SupportPath
 from .ledger import Ledger
-from .progress import Batch, Report
+from .progress import Batch, Report, Run
 
 # Up to 45 columns, at most this many folds of leave-one-out share a tree. The tree holds a few
 # arrays of one number for every fold and column; 512 folds and 45 columns take 180 kB each, which
@@ -161,9 +161,9 @@ def estimate_models(
 
 
 def estimate_folds(
-    ledger: Ledger, rows: list[int], solver: str, limits: Limits, report: Report
-) -> Iterator[Batch]:
-    """Batches that give every fold an answer at every γ and τ.
+    ledger: Ledger, rows: list[int], solver: str, limits: Limits, run: Run, report: Report
+) -> None:
+    """Give every fold an answer at every γ and τ.
 
     Up to 45 columns the folds of leave-one-out share a tree where the problem of all rows is
     proved, as their tree would not end elsewhere. A fold that no shared tree proves is answered
@@ -178,7 +178,7 @@ def estimate_folds(
     for done, g in enumerate(shared):
         detail = f"every row left out at γ = {ledger.gammas[g]:.4g}"
         report("fitting the folds", done, len(shared), detail)
-        yield _deleted_rows(ledger, g, limits.share(float(len(rows) - done)))
+        run(_deleted_rows(ledger, g, limits.share(float(len(rows) - done))))
     # Whether a tree that folds share proves a fold depends on all rows. A tree of the fold's own
     # would then be searched, or not, for a reason outside the fold's training rows.
     if shares_a_tree(data) or (not ledger.few and k >= MANY_FOLDS):
@@ -197,7 +197,7 @@ def estimate_folds(
         gammas, told = np.array(ledger.gammas), partial(report, "fitting the folds")
         nothing: Listed = {}
         tasks = [(j, gammas[some], ledger.taus, how, nothing, None) for j, some, how in units]
-        yield Batch(rest, fold_unit, data, tasks, enter, limits.share, told, keep=True)
+        run(Batch(rest, fold_unit, data, tasks, enter, limits.share, told, keep=True))
 
 
 def _by_solver(ledger: Ledger, rows: list[int], j: int, solver: str) -> list[tuple[list[int], str]]:

@@ -28,6 +28,7 @@ from ..solvers.leaps.open_nodes import OpenNode, prediction_ranges
 from ..solvers.ridge_fits import Listed, SupportPath, known_path
 from ..solvers.supports.rounding import pad_support, stacked
 from .bounds import bounds_along_gamma, objective_gap_bound, squared_error_bounds
+from .needs import Known
 from .results import TIE, mean_over_folds
 
 Array = NDArray[np.float64]
@@ -63,6 +64,7 @@ _CELL: dict[str, Any] = {
     "exact": False,
     "searched": False,
     "left_open": False,
+    "imprecise": False,
 }
 _COUNT: dict[str, Any] = {"n_mio": 0, "n_nodes": 0, "seconds": 0.0}
 _STORED = (*_ANSWER, "exact", "searched", "left_open", "lower", "upper", "bound")
@@ -88,8 +90,8 @@ class Ledger:
     n_mio, n_nodes, seconds: Mixed-integer problems, nodes and seconds so far, shape (γ,).
     status, history: For every γ the worst limit that was reached, and the steps of Algorithm 1.
     supports: Every distinct support, in the order of its first use.
-    imprecise: The row and the problem of every search that has ended, and whose supports rounding
-        leaves unproved.
+    imprecise: Whether a tree of the problem's sizes has ended without a proof, which rounding has
+        prevented or the room that it needs.
     listed: By problem what the trees of its proofs have listed.
     """
 
@@ -105,6 +107,7 @@ class Ledger:
     exact: NDArray[np.bool_]
     searched: NDArray[np.bool_]
     left_open: NDArray[np.bool_]
+    imprecise: NDArray[np.bool_]
     trees: NDArray[np.intp]
     n_mio: NDArray[np.intp]
     n_nodes: NDArray[np.intp]
@@ -123,7 +126,6 @@ class Ledger:
         self.history: list[list[list[float]]] = []
         self.supports: list[Support] = []
         self._numbers: dict[bytes, int] = {}
-        self.imprecise: set[tuple[int, int]] = set()
         self.listed: dict[int, Listed] = {}
         empty = {name: np.full((taus.size, self.k + 1), value) for name, value in _CELL.items()}
         empty["upper"][:, self.k] = 0.0  # The problem of all rows holds nothing out.
@@ -201,13 +203,14 @@ class Ledger:
         The supports become the answers where no answer is proved, and sizes that the path has
         proved become exact.
 
-        path: Supports at several γ, of which position i is taken.
-        error: Squared errors on the held-out rows, shape (τ,).
+        path: Supports at several γ, of which position i is taken, and at some or all of the sizes.
+        error: Squared errors on the held-out rows, one for every size of the path.
         again: Whether the problem has answers already. Up to 45 columns they give way to what is
             proved, so that of supports that tie the first one is the answer. Of the problem of all
             rows they give way to a better support; all other answers stay.
         """
-        at, objective, proved = np.s_[g, :, j], path.objective[i], path.proved[i]
+        where = np.searchsorted(self.taus, path.sizes)
+        at, objective, proved = (g, where, j), path.objective[i], path.proved[i]
         number = np.array([self.number(support) for support in path.at(i)])
         error, answers = np.broadcast_to(error, number.shape), ~self.exact[at]
         if again:
@@ -216,23 +219,24 @@ class Ledger:
         else:
             self.left_open[at] = ~proved
             self.note_limit(g, path.status)
-        if (tree := path.unfinished.get(i)) is not None and tree.status is Status.PRECISION:
-            self.imprecise.add((g, j))
+        ended = Status.PRECISION, Status.UNPROVED
+        if (tree := path.unfinished.get(i)) is not None and tree.status in ended:
+            self.imprecise[at] |= ~proved
         for name, values in zip(_ANSWER, (objective, error, number), strict=True):
-            getattr(self, name)[g, answers, j] = values[answers]
+            getattr(self, name)[g, where[answers], j] = values[answers]
         self.n_nodes[g] += path.n_nodes[i] if again or j < self.k else 0
         if j == self.k:
             bound = np.minimum(path.lower_bound[i], self.objective[at])
             self.bound[at] = np.maximum(self.bound[at], bound)
             self.exact[at] |= proved
             return
-        self._enter(g, np.s_[:, j], objective, error, number)
+        self._enter(g, (where, j), objective, error, number)
         self.searched[at] |= path.searched[i]
         self.n_mio[g] += path.n_trees[i]
-        self.prove(g, np.flatnonzero(proved), j)
+        self.prove(g, where[proved], j)
         # The proofs beyond 45 columns leave so many nodes open that their intervals cost more.
         if tree is not None and (self.few or not again):
-            self.bracket(g, j, tree.open_nodes)
+            self.bracket(g, j, tree.open_nodes, where)
 
     def take_rows(
         self, g: int, folds: NDArray[np.intp], found: DeletedRowSubsets, weight: Array
@@ -379,6 +383,7 @@ class Ledger:
         g: int,
         j: int,
         nodes: Sequence[OpenNode] = (),
+        where: NDArray[np.intp] | None = None,
         training: SparseRidgeProblem | None = None,
     ) -> None:
         """Intervals of a fold's error, from a tree's open nodes, at the sizes that are not exact.
@@ -387,9 +392,11 @@ class Ledger:
         first paper bounds (y − ŷ)². Without nodes the root counts as open, which gives an interval
         around the fold's ridge fit on all columns.
 
+        where: Positions of the sizes that the tree was searched for; by default all sizes.
         training: The training problem of fold j, where the caller has it at any γ.
         """
-        left = np.flatnonzero(~self.exact[g, :, j])
+        sizes = np.arange(self.taus.size) if where is None else where
+        left = sizes[~self.exact[g, sizes, j]]
         if left.size == 0:
             return
         problem = (training or self.data.training(j)).replace(gamma=self.gammas[g])
@@ -459,40 +466,52 @@ class Ledger:
 
     # what is returned
 
+    def known(self, rows: Sequence[int] | NDArray[np.intp]) -> Known:
+        """What is known of the CV errors at the γ of some rows."""
+        at, k, total = list(rows), self.k, self.data.total
+        error, std_error = mean_over_folds(self.error[at, :, :k], self.data.fold_weight)
+        lower, upper = (
+            getattr(self, name)[at, :, :k].sum(axis=2) / total for name in ("lower", "upper")
+        )
+        exact = np.asarray(self.exact[at, :, :k].all(axis=2))
+        gammas, rounding = np.array(self.gammas)[at], self.data.rounding
+        lower = np.where(exact, error, np.minimum(lower, error))
+        upper = np.where(exact, error, np.maximum(upper, error))
+        return Known(gammas, self.taus, error, std_error, lower, upper, exact, rounding)
+
     def sums(self, name: str) -> Array:
         """An array summed over the folds, shape (γ, τ)."""
         return np.asarray(getattr(self, name)[: len(self.gammas), :, : self.k].sum(axis=2))
 
     def tables(self, rows: Sequence[int]) -> dict[str, Any]:
         """The tables of :class:`~sparsecv.cv.results.CVResult` at the γ of some rows, by name."""
-        at, k, total = list(rows), self.k, self.data.total
-        errors, model = self.error[at, :, :k], self.exact[at, :, k]
-        exact = np.asarray(self.exact[at, :, :k].all(axis=2))
-        error, std_error = mean_over_folds(errors, self.data.fold_weight)
-        lower = np.minimum(self.lower[at, :, :k].sum(axis=2) / total, error)
-        upper = np.maximum(self.upper[at, :, :k].sum(axis=2) / total, error)
+        at, k, known = list(rows), self.k, self.known(rows)
         models = [[self.support(g, t, k) for t in range(self.taus.size)] for g in at]
         return {
             "gamma": [self.gammas[g] for g in at],
             "taus": [self.taus] * len(at),
-            "cv_error": error,
-            "std_error": std_error,
-            "lower": np.where(exact, error, lower),
-            "upper": np.where(exact, error, upper),
-            "exact": exact,
+            "cv_error": known.error,
+            "std_error": known.std_error,
+            "lower": known.lower,
+            "upper": known.upper,
+            "exact": known.exact,
             **{name: getattr(self, name)[at].tolist() for name in _COUNT},
             "mio_by_tau": self.searched[at, :, :k].sum(axis=2) + self.trees[at],
             "supports": [self.supports] * len(at),
             "choice": self.choice[at, :, :k],
-            "fold_error": errors,
+            "fold_error": self.error[at, :, :k],
             "most": [self.most] * len(at),
             "models": models,
             "model_objective": self.objective[at, :, k],
             "model_bound": self.bound[at, :, k],
-            "model_proved": model,
-            "status": [str(Status.OPTIMAL if self.exact[g].all() else self.status[g]) for g in at],
+            "model_proved": self.exact[at, :, k],
+            "status": [str(self._ended(g)) for g in at],
             "history": [self.history[g] for g in at],
         }
+
+    def _ended(self, g: int) -> Status:
+        """How the work at the γ of row g has ended; optimal where everything there is proved."""
+        return Status.OPTIMAL if self.complete(g) else worst([self.status[g], Status.UNPROVED])
 
     def progress(self, g: int) -> Array:
         """What is proved of the problems at the γ of row g, as an array (4, τ, k + 1).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..solvers.core.limits import Limits
@@ -34,7 +34,7 @@ class Batch:
     allot: Takes the number of rounds of units still to come, and returns the next unit's limits.
     report: Takes the number of units done, 0 at first, and the number of all units.
     keep: Whether the rows are saved in the checkpoint after every unit that returned a result.
-    statuses: How the units have ended that are done.
+    all_or_none: Whether no further unit gets time once a unit has reached a limit.
     """
 
     rows: Sequence[int]
@@ -45,20 +45,12 @@ class Batch:
     allot: Callable[[float], Limits]
     report: Callable[[int, int], object] = lambda done, total: None
     keep: bool = False
-    statuses: list[Status] = field(default_factory=list)
+    all_or_none: bool = False
 
-    def take(self, index: int, found: Any) -> None:
-        """Enter the result of a unit."""
-        self.statuses.append(Status.TIME_LIMIT if found is None else self.enter(index, found))
 
-    def all_or_none(self, limits: Limits, seconds: float | None = None) -> Batch:
-        """This batch, in which no further unit gets time once a unit has reached a limit.
-
-        seconds: The limit of every unit; by default ``limits`` alone.
-        """
-        done, statuses = {Status.OPTIMAL, Status.PRECISION}, self.statuses
-        self.allot = lambda _: limits.within(0.0 if set(statuses) - done else seconds)
-        return self
+# A function that runs the units of a batch, enters their results into the ledger, and returns how
+# the units have ended, in any order.
+Run = Callable[[Batch], list[Status]]
 
 
 def in_time(unit: Callable[..., Any], *arguments: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -20,11 +20,8 @@ METHODS = ("auto", "exact", "grid", "search")
 BOUNDS = ("best", "paper", "paper-exact")
 PROVE = ("choice", "all")
 CHOICES = {"method": METHODS, "bounds": BOUNDS, "prove": PROVE}
-# Proofs end after this many seconds where the time limit is "auto"; what is not proved by then is
-# estimated. The seconds are for all γ, τ and folds together, and begin with the first proof that
-# estimates leave open; those of the fits of a nested cross-validation are divided among the outer
-# folds. The command line names the seconds in the plan of a run. The number is a choice.
-PROVING_SECONDS = 60.0
+# The time limit of a call in which the user names none, in seconds: a choice.
+DEFAULT_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -35,9 +32,9 @@ class Settings:
         problem per fold and τ, the first paper's Grid. "search": the best τ alone, by the main
         paper's Algorithm 1. "auto": exact, or grid where an outside solver is asked for.
     backend: Solver of single problems (grid and search); exact has trees of its own.
-    time_limit: Seconds for everything, compiling not counted; what is not proved by then is
-        estimated and bracketed. 0 proves nothing. "auto": 60 s of proving once the estimates are
-        there. None: no limit.
+    time_limit: Seconds of the whole call, compiling not counted; what is not proved by then is
+        estimated and bracketed. 0 proves nothing, and estimates take as long as they need. None: no
+        limit.
     n_jobs: Threads, as in joblib.
     tol: Relative tolerance (UB − LB)/UB of the least CV error. A search ends at each γ once the gap
         is at most this number, 0.01 where it is None; the search of a range of γ ends at 1e-4 where
@@ -45,19 +42,17 @@ class Settings:
     bounds: search and bounds: "best"; "paper" for the first paper's Algorithm 2 alone;
         "paper-exact" for the same with u*, the optimum on all rows, in Corollary 3 (one problem
         more per τ).
-    prove: Beyond 45 columns: "choice" proves what the least error needs, "all" every h(γ, τ).
-    proving: Seconds of proving where ``time_limit`` is "auto", in total over γ, τ and folds; see
-        PROVING_SECONDS.
+    prove: "choice" proves what the choice needs, and then the rest, where trees of all sizes prove
+        it, for as long again as the call has taken; "all" proves every h(γ, τ) and every model.
     """
 
     method: str = "auto"
     backend: str = "auto"
-    time_limit: float | str | None = None
+    time_limit: float | None = None
     n_jobs: int | None = None
     tol: float | None = None
     bounds: str = "best"
     prove: str = "choice"
-    proving: float = field(default_factory=lambda: PROVING_SECONDS)
 
     def __post_init__(self) -> None:
         for name, known in CHOICES.items():
@@ -79,31 +74,13 @@ class Settings:
         if not (isinstance(tol, Real) and 0.0 <= float(tol) < 1.0):
             raise InputError(f"tol must lie in [0, 1); got {tol!r}")
 
-    @property
-    def seconds(self) -> tuple[float | None, float | None]:
-        """Seconds for everything, and seconds of proving; None: no limit."""
-        if self.time_limit == "auto":
-            return None, self.proving
-        return (None if self.time_limit is None else float(self.time_limit)), None
-
     def after(self, seconds: float) -> Settings:
         """These settings with a time limit from which some seconds have passed.
 
         A limit of 0 stays, as it asks for estimates; another limit stays above 0.
         """
-        everything, _ = self.seconds
-        return replace(self, time_limit=max(everything - seconds, 1e-3)) if everything else self
-
-    @property
-    def leaves_open_by_default(self) -> bool:
-        """Whether the default time limit and ``prove`` leave open what takes longer to prove."""
-        return self.time_limit == "auto" and self.prove == "choice"
-
-    @property
-    def longest(self) -> float | None:
-        """Seconds for a search after which nothing else is proved; None: no limit."""
-        everything, proving = self.seconds
-        return everything if proving is None else proving
+        limit = self.time_limit
+        return replace(self, time_limit=max(limit - seconds, 1e-3)) if limit else self
 
     def check_constraints(self, constraints: UnitConstraints) -> None:
         """Raise an InputError where the solver serves no constraints on columns."""
@@ -141,16 +118,17 @@ def checked_jobs(n_jobs: Any) -> None:
         raise InputError(f"n_jobs must be None or a whole number other than 0; got {n_jobs!r}")
 
 
-def checked_limit(limit: Any) -> None:
-    """Validate a time limit: "auto", None or seconds >= 0.
+def checked_limit(limit: Any) -> float | None:
+    """Return a time limit: None or seconds >= 0.
 
     Raises InputError: Anything else.
     """
-    if limit is None or limit == "auto":
-        return
+    if limit is None:
+        return None
     number = isinstance(limit, Real) and not isinstance(limit, bool)
     if not (number and float(limit) >= 0.0):
-        raise InputError(f"time_limit must be 'auto', None or seconds >= 0; got {limit!r}")
+        raise InputError(f"time_limit must be None or seconds >= 0; got {limit!r}")
+    return float(limit)
 
 
 def _flat(name: str, values: Any, kind: str, kinds: str) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ from ..solvers.relaxation.perspective import Relaxation
 from ..solvers.supports.rounding import pad_support
 from .bounds import EIGENVALUE_SHARES, GAMMA_SHARES, open_node_range, squared_error_bounds
 from .ledger import Cell, Ledger
-from .progress import Batch, in_time
+from .progress import Batch, Run, in_time
 
 Array = NDArray[np.float64]
 # The search of a fold uses the Gram matrix of all rows less that of the rows that the fold holds
@@ -128,13 +128,13 @@ class SharedTree:
         left_out = data.left_out(GramForm.of(problem))
         return None if left_out is None else cls(ledger, g, left_out)
 
-    def solve_tau(self, t: int, limits: Limits, *, branch: bool) -> Generator[Batch, None, Status]:
+    def solve_tau(self, t: int, limits: Limits, run: Run, *, branch: bool) -> Status:
         """Search all rows at one τ, bound all folds at the leaves, and close open leaves by fold.
 
         t: Index of τ.
         branch: Whether every fold is solved; otherwise a fold that its own relaxations leave open
             gets an interval.
-        Yields: The batch of the open folds.
+        run: Runs the batch of the open folds.
         Returns: OPTIMAL, or the limit that was reached.
         """
         ledger, g, k = self.ledger, self.g, self.ledger.k
@@ -163,11 +163,11 @@ class SharedTree:
             return one.status
 
         tasks, unit = [(problem, j, found[j], branch) for j in left], partial(in_time, close_fold)
-        yield (batch := Batch([g], unit, self.left_out, tasks, enter, lambda rounds: limits))
+        statuses = run(Batch([g], unit, self.left_out, tasks, enter, lambda rounds: limits))
         # The Gram matrix of a fold without open nodes and without a proof is too imprecise.
         for j in np.flatnonzero(~ledger.exact[g, t, :k] & ~is_open).tolist() if branch else []:
-            batch.statuses.append(solve_problem(ledger, (g, t, j), limits).status)
-        return worst(batch.statuses)
+            statuses.append(solve_problem(ledger, (g, t, j), limits).status)
+        return worst(statuses)
 
     def _precise(self, t: int, j: int, found: PartialProof) -> bool:
         """Whether fold j's objectives are precise enough for a proof; see MAX_ROUNDING_SHARE.

@@ -14,7 +14,6 @@ these leaves before the fold is solved.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -29,15 +28,15 @@ from ..solvers.supports.path import heuristic_support
 from ..solvers.supports.rounding import largest
 from .bounds import compute_bounds, epsilons, fold_bounds
 from .ledger import Ledger
-from .progress import Batch, Report
+from .progress import Report, Run
 from .results import least
 from .settings import Settings
 from .shared_tree import PROOF_GAP, SharedTree, solve_problem
 
 
 def search_tau(
-    ledger: Ledger, g: int, settings: Settings, limits: Limits, report: Report
-) -> Iterator[Batch]:
+    ledger: Ledger, g: int, settings: Settings, limits: Limits, run: Run, report: Report
+) -> None:
     """Run Algorithm 1 on the γ of row g.
 
     ``ledger.history[g]`` gets the bounds on h(γ, τ) after every step: [problems solved so far,
@@ -49,7 +48,7 @@ def search_tau(
     search = _Search(ledger, g, settings, limits, report)
     search.report_folds()
     search.bracket()
-    status = limits.reached(0) or (yield from search.solve())
+    status = limits.reached(0) or search.solve(run)
     ledger.note_limit(g, worst([status, search.solve_best_model()]))
 
 
@@ -188,7 +187,7 @@ class _Search:
 
     # phase 2
 
-    def solve(self) -> Generator[Batch, None, Status]:
+    def solve(self, run: Run) -> Status:
         """Phase 2: solve the fold of widest interval at the τ of least lower bound, repeatedly.
 
         Returns: OPTIMAL once the least error is known to the tolerance, or the limit that was
@@ -205,7 +204,7 @@ class _Search:
                 self.tried[t] = True
                 if ledger.trees[g, t] == 0:  # the tree counts where its problem did not
                     self._count_tree(t)
-                yield from self.shared.solve_tau(t, self.limits, branch=False)
+                self.shared.solve_tau(t, self.limits, run, branch=False)
                 ledger.narrow_by_objective(g, t)
             else:
                 left = np.flatnonzero(~ledger.exact[g, t, : self.k] & ~self.given_up[t])

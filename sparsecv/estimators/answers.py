@@ -81,8 +81,8 @@ class ModelAnswers(SparseLinearModel):
             A row for every subset: "tau", "rank" (1 is the best), "gamma", "columns" (positions),
             "names", "objective", "cv_error", "std_error" and "proved" (every other subset of this
             size with a smaller objective at this γ is listed before it). Where the search
-            has taken ``time_limit`` (else 60 s), it ends, and good subsets stand there that are not
-            proved, and beyond 168 columns those known besides. The CV errors of
+            has taken ``time_limit`` (60 s where that is None), it ends, and good subsets stand
+            there that are not proved, and beyond 168 columns those known besides. The CV errors of
             :class:`SparseRidgeCV` are those of the same columns fitted in every fold. The columns
             were found with all rows, the held-out ones too, so that these errors are mostly below
             those of ``path_``, whose folds search for columns of their own. :class:`SparseRidge`
@@ -112,7 +112,7 @@ class ModelAnswers(SparseLinearModel):
         if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
             raise InputError(f"n must be a whole number >= 1; got {n!r}")
         if self._ranked_ is None or self._ranked_[0] != n:
-            limit = None if self.time_limit in (None, "auto") else float(self.time_limit)
+            limit = None if self.time_limit is None else float(self.time_limit)
             self._ranked_ = int(n), self._fit().alternatives(int(n), limit)
         return self._ranked_[1].copy()
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from ..cv.settings import Settings, checked_gammas
+from ..cv.settings import DEFAULT_SECONDS, Settings, checked_gammas, checked_limit
 from ..design.model import fitted_model
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..report.outcome import Result
@@ -18,6 +18,7 @@ from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
+from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
 from .files import ModelFiles
 from .validation import checked_tau
@@ -44,8 +45,8 @@ class SparseRidge(ModelViews, ModelFiles):
     backend : str
         "auto" or a name from :func:`sparsecv.solvers.available_backends`.
     time_limit : float or None
-        Seconds. When it is reached the best model so far is kept, ``lower_bound_`` still holds and
-        ``status_`` says so.
+        Seconds of the whole call; None is no limit. When it is reached the best model so far is
+        kept, ``lower_bound_`` still holds and ``status_`` says so. 0 proves nothing.
     tol : float
         Relative gap at which the search may stop.
     n_jobs : int or None
@@ -112,7 +113,7 @@ class SparseRidge(ModelViews, ModelFiles):
         fit_intercept: bool = True,
         standardize: bool = True,
         backend: str = "auto",
-        time_limit: float | None = None,
+        time_limit: float | None = DEFAULT_SECONDS,
         tol: float = 1e-6,
         n_jobs: int | None = None,
         constraints: Constraints | None = None,
@@ -156,20 +157,20 @@ class SparseRidge(ModelViews, ModelFiles):
             A ValueError with one line that names the column or parameter at fault.
         """
         self._forget()
-        ready = self._prepared(X, y, sample_weight)
-        gamma, limit = float(checked_gammas([self.gamma])[0]), self.time_limit
-        checked: dict[str, Any] = {"time_limit": limit, "n_jobs": self.n_jobs, "tol": self.tol}
+        limit = checked_limit(self.time_limit)
+        deadline, ready = Limits(limit), self._prepared(X, y, sample_weight)
+        gamma = float(checked_gammas([self.gamma])[0])
+        checked: dict[str, Any] = {"n_jobs": self.n_jobs, "tol": self.tol}
         settings = Settings(backend=self.backend, **checked)
         if self.tol is None:  # The cross-validation takes None for its own default.
             raise InputError("tol must lie in [0, 1); got None")
-        if limit in (0, "auto"):
-            raise InputError(f"time_limit must be None or seconds > 0; got {limit!r}")
         design = ready.design
         settings.check_constraints(design.constraints)
         tau = checked_tau(self.tau, design)
         problem = ready.problem().replace(gamma=gamma, tau=tau)
         try:
-            proof = best_support(problem, backend=self.backend, **checked)
+            left = deadline.remaining()
+            proof = best_support(problem, backend=self.backend, time_limit=left, **checked)
         except SolverUnavailable as error:
             raise InputError(str(error)) from error
         proved = proof.status is Status.OPTIMAL

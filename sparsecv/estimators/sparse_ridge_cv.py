@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..cv.results import Best, CVResult, bounds_text
-from ..cv.settings import Settings, asked_gammas
+from ..cv.settings import DEFAULT_SECONDS, Settings, asked_gammas
 from ..design.fold_models import FoldModels
 from ..design.folds import Folds
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..report.outcome import Result
 from ..selection.certified_choice import choice_certificate
-from ..selection.choice import Choice, choose
+from ..selection.choice import Choice, choice_status, choose
 from ..selection.intervals import fold_models
 from ..selection.nested import nested_error, refuse_nested
 from ..selection.rules import allowed_rule, resolved_rule
@@ -67,13 +67,14 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         is measured, the standard deviation of every column (missing values filled by all rows), and
         never anything of y; where folds leave rows aside, as in order of time, the training rows of
         every fold decide it.
-    time_limit : "auto", float or None
-        Seconds for the whole call of fit, compiling not counted; what is not proved by then is
-        estimated and bracketed. 0 proves nothing. "auto": 60 s of proving once the estimates are
-        there; what is open then is marked (``certified_``, ``cv_results_["exact"]``), without a
-        warning. None: no limit.
+    time_limit : float or None
+        Seconds for the whole call of fit, compiling not counted. Estimates come first, and proofs
+        take what is left; what is not proved by then is estimated and bracketed
+        (``certified_``, ``cv_results_["exact"]``). 0 proves nothing; None: no limit. What is
+        computed after the fit, such as :meth:`compare`, has as much time again.
     prove : str
-        Beyond 45 columns: "choice" proves what the least CV error needs, "all" every one.
+        "choice" proves what the choice needs, and up to 45 columns then the rest, for as long again
+        as the fit has taken; "all" proves every CV error and every model.
     n_jobs : int or None
         Threads over folds, as in joblib; processes or a cluster inside ``joblib.parallel_config``.
     random_state : int, RandomState or None
@@ -177,8 +178,8 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         column ``name=level`` for each level, which enter together and count once (of two levels,
         the second alone). Its name or position stands for all of them in ``constraints``.
     status_ : str
-        "optimal" where every fold and every model is proved, else the worst of the other values
-        of :class:`sparsecv.solvers.Status`.
+        "optimal" where the choice is certified and its model proved, else the worst of the other
+        values of :class:`sparsecv.solvers.Status`.
     n_nodes_ : int
         Nodes of all searches the rule asked for.
 
@@ -210,7 +211,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         backend: str = "auto",
         prove: str = "choice",
         tol: float | None = None,
-        time_limit: float | str | None = "auto",
+        time_limit: float | None = DEFAULT_SECONDS,
         nested: bool | int = False,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -329,6 +330,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         found = self._fit()
         assert found.study is not None
         assert found.choice is not None
+        found.study.begin_again()
         return found.study, found.choice
 
     @cached_property
@@ -340,6 +342,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
 
     def _certified(self, fit: Result) -> Certificate:
         study = self._studied()[0]
+        study.prove_everything()
         return choice_certificate(study.data, fit.design, study.surface, fit.names)
 
     def _of_size(self, tau: int, gamma: float) -> SparseRidge:
@@ -371,12 +374,10 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         self.cv_error_bounds_ = (best.lower_bound, best.upper)
         self._set_tables(result)
         self._keep(model)
-        unproved = study.status is Status.OPTIMAL and not model.proved
-        self.status_ = str(Status.UNPROVED if unproved else study.status)
-        self.n_nodes_ = study.n_nodes
+        status = choice_status(study, choice, model)
+        self.status_, self.n_nodes_ = str(status), study.n_nodes
         # A rule that needs estimates alone asks for no proof; only the time can be too short.
-        estimated = study.estimating and study.status is not Status.TIME_LIMIT
-        if not (study.settings.leaves_open_by_default or estimated):
+        if not (study.estimating and status is not Status.TIME_LIMIT):
             self._warn_of_what_is_open(best)
 
     def _set_tables(self, result: CVResult) -> None:

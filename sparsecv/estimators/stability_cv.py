@@ -267,7 +267,7 @@ def learner_of(
         and loss is LOSSES["squared"]
         and set(fit_params) <= {"sample_weight"}
         and estimator.backend in ("auto", "native")  # Paths call no other back end.
-        and estimator.time_limit is None
+        and estimator.time_limit != 0  # Paths prove what they find.
     ):
         return EstimatorLearner(estimator, list(ParameterGrid(dict(grid))), X, y, loss, fit_params)
     # A clone is asked, because the check of the rows notes the columns' names in the estimator.
@@ -282,4 +282,5 @@ def learner_of(
         standardize=estimator.standardize,
         asked=ready.design.asked,
         weights=fit_params.get("sample_weight"),
+        time_limit=estimator.time_limit,
     )

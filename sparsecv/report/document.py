@@ -11,7 +11,7 @@ import numpy as np
 
 from ..cv.results import GammaResult
 from ..design.model import FittedModel
-from ..selection.choice import Choice
+from ..selection.choice import Choice, choice_status
 from ..selection.study import Study
 from .outcome import Result, constraints
 
@@ -65,7 +65,7 @@ def _chosen(result: Result, study: Study, choice: Choice) -> dict[str, Any]:
             **proof,
         },
         "rule": study.rule,
-        "rule_status": study.status,
+        "rule_status": choice_status(study, choice, result.model),
         "nested": None if result.expected is None else result.expected._asdict(),
     }
 

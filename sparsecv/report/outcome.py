@@ -127,7 +127,9 @@ class Result:
         """What every rule chooses; where nothing is held out, every criterion."""
         if self.study is None:
             return least_criteria_frame(self.sizes, self._criteria(), self.names)
-        study, choices = self.study, choose(self.study, compare=True)
+        study = self.study
+        study.begin_again()
+        choices = choose(study, compare=True)
         supports = (known_model(study, choice).support for choice in choices.values())
         return choices_frame(choices, supports, self.names)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.results import mean_over_folds
-from ..cv.settings import PROVING_SECONDS
+from ..cv.settings import DEFAULT_SECONDS
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData
 from ..design.model import SizeModels
@@ -40,7 +40,7 @@ def ranked_by_size(
     """The n best supports of every size at that size's γ, in columns of the problem.
 
     One tree answers all sizes that share a γ. The trees end after ``seconds``, or after
-    PROVING_SECONDS where that is None; what they have not proved by then is said.
+    DEFAULT_SECONDS where that is None; what they have not proved by then is said.
 
     others: More supports that may be good, in columns of the problem. They are ranked where there
         are too many columns for a tree.
@@ -48,7 +48,7 @@ def ranked_by_size(
     known = [np.searchsorted(design.kept, model.support) for model in sizes.models]
     searched = holds_tree(problem)
     known += () if searched else others
-    limits = Limits(PROVING_SECONDS if seconds is None else seconds)
+    limits = Limits(DEFAULT_SECONDS if seconds is None else seconds)
     found: dict[int, RankedSupports] = {}
     gammas = np.unique(sizes.gamma)
     for left, gamma in zip(range(gammas.size, 0, -1), gammas, strict=True):

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..cv.alternating import default_grid
+from ..cv.needs import Known, Needed
 from ..cv.results import CVResult
 from ..cv.settings import DEFAULT_GAMMAS
 from ..design.design import Array
@@ -94,6 +95,25 @@ def model_weights(surface: Array, gammas: Array, n: int) -> Array:
     weight = np.exp(_log_weights(surface, n)[0]) * _interval_lengths(gammas)[:, None]
     weight[weight < AVERAGE.min_weight_share * weight.max()] = 0.0
     return np.asarray(weight / weight.sum())
+
+
+def of_average(known: Known, n: int) -> Needed:
+    """The pairs whose weight in an average can be above 0, and the pair of least estimate.
+
+    A pair weighs at most as much as its lower bound says, and at least one pair weighs as much as
+    its upper bound says.
+
+    n: Number of rows.
+    """
+    lengths = np.log(np.maximum(_interval_lengths(known.gammas), np.finfo(np.float64).tiny))
+    tiny = np.finfo(np.float64).tiny
+    most, least = (
+        lengths[:, None] - np.log(np.maximum(errors, tiny)) * (n / AVERAGE.temperature)
+        for errors in (known.lower, known.upper)
+    )
+    needed = most >= least.max() + np.log(AVERAGE.min_weight_share) - 1e-9
+    needed[known.least()] = True
+    return Needed(needed, needed)
 
 
 def worth_more_sizes(errors: Array, gammas: Array, n: int) -> bool:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ..cv.needs import Known, of_one_se
 from ..cv.results import Array, CVResult, least
 from ..design.model import FittedModel
 from ..errors import InputError
+from ..solvers.core.result import Status
 from ..stability.algorithm import criterion
 from .projection import Projection, project_average
 from .rules import RULES, allowed_rule
@@ -35,8 +37,9 @@ class Choice:
     criterion : float
         The number that the rule minimises: h, h + λ·stability, or the corrected error.
     certified : bool
-        Whether no evaluated pair can have a smaller criterion. For one-se and projected, whether
-        all evaluated CV errors and models are proved.
+        Whether no evaluated pair can have a smaller criterion; for one-se, whether exact CV errors
+        would give the same pair. For projected, whether all evaluated CV errors and models are
+        proved.
     lambda_ : float or None
         λ of the rule stability, chosen by nested folds.
     projection : Projection or None
@@ -100,7 +103,9 @@ def _one_se(study: Study) -> Choice:
     """The least τ whose h, at the best γ for that τ, is within a standard error of the least h."""
     result, best = study.surface, study.surface.best()
     g, t = best.one_se_gamma_index, int(np.flatnonzero(result.taus == best.one_se)[0])
-    return of_pair("one-se", result, g, t, result.by_gamma[g].cv_error[t], result.complete)
+    known = Known.of(result)
+    proved = bool(known.exact[of_one_se(known).errors].all())
+    return of_pair("one-se", result, g, t, result.by_gamma[g].cv_error[t], proved)
 
 
 def criterion_of_pairs(study: Study, rule: str) -> Array:
@@ -174,14 +179,21 @@ CHOOSERS: dict[str, Callable[[Study], Choice]] = {
 }
 
 
-def choose(study: Study, *, compare: bool = False) -> dict[str, Choice]:
+def choose(study: Study, *, compare: bool = False, rest: bool = True) -> dict[str, Choice]:
     """The choice of the study's rule, and of other rules that need no further computations.
 
+    The model of the chosen pair is proved after the choice, and then the rest of the surface, as
+    far as the plan of the study has time for either.
+
     compare: Whether the choices of all rules are computed.
+    rest: Whether the rest of the surface is proved.
     Returns: Choices under the names of the rules.
     """
     _ = study.surface  # Every rule reads the surface of the first partition, evaluated here.
     choices = {study.rule: CHOOSERS[study.rule](study)}
+    _ = chosen_model(study, choices[study.rule])
+    if rest:
+        study.prove_rest()
     for name in RULES:
         if name not in choices and _shown(study, name, compare):
             choices[name] = CHOOSERS[name](study)
@@ -195,6 +207,13 @@ def _shown(study: Study, name: str, compare: bool) -> bool:
     except InputError:
         return False
     return compare or RULES[name].free
+
+
+def choice_status(study: Study, choice: Choice, model: FittedModel) -> Status:
+    """Optimal where a choice and its model are proved, else the worst limit that was reached."""
+    if choice.certified and model.proved:
+        return Status.OPTIMAL
+    return Status.UNPROVED if study.status is Status.OPTIMAL else study.status
 
 
 def chosen_model(study: Study, choice: Choice) -> FittedModel:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -24,7 +23,6 @@ from ..design.missing import fill
 from ..design.model import FittedModel
 from ..design.prepare import rows_design
 from ..errors import InputError
-from ..solvers.core.plan import TREE_ONLY
 from .choice import choose, chosen_model
 from .study import Study
 
@@ -124,10 +122,10 @@ def nested_by_default(study: Study) -> bool:
     settings = study.settings
     return (
         study.data.raw is not None
-        and study.data.n_units <= TREE_ONLY
+        and study.plan.trees
         and not (settings.grid or settings.searches)
-        and study.limits.elapsed() <= NESTED.max_seconds_unasked
-        and study.limits.reached(0) is None
+        and study.plan.limits.elapsed() <= NESTED.max_seconds_unasked
+        and not study.plan.spent
     )
 
 
@@ -159,9 +157,8 @@ def nested_error(
     folds = _outer_folds(rows.y.size, cv, nested, study.seed, groups, rows.X, rows.y)
     sums, weight = np.empty((2, folds.k))
     done = 0
-    limit = study.settings.time_limit  # A limit of 0 asks for estimates of every fold.
     for j, (train, test) in enumerate(folds.splits()):
-        if j and limit and study.limits.reached(0) is not None:
+        if j and study.plan.out_of_time:
             break
         try:
             with _named(j, folds.k, train):
@@ -222,10 +219,9 @@ def _fitted(
     protocol, own = study.design.protocol, (weights, study.data.rows_for("nested needs").missing)
     design, fills = rows_design(X, y, protocol, *own, asked=study.design.asked)
     folds = make_folds(cv, y.size, seed=study.seed, X=X, y=y, groups=groups)
-    settings = replace(study.settings, proving=study.settings.proving / k)
-    everything, left = settings.seconds[0], study.limits.share(k - j).remaining()
-    if everything is not None and left is not None:
-        settings = settings.after(everything - left)
+    settings, left = study.settings, study.plan.limits.share(k - j).remaining()
+    if settings.time_limit and left is not None:
+        settings = settings.after(settings.time_limit - left)
     data = RowFolds.of(design, X, y, folds, *own)
     # A rare 0/1 column may be constant in these rows, which then have fewer columns than sizes.
     least, most = max(1, data.constraints.min_size), data.constraints.max_size
@@ -240,4 +236,4 @@ def _fitted(
         checkpoint=study.checkpoint,
         progress=study.progress_of(f"the error to expect, outer fold {j + 1} of {k}, "),
     )
-    return chosen_model(inner, choose(inner)[inner.rule]), fills
+    return chosen_model(inner, choose(inner, rest=False)[inner.rule]), fills

@@ -15,6 +15,8 @@ from ..cv.alternating import alternate, default_grid
 from ..cv.checkpoint import Checkpoint, CheckpointFolder
 from ..cv.engine import Surface, interruptible
 from ..cv.global_gamma import GLOBAL_TOLERANCE, VISITED_EVERY, global_minimum
+from ..cv.needs import Need, of_everything, of_minimum, of_one_se
+from ..cv.plan import RunPlan
 from ..cv.progress import Report, TimedReport
 from ..cv.results import Array, CVResult, mean_over_folds
 from ..cv.settings import (
@@ -30,7 +32,7 @@ from ..design.fold_data import FoldData
 from ..design.folds import Folds
 from ..design.model import FittedModel
 from ..errors import InputError
-from ..solvers.core.limits import Limits, StopFlag
+from ..solvers.core.limits import Limits
 from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.result import Status, worst
 from ..solvers.core.threads import one_blas_thread
@@ -48,6 +50,7 @@ from .averaging import (
     growing_sizes,
     inner_weights,
     model_weights,
+    of_average,
     soft_least,
     worth_more_sizes,
 )
@@ -128,9 +131,10 @@ class Study:
         # The sizes that were asked for; where none were, those that were tried in the end.
         every = default_taus(data.n, data.p, data.constraints)
         self.sizes = checked_taus(taus if self.sizes_named else every, data.p, data.constraints)
-        self._tried = self._sizes_to_try()
+        self.plan = RunPlan.of(settings, data, averages=self.averages)
         most = partitions_of(self.rule, data.n_units) if self.averages else PARTITIONS
         # By the method grid every fold and τ is a problem of its own, which costs too much.
+        self._tried = self._sizes_to_try()
         costly = self.averages and settings.grid
         self.partitions, self.seed = 1 if costly else data.count_partitions(most), seed
         # The number of other partitions that the rule asks for, and the work after them, in
@@ -140,9 +144,6 @@ class Study:
         self._n_after = 2.0 if self.averages else float(self.rule == "stability")
         self.checkpoint = checkpoint
         self._report: Report = progress or (lambda *_: None)
-        self.limits = Limits(settings.seconds[0])
-        # Seconds of proofs that are left to all surfaces where the time limit is "auto".
-        self._proving = settings.proving
         self.n_nodes = 0  # Nodes of all surfaces so far.
         # The γ that were read from a checkpoint, once for every partition.
         self.reused: list[float] = []
@@ -194,7 +195,7 @@ class Study:
             found = self._evaluate(self._first, self.gammas, proved=not self.estimating)
             errors = found.table("cv_error")[:, found.taus <= tried.end]
             more = grows and worth_more_sizes(errors, found.gammas, self.data.n)
-            if not more or self._first.out_of_time():
+            if not more or self.plan.out_of_time:
                 break
         if not self.sizes_named:
             self.sizes = found.taus
@@ -207,7 +208,7 @@ class Study:
         gammas = self.surface.gammas[self.gamma_subset]
         taus = self.surface.taus[: self.n_sizes]
         for number in range(1, self.partitions):
-            if self.limits.reached(0) is not None:  # No nodes are counted: the time is up.
+            if self.plan.out_of_time:
                 self._statuses.append(Status.TIME_LIMIT)
                 break
             name = f"partition {number + 1} of {self.partitions}, "
@@ -255,39 +256,26 @@ class Study:
 
     @cached_property
     def weighted_pairs(self) -> NDArray[np.bool_]:
-        """Whether a pair (γ, τ) is evaluated on other partitions, shape (γ, τ).
+        """The pairs (γ, τ) that carry weight in the first partition, shape (γ, τ).
 
-        Every pair is; beyond 45 columns, where models are averaged, only pairs whose weight in the
-        first partition is positive.
+        Other partitions are evaluated at their γ, and at the sizes up to the largest of them.
         """
         result = self.surface
-        if not self.estimating:
-            return np.ones((result.gammas.size, result.taus.size), dtype=bool)
         weights = model_weights(result.table("cv_error"), result.gammas, self.data.n)
         return np.asarray(weights > 0.0)
-
-    @property
-    def _estimates_serve(self) -> bool:
-        """Whether CV errors may stay estimates beyond 45 columns, as no proof is asked for.
-
-        Where they may, the rule projected proves nothing, and other partitions are not proved
-        either unless there is a time limit in seconds.
-        """
-        settings = self.settings
-        return settings.prove == "choice" and not settings.grid and self.data.n_units > TREE_ONLY
 
     @property
     def every_fit(self) -> bool:
         """Whether fits within bounds go on once the time is up, as up to 45 columns they are few.
 
-        Beyond, the average keeps coefficients of the nearest γ where a number of seconds is over.
+        Beyond, the average keeps coefficients of the nearest γ where the time is over.
         """
-        return self.data.n_units <= TREE_ONLY or self.settings.time_limit in (0, None, "auto")
+        return self.plan.trees or not self.plan.hurried
 
     @property
     def estimating(self) -> bool:
         """Whether the rule needs no more than estimates of the CV errors."""
-        return self.averages and self._estimates_serve
+        return self.plan.estimates_serve
 
     @property
     def evaluated(self) -> list[CVResult]:
@@ -315,6 +303,31 @@ class Study:
         weights = np.zeros((result.gammas.size, result.taus.size))
         weights[at] = model_weights(self.mean_surface, result.gammas[at], self.data.n)
         return weights
+
+    @property
+    def _need(self) -> Need:
+        """What the rule needs of a surface."""
+        n = self.data.n
+        return {
+            "minimum": of_minimum,
+            "one-se": of_one_se,
+            "projected": lambda known: of_average(known, n),
+        }.get(self.rule, of_everything)
+
+    def prove_everything(self) -> None:
+        """Prove every CV error and every model of the surface, as far as the time allows."""
+        result = self.surface
+        self._first.plan = replace(self.plan, proves="all")
+        with self._first as surface:
+            surface.prove()
+        result.tables.update(self._first.result(result.gammas.tolist()).tables)
+
+    def prove_rest(self) -> None:
+        """Prove what the choice did not need, as the plan says, and enter it in the surface."""
+        result = self.surface
+        self._first.plan = self.plan
+        self._first.prove_rest()
+        result.tables.update(self._first.result(result.gammas.tolist()).tables)
 
     # what rules need beside surfaces
 
@@ -387,7 +400,7 @@ class Study:
         if isinstance(self.gammas, GammaSpan):
             gammas = np.geomspace(self.gammas.low, self.gammas.high, DEFAULT_GAMMAS.size)
         enough = next(i for i, one in enumerate(self._tried) if one.taus.size == result.taus.size)
-        how = self.run, self._first.out_of_time, self.every_fit, enough
+        how = self.run, lambda: self.plan.out_of_time, self.every_fit, enough
         found = inner_weights(self.data, gammas, self._tried, *how)
         self.note_limit(found.proved)
         return found
@@ -434,18 +447,13 @@ class Study:
     def interruptible(self) -> Iterator[Limits]:
         """A context with limits of the time that is left, for work that Ctrl-C can end.
 
-        Inside, the linear algebra library uses one thread. Up to 45 columns, where the work is
-        proved, the time limit "auto" leaves it the seconds of proofs that surfaces have left.
-        Beyond 45 columns nothing is proved, and a time limit of 0 leaves it as long as it needs.
+        Inside, the linear algebra library uses one thread. A time limit of 0, by which nothing is
+        proved, leaves estimates as long as they need.
         """
-        seconds, clock = self.limits.remaining(), Limits()
-        if self.settings.time_limit == 0 and self.data.n_units > TREE_ONLY:
-            seconds = None
-        proves = self.settings.time_limit == "auto" and self.data.n_units <= TREE_ONLY
-        with interruptible(StopFlag()) as stop, one_blas_thread():
-            yield Limits(self._proving if proves else seconds, None, stop)
-        if proves:
-            self._proving = max(0.0, self._proving - clock.elapsed())
+        limits = self.plan.estimates
+        assert limits.stop is not None
+        with interruptible(limits.stop), one_blas_thread():
+            yield limits
 
     def run(self, what: str, unit: Unit, shared: Any, tasks: Tasks) -> list[Any]:
         """Results of units of work, in the order of their tasks.
@@ -463,7 +471,7 @@ class Study:
 
         after: The time that is left is shared with so many more rounds of units.
         """
-        report, jobs = TimedReport(self._report, self.limits), self.settings.n_jobs
+        report, jobs = TimedReport(self._report, self.plan.limits), self.settings.n_jobs
         report(what, 0, len(tasks))
         with self.interruptible() as limits:
             units = run_units(
@@ -476,21 +484,26 @@ class Study:
     @property
     def seconds_left(self) -> float | None:
         """Seconds that a search beside the study may take; None: no limit."""
-        left = self.limits.remaining()
-        return self.settings.longest if left is None else left
+        return self.plan.limits.remaining()
+
+    def begin_again(self) -> None:
+        """Give what is computed from now on a time limit of its own, as a fit had."""
+        self.plan = RunPlan.of(self.settings, self.data, averages=self.averages)
+        self._first.plan = self.plan
 
     def note_limit(self, proved: bool) -> None:
         """Remember the limit that was reached, if there is one and something is not proved.
 
         It becomes part of :attr:`status`.
         """
-        if not proved and (reached := self.limits.reached(0)) is not None:
+        if not proved and (reached := self.plan.limits.reached(0)) is not None:
             self._statuses.append(reached)
 
     def model(self, gamma_index: int, tau_index: int) -> FittedModel:
         """The model of all rows at one pair, proved with the time that is left."""
         result = self.surface
         gamma = float(result.gammas[gamma_index])
+        self._first.plan = self.plan
         self._first.prove_model(gamma, tau_index)
         result.tables.update(self._first.result(result.gammas.tolist()).tables)
         return result.by_gamma[gamma_index].model(self.design, self.data.full(), tau_index)
@@ -505,10 +518,8 @@ class Study:
     ) -> Surface:
         """The surface of one partition, at which no γ has been visited yet.
 
-        A time limit that is a number of seconds is one clock for the whole study, and the surface
-        gets its share of what is left. With "auto" it gets its share of the seconds of proofs that
-        are left. With "auto" and None further partitions are estimated alone where the errors may
-        stay estimates, and the first partition has all seconds of proofs.
+        The time limit is one deadline for the whole study, and the surface gets its share of the
+        time that is left.
 
         name: The name of the partition, with which progress reports begin.
         after: Number of surfaces among which the time left after this surface is shared.
@@ -518,23 +529,14 @@ class Study:
         if self.checkpoint is not None:
             identity = self._identity(data.folds)
             store = Checkpoint(self.checkpoint, data.digest(), identity)
-        settings, estimates, report = self.settings, self.estimating, self.progress_of(name)
-        everything, left = settings.seconds[0], self.limits.share(1.0 + after).remaining()
-        if everything is not None and left is not None:
-            settings = settings.after(everything - left)
-        else:
-            alone = self._estimates_serve
-            estimates |= models is not None and alone
-            proving = self._proving if alone else self._proving / (1.0 + after)
-            settings = replace(settings, proving=proving)
         return Surface(
             data,
             taus,
-            settings,
+            self.settings,
+            plan=self.plan.part(1.0 + after),
             checkpoint=store,
-            progress=report,
+            progress=self.progress_of(name),
             models=models,
-            only_estimates=estimates,
         )
 
     def _certified(self, surface: Surface, span: GammaSpan) -> CVResult:
@@ -548,12 +550,12 @@ class Study:
                 low=span.low,
                 high=span.high,
                 tolerance=tolerance,
-                limits=surface.proofs,
+                limits=surface.plan.limits,
                 n_jobs=settings.n_jobs,
                 progress=surface.report,
             )
             surface.visit(np.sort(np.append(found.gammas[::VISITED_EVERY], found.gamma)))
-            surface.prove()
+            surface.prove(self._need)
         self._statuses.append(found.status)
         return replace(surface.result(), minimum=found)
 
@@ -571,23 +573,25 @@ class Study:
         if isinstance(gammas, GammaSpan):
             result = self._certified(surface, gammas)
         elif gammas is None and not self.averages:
-            result = alternate(surface)
+            result = alternate(surface, self._need)
         else:
             edge, n = "", surface.data.n
 
             def score(gamma: float) -> float:
                 return soft_least(surface.cv_error(gamma), n)
 
+            def spent() -> bool:
+                return surface.plan.out_of_time
+
             with surface:
                 # Where proofs change errors, another pass visits the γ that the errors lead to.
-                for _ in surface.passes() if proved else (None,):
+                for _ in surface.passes(self._need) if proved else (None,):
                     if gammas is None:
-                        edge = default_grid(surface.visit, score, surface.out_of_time)[1]
+                        edge = default_grid(surface.visit, score, spent)[1]
                         surface.order.sort()
                     else:
                         surface.visit(gammas)
             result = replace(surface.result(), edge=edge)
-        self._proving = max(0.0, self._proving - surface.seconds_proving)
         self.n_nodes += int(result.table("n_nodes").sum())
         self._statuses.append(result.status)
         if surface.checkpoint is not None:

@@ -247,6 +247,10 @@ class _Trees:
             bound[sizes] = (tree.now("full") + others) * (1.0 - tie)
             found, known = lists.found[sizes, 0, :4], losses[:, :4, None] < np.inf
             masks[sizes] = np.where(known, found, np.uint64(0))
+            if at.gamma in self.listed:  # An earlier tree has listed other sizes.
+                old, new = self.listed[at.gamma], bound > -np.inf
+                bound = np.where(new, bound, old[0])
+                masks = np.where(new.reshape(-1, *[1] * (masks.ndim - 1)), masks, old[1])
             self.listed[at.gamma] = bound, masks
         # Where rounding may have exchanged the first supports of a list, fresh fits decide.
         tied = losses[:, 1] <= tree.tied(losses[:, 0])
@@ -274,7 +278,8 @@ class _Trees:
             return told
         low = gammas.size - 1 - (has & smaller)[::-1].argmax(axis=0)
         high = np.where(between, (has & ~smaller).argmax(axis=0), low)
-        share = (gamma - gammas[low]) / np.where(between, gammas[high] - gammas[low], 1.0)
+        apart = gammas[high] - gammas[low]
+        share = (gamma - gammas[low]) / np.where(apart > 0.0, apart, 1.0)
         bounds = np.maximum(bounds, 0.0)
         bound = value_between(bounds[low, every], bounds[high, every], share, self.yy)
         bound = np.maximum(bound, bounds[low, every])

@@ -70,6 +70,8 @@ class SparseRidgeLearner:
         Constraints of the columns of X.
     weights : ndarray, shape (n,), optional
         Weights of the squared errors that models are fitted by.
+    time_limit : float, optional
+        Seconds for each model, which the models of the same rows share.
 
     Raises
     ------
@@ -100,10 +102,12 @@ class SparseRidgeLearner:
         standardize: bool = True,
         asked: ResolvedRules | None = None,
         weights: Array | None = None,
+        time_limit: float | None = None,
     ) -> None:
         if solver not in SOLVERS:
             raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
         self.X, self.y, self.asked, self.weights = X, y, asked, weights
+        self.time_limit = time_limit
         checked_taus(taus, X.shape[1], None if asked is None else asked.constraints)
         self.taus, self.gammas = np.asarray(taus, dtype=np.intp), checked_gammas(gammas)
         self.protocol = Protocol(
@@ -130,7 +134,8 @@ class SparseRidgeLearner:
 
         The solver "exact" here means "auto" of :func:`~sparsecv.solvers.paths.support_path`.
         """
-        found, proved = self._predictions(training, candidates, limits)
+        solver = "auto" if self.solver == "exact" else self.solver
+        found, proved = self._predictions(training, candidates, limits, solver)
         return np.asarray((self.y - found) ** 2), proved
 
     def predictions(self, training: Index, candidates: Sequence[int]) -> Array:
@@ -147,10 +152,11 @@ class SparseRidgeLearner:
         -------
         ndarray, shape (c, n)
         """
-        return self._predictions(training, candidates, None)[0]
+        seconds = None if self.time_limit is None else self.time_limit * len(candidates)
+        return self._predictions(training, candidates, Limits(seconds))[0]
 
     def _predictions(
-        self, training: Index, candidates: Sequence[int], limits: Limits | None
+        self, training: Index, candidates: Sequence[int], limits: Limits, solver: str | None = None
     ) -> tuple[Array, bool]:
         """Predictions, and whether every model is proved."""
         a, b = np.divmod(candidates, self.taus.size)
@@ -163,7 +169,7 @@ class SparseRidgeLearner:
         asked = problem.constraints
         wanted = np.clip(self.taus[b], max(1, asked.min_size), asked.max_size)
         sizes, at_size = np.unique(wanted, return_inverse=True)
-        solver = "auto" if self.solver == "exact" and limits is not None else self.solver
+        solver = solver or self.solver
         path = support_path(problem, self.gammas[gammas], sizes, solver=solver, limits=limits)
         found = np.asarray(design.y_shift + path.predict(rows)[at_gamma, at_size])
         return found, bool(path.proved.all())

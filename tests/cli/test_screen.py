@@ -15,7 +15,7 @@ from support.tables import growing_columns, write_csv
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cli.main import main
-from sparsecv.cv.prove import Prover
+from sparsecv.cv.fold_proofs import Prover
 from sparsecv.report import screen
 
 MINIMUM = ["--folds", "3", "--gamma", "1", "--rule", "minimum"]
@@ -107,12 +107,12 @@ def test_the_same_gammas_as_in_python() -> None:
 def test_only_a_limit_that_was_named_exits_with_one(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr("sparsecv.cv.settings.PROVING_SECONDS", 0.1)
+    monkeypatch.setattr("sparsecv.cv.settings.DEFAULT_SECONDS", 0.1)
     hard_csv(Path("hard.csv"))
     arguments = [command[0], "hard.csv", *command[1:], "--tau", "15", "--gamma", "0.01"]
     assert main(arguments) == 0
     out, err = capsys.readouterr()
-    assert "100 columns: what 0.1 s of search do not prove is estimated" in err
+    assert "100 columns: what 0.1 s do not prove is estimated" in err
     assert "≈" in out
     assert "not proved" in out
     document = run_json(*arguments, "--time-limit", "0.1", status=1)
@@ -208,8 +208,9 @@ def test_a_limit_that_is_not_reached_changes_nothing() -> None:
 
 
 def test_a_proved_choice_whose_model_is_left_with_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Prover._model
-    monkeypatch.setattr(Prover, "_model", lambda *args: real(*args[:-1], args[-1].within(0.0)))
+    real = Prover.search_model
+    no_time = lambda *args: real(*args[:-1], args[-1].within(0.0))  # noqa: E731
+    monkeypatch.setattr(Prover, "search_model", no_time)
     options = ["--gamma", "1", "--tau", "15", "--rule", "minimum", "--time-limit", "900"]
     document = run_json("cv", write_csv(TABLE, *many_alike(1.0)), *options, status=1)
     assert (document["chosen"]["certified"], document["model"]["proved"]) == (True, False)

@@ -16,6 +16,7 @@ from sparsecv.cv import alternating
 from sparsecv.cv.alternating import alternate, default_grid
 from sparsecv.cv.engine import Surface, cross_validate
 from sparsecv.cv.gamma_step import FixedSupports, gamma_step
+from sparsecv.cv.plan import RunPlan
 from sparsecv.cv.settings import DEFAULT_GAMMAS, Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
@@ -143,12 +144,17 @@ def test_iterations_and_time_are_limits(monkeypatch: pytest.MonkeyPatch) -> None
     assert hurried.trace
 
 
+def run_plan(seconds: float) -> RunPlan:
+    data = RowFolds(np.eye(3), np.arange(3.0), make_folds("loo", 3), False)
+    return RunPlan.of(Settings(time_limit=seconds), data)
+
+
 class Curve:
     """A surface of one size whose CV error is a function of log10 γ."""
 
     def __init__(self, error: Any) -> None:
         self.error = error
-        self.settings, self.spent = Settings(), False
+        self.plan = run_plan(600.0)
         self.errors: dict[float, Array] = {}
 
     def visit(self, gammas: Any) -> None:
@@ -161,7 +167,7 @@ class Curve:
 
 def visited(curve: Curve, score: Any = lambda errors: float(errors.min())) -> tuple[Array, str]:
     def spent() -> bool:
-        return Surface.out_of_time(curve)  # type: ignore[arg-type]
+        return curve.plan.out_of_time
 
     grid, said = default_grid(curve.visit, lambda g: score(curve.cv_error(g)), spent)
     assert sorted(grid) == sorted(curve.errors)
@@ -189,9 +195,9 @@ def test_the_default_grid_goes_on_past_an_end_while_that_helps() -> None:
 
 def test_the_default_grid_says_why_it_ended() -> None:
     spent = Curve(lambda x: 20.0 + x)
-    spent.spent = True
+    spent.plan = run_plan(1e-9)
     assert "the time was up" in visited(spent)[1]
-    spent.settings = Settings(time_limit=0.0)  # estimates, whatever they take
+    spent.plan = run_plan(0.0)  # estimates, whatever they take
     spent.errors.clear()
     assert "no lower" in visited(spent)[1]
 

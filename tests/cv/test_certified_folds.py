@@ -16,9 +16,12 @@ from support.folds import brute_force, in_fold, inside, standardised
 from support.fresh import draws
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cv import prove, shared_tree
+from sparsecv.cv import shared_tree
 from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.fold_proofs import ProofRun
 from sparsecv.cv.ledger import Ledger
+from sparsecv.cv.needs import of_everything
+from sparsecv.cv.prove_cells import CellProver
 from sparsecv.cv.settings import Settings
 from sparsecv.cv.shared_tree import SharedTree
 from sparsecv.design.fold_data import RowFolds
@@ -91,13 +94,14 @@ def test_unfinished_proofs_of_rows_that_no_fold_sees(monkeypatch: pytest.MonkeyP
     for t, one in enumerate(found):
         ledger.take((0, t, ledger.k), one.support, one.objective, one.lower_bound, False)
         ledger.offer(0, t, np.arange(data.folds.k), one.support)
-    prover = prove.Prover(ledger, [0], Limits(1e-9), Settings(prove="all"), print, print)
-    assert list(prover.batches()) == []
+    work = ProofRun(Limits(1e-9), None, lambda batch: [], print, print)
+    prover = CellProver(ledger, [0], work, everything=True)
+    assert prover.prove(of_everything) == [0]
     unfinished = dataclasses.replace(found[0], status=Status.TIME_LIMIT)
     monkeypatch.setattr(shared_tree, "branch_and_bound", lambda *_, **__: unfinished)
     for t in range(taus.size):
         cells = [(0, t, j) for j in range(data.folds.k)]
-        batch = prover.folds(cells)
+        batch = prover.batch_of_folds(cells)
         for index, task in enumerate(batch.tasks):
             batch.enter(index, batch.unit(batch.shared, *task, Limits()))
     truth = brute_force(X, y, data.folds.pairs, [gamma], taus, True)

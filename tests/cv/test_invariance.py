@@ -16,9 +16,11 @@ from sklearn.preprocessing import StandardScaler
 from support.fresh import plain_run
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
-from sparsecv.cv import estimate, prove, shared_tree
+from sparsecv.cv import estimate, shared_tree
 from sparsecv.cv.engine import Surface, cross_validate
 from sparsecv.cv.ledger import Ledger
+from sparsecv.cv.needs import Need
+from sparsecv.cv.prove_sizes import SizesProver
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
@@ -76,7 +78,7 @@ def ledger_of(
     table: Table,
     folds: Any,
     method: str,
-    limit: float | str | None,
+    limit: float | None,
     asked: UnitConstraints | None = None,
 ) -> Ledger:
     data = RowFolds(table.X, table.y, folds, True, table.weights, constraints=asked)
@@ -260,15 +262,23 @@ def test_an_open_fold_of_few_columns_does_not_see_its_held_out_rows(
     """Trees end after some nodes, and folds are estimated from their own rows."""
     monkeypatch.setattr(paths, "FIRST_NODES", 20)
     monkeypatch.setattr(size_sweep, "ways", lambda *_: (Way(LEAPS),))
-    monkeypatch.setattr(prove, "FIRST_TREE_NODES", 30)
-    monkeypatch.setattr(prove, "MOST_NODES_BY_DEFAULT", 30)
+    monkeypatch.setattr(SizesProver, "prove", one_round_of_few_nodes)
     shorten_shared_trees(monkeypatch)
     rng = np.random.default_rng(2)
     X = rng.standard_normal((26, 22)) + rng.standard_normal((26, 1))
     table = Table(X, X[:, :3].sum(axis=1) + 3.0 * rng.standard_normal(26), None)
     folds = make_folds(FOLDS[kind], 26, seed=0, X=X)
-    assert not ledger_of(table, folds, "exact", "auto").exact.all()
-    check_folds(table, folds, (0, folds.k - 1), "exact", "auto")
+    assert not ledger_of(table, folds, "exact", None).exact.all()
+    check_folds(table, folds, (0, folds.k - 1), "exact", None)
+
+
+def one_round_of_few_nodes(prover: SizesProver, need: Need) -> list[int]:
+    """Search every open problem by a tree of 30 nodes."""
+    prover.nodes, tried = 30, set[int]()
+    while near := prover._next(need, tried, -1.0):
+        tried.update(near)
+        prover._search(need, near)
+    return prover.rows.tolist()
 
 
 def shorten_shared_trees(monkeypatch: pytest.MonkeyPatch) -> None:

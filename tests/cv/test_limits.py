@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,14 @@ from support.cross_validations import Case, draw_case, least_of
 from support.folds import Bracket, assert_within, inside
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cv import alternating, estimate, prove, shared_tree
+from sparsecv.cv import alternating, estimate, shared_tree
 from sparsecv.cv.engine import Surface, cross_validate
+from sparsecv.cv.fold_proofs import Prover
 from sparsecv.cv.ledger import Ledger
-from sparsecv.cv.progress import Batch, TimedReport
-from sparsecv.cv.prove import Prover
+from sparsecv.cv.needs import Need
+from sparsecv.cv.progress import TimedReport
+from sparsecv.cv.prove_cells import CellProver
+from sparsecv.cv.prove_sizes import SizesProver
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings, default_taus
 from sparsecv.design.design import Protocol
@@ -54,7 +57,7 @@ def limit_nodes(monkeypatch: pytest.MonkeyPatch, nodes: int, only_shared: bool =
     if not only_shared:
         ways = (plan.Way(plan.LEAPS, nodes=nodes),)
         monkeypatch.setattr(size_sweep, "ways", lambda *_: ways)
-        monkeypatch.setattr(prove, "MOST_NODES_BY_DEFAULT", 0)
+        monkeypatch.setattr(SizesProver, "prove", lambda prover, need: prover.rows.tolist())
         monkeypatch.setattr(paths, "FIRST_NODES", nodes)
         monkeypatch.setattr(paths, "NODES_OF_A_PROOF", nodes)
     for module, name in searches:
@@ -87,7 +90,7 @@ def test_intervals_under_node_limits(data: st.DataObject, nodes: int, only_share
     for method in ("exact", "grid"):
         with pytest.MonkeyPatch.context() as monkeypatch:
             limit_nodes(monkeypatch, nodes, only_shared)
-            result = case.run(method, time_limit="auto")
+            result = case.run(method, time_limit=None)
         check_bounds(case, result, truth, f"{method}, {nodes} nodes")
 
 
@@ -113,7 +116,7 @@ def test_limits_leave_intervals(
     for nodes in (1, 3, 10, 10_000):
         with monkeypatch.context() as patch:
             limit_nodes(patch, nodes, only_shared)
-            result = case.run(method, time_limit="auto")
+            result = case.run(method, time_limit=None)
         check_bounds(case, result, truth, f"{nodes} nodes")
         open_sizes.append(int((~result.table("exact")).sum()))
     # What the shared tree leaves open is solved fold by fold.
@@ -233,7 +236,7 @@ def test_the_model_of_all_rows_is_proved_where_one_fold_is_listed(
     limit_nodes(monkeypatch, 2)
     X = np.array([[-0.7, -0.36, 0.93], [-0.73, -1.0, 0.45], [1.41, 1.36, -1.39]])
     case = Case(X, np.array([1.0, -1.0, 1.0]), Protocol(), [([0, 2], [1])], [0.1, 1.0])
-    check_bounds(case, case.run("exact", time_limit="auto"), case.truth(), "one fold")
+    check_bounds(case, case.run("exact", time_limit=None), case.truth(), "one fold")
 
 
 def test_time_left_of_a_stage(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,13 +277,6 @@ def test_default_taus_and_grids() -> None:
     assert top * np.log(top) <= 100 < (top + 1) * np.log(top + 1)
 
 
-def test_seconds_for_everything_and_for_proofs() -> None:
-    assert Settings(time_limit="auto").seconds == (None, 60.0)
-    assert Settings(time_limit=None).seconds == (None, None)
-    assert Settings(time_limit=5).seconds == (5.0, None)
-    assert Settings(time_limit=0).seconds == (0.0, None)
-
-
 @pytest.mark.parametrize("p", [40, 50])
 @pytest.mark.parametrize("rule", ["minimum", "one-se"])
 def test_the_chosen_model_is_proved_although_the_errors_take_all_the_time(
@@ -291,12 +287,12 @@ def test_the_chosen_model_is_proved_although_the_errors_take_all_the_time(
     X = rng.standard_normal((100, p)) + rng.standard_normal((100, 1))
     y = X[:, :4].sum(axis=1) + 4.0 * rng.standard_normal(100)
 
-    def never_ends(self: Prover) -> Iterator[Batch]:
-        while self.limits.reached(0) is None:
+    def never_ends(self: Prover, need: Need) -> list[int]:
+        while self.work.limits.reached(0) is None:
             time.sleep(0.01)
-        yield from ()
+        return self.rows.tolist()
 
-    monkeypatch.setattr(Prover, "batches", never_ends)
+    monkeypatch.setattr(CellProver if p > 45 else SizesProver, "prove", never_ends)
     real = estimate.support_path  # Up to 45 columns estimates would prove the model.
 
     def heuristic(*given: Any, **named: Any) -> Any:

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from sparsecv.cv import estimate, prove
+from sparsecv.cv import estimate
 from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.prove_cells import CellProver
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
@@ -145,13 +146,13 @@ def wide(cv: Any = 3) -> tuple[RowFolds, list[float], list[int]]:
 def proofs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
     """Cells in the order in which they are proved."""
     cells: list[tuple[float, int]] = []
-    real = prove.Prover._prove
+    real = CellProver._prove_cell
 
-    def noted(self: prove.Prover, g: int, t: int, seconds: float) -> Any:
+    def noted(self: CellProver, g: int, t: int, seconds: float) -> Any:
         cells.append((self.ledger.gammas[g], int(self.ledger.taus[t])))
         return real(self, g, t, seconds)
 
-    monkeypatch.setattr(prove.Prover, "_prove", noted)
+    monkeypatch.setattr(CellProver, "_prove_cell", noted)
     return cells
 
 

@@ -16,8 +16,8 @@ from support.problems import many_alike
 from support.tables import Array, five_columns
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
-from sparsecv.cv import prove
 from sparsecv.cv.engine import Surface
+from sparsecv.cv.needs import Need
 from sparsecv.cv.settings import DEFAULT_GAMMAS
 from sparsecv.errors import ConstantColumnWarning, LoweredSizeWarning, UnprovedWarning
 from sparsecv.solvers.core.result import Status
@@ -156,22 +156,19 @@ def test_verbose_prints_what_is_done(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == ""
 
 
-def test_a_default_fit_leaves_large_trees_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trees of more columns than rows cannot prune at a tiny γ: what is open is marked.
-
-    With a hundredth of the nodes the trees end long before the time limit on any machine.
-    """
-    for name in ("FIRST_TREE_NODES", "MOST_NODES_BY_DEFAULT"):
-        monkeypatch.setattr(prove, name, getattr(prove, name) // 100)
+def test_a_default_fit_leaves_large_trees_open() -> None:
+    """Trees of more columns than rows cannot prune at a tiny γ: what is open is marked."""
     X = np.random.default_rng(0).uniform(size=(20, 36))
     y = X[:, :3].sum(axis=1) + 0.1 * np.random.default_rng(1).standard_normal(20)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UnprovedWarning)
-        model = SparseRidgeCV(cv=3, gammas=[1e-6, 100.0], taus=range(1, 5)).fit(X, y)
+    model = SparseRidgeCV(
+        cv=3, gammas=[1e-6, 100.0], taus=range(1, 5), rule="minimum", time_limit=1.0
+    )
+    with pytest.warns(UnprovedWarning, match="the pair of least estimated CV error"):
+        model.fit(X, y)
     tiny, large = model.surface_["exact"]
     assert not tiny.all()
     assert large[:3].all()
-    assert model.status_ == "node limit"
+    assert model.status_ == "time limit"
     results = model.cv_results_
     assert (results["lower"] <= results["cv_error"]).all()
     assert (results["cv_error"] <= results["upper"]).all()
@@ -210,7 +207,7 @@ def test_unproved_final_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Folds proved, the model on all rows not."""
     X, y = hard()
 
-    def forget(self: Surface) -> None:
+    def forget(self: Surface, need: Need) -> None:
         """What is known where the time is up before the model's own tree has ended."""
         model = np.s_[:, :, self.ledger.k]
         self.ledger.exact[model] = False
@@ -218,7 +215,8 @@ def test_unproved_final_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:
         self.ledger.note_limit(0, Status.TIME_LIMIT)
 
     monkeypatch.setattr(Surface, "prove", forget)
-    monkeypatch.setattr(Surface, "prove_model", lambda *_: None)
+    for name in ("prove_model", "prove_rest"):
+        monkeypatch.setattr(Surface, name, lambda *_: None)
     options: dict[str, Any] = {"random_state": 0, "rule": "minimum", "time_limit": 600}
     model = SparseRidgeCV(cv=3, gammas=[1e-3], taus=[2], **options)
     with pytest.warns(UnprovedWarning, match="final model has a relative gap"):

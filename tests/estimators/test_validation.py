@@ -149,7 +149,6 @@ BAD_SINGLE: list[tuple[dict[str, Any], str]] = [
     ({"gamma": None}, "gamma"),
     ({"gamma": [1.0]}, "gamma"),
     ({"backend": "abacus"}, "backend"),
-    ({"time_limit": 0.0}, "time_limit"),
     ({"time_limit": "1"}, "time_limit"),
     ({"tol": -1e-3}, "tol"),
     ({"tol": None}, "tol"),

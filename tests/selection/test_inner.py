@@ -182,7 +182,7 @@ def test_averages_of_a_wide_table_without_proofs_do_not_depend_on_the_clock() ->
     X = rng.standard_normal((40, 60))
     y = X[:, :4].sum(axis=1) + rng.standard_normal(40)
     options: dict[str, Any] = {"taus": range(1, 11), "rule": "projected"}
-    quick, found = (study_of(X, y, 3, time_limit=limit, **options) for limit in (0, "auto"))
+    quick, found = (study_of(X, y, 3, time_limit=limit, **options) for limit in (0, None))
     for fast, average in zip(quick.fold_averages, found.fold_averages, strict=True):
         np.testing.assert_array_equal(fast, average)
 

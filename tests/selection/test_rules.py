@@ -41,7 +41,7 @@ def test_the_default_depends_on_the_number_of_columns_alone() -> None:
         for p, rule in ((45, "minimum"), (46, "projected")):
             own = dict(one)
             cv, taus = own.pop("cv", 5), own.pop("taus", None)
-            study = study_of(X[:, :p], y, cv, 100.0, taus, **({"time_limit": "auto"} | own))
+            study = study_of(X[:, :p], y, cv, 100.0, taus, **({"time_limit": 60.0} | own))
             assert rules.resolved_rule(None, study.data.n_units, study.settings) == rule, one
             for other in rules.RULES:
                 assert rules.resolved_rule(other, study.data.n_units, study.settings) == other
@@ -60,7 +60,7 @@ def test_the_default_depends_on_the_number_of_columns_alone() -> None:
 @pytest.mark.parametrize("cv", [KFold(3), [(np.arange(10, 30), np.arange(10))]])
 def test_folds_that_are_given_are_the_only_ones(cv: Any) -> None:
     X, y = made(30, 50)
-    study = study_of(X, y, cv, 100.0, [1, 2], rule=None, time_limit="auto")
+    study = study_of(X, y, cv, 100.0, [1, 2], rule=None, time_limit=60.0)
     choices = choose(study)
     assert study.rule == "projected"
     assert study.others == []
@@ -189,7 +189,7 @@ def test_rules_that_cannot_be_used() -> None:
     assert set(fine.compare().index) == {"minimum", "one-se", "projected"}
 
 
-@pytest.mark.parametrize(("limit", "proved"), [("auto", True), (None, True), (1e-6, False)])
+@pytest.mark.parametrize(("limit", "proved"), [(60.0, True), (None, True), (1e-6, False)])
 def test_models_of_the_rule_stability_keep_the_time_limit(limit: Any, proved: bool) -> None:
     X, y = made(n=40, p=20)
     study = study_of(X, y, cv=3, rule="stability", time_limit=limit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,7 @@ def test_weights_of_the_average_come_from_several_partitions(cv: Any, seed: Any)
     [(5, "projected", 6), (50, "projected", 2), (50, None, 2), (50, "minimum", 6), (5, None, 6)],
 )
 def test_the_number_of_partitions(p: int, rule: str | None, count: int) -> None:
-    study = study_of(*made(40, p), rule=rule, time_limit="auto")
+    study = study_of(*made(40, p), rule=rule, time_limit=60.0)
     assert study.partitions == count
 
 
@@ -129,7 +130,7 @@ def test_partitions_there_was_no_time_for() -> None:
     X, y = made(40, 5)
     study = study_of(X, y, rule="projected", time_limit=1000.0)
     first = study.surface
-    study.limits = Limits(0.0)
+    study.plan = replace(study.plan, limits=Limits(0.0, None, study.plan.limits.stop))
     assert study.others == []
     assert str(study.status) == "time limit"
     np.testing.assert_array_equal(study.mean_surface, first.table("cv_error"))
@@ -195,7 +196,7 @@ def test_beyond_trees_other_partitions_are_asked_what_counts() -> None:
     X = rng.standard_normal((100, 50))
     y = X[:, :2] @ [3.0, 2.0] + rng.standard_normal(100)
     gammas, taus = np.array([1.0, 20.0, 1e6]), np.arange(1, 41)
-    study = study_of(X, y, 5, gammas, taus, rule="projected", time_limit="auto")
+    study = study_of(X, y, 5, gammas, taus, rule="projected", time_limit=60.0)
     choices = choose(study)
     first = study.surface
     weights = model_weights(first.table("cv_error"), gammas, 100)

@@ -1,0 +1,163 @@
+"""What proofs of single problems need: forms of the folds, the unit of one fold, one model.
+
+Both provers (``prove_sizes`` and ``prove_cells``) are kinds of :class:`Prover`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..design.fold_data import FoldData
+from ..solvers.core.limits import Limits
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.result import Proof, Status
+from ..solvers.relaxation.diagonal import shared_diagonal
+from ..solvers.relaxation.ellipsoid import Spectrum
+from ..solvers.relaxation.gram import GramForm, wants_gram
+from ..solvers.relaxation.perspective import perspective_relaxation
+from ..solvers.supports.rounding import pad_support
+from .bounds import fold_bounds
+from .ledger import Ledger
+from .needs import Need
+from .progress import Report, Run
+from .shared_tree import searched, solve_problem
+
+
+class FoldForms:
+    """Gram forms and eigenvalues of the folds' problems, which every γ and τ share.
+
+    The forms are computed at their first use, and are computed again in another process.
+    """
+
+    def __init__(self, data: FoldData) -> None:
+        self.data = data
+        self._spectra: dict[int, Spectrum] = {}
+        self._grams: dict[int, GramForm] = {}
+
+    def __reduce__(self) -> Any:
+        return FoldForms, (self.data,)
+
+    def gram(self, j: int, problem: SparseRidgeProblem) -> GramForm | None:
+        """XᵀX of problem j's rows; None where the rows themselves are used (``wants_gram``)."""
+        if j not in self._grams and wants_gram(problem):
+            form = GramForm.of(problem)
+            self._grams[j] = replace(form, D=shared_diagonal(form))
+        return self._grams.get(j)
+
+    def spectrum(self, j: int, problem: SparseRidgeProblem) -> Spectrum:
+        """Eigenvalues and eigenvectors of problem j's XᵀX."""
+        if j not in self._spectra:
+            self._spectra[j] = Spectrum.of(problem)
+        return self._spectra[j]
+
+
+def prove_fold(
+    folds: FoldForms,
+    j: int,
+    at: tuple[float, int],
+    objective: float,
+    starts: Sequence[NDArray[np.intp]],
+    full_bound: float,
+    backend: str,
+    limits: Limits,
+) -> tuple[Proof, float, float]:
+    """The unit of one cell and fold j: branch and bound on the fold's training problem.
+
+    at: γ and τ of the cell.
+    objective: Objective of the fold's incumbent.
+    starts: Supports that the search starts from.
+    full_bound: Lower bound on the optimum of all rows; 0 where the fold's training and held-out
+        rows are not all rows.
+    backend: The solver of the problem, or "" for branch and bound.
+    Returns: The proof, and lower and upper bounds on the fold's error, which are 0 and ∞ where the
+        support is proved optimal. Under constraints the bounds are those of models without
+        constraints that are as good as the incumbent.
+    """
+    problem = folds.data.training(j).replace(gamma=at[0], tau=at[1])
+    gram = None if backend else folds.gram(j, problem)
+    found = searched(problem, starts, limits, gram, backend=backend)
+    if found.status is Status.OPTIMAL:
+        return found, 0.0, np.inf
+    support = found.support
+    if problem.constraints.plain:
+        support = pad_support(support, problem.tau, problem.p)
+    upper, free = min(objective, problem.objective(support)), problem.unconstrained()
+    relaxed = perspective_relaxation(free, extract=True, gram=gram, gap=1e-4)
+    held_out, spectrum = folds.data.held_out(j), folds.spectrum(j, problem)
+    bounds = fold_bounds(free, (relaxed.beta,), full_bound, upper, *held_out, spectrum=spectrum)
+    return found, *bounds
+
+
+class ProofRun(NamedTuple):
+    """How proofs are run, and who is told.
+
+    limits: The limits of all proofs together.
+    n_jobs: Number of threads.
+    run: Runs a batch.
+    report: Takes what is being done.
+    save: Takes the rows of the ledger whose proofs have changed.
+    """
+
+    limits: Limits
+    n_jobs: int | None
+    run: Run
+    report: Report
+    save: Callable[[Sequence[int]], None]
+
+
+class Prover(ABC):
+    """Proves pairs (γ, τ) of some rows of a ledger, in which every fold has an incumbent."""
+
+    def __init__(self, ledger: Ledger, rows: Sequence[int], work: ProofRun) -> None:
+        self.ledger, self.rows, self.work = ledger, np.array(rows, dtype=np.intp), work
+        self.forms, self.since_report = FoldForms(ledger.data), Limits()
+
+    @abstractmethod
+    def prove(self, need: Need) -> list[int]:
+        """Prove what is needed, as far as the limits allow.
+
+        Returns: The rows of the ledger at which something that is needed is still open.
+        """
+
+    def prove_model(self, g: int, t: int, limits: Limits) -> bool:
+        """Prove the model of all rows at the cell (g, t) within limits; whether it is proved."""
+        ledger = self.ledger
+        if not ledger.exact[g, t, ledger.k]:
+            self.report_cell(g, t, "the model of all rows")
+            self.search_model(g, t, limits)
+            self.work.save([g])
+        return bool(ledger.exact[g, t, ledger.k])
+
+    def search_model(self, g: int, t: int, limits: Limits) -> float:
+        """Search the problem of all rows at one cell, whose bound u* bounds every fold's error.
+
+        Corollary 3: h_j ≥ u* − u_j, with the objective u_j of fold j's incumbent.
+        Returns: The bound that is found, or 0 without a search.
+        """
+        ledger, k = self.ledger, self.ledger.k
+        if ledger.exact[g, t, k] or limits.reached(0) is not None:
+            return 0.0
+        problem = ledger.problem(g, k).replace(tau=int(ledger.taus[t]))
+        options = {"backend": "", "gram": self.forms.gram(k, problem), "n_jobs": self.work.n_jobs}
+        return solve_problem(ledger, (g, t, k), limits, **options).lower_bound
+
+    def report_cell(self, g: int, t: int, part: str) -> None:
+        """Report the current cell, a part of it, the gap of the least error and the time left."""
+        ledger, known = self.ledger, self.ledger.known(self.rows)
+        error = float(known.error.min())
+        gap = (error - float(known.lower.min())) / error if error > 0.0 else 0.0
+        left = self.work.limits.remaining()
+        self.since_report = Limits()
+        self.work.report(
+            "proving" + ("" if left is None else f", at most {left:.0f} s more"),
+            int(known.exact.sum()),
+            known.exact.size,
+            f"γ = {ledger.gammas[g]:.4g}, τ = {ledger.taus[t]}, {part}, "
+            f"gap of the least error {100.0 * gap:.3g} %",
+        )

@@ -1,0 +1,388 @@
+"""Proofs of one cell (γ, τ) after the other, beyond 45 columns, in the order in which they matter.
+
+The idea of Algorithm 1 is applied to the whole surface. The cell of least estimate comes first, and
+then every cell that the choice needs, in increasing order of the estimates. No cell may take all
+the time: in every round a problem gets four times the seconds of the round before, and a cell that
+these do not suffice for leaves the smaller γ of its τ to the next round.
+In between, the cell of least lower bound gets a better bound on the optimum of all rows, which
+bounds the errors at other γ and τ, too. Where a tree for all sizes of a fold ends within a short
+trial, the folds of that γ get such trees, which prove every τ.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..design.design import Array
+from ..solvers.core.limits import Limits
+from ..solvers.core.result import Proof, Status, worst
+from ..solvers.core.rows import MAX_COLUMNS
+from ..solvers.paths import SHARE_OF_NODES_OF_UNITS, support_path
+from ..solvers.ridge_fits import SupportPath
+from .estimate import MANY_FOLDS, tree_unit
+from .fold_proofs import ProofRun, Prover, prove_fold
+from .ledger import Cell, Ledger
+from .needs import Need, of_everything
+from .progress import Batch, Report, Run, in_time
+from .settings import Settings
+from .shared_tree import SharedTree
+
+# These numbers divide the time for proofs. Where no source is named, a value was chosen by timing
+# tables of data/.
+# A problem (one fold, or all rows, at one γ and τ) gets this many seconds in the first round,
+# and when they are over, the search of the problem ends until the next round. Then the folds of
+# the same cell (γ, τ) that have not begun wait for the next round, too. A tree that the k folds of
+# a cell share gets 10 times the seconds, or k / 10 times if that is more.
+FIRST_ROUND_SECONDS = 0.05
+# Every later round gives a problem this many times the seconds of the round before: a choice.
+ROUND_GROWTH = 4.0
+# Where folds are many (MANY_FOLDS or more), they share one tree if the largest of them holds
+# out at most this many rows. The number decides on speed alone and is a choice: a bound on all
+# rows is the weaker for a fold, the more rows the fold leaves out.
+MAX_ROWS_LEFT_OUT = 4
+# After the first round, raising the least lower bound takes at most this share of the seconds
+# that have passed. Where there are MANY_FOLDS folds or more, the bound is not raised. The number is
+# a choice.
+BOUNDING_SHARE = 0.5
+# A search that raises the bound of a cell (γ, τ) by less than this share of the cell's gap takes a
+# quarter off the share of seconds that such searches get (BOUNDING_SHARE at first). A search that
+# raises it by more sets that share to BOUNDING_SHARE again. The number is a choice. It is below
+# what useful searches reached: with four times the seconds they closed a tenth to a third of the
+# gap. With more columns than rows and a small γ no bound rises, and the seconds go to proofs.
+MIN_CLOSED_SHARE = 0.05
+# The least lower bound is left alone where a better bound on the optimum of all rows could
+# raise it by at most this share of its cell's error. The number is a choice.
+MIN_RISE_SHARE = 0.1
+# Within a cell, progress is reported once this many seconds have passed without a report. The
+# number is a choice.
+REPORT_SECONDS = 0.5
+# One tree can prove a fold at every τ at once. Such a tree is first tried once all proofs of the
+# run have taken this many seconds: shorter runs end sooner without it. The number is a choice.
+FIRST_TRIAL_SECONDS = 0.1
+# If a tree for all sizes of a fold reaches a limit when the proofs have taken s seconds in all, the
+# next such tree is tried once they have taken this many times s seconds. The number is a choice.
+TRIAL_GROWTH = 4.0
+# The trial tree of the first fold may have this many nodes for every second that the proofs have
+# taken. It may have more where a tree of another fold has ended: twice the nodes of the largest
+# such tree. Once the trial tree has ended, the tree of every other fold may have four times as many
+# nodes as the trial tree was allowed. Under constraints the tree has a share of these nodes. The
+# number is a choice.
+TRIAL_NODES_PER_SECOND = 3_000_000
+
+
+@dataclass
+class Trials:
+    """Trees for all sizes that are tried: seconds of proofs before the next, nodes of the largest.
+
+    next: Seconds that all proofs have to take before a tree is tried.
+    largest: The number of nodes of the largest of these trees that has ended.
+    """
+
+    next: float = FIRST_TRIAL_SECONDS
+    largest: int = 0
+
+
+@dataclass
+class Bounding:
+    """Searches that raise the least lower bound: their seconds, and how many they may take.
+
+    spent: Seconds that they have taken.
+    share: The share of all seconds that they may take.
+    seconds: By cell the seconds that its next search may take, FIRST_ROUND_SECONDS at first.
+    """
+
+    spent: float = 0.0
+    share: float = BOUNDING_SHARE
+    seconds: dict[tuple[int, int], float] = field(default_factory=dict)
+
+    def of(self, at: tuple[int, int]) -> float:
+        """The seconds of the next search of a cell."""
+        return self.seconds.get(at, FIRST_ROUND_SECONDS)
+
+
+class CellProver(Prover):
+    """Proves one cell (γ, τ) after the other.
+
+    everything: Whether all cells are to be proved, of which those of large γ take least time.
+    need: What the choice needs.
+    """
+
+    def __init__(
+        self, ledger: Ledger, rows: Sequence[int], work: ProofRun, everything: bool
+    ) -> None:
+        super().__init__(ledger, rows, work)
+        self.everything, self.clock = everything, Limits()
+        self.need: Need = of_everything
+        self.imprecise = np.zeros((len(ledger.gammas), ledger.taus.size), dtype=bool)
+        self.trees = dict[int, SharedTree | None]()
+        self.trials, self.bounding = Trials(), Bounding()
+
+    def prove(self, need: Need) -> list[int]:
+        """Prove the model of least estimate, the CV errors that are needed, and then their models.
+
+        The first of these takes at most half of a time limit.
+        """
+        self.need, limits, ledger = need, self.work.limits, self.ledger
+        if limits.remaining() is not None:
+            self.prove_model(*self._models()[0], limits.share(2.0))
+        self._prove_errors()
+        for g, t in self._models():
+            if ledger.exact[g, t, : ledger.k].all():
+                self.prove_model(g, t, limits)
+        open_rows = [g for g, _ in self._cells(with_imprecise=True)]
+        models = [g for g, t in self._models() if not ledger.exact[g, t, ledger.k]]
+        return sorted({*open_rows, *models})
+
+    def _models(self) -> list[tuple[int, int]]:
+        """Cells whose model of all rows is needed, the least estimate first."""
+        known = self.ledger.known(self.rows)
+        wanted, order = self.need(known).models, np.argsort(known.error, axis=None, kind="stable")
+        cells = [divmod(int(i), known.taus.size) for i in order]
+        return [(int(self.rows[i]), t) for i, t in cells if wanted[i, t]]
+
+    def _prove_errors(self) -> None:
+        """Prove the cells that are needed, until they are exact or the time is up."""
+        ledger, k, limits = self.ledger, self.ledger.k, self.work.limits
+        ledger.share_bounds()
+        for g, t in itertools.product(self.rows.tolist(), range(ledger.taus.size)):
+            ledger.narrow_by_objective(g, t)
+        seconds, self.clock = FIRST_ROUND_SECONDS, Limits()
+        trees = ledger.data.p <= MAX_COLUMNS and k < MANY_FOLDS
+        while limits.reached(0) is None and (cells := self._cells()):
+            tried: set[tuple[int, int]] = set()
+            hard: dict[int, float] = {}  # For an index of τ the largest γ left to the next round.
+            while cells and limits.reached(0) is None:
+                g, t = cells[0]
+                if trees and self.clock.elapsed() >= self.trials.next:
+                    self._try_all_sizes(g, t)
+                else:
+                    tried.add((g, t))
+                    self.report_cell(g, t, f"{int((~ledger.exact[g, t, :k]).sum())} folds")
+                    if self._prove_cell(g, t, seconds):
+                        hard[t] = max(hard.get(t, 0.0), ledger.gammas[g])
+                    self.work.save([g])
+                if k < MANY_FOLDS and seconds > FIRST_ROUND_SECONDS:
+                    self._raise_least()
+                cells = [
+                    (g, t)
+                    for g, t in self._cells()
+                    if (g, t) not in tried and ledger.gammas[g] >= hard.get(t, 0.0)
+                ]
+            seconds *= ROUND_GROWTH
+
+    def _cells(self, with_imprecise: bool = False) -> list[tuple[int, int]]:
+        """Row and index of τ of the cells that are needed and open, the least estimate first.
+
+        Where everything is to be proved, the largest γ comes first.
+
+        with_imprecise: Whether cells count that no longer search can prove.
+        """
+        known, rows = self.ledger.known(self.rows), self.rows
+        wanted = self.need(known).errors & ~known.exact
+        if not with_imprecise:
+            wanted &= ~self.imprecise[rows]
+        order = np.argsort(known.error, axis=None, kind="stable")
+        if self.everything:  # A smaller γ takes longer.
+            gammas = known.gammas[order // known.taus.size]
+            order = order[np.argsort(-gammas, kind="stable")]
+        cells = (divmod(int(i), known.taus.size) for i in order)
+        return [(int(rows[i]), t) for i, t in cells if wanted[i, t]]
+
+    def _try_all_sizes(self, g: int, t: int) -> None:
+        """Search one tree for all sizes of every fold at the γ of row g.
+
+        The tree of the first fold has a limit of nodes. Where it ends, the trees of the other folds
+        have four times the limit; otherwise no further tree is searched.
+        """
+        ledger, spent = self.ledger, self.clock.elapsed()
+        share = 1.0 if ledger.data.constraints.plain else SHARE_OF_NODES_OF_UNITS
+        nodes = max(int(share * TRIAL_NODES_PER_SECOND * spent), 2 * self.trials.largest)
+        left = np.flatnonzero(~ledger.exact[g, :, : ledger.k].all(axis=0)).tolist()
+        for problems, most in ((left[:1], nodes), (left[1:], 4 * nodes)):
+            self.report_cell(g, t, f"all sizes of {len(left)} folds")
+            if set(self._search_trees(g, problems, most)) - {Status.OPTIMAL}:
+                self.trials.next = TRIAL_GROWTH * spent
+                return
+        if self.everything:
+            self._search_trees(g, [ledger.k], 4 * nodes)
+
+    def _search_trees(self, g: int, problems: list[int], most_nodes: int) -> list[Status]:
+        """Search one tree for all sizes of each of some problems at the γ of row g.
+
+        most_nodes: As of :func:`~sparsecv.cv.estimate.tree_unit`.
+        Returns: How the trees have ended.
+        """
+        ledger, tasks = self.ledger, []
+        for j in problems:
+            choice = ledger.choice if j == ledger.k else ledger.best_choice
+            starts = [ledger.supports[c] for c in choice[g, :, j]]
+            tasks.append((j, ledger.gammas[g], ledger.taus, starts, most_nodes))
+
+        def enter(index: int, found: tuple[SupportPath, Array]) -> Status:
+            j, (path, errors) = problems[index], found
+            ledger.take_path(g, j, path, 0, errors[0], again=True)
+            if path.proved[0].all():
+                nodes = int(path.n_nodes[0]) if j < ledger.k else 0
+                self.trials.largest = max(self.trials.largest, nodes)
+                return Status.OPTIMAL
+            tree = path.unfinished.get(0)
+            return Status.TIME_LIMIT if tree is None else tree.status
+
+        unit, limits, data = partial(in_time, tree_unit), self.work.limits, ledger.data
+        how: dict[str, Any] = {"keep": True, "all_or_none": True}
+        how["allot"] = lambda _: limits.within()
+        return self.work.run(Batch([g], unit, data, tasks, enter, **how))
+
+    def _prove_cell(self, g: int, t: int, seconds: float) -> bool:
+        """Prove the folds of one cell, each with a limit of some seconds.
+
+        Returns: Whether a limit was reached, so that the cell is left to the next round.
+        """
+        ledger, shared, limits = self.ledger, self._shared_tree(g), self.work.limits
+        if shared is not None:
+            self.search_model(g, t, limits.within(seconds))
+            most = limits.within(seconds * max(10.0, 0.1 * ledger.k))
+            failed = {shared.solve_tau(t, most, self.work.run, branch=True)}
+            ledger.n_mio[g] += 1 + int(ledger.searched[g, t].sum())
+            ledger.trees[g, t] += 1
+        else:
+            if self.bounding.of((g, t)) == FIRST_ROUND_SECONDS:
+                self._bound(g, t)
+                if (g, t) not in self._cells():
+                    return False
+            left = [(g, t, j) for j in np.flatnonzero(~ledger.exact[g, t, : ledger.k]).tolist()]
+            # A single open fold keeps h at the cell unproved, so that the seconds of the other
+            # folds would be better spent on other cells.
+            failed = set(self.prove_folds(left, seconds=seconds)) - {Status.OPTIMAL}
+        self.imprecise[g, t] = failed == {Status.PRECISION}
+        ledger.narrow_by_objective(g, t)
+        return bool(failed - {Status.OPTIMAL, Status.PRECISION})
+
+    def _bound(self, g: int, t: int) -> float:
+        """Search the problem of all rows at one cell, and narrow all errors that its bound bounds.
+
+        The bound holds at other γ and τ, too (``share_bounds``), and bounds the errors of folds
+        there. The next search of the cell gets more seconds.
+
+        Returns: The bound of this search, without what other cells imply here, so that the caller
+            sees what the seconds have brought.
+        """
+        ledger, k, before = self.ledger, self.ledger.k, self.ledger.bound[..., -1].copy()
+        found = self.search_model(g, t, self.work.limits.within(self.bounding.of((g, t))))
+        self.bounding.seconds[g, t] = ROUND_GROWTH * self.bounding.of((g, t))
+        ledger.share_bounds()
+        risen = (ledger.bound[..., k] > before)[self.rows]
+        for i, at in np.argwhere(risen).tolist():
+            ledger.narrow_by_objective(int(self.rows[i]), at)
+        return found
+
+    def _raise_least(self) -> None:
+        """Raise the least lower bound by bounds on the optimum of all rows, for a share of time.
+
+        By Corollary 3 the error of a cell rises with these bounds, k times as much.
+        """
+        ledger, k, bounding = self.ledger, self.ledger.k, self.bounding
+        while bounding.spent < bounding.share * self.clock.elapsed():
+            cells = [] if self.work.limits.reached(0) is not None else self._cells()
+            lower, error = ledger.sums("lower"), ledger.sums("error")
+            least = min(cells, key=lambda at: (lower[at], bounding.of(at)), default=None)
+            if least is None:
+                return
+            at, started = (*least, k), self.clock.elapsed()
+            known, gap = ledger.bound[at], float(ledger.objective[at] - ledger.bound[at])
+            if ledger.exact[at] or k * gap <= MIN_RISE_SHARE * error[least]:
+                return
+            found = self._bound(*least)
+            bounding.spent += self.clock.elapsed() - started
+            least_rise = MIN_CLOSED_SHARE * gap
+            if ledger.bound[at] >= known + least_rise:
+                bounding.share = BOUNDING_SHARE
+            elif found >= known - least_rise:
+                bounding.share *= 0.75
+
+    def prove_folds(
+        self, problems: list[Cell], backend: str = "", seconds: float | None = None
+    ) -> list[Status]:
+        """Prove folds at one γ, enter the proofs in the ledger, and return how the searches ended.
+
+        problems: Row of γ, index of τ, and fold.
+        backend: The solver of every problem, which gets no support to start from; "" for branch
+            and bound, which starts from supports of the same fold at the next smaller τ and the
+            neighbouring γ.
+        seconds: The limit of every search, after which no further search gets time; by default all
+            share the limits of the proofs.
+        """
+        limits = self.work.limits
+        allot = limits.share if seconds is None else (lambda _: limits.within(seconds))
+        batch = self.batch_of_folds(problems, backend)
+        return self.work.run(replace(batch, allot=allot, all_or_none=seconds is not None))
+
+    def batch_of_folds(self, problems: list[Cell], backend: str = "") -> Batch:
+        """The batch of :meth:`prove_folds`, whose units share the limits of the proofs."""
+        ledger, (g, first, _) = self.ledger, problems[0]
+
+        def enter(index: int, found: tuple[Proof, float, float]) -> Status:
+            at = problems[index]
+            ledger.n_mio[g] += not ledger.searched[at]
+            ledger.searched[at] = True
+            ledger.take_proof(at, found[0])
+            ledger.narrow(*at, *found[1:])
+            return found[0].status
+
+        def report_done(done: int, total: int) -> None:
+            if done and self.since_report.elapsed() >= REPORT_SECONDS:
+                self.report_cell(g, first, f"fold {done} of {total}")
+
+        tasks = []
+        for g, t, j in problems:
+            near = [(g, t), (g, t - 1), *((i, t) for i in self._beside(g))]
+            starts = [ledger.support(*at, j) for at in near if at[1] >= 0 and not backend]
+            # Corollary 3 serves folds that train on all rows but those that they hold out.
+            bound = float(ledger.bound[g, t, ledger.k]) if ledger.data.covers(j) else 0.0
+            best = float(ledger.best_objective[g, t, j])
+            at = ledger.gammas[g], int(ledger.taus[t])
+            tasks.append((j, at, best, starts, bound, backend))
+        unit, limits = partial(in_time, prove_fold), self.work.limits
+        return Batch([g], unit, self.forms, tasks, enter, limits.share, report_done)
+
+    def _beside(self, g: int) -> list[int]:
+        """The rows of the next smaller and the next larger γ."""
+        order = sorted(self.rows.tolist(), key=lambda i: self.ledger.gammas[i])
+        at = order.index(g)
+        return [order[i] for i in (at - 1, at + 1) if 0 <= i < len(order)]
+
+    def _shared_tree(self, g: int) -> SharedTree | None:
+        """The tree that the folds of a γ share, made at the first call.
+
+        None where there are fewer than ``MANY_FOLDS`` folds, where a fold holds out more rows than
+        ``MAX_ROWS_LEFT_OUT``, and where there cannot be such a tree (:meth:`SharedTree.of`).
+        """
+        if g not in self.trees:
+            folds = self.ledger.data.folds
+            suited = folds.k >= MANY_FOLDS and int(folds.sizes.max()) <= MAX_ROWS_LEFT_OUT
+            self.trees[g] = SharedTree.of(self.ledger, g) if suited else None
+        return self.trees[g]
+
+
+def solve_grid(
+    ledger: Ledger, g: int, settings: Settings, limits: Limits, run: Run, report: Report
+) -> None:
+    """Solve every fold at every τ alone: the first paper's Grid, k·|τ| training problems.
+
+    The problem of all rows is solved by one tree. Problems that the time limit leaves unsolved
+    keep their estimates.
+    """
+    data, taus, k = ledger.data, ledger.taus, ledger.k
+    whole = support_path(data.full(), [ledger.gammas[g]], taus, limits=limits.share(k + 1.0))
+    ledger.take_path(g, k, whole, 0)
+    open_cells = ~(ledger.exact & ledger.searched)[g, :, :k]
+    if cells := [(g, t, j) for t, j in np.argwhere(open_cells).tolist()]:
+        work = ProofRun(limits, settings.n_jobs, run, report, lambda rows: None)
+        prover = CellProver(ledger, [g], work, everything=True)
+        ledger.note_limit(g, worst(prover.prove_folds(cells, settings.backend)))

@@ -1,0 +1,144 @@
+"""Proofs by trees of all sizes, up to 45 columns: of the sizes that a choice needs, in rounds.
+
+A tree proves all sizes of a problem that are asked of it at once. Every round gives a tree four
+times the nodes of the round before. A tree that these do not suffice for still bounds the fold's
+errors, and its γ is left to the next round where the choice needs it even so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..design.design import Array
+from ..solvers.core.result import Status
+from ..solvers.paths import NEAR, SHARE_OF_NODES_OF_UNITS, ridge_scale
+from ..solvers.ridge_fits import SupportPath
+from .estimate import fold_unit
+from .fold_proofs import ProofRun, Prover
+from .ledger import Ledger
+from .needs import Need
+from .progress import Batch, in_time
+
+# Every tree gets this many nodes in the first round, and in each later round four times the nodes
+# of the round before. Under constraints, where nodes take longer, the number is a share of this.
+# Later rounds begin the tree anew, which takes a third of the last round in all. The first number
+# takes a twentieth of a second at 30 columns (measured); the second is a choice.
+FIRST_NODES, GROWTH = 1_000_000, 4
+# A unit of work proves one problem at a γ and γ near it, at most this many in all. Where a limit,
+# or Ctrl-C, ends a run after some of the units, at most so many γ have proved folds and unproved
+# folds. The number is a choice.
+MOST_NEAR = 32
+
+
+def ends_first(rows: list[int]) -> list[int]:
+    """The last of some rows, the first, the middle one of the rest, and so on by halves.
+
+    What trees list at two γ proves most supports between them. The last γ has the smallest tree.
+    """
+    if len(rows) < 2:
+        return rows
+
+    def halves(some: list[int]) -> list[int]:
+        middle = len(some) // 2
+        return [some[middle], *halves(some[:middle]), *halves(some[middle + 1 :])] if some else []
+
+    return [rows[-1], rows[0], *halves(rows[1:-1])]
+
+
+class SizesProver(Prover):
+    """Proves by trees of all sizes."""
+
+    def __init__(self, ledger: Ledger, rows: Sequence[int], work: ProofRun) -> None:
+        super().__init__(ledger, rows, work)
+        plain = ledger.data.constraints.plain
+        self.nodes = int(FIRST_NODES * (1.0 if plain else SHARE_OF_NODES_OF_UNITS))
+
+    def prove(self, need: Need) -> list[int]:
+        """Prove what is needed, the γ of least estimates first.
+
+        The γ near a γ are proved together with it, as one tree may serve all of them. Where a tree
+        takes more nodes than the round allows, γ at or below that tree's γ wait for the next round:
+        trees of smaller γ are mostly larger.
+        """
+        reached, hard = self.work.limits.reached, -1.0
+        while reached(0) is None and self._next(need, set(), -1.0):
+            tried, hard = set[int](), -1.0
+            while reached(0) is None and (near := self._next(need, tried, hard)):
+                tried.update(near)
+                hard = max(hard, self._search(need, near))
+            self.nodes *= GROWTH
+        left = self._open(need, with_imprecise=True).any(axis=(1, 2))
+        return [int(g) for g in self.rows[left]]
+
+    def _open(self, need: Need, with_imprecise: bool = False) -> NDArray[np.bool_]:
+        """What is needed and not proved, of every row, size and problem, shape (γ, τ, k + 1).
+
+        with_imprecise: Whether problems count that no longer search can prove.
+        """
+        ledger, needed = self.ledger, need(self.ledger.known(self.rows))
+        found = np.repeat(needed.errors[:, :, None], ledger.k + 1, axis=2)
+        found[:, :, ledger.k] = needed.models
+        found &= ~ledger.exact[self.rows]
+        if not with_imprecise:
+            found &= ~ledger.imprecise[self.rows]
+        return np.asarray(found)
+
+    def _next(self, need: Need, tried: set[int], hard: float) -> list[int]:
+        """The rows that are searched next: one of least estimate, and those of γ near it.
+
+        tried: Rows that this round has searched.
+        hard: No row of so small a γ is searched.
+        """
+        gammas = self.ledger.gammas
+        some = np.asarray(self._open(need).any(axis=(1, 2)), dtype=bool)
+        least = self.ledger.known(self.rows).error.min(axis=1)
+        order = [int(self.rows[i]) for i in np.argsort(least, kind="stable") if some[i]]
+        left = [g for g in order if g not in tried and gammas[g] > hard]
+        if not left:
+            return []
+        places = ridge_scale(self.ledger.data.full(), gammas)
+        away = {g: abs(places[g] - places[left[0]]) for g in left}
+        near = sorted((g for g in left if away[g] < NEAR), key=lambda g: away[g])[:MOST_NEAR]
+        return sorted(near, key=lambda g: gammas[g])
+
+    def _search(self, need: Need, rows: list[int]) -> float:
+        """Search all open problems at the γ of some rows, in increasing order of γ.
+
+        Returns: The largest γ at which a tree was left open, or −1.
+        """
+        ledger, place = self.ledger, {int(g): i for i, g in enumerate(self.rows)}
+        needed = self._open(need)[[place[g] for g in rows]]
+        problems = np.flatnonzero(needed.any(axis=(0, 1))).tolist()
+        rows_of, tasks = dict[int, list[int]](), []
+        for j in problems:
+            some = ends_first(
+                [g for g, mine in zip(rows, needed[:, :, j], strict=True) if mine.any()]
+            )
+            gammas, sizes = np.array(ledger.gammas)[some], ledger.taus[needed[:, :, j].any(axis=0)]
+            rows_of[j] = some
+            tasks.append((j, gammas, sizes, "exact", ledger.listed.get(j, {}), self.nodes))
+        hard = [-1.0]
+
+        def enter(index: int, found: tuple[SupportPath, Array]) -> Status:
+            j, (path, errors) = problems[index], found
+            ended = Status.OPTIMAL
+            ledger.listed[j] = path.listed
+            for i, g in enumerate(rows_of[j]):
+                ledger.take_path(g, j, path, i, errors[i], again=True)
+                if not path.proved[i].all():
+                    tree = path.unfinished.get(i)
+                    ended = Status.TIME_LIMIT if tree is None else tree.status
+                    if ended is not Status.PRECISION:
+                        hard.append(ledger.gammas[g])
+            return ended
+
+        self.report_cell(rows[0], 0, f"the sizes that count of {len(problems)} problems")
+        unit, limits = partial(in_time, fold_unit), self.work.limits
+        self.work.run(
+            Batch(rows, unit, ledger.data, tasks, enter, lambda _: limits.within(), keep=True)
+        )
+        return max(hard)

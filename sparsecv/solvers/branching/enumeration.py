@@ -13,7 +13,7 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.result import Proof, Status, Work, nothing_left
 from ..core.rows import DEPENDENT_SHARE
-from ..kernels.every_support import advance, new_enumeration
+from ..kernels.enumeration import every_support, visit
 from ..kernels.linalg import EPS
 from ..leaps.all_sizes import ranking, support_bound
 from ..supports.rounding import pad_support
@@ -43,20 +43,20 @@ class _Enumerator:
         """
         if k == 0:  # nothing explains y
             return [np.empty(0, dtype=np.intp)], self.problem.yy
-        work = new_enumeration(self.columns, self.y, k, self.off, DEPENDENT_SHARE)
+        work = every_support(self.columns, self.y, k, self.off, DEPENDENT_SHARE)
         fits = [self.problem.fit(start) for start in starts]
         if fits:
             best = fits[ranking(fits, starts)[0]]
             work.now["objective"] = best.objective * (1.0 + 1e-12)
             work.now["gain"] = best.gain * (1.0 - 1e-12)
-        while not advance(work, k, 2_000_000):  # some 20 ms between two looks at the clock
+        while not visit(work, k, 2_000_000):  # some 20 ms between two looks at the clock
             reached = self.limits.reached(0)
             if reached is not None:
                 self.status = reached
                 break
         self.visited += int(work.now["visited"][0])
         least = max(float(work.now["least_root"][0]), 0.0) ** 2
-        found = [*starts, *([self.active[work.found]] if work.found[0] >= 0 else [])]
+        found = [*starts, *([self.active[work.found[:k]]] if work.found[0] >= 0 else [])]
         if self.status is not Status.OPTIMAL:
             return found, 0.0
         if work.now["dependent_supports"][0] > 0:  # they are worth what fewer columns are

@@ -106,8 +106,8 @@ def enter(st, most):
     Returns: The objective of the support after the swaps.
     """
     now, tau, work = st.now[0], st.support.shape[0], st.work
-    spare = work.unit[0]
-    here = Swaps(st.G, st.terms.b, st.found, work.L, st.scratch, work.V, work.c, work.d, spare)
+    c, d = work.free.c[0], work.free.d[0]
+    here = Swaps(st.G, st.terms.b, st.found, work.L, st.scratch, work.V, c, d, work.spare)
     for a in range(tau):
         st.units.of[a].member = st.found[a]
     gain = swap_search(here, st.units, now.ridge, tau, most)
@@ -207,7 +207,7 @@ def share_out(st, allowed, k, n):
     k, n: Numbers of columns still to choose and of free columns.
     Returns: The sum of shares up to which that bound is at least the incumbent's objective.
     """
-    now, terms, top, share = st.now[0], st.terms, st.top, st.work.share
+    now, terms, top, share = st.now[0], st.terms, st.top, st.work.free.share
     bound, total = bound_here(st, allowed, k), 0.0
     for c in range(k):
         total += top[c]
@@ -236,7 +236,7 @@ def enumerate_node(st, allowed, m, k, n):
     if gain > before:
         now.least = min(now.least, st.terms.yy - gain)
         for a in range(k):
-            st.chosen[m + a] = st.columns[st.work.found[a]]
+            st.chosen[m + a] = st.columns[st.work.free.found[a]]
         # A fresh factorisation of the support loses fewer digits than the enumeration's sums.
         enter_node(st, m + k)
 
@@ -280,7 +280,8 @@ def small_enough(st, n, k, solved):
     """
     if k <= 1:
         return True
-    if k > st.work.C.shape[0] + 1 or n > st.work.C.shape[1]:
+    products = st.work.free.C
+    if k > products.shape[0] + 1 or n > products.shape[1]:
         return False
     now, budget, p = st.now[0], 0.0, st.state.shape[0]
     node = max(8e3, now.work / max(now.nodes, 1)) * (4.0 if solved else 0.05)

@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..verify import ONE
-from .branching.node import FREE, IN
 from .branching.search import Search, Tree
 from .core.certificate_file import Certificate, Point, Source, Units
 from .core.limits import Limits
 from .core.problem import SparseRidgeProblem
 from .core.result import Status
 from .kernels.linalg import Array
-from .relaxation.diagonal import MAX_COLUMNS, Fitted, fit_diagonal, interior
+from .relaxation.diagonal import Fitted, fit_diagonal, interior
+from .relaxation.dual_bound import FREE, IN
+from .relaxation.extraction import MAX_COLUMNS
 from .relaxation.gram import GramForm
 from .relaxation.relaxer import Relaxer
 from .relaxation.root import Root, relax
@@ -96,12 +97,11 @@ def leaves_of(
     raised: Leaves are pruned at 1 + raised times the objective of the support, which may be < 1.
     """
     problem, gram = form.problem, form.gram
-    tree, columns = Tree(gram, problem, 0.0), np.arange(problem.p)
+    tree, root = Tree(gram, problem, 0.0), Root.of(problem)
     tree.enter(support, 0)
     tree.now["tolerance"] = -raised
     limit = Limits(time_limit=MAX_SECONDS).within(nodes=tree.keep_leaves())
-    root = Root(columns, np.zeros(problem.p), 0.0, -np.inf, np.inf)
-    relaxer = Relaxer.of(problem, gram, columns)
+    relaxer = Relaxer.of(problem, gram, root.units)
     relax(root, relaxer, float(tree.now["upper"][0]) * (1.0 + raised))
     tree.start(relaxer.beta, root.root_lam, root.bound)
     if Search(tree).run(limit) is not Status.OPTIMAL:

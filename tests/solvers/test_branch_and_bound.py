@@ -77,8 +77,8 @@ def test_enumeration_finds_the_best_subset_from_a_poor_incumbent(seed: int) -> N
         (problem.objective(support), support) for support in itertools.combinations(range(p), tau)
     )
     for value, support in every[1:6:2]:
-        gram, root = GramForm.of(problem), Root(np.arange(p), np.zeros(p), 0.0, -np.inf, np.inf)
-        tree, relaxer = Tree(gram, problem, 0.0), Relaxer.of(problem, gram, root.columns)
+        gram, root = GramForm.of(problem), Root.of(problem)
+        tree, relaxer = Tree(gram, problem, 0.0), Relaxer.of(problem, gram, root.units)
         tree.enter(np.array(support), 0)
         relax(root, relaxer, value)
         tree.start(relaxer.beta, root.root_lam, root.bound)

@@ -21,12 +21,12 @@ from sparsecv.solvers import (
     solve_sizes,
     support_path,
 )
-from sparsecv.solvers.branching import unit_search
-from sparsecv.solvers.branching.unit_search import UnitTree
 from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.kernels.linalg import column_worth
-from sparsecv.solvers.relaxation.unit_form import UnitForm
+from sparsecv.solvers.relaxation.gram import GramForm
+from sparsecv.solvers.relaxation.relaxer import Relaxer
+from sparsecv.solvers.relaxation.root import Root
 
 Array = np.ndarray
 
@@ -92,25 +92,22 @@ def test_every_size_equals_enumeration(kinds: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("kinds", TOGETHER, ids="+".join)
-def test_the_dual_bound_holds_at_any_coefficients(
-    kinds: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_dual_bound_holds_at_any_coefficients(kinds: tuple[str, ...]) -> None:
     for seed in range(20):
         X, y, gamma, rules = drawn(200 + seed, kinds)
         rng, gamma = np.random.default_rng(seed), max(gamma, 1e-6)
         least = least_up_to(X, y, gamma, rules)
         whole, sizes = problem_of(X, y, gamma, rules, least)
-        form = UnitForm.of_units(whole)
-        plain = replace(form, D=np.zeros(form.b.size))
         for size in sizes:
-            for each in (form, plain):
-                now = UnitTree(each, whole.replace(tau=size), 0.0)
+            problem, most = whole.replace(tau=size), least[size] + 1e-13 * float(y @ y)
+            root = Root.of(problem)
+            form = GramForm.of_units(problem, root.units)
+            for each in (form, replace(form, D=np.zeros(form.b.size))):
+                now = Relaxer.of(problem, each, root.units, state=root.state)
                 for scale in (0.0, 0.1, 10.0):
-                    now.st.beta[:] = scale * rng.normal(size=now.st.beta.size)
-                    with monkeypatch.context() as here:  # The bound at these coefficients.
-                        here.setattr(unit_search, "ROUNDS", 0)
-                        assert now.relax_root() <= least[size] + 1e-13 * float(y @ y)
-                assert now.relax_root() <= least[size] + 1e-13 * float(y @ y)
+                    now.start(scale * rng.normal(size=form.b.size), 0.0)
+                    assert now.bound() <= most
+                assert now.descend(np.inf, 1e-5, 200) <= most
 
 
 def test_the_worth_of_a_column_is_the_largest_gain_within_its_bounds() -> None:

@@ -14,7 +14,7 @@ from support.problems import plain, problem_of, ugly_problem
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.backends.cuts import CutForm, FrontierCuts
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.relaxation.diagonal import largest_diagonal
+from sparsecv.solvers.relaxation.extraction import largest_diagonal
 from sparsecv.solvers.relaxation.gram import GramForm
 
 

@@ -25,11 +25,11 @@ from sparsecv.solvers.branching.search import Search
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation.diagonal import (
     Fitted,
-    allowed,
     fit_diagonal,
     interior,
     shared_diagonal,
 )
+from sparsecv.solvers.relaxation.extraction import allowed
 from sparsecv.solvers.relaxation.gram import GramForm
 
 

@@ -23,7 +23,7 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Proof, Status, Work, relative_gap
 from ..kernels.linalg import Array
-from ..relaxation.diagonal import largest_diagonal
+from ..relaxation.extraction import largest_diagonal
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.root import Root, reduced_root
 from .cuts import Cut, CutForm, FrontierCuts
@@ -196,8 +196,8 @@ def prove(
     """
     limits = Limits(**limited)
     incumbent, root, gram = reduced_root(problem, warm_starts, tol, None, limits)
-    if root.columns.size <= problem.tau:  # Every other support holds a column screened out.
-        incumbent.offer(root.columns)
+    if root.units.size <= problem.tau:  # Every other support holds a column screened out.
+        incumbent.offer(root.units)
         root.bound = root.screened_bound
     support, best = incumbent.support, incumbent.objective
     root.bound = min(root.bound, best)
@@ -205,8 +205,8 @@ def prove(
     reached = Status.OPTIMAL if closed else limits.reached(0)
     if reached is not None:
         return _checked(problem, root, support, Claim(root.bound, reached), tol, limits)
-    columns = np.union1d(root.columns, support).astype(np.intp)
-    if gram is None or columns.size > root.columns.size:
+    columns = np.union1d(root.units, support).astype(np.intp)
+    if gram is None or columns.size > root.units.size:
         gram = GramForm.of(problem, columns, extract=False)
     gram = replace(gram, D=largest_diagonal(gram.G, problem.gamma / 2.0, gram.eps))
     oracle = Oracle(

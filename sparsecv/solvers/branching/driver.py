@@ -6,9 +6,8 @@ on the column whose exclusion is expected to raise the bound most: by the mean r
 (pseudocosts) or, for columns that were excluded too seldom, by solving the relaxation without the
 column (strong branching). When the table of nodes may grow no more, the search goes depth first.
 
-Under constraints on columns the loop decides units of columns, which the record ``units`` holds, by
-the steps of ``unit_nodes``; ``nt``, what Newton steps work on, is then None. Where a record is None
-numba compiles none of the branches that need it, and it compiles all branches on other records.
+Where columns are in groups or have bounds, *column* means a unit of columns. The relaxations of
+such units are solved by coordinate descent alone.
 """
 
 from __future__ import annotations
@@ -21,17 +20,16 @@ from numpy.typing import NDArray
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array, Ints
 from ..relaxation.descent import Sweeps, relax
-from ..relaxation.dual_bound import gram_gradient
+from ..relaxation.dual_bound import IN, OUT, Node, gram_gradient
 from ..relaxation.newton import newton
 from .node import (
     CLOSED,
-    IN,
     KEPT,
     OPEN,
-    OUT,
     bound_here,
     choose_all,
     count_node,
+    decide_all,
     enumerate_node,
     exclude,
     order_columns,
@@ -39,7 +37,6 @@ from .node import (
     small_enough,
     try_rounding,
 )
-from .unit_nodes import close_units, relax_child
 
 # What :func:`explore` returns: no node is open; the nodes allowed are used up; the table has no
 # free rows.
@@ -79,17 +76,14 @@ class OpenNodes(NamedTuple):
 
 
 class Children(NamedTuple):
-    """Two buffers for children of the current node, and how excluding columns has raised bounds."""
+    """Children of the current node, and how excluding columns has raised bounds so far."""
 
-    state: Annotated[NDArray[np.int8], "2 m"]
-    beta: Annotated[Array, "2 p"]
-    g: Annotated[Array, "p"]  # b − Qβ of the child relaxed last
-    lam: Annotated[Array, "2 1"]  # √λ
-    top: Annotated[Array, "tau+3"]  # what gram_bound leaves there
+    trial: Node  # the child that is relaxed
+    excluded: Node  # the child without the column to branch on
     gain: Annotated[Array, "m"]  # sum of raises by excluding a column, each divided by its z
     trials: Annotated[Ints, "m"]  # how many raises were added up
     tried: Annotated[NDArray[np.int8], "m"]  # 1 where a column's exclusion was relaxed at this node
-    sweeps: Sweeps  # for coordinate descent over columns or units
+    sweeps: Sweeps  # for coordinate descent
 
 
 @kernel(inner=True)
@@ -157,8 +151,8 @@ def release(open_nodes, row, keep):
 
 
 @kernel(inner=True)
-def sweep(st, ch, at, k, target, active, most):
-    """Relax the child in buffer ``at`` by at most ``most`` rounds of coordinate descent.
+def descend(st, ch, node, k, target, active, most):
+    """Relax a node by at most ``most`` rounds of coordinate descent.
 
     A round is one dual bound and up to five passes over the active columns. The descent ends where
     the relaxation's value exceeds the bound by at most the share ``now.open_share`` of what the
@@ -166,9 +160,9 @@ def sweep(st, ch, at, k, target, active, most):
     target.
 
     k: Free columns still to choose.
-    target: Bound that closes the child.
+    target: Bound that closes the node.
     active: Number of non-zero coefficients at the start.
-    Returns: The child's bound, and whether coordinate descent suffices: the bound reaches
+    Returns: The node's bound, and whether coordinate descent suffices: the bound reaches
         ``target`` or the relaxation's value shows that Newton steps would raise the bound little.
     """
     now, limits, best = st.now[0], ch.sweeps.limits[0], ch.sweeps.best
@@ -176,9 +170,8 @@ def sweep(st, ch, at, k, target, active, most):
     rough = now.rough_left > 0 or active > MAX_FACTORED_COLUMNS
     limits.shortfall_share = 1.0 if rough else now.open_share
     limits.rounds = most
-    here = (ch.state[at], k, ch.beta[at], ch.g, ch.lam[at], ch.top)
-    rounds = relax(ch.sweeps, None, st.terms, *here)
-    operations = (4.0 * active + ch.g.shape[0]) * active
+    rounds = relax(ch.sweeps, st.terms, node, k)
+    operations = (4.0 * active + node.g.shape[0]) * active
     now.work += abs(rounds) * work_of_step(operations)
     return best[0], rounds > 0 or best[1] - best[0] <= limits.shortfall_share * (target - best[0])
 
@@ -190,62 +183,49 @@ def work_of_step(operations):
 
 
 @kernel(inner=True)
-def solve(st, nt, ch, at, k, target):
-    """Relax the child in buffer ``at``, whose b − Qβ is in ``ch.g``; return the child's bound.
+def solve(st, nt, ch, node, k, target):
+    """Relax a node, whose b − Qβ is in ``node.g``; return the node's bound.
 
     Newton steps factorise the matrix of active columns, those with a coefficient, and converge even
     if Q is ill-conditioned. With more than 25 active columns 8 rounds of coordinate descent come
-    first, as long as these have sufficed for about half of the nodes; with very many, and at rough
-    nodes, 20 rounds are all. The numbers were chosen by times of solver_benchmark.py.
+    first, as long as these have sufficed for about half of the nodes; with very many, at rough
+    nodes, and for units of columns, 20 rounds are all. The numbers were chosen by times of
+    solver_benchmark.py.
 
     k: Free columns still to choose.
-    target: Bound that closes the child.
+    target: Bound that closes the node.
     """
-    now, state, beta, lam = st.now[0], ch.state[at], ch.beta[at], ch.lam[at]
-    active, p = 0.0, state.shape[0]
+    now, active, p = st.now[0], 0.0, node.beta.shape[0]
     for i in range(p):
-        active += beta[i] != 0.0
+        active += node.beta[i] != 0.0
     now.nodes += 1
-    if active > nt.active.shape[0] or now.rough_left > 0:
+    if active > nt.active.shape[0] or now.rough_left > 0 or not st.terms.units.single:
         now.rough_left -= now.rough_left > 0
-        return sweep(st, ch, at, k, target, active, 20)[0]
+        return descend(st, ch, node, k, target, active, 20)[0]
     if active > 25 and 2 * now.n_sufficed >= now.n_swept - 8:
-        bound, enough = sweep(st, ch, at, k, target, active, 8)
+        bound, enough = descend(st, ch, node, k, target, active, 8)
         now.n_swept += 1
         if enough:
             now.n_sufficed += 1
             return bound
     # Two values of √λ are tried, until Σz is off by at most 0.003 of what it should be.
-    here = (st.Q, st.terms, st.root_w, state, k, beta, ch.g, lam, target)
-    bound, steps = newton(*here, 2, 0.003, ch.top, nt)
+    bound, steps = newton(st.Q, st.terms, node, k, target, 2, 0.003, nt)
     now.work += abs(steps) * work_of_step((active * active / 6.0 + 2.0 * p) * active + 15.0 * p)
     if steps < 0:  # More columns became active than there is room for.
-        bound = max(bound, sweep(st, ch, at, k, target, active, 20)[0])
+        bound = max(bound, descend(st, ch, node, k, target, active, 20)[0])
     return bound
 
 
 @kernel(inner=True)
-def load_child(st, ch, at, i, value):
-    """Put the current node with column i decided as ``value``, IN or OUT, in buffer ``at``."""
-    copy_node(st.state, st.beta, ch.state[at], ch.beta[at])
-    for j in range(st.state.shape[0]):
-        ch.g[j] = st.g[j]
-    ch.lam[at, 0] = st.lam[0]
-    ch.state[at, i] = value
+def load_child(st, child, i, value):
+    """Make ``child`` the current node with column i decided as ``value``, IN or OUT."""
+    copy_node(st.node.state, st.node.beta, child.state, child.beta)
+    for j in range(child.g.shape[0]):
+        child.g[j] = st.node.g[j]
+    child.lam[0] = st.node.lam[0]
+    child.state[i] = value
     if value == OUT:
-        exclude(st.Q, ch.beta[at], ch.g, i)
-
-
-@kernel(inner=True)
-def relaxed_child(st, nt, ch, units, at, i, value, k, target):
-    """Put the current node with i decided as ``value`` in buffer ``at``; return its bound."""
-    bound = -np.inf
-    if units is not None:
-        bound = relax_child(st, ch, units, at, i, value, target)
-    if nt is not None:
-        load_child(st, ch, at, i, value)
-        bound = solve(st, nt, ch, at, k, target)
-    return bound
+        exclude(st.Q, st.terms.units, child, i)
 
 
 @kernel(inner=True)
@@ -266,14 +246,14 @@ def most_expected(st, ch, n, mean):
 
 
 @kernel(inner=True)
-def choose(st, nt, ch, units, n, k, bound, target):
-    """The column to branch on, and the bound of its exclusion, whose node is left in buffer 1.
+def choose(st, nt, ch, n, k, bound, target):
+    """The column to branch on, and the bound of its exclusion, whose node is ``ch.excluded``.
 
     At most 8 columns are tried, those of largest expected raise, and none that is expected to raise
     the bound by less than a fifth of the best trial. A column that has been tried twice before is
     tried only if it is expected to be the best, and is then the last. The numbers are choices.
 
-    n, k: Numbers of free columns (or units) and of columns still to choose.
+    n, k: Numbers of free columns and of columns still to choose.
     bound, target: The current node's bound, and the bound that closes a node.
     """
     total, trials = 0.0, 0
@@ -292,23 +272,24 @@ def choose(st, nt, ch, units, n, k, bound, target):
         known = ch.trials[i] >= 2
         if known and expected <= best:
             continue
-        value = max(bound, relaxed_child(st, nt, ch, units, 0, i, OUT, k, target))
+        load_child(st, ch.trial, i, OUT)
+        value = max(bound, solve(st, nt, ch, ch.trial, k, target))
         gain = min(value, target) - bound
         if st.share[i] > 1e-3:  # Raises divided by a smaller z would outweigh all others.
             ch.gain[i] += gain / st.share[i]
             ch.trials[i] += 1
         if gain > best:
             best, chosen, raised = gain, i, value
-            copy_node(ch.state[0], ch.beta[0], ch.state[1], ch.beta[1])
-            ch.lam[1, 0] = ch.lam[0, 0]
+            copy_node(ch.trial.state, ch.trial.beta, ch.excluded.state, ch.excluded.beta)
+            ch.excluded.lam[0] = ch.trial.lam[0]
         if known or value >= target:
             break
     return chosen, raised
 
 
 @kernel(inner=True)
-def add(st, open_nodes, ch, at, bound, unsolved):
-    """Let the child in buffer ``at`` wait, or prune the child if its bound reaches the target.
+def add(st, open_nodes, child, bound, unsolved):
+    """Let a child of the current node wait, or prune it if its bound reaches the target.
 
     unsolved: Whether the child's relaxation is solved only when the child is taken up.
     """
@@ -320,14 +301,14 @@ def add(st, open_nodes, ch, at, bound, unsolved):
             return
     counts.spare -= 1
     row = open_nodes.spare[counts.spare]
-    copy_node(ch.state[at], ch.beta[at], open_nodes.state[row], open_nodes.beta[row])
-    open_nodes.lam[row], open_nodes.bound[row] = ch.lam[at, 0], bound
+    copy_node(child.state, child.beta, open_nodes.state[row], open_nodes.beta[row])
+    open_nodes.lam[row], open_nodes.bound[row] = child.lam[0], bound
     open_nodes.unsolved[row] = unsolved
     if prune:
         release(open_nodes, row, True)
         return
     # Below a node at most one row is taken for each column until a row is free again.
-    few = counts.depth_first == WHEN_FULL and counts.spare < 2 * ch.g.shape[0] + 16
+    few = counts.depth_first == WHEN_FULL and counts.spare < 2 * child.g.shape[0] + 16
     open_nodes.key[row] = max(bound, 0.0)
     if few or counts.depth_first == ALWAYS:
         counts.deep += 1
@@ -336,14 +317,26 @@ def add(st, open_nodes, ch, at, bound, unsolved):
 
 
 @kernel(inner=True)
-def relax_here(st, nt, ch, k, target):
-    """Solve the relaxation of the current node; return the node's bound."""
-    load_child(st, ch, 0, 0, st.state[0])
-    bound = solve(st, nt, ch, 0, k, target)
-    for j in range(st.state.shape[0]):
-        st.beta[j], st.g[j] = ch.beta[0, j], ch.g[j]
-    st.lam[0] = ch.lam[0, 0]
-    return bound
+def close_last(st, nt, ch, m, k, target):
+    """Close the current node, which one support is the best of, or hand it to the caller.
+
+    A support of single columns is entered. Any other support is relaxed; where its bound does not
+    close it, the caller fits the support afresh.
+
+    m, k: Numbers of included columns and of columns still to choose.
+    Returns: CLOSED or KEPT.
+    """
+    now = st.now[0]
+    if st.terms.units.single:
+        if now.keep_closed == 0:
+            enumerate_node(st, choose_all(st.chosen, m, k, st.columns, now.n_free), 0, 0)
+        return CLOSED
+    decide_all(st, OUT if k == 0 else IN)
+    now.bound = max(now.bound, solve(st, nt, ch, st.node, 0, target))
+    if now.bound < target:
+        return KEPT
+    now.pruned = min(now.pruned, now.bound)
+    return CLOSED
 
 
 @kernel(inner=True)
@@ -356,33 +349,31 @@ def close(st, nt, ch, target, unsolved):
 
     target: Bound that closes a node.
     unsolved: Whether the node's relaxation has not been solved yet.
-    Returns: CLOSED or OPEN.
+    Returns: CLOSED, OPEN, or KEPT for a node of one support that the caller is to fit.
     """
-    now = st.now[0]
-    gram_gradient(st.Q, st.terms.b, st.beta, st.g)
+    now, node = st.now[0], st.node
+    gram_gradient(st.Q, st.terms.b, node.beta, node.g)
     count_node(st)
     fixed = 1
     while fixed > 0:
         m, k, n = now.n_included, now.to_choose, now.n_free
         if k < 0:
             return CLOSED  # More columns are included than a support may have.
-        if k == 0 or k >= n:  # One support is the best of the node.
-            if now.keep_closed == 0:
-                enumerate_node(st, nt.columns, choose_all(st.chosen, m, k, st.columns, n), 0, 0)
-            return CLOSED
+        if k == 0 or k >= n:
+            return close_last(st, nt, ch, m, k, target)
         decides = now.only_relax == 0 and now.keep_closed == 0
         if decides and small_enough(st, n, k, not unsolved):
-            enumerate_node(st, nt.columns, m, k, n)
+            enumerate_node(st, m, k, n)
             return CLOSED
         if unsolved:
-            now.bound = max(now.bound, relax_here(st, nt, ch, k, target))
+            now.bound = max(now.bound, solve(st, nt, ch, node, k, target))
             if now.bound >= target:
                 now.pruned = min(now.pruned, now.bound)
                 return CLOSED
             unsolved = False
             count_node(st)
             continue
-        here = bound_here(st, nt.columns, k)
+        here = bound_here(st, k)
         if here >= target:
             now.pruned = min(now.pruned, here)
             return CLOSED
@@ -396,40 +387,39 @@ def close(st, nt, ch, target, unsolved):
 
 
 @kernel(inner=True)
-def branch(st, nt, ch, open_nodes, units):
-    """Let both children of the current node wait: one includes a column or unit, one excludes it.
+def branch(st, nt, ch, open_nodes):
+    """Let both children of the current node wait: one includes a column, one excludes it.
 
-    The first nodes of a tree of columns (rough nodes) branch on the column of largest z and leave
-    the children's relaxations until the children are taken up.
+    The first nodes of a tree (rough nodes) branch on the column of largest z and leave the
+    children's relaxations until the children are taken up.
     """
     now = st.now[0]
     bound, n, k, rough = now.bound, now.n_free, now.to_choose, now.rough_left > 0
     target = now.upper * (1.0 - now.tolerance)
-    i, raised, later = st.columns[0], bound, rough
-    if not rough:
-        i, raised = choose(st, nt, ch, units, n, k, bound, target)
-    elif nt is not None:
-        load_child(st, ch, 1, i, OUT)
-    add(st, open_nodes, ch, 1, raised, rough)
-    raised = bound
-    if nt is not None:
-        later = later or small_enough(st, n - 1, k - 1, False)
-        load_child(st, ch, 0, i, IN)
+    i, raised = st.columns[0], bound
+    if rough:
+        load_child(st, ch.excluded, i, OUT)
+    else:
+        i, raised = choose(st, nt, ch, n, k, bound, target)
+    add(st, open_nodes, ch.excluded, raised, rough)
+    load_child(st, ch.trial, i, IN)
+    later, raised = rough or small_enough(st, n - 1, k - 1, False), bound
     if not later:
-        raised = max(bound, relaxed_child(st, nt, ch, units, 0, i, IN, k - 1, target))
-    add(st, open_nodes, ch, 0, raised, later)
+        raised = max(bound, solve(st, nt, ch, ch.trial, k - 1, target))
+    add(st, open_nodes, ch.trial, raised, later)
 
 
 @kernel
-def explore(st, nt, ch, open_nodes, units, most_nodes):
+def explore(st, nt, ch, open_nodes, most_nodes):
     """Search on until about ``most_nodes`` more nodes have been bounded.
 
-    An open node is kept, and not branched on, if the search only relaxes nodes, and under
-    constraints if it is one support. A closed node is kept if the search hands out its leaves.
+    An open node is kept, and not branched on, if the search only relaxes nodes, and where columns
+    are in groups or have bounds if it is one support. A closed node is kept if the search hands out
+    its leaves.
 
     Returns: DONE, PAUSED or FULL.
     """
-    now, counts = st.now[0], open_nodes.counts[0]
+    now, counts, node = st.now[0], open_nodes.counts[0], st.node
     first = now.nodes
     while counts.waiting > 0:
         if now.nodes - first >= most_nodes:
@@ -443,22 +433,18 @@ def explore(st, nt, ch, open_nodes, units, most_nodes):
             now.pruned = min(now.pruned, bound)
             release(open_nodes, row, now.keep_closed > 0)
             continue
-        copy_node(open_nodes.state[row], open_nodes.beta[row], st.state, st.beta)
-        st.lam[0], now.bound = open_nodes.lam[row], bound
-        unsolved, found = open_nodes.unsolved[row] > 0, CLOSED
-        if units is not None:
-            found = close_units(st, ch, units, target, unsolved)
-        if nt is not None:
-            found = close(st, nt, ch, target, unsolved)
-            if found == OPEN:
-                try_rounding(st)
-                found = KEPT if now.only_relax > 0 else OPEN
+        copy_node(open_nodes.state[row], open_nodes.beta[row], node.state, node.beta)
+        node.lam[0], now.bound = open_nodes.lam[row], bound
+        found = close(st, nt, ch, target, open_nodes.unsolved[row] > 0)
+        if found == OPEN:
+            try_rounding(st)
+            found = KEPT if now.only_relax > 0 else OPEN
         keep = found == KEPT or (found == CLOSED and now.keep_closed > 0)
         if keep:  # The row gets the coefficients that the node's last bound came from.
-            copy_node(st.state, st.beta, open_nodes.state[row], open_nodes.beta[row])
-            open_nodes.lam[row], open_nodes.bound[row] = st.lam[0], now.bound
+            copy_node(node.state, node.beta, open_nodes.state[row], open_nodes.beta[row])
+            open_nodes.lam[row], open_nodes.bound[row] = node.lam[0], now.bound
         release(open_nodes, row, keep)
         if found == OPEN:
             now.branched += 1
-            branch(st, nt, ch, open_nodes, units)
+            branch(st, nt, ch, open_nodes)
     return DONE

@@ -19,10 +19,9 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Proof, Status, Work
 from ..kernels.linalg import Array
-from ..relaxation.dual_bound import first_multiplier
+from ..relaxation.dual_bound import FREE, IN, first_multiplier
 from ..relaxation.gram import TOLERANCE
 from ..supports.rounding import pad_support
-from .node import FREE, IN
 from .row_deletion import LeftOut
 from .search import MAX_OPEN_BYTES, Nodes, Search, Tree
 

@@ -3,6 +3,9 @@
 A node is a set of columns that are in every support below the node, a set of columns that are in
 none, and free columns. This module rounds a node's relaxation to a support, decides free columns by
 the node's bound, and enumerates the supports below a node. ``driver`` takes up nodes and branches.
+
+Where columns are in groups or have bounds, *column* means a unit of columns: a group, which enters
+a model as a whole, or a single column. Supports below a node of such units are not enumerated.
 """
 
 from __future__ import annotations
@@ -13,10 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.completion import Completion, complete, order_by_share
-from ..kernels.linalg import EPS, Array, Ints
+from ..kernels.completion import Choice, Completion, complete, order_by_share
+from ..kernels.linalg import EPS, Array, Ints, add
+from ..relaxation.descent import measure, share_of
 from ..relaxation.dual_bound import (
+    FREE,
+    IN,
+    OUT,
     BoundTerms,
+    Node,
     fix_columns,
     gram_bound,
     gram_gradient,
@@ -25,7 +33,6 @@ from ..relaxation.dual_bound import (
 )
 from ..supports.swaps import Swaps, Units, swap_search
 
-FREE, IN, OUT = 0, 1, 2
 # What the steps at a node say of the node: it holds nothing better than the incumbent; it is to be
 # branched on; it is handed to the caller as it is.
 CLOSED, OPEN, KEPT = 0, 1, 2
@@ -39,7 +46,7 @@ NOW = np.dtype(
         ("work", "f8"),  # supports that could have been enumerated in the time of all relaxations
         ("spent", "f8"),  # supports of large nodes that were enumerated
         # The current node has this lower bound, and these numbers of columns that are included,
-        # that are free, and that are still to be chosen. Under constraints units are counted.
+        # that are free, and that are still to be chosen.
         ("bound", "f8"),
         ("n_included", "i8"),
         ("n_free", "i8"),
@@ -61,27 +68,29 @@ NOW = np.dtype(
 
 
 class SearchState(NamedTuple):
-    """A problem, its incumbent, the current node and work space."""
+    """A problem, its incumbent, the current node and work space: m units of p columns.
+
+    ``capacity`` is the largest number of columns of a support.
+    """
 
     G: Array  # (p, p) XᵀX
     Q: Array  # (p, p) G − D
+    b: Array  # (p,) Xᵀy; swaps within bounds overwrite it
     terms: BoundTerms
-    root_w: Array  # (p,) √w, w = γ/2 + D
     support: NDArray[np.int64]  # (τ,) the incumbent
     now: NDArray[np.void]  # (1,) of NOW
-    state: Annotated[NDArray[np.int8], "p"]  # FREE, IN or OUT
-    beta: Annotated[Array, "p"]
-    g: Annotated[Array, "p"]  # b − Qβ
-    lam: Annotated[Array, "1"]  # √λ, λ the multiplier of the cardinality constraint
-    top: Annotated[Array, "tau+3"]  # what gram_bound leaves there
-    share: Annotated[Array, "p"]  # z of the free columns of a node that is branched on
-    columns: Annotated[Ints, "p"]  # free columns
+    node: Node
+    share: Annotated[Array, "m"]  # z of the free columns of a node that is branched on
+    columns: Annotated[Ints, "m"]  # free columns
+    allowed: Annotated[Ints, "m"]  # columns that are not excluded
+    size: Annotated[Array, "m"]  # |β_i|√w_i
     chosen: Annotated[Ints, "tau"]  # included columns
     scratch: Array  # (p,)
     work: Completion
     found: Annotated[Ints, "tau+1"]  # a support to enter
+    places: Annotated[Ints, "capacity+1"]  # its columns, as swaps have them
     tried: NDArray[np.int64]  # (τ,) the support that was rounded last
-    units: Units  # the columns, for swaps
+    units: Units  # the units of columns, for swaps
 
 
 @kernel(inner=True)
@@ -107,7 +116,7 @@ def enter(st, most):
     """
     now, tau, work = st.now[0], st.support.shape[0], st.work
     c, d = work.free.c[0], work.free.d[0]
-    here = Swaps(st.G, st.terms.b, st.found, work.L, st.scratch, work.V, c, d, work.spare)
+    here = Swaps(st.G, st.b, st.places, work.L, st.scratch, work.V, c, d, work.spare)
     for a in range(tau):
         st.units.of[a].member = st.found[a]
     gain = swap_search(here, st.units, now.ridge, tau, most)
@@ -115,7 +124,7 @@ def enter(st, most):
     if value < now.upper:
         now.upper = value
         for a in range(tau):
-            st.support[a] = st.found[a]
+            st.support[a] = st.units.of[a].member
     return value
 
 
@@ -151,14 +160,15 @@ def order_columns(st):
     """Write z_i = min(1, |β_i|√(w_i/λ)) of free columns, and sort ``st.columns`` by falling |β|√w.
 
     On entry β and √λ are those of the node's relaxation, and ``st.columns`` lists the free columns.
+    A unit has √(Σ w_jβ_j²) in place of |β|√w, and z that its bounds need if that is more.
     """
-    n, s = st.now[0].n_free, st.lam[0]
+    n, terms = st.now[0].n_free, st.terms
+    measure(terms, st.columns, n, st.node.beta, st.size)
     for f in range(n):
         i = st.columns[f]
-        size = st.root_w[i] * abs(st.beta[i])
-        st.scratch[f], st.share[i] = size, 0.0
-        if size > 0.0:
-            st.share[i] = 1.0 if size >= s else size / s
+        st.scratch[f], st.share[i] = st.size[i], 0.0
+        if st.size[i] > 0.0:
+            st.share[i] = share_of(terms.units, i, st.size, st.node.lam[0])
     order_by_share(st.columns, st.scratch, n)
 
 
@@ -190,14 +200,13 @@ def choose_all(chosen, m, k, columns, n):
 
 
 @kernel(inner=True)
-def bound_here(st, columns, k):
-    """Certified bound at the node's β; the largest g²/w are left in ``st.top``."""
-    count = list_allowed(st.state, columns)
-    return gram_bound(st.terms, None, st.state, columns, count, k, st.beta, st.g, st.top)
+def bound_here(st, k):
+    """Certified bound at the node's β; the largest g²/w are left in ``st.node.top``."""
+    return gram_bound(st.terms, st.node, st.allowed, list_allowed(st.node.state, st.allowed), k)
 
 
 @kernel(inner=True)
-def share_out(st, allowed, k, n):
+def share_out(st, k, n):
     """Order the free columns by their shares s²g_i²/w_i of the dual bound at the node's β.
 
     With the k largest shares replaced by the shares of any k columns, the bound holds for supports
@@ -207,32 +216,30 @@ def share_out(st, allowed, k, n):
     k, n: Numbers of columns still to choose and of free columns.
     Returns: The sum of shares up to which that bound is at least the incumbent's objective.
     """
-    now, terms, top, share = st.now[0], st.terms, st.top, st.work.free.share
-    bound, total = bound_here(st, allowed, k), 0.0
+    now, terms, top, share = st.now[0], st.terms, st.node.top, st.work.free.share
+    bound, total = bound_here(st, k), 0.0
     for c in range(k):
         total += top[c]
     for f in range(n):
         i = st.columns[f]
-        share[f] = top[k + 1] * raised(st.g[i], terms.length[i], terms.w[i], top[k + 2])
+        share[f] = top[k + 1] * raised(st.node.g[i], terms.length[i], terms.w[i], top[k + 2])
     order_by_share(st.columns, share, n)
     return bound + total - now.upper - 512.0 * EPS * (abs(bound) + total + now.upper)
 
 
 @kernel(inner=True)
-def enumerate_node(st, allowed, m, k, n):
+def enumerate_node(st, m, k, n):
     """Enter the best support of the m included and k of the n free columns, if it is an incumbent.
 
     Choices that the dual bound excludes are passed over. On entry ``st.chosen[:m]`` and
     ``st.columns[:n]`` list the included and the free columns of the node, and for k > 1 β and g are
     those of its relaxation. ``st.columns`` is reordered, and ``st.chosen`` and ``st.work`` change.
-
-    allowed: Work space for columns that are not excluded.
     """
     now = st.now[0]
     before = st.terms.yy - now.upper
-    least = share_out(st, allowed, k, n) if k > 1 else -np.inf
-    which = (st.chosen, m, st.columns, n, k)
-    gain = complete(st.G, st.terms.b, now.ridge, *which, before, least, st.work)
+    least = share_out(st, k, n) if k > 1 else -np.inf
+    which = Choice(st.chosen, m, st.columns, n, k)
+    gain = complete(st.G, st.terms.b, now.ridge, which, before, least, st.work)
     if gain > before:
         now.least = min(now.least, st.terms.yy - gain)
         for a in range(k):
@@ -242,48 +249,77 @@ def enumerate_node(st, allowed, m, k, n):
 
 
 @kernel(inner=True)
+def exclude(Q, units, node, i):
+    """Set the coefficients of column i to 0, and change b − Qβ accordingly.
+
+    A relaxation without the column starts there.
+    """
+    beta, g = node.beta, node.g
+    first = i if units.single else units.first[i]
+    last = i + 1 if units.single else units.first[i + 1]
+    for j in range(first, last):
+        if beta[j] != 0.0:
+            add(g, Q[j], beta[j], g.shape[0])
+            beta[j] = 0.0
+
+
+@kernel(inner=True)
+def clear_excluded(st):
+    """Set the coefficients of the node's excluded columns to 0, and compute b − Qβ anew."""
+    state, beta, units = st.node.state, st.node.beta, st.terms.units
+    for i in range(state.shape[0]):
+        if state[i] == OUT and units.single:
+            beta[i] = 0.0
+        elif state[i] == OUT:
+            for j in range(units.first[i], units.first[i + 1]):
+                beta[j] = 0.0
+    gram_gradient(st.Q, st.terms.b, beta, st.node.g)
+
+
+@kernel(inner=True)
 def screen(st, bound, target, k):
     """Include or exclude free columns whose other decision has a bound of at least ``target``.
 
     bound: The current node's bound; k: columns still to choose. Returns: How many were decided.
     """
     now = st.now[0]
-    fixed, least = fix_columns(st.terms, None, st.state, k, st.g, bound, target, st.top, True)
+    fixed, least = fix_columns(st.terms, st.node, k, bound, target, True)
     now.pruned = min(now.pruned, least)
     if fixed > 0:
-        for i in range(st.state.shape[0]):
-            if st.state[i] == OUT:
-                st.beta[i] = 0.0
-        gram_gradient(st.Q, st.terms.b, st.beta, st.g)
+        clear_excluded(st)
     return fixed
 
 
 @kernel(inner=True)
-def exclude(Q, beta, g, i):
-    """Set β_i to 0, and g = b − Qβ accordingly, as a relaxation without column i starts there."""
-    if beta[i] != 0.0:
-        for j in range(g.shape[0]):
-            g[j] += Q[i, j] * beta[i]
-        beta[i] = 0.0
+def decide_all(st, value):
+    """Include or exclude every free column, where the number of columns leaves no other choice."""
+    state = st.node.state
+    for i in range(state.shape[0]):
+        if state[i] == FREE:
+            state[i] = value
+    clear_excluded(st)
 
 
 @kernel(inner=True)
 def small_enough(st, n, k, solved):
     """Whether all choices of k of n columns are to be enumerated.
 
-    They are if enumeration takes the time of at most 4 nodes, or of 0.05 nodes where the node's
-    relaxation is not ``solved``. One node counts as the time of at least 8,000 supports. A larger
-    node, of up to 200,000 supports, is enumerated as long as such nodes have taken no more work
-    than all relaxations and besides 30p² or 300,000 supports, whichever is less, because the tree
-    below the node might take longer still. With k = 2, enumeration takes about the time of one
-    relaxation. The numbers were chosen by measured time on benchmarks.
+    Units of several columns, or with bounds, are not. Single columns are if enumeration takes the
+    time of at most 4 nodes, or of 0.05 nodes where the node's relaxation is not ``solved``. One
+    node counts as the time of at least 8,000 supports. A larger node, of up to 200,000 supports, is
+    enumerated as long as such nodes have taken no more work than all relaxations and besides 30p²
+    or 300,000 supports, whichever is less, because the tree below the node might take longer still.
+    With k = 2, enumeration takes about the time of one relaxation. The numbers were chosen by
+    measured time on benchmarks.
     """
-    if k <= 1:
+    if k == 0 or not st.terms.units.single:
+        return k == 0
+    if k == 1:
         return True
     products = st.work.free.C
     if k > products.shape[0] + 1 or n > products.shape[1]:
         return False
-    now, budget, p = st.now[0], 0.0, st.state.shape[0]
+    now, budget, p = st.now[0], 0.0, st.node.state.shape[0]
     node = max(8e3, now.work / max(now.nodes, 1)) * (4.0 if solved else 0.05)
     if solved:
         budget = now.work + min(3e5, 30.0 * p * p) - now.spent
@@ -303,13 +339,13 @@ def count_node(st):
     The included columns go to ``st.chosen``, no more than fit there, and the free columns to
     ``st.columns``: what enumeration and rounding of the node choose from.
     """
-    m, n = 0, 0
-    for i in range(st.state.shape[0]):
-        if st.state[i] == IN:
+    m, n, state = 0, 0, st.node.state
+    for i in range(state.shape[0]):
+        if state[i] == IN:
             if m < st.chosen.shape[0]:
                 st.chosen[m] = i
             m += 1
-        elif st.state[i] == FREE:
+        elif state[i] == FREE:
             st.columns[n] = i
             n += 1
     now = st.now[0]

@@ -125,7 +125,7 @@ def problem_bound(dp, j, state, beta, c, sums, here):
     bound, _ = bound_of_parts(dp.yy[j], linear, quadratic, total, lost, dp.scaled[j])
     if bound < target:
         columns = (state, dp.columns, list_allowed(state, dp.columns))
-        total = sum_largest(dp.unit, None, *columns, k, g, raise_by, dp.top)
+        total = sum_largest(dp.unit, *columns, k, g, raise_by, dp.top)
         total *= (1.0 + eps) / weight
         bound, _ = bound_of_parts(dp.yy[j], linear, quadratic, total, lost, dp.scaled[j])
     return bound

@@ -8,10 +8,9 @@ from numpy.typing import NDArray
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
 from ..relaxation.diagonal import Fitted, fit_diagonal
-from ..relaxation.dual_bound import weights
+from ..relaxation.dual_bound import FREE, IN, weights
 from ..relaxation.gram import GramForm
 from . import driver
-from .node import FREE, IN
 from .search import Nodes, Tree
 
 # If the fit of a diagonal at the root closes more than this share of the root's gap, diagonals are
@@ -34,12 +33,17 @@ class RefittedTree(Tree):
 
     gram: The Gram form, with the root's diagonal D > 0, because the barrier of a fit takes the
         logarithm of D.
-    problem: Gives γ and τ.
-    tol: Relative gap at which a node is pruned.
+    problem, tol, units: As for a tree.
     """
 
-    def __init__(self, gram: GramForm, problem: SparseRidgeProblem, tol: float) -> None:
-        super().__init__(gram, problem, tol)
+    def __init__(
+        self,
+        gram: GramForm,
+        problem: SparseRidgeProblem,
+        tol: float,
+        units: NDArray[np.intp] | None = None,
+    ) -> None:
+        super().__init__(gram, problem, tol, units)
         # The tree below has its own table of open nodes. Both trees share the incumbent's arrays,
         # so that either tree prunes by the best support of both.
         self.below = self.beside()
@@ -121,6 +125,6 @@ class RefittedTree(Tree):
         self.D = D
         self.st.Q.flat[:: D.size + 1] = np.diag(self.gram.G) - D
         self.st.terms.w[:] = weights(ridge, D)
-        self.st.root_w[:] = np.sqrt(self.st.terms.w)
+        self.nt.root_w[:] = np.sqrt(self.st.terms.w)
         self.below.add(state[None], beta[None], np.array([lam]), bound, int(one_support))
         return True

@@ -17,11 +17,13 @@ from ..core.problem import SparseRidgeProblem
 from ..core.result import Status, relative_gap
 from ..kernels.completion import completion_work
 from ..kernels.linalg import Array, allocated, record
+from ..leaps.all_sizes import support_bound
 from ..relaxation.descent import gram_arrays, new_sweeps
+from ..relaxation.dual_bound import FREE, IN, OUT, Node
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.newton import newton_work
 from ..supports.rounding import pad_support
-from ..supports.swaps import single_units
+from ..supports.swaps import new_units
 from . import driver, node
 
 # Bytes that the open nodes of one thread's tree may take; a table of that size is searched depth
@@ -40,26 +42,39 @@ Nodes = tuple[NDArray[np.int8], Array, Array, Array, NDArray[np.int8]]
 class Tree:
     """The open nodes of one thread, the incumbent, and the work space of the thread's search.
 
-    problem: Gives γ and τ.
+    gram: The Gram form of some units of the problem: of single columns, or under a grouping.
+    problem: Gives γ, τ and what is asked of the columns.
     tol: Relative gap at which a node is pruned.
+    units: Which units of the problem the form has, increasing; by default all.
     """
 
-    units: Any = None  # Under constraints on columns, the units of columns.
     st: Any
     nt: Any
 
-    def __init__(self, gram: GramForm, problem: SparseRidgeProblem, tol: float) -> None:
+    def __init__(
+        self,
+        gram: GramForm,
+        problem: SparseRidgeProblem,
+        tol: float,
+        units: NDArray[np.intp] | None = None,
+    ) -> None:
+        m, p, tau = gram.n_units, gram.b.size, problem.tau
         self.gram, self.problem, self.tol = gram, problem, tol
-        self.st = new_state(gram, problem, tol)
-        p = gram.b.size
-        self.nt = newton_work(p, driver.MAX_FACTORED_COLUMNS)
-        sweeps = new_sweeps(gram_arrays(self.st.Q), p, 1e-4)
-        lengths = {"m": p, "p": p, "tau": problem.tau}
-        self.ch = allocated(driver.Children, lengths, sweeps=sweeps)
-        self._open(p, p)
+        self.units = np.arange(m) if units is None else units
+        self.st = new_state(gram, problem, tol, self.units)
+        single = gram.grouping is None
+        w, gap = self.st.terms.w, 1e-4 if single else 1e-5
+        self.nt = newton_work(w, driver.MAX_FACTORED_COLUMNS if single else 0)
+        lengths = {"m": m, "p": p, "tau": tau}
+        children = {name: allocated(Node, lengths) for name in ("trial", "excluded")}
+        sweeps = new_sweeps(gram_arrays(self.st.Q), m, gap)
+        self.ch = allocated(driver.Children, lengths, sweeps=sweeps, **children)
+        self._open()
+        self.incumbent, self.objective = self.st.support.copy(), np.inf
 
-    def _open(self, m: int, p: int) -> None:
-        """Make the table of nodes of m columns or units and p coefficients, which holds no node."""
+    def _open(self) -> None:
+        """Make the table of nodes, which holds no node."""
+        m, p = self.gram.n_units, self.gram.b.size
         self.open = open_rows(min(FIRST_ROWS, self._most()), m, p)
         # Numpy reads named fields of plain arrays faster than those of record arrays.
         self.now = self.st.now.view(np.ndarray)
@@ -69,7 +84,7 @@ class Tree:
         """A tree without nodes that has this tree's incumbent and work space for its own."""
         other = Tree.__new__(Tree)
         other.__dict__.update(self.__dict__)
-        other._open(self.gram.b.size, self.gram.b.size)
+        other._open()
         return other
 
     @property
@@ -108,17 +123,17 @@ class Tree:
     ) -> NDArray[np.int64]:
         """Put nodes in the heap; return their rows in the table.
 
-        state, shape (m, p): Free (0), included (1) and excluded (2) columns.
-        beta, shape (m, p).
-        lam, shape (m,): √λ.
+        state, shape (rows, m): Free (0), included (1) and excluded (2) columns or units.
+        beta, shape (rows, p).
+        lam, shape (rows,): √λ.
         bound: Lower bounds on the objectives of the nodes' supports.
         unsolved: 1 for a node whose relaxation is solved only when the node is taken up.
         """
-        m = state.shape[0]
-        while self.counts["spare"][0] < m + 3:
+        count = state.shape[0]
+        while self.counts["spare"][0] < count + 3:
             self.grow(2 * self.open.state.shape[0])
-        first = int(self.counts["spare"][0]) - m
-        rows = self.open.spare[first : first + m].copy()
+        first = int(self.counts["spare"][0]) - count
+        rows = self.open.spare[first : first + count].copy()
         self.counts["spare"] = first
         self.open.state[rows], self.open.beta[rows] = state, beta
         self.open.lam[rows], self.open.bound[rows] = lam, bound
@@ -132,10 +147,20 @@ class Tree:
         self.open.spare[int(self.counts["spare"][0])] = row
         self.counts["spare"] += 1
 
-    def start(self, beta: Array, root_lam: float, bound: float) -> None:
-        """Begin at the root, whose relaxation is solved by β (p,) and √λ."""
-        free = np.zeros((1, beta.size), dtype=np.int8)
-        self.add(free, beta[None], np.array([root_lam]), bound, unsolved=0)
+    def start(
+        self,
+        beta: Array,
+        root_lam: float,
+        bound: float,
+        state: NDArray[np.int8] | None = None,
+    ) -> None:
+        """Begin at the root, whose relaxation is solved by β (p,) and √λ.
+
+        state, shape (m,): The root's included columns or units; by default all are free.
+        """
+        if state is None:
+            state = np.zeros(self.gram.n_units, dtype=np.int8)
+        self.add(state[None], beta[None], np.array([root_lam]), bound, unsolved=0)
 
     def learn_from(self, other: Tree) -> None:
         """Copy the incumbent and the gains of branching of a tree of the same problem."""
@@ -149,6 +174,12 @@ class Tree:
         if self.now["upper"] > other.now["upper"]:
             self.now["upper"] = other.now["upper"]
             self.st.support[:] = other.st.support
+            self.incumbent, self.objective = other.incumbent.copy(), other.objective
+
+    def aim_below(self, objective: float) -> None:
+        """Close nodes that hold nothing better than this objective of some support."""
+        self.objective = min(self.objective, objective)
+        self.now["upper"] = np.minimum(self.now["upper"], objective)
 
     def take(self, rows: NDArray[np.int64]) -> Nodes:
         """The nodes in the given rows of the table."""
@@ -183,13 +214,13 @@ class Tree:
         """
         nodes = self.take(np.concatenate([self.kept, self.waiting]))
         state, beta = nodes[:2]
-        included, free = (np.count_nonzero(state == way, axis=1) for way in (node.IN, node.FREE))
+        included, free = (np.count_nonzero(state == way, axis=1) for way in (IN, FREE))
         full, few = included == self.problem.tau, included + free <= self.problem.tau
-        state[(state == node.FREE) & few[:, None]] = node.IN
-        state[(state == node.FREE) & full[:, None]] = node.OUT
+        state[(state == FREE) & few[:, None]] = IN
+        state[(state == FREE) & full[:, None]] = OUT
         added = self.problem.gamma / 2.0 + 1e-10 * float(self.st.G.diagonal().max())
         for at in np.flatnonzero(full | few):
-            columns = np.flatnonzero(state[at] == node.IN)
+            columns = np.flatnonzero(state[at] == IN)
             M = self.st.G[np.ix_(columns, columns)] + added * np.eye(columns.size)
             beta[at] = 0.0
             beta[at, columns] = np.linalg.solve(M, self.st.terms.b[columns])
@@ -213,11 +244,41 @@ class Tree:
 
         Returns: ``driver.DONE``, ``driver.PAUSED`` or ``driver.FULL``.
         """
-        here = (self.st, self.nt, self.ch, self.open, self.units)
+        here = (self.st, self.nt, self.ch, self.open)
         code, rows = int(driver.explore(*here, nodes)), self.open.state.shape[0]
         if code == driver.FULL and rows < self._most():
             self.grow(min(2 * rows, self._most()))
+        if self.gram.grouping is not None:
+            self._fit_afresh()
         return code
+
+    def _fit_afresh(self) -> None:
+        """Fit the incumbent, and nodes of one support that their bounds did not close, from rows.
+
+        Compiled fits of groups, and within bounds, are those of Gram matrices. As they may end
+        early, or lose digits, they only say which supports are worth a fit.
+        """
+        if not np.array_equal(self.st.support, self.incumbent):
+            self._offer(self.st.support)
+        for row in self.kept.tolist():
+            units = np.flatnonzero(self.open.state[row] == IN)
+            self._offer(pad_support(units, self.problem.tau, self.gram.n_units))
+            least = support_bound(self.problem, self.columns(units))
+            bound = max(float(self.open.bound[row]), least)
+            self.now["pruned"] = np.minimum(self.now["pruned"], bound)
+            self.free(row)
+        self.counts["kept"] = 0
+        self.st.support[:], self.now["upper"] = self.incumbent, self.objective
+
+    def _offer(self, support: NDArray[np.integer[Any]]) -> None:
+        """Take τ units for the incumbent if their fit from the rows is better."""
+        objective = self.problem.objective(self.columns(support))
+        if objective < self.objective:
+            self.incumbent, self.objective = support.copy(), objective
+
+    def columns(self, support: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
+        """The problem's columns that units of the tree stand for, increasing."""
+        return self.problem.constraints.columns_of(self.units[support])
 
     def grow(self, rows: int) -> None:
         """Make the table of nodes larger."""
@@ -236,13 +297,15 @@ class Tree:
 
         A swap exchanges a column of the support for a column outside, and lowers the objective.
 
-        support: At most τ distinct columns. Where they are fewer, the first columns that the
-            support lacks are added until it has τ, which never raises the objective.
+        support: At most τ distinct columns or units of the tree. Where they are fewer, the first
+            that the support lacks are added until it has τ, which never raises the objective.
         swaps: The search ends after at most this many swaps.
         """
         st = self.st
-        st.found[: st.support.size] = pad_support(support, st.support.size, st.state.size)
+        st.found[: st.support.size] = pad_support(support, st.support.size, self.gram.n_units)
         node.enter(st, swaps)
+        if self.gram.grouping is not None:
+            self._fit_afresh()
 
     def bytes_per_node(self) -> float:
         """Memory of one row of the table: 9 bytes for each column, and 48 for numbers and lists."""
@@ -343,7 +406,7 @@ class Search:
         first = self.trees[0]
         nodes = first.emptied()
         for _ in range(1, self.jobs):
-            tree = type(first)(first.gram, first.problem, first.tol)
+            tree = type(first)(first.gram, first.problem, first.tol, first.units)
             tree.learn_from(first)
             self.trees.append(tree)
         for number, tree in enumerate(self.trees):
@@ -375,36 +438,39 @@ def _some(nodes: Nodes, first: int, step: int) -> Nodes:
     return state[at], beta[at], lam[at], bound[at], unsolved[at]
 
 
-def shared_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> dict[str, Any]:
-    """The fields of a state that trees of columns and of units have, but work space."""
-    ridge = problem.gamma / 2.0
-    unknown = {"upper": np.inf, "least": np.inf, "pruned": np.inf}
-    share = 0.03 if gram.scaled else 0.1  # Both were chosen by times of solver_benchmark.py.
-    tolerance = max(tol, TOLERANCE)
-    return {
-        "Q": gram.quadratic(),
-        "terms": gram.terms(ridge),
-        "now": record(node.NOW, tolerance=tolerance, ridge=ridge, open_share=share, **unknown),
-    }
-
-
-def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.SearchState:
-    """The state of a search that knows no support and no node yet."""
-    p, tau, shared = gram.b.size, problem.tau, shared_state(gram, problem, tol)
+def new_state(
+    gram: GramForm, problem: SparseRidgeProblem, tol: float, units: NDArray[np.intp]
+) -> node.SearchState:
+    """The state of a search that knows no support and no node yet; the arguments as of a tree."""
+    p, tau, ridge, grouping = gram.b.size, problem.tau, problem.gamma / 2.0, gram.grouping
+    kept = problem.constraints.include[units].astype(np.int8)
+    if grouping is None:
+        capacity, swapped = tau, new_units(np.arange(p + 1), kept)
+    else:
+        capacity = int(np.sort(grouping.widths)[-tau:].sum())
+        bounds = grouping.lower, grouping.upper
+        bounded = bool(np.isfinite(bounds).any())
+        swapped = new_units(grouping.first, kept, bounds if bounded else None, gram.b)
     # Enumeration chooses at most 5 columns more, and 2 of more than 600 columns, as each further
     # column takes a p × p matrix. Nodes that lack more columns are branched on.
-    levels = 1 if p > 600 else min(max(tau - 1, 1), 4)
+    levels = 1 if p > 600 or grouping is not None else min(max(tau - 1, 1), 4)
+    unknown = {"upper": np.inf, "least": np.inf, "pruned": np.inf}
+    share = 0.03 if gram.scaled else 0.1  # Both were chosen by times of solver_benchmark.py.
+    tolerance, lengths = max(tol, TOLERANCE), {"m": units.size, "p": p, "tau": tau}
     return allocated(
         node.SearchState,
-        {"p": p, "tau": tau},
+        lengths | {"capacity": capacity},
         G=np.ascontiguousarray(gram.G),
-        root_w=np.sqrt(shared["terms"].w),
+        Q=gram.quadratic(),
+        b=gram.b.copy(),
+        terms=gram.terms(ridge),
         support=np.arange(tau, dtype=np.int64),
-        scratch=np.zeros(max(p, tau + 1)),
-        work=completion_work(tau, p, levels),
+        now=record(node.NOW, tolerance=tolerance, ridge=ridge, open_share=share, **unknown),
+        node=allocated(Node, lengths),
+        scratch=np.zeros(max(p, capacity + 1)),
+        work=completion_work(capacity, p, levels),
         tried=np.full(tau, -1, dtype=np.int64),
-        units=single_units(p),
-        **shared,
+        units=swapped,
     )
 
 

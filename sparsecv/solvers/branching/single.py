@@ -13,8 +13,9 @@ from ..core.plan import BRANCH, EVERY, ways_of_one_size
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Proof, Status, Work, nothing_known, relative_gap
 from ..core.threads import on_one_thread
-from ..leaps.all_sizes import best_subsets
-from ..relaxation.diagonal import MAX_COLUMNS, STEPS, Fitted, fit_diagonal, interior
+from ..leaps.all_sizes import best_subsets, support_bound
+from ..relaxation.diagonal import STEPS, Fitted, fit_diagonal, interior
+from ..relaxation.extraction import MAX_COLUMNS
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
@@ -22,7 +23,6 @@ from ..supports.path import heuristic_support
 from .enumeration import enumerated
 from .sdp_nodes import REFIT_SHARE, RefittedTree
 from .search import Search, Tree
-from .unit_search import search_units
 
 # A finished search whose bounds leave a relative gap, a share of the incumbent's objective, above
 # this number or the gap asked for, whichever is larger, is no proof: its status is "precision
@@ -129,15 +129,16 @@ def _branched(
     n_jobs: int | None,
 ) -> Proof:
     """Branch on the perspective relaxation; the arguments are those of `branch_and_bound`."""
-    if not problem.constraints.plain:
-        found = search_units(problem, warm_starts, tol, limits, n_jobs)
-        return _proof(problem, found, found.lower_bound, found.status, found.work, tol)
     incumbent, root, gram = reduced_root(problem, warm_starts, tol, gram, limits)
     target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
     bound, status = min(root.screened_bound, root.bound), Status.OPTIMAL
-    if root.bound < target and root.columns.size <= problem.tau:
-        incumbent.offer(root.columns)  # any other support holds a column that was screened out
+    if root.bound < target and root.units.size <= problem.tau:
+        # Any other support holds a column that was screened out.
+        rest = problem.constraints.columns_of(root.units)
+        incumbent.offer(rest)
         bound = root.screened_bound
+        if not problem.constraints.plain:
+            bound = min(bound, support_bound(problem, rest))
     elif root.bound < target and gram is None:  # A tree had no time, or no room, to begin.
         status = limits.reached(0) or Status.UNPROVED
     elif root.bound < target and gram is not None:
@@ -154,39 +155,40 @@ def _below_root(
     limits: Limits,
     n_jobs: int | None,
 ) -> Proof:
-    """Search below the root, on the columns that the root has left.
+    """Search below the root, on the columns or groups of columns that the root has left.
 
     The plain tree goes first. Where it does not end soon, a fitted diagonal, a better incumbent and
     a new tree are tried, in the order of what they cost. The numbers were chosen by measured time
     on benchmarks.
 
-    gram: The Gram form of the columns that the root has left.
+    gram: The Gram form of the units that the root has left.
     """
-    p, fitted = root.columns.size, Fitted(gram.D, root.beta, root.root_lam, root.bound)
-    plain, tree = fitted, Tree(gram, problem, tol)
+    p, fitted = gram.b.size, Fitted(gram.D, root.beta, root.root_lam, root.bound)
+    plain, tree = fitted, Tree(gram, problem, tol, root.units)
 
     def enter(support: NDArray[np.intp]) -> None:
-        """Enter the columns of a support that the root has left."""
-        left = support[np.isin(support, root.columns)]
-        tree.enter(np.searchsorted(root.columns, left))
+        """Enter the units of a support that the root has left."""
+        units = problem.constraints.units(support)
+        tree.enter(np.searchsorted(root.units, units[np.isin(units, root.units)]))
 
     def fit(start: Fitted, steps: int = STEPS) -> Fitted:
         """Fit the diagonal of the root's relaxation to (γ, τ)."""
-        free, upper = np.zeros(p, dtype=np.int8), float(tree.now["upper"][0])
-        at = (gram, problem.gamma / 2.0, free, problem.tau, start, upper)
+        upper, to_choose = float(tree.now["upper"][0]), problem.tau - problem.constraints.min_size
+        at = (gram, problem.gamma / 2.0, root.state, to_choose, start, upper)
         return fit_diagonal(*at, steps, limits)
 
     def closed(bound: float) -> float:
         """The share of the root's gap that a bound closes."""
         return (bound - root.bound) / (float(tree.now["upper"][0]) - root.bound)
 
+    single = gram.grouping is None
     enter(incumbent.support)
-    tree.now["upper"] = np.minimum(tree.now["upper"], incumbent.objective)
+    tree.aim_below(incumbent.objective)
     tree.now["rough_left"], tree.now["open_share"] = ROUGH_NODES, 0.3
-    tree.start(root.beta, root.root_lam, root.bound)
+    tree.start(root.beta, root.root_lam, root.bound, root.state)
     first = last = Search(tree)
     ended = first.run(limits, min(FITTING_SUPPORTS * p**3, HEAD_START_SUPPORTS))
-    fits = ended is None and not gram.scaled and p <= MAX_COLUMNS
+    fits = ended is None and single and not gram.scaled and p <= MAX_COLUMNS
     if fits:
         fitted = fit(fitted._replace(D=interior(gram)), 8)
         if fitted.bound > first.bound:
@@ -196,7 +198,7 @@ def _below_root(
         ended = ended or first.run(limits, HEAD_START_SUPPORTS)
     if ended is None:
         if not refits:  # Local search takes 0.2 seconds, or less of a short time.
-            left, start = limits.remaining(), [root.columns[first.support]]
+            left, start = limits.remaining(), [tree.columns(first.support)]
             seconds = 0.2 if left is None else min(0.2, 0.3 * left)
             enter(heuristic_support(problem, warm_starts=start, time_limit=seconds))
         if not refits and closed(first.bound) >= MAX_SHARE_CLOSED:
@@ -205,23 +207,23 @@ def _below_root(
             fitted = fit(fitted) if fits and not refits else fitted
             kind = RefittedTree if closed(fitted.bound) > REFIT_SHARE else Tree
             fitted = fitted if closed(fitted.bound) > 0.03 else plain
-            begun = kind(replace(gram, D=fitted.D), problem, tol)
+            begun = kind(replace(gram, D=fitted.D), problem, tol, root.units)
             begun.take_incumbent(tree)
             begun.now["rough_left"] = ROUGH_NODES if kind is Tree else 0
-            begun.start(fitted.beta, fitted.root_lam, fitted.bound)
+            begun.start(fitted.beta, fitted.root_lam, fitted.bound, root.state)
             last = Search(begun, n_jobs)
         last.history = first.history
         ended = last.run(limits)
     # A search that goes on with the first tree deals its nodes out to other threads' trees.
     searches = [last] if last.trees[0] is tree else [first, last]
-    incumbent.offer(root.columns[last.support])
+    incumbent.offer(tree.columns(last.support))
     every = [tree.now[0] for search in searches for tree in search.trees]
-    upper = min(min(float(now["upper"]), float(now["least"])) for now in every)
-    # Enumeration passes over no support whose objective is below this bound.
-    overlooked = upper - gram.rounding(problem.gamma / 2.0, problem.tau, upper)
-    bound = min(root.screened_bound, max(search.bound for search in searches), overlooked)
-    within = limits.share(20.0)
-    if relative_gap(incumbent.objective, bound) > max(tol, WORST_GAP):
+    bound = min(root.screened_bound, max(search.bound for search in searches))
+    if single:  # Enumeration passes over no support whose objective is below this bound.
+        upper = min(min(float(now["upper"]), float(now["least"])) for now in every)
+        bound = min(bound, upper - gram.rounding(problem.gamma / 2.0, problem.tau, upper))
+    within, plain_problem = limits.share(20.0), problem.constraints.plain
+    if plain_problem and relative_gap(incumbent.objective, bound) > max(tol, WORST_GAP):
         bound = max(bound, _relaxed(problem, incumbent.gram, within))
     nodes = 1 + sum(search.n_nodes for search in searches)
     branched = sum(search.n_branched for search in searches)
@@ -244,7 +246,7 @@ def _relaxed(problem: SparseRidgeProblem, gram: GramForm | None, limits: Limits)
 
 def _proof(
     problem: SparseRidgeProblem,
-    incumbent: Incumbent | Proof,
+    incumbent: Incumbent,
     bound: float,
     status: Status,
     work: Work,

@@ -21,7 +21,7 @@ import numpy as np
 
 from .compiled import kernel
 from .enumeration import Enumeration, end_of_visited, last_picks, new_enumeration, restart, visit
-from .linalg import EPS, Array, add, allocated, factor_row
+from .linalg import EPS, Array, Ints, add, allocated, factor_row
 
 # Enumeration proves nothing where the ratio ℓ_i²/w_i exceeds this number, because rounding is not
 # bounded there. Here ℓ_i² = G_ii + γ/2 and w_i = γ/2 + D_i. Elimination replaces pivots below
@@ -38,6 +38,16 @@ class Completion(NamedTuple):
     L: Annotated[Array, "tau+1 tau+1"]  # Cholesky factor on the chosen columns
     spare: Annotated[Array, "n"]
     free: Enumeration  # of the free columns, with the chosen ones projected out
+
+
+class Choice(NamedTuple):
+    """A support's first m columns, and the n free columns of which it gets k more."""
+
+    chosen: Ints
+    m: int
+    columns: Ints
+    n: int
+    k: int
 
 
 def completion_work(tau: int, n: int, levels: int) -> Completion:
@@ -140,15 +150,17 @@ def list_products(row, products, columns):
 
 
 @kernel
-def complete(G, b, ridge, chosen, m, columns, n, k, best, least, work):
+def complete(G, b, ridge, which, best, least, work):
     """Best support of the first m chosen columns and k of the first n free ``columns``.
 
+    which: A ``Choice``.
     least: Supports whose free columns' shares add up to at most ``least`` are passed over; −∞
         passes over none. ``work.free.share`` has the shares, in the order of ``columns``.
     Returns: The largest gain, or ``best`` where none is larger. Where one is, ``work.free.found``
         has the k places in ``columns``.
     """
     V, free = work.V, work.free
+    chosen, m, columns, n, k = which
     C, share, now = free.C, free.share, free.now[0]
     if k > 1:
         n = max(end_of_visited(share, 0, n, k, least), min(n, k))

@@ -13,6 +13,12 @@ In Gram form Q is a matrix, and a step of one coordinate costs O(p). In residual
 Q = XᵀX + eI is given by X, with one contiguous row for each column of the data: a step costs O(n)
 and updates the residual r = y − Xβ. Before every bound the gradient g = b − Qβ is computed anew
 from β or r, as there is no bound on the rounding errors of a g that is updated step by step.
+
+Where columns are in units, or have bounds (``dual_bound``), a free unit has a share z_u ≤ 1, with
+w_jβ_j²/z_u for each of its columns and β_j within z_u·[low_j, high_j]. For a multiplier λ the best
+β_u = z_uθ of a unit, all other units fixed, follows from one equation in z_u (:func:`best_share`),
+and z_u = 0 where the unit's worth c_u is at most λ. For a single column without bounds this is the
+reverse-Huber penalty. The form is then Gram's.
 """
 
 from __future__ import annotations
@@ -33,7 +39,6 @@ from .dual_bound import (
     residual_bound,
     worth,
 )
-from .unit_relaxation import sweep_units
 
 LIMITS = np.dtype(
     [
@@ -50,8 +55,8 @@ class Sweeps(NamedTuple):
     """What :func:`relax` takes: the quadratic part Q, when to end, the best so far, work space."""
 
     # Six arrays: Q (p, p); X (p, n), one row for each column of the data; y (n,); the residual
-    # y − Xᵀβ (n,); the e of Q = XXᵀ + eI; and the diagonal of Q (p,). In residual form, which has
-    # no included columns, Q is (0, 0); in Gram form the others are empty.
+    # y − Xᵀβ (n,); the e of Q = XXᵀ + eI; and the diagonal of Q (p,). In residual form Q is (0, 0);
+    # in Gram form the others are empty.
     form: Any
     limits: Any  # (1,) of ``LIMITS``
     best: Array  # (2,) the best certified bound, which starts at what the caller sets; least value
@@ -77,13 +82,13 @@ def new_sweeps(
 
 
 @kernel(inner=True)
-def coordinate(rho, q, weight, root_lam):
+def coordinate(slope, q, weight, root_lam):
     """The best value β_i of a free coordinate under the reverse-Huber penalty, all others fixed.
 
-    rho, q, weight: g_i where β_i = 0, the diagonal entry of Q, and w_i.
+    slope, q, weight: g_i where β_i = 0, the diagonal entry of Q, and w_i.
     """
     root = np.sqrt(weight)
-    size = abs(rho)
+    size = abs(slope)
     kink = root_lam * root
     if size <= kink:
         return 0.0
@@ -91,21 +96,77 @@ def coordinate(rho, q, weight, root_lam):
     new = (size - kink) / q if q > 0.0 else np.inf
     if new > root_lam / root:
         new = size / (q + weight)
-    return new if rho >= 0.0 else -new
+    return new if slope >= 0.0 else -new
 
 
 @kernel(inner=True)
-def sweep(Q, w, state, columns, root_lam, beta, g):
-    """One pass of coordinate descent over ``columns`` at λ = root_lam²; updates β and g = b − Qβ.
+def share_slope(w, units, u, z):
+    """What a share z of unit u saves for each unit of z, and how fast the saving falls with z.
+
+    With q = ``units.spread`` the best θ_j is ρ_j/(qz + w) within the bounds, and the saving is
+    Σ θ(2ρ − wθ − 2qzθ), which falls with z; at z = 0 it is c_u at the slopes ρ. ``units.theta``
+    gets θ.
+    """
+    saved, rate = 0.0, 0.0
+    for j in range(units.first[u], units.first[u + 1]):
+        q, weight, slope = units.spread[j], w[j], units.rho[j]
+        d = q * z + weight
+        theta = slope / d
+        if theta > units.upper[j]:
+            theta = units.upper[j]
+            rate += 2.0 * q * theta * theta
+        elif theta < units.lower[j]:
+            theta = units.lower[j]
+            rate += 2.0 * q * theta * theta
+        else:
+            rate += 2.0 * q * theta * theta * (weight / d)
+        units.theta[j] = theta
+        saved += theta * (2.0 * slope - weight * theta - 2.0 * q * z * theta)
+    return saved, rate
+
+
+@kernel(inner=True)
+def best_share(w, units, u, level):
+    """The share z in [0, 1] at which a unit saves ``level`` = λ; ``units.theta`` gets β/z.
+
+    The steps are Newton's for 1/√saving, which are exact for a unit of one column without bounds.
+    They stay between shares that are known to be too small and too large. At most 12 steps are
+    taken, until the saving is λ up to a share of 1e-8: a share of any size gives a valid bound.
+    """
+    low, high, z = 0.0, 1.0, 0.0
+    saved, rate = share_slope(w, units, u, 1.0)
+    if saved >= level:
+        return 1.0
+    saved, rate = share_slope(w, units, u, 0.0)
+    if saved <= level:
+        return 0.0
+    for _ in range(12):
+        step = 2.0 * saved * (np.sqrt(saved / level) - 1.0) / rate if rate > 0.0 else np.inf
+        z = z + step
+        if not low < z < high:
+            z = 0.5 * (low + high)
+        saved, rate = share_slope(w, units, u, z)
+        if abs(saved - level) <= 1e-8 * level:
+            break
+        if saved > level:
+            low = z
+        else:
+            high = z
+    return z
+
+
+@kernel(inner=True)
+def sweep(Q, w, state, active, root_lam, beta, g):
+    """One pass over the active columns at λ = root_lam²; updates β and g = b − Qβ.
 
     Returns: The largest (Q_ii + w_i)·step², about the largest decrease of the objective by a step.
     """
     most = 0.0
-    for a in range(columns.shape[0]):
-        i = columns[a]
+    for a in range(active.shape[0]):
+        i = active[a]
         q, weight, old = Q[i, i], w[i], beta[i]
-        rho = g[i] + q * old
-        new = rho / (q + weight) if state[i] == IN else coordinate(rho, q, weight, root_lam)
+        slope = g[i] + q * old
+        new = slope / (q + weight) if state[i] == IN else coordinate(slope, q, weight, root_lam)
         step = new - old
         if step != 0.0:
             beta[i] = new
@@ -115,19 +176,54 @@ def sweep(Q, w, state, columns, root_lam, beta, g):
 
 
 @kernel(inner=True)
-def sweep_rows(form, w, columns, root_lam, beta):
+def sweep_units(Q, terms, node, active, root_lam):
+    """One pass over the active units at λ = root_lam², otherwise as :func:`sweep`.
+
+    Where columns of a unit are not orthogonal, q = Σ|Q_jc| bounds their part of Q from above, so
+    that a step still lowers the objective.
+    Returns: The largest Σ (q + w)·step² of a unit.
+    """
+    most, w, units, beta, g = 0.0, terms.w, terms.units, node.beta, node.g
+    for a in range(active.shape[0]):
+        u = active[a]
+        begin, end = units.first[u], units.first[u + 1]
+        for j in range(begin, end):
+            units.rho[j] = g[j] + units.spread[j] * beta[j]
+        z = 1.0
+        if node.state[u] == IN:
+            share_slope(w, units, u, 1.0)
+        else:
+            z = best_share(w, units, u, root_lam * root_lam)
+        fall = 0.0
+        for j in range(begin, end):
+            new = z * units.theta[j] if z > 0.0 else 0.0
+            step = new - beta[j]
+            if step != 0.0:
+                beta[j] = new
+                add(g, Q[j], -step, g.shape[0])
+                fall += (units.spread[j] + w[j]) * step * step
+        most = max(most, fall)
+    return most
+
+
+@kernel(inner=True)
+def sweep_rows(form, w, node, columns, root_lam):
     """One pass of coordinate descent in residual form; updates β and the residual in ``form``.
 
     Returns: The largest (Q_ii + w_i)·step² of the pass, about the largest decrease of the objective
         by a step, by which the caller sees whether another pass pays.
     """
     _, X, _, r, e, diagonal = form
-    n = r.shape[0]
+    n, beta = r.shape[0], node.beta
     most = 0.0
     for a in range(columns.shape[0]):
         i = columns[a]
         q, weight, old = diagonal[i], w[i], beta[i]
-        new = coordinate(dot(X[i], r, n) + (q - e) * old, q, weight, root_lam)
+        slope = dot(X[i], r, n) + (q - e) * old
+        if node.state[i] == IN:
+            new = slope / (q + weight)
+        else:
+            new = coordinate(slope, q, weight, root_lam)
         step = new - old
         if step != 0.0:
             beta[i] = new
@@ -138,24 +234,25 @@ def sweep_rows(form, w, columns, root_lam, beta):
 
 
 @kernel(inner=True)
-def measure(w, units, columns, count, beta, size):
+def measure(terms, columns, count, beta, size):
     """Write |β_i|√w_i of every listed column to ``size``, or √(Σ w_jβ_j²) of every listed unit.
 
-    ``units.least_share`` gets the least z of a unit for which β is within z times its bounds.
+    ``least_share`` of the units gets the least z of a unit for which β is within z times its
+    bounds.
     """
+    w, units = terms.w, terms.units
     for a in range(count):
         i = columns[a]
-        if units is None:
+        if units.single:
             size[i] = abs(beta[i]) * np.sqrt(w[i])
-        else:
-            square, least = 0.0, 0.0
-            for j in range(units.first[i], units.first[i + 1]):
-                square += w[j] * beta[j] * beta[j]
-                if beta[j] != 0.0:
-                    least = max(
-                        least, beta[j] / (units.upper[j] if beta[j] > 0.0 else units.lower[j])
-                    )
-            size[i], units.least_share[i] = np.sqrt(square), min(least, 1.0)
+            continue
+        square, least = 0.0, 0.0
+        for j in range(units.first[i], units.first[i + 1]):
+            square += w[j] * beta[j] * beta[j]
+            if beta[j] != 0.0:
+                bound = units.upper[j] if beta[j] > 0.0 else units.lower[j]
+                least = max(least, beta[j] / bound)
+        size[i], units.least_share[i] = np.sqrt(square), min(least, 1.0)
 
 
 @kernel
@@ -187,44 +284,43 @@ def fit_multiplier(state, columns, count, k, size, scratch):
 
 
 @kernel
-def gradient(form, b, beta, columns, count, g):
+def gradient(form, b, node, columns, count):
     """Compute g = b − Qβ from β; in residual form g = Xr − eβ from the residual r in ``form``."""
     Q, X, _, r, e, _ = form
     if X.shape[0] == 0:
-        gram_gradient(Q, b, beta, g)
+        gram_gradient(Q, b, node.beta, node.g)
         return
     for a in range(count):
         i = columns[a]
-        g[i] = dot(X[i], r, r.shape[0]) - e * beta[i]
+        node.g[i] = dot(X[i], r, r.shape[0]) - e * node.beta[i]
 
 
 @kernel
-def dual_bound(form, units, terms, state, columns, count, k, beta, g, top):
+def dual_bound(form, terms, node, columns, count, k):
     """The certified bound at β: :func:`residual_bound` where ``form`` has X, else Gram form's."""
-    _, X, y, r, e, _ = form
-    if X.shape[0] > 0:
-        return residual_bound(terms, y, r, e, state, columns, count, k, beta, g, top)
-    return gram_bound(terms, units, state, columns, count, k, beta, g, top)
+    if form[1].shape[0] > 0:
+        return residual_bound(form, terms, node, columns, count, k)
+    return gram_bound(terms, node, columns, count, k)
 
 
 @kernel
-def relaxed_value(terms, units, state, columns, count, fitted, penalty, size, beta, g):
+def relaxed_value(terms, node, columns, count, fitted, penalty, size):
     """The relaxation's objective at β with the best z; √λ and penalty as in :func:`fit_multiplier`.
 
     Where bounds on coefficients need larger z, λ times what Σz is then too large is added.
     """
-    value = terms.yy + penalty
+    value, beta, least_share = terms.yy + penalty, node.beta, terms.units.least_share
     for j in range(beta.shape[0]):
         if beta[j] != 0.0:
-            value -= beta[j] * (terms.b[j] + g[j])
+            value -= beta[j] * (terms.b[j] + node.g[j])
     for a in range(count):
         i = columns[a]
-        if state[i] == IN:
+        if node.state[i] == IN:
             value += size[i] * size[i]
-        elif units is not None:
-            beyond = fitted * units.least_share[i] - size[i]
+        elif not terms.units.single:
+            beyond = fitted * least_share[i] - size[i]
             if beyond > 0.0:
-                value += beyond * beyond / units.least_share[i]
+                value += beyond * beyond / least_share[i]
     return value
 
 
@@ -232,9 +328,7 @@ def relaxed_value(terms, units, state, columns, count, fitted, penalty, size, be
 def share_of(units, i, size, root_lam):
     """z_i = min(1, size_i/√λ), or more where the bounds on coefficients of a unit need more."""
     z = 1.0 if size[i] >= root_lam else size[i] / root_lam
-    if units is not None:
-        z = max(z, units.least_share[i])
-    return z
+    return z if units.single else max(z, units.least_share[i])
 
 
 @kernel(inner=True)
@@ -266,7 +360,7 @@ def bracketed_multiplier(root_lam, fitted, large, low, high):
 
 
 @kernel(inner=True)
-def list_active(terms, units, state, g, level, count, work):
+def list_active(terms, node, level, count, work):
     """Write the active columns or units to ``work.active``: included, of a size, or worth over λ.
 
     level: λ. Returns: How many are active.
@@ -274,62 +368,59 @@ def list_active(terms, units, state, g, level, count, work):
     n = 0
     for a in range(count):
         i = work.columns[a]
-        if state[i] == IN or work.size[i] > 0.0 or worth(terms, units, i, g, 0.0) > level:
+        if node.state[i] == IN or work.size[i] > 0.0 or worth(terms, i, node.g, 0.0) > level:
             work.active[n] = i
             n += 1
     return n
 
 
 @kernel
-def relax(sweeps, units, terms, state, k, beta, g, lam, top):
+def relax(sweeps, terms, node, k):
     """Solve the relaxation at a node until one of ``sweeps.limits`` is reached.
 
-    Every round computes a bound at β, then a new √λ, then passes over the active columns.
+    Every round computes a bound at β, then a new √λ, then passes over the active columns. On entry
+    ``node.beta`` and ``node.lam`` are where to start; they and ``node.g`` and ``node.top`` are
+    overwritten.
 
-    units: None, or under constraints the ``Units`` that ``state`` and lists in ``sweeps`` are of.
-    state: (p,), free (0), included (1) or excluded (2) columns; β must be 0 where excluded.
     k: Number of free columns still to choose.
-    beta, g, lam: Coefficients (p,) to start from, b − Qβ (p,), and √λ (1,); all are overwritten.
-    top: (k + 3,), as :func:`~.dual_bound.gram_bound` writes it.
     Returns: The number of rounds; negative where neither the target nor the gap was reached.
     """
     form, best, columns, size = sweeps.form, sweeps.best, sweeps.columns, sweeps.size
-    Q, w, stop, count = form[0], terms.w, sweeps.limits[0], list_allowed(state, columns)
+    Q, stop, count = form[0], sweeps.limits[0], list_allowed(node.state, columns)
     best[1] = np.inf
-    root_lam, rounds = lam[0], 0
+    root_lam, rounds = node.lam[0], 0
     low, high = 0.0, np.inf  # bracket of √λ once Σz has been seen on both sides
     while rounds < stop.rounds:
         rounds += 1
-        gradient(form, terms.b, beta, columns, count, g)
-        bound = dual_bound(form, units, terms, state, columns, count, k, beta, g, top)
+        gradient(form, terms.b, node, columns, count)
+        bound = dual_bound(form, terms, node, columns, count, k)
         best[0] = max(best[0], bound)
-        measure(w, units, columns, count, beta, size)
-        where = (state, columns, count)
-        fitted, penalty = fit_multiplier(*where, k, size, sweeps.scratch)
-        value = relaxed_value(terms, units, *where, fitted, penalty, size, beta, g)
+        measure(terms, columns, count, node.beta, size)
+        fitted, penalty = fit_multiplier(node.state, columns, count, k, size, sweeps.scratch)
+        value = relaxed_value(terms, node, columns, count, fitted, penalty, size)
         best[1] = min(best[1], value)
-        lam[0] = root_lam
+        node.lam[0] = root_lam
         if best[0] >= stop.target or value - best[0] <= stop.gap * max(abs(value), 1e-300):
             return rounds
         lacking = stop.target - best[0]
         if rounds > 2 and value < stop.target and value - best[0] <= stop.shortfall_share * lacking:
             break  # the relaxation's value is below the target, and so are all bounds
         if rounds > 1:
-            large = relaxed_size(units, *where, size, root_lam) > k
+            large = relaxed_size(terms.units, node.state, columns, count, size, root_lam) > k
             root_lam, low, high = bracketed_multiplier(root_lam, fitted, large, low, high)
-        n = list_active(terms, units, state, g, root_lam * root_lam, count, sweeps)
+        n = list_active(terms, node, root_lam * root_lam, count, sweeps)
         active = sweeps.active[:n]
         # Passes end where no step lowers the objective by a tenth of the gap to reach.
         tolerance = 0.1 * stop.gap * max(abs(value), 1e-300)
         for _ in range(5):
-            if units is not None:
-                most = sweep_units(Q, w, units, state, active, root_lam, beta, g)
+            if not terms.units.single:
+                most = sweep_units(Q, terms, node, active, root_lam)
             elif Q.shape[0] > 0:
-                most = sweep(Q, w, state, active, root_lam, beta, g)
+                most = sweep(Q, terms.w, node.state, active, root_lam, node.beta, node.g)
             else:
-                most = sweep_rows(form, w, active, root_lam, beta)
+                most = sweep_rows(form, terms.w, node, active, root_lam)
             if most <= tolerance:
                 break
-    gradient(form, terms.b, beta, columns, count, g)
-    lam[0] = root_lam
+    gradient(form, terms.b, node, columns, count)
+    node.lam[0] = root_lam
     return -rounds

@@ -1,4 +1,4 @@
-"""Diagonals D with XᵀX − D ⪰ 0 for the perspective relaxation: of largest trace, or for a node."""
+"""Diagonals D with XᵀX − D ⪰ 0 for the perspective relaxation: for all γ and τ, or for a node."""
 
 from __future__ import annotations
 
@@ -9,63 +9,16 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from ..core.limits import Limits
-from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, Array
 from .descent import gram_arrays
 from .dual_bound import weights
-from .gram import GramForm, extraction
+from .extraction import MAX_COLUMNS, largest_diagonal
+from .gram import GramForm
 from .relaxer import Relaxer
 
-# Problems of more columns take the least eigenvalue of G as every entry of D, as both searches for
-# a diagonal below take O(p³) operations a step. The number is a choice.
-MAX_COLUMNS = 300
 # A fit of a diagonal to a node ends after this many Newton steps unless the caller gives another
 # number. The number is a choice.
 STEPS = 30
-
-
-def largest_diagonal(G: Array, ridge: float, eps: float, plain: Array | None = None) -> Array:
-    """A diagonal D (p,) with G − D ⪰ 0 and Σ D_ii nearly as large as possible.
-
-    Coordinate steps maximise Σ D_ii + μ·log det(G − D), for μ from a tenth of the mean diagonal
-    entry of G down to 1e-5 of it, with three passes over all columns for each μ. Columns on which G
-    is singular get almost nothing, and other columns keep their share. Where, for instance, every
-    level of a factor is a column, the least eigenvalue of G would give nothing to any column.
-
-    ridge: γ/2; rounding may make entries of D negative, by less than a thousandth of γ/2.
-    eps: The exact G differs from the given G by at most this share of the trace.
-    plain: A diagonal that is returned where none of larger trace is found, by default that of the
-        least eigenvalue.
-    """
-    p = G.shape[0]
-    plain = extraction(G, p, eps) if plain is None else plain
-    if p > MAX_COLUMNS:
-        return plain
-    shift = min(1e-8 * float(np.linalg.norm(G, 2)), 5e-4 * ridge)
-    D = np.zeros(p)
-    try:
-        inverse = np.linalg.inv(G + shift * np.eye(p))
-    except np.linalg.LinAlgError:
-        return plain
-    ascend(inverse, D, float(np.trace(G)) / p * 10.0 ** -np.arange(1.0, 6.0), 3)
-    if not np.isfinite(D).all():
-        return plain
-    D = allowed(G, D, eps)
-    return D if D.min() > -1e-3 * ridge and D.sum() > plain.sum() else plain
-
-
-def allowed(G: Array, D: Array, eps: float) -> Array:
-    """D, lowered where G − D ⪰ 0 would otherwise not be certain for the exact G.
-
-    Computed eigenvalues of a symmetric p × p matrix A are off by at most a small multiple of
-    p·u·‖A‖, u = 2⁻⁵³ (backward stability; Higham 2002, Section 3.5 for the products). 8p·u·‖A‖ is
-    taken, where the eigenvalues and the largest diagonal entry of G bound ‖A‖. The exact G differs
-    from G by at most ``eps`` of its trace. D is lowered by both errors less the least eigenvalue.
-    """
-    values = sla.eigvalsh(G - np.diag(D), check_finite=False)
-    scale = float(np.abs(values).max()) + float(np.diag(G).max())
-    lost = 4.0 * D.size * EPS * scale + eps * float(np.trace(G))
-    return np.asarray(D + min(float(values[0]) - lost, 0.0))
 
 
 class Fitted(NamedTuple):
@@ -219,7 +172,7 @@ class _Node:
         now = Relaxer(gram_arrays(self.less(D)), terms, self.state, self.to_choose)
         now.start(beta, root_lam)
         bound, _ = now.newton(np.inf, 20, 1e-4)
-        return Fitted(D, now.beta, float(now.root_lam[0]), bound)
+        return Fitted(D, now.beta, now.root_lam, bound)
 
     def derivatives(self, at: Fitted, factor: Array, mu: float) -> tuple[Array, Array]:
         """The gradient of φ + μ·barrier in D on free columns, and minus the matrix of second ones.
@@ -257,34 +210,3 @@ class _Node:
         second = second[np.ix_(self.free, self.free)] + mu * A * A
         second.flat[:: D.size + 1] += mu / D**2
         return omega[self.free] + mu * (1.0 / D - np.diag(A)), second
-
-
-@kernel
-def ascend(A, D, barrier, sweeps):
-    """Raise Σ D_ii + μ·log det(G − D) by steps of one entry of D, for each μ of ``barrier``.
-
-    A = (G − D)⁻¹ is updated in place with D. Every μ gets ``sweeps`` passes over all columns.
-    """
-    p = D.shape[0]
-    for mu in barrier:
-        for _ in range(sweeps):
-            for i in range(p):
-                if not 0.0 < A[i, i] < np.inf:
-                    continue  # rounding has left no digits of the inverse for this column
-                step = max(1.0 / A[i, i] - mu, -D[i])
-                left = 1.0 - step * A[i, i]
-                if step == 0.0 or left <= 0.0:
-                    continue
-                D[i] += step
-                factor = step / left
-                for j in range(p):
-                    if j != i:
-                        change = factor * A[j, i]
-                        for q in range(p):
-                            if q != i:
-                                A[j, q] += change * A[i, q]
-                for j in range(p):
-                    if j != i:
-                        A[j, i] /= left
-                        A[i, j] = A[j, i]
-                A[i, i] /= left

@@ -32,21 +32,69 @@ only products with v are off: x_iᵀv by ε ℓ_i |v|, vᵀy by ε |v| ℓ_y, an
 relative to |v| and not to reach, so that this form keeps its digits where y is almost in the span
 of the columns, or columns are nearly dependent. A term eI in Q counts as one more row √e for each
 column, with the residual −√e β̂.
+
+*Units.* A unit is a group of columns that enter a model together and count once, or a single
+column, and coefficients may have bounds low ≤ 0 ≤ high. A unit's worth c_u takes the place of
+g_i²/w_i in every bound above:
+
+    c_u = Σ_{j∈u} max {2g_jβ − w_jβ² : low_j ≤ β ≤ high_j},
+
+which is g_j²/w_j for a single column without bounds. It is a convex function of every g_j, so that
+the larger of both ends of |g_j| ± ε ℓ_j · reach is taken. A multiple of the residual gives a bound,
+too, where D = 0 and every bound on a coefficient is 0 or infinite, as c_u is then a quadratic form.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import EPS, Array, add, most_worth
+from ..kernels.linalg import EPS, Array, add, allocated, most_worth
 
-FREE, IN, OUT = 0, 1, 2  # states of a column at a node: free, included, excluded
+FREE, IN, OUT = 0, 1, 2  # states of a column or unit at a node: free, included, excluded
 # Entries of the array ``top`` of :func:`gram_bound` besides one for each column still to choose:
 # the next largest value, s², and by how much |g_i|/ℓ_i was raised.
 EXTRA = 3
+
+
+class UnitTerms(NamedTuple):
+    """The units of a relaxation: groups of columns sorted by unit, bounds, and work space.
+
+    Where every unit is one column without bounds, ``single`` is true and no array is read.
+    """
+
+    single: bool
+    first: NDArray[np.int64]  # (m+1,) columns of unit u are first[u] … first[u+1] − 1
+    lower: Array  # (p,) bounds on the coefficients
+    upper: Array  # (p,)
+    spread: Array  # (p,) Σ |Q_jc| over the columns c of column j's unit
+    least_share: Annotated[Array, "m"]  # the least z_u for which β_u is within z_u times its bounds
+    theta: Annotated[Array, "p"]  # β_u/z_u of the unit that descent has come to
+    rho: Annotated[Array, "p"]  # the slopes that its columns have at β_u = 0
+
+
+def unit_terms(first: NDArray[np.int64], lower: Array, upper: Array, spread: Array) -> UnitTerms:
+    """The units of grouped columns, or of columns with bounds; the arrays as in the record."""
+    lengths = {"m": first.size - 1, "p": lower.size}
+    arrays = {"first": first, "lower": lower, "upper": upper, "spread": spread}
+    return allocated(UnitTerms, lengths, single=False, **arrays)
+
+
+_NONE = np.zeros(0)
+SINGLE_COLUMNS = UnitTerms(True, np.zeros(0, np.int64), _NONE, _NONE, _NONE, _NONE, _NONE, _NONE)
+
+
+class Node(NamedTuple):
+    """The decisions of a node and the solution of its relaxation, for m units of p columns."""
+
+    state: Annotated[NDArray[np.int8], "m"]  # FREE, IN or OUT
+    beta: Annotated[Array, "p"]  # coefficients, 0 on columns of excluded units
+    g: Annotated[Array, "p"]  # b − Qβ
+    lam: Annotated[Array, "1"]  # √λ, λ the multiplier of the cardinality constraint
+    top: Annotated[Array, "tau+3"]  # what the last bound says of the largest worths
 
 
 class BoundTerms(NamedTuple):
@@ -59,6 +107,7 @@ class BoundTerms(NamedTuple):
     eps: ε, from :func:`relative_rounding`.
     scaled: Whether D = 0, so that multiples of the residual give bounds. With bounds on
         coefficients each of these must be 0 or infinite, too.
+    units: What the states and lists of a node count; by default the columns.
     """
 
     w: Array
@@ -68,6 +117,7 @@ class BoundTerms(NamedTuple):
     reach_y: float
     eps: float
     scaled: bool
+    units: UnitTerms = SINGLE_COLUMNS
 
 
 def relative_rounding(terms: int, columns: int, data: float = 0.0) -> float:
@@ -99,10 +149,9 @@ def first_multiplier(b: Array, w: Array, k: int) -> float:
 
 @kernel(inner=True)
 def list_allowed(state, columns):
-    """Write the columns that are not excluded to ``columns``; returns their number.
+    """Write the columns or units that are not excluded to ``columns``; returns their number.
 
-    state: (p,), 0 free, 1 included, 2 excluded (FREE, IN, OUT). Bounds and relaxations run over
-        this list only.
+    state: (m,), FREE, IN or OUT. Bounds and relaxations run over this list only.
     """
     count = 0
     for i in range(state.shape[0]):
@@ -140,24 +189,28 @@ def insert(top, k, value):
 
 
 @kernel(inner=True)
-def worth(terms, units, i, g, raise_by):
-    """An upper bound on what column i, or the columns of unit i, take off the dual bound at most.
-
-    Every |g_j| may be off by raise_by·ℓ_j. A column takes off g²/w. Where ``units`` is not None, a
-    unit takes off the c_u of ``unit_relaxation``.
-    """
-    if units is None:
-        value = raised(g[i], terms.length[i], terms.w[i], raise_by)
-    else:
-        value = 0.0
-        for j in range(units.first[i], units.first[i + 1]):
-            off = raise_by * terms.length[j]
-            value += most_worth(g[j], off, terms.w[j], units.lower[j], units.upper[j])
+def unit_worth(terms, i, g, raise_by):
+    """An upper bound on the c_u of unit i, where every |g_j| may be off by raise_by·ℓ_j."""
+    units, value = terms.units, 0.0
+    for j in range(units.first[i], units.first[i + 1]):
+        off = raise_by * terms.length[j]
+        value += most_worth(g[j], off, terms.w[j], units.lower[j], units.upper[j])
     return value
 
 
+@kernel(inline=True)
+def worth(terms, i, g, raise_by):
+    """An upper bound on what column i, or the columns of unit i, take off the dual bound at most.
+
+    Every |g_j| may be off by raise_by·ℓ_j. A single column without bounds takes off g²/w.
+    """
+    if terms.units.single:
+        return raised(g[i], terms.length[i], terms.w[i], raise_by)
+    return unit_worth(terms, i, g, raise_by)
+
+
 @kernel(inner=True)
-def sum_largest(terms, units, state, columns, count, k, g, raise_by, top):
+def sum_largest(terms, state, columns, count, k, g, raise_by, top):
     """An upper bound on Σ worth over included columns and the ``k`` of most worth among free ones.
 
     ``top`` takes the k + 1 largest worths of free columns, falling; each |g_i| may be off by
@@ -168,7 +221,7 @@ def sum_largest(terms, units, state, columns, count, k, g, raise_by, top):
         top[c] = 0.0
     for a in range(count):
         i = columns[a]
-        value = worth(terms, units, i, g, raise_by)
+        value = worth(terms, i, g, raise_by)
         if state[i] == IN:
             total += value
         elif value > top[k]:
@@ -234,35 +287,35 @@ def products(terms, beta, g):
 
 
 @kernel(inner=True)
-def gram_bound(terms, units, state, columns, count, k, beta, g, top):
+def gram_bound(terms, node, columns, count, k):
     """The dual bound of a node in Gram form, less all that rounding can lose; −∞ where NaN occurs.
 
-    units: None, or under constraints the ``Units`` that ``state`` and ``columns`` count.
-    state: (p,), 0 free, 1 included, 2 excluded.
+    On entry ``node.beta`` are any coefficients, 0 on excluded columns, and ``node.g`` is b − Qβ,
+    computed from β in one go, with one product and one sum per coefficient. ``node.top`` (k + 3,)
+    is overwritten for :func:`fix_columns` by s² times the k + 1 largest worths of free columns, s²,
+    and by how much |g_i|/ℓ_i was raised.
+
     columns, count: The first ``count`` of ``columns`` are the columns that are not excluded.
     k: Number of free columns still to choose, ≥ 0.
-    beta: (p,), any coefficients; 0 on excluded columns.
-    g: (p,), b − Qβ computed from β in one go, with one product and one sum per coefficient.
-    top: (k + 3,), overwritten for :func:`fix_columns` by s² times the k + 1 largest worths of free
-        columns, s², and by how much |g_i|/ℓ_i was raised.
     """
-    linear, quadratic, reach = products(terms, beta, g)
+    g, top = node.g, node.top
+    linear, quadratic, reach = products(terms, node.beta, g)
     raise_by = terms.eps * reach
     lost = raise_by * reach
-    total = sum_largest(terms, units, state, columns, count, k, g, raise_by, top)
+    total = sum_largest(terms, node.state, columns, count, k, g, raise_by, top)
     total *= 1.0 + terms.eps
     bound, square = bound_of_parts(terms.yy, linear, quadratic, total, lost, terms.scaled)
     return fill_top(bound, square, k, raise_by, top)
 
 
 @kernel(inner=True)
-def residual_bound(terms, y, r, extra, state, columns, count, k, beta, g, top):
+def residual_bound(form, terms, node, columns, count, k):
     """The dual bound of a node in residual form, where D = 0; otherwise as :func:`gram_bound`.
 
-    y, r: (n,), the response, and any vector in place of the residual.
-    extra: The e ≥ 0 of Q = XᵀX + eI.
-    g: (p,), Xᵀr − eβ.
+    form: As ``descent.Sweeps.form``, with y, any vector in place of the residual, and the e ≥ 0 of
+        Q = XᵀX + eI. On entry ``node.g`` is Xᵀr − eβ.
     """
+    _, _, y, r, extra, _ = form
     eps, along, square, size = terms.eps, 0.0, 0.0, 0.0
     for t in range(r.shape[0]):
         along += r[t] * y[t]
@@ -270,39 +323,39 @@ def residual_bound(terms, y, r, extra, state, columns, count, k, beta, g, top):
         size += y[t] * y[t]
     if extra > 0.0:
         for a in range(count):
-            square += extra * beta[columns[a]] * beta[columns[a]]
+            square += extra * node.beta[columns[a]] * node.beta[columns[a]]
     raise_by = eps * np.sqrt(square)
-    total = sum_largest(terms, None, state, columns, count, k, g, raise_by, top)
+    total = sum_largest(terms, node.state, columns, count, k, node.g, raise_by, node.top)
     above = along - raise_by * np.sqrt(size)
     below = (square + total) * (1.0 + eps)
     plain = 2.0 * above - below - eps * (abs(above) + below)
     bound, scale = best_multiple(plain, above, below)
-    return fill_top(bound, scale, k, raise_by, top)
+    return fill_top(bound, scale, k, raise_by, node.top)
 
 
 @kernel
-def fix_columns(terms, units, state, k, g, bound, target, top, including):
+def fix_columns(terms, node, k, bound, target, including):
     """Exclude or include every free column for which the opposite has a bound ≥ ``target``.
 
-    The dual bound subtracts the k largest values v_i = s²g_i²/w_i of free columns
-    (EC.1, first paper, in the scaling of eq. 1), or s²c_i of units where ``units`` is not None. If
-    column i is included, v_i takes the place of the k-th largest value; if column i is excluded,
-    the next largest value takes the place of v_i:
+    The dual bound subtracts the k largest values v_i of free columns, s² times the worth of each
+    (EC.1, first paper, in the scaling of eq. 1). If column i is included, v_i takes the place of
+    the k-th largest value; if column i is excluded, the next largest value takes the place of v_i:
 
         bound + v_(k) − v_i  with column i included, if v_i < v_(k);
         bound + v_i − v_(k+1)  with column i excluded, if v_i > v_(k+1).
 
-    state: (p,), in which columns become 2 where including them has such a bound, and 1, where
-        ``including`` is true, if excluding them has.
-    g, bound, top: The arguments and results of :func:`gram_bound` or :func:`residual_bound`.
+    On entry ``node.g`` and ``node.top`` are those of ``bound``, which :func:`gram_bound` or
+    :func:`residual_bound` has returned. In ``node.state`` columns become 2 where including them has
+    such a bound, and 1, where ``including`` is true, if excluding them has.
+
     Returns: The number of columns decided, and the least of the bounds that did so (∞ for none).
     """
-    fixed, least = 0, np.inf
+    fixed, least, state, top = 0, np.inf, node.state, node.top
     last, following, square = top[k - 1], top[k], top[k + 1]
     for i in range(state.shape[0]):
         if state[i] != FREE:
             continue
-        value = square * worth(terms, units, i, g, top[k + 2])
+        value = square * worth(terms, i, node.g, top[k + 2])
         if value < last and bound + last - value >= target:
             state[i], fixed, least = OUT, fixed + 1, min(least, bound + last - value)
         elif including and value > following and bound + value - following >= target:
@@ -313,11 +366,12 @@ def fix_columns(terms, units, state, k, g, bound, target, top, including):
 def bound_terms(terms: BoundTerms, beta: Array, g: Array) -> tuple[Array, Array]:
     """The dual bound's parts for many coefficients at once: a bound is constant − Σ values.
 
+    terms: Of single columns without bounds.
     beta, g: (..., p), coefficients and b − Qβ.
     Returns: A lower bound on yᵀy − βᵀQβ (...,), and upper bounds on g_i²/w_i (..., p), whose sums
         may be subtracted without a further margin.
     """
-    w, length, b, yy, reach_y, eps, _ = terms
+    w, length, b, yy, reach_y, eps, _, _ = terms
     reach = reach_y + np.abs(beta) @ length
     size = np.abs(g) + np.multiply.outer(eps * reach, length)
     values = size * size / w * (1.0 + eps)

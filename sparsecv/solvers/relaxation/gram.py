@@ -1,8 +1,15 @@
-"""The Gram form of a problem, with a diagonal extracted from it, and the residual form."""
+"""The Gram form of a problem, with a diagonal extracted from it, and the residual form.
+
+The columns of a group without bounds may be rotated: a model with the group has the same fits, and
+the penalty (γ/2)|β|² the same value, when the group's columns are replaced by their principal
+components. Within a group the components are orthogonal, so that a diagonal of XᵀX is a block of it
+for every group, and components without length are left out.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,14 +20,53 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..kernels.completion import elimination_loss
 from ..kernels.linalg import EPS, Array
-from .dual_bound import BoundTerms, relative_rounding, weights
+from .dual_bound import BoundTerms, relative_rounding, unit_terms, weights
+from .extraction import extraction, largest_diagonal
 
 # The least relative gap, a share of the incumbent's objective, at which a node is pruned and a
 # search ends. It replaces a smaller gap that a caller gives, as the margins for rounding are of
 # that order. The bounds of the shared tree for deleted rows are lowered by the same share.
 TOLERANCE = 1e-9
+# Principal components of a group that are shorter than this share of the group's length are left
+# out, and count as rounding of the data.
+COMPONENT_SHARE = 1e-14
+# Rotating k columns moves each of them by at most this many units of rounding for each of the k, as
+# a share of the group's length: a singular value decomposition and a product are exact for such
+# columns (Higham 2002, Section 3.5, with a constant of 1 for each).
+ROTATION_UNITS = 16.0
+# A D of the least eigenvalue that takes off at most this share of the squared lengths closes few
+# nodes, as where columns nearly depend on each other. The number is a choice.
+LEAST_SHARE_OF_LENGTHS = 0.01
 
 Form = tuple[Any, ...]  # the quadratic part of a relaxation, as ``descent.Sweeps.form`` has it
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Columns that enter a model together, sorted by group, and bounds on coefficients.
+
+    first, shape (m + 1,): Columns of the u-th unit are first[u] … first[u+1] − 1.
+    lower, upper, shape (p,): Bounds on the coefficients, infinite where there is none.
+    """
+
+    first: NDArray[np.int64]
+    lower: Array
+    upper: Array
+
+    @property
+    def widths(self) -> NDArray[np.int64]:
+        """The number of columns of every unit, shape (m,)."""
+        return np.diff(self.first)
+
+    def columns(self, units: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The columns of some units, unit after unit."""
+        return np.concatenate([np.arange(self.first[u], self.first[u + 1]) for u in units])
+
+    def on(self, units: NDArray[np.intp]) -> Grouping:
+        """The same for some of the units."""
+        columns = self.columns(units)
+        first = np.append(0, np.cumsum(self.widths[units]))
+        return Grouping(first, self.lower[columns], self.upper[columns])
 
 
 @dataclass(frozen=True)
@@ -30,7 +76,9 @@ class GramForm:
     ``D`` (p,) has G − D ⪰ 0. Moved from the quadratic part of the objective into the weights, D
     makes the perspective relaxation far tighter where n > p. ``eps`` is the ε of
     :func:`~.dual_bound.relative_rounding`. Where rows were subtracted from G and b, ``before``
-    holds diag(G) and yᵀy of all rows, as rounding errors are relative to these.
+    holds diag(G) and yᵀy of all rows, as rounding errors are relative to these; for groups whose
+    columns were rotated it holds the groups' squared lengths. ``grouping`` is None where every unit
+    is a single column without bounds.
     """
 
     G: Array
@@ -39,6 +87,7 @@ class GramForm:
     D: Array
     eps: float
     before: tuple[Array, float] | None = None
+    grouping: Grouping | None = None
 
     @classmethod
     def of(
@@ -61,15 +110,87 @@ class GramForm:
         D = extraction(G, problem.rank_bound, eps) if extract else np.zeros(G.shape[0])
         return cls(G, head.T @ y, problem.yy, D, eps)
 
-    def on(self, columns: NDArray[np.intp], rank: int, limits: Limits) -> GramForm:
-        """The Gram form of some of the columns, with a diagonal of their own where there is time.
+    @classmethod
+    def of_units(
+        cls,
+        problem: SparseRidgeProblem,
+        units: NDArray[np.intp],
+        limits: Limits | None = None,
+    ) -> GramForm:
+        """Form the matrices of groups of columns, or of columns with bounds.
 
-        rank: An upper bound on the rank of the problem's rows.
+        units: Numbers of units of the problem, whose order the result has.
         """
-        G = np.ascontiguousarray(self.G[np.ix_(columns, columns)])
-        affordable = _affordable(columns.size, limits)
-        D = extraction(G, rank, self.eps) if affordable else self.D[columns]
-        return GramForm(G, self.b[columns], self.yy, D, self.eps)
+        asked, rows = problem.constraints, problem.rows
+        blocks, squares, low, high, widths, off = [], [], [], [], [], 0.0
+        for u in units.tolist():
+            columns = asked.columns[u]
+            X, lower, upper = rows[:, columns], asked.lower[columns], asked.upper[columns]
+            square = np.einsum("ij,ij->j", X, X)
+            if columns.size > 1 and not np.isfinite(np.append(lower, upper)).any():
+                X, lost = _components(X)
+                square, off = np.full(X.shape[1], square.sum()), max(off, lost)
+                lower, upper = lower[: X.shape[1]], upper[: X.shape[1]]
+            blocks.append(X)
+            squares.append(square)
+            low.append(lower)
+            high.append(upper)
+            widths.append(X.shape[1])
+        X = np.column_stack(blocks)
+        G = np.asarray(X.T @ X)
+        form = cls(
+            G,
+            X.T @ rows[:, problem.p],
+            problem.yy,
+            np.zeros(G.shape[0]),
+            relative_rounding(rows.shape[0], G.shape[0], problem.data.lost + off),
+            (np.concatenate(squares), problem.yy),
+            Grouping(np.append(0, np.cumsum(widths)), np.concatenate(low), np.concatenate(high)),
+        )
+        if not _affordable(G.shape[0], limits):
+            return form
+        return replace(form, D=form._extracted(problem.rank_bound, problem.gamma / 2.0))
+
+    def _extracted(self, rank: int, ridge: float) -> Array:
+        """D of the least eigenvalue, or under a grouping of nearly the largest trace if D is small.
+
+        D is in units of the columns' squared lengths. What G is off by is a share of the groups'
+        lengths and not of the components' lengths. As the components of a group are orthogonal, a
+        diagonal takes off a block for every group.
+        """
+        squares = np.diag(self.G)
+        if self.grouping is None or rank < squares.size or not (squares > 0.0).all():
+            return extraction(self.G, rank, self.eps)
+        scale = (self.before or (squares, 0.0))[0]
+        D = extraction(self.G, squares.size, self.eps * float((scale / squares).mean()))
+        if D.sum() > LEAST_SHARE_OF_LENGTHS * squares.sum():
+            return D
+        return largest_diagonal(self.G, ridge, self.eps * float(scale.sum() / squares.sum()), D)
+
+    def on(self, units: NDArray[np.intp], problem: SparseRidgeProblem, limits: Limits) -> GramForm:
+        """The form of some of the columns or units, with a diagonal of its own if there is time.
+
+        problem: Gives the rank of the rows, and γ.
+        """
+        grouping = self.grouping
+        columns = units if grouping is None else grouping.columns(units)
+        form = GramForm(
+            np.ascontiguousarray(self.G[np.ix_(columns, columns)]),
+            self.b[columns],
+            self.yy,
+            self.D[columns],
+            self.eps,
+            None if self.before is None else (self.before[0][columns], self.before[1]),
+            None if grouping is None else grouping.on(units),
+        )
+        if not _affordable(columns.size, limits):
+            return form
+        return replace(form, D=form._extracted(problem.rank_bound, problem.gamma / 2.0))
+
+    @property
+    def n_units(self) -> int:
+        """How many units may be chosen: columns, or groups of columns."""
+        return self.b.size if self.grouping is None else self.grouping.widths.size
 
     @property
     def scaled(self) -> bool:
@@ -89,7 +210,16 @@ class GramForm:
         squares, yy = self.before or (np.diag(self.G), self.yy)
         length = np.sqrt(np.maximum(squares, 0.0) + ridge)
         reach_y, w = float(np.sqrt(max(yy, 0.0))), weights(ridge - half, self.D)
-        return BoundTerms(w, length, self.b, self.yy, reach_y, self.eps, self.scaled)
+        terms = BoundTerms(w, length, self.b, self.yy, reach_y, self.eps, self.scaled)
+        if self.grouping is None:
+            return terms
+        first, lower, upper = self.grouping.first, self.grouping.lower, self.grouping.upper
+        Q, spread, ends = self.quadratic(half), np.zeros(w.size), np.append(-lower, upper)
+        for begin, end in pairwise(first.tolist()):
+            spread[begin:end] = np.abs(Q[begin:end, begin:end]).sum(axis=1)
+        # Bounds on coefficients may forbid multiples of the residual.
+        scaled = terms.scaled and bool(((ends == 0.0) | (ends == np.inf)).all())
+        return terms._replace(scaled=scaled, units=unit_terms(first, lower, upper, spread))
 
     def rounding(self, ridge: float, tau: int, upper: float) -> float:
         """How far below ``upper`` enumeration may overlook a support of τ columns; ridge = γ/2."""
@@ -113,23 +243,16 @@ def wants_gram(problem: SparseRidgeProblem) -> bool:
     return problem.p <= max(400, 2 * problem.rank_bound)
 
 
-def extraction(G: Array, rank: int, eps: float) -> Array:
-    """Diagonal D with G − D ⪰ 0: λ·diag(G), λ ≥ 0 the least eigenvalue of G at unit diagonal.
+def _components(X: Array) -> tuple[Array, float]:
+    """A group's principal components with a length, and what their products are off by.
 
-    The exact G is meant, whose entries the matrix at hand may differ from by ``eps`` of the lengths
-    of two columns; eigenvalues are computed to p·u of the largest, for which 8p·u is taken off.
-
-    G, shape (p, p).
-    rank: Below p the exact G is singular, and D is 0.
-    Returns, shape (p,).
+    The second number is a share of the product of two groups' lengths.
     """
-    p, squares = G.shape[0], np.diag(G)
-    if rank < p or not (squares > 0.0).all():
-        return np.zeros(p)
-    lengths = np.sqrt(squares)
-    values = sla.eigvalsh(G / lengths / lengths[:, None], check_finite=False)
-    least = values[0] - 4.0 * p * EPS * values[-1] - 2.0 * eps * p
-    return squares * max(0.0, float(least)) * (1.0 - 4.0 * EPS)
+    _, values, V = sla.svd(X, full_matrices=False)
+    kept = values > COMPONENT_SHARE * np.linalg.norm(X)
+    kept[0] = True
+    lost = ROTATION_UNITS * X.shape[1] * EPS + 2.0 * COMPONENT_SHARE * float(not kept.all())
+    return X @ V[kept].T, lost
 
 
 def residual_form(

@@ -42,8 +42,9 @@ MOST_STEPS = 60
 
 
 class NewtonWork(NamedTuple):
-    """Work space of :func:`newton` for p columns, of which at most m are active."""
+    """√w, and work space of :func:`newton` for p columns, of which at most m are active."""
 
+    root_w: Array  # (p,)
     active: Annotated[Ints, "m"]  # the active columns: first those with a coefficient
     when: Annotated[Array, "m+m+m"]  # the t at which the penalty of a coordinate changes at β + td
     where: Annotated[Ints, "m+m+m"]  # 3·(place among the active columns) + (kind of change)
@@ -57,13 +58,16 @@ class NewtonWork(NamedTuple):
     size: Annotated[Array, "p"]  # |β_i|√w_i
 
 
-def newton_work(p: int, most_active: int = ACTIVE_COLUMNS) -> NewtonWork:
-    """Allocate the work space for p columns, of which at most ``most_active`` are active."""
-    return allocated(NewtonWork, {"p": p, "m": min(p, most_active)})
+def newton_work(w: Array, most_active: int = ACTIVE_COLUMNS) -> NewtonWork:
+    """Allocate the work space for p columns of weights w, at most ``most_active`` of them active.
+
+    Single columns without bounds are meant; for others no column may be active.
+    """
+    return allocated(NewtonWork, {"p": w.size, "m": min(w.size, most_active)}, root_w=np.sqrt(w))
 
 
 @kernel(inner=True)
-def list_with_entering(root_w, state, beta, g, s, count, nt):
+def list_with_entering(node, s, count, nt):
     """Write to ``nt.active`` the columns with a coefficient, and then columns to become active.
 
     The latter have an excess |g_i|/√w_i − s of at least half of the largest, and more than s/1000.
@@ -71,7 +75,8 @@ def list_with_entering(root_w, state, beta, g, s, count, nt):
     Returns: The number of columns with a coefficient, and of all active ones: −1 if they are more
         than ``nt`` holds.
     """
-    n, room, most = 0, nt.active.shape[0], 1.001 * s
+    state, beta, g, _, _ = node
+    n, room, most, root_w = 0, nt.active.shape[0], 1.001 * s, nt.root_w
     for a in range(count):
         i = nt.columns[a]
         if state[i] != IN and beta[i] == 0.0:
@@ -96,7 +101,7 @@ def list_with_entering(root_w, state, beta, g, s, count, nt):
 
 
 @kernel(inner=True)
-def factor_active(Q, w, root_w, state, beta, g, s, m, nt):
+def factor_active(Q, w, node, s, m, nt):
     """Factor the system of the m active columns, and apply U⁻ᵀ to its two right sides.
 
     The right sides g − W_quadratic β and v stand in the last two columns of ``nt.U``, and give the
@@ -104,7 +109,8 @@ def factor_active(Q, w, root_w, state, beta, g, s, m, nt):
     ``inverse`` and ``v`` of ``nt``.
     Returns: The number of quadratic free columns.
     """
-    U, v, active, saturated = nt.U, nt.v, nt.active, 0
+    state, beta, g, _, _ = node
+    U, v, active, root_w, saturated = nt.U, nt.v, nt.active, nt.root_w, 0
     for a in range(m):
         i = active[a]
         for c in range(a, m):
@@ -186,7 +192,7 @@ def zero_between(constant, rate, low, high):
 
 
 @kernel(inner=True)
-def line_search(w, root_w, state, beta, g, s, n, nt):
+def line_search(w, node, s, n, nt):
     """The t in [0, 1] at which the objective at β + td is least, with d = ``nt.d``.
 
     Half the slope of the objective is constant + rate·t between knots, where the penalty of
@@ -195,7 +201,8 @@ def line_search(w, root_w, state, beta, g, s, n, nt):
 
     Returns: t, and the place of the active coefficient that t makes 0, or −1.
     """
-    constant, rate, knots = 0.0, 0.0, 0
+    state, beta, g, _, _ = node
+    constant, rate, knots, root_w = 0.0, 0.0, 0, nt.root_w
     for a in range(n):
         i = nt.active[a]
         d = nt.d[a]
@@ -248,12 +255,13 @@ def line_search(w, root_w, state, beta, g, s, n, nt):
 
 
 @kernel(inner=True)
-def take_step(state, beta, g, t, at, m, nt):
+def take_step(node, t, at, m, nt):
     """Move β to β + td and update g; the coefficient in place ``at`` and tiny ones become 0.
 
     A coefficient is tiny where it is at most 1e-13 of its step: rounding has left none of its
     digits.
     """
+    state, beta, g, _, _ = node
     for a in range(m):
         i = nt.active[a]
         value = beta[i] + t * nt.d[a]
@@ -291,46 +299,45 @@ def next_multiplier(s, fitted, large, low, high):
 
 
 @kernel
-def newton(Q, terms, root_w, state, k, beta, g, lam, target, rounds, tolerance, top, nt):
+def newton(Q, terms, node, k, target, rounds, tolerance, nt):
     """Solve the relaxation at a node, or go on until its bound reaches ``target``.
 
-    Ends after ``MOST_STEPS`` steps at the latest; the bound then holds and is weaker.
+    Ends after ``MOST_STEPS`` steps at the latest; the bound then holds and is weaker. On entry
+    ``node.beta`` and ``node.lam`` are where to start, √λ = 0 to begin with few active columns, and
+    ``node.g`` is b − Qβ; all are overwritten, and so is ``node.top``.
 
-    Q, terms, root_w: The relaxation in Gram form; ``terms`` is a BoundTerms, and root_w = √w.
-    state: (p,), free (0), included (1) or excluded (2) columns; β must be 0 where excluded.
+    Q, terms: The relaxation in Gram form, of single columns without bounds.
     k: Number of free columns still to choose.
-    beta, g, lam: Coefficients (p,) to start from, b − Qβ (p,), and √λ (1,), or 0 to begin with few
-        active columns; all are overwritten.
     rounds, tolerance: At most this many √λ are tried, until Σz deviates from ``k`` by at
         most this share.
-    top: (k + 3,), as :func:`~.dual_bound.gram_bound` writes it.
     Returns: The certified bound at β, and the number of steps; negative where more columns would
         be active than ``nt`` holds.
     """
-    w, columns, count = terms.w, nt.columns, list_allowed(state, nt.columns)
-    s, low, high = lam[0], 0.0, np.inf
+    w, root_w, columns, count = terms.w, nt.root_w, nt.columns, list_allowed(node.state, nt.columns)
+    beta, g = node.beta, node.g
+    s, low, high = node.lam[0], 0.0, np.inf
     if not s > 0.0:  # far below the solution's √λ many columns would become active and leave again
         s = 1e-300
         for a in range(count):
             s = max(s, 0.6 * abs(g[columns[a]]) / root_w[columns[a]])
     done, full, steps, fitted, stalled, out_of_room = 0, False, 0, 0.0, False, False
-    bound = gram_bound(terms, None, state, columns, count, k, beta, g, top)
+    bound = gram_bound(terms, node, columns, count, k)
     while steps < MOST_STEPS and bound < target:
-        n, m = list_with_entering(root_w, state, beta, g, s, count, nt)
+        n, m = list_with_entering(node, s, count, nt)
         if m < 0:
             out_of_room = True
             break
         if m == 0 or (full and (m == n or stalled)):
             done += 1
-            measure(w, None, columns, count, beta, nt.size)
-            size = relaxed_size(None, state, columns, count, nt.size, s)
+            measure(terms, columns, count, beta, nt.size)
+            size = relaxed_size(terms.units, node.state, columns, count, nt.size, s)
             if done >= rounds or abs(size - k) <= tolerance * max(k, 1):
                 break
             s, low, high = next_multiplier(s, fitted, size > k, low, high)
             full = stalled = False
             continue
         steps += 1
-        saturated = factor_active(Q, w, root_w, state, beta, g, s, m, nt)
+        saturated = factor_active(Q, w, node, s, m, nt)
         every = m
         solve_leading(m, every, nt)
         while not signs_fit(s, n, m, nt):
@@ -340,14 +347,14 @@ def newton(Q, terms, root_w, state, k, beta, g, lam, target, rounds, tolerance, 
         if steps == 1 and 0.5 * s < fitted < 2.0 * s:
             s = fitted  # with the parent's linear and quadratic columns, this s suits the node
         direction(Q, s, m, nt)
-        t, at = line_search(w, root_w, state, beta, g, s, m, nt)
+        t, at = line_search(w, node, s, m, nt)
         full = t == 1.0
         if t == 0.0:
             full = stalled = True
             continue
-        take_step(state, beta, g, t, at, m, nt)
-        bound = gram_bound(terms, None, state, columns, count, k, beta, g, top)
-    lam[0] = s
+        take_step(node, t, at, m, nt)
+        bound = gram_bound(terms, node, columns, count, k)
+    node.lam[0] = s
     gram_gradient(Q, terms.b, beta, g)  # anew: rounding errors of updates have no bound
-    bound = gram_bound(terms, None, state, columns, count, k, beta, g, top)
+    bound = gram_bound(terms, node, columns, count, k)
     return bound, -1 - steps if out_of_room else steps

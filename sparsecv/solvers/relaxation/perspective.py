@@ -248,7 +248,7 @@ class _Search:
         """
         now, helped = self.relaxer, False
         for _ in range(6):
-            level = now.root_lam[0] * np.sqrt(now.terms.w) * (1.0 + 1e-6)
+            level = now.root_lam * np.sqrt(now.terms.w) * (1.0 + 1e-6)
             active = (now.beta != 0.0) | (np.abs(now.g) > level)
             columns = now.columns[active[now.columns]]
             if not 0 < columns.size <= most_active or self.finished:
@@ -257,7 +257,7 @@ class _Search:
             # The bound has no target. Newton steps try at most 40 values of √λ, until Σz is τ
             # up to 1e-9 τ.
             part.newton(np.inf, 40, 1e-9, most_active)
-            now.beta[:], now.root_lam[:] = 0.0, part.root_lam
+            now.beta[:], now.node.lam[:] = 0.0, part.root_lam
             now.beta[columns] = part.beta
             if not self.keep():
                 break
@@ -267,7 +267,7 @@ class _Search:
     def bound_by(self, form: tuple[Form, BoundTerms]) -> None:
         """Compute the bound in residual form as well, at the best coefficients."""
         now = self.relaxer
-        rows = Relaxer(*form, now.state, now.to_choose)
+        rows = Relaxer(*form, now.node.state, now.to_choose)
         for beta in (self.dual, self.kept):
             rows.start(beta, 0.0)
             self.bound = max(self.bound, rows.bound())

@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
 from . import descent as kernels
-from .dual_bound import EXTRA, FREE, OUT, BoundTerms, first_multiplier, fix_columns
+from .dual_bound import EXTRA, FREE, IN, OUT, BoundTerms, Node, first_multiplier, fix_columns
 from .gram import GramForm, residual_form
 from .newton import ACTIVE_COLUMNS, MOST_STEPS, newton, newton_work
 
 
 class Relaxer:
-    """Coefficients β, their gradient g = b − Qβ and √λ of a relaxation, overwritten by solvers.
+    """A node with its relaxation, whose coefficients solvers overwrite.
 
     form, terms: The quadratic part, as ``descent.Sweeps.form`` has it, and the terms of the bound.
-    state: (p,), free (0), included (1) and excluded (2) columns.
-    to_choose: Number of free columns still to choose.
+    state: (m,), free (0), included (1) and excluded (2) columns or units.
+    to_choose: Number of free columns or units still to choose.
     """
 
     def __init__(
@@ -30,12 +30,27 @@ class Relaxer:
         state: NDArray[np.int8],
         to_choose: int,
     ) -> None:
-        self.form, self.terms, self.state, self.to_choose = form, terms, state, to_choose
+        self.form, self.terms, self.to_choose = form, terms, to_choose
         self.columns = np.flatnonzero(state != OUT)
-        self.root_lam = np.zeros(1)  # √λ; 0 until a solver has started
-        self.beta, self.g = np.zeros(state.size), terms.b.copy()
-        self.top, self.scratch = np.zeros(to_choose + EXTRA), np.zeros(state.size)
+        # √λ is 0 until a solver has started.
+        beta, top = np.zeros(terms.b.size), np.zeros(to_choose + EXTRA)
+        self.node = Node(state, beta, terms.b.copy(), np.zeros(1), top)
         self.sweeps: kernels.Sweeps | None = None
+
+    @property
+    def beta(self) -> Array:
+        """The coefficients."""
+        return self.node.beta
+
+    @property
+    def g(self) -> Array:
+        """b − Qβ."""
+        return self.node.g
+
+    @property
+    def root_lam(self) -> float:
+        """√λ."""
+        return float(self.node.lam[0])
 
     @classmethod
     def of(
@@ -48,14 +63,13 @@ class Relaxer:
     ) -> Relaxer:
         """The relaxation of a problem on some columns, at β = 0 with √λ not chosen yet.
 
-        columns: Increasing positions among the problem's columns. All arrays of the result count
-            these columns only.
-        gram: The Gram form of these columns, on which the relaxation is then computed; the problem
-            only gives γ and τ. With None it is computed in residual form, from the rows.
+        columns: Increasing positions among the problem's columns, or numbers of its units. All
+            arrays of the result count these only.
+        gram: The Gram form of these columns or units, on which the relaxation is then computed; the
+            problem only gives γ and τ. With None it is computed in residual form, from the rows.
         half: ε/2 of eq. (5), the part of γ/2 that stays in the quadratic part and is no part of
             the weights w.
         state: (columns.size,), free (0), included (1) and excluded (2); by default all are free.
-            Residual form has no included columns.
         """
         if gram is None:
             form, terms = residual_form(problem, columns, half)
@@ -63,14 +77,14 @@ class Relaxer:
             form = kernels.gram_arrays(gram.quadratic(half))
             terms = gram.terms(problem.gamma / 2.0, half)
         state = np.zeros(columns.size, dtype=np.int8) if state is None else state
-        to_choose = min(problem.tau, int((state == FREE).sum()))
+        to_choose = min(problem.tau - int((state == IN).sum()), int((state == FREE).sum()))
         return cls(form, terms, state, to_choose)
 
     def start(self, beta: Array, root_lam: float) -> None:
         """Go on from other coefficients β (p,), and from another √λ unless that is 0."""
         self.beta[:] = beta
         if root_lam > 0.0:
-            self.root_lam[0] = root_lam
+            self.node.lam[0] = root_lam
         self.refresh()
 
     def refresh(self) -> None:
@@ -79,13 +93,12 @@ class Relaxer:
         if X.shape[0] > 0:
             r[:] = y - self.beta @ X
         columns = self.columns
-        kernels.gradient(self.form, self.terms.b, self.beta, columns, columns.size, self.g)
+        kernels.gradient(self.form, self.terms.b, self.node, columns, columns.size)
 
     def bound(self) -> float:
         """The certified dual bound at β; writes ``top``, from which :meth:`decided` reads."""
-        where = (self.state, self.columns, self.columns.size, self.to_choose)
-        here = (self.beta, self.g, self.top)
-        return float(kernels.dual_bound(self.form, None, self.terms, *where, *here))
+        where = (self.node, self.columns, self.columns.size, self.to_choose)
+        return float(kernels.dual_bound(self.form, self.terms, *where))
 
     def decided(
         self, bound: float, target: float, including: bool = True
@@ -96,39 +109,39 @@ class Relaxer:
         where ``including``, included if the bound without the column does. ``bound``, ``g`` and
         ``top`` have to belong to the present β.
 
-        Returns: The new states (p,), and the least bound that decided a column; ∞ without one.
+        Returns: The new states (m,), and the least bound that decided a column; ∞ without one.
         """
-        state, at = self.state.copy(), (self.to_choose, self.g, bound, target, self.top, including)
-        _, least = fix_columns(self.terms, None, state, *at)
-        return state, float(least)
+        node = self.node._replace(state=self.node.state.copy())
+        _, least = fix_columns(self.terms, node, self.to_choose, bound, target, including)
+        return node.state, float(least)
 
     def fit(self) -> tuple[float, float]:
         """The √λ at which Σz is as large as allowed at β, and the relaxation's objective at β."""
-        where = (self.state, self.columns, self.columns.size)
-        size = np.abs(self.beta) * np.sqrt(self.terms.w)
-        root_lam, penalty = kernels.fit_multiplier(*where, self.to_choose, size, self.scratch)
-        here = (root_lam, penalty, size, self.beta, self.g)
-        value = kernels.relaxed_value(self.terms, None, *where, *here)
-        return float(root_lam), float(value)
+        columns, count = self.columns, self.columns.size
+        size, scratch = np.abs(self.beta) * np.sqrt(self.terms.w), np.zeros(self.beta.size)
+        found = kernels.fit_multiplier(
+            self.node.state, columns, count, self.to_choose, size, scratch
+        )
+        value = kernels.relaxed_value(self.terms, self.node, columns, count, *found, size)
+        return float(found[0]), float(value)
 
     def newton(
         self, target: float, rounds: int, tolerance: float, most_active: int = ACTIVE_COLUMNS
     ) -> tuple[float, bool]:
         """Improve β, g and √λ by active-set Newton steps, and write ``top`` for :meth:`decided`.
 
-        Q has to be in Gram form, and g has to belong to β. The steps end where the bound reaches
-        ``target``, where the relative gap is at most ``tolerance``, or after ``rounds`` rounds. One
-        compiled call ends after ``MOST_STEPS`` steps; at most ten calls follow one another.
+        Q has to be in Gram form, of single columns without bounds, and g has to belong to β. The
+        steps end where the bound reaches ``target``, where the relative gap is at most
+        ``tolerance``, or after ``rounds`` rounds. One compiled call ends after ``MOST_STEPS``
+        steps; at most ten calls follow one another.
 
         Returns: The bound at β, and whether at most ``most_active`` columns were active throughout;
             the compiled call says by a negative number of steps that they were not.
         """
-        Q, terms = self.form[0], self.terms
-        problem = (Q, terms, np.sqrt(terms.w), self.state, self.to_choose)
-        here = (self.beta, self.g, self.root_lam, target)
-        work = newton_work(self.beta.size, most_active)
+        here = (self.form[0], self.terms, self.node, self.to_choose)
+        work = newton_work(self.terms.w, most_active)
         for _ in range(10):
-            bound, steps = newton(*problem, *here, rounds, tolerance, self.top, work)
+            bound, steps = newton(*here, target, rounds, tolerance, work)
             if abs(steps) < MOST_STEPS:
                 break
         return float(bound), bool(steps >= 0)
@@ -137,18 +150,19 @@ class Relaxer:
         self, target: float, gap: float, rounds: int, shortfall_share: float = 0.0
     ) -> float:
         """Coordinate descent with limits as in ``descent.LIMITS``; returns the best bound."""
-        if not self.root_lam[0] > 0.0:
-            free = self.state == FREE
-            b, w = self.terms.b[free], self.terms.w[free]
-            self.root_lam[0] = first_multiplier(b, w, self.to_choose)
+        if not self.root_lam > 0.0:
+            b, w, k = self.terms.b, self.terms.w, max(self.to_choose, 1)
+            if self.terms.units.single and self.to_choose > 0:
+                free = self.node.state == FREE
+                b, w = b[free], w[free]
+            self.node.lam[0] = first_multiplier(b, w, k)
         if self.sweeps is None:
-            self.sweeps = kernels.new_sweeps(self.form, self.beta.size, gap)
+            self.sweeps = kernels.new_sweeps(self.form, self.node.state.size, gap)
         limits = self.sweeps.limits
         limits["target"], limits["gap"] = target, gap
         limits["rounds"], limits["shortfall_share"] = rounds, shortfall_share
         self.sweeps.best[0] = -np.inf
-        here = (self.state, self.to_choose, self.beta, self.g, self.root_lam, self.top)
-        kernels.relax(self.sweeps, None, self.terms, *here)
+        kernels.relax(self.sweeps, self.terms, self.node, self.to_choose)
         return float(self.sweeps.best[0])
 
     def on(self, columns: NDArray[np.intp]) -> Relaxer:
@@ -161,6 +175,6 @@ class Relaxer:
             block = X[columns] @ X[columns].T + e * np.eye(columns.size)
         else:
             block = Q[np.ix_(columns, columns)]
-        part = Relaxer(kernels.gram_arrays(block), terms, self.state[columns], to_choose)
-        part.start(self.beta[columns], float(self.root_lam[0]))
+        part = Relaxer(kernels.gram_arrays(block), terms, self.node.state[columns], to_choose)
+        part.start(self.beta[columns], self.root_lam)
         return part

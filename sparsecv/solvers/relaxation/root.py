@@ -17,9 +17,10 @@ from ..core.limits import Limits
 from ..core.plan import has_room
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
+from ..supports.path import heuristic_support
 from ..supports.rounding import complete_support, forward_order, largest, pad_support
 from ..supports.swaps import swapped
-from .dual_bound import OUT
+from .dual_bound import FREE, IN, OUT
 from .gram import TOLERANCE, GramForm, wants_gram
 from .relaxer import Relaxer
 
@@ -28,23 +29,36 @@ from .relaxer import Relaxer
 class Root:
     """What is known of a problem before branching.
 
-    Screening has left ``columns``. Every support within these has an objective of at least
-    ``bound``, and every other support one of at least ``screened_bound``. ``beta`` and ``root_lam``
-    (√λ) solve the relaxation on ``columns``.
+    Screening has left ``units``: columns, or numbers of units of the problem where columns are in
+    groups. ``state`` says which of them are in every support. Every support within these has an
+    objective of at least ``bound``, and every other support one of at least ``screened_bound``.
+    ``beta`` and ``root_lam`` (√λ) solve the relaxation on ``units``.
     """
 
-    columns: NDArray[np.intp]
+    units: NDArray[np.intp]
+    state: NDArray[np.int8]
     beta: Array
-    root_lam: float
-    bound: float
-    screened_bound: float
+    root_lam: float = 0.0
+    bound: float = 0.0
+    screened_bound: float = np.inf
+
+    @classmethod
+    def of(cls, problem: SparseRidgeProblem) -> Root:
+        """The root of a problem before its first relaxation: all units that may be chosen."""
+        asked = problem.constraints
+        if asked.min_size == problem.tau:  # Nothing is left to choose.
+            units = np.flatnonzero(asked.include)
+        else:
+            units = np.flatnonzero(~asked.exclude)
+        return cls(units, np.where(asked.include[units], IN, FREE).astype(np.int8), np.zeros(0))
 
 
 class Incumbent:
     """The best support known, with the objective of its ridge fit.
 
-    At first that is one of ``starts`` or the support that forward selection finds. ``gram`` is the
-    Gram form of the problem, where it is known.
+    At first that is one of ``starts`` or the support that forward selection finds, under
+    constraints one of the search without a proof. ``gram`` is the Gram form of all columns, where
+    it is known.
     """
 
     def __init__(
@@ -52,22 +66,40 @@ class Incumbent:
         problem: SparseRidgeProblem,
         starts: Sequence[NDArray[np.intp]],
         gram: GramForm | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.problem, self.gram = problem, gram
         self.support, self.objective = np.empty(0, dtype=np.intp), np.inf
-        p, tau, none = problem.p, problem.tau, np.empty(0, dtype=np.intp)
-        if gram is None:
-            X, y = problem.triangle[:, :p], problem.triangle[:, p]
-            forward = forward_order(X, y, tau, problem.gamma)
-        else:
-            forward = complete_support(gram.G, gram.b, problem.gamma / 2.0, none, tau)
-        for start in (*starts, forward):
+        tau, asked = problem.tau, problem.constraints
+        if asked.plain:
+            starts = [*starts, self._forward()]
+        elif not any(asked.allowed(s) and asked.units(s).size == tau for s in starts):
+            # The search without a proof takes at most a fifth of the seconds left.
+            left = None if limits is None else limits.share(5.0).remaining()
+            starts = [*starts, heuristic_support(problem, warm_starts=starts, time_limit=left)]
+        for start in starts:
             self.offer(start)
 
+    def _forward(self) -> NDArray[np.intp]:
+        """The support that forward selection finds."""
+        problem, gram, none = self.problem, self.gram, np.empty(0, dtype=np.intp)
+        if gram is None:
+            X, y = problem.triangle[:, : problem.p], problem.triangle[:, problem.p]
+            return forward_order(X, y, problem.tau, problem.gamma)
+        return complete_support(gram.G, gram.b, problem.gamma / 2.0, none, problem.tau)
+
     def offer(self, support: NDArray[np.intp]) -> None:
-        """Keep a support, cut or filled to τ columns, if it is better."""
-        tau, p = self.problem.tau, self.problem.p
-        chosen = pad_support(np.unique(support)[:tau], tau, p, self.support)
+        """Keep a support, cut or filled to τ columns, if it is better.
+
+        Under constraints only supports that obey them are kept.
+        """
+        tau, asked = self.problem.tau, self.problem.constraints
+        if asked.plain:
+            chosen = pad_support(np.unique(support)[:tau], tau, self.problem.p, self.support)
+        elif asked.allowed(support) and asked.units(support).size <= tau:
+            chosen = asked.padded(support, tau)
+        else:
+            return
         if np.array_equal(chosen, self.support):
             return
         objective = self.problem.objective(chosen)
@@ -88,21 +120,30 @@ def reduced_root(
     tol: Relative gap at which the problem counts as solved.
     gram: The Gram form of all columns, where it is known.
     Returns: The best support found, whose ``gram`` is that of all columns or None; the root; and
-        the Gram form of its columns, None where the root was solved, or a limit reached, before a
+        the Gram form of its units, None where the root was solved, or a limit reached, before a
         Gram form was needed, or where it has no room.
     """
-    if gram is None and wants_gram(problem) and has_room(problem.p):
+    root, asked = Root.of(problem), problem.constraints
+    single = not (asked.grouped or asked.bounded)
+    if gram is None and single and wants_gram(problem) and has_room(problem.p):
         gram = GramForm.of(problem, limits=limits)
-    incumbent, p = Incumbent(problem, starts, gram), problem.p
-    root = Root(np.arange(p, dtype=np.intp), np.zeros(p), 0.0, 0.0, np.inf)
+    incumbent = Incumbent(problem, starts, gram, limits)
+    if asked.min_size == problem.tau:
+        return incumbent, root, None
+    if not single:
+        if not has_room(problem.p):
+            return incumbent, root, None
+        gram = GramForm.of_units(problem, root.units, limits)
+    elif gram is not None and root.units.size < problem.p:
+        gram = gram.on(root.units, problem, limits)
     while True:
-        relaxer = Relaxer.of(problem, gram, root.columns)
+        relaxer = Relaxer.of(problem, gram, root.units, state=root.state)
         if root.root_lam > 0.0:
             relaxer.start(root.beta, root.root_lam)
         root.beta = relaxer.beta
         target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
         relax(root, relaxer, target)
-        if root.bound < target and limits.reached(0) is None:
+        if root.bound < target and limits.reached(0) is None and single:
             improve_incumbent(incumbent, root, relaxer, gram)
             target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
         if root.bound >= target or limits.reached(0) is not None:
@@ -113,15 +154,16 @@ def reduced_root(
         # A relaxation on a smaller matrix pays where a tenth of the columns has gone (a choice).
         shrunk = left.size <= 0.9 * state.size
         if shrunk:
-            root.columns, root.beta = root.columns[left], root.beta[left]
+            kept = left if gram is None or gram.grouping is None else gram.grouping.columns(left)
+            root.units, root.state, root.beta = root.units[left], root.state[left], root.beta[kept]
         if left.size <= problem.tau:
             return incumbent, root, gram
         if gram is None and has_room(left.size):
-            gram = GramForm.of(problem, root.columns, limits=limits)
+            gram = GramForm.of(problem, root.units, limits=limits)
         elif gram is None:
             return incumbent, root, None
         elif shrunk:
-            gram = gram.on(left, problem.rank_bound, limits)
+            gram = gram.on(left, problem, limits)
         else:
             return incumbent, root, gram
 
@@ -132,17 +174,17 @@ def relax(root: Root, relaxer: Relaxer, target: float) -> None:
     The numbers are choices, which decide what time that takes and not what is proved.
     """
     solved = False
-    if relaxer.form[1].shape[0] == 0:
+    if relaxer.form[1].shape[0] == 0 and relaxer.terms.units.single:
         # Newton steps try at most 20 values of √λ, until Σz deviates from τ by at most 1e-4 τ.
         bound, solved = relaxer.newton(target, 20, 1e-4)
         root.bound = max(root.bound, bound)
-    if not solved:  # the columns are too many for Newton steps, or there is no Gram matrix
+    if not solved:  # no Gram matrix of single columns, or too many columns for Newton steps
         # Descent takes at most 200 rounds. It ends once value − bound is at most 1e-5 of the
         # value. Where the value is below the target, no bound reaches the target, and descent
         # ends once value − bound is at most 0.03 (target − bound).
         bound = relaxer.descend(target, 1e-5, 200, 0.03)
         root.bound = max(root.bound, bound)
-    root.root_lam = float(relaxer.root_lam[0])
+    root.root_lam = relaxer.root_lam
 
 
 def improve_incumbent(
@@ -150,10 +192,10 @@ def improve_incumbent(
 ) -> None:
     """Improve the rounded relaxation and the incumbent by single swaps among promising columns."""
     problem, w = incumbent.problem, relaxer.terms.w
-    shares = relaxer.g * relaxer.g / w
+    shares, include = relaxer.g * relaxer.g / w, problem.constraints.include
     # The search keeps the 600 columns of largest g²/w (a choice) and those of the incumbent.
-    columns = np.union1d(root.columns[largest(shares, 600)], incumbent.support)
-    if gram is not None and columns.size == root.columns.size:
+    columns = np.union1d(root.units[largest(shares, 600)], incumbent.support)
+    if gram is not None and columns.size == root.units.size:
         G, b = gram.G, gram.b
     else:
         rows = problem.rows
@@ -161,7 +203,8 @@ def improve_incumbent(
     # Columns of largest |β|√w come first. Columns without a coefficient follow by g²/w.
     size = np.abs(relaxer.beta) * np.sqrt(w)
     size = np.where(size > 0.0, size, -1.0 / (1.0 + shares))
-    ridge = problem.gamma / 2.0
-    for start in (incumbent.support, root.columns[largest(size, relaxer.to_choose)]):
+    size = np.where(root.state == IN, np.inf, size)
+    ridge, kept = problem.gamma / 2.0, include[columns]
+    for start in (incumbent.support, root.units[largest(size, problem.tau)]):
         places = complete_support(G, b, ridge, np.searchsorted(columns, start), problem.tau)
-        incumbent.offer(columns[swapped(G, b, ridge, places)])
+        incumbent.offer(columns[swapped(G, b, ridge, places, kept)])

@@ -102,14 +102,9 @@ class Units(NamedTuple):
     inverse: Annotated[Array, "widest"]  # what the products of two of ``rows`` are multiplied by
 
 
-def single_units(p: int) -> Units:
-    """Every column as a unit of its own, without bounds."""
-    return new_units(np.arange(p + 1), np.zeros(p))
-
-
 def new_units(
     first: NDArray[np.int64],
-    kept: NDArray[np.int8] | Array,
+    kept: NDArray[Any],
     bounds: tuple[Array, Array] | None = None,
     given: Array | float = 0.0,
 ) -> Units:
@@ -135,13 +130,15 @@ def new_swaps(G: Array, b: Array, capacity: int) -> Swaps:
     return allocated(Swaps, {"p": b.size, "capacity": capacity}, G=G, b=b)
 
 
-def swapped(G: Array, b: Array, ridge: float, start: NDArray[np.intp]) -> NDArray[np.intp]:
+def swapped(
+    G: Array, b: Array, ridge: float, start: NDArray[np.intp], kept: NDArray[np.bool_]
+) -> NDArray[np.intp]:
     """The support ``start`` after single swaps until no swap helps, or 200 swaps; increasing.
 
-    G, b: XᵀX (p, p) and Xᵀy (p,). ridge: γ/2.
+    G, b: XᵀX (p, p) and Xᵀy (p,). ridge: γ/2. kept: (p,), columns that stay in the support.
     """
     s = new_swaps(G, b, start.size)
-    units = single_units(b.size)
+    units = new_units(np.arange(b.size + 1), kept)
     units.of.member[: start.size] = start
     swap_search(s, units, ridge, start.size, 200)
     return np.sort(s.support).astype(np.intp)

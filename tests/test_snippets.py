@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.problems import regression
 
 from sparsecv.cli.main import main
 
@@ -68,9 +69,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The names and files that pages use without making them: twelve columns, three that matter."""
     pandas = pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 12))
-    y = X[:, :3] @ [3.0, 2.0, 1.0] + rng.standard_normal(60)
+    X, y = regression(60, 12, [3.0, 2.0, 1.0])
     columns = [f"x{j}" for j in range(12)]
     frame = pandas.DataFrame(X, columns=columns).assign(price=y)
     frame.to_csv("houses.csv", index=False)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.fresh import draws
+from support.problems import regression
 from support.tables import write_csv
 
 import sparsecv
@@ -38,9 +39,7 @@ TAUS = np.array([1, 2, 3], dtype=np.intp)
 
 
 def table(n: int = 24) -> tuple[Array, Array]:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, 4))
-    return X, X[:, 0] - X[:, 1] + rng.standard_normal(n)
+    return regression(n, 4, {0: 1.0, 1: -1.0})
 
 
 def run(
@@ -228,9 +227,7 @@ def test_interrupted_leave_one_out_keeps_the_gammas_it_finished(
 
 
 def test_intervals_are_not_kept(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((40, 30)) + rng.standard_normal((40, 1))
-    y = X[:, :8].sum(axis=1) + 4.0 * rng.standard_normal(40)
+    X, y = regression(40, 30, [1.0] * 8, noise=4.0, shared=1.0)
     gammas = np.array([1e-3])
     hurried = run(tmp_path, X, y, gammas=gammas, settings=Settings(time_limit=1e-9))
     assert not hurried.complete
@@ -276,9 +273,7 @@ class Killed(BaseException):
 
 def hard(folder: Path | None, **options: Any) -> CVResult:
     """More than 45 columns and few folds: estimates first, then one proof after the other."""
-    rng = np.random.default_rng(2)
-    X = rng.standard_normal((60, 50)) + 2.0 * rng.standard_normal((60, 1))
-    y = X[:, :4].sum(axis=1) + 3.0 * rng.standard_normal(60)
+    X, y = regression(60, 50, [1.0] * 4, seed=2, noise=3.0, shared=2.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error", CheckpointWarning)
         return run(

@@ -13,6 +13,7 @@ import pytest
 from joblib import parallel_config
 from support.clusters import local_cluster, same_results
 from support.fresh import rounds
+from support.problems import regression
 
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.results import CVResult
@@ -28,9 +29,7 @@ P = 24  # columns: every tree of a unit ends, after some hundredths of a second
 
 def problem() -> tuple[RowFolds, list[float], np.ndarray[Any, Any]]:
     """Thirty units of work."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((200, P)) + 0.5 * rng.standard_normal((200, 1))
-    y = X[:, :8].sum(axis=1) + 6.0 * rng.standard_normal(200)
+    X, y = regression(200, P, [1.0] * 8, noise=6.0, shared=0.5)
     return RowFolds(X, y, make_folds(K, 200), True), GAMMAS, np.arange(1, P + 1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 from support.cross_validations import PROTOCOLS, Array, Case, draw_case, least_of
 from support.folds import assert_within, fold_errors
 from support.fresh import plain_run
+from support.problems import regression
 
 from sparsecv.cv import estimate
 from sparsecv.cv.engine import cross_validate, interruptible
+from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
@@ -25,14 +28,20 @@ from sparsecv.tables.synthetic import make_synthetic
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")
 
 
+def right_results(case: Case, truth: Any, **options: Any) -> Iterator[CVResult]:
+    """Yield what the methods exact and grid give, once it is known to be complete and the truth."""
+    for method in ("exact", "grid"):
+        result = case.run(method, **options)
+        assert result.complete
+        assert_within(result.table("cv_error"), truth, what=method)
+        yield result
+
+
 @given(st.data())
 def test_exact_and_grid_equal_enumeration(data: st.DataObject) -> None:
     case = draw_case(data.draw, -8.0, 8.0)
     truth = case.truth()
-    for method in ("exact", "grid"):
-        result = case.run(method)
-        assert result.complete
-        assert_within(result.table("cv_error"), truth, what=method)
+    for result in right_results(case, truth):
         np.testing.assert_array_equal(result.table("lower"), result.table("cv_error"))
         np.testing.assert_array_equal(result.table("upper"), result.table("cv_error"))
         best = result.best()
@@ -69,11 +78,7 @@ def test_shapes_and_protocols(number: int, protocol: Protocol) -> None:
     X = rng.standard_normal((n, p)) * 10.0 ** rng.integers(-1, 2, p) + rng.integers(0, 3, p)
     y = X[:, 0] + X[:, 1] + rng.standard_normal(n) + 5.0
     case = Case(X, y, protocol, cv, [1e-2, gamma])
-    truth = case.truth()
-    for method in ("exact", "grid"):
-        result = case.run(method)
-        assert result.complete
-        assert_within(result.table("cv_error"), truth, what=method)
+    assert len(list(right_results(case, case.truth()))) == 2
 
 
 @pytest.mark.parametrize(("n", "p", "cv"), [(13, 12, 3), (30, 11, 5), (8, 10, "loo")])
@@ -98,11 +103,7 @@ def test_more_columns_than_the_trees_take(cv: Any) -> None:
     y = X[:, 3] - X[:, 40] + 0.3 * rng.standard_normal(n)
     case = Case(X, y, Protocol(), cv, [1.0])
     case.taus = np.array([1, 2])
-    truth = case.truth()
-    for method in ("exact", "grid"):
-        result = case.run(method, prove="all")
-        assert result.complete
-        assert_within(result.table("cv_error"), truth, what=method)
+    assert len(list(right_results(case, case.truth(), prove="all"))) == 2
 
 
 def test_row_order_of_leave_one_out_does_not_matter() -> None:
@@ -182,9 +183,7 @@ def test_parallel_folds_give_the_same_numbers(method: str, cv: Any) -> None:
 
 def test_many_rows_share_trees_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave-one-out in several shared trees, serial and parallel, equals one tree."""
-    rng = np.random.default_rng(5)
-    X = rng.standard_normal((50, 5))
-    y = X[:, 0] + rng.standard_normal(50)
+    X, y = regression(50, 5, {0: 1.0}, seed=5)
     case = Case(X, y, Protocol(), "loo", [0.5])
     whole = case.run("exact")
     assert whole.by_gamma[0].n_mio == 1
@@ -197,9 +196,7 @@ def test_many_rows_share_trees_in_blocks(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_subset_of_taus_gives_the_same_errors() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((20, 7))
-    y = X[:, 0] + rng.standard_normal(20)
+    X, y = regression(20, 7, {0: 1.0})
     for cv in ("loo", 4):
         case = Case(X, y, Protocol(), cv, [0.1, 10.0])
         every = case.run("exact").table("cv_error")

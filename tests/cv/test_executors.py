@@ -10,6 +10,7 @@ import pytest
 from joblib import parallel_config
 from sklearn.tree import DecisionTreeRegressor
 from support.clusters import same_results
+from support.problems import regression
 
 from sparsecv import SparseRidgeCV, StabilityCV
 from sparsecv.cv.checkpoint import Checkpoint, CheckpointFolder
@@ -57,9 +58,7 @@ def test_a_cluster(client: Any, plain: dict[str, CVResult]) -> None:
 
 
 def test_estimators(client: Any) -> None:
-    rng = np.random.default_rng(3)
-    X = rng.standard_normal((60, 6))
-    y = X[:, 0] - X[:, 1] + rng.standard_normal(60)
+    X, y = regression(60, 6, {0: 1.0, 1: -1.0}, seed=3)
     for rule in ("projected", "stability"):
         expected = SparseRidgeCV(rule=rule, gammas=[1.0, 10.0]).fit(X, y)
         with parallel_config("dask", client=client):
@@ -72,9 +71,7 @@ def test_estimators(client: Any) -> None:
 
 
 def test_stability(client: Any) -> None:
-    rng = np.random.default_rng(4)
-    X = rng.standard_normal((60, 4))
-    y = X[:, 0] + rng.standard_normal(60)
+    X, y = regression(60, 4, {0: 1.0}, seed=4)
     grid = {"max_depth": [1, 2, 3]}
     options: dict[str, Any] = {"cv": 3, "random_state": 0}
     learner = DecisionTreeRegressor(random_state=0)

@@ -10,6 +10,7 @@ from scipy.optimize import minimize_scalar
 from support.brute_force import Array, exact_moments
 from support.constrained import exact_fit, exact_value
 from support.fresh import plain_run
+from support.problems import regression
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.engine import cross_validate
@@ -139,9 +140,7 @@ def test_shown_errors_are_those_of_cross_validation() -> None:
 
 
 def test_ridge_alone_takes_many_columns() -> None:
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(30, 60))
-    y = X[:, :4].sum(axis=1) + rng.normal(size=30)
+    X, y = regression(30, 60, [1.0] * 4, seed=5)
     data = RowFolds(X, y, make_folds("loo", 30), True)
     found = global_minimum(data, [60], tolerance=1e-6)
     assert found.certified

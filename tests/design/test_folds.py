@@ -14,6 +14,7 @@ from sklearn.model_selection import (
     ShuffleSplit,
     TimeSeriesSplit,
 )
+from support.problems import regression
 
 from sparsecv import SparseRidgeCV
 from sparsecv.design.folds import Folds, make_folds
@@ -186,9 +187,7 @@ def test_refusals(cv: Any, n: int, words: str) -> None:
 
 
 def test_folds_in_order_of_time_scale_by_their_training_rows() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((62, 3))
-    y = X[:, 0] + 0.1 * rng.standard_normal(62)
+    X, y = regression(62, 3, {0: 1.0}, noise=0.1)
     model = SparseRidgeCV(
         cv=TimeSeriesSplit(5), gammas=[1.0], taus=[1], rule="minimum", nested=True
     )

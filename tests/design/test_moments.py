@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.folds import assert_within, brute_force, standardised
+from support.problems import regression
 
 from sparsecv.cv.engine import cross_validate
 from sparsecv.design import prepare as pipeline
@@ -29,9 +30,7 @@ PROTOCOLS = [
 
 
 def table(n: int = 60, p: int = 5, seed: int = 0) -> tuple[Array, Array]:
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p)) + rng.standard_normal((n, 1))
-    return X, X[:, 0] - X[:, 2] + rng.standard_normal(n)
+    return regression(n, p, {0: 1.0, 2: -1.0}, seed=seed, shared=1.0)
 
 
 def both(X: Array, y: Array, folds: Folds, protocol: Protocol) -> tuple[RowFolds, MomentFolds]:

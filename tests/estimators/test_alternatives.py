@@ -11,7 +11,7 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 from support.brute_force import Data, enumerate_all
-from support.problems import scaled, three_matter
+from support.problems import regression, scaled, three_matter
 from support.tables import real_table
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
@@ -88,9 +88,7 @@ def test_they_have_the_time_limit_for_themselves() -> None:
 
 @pytest.mark.parametrize("with_groups", [False, True])
 def test_a_time_limit_bounds_their_search(with_groups: bool) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((20, 60))
-    y = X[:, :3].sum(axis=1) + rng.standard_normal(20)
+    X, y = regression(20, 60, [1.0, 1.0, 1.0])
     groups = np.arange(60) // 2 if with_groups else None
     model = SparseRidgeCV(
         taus=range(1, 9),

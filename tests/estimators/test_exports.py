@@ -108,21 +108,6 @@ def test_onnx_runs_a_pipeline_with_texts() -> None:
 
 
 @pytest.mark.parametrize("rule", ["minimum", "projected"])
-def test_onnx_runs_the_pipeline(rule: str) -> None:
-    skl2onnx = pytest.importorskip("skl2onnx", reason="the extra test brings skl2onnx")
-    runtime = pytest.importorskip("onnxruntime", reason="the extra test brings onnxruntime")
-    X, y = three_matter(30, 5)
-    model = SparseRidgeCV(gammas=[0.5, 20.0], rule=rule).fit(X, y)
-    kind = skl2onnx.common.data_types.DoubleTensorType([None, 5])
-    graph = skl2onnx.convert_sklearn(model.to_sklearn(), initial_types=[("X", kind)])
-    session = runtime.InferenceSession(
-        graph.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    (found,) = session.run(None, {"X": X})
-    np.testing.assert_allclose(found.ravel(), model.predict(X), rtol=1e-6)
-
-
-@pytest.mark.parametrize("rule", ["minimum", "projected"])
 def test_orbital_turns_the_pipeline_into_sql(rule: str) -> None:
     orbital = pytest.importorskip("orbital", reason="the extra test brings orbital")
     X, y = three_matter(30, 5)

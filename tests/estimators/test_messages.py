@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.model_selection import PredefinedSplit
+from support.problems import regression
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
@@ -17,9 +18,7 @@ QUICK: dict[str, Any] = {"gammas": [1.0], "taus": [1], "rule": "minimum"}
 
 
 def rows(n: int = 30, p: int = 3) -> tuple[Any, Any]:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, p))
-    return X, X[:, 0] + rng.normal(size=n)
+    return regression(n, p, {0: 1.0})
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT])

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.problems import three_matter
+from support.problems import regression, three_matter
 from support.tables import write_csv
 
 from sparsecv import SparseRidge, SparseRidgeCV
@@ -200,9 +200,7 @@ def test_marks_are_those_of_the_table(rule: str) -> None:
 
 def test_a_legend_has_every_column_that_is_drawn() -> None:
     """Columns of the chosen model come first, and columns without a name are counted."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 30))
-    y = X[:, :3].sum(axis=1) + rng.standard_normal(60)
+    X, y = regression(60, 30, [1.0, 1.0, 1.0])
     model = SparseRidgeCV(gammas=[1.0], taus=range(1, 26), rule="minimum").fit(X, y)
     _, axes = model.plot(Figure().subplots(1, 2))
     used = {c for columns in model.path_["columns"] for c in columns}
@@ -252,9 +250,7 @@ def test_the_picture_shows_every_size(figures: list[Any], tmp_path: Path) -> Non
 
 
 def test_sizes_that_are_not_proved_have_open_marks(figures: list[Any], tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 50)) + rng.standard_normal((60, 1))
-    y = X[:, :9].sum(axis=1) + 9.0 * rng.standard_normal(60)
+    X, y = regression(60, 50, [1.0] * 9, noise=9.0, shared=1.0)
     path = write_csv(tmp_path / "t.csv", X, y)
     options = ["--tau", "8", "--time-limit", "0", "--plot", str(tmp_path / "p.svg"), "--quiet"]
     assert main(["fit", str(path), *options]) == 1

@@ -11,6 +11,7 @@ from typing import Literal, get_args, get_origin
 import numpy as np
 import pandas as pd
 import pytest
+from support.problems import regression
 from support.tables import five_columns
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
@@ -93,9 +94,7 @@ def test_all_that_can_be_asked_for_takes_sixty_lines(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    rng = np.random.default_rng(2)
-    X = rng.standard_normal((60, 12))
-    y = X[:, :6].sum(axis=1) + rng.standard_normal(60)
+    X, y = regression(60, 12, [1.0] * 6, seed=2)
     pd.DataFrame(X).assign(y=y).to_csv("t.csv", index=False)
     asked = ["--gamma", "0.1,1", "--n-best", "3", "--criteria", "--compare", "--nested"]
     lines = []
@@ -108,9 +107,7 @@ def test_all_that_can_be_asked_for_takes_sixty_lines(
 
 
 def test_a_page_has_every_row_and_folds_up_long_tables(tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    X = rng.standard_normal((60, 50))
-    y = X[:, :6].sum(axis=1) + rng.standard_normal(60)
+    X, y = regression(60, 50, [1.0] * 6, seed=3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = SparseRidgeCV(rule="minimum", gammas=[0.1, 1.0], time_limit=0.0).fit(X, y)
@@ -169,12 +166,17 @@ def test_help_breaks_no_word_that_an_option_takes(
                 assert set(get_args(kind)) <= words, name
 
 
-def test_a_model_has_one_count_of_features() -> None:
-    """Columns of a group count once: both counts stand in one line, and the others are features."""
+def towns() -> tuple[pd.DataFrame, pd.Series[float]]:
+    """Four columns of numbers and a text column of three levels."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.standard_normal((60, 4)), columns=list("abcd"))
     frame["town"] = rng.choice(["Oslo", "Rome", "Bonn"], 60)
-    y = frame["a"] + (frame["town"] == "Rome") + 0.1 * rng.standard_normal(60)
+    return frame, frame["a"] + (frame["town"] == "Rome") + 0.1 * rng.standard_normal(60)
+
+
+def test_a_model_has_one_count_of_features() -> None:
+    """Columns of a group count once: both counts stand in one line, and the others are features."""
+    frame, y = towns()
     text = " ".join(SparseRidgeCV(gammas=[1.0]).fit(frame, y).summary().split())
     assert "60 rows, 7 columns that count as 5 features, a group once, response y" in text
     assert not re.search("(?<!columns that count as )[67] features", text)
@@ -182,10 +184,7 @@ def test_a_model_has_one_count_of_features() -> None:
 
 
 def test_constraints_are_named_where_they_were_given() -> None:
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.standard_normal((60, 4)), columns=list("abcd"))
-    frame["town"] = rng.choice(["Oslo", "Rome", "Bonn"], 60)
-    y = frame["a"] + (frame["town"] == "Rome") + 0.1 * rng.standard_normal(60)
+    frame, y = towns()
     for asked, named in (
         (None, False),
         (Constraints(include=["b"]), True),
@@ -209,9 +208,7 @@ def test_only_nested_errors_stand_below_the_error_to_expect(tmp_path: Path) -> N
 
 def test_a_subset_stands_beside_its_gamma_where_sizes_differ_in_it() -> None:
     """Objectives of different γ do not fall with the size."""
-    rng = np.random.default_rng(5)
-    X = rng.standard_normal((40, 6))
-    y = X[:, :2].sum(axis=1) + 3.0 * rng.standard_normal(40)
+    X, y = regression(40, 6, [1.0, 1.0], seed=5, noise=3.0)
     model = SparseRidgeCV(gammas=np.geomspace(0.01, 1e4, 13), rule="minimum").fit(X, y)
     found = model.alternatives(1)
     assert np.unique(found["gamma"]).size > 1

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numba import config
 from numpy.typing import NDArray
-from support.problems import grown
+from support.problems import grown, regression
 
 from sparsecv import Constraints
 from sparsecv.solvers import (
@@ -219,9 +219,7 @@ def test_coordinate_descent(kind: str, form: str, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.usefixtures("_small_counts_as_large")
 def test_branching(seed: int, newton: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    random = np.random.default_rng(seed)
-    X = random.standard_normal((14, 9)) + random.standard_normal((14, 1))
-    y = X[:, :4].sum(axis=1) + 3.0 * random.standard_normal(14)
+    X, y = regression(14, 9, [1.0] * 4, seed=seed, noise=3.0, shared=1.0)
     given = SparseRidgeProblem(X, y, gamma=1.0, tau=4)
     if not newton:
         without_newton(monkeypatch)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support.brute_force import Data, enumerate_all
 from support.constrained import TOGETHER, bounded_ridge, random_rules, value
+from support.problems import regression
 
 from sparsecv import Constraints
 from sparsecv.solvers import SparseRidgeProblem
@@ -78,9 +79,7 @@ def test_ties_with_the_worst_displace_no_better_support(constrained: bool) -> No
 
 @pytest.mark.parametrize("gamma", [0.0, 1e-6, 1.0, 1e5])
 def test_least_squares_and_large_gamma(gamma: float) -> None:
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((30, 8))
-    y = X[:, :3] @ [1.0, -1.0, 0.5] + rng.standard_normal(30)
+    X, y = regression(30, 8, [1.0, -1.0, 0.5], seed=1)
     problem = SparseRidgeProblem(X, y, gamma=gamma, tau=1)
     for size, found in enumerate(n_best_subsets(problem, range(1, 9), 6), start=1):
         values = sorted(problem.objective(np.array(s)) for s in combinations(range(8), size))

@@ -280,9 +280,7 @@ def test_time_that_easy_sizes_leave_goes_to_the_others() -> None:
 
 @pytest.mark.parametrize("high", [1.1, 1e4])
 def test_lists_at_two_gammas_prove_what_is_best_in_between(high: float) -> None:
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((30, 17))
-    y = X[:, :3].sum(axis=1) + 5.0 * rng.standard_normal(30)
+    X, y = regression(30, 17, [1.0, 1.0, 1.0], seed=1, noise=5.0)
     problem, sizes = SparseRidgeProblem(X, y, gamma=1.0, tau=1), np.arange(1, 18)
     inside = np.geomspace(1.0, high, 9)[1:-1]
     path = support_path(problem, [high, 1.0, 1.01, *inside], sizes)

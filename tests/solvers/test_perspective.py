@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.brute_force import optimum
 from support.fresh import examples
+from support.problems import regression
 
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.branching.row_deletion import LeftOut
@@ -169,9 +170,7 @@ def test_leaving_out_heavy_rows_keeps_the_bound(heavy: float, extract: bool) -> 
 
 @pytest.mark.parametrize("extract", [False, True])
 def test_a_path_that_has_no_time_left_still_bounds_every_size(extract: bool) -> None:
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(40, 8))
-    y = X[:, :3].sum(axis=1) + rng.normal(size=40)
+    X, y = regression(40, 8, [1.0, 1.0, 1.0], seed=3)
     problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
     path = relaxation_path(problem, range(1, 9), extract=extract, limits=Limits(0.0))
     for tau, found in enumerate(path, start=1):
@@ -218,9 +217,7 @@ def test_every_optimal_support_survives(seed: int) -> None:
 
 
 def test_screening_fixes_columns_where_the_bound_is_tight() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 12))
-    y = X[:, 2] - X[:, 7] + 0.05 * rng.normal(size=200)
+    X, y = regression(200, 12, {2: 1.0, 7: -1.0}, noise=0.05)
     problem = SparseRidgeProblem(X, y, gamma=20.0, tau=2)
     found = screen(problem, perspective_relaxation(problem).beta, problem.objective([2, 7]))
     assert found.included.tolist() == [2, 7]

@@ -71,9 +71,7 @@ def test_warm_starts_can_only_help() -> None:
 
 
 def test_more_columns_than_are_looked_at() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((40, 900))
-    y = X[:, 700] - X[:, 5] + 0.1 * rng.standard_normal(40)
+    X, y = regression(40, 900, {700: 1.0, 5: -1.0}, noise=0.1)
     problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
     found = grown(problem, [1, 2, 45])
     for pair in (found[2], heuristic_support(problem)):

@@ -16,6 +16,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.fresh import examples
 from support.learners import Array, label_of, made
+from support.problems import regression
 
 from sparsecv import SparseRidge, StabilityCV
 from sparsecv.design.folds import make_folds
@@ -64,9 +65,7 @@ def test_an_unknown_solver_is_refused() -> None:
 
 def test_a_final_model_that_cannot_be_proved_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparsecv.estimators.stability_cv.REFIT_SECONDS", 0.2)
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 80))
-    y = X[:, :10].sum(axis=1) + 3.0 * rng.standard_normal(60)
+    X, y = regression(60, 80, [1.0] * 10, noise=3.0)
     with pytest.warns(UnprovedWarning, match="time limit"):
         found = StabilityCV(SparseRidge(), {"gamma": [0.01], "tau": [12]}, cv=3).fit(X, y)
     assert found.best_estimator_.status_ == "time limit"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from hypothesis import strategies as st
@@ -41,16 +41,25 @@ def grown(
 def regression(
     n: int,
     p: int,
-    coef: dict[int, float],
+    coef: Mapping[int, float] | Sequence[float],
     *,
     seed: int = 0,
     offset: float = 0.0,
     noise: float = 1.0,
+    shared: float = 0.0,
 ) -> tuple[Array, Array]:
-    """Normal columns about ``offset``; y is the sum of weighted columns (``coef``) and noise."""
+    """Normal columns, and y, the sum of weighted columns and noise.
+
+    coef: Weights by column, or those of the first columns.
+    offset: What is added to every column.
+    shared: How often one normal column is added to every column, which correlates them.
+    """
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p)) + offset
-    y = np.sum([weight * X[:, j] for j, weight in coef.items()], axis=0)
+    if shared:
+        X += shared * rng.standard_normal((n, 1))
+    weights = coef if isinstance(coef, Mapping) else dict(enumerate(coef))
+    y = np.sum([weight * X[:, j] for j, weight in weights.items()], axis=0)
     return X, y + noise * rng.standard_normal(n)
 
 

@@ -15,7 +15,9 @@ import os
 import tempfile
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from sparsecv.cli.main import main
 
@@ -33,7 +35,16 @@ class Case(NamedTuple):
     file: str = "t.csv"
 
 
+def parquet(last: str = "y", **columns: Any) -> bytes:
+    """A Parquet file of two numbers and other columns, the column ``last`` as the response."""
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 5.0], "y": [3.0, 4.0, 5.0, 9.0], **columns})
+    target = frame.pop(last)
+    return bytes(frame.assign(**{last: target}).to_parquet(index=False))
+
+
+DAYS = pd.date_range("2024-01-05", periods=4)
 WHOLE = gzip.compress(GOOD.encode() * 50)
+MANY = "who,x,y\n" + "".join(f"id{i % 120},{i % 3},{i}\n" for i in range(240))
 IDS = "who,x,y\n" + "".join(f"id{i},{i % 3},{i}\n" for i in range(12))
 CASES = [
     # the file
@@ -70,7 +81,28 @@ CASES = [
     Case("percentages", "a,b,y\n1,10 %,3\n2,12 %,4\n"),
     Case("currencies", "a,b,y\n1,€12,3\n2,€13,4\n"),
     Case("decimal commas and points", "a;b;y\n1;1.234;3\n2;1,5;4\n"),
+    Case("commas in one column, points in another", "a;b;y\n1,5;2.50;3\n2,5;3.25;4\n"),
+    Case("two readings of a column", "a;y\n3.102;3\n939;4\n"),
+    Case("two readings of two columns", "a;b;y\n3.102;1,234;3\n939;7;4\n"),
+    Case("a point where --decimal says comma", "a;y\n2.50;3\n3.5;4\n", "cv t.csv --decimal ,"),
+    Case("apostrophes of thousands", "a,y\n1'234,3\n2'345,4\n"),
+    Case(
+        "codes of missing values", "a,b,y\n-999,2,3\n1,-200,4\n2,3,5\n", "cv t.csv --na -999,-200"
+    ),
     Case("identifiers", IDS),
+    Case("many levels", MANY),
+    Case("dates of Parquet", parquet(day=DAYS), "cv t.parquet", "t.parquet"),
+    Case("a category of dates", parquet(day=DAYS.astype("category")), "cv t.parquet", "t.parquet"),
+    Case("periods", parquet(month=DAYS.to_period("D")), "cv t.parquet", "t.parquet"),
+    Case("durations", parquet(wait=DAYS - DAYS[0]), "cv t.parquet", "t.parquet"),
+    Case("times of day", parquet(clock=DAYS.time), "cv t.parquet", "t.parquet"),
+    Case("lists", parquet(some=[[1], [2], [3], [4]]), "cv t.parquet", "t.parquet"),
+    Case(
+        "text of Parquet in the response",
+        parquet("kind", kind=[*"abca"]),
+        "cv t.parquet",
+        "t.parquet",
+    ),
     Case("only constant columns", "a,b,y\n1,2,3\n1,2,4\n", "cv t.csv --folds 2"),
     Case(
         "values too large to square",
@@ -87,6 +119,17 @@ CASES = [
     Case("an unknown column to drop", GOOD, "cv t.csv --exclude bb"),
     Case("nothing left", GOOD, "cv t.csv --exclude a --exclude b"),
     Case("the target dropped", GOOD, "cv t.csv --target y --exclude y"),
+    Case("an unknown factor", GOOD, "cv t.csv --factor bb"),
+    Case("the target as a factor", GOOD, "cv t.csv --factor y"),
+    Case(
+        "dates that are declared a factor",
+        parquet(day=DAYS),
+        "cv t.parquet --factor day",
+        "t.parquet",
+    ),
+    Case("a decimal mark that is none", GOOD, "cv t.csv --decimal ;"),
+    Case("a mark of thousands that is none", GOOD, "cv t.csv --thousands x"),
+    Case("one mark for two purposes", GOOD, "cv t.csv --decimal , --thousands ,"),
     Case("an unknown column of weights", GOOD, "cv t.csv --weights w"),
     Case("weights that are text", "w,a,y\nhalf,2,3\n1,1,4\n", "cv t.csv --weights w"),
     Case("weights below zero", "w,a,y\n1,2,3\n-1,1,4\n", "fit t.csv --tau 1 --weights w"),

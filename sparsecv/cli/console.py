@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from .options import TABLE
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from ..cv.progress import Report
+    from ..tables.source import Reading
     from ..tables.table import Table
 
 # Where standard error is no terminal, a command says what it does after this many seconds, and not
@@ -38,26 +38,46 @@ def read(data: str, given: dict[str, Any], report: Report) -> Table:
 
     report(f"reading {data}", 0, 1)
     place = Path(data).expanduser()
+    roles: dict[str, Any] = {
+        option: given.get(option) for option in ("target", "weights", "groups", "missing")
+    }
     if place.is_dir() or ("*" in data and not place.exists()):
-        others = ("weights", "groups", "missing")
-        named = {option: given.get(option) for option in others}
+        others = {option: given.get(option) for option in ("factor", "decimal", "thousands", "na")}
         dropped = [name for text in given["exclude"] or () for name in names_in(text)]
         given["exclude"] = []
-        return open_parquet(str(place), given["target"], dropped, **named)
-    file, name = locate(data, given["encoding"])
-    columns, names = file.names, list[str]()
-    for text in given["exclude"] or ():
-        names += [text] if text in columns or not text else names_in(text)
+        return open_parquet(str(place), drop=dropped, **roles, **others)
+    source, name = locate(data, reading(given))
+    columns = source.names
+    names = columns_in(given["exclude"], columns)
     factors = {part for column in columns if ":" in column for part in column.split(":")}
     given["exclude"] = [
         one for one in names if one in factors or (one not in columns and "=" in one)
     ]
-    how = {option: given[option] for option in TABLE if option in given and option != "encoding"}
-    how["drop"] = [one for one in names if one not in given["exclude"]]
-    source = open_table((file, name), **how)
-    for text in () if given["quiet"] else source.notes():
+    dropped = [one for one in names if one not in given["exclude"]]
+    declared = columns_in(given["factor"], columns)
+    table = open_table((source, name), drop=dropped, factors=declared, **roles)
+    for text in () if given["quiet"] else table.notes():
         note(text)
-    return source
+    return table
+
+
+def reading(given: dict[str, Any]) -> Reading:
+    """What the options of a command say of the text in a file."""
+    from ..tables.source import Reading
+
+    own = {option: given[option] for option in ("encoding", "decimal", "thousands")}
+    return Reading(na=names_in(given["na"] or ""), **own)
+
+
+def columns_in(texts: list[str] | None, columns: list[str]) -> list[str]:
+    """The names in the values of an option; the name of a column may hold commas.
+
+    columns: Names of the table's columns.
+    """
+    names = list[str]()
+    for text in texts or ():
+        names += [text] if text in columns or not text else names_in(text)
+    return names
 
 
 def as_limit(text: str | None) -> float | None:

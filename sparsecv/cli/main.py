@@ -11,10 +11,10 @@ import os
 import re
 import sys
 import warnings
+from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from .. import __version__
@@ -47,7 +47,6 @@ def main(arguments: list[str] | None = None) -> int:
     arguments: The words after ``sparsecv``; by default those of the process, which then exits.
     """
     warnings.showwarning = _one_line_warning
-    np.seterr(all="ignore")  # Kernels check their results themselves.
     if sys.stdout is None:  # The caller has closed standard output.
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -62,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         words = given or ["--help"]
         work = app(args=words, prog_name="sparsecv", standalone_mode=False)
-        status = (work() if callable(work) else work) or Exit.DONE
+        status = (_done(work) if callable(work) else work) or Exit.DONE
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
         status = Exit.INTERRUPTED
@@ -88,6 +87,14 @@ def main(arguments: list[str] | None = None) -> int:
         gc.freeze()
         sys.exit(status)
     return status
+
+
+def _done(work: Callable[[], Exit | None]) -> Exit | None:
+    """Run a command, in which NumPy does not warn, as kernels check their results themselves."""
+    import numpy as np  # --help needs no arrays.
+
+    np.seterr(all="ignore")
+    return work()
 
 
 def _complaint(error: Any) -> str:

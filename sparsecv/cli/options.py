@@ -75,6 +75,12 @@ TABLE = {
     "weights": option(Text, None, "Column of weights >= 0 of the squared errors."),
     "groups": option(Text, None, "Column of groups, which folds keep together."),
     "missing": option(Missing, None, "Leave out rows with missing values, or fill these by folds."),
+    "factor": option(
+        Names, None, "Columns that are factors, as a,b, such as codes; text is one by itself."
+    ),
+    "decimal": option(Text, None, "Decimal mark of the file: . or , where the file shows none."),
+    "thousands": option(Text, None, "Mark between groups of three digits, such as . or ,."),
+    "na": option(Text, None, "Codes of missing values, as -999,-200."),
     "encoding": option(str, "utf-8", "Encoding of a text file, such as latin-1."),
 }
 CONSTRAINTS = {
@@ -225,20 +231,22 @@ DATA = argument(
 )
 # Names of options that several commands have.
 READING = "data target weights groups"
+PLAIN_TEXT = "decimal thousands na encoding"
+TEXT = f"factor {PLAIN_TEXT}"
 COLUMNS = "include exclude positive constraints"
 # Every command: its text, the names of its arguments and options in order, and those that differ
 # from PANELS.
 COMMANDS = {
     "cv": command(
         "Print the exact CV error at every sparsity, choose the best and fit the model.",
-        f"{READING} missing encoding folds tau gamma rule compare nested size n_best "
+        f"{READING} missing {TEXT} folds tau gamma rule compare nested size n_best "
         "criteria method backend prove time_limit protocol scale json_file save plot html "
         f"certificate table checkpoint seed jobs verbose quiet {COLUMNS}",
         data=DATA,
     ),
     "fit": command(
         "Fit the best model of at most τ features, with its certificate.",
-        f"{READING} missing encoding tau gamma n_best criteria backend time_limit protocol "
+        f"{READING} missing {TEXT} tau gamma n_best criteria backend time_limit protocol "
         f"scale json_file save plot html certificate table jobs quiet {COLUMNS}",
         data=DATA,
         tau=option(int, ..., "Largest number of features."),
@@ -248,7 +256,7 @@ COMMANDS = {
     ),
     "predict": command(
         "Predict the rows of a table by a saved model; a row that cannot be predicted stays empty.",
-        "model data out coverage ids unknown encoding",
+        f"model data out coverage ids unknown {PLAIN_TEXT}",
         model=argument(Path, ..., "A file that --save has written."),
         data=argument(str, ..., "A table, as for cv; its columns are matched by name."),
         out=option(File, None, "CSV of the predictions; default: the screen."),

@@ -16,9 +16,10 @@ from ..design.fold_models import checked_coverage
 from ..design.saved import SavedModel
 from ..errors import InputError, file_faults
 from ..tables.datasets import locate
+from ..tables.factors import features
 from ..tables.faults import Faults
-from ..tables.features import features, texts_of
 from . import outputs
+from .console import reading
 from .options import Exit
 
 
@@ -29,9 +30,12 @@ def predict(
     coverage: float | None,
     ids: list[str] | None,
     unknown: str | None,
-    encoding: str,
+    **text: str | None,
 ) -> Exit:
-    """Predict the rows of a table by a saved model; a row that cannot be predicted stays empty."""
+    """Predict the rows of a table by a saved model; a row that cannot be predicted stays empty.
+
+    text: The options that say how numbers and missing values are written.
+    """
     outputs.refuse_unwritable(SimpleNamespace(out=out))
     saved, asked = SavedModel.read(model), coverage is not None
     if asked:
@@ -41,16 +45,16 @@ def predict(
                 f"{model} keeps nothing for intervals. sparsecv cv --save FILE does, where the "
                 "folds hold out every row once and rows have no weights or missing values"
             )
-    file, _ = locate(data, encoding)
+    source, _ = locate(data, reading(text))
     names = list(ids or ())
-    labels = texts_of(file, names)
+    labels = source.texts(names)
     coding = saved.coding(asked)
-    faults = Faults(file.label, None, bool(saved.fills), coding.names)
+    faults = Faults(source.label, None, bool(saved.fills), coding.names)
     # Of the rows without a prediction, a message lists at most the numbers of this many rows of
     # each column at fault, and counts all of them. The number is a choice.
     faults.max_rows = 100
     how: dict[str, Any] = {"fills": saved.fills, "unknown": unknown or saved.unknown}
-    X = features(file, coding, saved.needed(asked), faults, **how)
+    X = features(source, coding, saved.needed(asked), faults, **how)
     values = _predictions(saved, X, faults, coverage)
     known = np.isfinite(values[:, 0])
     bad = int(np.count_nonzero(~known))
@@ -61,12 +65,12 @@ def predict(
             target = opened.enter_context(out.open("w", encoding="utf-8"))
         table = csv.writer(target, lineterminator="\n")
         table.writerow([*names, "prediction", *("lower", "upper") * asked])
-        labels = labels or [[]] * file.n
+        labels = labels or [[]] * len(values)
         for there, row, own in zip(known, values.tolist(), labels, strict=True):
             cells = map(repr, row) if there else [""] * len(row)
             table.writerow([*own, *cells])
     if bad:
-        what = f"{bad:,} of {file.n:,} rows have no prediction: {faults.message()}"
+        what = f"{bad:,} of {len(values):,} rows have no prediction: {faults.message()}"
         print(what, file=sys.stderr)
     return Exit.GAP if bad else Exit.DONE
 

@@ -28,7 +28,7 @@ from ..tables.frames import (
     check_frame_of_numbers,
     check_names_match,
     coding_of,
-    encoded,
+    encoded_frame,
     frame_names,
     numbers_as_names,
 )
@@ -161,7 +161,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         if given is not None and saved is not None and (saved.levels or saved.fills):
             return np.asarray(saved.features_of(X, self.unknown))
         if self._coding_ is not None:
-            values = encoded(self._coding_, X, fills is not None, self.unknown)
+            values = encoded_frame(self._coding_, X, fills is not None, self.unknown)
             return values if fills is None else filled(values, fills, "K")
         with warnings.catch_warnings():
             if given is not None and fitted is not None:
@@ -254,7 +254,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             raise InputError(f"unknown must be 'error' or 'zero'; got {self.unknown!r}")
         given, coding = frame_names(X), coding_of(X, self.missing is not None)
         if coding is not None:
-            X = encoded(coding, X, True, "error")
+            X = encoded_frame(coding, X, True, "error")
         X, y = na_as_nan(X), na_as_nan(y)
         values = np.asarray(y)
         if values.dtype.kind in "mM":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
@@ -12,7 +14,9 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from ..errors import InputError
 from ..tables.coding import Coding
+from ..tables.columns import quoted
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -29,7 +33,9 @@ def pipeline_of_numbers(
     fills, shape (p,), or None: What a missing value of a column is filled with.
     """
     selected = ("numbers", "passthrough", columns.tolist())
-    select = _fitted([selected], np.zeros((1, coef.size)), names)
+    select = ColumnTransformer([selected]).fit(np.zeros((1, coef.size)))
+    if names is not None:
+        select.feature_names_in_ = np.array(names, dtype=object)
     steps: list[tuple[str, Any]] = [("columns", select)]
     if fills is not None:  # The mean of a single row is that row.
         steps.append(("missing", SimpleImputer().fit(fills[None, columns])))
@@ -37,48 +43,53 @@ def pipeline_of_numbers(
 
 
 def pipeline_of_levels(coef: Array, intercept: float, coding: Coding, unknown: str) -> Pipeline:
-    """The pipeline of a model whose table has text columns.
+    """The pipeline of a model whose table has factors.
+
+    The encoder knows the cells that the table held, and cells of one level have one coefficient.
 
     coef, shape (p,): Coefficients of the columns of numbers that ``coding`` makes of the table's.
-    unknown: With "zero" a text that is no level of its column counts as no level.
+    unknown: With "zero" a cell that is no level of its column counts as no level.
+    Raises InputError: A factor holds numbers beside text, which the encoder cannot take.
     """
     of_feature = dict(zip(coding.features, coef.tolist(), strict=True))
-    numbers, texts, levels = list[int](), list[int](), list[list[str]]()
+    numbers, factors, cells = list[int](), list[int](), list[NDArray[Any]]()
     of_numbers, of_levels = list[float](), list[float]()
-    row = np.zeros((1, len(coding.names)), dtype=object)
+    row: dict[str, Any] = dict.fromkeys(coding.names, 0.0)
     for j, name in enumerate(coding.names):
-        own = list(coding.levels.get(name, ()))
+        own = _encoder_cells(name, coding.cells.get(name, ()))
         # The first of two levels may have no column of numbers.
-        each = [of_feature.get(f"{name}={level}", 0.0) for level in own]
+        each = [of_feature.get(f"{name}={level}", 0.0) for _, level in own]
         if any(each):
-            texts.append(j)
-            levels.append(own)
+            factors.append(j)
+            # Numbers and text have dtypes of their own, and an encoder compares like with like.
+            kind = object if isinstance(own[0][0], str) else None
+            cells.append(np.array([cell for cell, _ in own], dtype=kind))
             of_levels += each
-            row[0, j] = own[0]
+            row[name] = own[0][0]
         elif not own and of_feature[name] != 0.0:
             numbers.append(j)
             of_numbers.append(of_feature[name])
     encoder = OneHotEncoder(
-        categories=[np.array(own, dtype=object) for own in levels],
+        categories=cells,
         handle_unknown="ignore" if unknown == "zero" else "error",
         sparse_output=False,
     )
-    selected = [("numbers", "passthrough", numbers), ("levels", encoder, texts)]
-    select = _fitted([one for one in selected if one[2]], row, coding.names)
+    selected = [("numbers", "passthrough", numbers), ("levels", encoder, factors)]
+    whole = pd.DataFrame([row])  # The type of every column is that of its cells.
+    select = ColumnTransformer([one for one in selected if one[2]]).fit(whole)
     model = _linear(np.array(of_numbers + of_levels), intercept)
     return Pipeline([("columns", select), ("model", model)])
 
 
-def _fitted(selected: list[Any], row: Any, names: Any) -> ColumnTransformer:
-    """A transformer that selects and encodes columns, fitted to one row of a table."""
-    select = ColumnTransformer(selected).fit(row)
-    if names is None:
-        return select
-    select.feature_names_in_ = np.array(names, dtype=object)
-    for _, step, columns in select.transformers_:
-        if isinstance(step, OneHotEncoder):
-            step.feature_names_in_ = select.feature_names_in_[columns]
-    return select
+def _encoder_cells(name: str, cells: Sequence[tuple[Any, str]]) -> list[tuple[Any, str]]:
+    """The cells of a factor with their levels, in the order that an encoder wants."""
+    try:
+        return sorted(cells, key=lambda one: one[0])
+    except TypeError:
+        raise InputError(
+            f"to_sklearn: column {quoted(name)} holds cells that have no order, such as numbers "
+            f"beside text, which OneHotEncoder cannot take: make text of all with astype(str)"
+        ) from None
 
 
 def _linear(coef: Array, intercept: float) -> LinearRegression:

@@ -1,43 +1,212 @@
-"""Columns of Arrow as numbers and text."""
+"""The cells of a column: numbers, or words with the positions of the rows among them."""
 
-from typing import Any
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from datetime import date, time, timedelta
+from decimal import Decimal
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .columns import FloatArray
+from .columns import MISSING, FloatArray
+from .marks import Marks
+
+# A number that is written without an exponent or a leading zero: 1.50 is the level 1.5, while 01,
+# which may be a code, stays as it is.
+_PLAIN = re.compile(r"[-+]?(0|[1-9][0-9]*)\.[0-9]+")
 
 
-def where(test: Any) -> NDArray[np.intp]:
-    """The positions at which an Arrow array of true and false is true."""
-    return np.flatnonzero(test.to_numpy(zero_copy_only=False))
+class Column(NamedTuple):
+    """A column of a table.
 
-
-def as_text(cells: Any) -> Any:
-    """The cells of a column as strings without blanks around; missing cells stay missing.
-
-    Text files lose these blanks, too, so that a level has one name in every kind of table.
+    name: The column's name.
+    values, shape (n,): Numbers, NaN where a cell is missing. In a column of words the positions of
+        the rows' cells among ``cells``, -1 where a cell is missing.
+    words: The canonical texts of the cells in ``cells``; None for a column of numbers.
+    cells: The distinct cells, as the table holds them.
+    declared: Whether a user or the type of the column says that the column is a factor.
+    other: What the column holds that is neither number nor word: dates, periods, durations, times
+        of day, or the name of a type.
+    marks: How the table writes numbers in text.
     """
-    if isinstance(cells, np.ndarray):
-        # pyarrow.array would import pandas to look at an array of NumPy.
-        buffer = pa.py_buffer(np.ascontiguousarray(cells))
-        cells = pa.Array.from_buffers(pa.float64(), cells.size, [None, buffer])
-    if pa.types.is_dictionary(cells.type):
-        cells = cells.dictionary_decode()
-    return pc.utf8_trim_whitespace(cells.cast(pa.string()))
+
+    name: str
+    values: NDArray[Any]
+    words: Sequence[str] | None = None
+    cells: Sequence[Any] = ()
+    declared: bool = False
+    other: str = ""
+    marks: Marks = Marks()
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Which cells are missing."""
+        return np.asarray(np.isnan(self.values) if self.words is None else self.values < 0)
+
+    def row(self, place: int) -> int:
+        """The first row of the cell at a position among ``cells``, numbered from 1."""
+        return int((self.values == place).argmax()) + 1
+
+    def texts(self) -> list[tuple[str, int]]:
+        """The distinct texts of the cells that are text, each with its first row, from 1."""
+        rows = np.flatnonzero(self.values >= 0)
+        first = np.full(len(self.cells), len(self.values))
+        np.minimum.at(first, self.values[rows], rows)
+        pairs = zip(self.cells, first.tolist(), strict=True)
+        return [(cell.strip(), row + 1) for cell, row in pairs if isinstance(cell, str)]
+
+    def number(self, place: int) -> float | None:
+        """The value of the cell at a position among ``cells``, None where the cell is no number."""
+        cell = self.cells[place]
+        if not isinstance(cell, str):
+            return float(cell) if isinstance(cell, (Real, Decimal)) else None
+        return self.marks.number(cell.strip())
+
+    def as_numbers(self) -> FloatArray:
+        """The numbers of all rows; NaN where a cell is missing, infinite where it is no number."""
+        if self.words is None:
+            return self.values
+        known = [self.number(place) for place in range(len(self.cells))]
+        values = np.array([*(np.inf if one is None else one for one in known), np.nan])
+        return np.asarray(values[self.values])  # The position -1 is that of NaN.
+
+    def if_numbers(self) -> Column:
+        """The column as one of numbers if all its words are numbers, or True and False."""
+        if self.words is None or self.declared or self.other:
+            return self
+        if {"True", "False"}.issuperset(self.words):
+            found = np.array([*(float(word == "True") for word in self.words), np.nan])
+            return Column(self.name, found[self.values])
+        if all(self.number(place) is not None for place in range(len(self.cells))):
+            return Column(self.name, self.as_numbers())
+        return self
 
 
-def as_floats(cells: Any) -> FloatArray:
-    """A numeric column of Arrow, shape (m,), as float64; missing cells become NaN."""
-    if pa.types.is_dictionary(cells.type):
-        cells = cells.dictionary_decode()
-    if pa.types.is_decimal(cells.type):
-        cells = cells.cast(pa.float64())
-    # Arrow's own conversion to NumPy imports pandas, so only arrays that need it are converted so.
-    # NumPy converts to float64 because Arrow refuses large integers and, in older versions, 16-bit
-    # floats.
-    needed = cells.null_count or pa.types.is_boolean(cells.type)
-    values = cells.to_numpy(zero_copy_only=False) if needed else np.from_dlpack(cells)
+def level_text(cell: Any) -> str:
+    """The canonical text of a cell of a factor, the same in every kind of table.
+
+    The cells 1, 1.0 and "1" are "1", True, "true" and "TRUE" are "True", and text loses the blanks
+    around it.
+    """
+    if isinstance(cell, (float, np.floating)) and float(cell).is_integer():
+        cell = int(cell) if abs(float(cell)) < 2.0**53 else cell
+    text = str(cell).strip()
+    if text.lower() in ("true", "false"):
+        return text.capitalize()
+    if _PLAIN.fullmatch(text):
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "+0") else text
+
+
+def in_order(levels: Collection[str]) -> list[str]:
+    """Levels in order: by their values where all of them are numbers, else by their texts."""
+    values = {level: Marks().number(level) for level in levels}
+    if None in values.values():
+        return sorted(levels)
+    return sorted(levels, key=lambda level: (values[level] or 0.0, level))
+
+
+def column_of(
+    name: str, series: Any, *, declared: bool = False, text: bool = False, na: Collection[str] = ()
+) -> Column:
+    """A column of a data frame as narwhals sees it.
+
+    declared: The column is a factor, whatever its cells are.
+    text: The column comes from a file of text, where NA and the like are missing values.
+    na: Codes that are missing values, too.
+    """
+    import narwhals as nw
+
+    values, dtype = np.asarray(series.to_numpy()), series.dtype
+    missing = np.asarray(series.is_null().to_numpy())
+    declared = declared or isinstance(dtype, (nw.Categorical, nw.Enum))
+    if dtype.is_temporal() or values.dtype.kind in "mM":
+        first = int(missing.argmin()) if len(values) else 0
+        day = None if missing.all() else series.item(first)
+        other = "times of day" if dtype == nw.Time else "dates"
+        other = "durations" if dtype == nw.Duration or values.dtype.kind == "m" else other
+        return unusable(name, len(values), other, first, day)
+    if values.ndim > 1 or values.dtype.kind == "c":
+        return unusable(name, len(values), str(dtype).lower())
+    is_numeric = dtype.is_numeric() or dtype == nw.Boolean or values.dtype.kind in "biuf"
+    if is_numeric and not declared:
+        return column_of_numbers(name, _as_floats(values, missing), False, na)
+    return _column_of_cells(name, values, missing, str(dtype).lower(), declared, text, na)
+
+
+def column_of_numbers(
+    name: str, values: FloatArray, declared: bool, na: Collection[str] = ()
+) -> Column:
+    """A column of an array of numbers, NaN where they are missing; see :func:`column_of`."""
+    codes = [value for code in na if (value := Marks().number(code)) is not None]
+    numbers = np.where(np.isin(values, codes), np.nan, values) if codes else values
+    if not declared:
+        return Column(name, numbers)
+    known = ~np.isnan(numbers)
+    cells, place = np.unique(numbers[known], return_inverse=True)
+    at = np.full(len(numbers), -1)
+    at[known] = place
+    return Column(name, at, [level_text(cell) for cell in cells], cells.tolist(), declared=True)
+
+
+def unusable(name: str, n: int, other: str, row: int = 0, cell: Any = None) -> Column:
+    """A column that holds something other than numbers and words, with one of its cells."""
+    values = np.full(n, -1)
+    values[row : row + 1] = 0
+    cells = [] if cell is None else [cell]
+    return Column(name, values, [str(one) for one in cells], cells, other=other)
+
+
+def _as_floats(values: NDArray[Any], missing: NDArray[np.bool_]) -> FloatArray:
+    """Numbers as 64-bit floats, NaN where they are missing."""
+    if values.dtype.kind == "O":
+        values = values.copy()
+        values[missing] = np.nan
     return np.asarray(values.astype(np.float64, copy=False))
+
+
+def _column_of_cells(
+    name: str,
+    values: NDArray[Any],
+    missing: NDArray[np.bool_],
+    dtype: str,
+    declared: bool,
+    text: bool,
+    na: Collection[str],
+) -> Column:
+    """A column of Python objects, or of a factor; ``dtype`` is its type's name for messages."""
+    import pandas as pd
+
+    if values.dtype.kind == "O":
+        values = values.copy()
+        values[missing] = None
+    try:
+        codes, found = pd.factorize(values)
+    except TypeError:  # Lists and the like have no hash.
+        return unusable(name, len(values), dtype)
+    cells = found.tolist() if values.dtype.kind != "O" else list(found)
+    kinds = {date: "dates", pd.Period: "periods", timedelta: "durations", time: "times of day"}
+    for k, cell in enumerate(cells):
+        for kind, other in kinds.items():
+            if isinstance(cell, kind):
+                return unusable(name, len(values), other, int((codes == k).argmax()), cell)
+    words = [level_text(cell) for cell in cells]
+    absent = {level_text(code) for code in na}
+    dropped = [
+        word in absent or (text and isinstance(cell, str) and word.lower() in MISSING)
+        for cell, word in zip(cells, words, strict=True)
+    ]
+    place = np.append(np.where(dropped, -1, np.cumsum(np.logical_not(dropped)) - 1), -1)
+    codes = place.astype(np.intp)[codes]
+    kept = [k for k, out in enumerate(dropped) if not out]
+    column = Column(name, codes, [words[k] for k in kept], [cells[k] for k in kept], declared)
+    if declared or any(isinstance(cell, str) for cell in column.cells):
+        known = declared or all(isinstance(cell, (str, Real, Decimal)) for cell in column.cells)
+        return column if known else column._replace(other=dtype)
+    if all(isinstance(cell, (Real, Decimal)) for cell in column.cells):
+        return Column(name, column.as_numbers())
+    return column._replace(other=dtype)

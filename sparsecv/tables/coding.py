@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Coding(NamedTuple):
     """How the columns of a table become columns of numbers.
 
-    A text column becomes a 0/1 column for every level, and every other column stays.
+    A factor becomes a 0/1 column for every level, and every other column stays.
 
     names: Names of the table's columns.
-    levels: The levels of every text column, sorted.
-    single: Whether a text column of two levels becomes the 0/1 column of its second level alone.
+    levels: The levels of every factor, in order.
+    single: Whether a factor of two levels becomes the 0/1 column of its second level alone.
+    cells: Of every factor the distinct cells that the table held, each with its level; empty where
+        the levels alone are known.
     """
 
     names: Sequence[str] = ()
     levels: Mapping[str, Sequence[str]] = MappingProxyType({})
     single: bool = False
+    cells: Mapping[str, Sequence[tuple[Any, str]]] = MappingProxyType({})
 
     @property
     def first_levels(self) -> dict[str, str]:
-        """The first level of the text columns that have no 0/1 column for it."""
+        """The first level of the factors that have no 0/1 column for it."""
         return {name: own[0] for name, own in self.levels.items() if self.single and len(own) == 2}
 
     @property

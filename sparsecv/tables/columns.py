@@ -16,6 +16,7 @@ from ..errors import InputError
 FloatArray = NDArray[np.float64]
 PARQUET_SUFFIXES = {".parquet", ".pq"}
 WORKBOOK_SUFFIXES = {".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"}
+TABLE_SUFFIXES = {".csv", ".tsv", ".txt", *PARQUET_SUFFIXES, *WORKBOOK_SUFFIXES, ".gz"}
 
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "?"})
 """A cell that has one of these texts, in any case and with blanks around it, is missing."""
@@ -127,14 +128,6 @@ def check_rows(label: str, n: int, min_rows: int = 2) -> None:
     if n < min_rows:
         found = f"only {n} data row" if n else "no data rows (a header only)"
         raise InputError(f"{label}: {found}; at least {min_rows} are needed")
-
-
-def rows_changed(label: str, n: int) -> InputError:
-    """The error to raise where a table that had ``n`` rows now has another number of rows."""
-    return InputError(
-        f"{label}: the table had {n:,} rows when it was opened and has another number now: run "
-        "again once nothing writes to it"
-    )
 
 
 def is_integer(value: Any) -> bool:

@@ -2,7 +2,6 @@
 
 import difflib
 import os
-from collections.abc import Sequence
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 
 from ..errors import InputError, file_faults
 from .columns import FloatArray, quoted, quoted_names
-from .files import ColumnFile, File
+from .source import AS_SHOWN, Reading, Source, source_of_arrays
 from .sources import name_of, open_file, open_table
 from .synthetic import make_synthetic
 from .table import Table
@@ -60,7 +59,7 @@ def _synthetic(text: str) -> FloatArray:
     return np.column_stack([X, y])
 
 
-def _builtin(name: str) -> ColumnFile | None:
+def _builtin(name: str, reading: Reading) -> Source | None:
     """The built-in data set of this name, which needs no file; None if there is none."""
     kind, _, arguments = name.partition(":")
     if name == "diabetes":
@@ -70,12 +69,12 @@ def _builtin(name: str) -> ColumnFile | None:
         names = [*(f"x{j}" for j in range(values.shape[1] - 1)), "y"]
     else:
         return None
-    cells = dict(zip(names, values.T, strict=True))
+    return source_of_arrays(name, dict(zip(names, values.T, strict=True)), reading.na)
 
-    def read(columns: Sequence[str]) -> dict[str, Any]:
-        return {column: cells[column] for column in columns}
 
-    return ColumnFile(name, names, len(values), dict.fromkeys(names, "number"), read)
+def _is_builtin(name: str) -> bool:
+    """Whether a name is that of a built-in data set."""
+    return name == "diabetes" or name.partition(":")[0] == "synthetic"
 
 
 def _folder() -> Path | None:
@@ -114,27 +113,27 @@ def _unknown(name: str) -> InputError:
     return InputError(f"no data set or file {quoted(name)}; {hint}{remedy}")
 
 
-def locate(data: str | PathLike[str], encoding: str = "utf-8") -> tuple[File, str]:
+def locate(data: str | PathLike[str], reading: Reading = AS_SHOWN) -> tuple[Source, str]:
     """Find a built-in data set or a file, and return it with its name for output.
 
     Names of built-in data sets come first. A text with a path separator or a suffix is a file. Any
     other text is the name of a data set, or else of a file without suffix. "-" is the standard
     input.
 
-    encoding: Encoding of text.
+    reading: What the user says of the text in the file.
     Raises InputError: There is no such data set, or no such file.
     """
     text = os.fspath(data)
-    if (made := _builtin(text)) is not None:
+    if (made := _builtin(text, reading)) is not None:
         return made, text
     is_path = Path(text).name != text or bool(Path(text).suffix) or text == "-"
     with file_faults(quoted(text)):
         if is_path or (_find(text) is None and Path(text).exists()):
-            return open_file(text, encoding), name_of(text)
+            return open_file(text, reading), name_of(text)
         path = _find(text)
     if path is None:
         raise _unknown(text)
-    return open_file(path, encoding), text
+    return open_file(path, reading), text
 
 
 def load_dataset(name: str) -> Table:
@@ -163,16 +162,16 @@ def load_dataset(name: str) -> Table:
     >>> table.n, table.p
     (442, 10)
     """
-    if _builtin(name) is None and _find(name) is None:  # Files elsewhere do not count.
+    if not _is_builtin(name) and _find(name) is None:  # Files elsewhere do not count.
         raise _unknown(name)
     return resolve(name)
 
 
-def resolve(data: str | PathLike[str], *, encoding: str = "utf-8", **options: Any) -> Table:
+def resolve(data: str | PathLike[str], *, reading: Reading = AS_SHOWN, **options: Any) -> Table:
     """Open a data set by name, or a file, as :func:`locate` finds it.
 
     The options are those of :func:`sparsecv.tables.sources.open_table`.
 
     Raises InputError: The name is neither a data set nor a file, or the file cannot be used.
     """
-    return open_table(locate(data, encoding), **options)
+    return open_table(locate(data, reading), **options)

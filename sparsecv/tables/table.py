@@ -12,7 +12,6 @@ from ..errors import InputError
 from .coding import Coding
 from .columns import FloatArray, check_names, check_rows, is_finite, quoted
 from .faults import Faults
-from .weights import Column
 
 
 class Table:
@@ -112,13 +111,6 @@ class Table:
         """
         return self._X, self._y
 
-    def take_columns(self, weights: Column | None, groups: Column | None) -> None:
-        """Set the weights and the groups of the rows from columns of a table."""
-        if weights is not None:
-            self.weights, self.weights_name = weights.weights(), weights.name
-        if groups is not None:
-            self.groups, self.groups_name = groups.groups(), groups.name
-
     def _check_columns(self) -> None:
         """Refuse a table without features, or with empty or repeated names."""
         if not self.p:
@@ -133,7 +125,7 @@ class Table:
     def notes(self) -> list[str]:
         """Remarks on the columns for the user, one sentence per column.
 
-        The remarks name the unnamed index of an exported table, text columns of two levels, which
+        The remarks name the unnamed index of an exported table, factors of two levels, which
         became a single 0/1 column, and columns that number the rows 0, 1, ... or 1, 2, ..., which
         may be identifiers. The latter are looked for in the first 1000 rows, of at least 10.
         """
@@ -145,7 +137,7 @@ class Table:
             be = "is" if lost == 1 else "are"
             found.append(f"{lost:,} of {self.n + lost:,} rows {be} left out, as {why} missing")
         found += [
-            f"text column {quoted(name)} has two levels: one 0/1 column for "
+            f"factor {quoted(name)} has two levels: one 0/1 column for "
             f"{quoted(self.coding.levels[name][1])}, none for {quoted(level)}"
             for name, level in self.coding.first_levels.items()
         ]

@@ -197,8 +197,8 @@ def test_what_is_no_factor() -> None:
             SparseRidge().fit(frame.assign(extra=column), y)
         assert "'extra'" in str(caught.value)
         assert "--" not in str(caught.value)
-    digits = frame.assign(city=["1", "2", "3"] * 20, new=[True, False] * 30)
-    model = SparseRidge(tau=2).fit(digits, y)
+    numbers = frame.assign(city=pd.Series([1, 2, 3] * 20, dtype=object), new=[True, False] * 30)
+    model = SparseRidge(tau=2).fit(numbers, y)
     assert not hasattr(model, "levels_")
     model = SparseRidge(tau=3).fit(frame, y)
     with pytest.raises(InputError, match="pass a data frame: the model was fitted to text"):
@@ -211,6 +211,154 @@ def test_what_is_no_factor() -> None:
         model.predict(frame.assign(a="large"))
     with pytest.raises(InputError, match="infinite value in column 'b', data row 2"):
         model.predict(frame.assign(b=[0.0, np.inf, *range(58)]))
+
+
+CODES = np.random.default_rng(1).integers(1, 13, 60)
+CODED: dict[str, Any] = {
+    "pandas": lambda codes: pd.DataFrame({"c": pd.Categorical(codes)}),
+    "pandas floats": lambda codes: pd.DataFrame({"c": pd.Categorical(codes.astype(float))}),
+    "pandas text": lambda codes: pd.DataFrame({"c": pd.Categorical(codes.astype(str))}),
+    "text": lambda codes: pd.DataFrame({"c": codes.astype(str)}),
+    "objects": lambda codes: pd.DataFrame({"c": pd.Series(codes.astype(str), dtype=object)}),
+    "text of floats": lambda codes: pd.DataFrame({"c": codes.astype(float).astype(str)}),
+    "arrow in pandas": lambda codes: pd.DataFrame(
+        {"c": pd.array(codes.tolist(), dtype=pd.ArrowDtype(pa.dictionary(pa.int8(), pa.int64())))}
+    ),
+    "polars Enum": lambda codes: pl.DataFrame(
+        {"c": pl.Series(codes.astype(str)).cast(pl.Enum([str(k) for k in range(1, 13)]))}
+    ),
+    "polars Categorical": lambda codes: pl.DataFrame(
+        {"c": pl.Series(codes.astype(str)).cast(pl.Categorical)}
+    ),
+    "polars text": lambda codes: pl.DataFrame({"c": codes.astype(str)}),
+    "pyarrow": lambda codes: pa.table({"c": pa.array(codes).dictionary_encode()}),
+    "pyarrow text": lambda codes: pa.table({"c": pa.array(codes.astype(str)).dictionary_encode()}),
+}
+
+
+@pytest.mark.parametrize("kind", CODED)
+def test_a_category_is_a_factor_whatever_its_values(kind: str, tmp_path: Path) -> None:
+    """Every kind of frame gives the same levels, and models take every other kind."""
+    y = np.sin(CODES) + 0.1 * np.random.default_rng(2).standard_normal(60)
+    model = SparseRidge(tau=1).fit(CODED[kind](CODES), y)
+    assert model.levels_ == {"c": [str(k) for k in range(1, 13)]}
+    assert model.score(CODED[kind](CODES), y) > 0.9
+    means = {k: y[k == CODES].mean() for k in range(1, 13)}
+    loose = SparseRidge(tau=1, gamma=1e-9).fit(CODED[kind](CODES), y)
+    np.testing.assert_allclose(loose.predict(CODED[kind](CODES)), [means[k] for k in CODES])
+    expected = model.predict(CODED[kind](CODES))
+    model.save(tmp_path / "m.json")
+    loaded = SparseRidge.load(tmp_path / "m.json")
+    for other in CODED.values():
+        np.testing.assert_allclose(model.predict(other(CODES)), expected, rtol=1e-12)
+        np.testing.assert_allclose(loaded.predict(other(CODES)), expected, rtol=1e-12)
+    plain = pd.DataFrame({"c": CODES})
+    np.testing.assert_allclose(model.predict(plain), expected, rtol=1e-12)
+    if "pyarrow" not in kind:
+        found = model.to_sklearn().predict(CODED[kind](CODES))
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_levels_of_true_and_false_and_of_intervals() -> None:
+    frame, y = frame_and_response()
+    yes = frame["new"] == "yes"
+    for cells in (
+        pd.Categorical(yes),
+        pd.Categorical(yes.astype(str)),
+        yes.astype(str).str.upper(),
+    ):
+        model = SparseRidge(tau=2).fit(frame.assign(new=cells), y)
+        assert model.levels_["new"] == ["False", "True"]
+        expected = SparseRidge(tau=2).fit(frame, y).predict(frame)
+        np.testing.assert_allclose(model.predict(frame.assign(new=yes)), expected, rtol=1e-12)
+    cut = frame.assign(a=pd.cut(frame["a"], [-9, 0, 9]))
+    assert SparseRidge(tau=1).fit(cut, y).levels_["a"] == ["(-9, 0]", "(0, 9]"]
+
+
+def test_a_declared_factor_may_have_any_number_of_levels() -> None:
+    frame, y = frame_and_response()
+    for many in ([f"id{i}" for i in range(60)], [str(i) for i in range(60)]):
+        with pytest.raises(InputError, match=r"identifier; declare it .*astype\('category'\)"):
+            SparseRidge().fit(frame.assign(extra=many), y)
+        declared = frame.assign(extra=pd.Categorical(many))
+        assert len(SparseRidge(tau=1).fit(declared, y).levels_["extra"]) == 60
+    many = pd.DataFrame({"c": pd.Categorical(np.arange(15_000))})
+    with pytest.raises(InputError, match=r"'c' has 15,000 levels; merge levels"):
+        SparseRidge(tau=1).fit(many, np.arange(15_000.0))
+
+
+DAYS = pd.date_range("2024-01-01", periods=60)
+TIMES: dict[str, tuple[Any, str]] = {
+    "dates": (DAYS, "dates.*dt.year"),
+    "dates of a zone": (DAYS.tz_localize("UTC"), "dates.*dt.year"),
+    "objects": (pd.Series(DAYS.date, dtype=object), "dates.*dt.year"),
+    "category": (pd.Categorical(DAYS), "dates.*dt.year"),
+    "arrow": (pd.array(DAYS.date, dtype=pd.ArrowDtype(pa.date32())), "dates.*dt.year"),
+    "text": (DAYS.astype(str), "dates.*dt.year"),
+    "periods": (DAYS.to_period("D"), "periods.*dt.month"),
+    "category of periods": (pd.Categorical(DAYS.to_period("M")), "periods.*dt.month"),
+    "durations": (DAYS - DAYS[0], "durations.*total_seconds"),
+    "category of durations": (pd.Categorical(DAYS - DAYS[0]), "durations.*total_seconds"),
+    "objects of durations": (
+        pd.Series((DAYS - DAYS[0]).to_pytimedelta(), dtype=object),
+        "durations.*total_seconds",
+    ),
+    "times of day": (pd.Series(DAYS.time, dtype=object), r"times of day.*time\.hour"),
+}
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_cells_on_time_are_refused_with_what_pandas_can_do(kind: str) -> None:
+    frame, y = frame_and_response()
+    cells, words = TIMES[kind]
+    with pytest.raises(InputError, match=f"column 'extra' is not numeric: it holds {words}"):
+        SparseRidge().fit(frame.assign(extra=cells), y)
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, pa.table])
+def test_cells_on_time_in_other_frames(make: Any) -> None:
+    y = np.arange(60.0)
+    for cells in (DAYS.date.tolist(), (DAYS - DAYS[0]).to_pytimedelta().tolist()):
+        with pytest.raises(InputError, match="column 'extra' is not numeric: it holds d"):
+            SparseRidge().fit(make({"x": y, "extra": cells}), y)
+
+
+def test_factors_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"x,1": rng.standard_normal(60), "code": CODES, "half": CODES / 2})
+    frame["y"] = np.sin(CODES) + 0.1 * frame["x,1"]
+    frame.to_csv("t.csv", index=False)
+    frame.to_parquet("t.parquet", index=False)
+    frame.to_excel("t.xlsx", index=False)
+    X, y = frame.drop(columns="y"), frame["y"]
+    declared = X.astype({"code": "category", "half": "category"})
+    expected = SparseRidge(tau=2, gamma=0.1).fit(declared, y)
+    for table in ("t.csv", "t.parquet", "t.xlsx"):
+        command = ["fit", table, "--tau", "2", "--gamma", "0.1", "--factor", "code,half"]
+        assert main([*command, "--save", "m.json", "--quiet"]) == 0
+        model = SparseRidge.load("m.json")
+        np.testing.assert_allclose(model.predict(X), expected.predict(declared), rtol=1e-9)
+    declared.assign(y=y).to_parquet("c.parquet", index=False)
+    assert open_table("c.parquet").coding.levels == expected.levels_
+    assert open_table("t.csv", factors=["x,1"]).coding.levels.keys() == {"x,1"}
+    assert open_table("t.csv").coding.levels == {}
+
+
+def test_an_identifier_is_refused_unless_it_is_declared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"who": [f"id{i // 2}" for i in range(240)], "x": np.arange(240) % 7.0})
+    frame.assign(y=np.arange(240.0)).to_csv("t.csv", index=False)
+    assert main(["fit", "t.csv", "--tau", "1"]) == 2
+    assert "declare it a factor with --factor 'who'" in capsys.readouterr().err
+    assert main(["fit", "t.csv", "--tau", "1", "--factor", "who", "--quiet"]) == 0
+    assert main(["fit", "t.csv", "--tau", "1", "--factor", "whom", "--quiet"]) == 2
+    assert "--factor names 'whom', which is no feature; did you mean 'who'?" in (
+        capsys.readouterr().err
+    )
+    assert main(["fit", "t.csv", "--tau", "1", "--factor", "y", "--quiet"]) == 2
 
 
 def test_a_saved_model_takes_the_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

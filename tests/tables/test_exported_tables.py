@@ -12,8 +12,8 @@ from support.tables import refused, write
 
 from sparsecv.tables.coding import Coding
 from sparsecv.tables.datasets import locate
+from sparsecv.tables.factors import features
 from sparsecv.tables.faults import Faults
-from sparsecv.tables.features import features
 from sparsecv.tables.sources import open_table
 from sparsecv.tables.table import Table
 

@@ -12,11 +12,13 @@ from support.tables import NAMES, check, csv_text, refused, table, write
 from sparsecv.errors import InputError
 from sparsecv.tables.coding import Coding
 from sparsecv.tables.datasets import locate
+from sparsecv.tables.factors import features
 from sparsecv.tables.faults import Faults
-from sparsecv.tables.features import features
 from sparsecv.tables.sources import open_table
 from sparsecv.tables.table import Table
-from sparsecv.tables.text import TextFile
+
+# pandas reads so many rows of four columns in more than one block.
+ROWS_OF_BLOCKS = 150_000
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "memory"])
@@ -59,7 +61,7 @@ def test_many_columns_at_fault_are_cut(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "cell",
-    ["1,234", "1,234,567.5", "10 %", "10%", "€12", "12 €", "$1,200.50", "£ 3", "-€4", "1'000"],
+    ["10 %", "10%", "€12", "12 €", "$1,200.50", "£ 3", "-€4", "1'000"],
 )
 def test_numbers_in_disguise(tmp_path: Path, cell: str) -> None:
     path = write(tmp_path / "t.tsv", f"a\tp\ty\n1\t7\t3\n2\t{cell}\t4\n3\t8\t5\n")
@@ -78,15 +80,14 @@ def test_text_is_not_a_number_in_disguise(tmp_path: Path, cell: str) -> None:
 
 
 @pytest.mark.parametrize("with_text", [False, True])
-def test_text_in_blocks(tmp_path: Path, with_text: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    values = table(300)
+def test_text_in_blocks(tmp_path: Path, with_text: bool) -> None:
+    values = table(ROWS_OF_BLOCKS)
     path = write(tmp_path / "t.csv", csv_text(values))
     if with_text:
         lines = path.read_text().splitlines()
         body = (f"{'u' if i % 3 else 'v'},{line}" for i, line in enumerate(lines[1:]))
         path.write_text("\n".join(["g," + lines[0], *body]))
-        values = np.column_stack([np.arange(300) % 3 == 0, values]).astype(float)
-    monkeypatch.setattr(TextFile, "block_bytes", 2048)
+        values = np.column_stack([np.arange(len(values)) % 3 == 0, values]).astype(float)
     source = open_table(path)
     check(source, values, ["g=v"] * with_text + NAMES, "resp")
     assert source.coding.first_levels == ({"g": "u"} if with_text else {})
@@ -124,11 +125,8 @@ def test_features_are_read_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_a_text_column_of_a_model_may_lack_no_cell(
-    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_column_of_a_model_may_lack_no_cell(tmp_path: Path, suffix: str) -> None:
     """Rows of all blocks are named, and a fill that the model has stands in for the cells."""
-    monkeypatch.setattr(TextFile, "block_bytes", 256)
     frame = pd.DataFrame({"g": ["u", "v"] * 100, "a": np.arange(200.0)})
     frame.loc[[4, 150], "g"] = None
     path = tmp_path / f"t.{suffix}"

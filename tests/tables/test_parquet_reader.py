@@ -60,7 +60,8 @@ def test_parquet_types(tmp_path: Path) -> None:
         code=pa.array(i % 3).dictionary_encode(),
         y=pa.array(i, pa.int32()),
     )
-    names = ["flag", "i8", "u64", "big", "half", "single", "money", "code"]
+    names = ["flag", "i8", "u64", "big", "half", "single", "money"]
+    names += ["code=0", "code=1", "code=2"]
     expected = [
         i % 2,
         i,
@@ -69,7 +70,7 @@ def test_parquet_types(tmp_path: Path) -> None:
         i,
         i / 8,
         i + 0.25,
-        i % 3,
+        *(i % 3 == level for level in range(3)),
         i,
     ]
     check(open_table(path), np.column_stack(expected).astype(float), names, "y")
@@ -113,6 +114,17 @@ def test_parquet_text_and_dates(tmp_path: Path) -> None:
     refused(path, "target column 'y'", "list", "--target")
     path = save_parquet(tmp_path / "f.parquet", x=pa.nulls(4), y=y)
     refused(path, "missing value", "'x'", "data row 1")
+
+
+def test_categories_and_periods_of_pandas(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": np.arange(12.0), "y": np.arange(12.0) ** 2})
+    codes = pd.Categorical(np.arange(12) % 3 + 8)
+    frame.assign(code=codes).to_parquet(tmp_path / "t.parquet", index=False)
+    source = open_table(tmp_path / "t.parquet", target="y")
+    assert source.feature_names == ["x", "code=8", "code=9", "code=10"]
+    months = pd.period_range("2024-01", periods=12, freq="M")
+    frame.assign(month=months).to_parquet(tmp_path / "p.parquet", index=False)
+    refused(tmp_path / "p.parquet", "'month'", "periods", "dt.month", target="y")
 
 
 @pytest.mark.parametrize("bad", [None, float("nan")])

@@ -1,0 +1,262 @@
+"""Factors: which columns are, what their levels are, and their 0/1 columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
+
+import numpy as np
+
+from ..errors import InputError
+from .cells import Column, in_order
+from .coding import Coding
+from .columns import FloatArray, check_names, check_rows, quoted, quoted_names, similar_names
+from .faults import Faults
+from .source import Source
+
+MAX_LEVELS = 100
+"""A text column with more levels is refused as an identifier of the rows, unless it is declared.
+
+The number is a choice."""
+# The 0/1 columns of a table take at most this many bytes. The number is a choice.
+MAX_BYTES_OF_LEVELS = 1_500_000_000
+_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}|\d{4}/\d{1,2}/\d{1,2}")
+# The pattern matches numbers with separators of thousands, a decimal comma, a currency or a per
+# cent sign.
+_DISGUISED = re.compile(
+    r"[-+(]? ?[$€£¥₹]? ?[-+]?(\d+|\d{1,3}([,.'_\u00a0\u202f ]\d{3})+)([.,]\d+)? ?[$€£¥₹%‰]?\)?"
+)
+_SIGNS = re.compile("[$€£¥₹%‰(]")
+_PLAIN = "write digits and a point alone"
+# Numbers that may take the place of cells on time, and how pandas makes them of a frame {t}.
+_RECIPES = {
+    "dates": (
+        "such as the year, the month or the days since the first row: for pandas {t}[name].dt.year "
+        "or ({t}[name] - {t}[name].min()).dt.days"
+    ),
+    "periods": "such as the year or the month: for pandas {t}[name].dt.year or {t}[name].dt.month",
+    "durations": "such as the seconds: for pandas {t}[name].dt.total_seconds()",
+    "times of day": "such as the hour: for pandas {t}[name].map(lambda time: time.hour)",
+}
+
+
+def _describe(column: Column, n: int, faults: Faults) -> None:
+    """Add to ``faults`` what keeps a column of words from being a factor.
+
+    Text is no fault, except in the target. Dates and numbers that are not written plainly are. So
+    are more than ``MAX_LEVELS`` levels, and another level in every row, unless the column is
+    declared a factor.
+    """
+    name, command = column.name, faults.target is not None
+    is_target = name == faults.target
+    kind, example = _kind(column)
+    example = example if command else ""
+    levels, mends = len(set(column.words or ())), list[str]()
+    if kind.startswith("type "):
+        what, mends = f"has {kind}, neither numeric nor text", list[str]()
+        if not command:
+            what, mends = "is neither numeric nor text", ["drop it"]
+    elif kind in _RECIPES:
+        what = f"holds {kind}{example}" if command else f"is not numeric: it holds {kind}"
+        mends = [f"replace it by numbers, {_RECIPES[kind].format(t='table' if command else 'X')}"]
+    elif kind == "numbers" and (is_target or not column.declared):
+        what, mends = f"holds numbers that are not written plainly{example}", [_PLAIN]
+        signs = _SIGNS.search("".join(map(str, column.cells[:MAX_LEVELS])))
+        mends += ["name their marks with --decimal and --thousands"] * (command and not signs)
+    elif is_target:
+        what = f"holds text{example}"
+    elif not column.declared and (levels > MAX_LEVELS or levels == n):
+        many = levels > MAX_LEVELS
+        why = f"has more than {MAX_LEVELS} levels" if many else "has another value in every row"
+        what = f"{why}{example}, so it looks like an identifier"
+        mends = [f"declare it a factor with --factor {quoted(name)}"]
+        if not command:
+            mends = [f"declare it a factor by X[{name!r}].astype('category')"]
+            mends += [f"make numbers of it by pandas.to_numeric(X[{name!r}])", "drop it"]
+        faults.add(name, f"text column {quoted(name)} {what}", mends)
+        return
+    else:
+        return
+    if is_target:
+        what = f"the target column {quoted(name)} is not numeric: it {what}"
+        what += "; the target is never encoded" * (kind == "text" or kind in _RECIPES)
+        mends = [*(mends if kind == "numbers" else []), "name a numeric column with --target"]
+        faults.add(name, what, mends)
+    else:
+        faults.add(name, f"column {quoted(name)} {what}", mends)
+
+
+def _kind(column: Column) -> tuple[str, str]:
+    """What a column of words holds, and a cell of it with its row for a message.
+
+    It is "text", a key of ``_RECIPES``, "numbers" that are not written plainly, or "type" with its
+    name.
+    """
+    cells = column.cells
+    texts = [k for k in range(len(cells)) if column.number(k) is None]
+    some = list(islice(texts or range(len(cells)), MAX_LEVELS))
+    example = ""
+    if some:
+        example = f" (for example {quoted(cells[some[0]])}, data row {column.row(some[0])})"
+    words = [str(cells[k]).strip() for k in some]
+    if column.other:
+        known = column.other in _RECIPES
+        return (column.other, example) if known else (f"type {column.other}", "")
+    if texts and all(map(_DATE.match, words)) and not column.declared:
+        return "dates", example
+    return ("numbers" if texts and all(map(_DISGUISED.fullmatch, words)) else "text"), example
+
+
+def learned(
+    label: str, n: int, columns: Sequence[Column], faults: Faults, min_rows: int = 2
+) -> Coding:
+    """What the columns of a table become: numbers stay, and words become the levels of a factor.
+
+    A factor becomes one 0/1 column for every level, or, where it has two levels, the 0/1 column of
+    its second level.
+
+    label, n: The table's name in messages, and its number of rows.
+    Raises InputError: Columns cannot be used, or rows are too few; the message names all columns.
+    """
+    check_rows(label, n, min_rows)
+    levels, cells = dict[str, list[str]](), dict[str, list[tuple[object, str]]]()
+    for column in columns:
+        if column.words is None:
+            continue
+        if not column.other:
+            faults.missing(column.name, np.flatnonzero(column.missing))
+        if column.words or column.other:
+            _describe(column, n, faults)
+        elif faults.missing_allowed:
+            faults.add(column.name, f"column {quoted(column.name)} has no value")
+        levels[column.name] = in_order(set(column.words))
+        cells[column.name] = list(zip(column.cells, column.words, strict=True))
+    if faults:  # The missing and infinite values of the other columns are told, too.
+        for column in columns:
+            if column.words is None:
+                faults.values(column.values, [column.name])
+    faults.check()
+    coding = Coding([column.name for column in columns], levels, single=True, cells=cells)
+    # In a saved model ``column=level`` names the level, also where the level has no 0/1 column.
+    without = [f"{name}={level}" for name, level in coding.first_levels.items()]
+    check_names(label, [*coding.features, *without])
+    return coding
+
+
+def encoded(
+    columns: dict[str, Column],
+    n: int,
+    coding: Coding,
+    faults: Faults,
+    unknown: str = "error",
+    check: bool = False,
+) -> FloatArray:
+    """The columns of a table as numbers, shape (n, features), with 0/1 columns for factors.
+
+    columns: The columns of the table by name. They are taken out one by one, so that memory is
+        freed while the array grows.
+    faults: Gets the cells that cannot be used. They become infinite, and missing cells NaN.
+    unknown: With "zero" the 0/1 columns of a cell are 0 if the cell is none of the given levels.
+    check: Whether missing, infinite and wrong cells of columns of numbers are told to ``faults``.
+    Raises InputError: The 0/1 columns would not fit into memory.
+    """
+    features = len(coding.features)
+    if coding.levels and 8 * n * features > MAX_BYTES_OF_LEVELS:
+        name = max(coding.levels, key=lambda one: len(coding.levels[one]))
+        raise InputError(
+            f"{faults.label}: the 0/1 columns of the factors take {8e-9 * n * features:.1f} GB, "
+            f"above the limit of {1e-9 * MAX_BYTES_OF_LEVELS:.1f} GB: column {quoted(name)} has "
+            f"{len(coding.levels[name]):,} levels; merge levels, or leave the column out"
+        )
+    found = np.empty((n, features))
+    for name, own in coding.places:
+        column = columns.pop(name)
+        if name in coding.levels:
+            block = found[:, own[0] : own[-1] + 1]
+            _write_levels(block, column, coding.levels[name], faults, unknown)
+            continue
+        found[:, own[0]] = column.as_numbers()
+        if check:
+            _check_numbers(column, found[:, own[0]], faults)
+    return found
+
+
+def _write_levels(
+    block: FloatArray, column: Column, levels: Sequence[str], faults: Faults, unknown: str
+) -> None:
+    """Write the 0/1 columns of a factor to the columns of a block."""
+    words, name = column.words or (), column.name
+    index = {level: k for k, level in enumerate(levels)}
+    at = np.array([*(index.get(word, -1) for word in words), -2])[column.values]
+    first = len(levels) - block.shape[1]  # The level before the first one has no column.
+    np.equal(at[:, None], np.arange(first, len(levels)), out=block, casting="unsafe")
+    missing, other = np.flatnonzero(at == -2), np.flatnonzero(at == -1)
+    block[missing] = np.nan
+    faults.missing(name, missing)
+    if unknown != "zero" and other.size:
+        block[other] = np.inf
+        strange = dict.fromkeys(word for word in words if word not in index)
+        what = (
+            f"column {quoted(name)} holds {quoted_names(strange, 3)}, which is none of its "
+            f"levels: {quoted_names(levels)}"
+        )
+        zero = "pass unknown='zero' (--unknown zero), which gives such a row no level"
+        faults.add(name, what, ["correct it", zero], other)
+
+
+def _check_numbers(column: Column, values: FloatArray, faults: Faults) -> None:
+    """Tell ``faults`` which cells of a column of numbers are missing, infinite or text."""
+    name = column.name
+    if column.words is None:
+        faults.values(values, [name])
+        return
+    faults.missing(name, np.flatnonzero(np.isnan(values)))
+    if len(rows := np.flatnonzero(np.isinf(values))):
+        remedies = ["correct it", "remove the row"]
+        faults.add(name, f"column {quoted(name)} holds text", remedies, rows)
+
+
+def features(
+    source: Source,
+    coding: Coding,
+    wanted: Sequence[str],
+    faults: Faults,
+    fills: Mapping[str, float] | None = None,
+    unknown: str = "error",
+) -> FloatArray:
+    """The features of a model in the rows of a table, shape (n, len(wanted)).
+
+    source: The table; no response is needed.
+    coding: The columns to read, with the levels of factors.
+    wanted: The features in the model's order: a column's name, or ``column=level``.
+    faults: Gets the rows that cannot be used, which hold values that are not finite.
+    fills: What missing values of a feature are filled with, by its name.
+    unknown: With "zero" a cell that is no level has no level; with "error" it is a fault.
+    Raises InputError: A column is missing or repeated, or holds what the model cannot use.
+    """
+    columns = list(coding.names)
+    _check_columns(source.label, source.names, columns)
+    n, found = source.read(columns, coding.levels.keys())
+    check_rows(source.label, n, 1)
+    for column in found.values():
+        if column.other:
+            _describe(column, n, faults)
+    faults.check()
+    names = coding.features
+    check_names(source.label, names)
+    every = encoded(found, n, coding, faults, unknown, check=True)
+    X = every[:, [names.index(name) for name in wanted]]
+    return np.where(np.isnan(X), [fills[name] for name in wanted], X) if fills else X
+
+
+def _check_columns(label: str, names: Sequence[str], columns: Collection[str]) -> None:
+    """Raise an InputError where ``columns`` are not among a table's ``names``, or stand twice."""
+    missing = [name for name in columns if name not in names]
+    if missing:
+        close = dict.fromkeys(other for name in missing for other in similar_names(name, names))
+        hint = f"; it has {quoted_names(close)}" if close else ""
+        columns_missing = f"column{'s' * (len(missing) > 1)} {quoted_names(missing)}"
+        needed = f"the model needs {columns_missing}, which the table does not have"
+        raise InputError(f"{label}: {needed}{hint}")
+    check_names(label, [name for name in names if name in columns])

@@ -107,7 +107,7 @@ def test_exchanges_keep_what_is_kept_of_a_support(
     X[:, 8] = X[:, 0]  # a duplicate: G alone is singular
     X /= max(alike, 1.0)
     G, b = X.T @ X, X.T @ rng.standard_normal(12)
-    s, units = swaps.new_swaps(G, b, k), swaps.single_units(p)
+    s, units = swaps.new_swaps(G, b, k), swaps.new_units(np.arange(p + 1), np.zeros(p))
     support, A, beta, V, c, d = s.support, s.A, s.beta, s.V, s.c, s.d
     units.of.member[:k] = np.arange(k)
     swaps.recompute(s, units, ridge, k)
@@ -175,7 +175,8 @@ def test_gains_of_swaps_are_attained(seed: int) -> None:
     problem = ugly_problem(seed, 8, zero=False)
     k = min(3, problem.p)
     for start in itertools.islice(itertools.combinations(range(problem.p), k), 12):
-        s, units = swaps.new_swaps(problem.G, problem.b, k), swaps.single_units(problem.p)
+        s = swaps.new_swaps(problem.G, problem.b, k)
+        units = swaps.new_units(np.arange(problem.p + 1), np.zeros(problem.p))
         units.of.member[:k] = start
         gain = swaps.swap_search(s, units, problem.gamma / 2.0, k, 50)
         objective = problem.objective(np.sort(s.support))

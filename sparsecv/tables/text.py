@@ -91,7 +91,7 @@ def in_numbers(
     numbers = {one.name: one for one in own if in_marks(one)}
     if (numbers or in_doubt) and len(possible) > 1:
         known = [name for name, one in columns.items() if one.words is None]
-        numbers |= as_text(known)
+        numbers |= {name: one for name, one in as_text(known).items() if one.words}
     texts = {name: one.texts() for name, one in numbers.items()}
     marks = marks_of(label, texts, possible, usual) if numbers else usual
     found = columns if marks == usual else columns | numbers

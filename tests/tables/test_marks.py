@@ -66,6 +66,9 @@ REFUSED: list[tuple[str, dict[str, str], list[str]]] = [
     ),
     ("a;y\n3.102;1\n939;2\n", {}, ["'3.102' in column 'a'", "3.102 or 3102", "--decimal"]),
     ('a,y\n"1,234",3\n"2,345",4\n', {}, ["'1,234' in column 'a'", "1234 or 1.234"]),
+    # a column without a value shows nothing
+    ("a;b;y\n;3;1\n;4;2\n", {}, ["missing value in column 'a', data row 1"]),
+    ("a;b;y\n;3.102;1\n;4;2\n", {}, ["'3.102' in column 'b'"]),
     # two marks
     (
         "a;b;y\n1,5;2.50;1\n2,5;3.25;2\n",

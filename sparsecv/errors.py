@@ -81,7 +81,7 @@ def read_json(path: Path) -> Any:
         raise ValueError(text) from None
 
 
-def is_finite_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     """Whether a value of a JSON document is a finite number."""
     known = type(value) in (int, float)
     return known and abs(value) <= sys.float_info.max  # an int may have 400 digits

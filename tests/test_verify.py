@@ -30,7 +30,7 @@ from sparsecv.solvers.core.certificate_file import Certificate
 SMALL = st.integers(-9, 9)
 
 
-def written(rows: list[list[int]]) -> verify.Exact:
+def written(rows: list[list[int]]) -> verify.Table:
     """Rows of [X y] as the checker reads them, columns as they are."""
     text = "\n".join(",".join(map(str, row)) for row in rows)
     names = [f"x{j}" for j in range(len(rows[0]) - 1)]
@@ -39,11 +39,11 @@ def written(rows: list[list[int]]) -> verify.Exact:
     head |= {"factors": [1] * len(rows[0]), "scale": "none"}
     path = Path("table.csv")
     path.write_bytes(data)
-    return verify.Exact(str(path), head)
+    return verify.Table(str(path), head)
 
 
 def problem_of(
-    table: verify.Exact, held_out: list[int], gamma: Fraction, diagonal: list[int], fit: Any
+    table: verify.Table, held_out: list[int], gamma: Fraction, diagonal: list[int], fit: Any
 ) -> verify.Problem:
     """A problem of the checker with an intercept."""
     return verify.Problem(table, verify.Gram(table, held_out, True), gamma, tuple(diagonal), fit)
@@ -279,6 +279,7 @@ def test_the_screen_says_what_is_certified(here: Path, capsys: pytest.CaptureFix
     Path("t.csv").write_text("\n".join(rows))
     asked = ["cv", "t.csv", "--gamma", "1,10", "--quiet", "--certificate", "proof"]
     for more, other in (
+        ([], False),
         (["--rule", "minimum"], False),
         (["--rule", "one-se", "--size", "1"], True),
         (["--rule", "projected"], True),

@@ -29,7 +29,7 @@ PARTITIONS = (1, 2, 3, 6)
 
 def model(partitions: int, n: int) -> SparseRidgeCV:
     """A default fit of n rows with a number of partitions into five folds."""
-    study.WIDE_PARTITIONS = partitions
+    study.PARTITIONS = partitions
     if partitions > 1:
         return SparseRidgeCV()
     folds = make_folds(5, n, seed=0)  # The first partition of a default fit.

@@ -22,7 +22,7 @@ from ..selection.certified_choice import choice_certificate
 from ..selection.choice import CHOOSERS, Choice, choose
 from ..selection.intervals import fold_models
 from ..selection.nested import nested_by_default, nested_error, refuse_nested
-from ..selection.rules import allowed_rule, resolved_rule
+from ..selection.rules import resolved_rule
 from ..selection.sizes import choice_of_size
 from ..selection.study import Study, partitions_of
 from ..solvers.core.result import Status
@@ -49,16 +49,17 @@ def cv(data: str, **given: Any) -> Exit:
     settings = Settings(asked.method, asked.backend, limit, asked.jobs, prove=prove)
     with progress(asked.quiet, steps):
         source = read(data, given, steps)
-        rule = "projected" if asked.compare else resolved_rule(asked.rule, source.p, settings)
+        proves = asked.certificate is not None
+        rule, _ = resolved_rule(asked.rule, settings, gammas, asked.protocol, proves)
         how: Any = {"asked": column_options.column_constraints(source, given)}
-        how["partitions"] = partitions_of(rule, source.p)
+        how["partitions"] = partitions_of("projected" if asked.compare else rule)
         layout = Protocol(asked.protocol, asked.scale)
         prepared = prepare(source, asked.folds, layout, seed=asked.seed, **how)
-        _refuse(prepared, asked, settings)
         kept = None if asked.checkpoint is None else CheckpointFolder(asked.checkpoint)
-        how = {"rule": asked.rule, "seed": asked.seed, "checkpoint": kept}
+        how = {"rule": asked.rule, "certificate": proves, "seed": asked.seed, "checkpoint": kept}
         known = prepared.data, prepared.design, gammas, taus, settings
         study = Study(*known, progress=steps, **how)
+        _refuse(study, prepared, asked)
         try:
             if asked.size is not None:
                 study.try_size(asked.size)
@@ -87,10 +88,10 @@ def cv(data: str, **given: Any) -> Exit:
     return _status(study, found, ended, asked.time_limit is not None)
 
 
-def _refuse(prepared: Prepared, asked: SimpleNamespace, settings: Any) -> None:
+def _refuse(study: Study, prepared: Prepared, asked: SimpleNamespace) -> None:
     """Refuse what the table does not allow, before the fit; announce the time limit."""
-    if allowed_rule(asked.rule, prepared.data, settings) != "projected":
-        announce_limit(prepared.data.n_units, asked.time_limit)
+    if not study.averages:
+        announce_limit(study.data.n_units, asked.time_limit)
     if asked.nested and asked.size is not None:
         raise InputError("--nested judges the choice of a size. With --size, leave it out")
     if asked.nested:

@@ -122,8 +122,8 @@ PANELS: dict[str, dict[str, Option]] = {
         "rule": option(
             Rule,
             None,
-            "How the model is chosen: minimum, one-se, stability, corrected or projected; by "
-            "default projected beyond 45 columns, else minimum.",
+            "How the model is chosen: projected (the default), minimum, one-se, stability or "
+            "corrected. Search, global, paper and --certificate take minimum by default.",
             metavar="RULE",
         ),
         "compare": flag("Also show what every other rule would choose."),

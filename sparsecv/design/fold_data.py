@@ -83,7 +83,6 @@ class FoldData(ABC):
     p: Number of columns that models choose from.
     constraints: What models must obey; sizes count units of columns.
     fold_weight, shape (k,): Number of rows of every fold, or the sum of their weights.
-    fold_rows, shape (k,): Number of rows of weight above 0 that every fold holds out.
     fold_of, or None: Fold of every unit that :meth:`one_fold` takes; a unit is a row, or a whole
         fold where rows are not in memory. None where folds share rows.
     refit_intercept: Whether every fold subtracts the means of its own training rows.
@@ -98,7 +97,6 @@ class FoldData(ABC):
     p: int
     constraints: UnitConstraints
     fold_weight: Array
-    fold_rows: Index
     fold_of: Index | None
     refit_intercept: bool
 
@@ -145,9 +143,14 @@ class FoldData(ABC):
         """What rounding may leave of the CV error of a perfect fit: n·EPS of the mean of y²."""
         return self.n * EPS * self.full().yy / self.total
 
-    def counted(self, rows: Index) -> int:
-        """How many of some rows have a weight above 0."""
-        return rows.size
+    @property
+    def weight(self) -> float:
+        """The sum of the weights of all rows, which is their number where rows have no weights."""
+        return self.total
+
+    def training_weight(self, j: int) -> float:
+        """The sum of the weights of the rows that fold j trains on."""
+        return self.weight - float(self.fold_weight[j])
 
     @property
     def deletes_rows(self) -> bool:
@@ -315,9 +318,6 @@ class RowFolds(FoldData):
             self.fold_weight = sums.astype(np.float64)
         else:
             self.fold_weight = np.array([counts[test].sum() for _, test in folds.pairs])
-        self.fold_rows = folds.sizes
-        if self.weights is not None and folds.label is not None:
-            self.fold_rows = np.bincount(folds.label[self.weights > 0.0], minlength=folds.k)
         if self.weights is not None and folds.kind != "all":
             self.folds.check_weights(self.weights > 0.0)
         self._origins: dict[int, Origin] = {}
@@ -362,11 +362,17 @@ class RowFolds(FoldData):
     @property
     def n(self) -> int:
         """Number of rows of weight above 0."""
-        return self.counted(np.arange(len(self.given)))
+        return len(self.given) if self.weights is None else int(np.count_nonzero(self.weights))
 
-    def counted(self, rows: Index) -> int:
-        """How many of some rows have a weight above 0."""
-        return rows.size if self.weights is None else int(np.sum(self.weights[rows] > 0.0))
+    @property
+    def weight(self) -> float:
+        """The sum of the weights of all rows, which is their number where rows have no weights."""
+        return float(self._counts.sum())
+
+    def training_weight(self, j: int) -> float:
+        """The sum of the weights of the rows that fold j trains on."""
+        train, _ = self.folds.split(j)
+        return float(self._counts[train].sum())
 
     @property
     def _counts(self) -> Array:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, is_finite_number
+from ..errors import InputError, is_number
 
 Array = NDArray[np.float64]
 
 
 def checked_coverage(coverage: Any) -> float:
     """A coverage, once it is known to be a number between 0 and 1."""
-    if not (is_finite_number(coverage) and 0.0 < coverage < 1.0):
+    if not (is_number(coverage) and 0.0 < coverage < 1.0):
         raise InputError(f"coverage must be a number between 0 and 1; got {coverage!r}")
     return float(coverage)
 

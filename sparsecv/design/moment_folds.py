@@ -30,7 +30,6 @@ class MomentFolds(FoldData):
         self._design, self._moments, self._partitions = design, moments, partitions
         self.refit_intercept = design.protocol.refit_intercept
         self.fold_weight, self.fold_of = sizes.astype(np.float64), np.arange(sizes.size)
-        self.fold_rows = sizes
 
     def rows_for(self, what: str) -> RowFolds:
         """Refuse what needs single rows, of which only moments are known."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from ..errors import InputError, file_faults, is_finite_number, read_json
+from ..errors import InputError, file_faults, is_number, read_json
 from ..tables.coding import Coding
 from .fold_models import FoldModels
 
@@ -205,18 +205,17 @@ class SavedModel:
             "features": distinct(self.features),
             "named": isinstance(self.named, bool),
             "support": distinct(self.support),
-            "coef": isinstance(self.coef, list) and all(map(is_finite_number, self.coef)),
-            "intercept": is_finite_number(self.intercept),
+            "coef": isinstance(self.coef, list) and all(map(is_number, self.coef)),
+            "intercept": is_number(self.intercept),
             "target": isinstance(self.target, str),
             "tau": self.tau is None
             or (type(self.tau) is int and 0 < self.tau <= len(self.features)),
-            "gamma": self.gamma is None or (is_finite_number(self.gamma) and self.gamma >= 0),
-            "objective": self.objective is None or is_finite_number(self.objective),
-            "lower_bound": self.lower_bound is None or is_finite_number(self.lower_bound),
+            "gamma": self.gamma is None or (is_number(self.gamma) and self.gamma >= 0),
+            "objective": self.objective is None or is_number(self.objective),
+            "lower_bound": self.lower_bound is None or is_number(self.lower_bound),
             "proved": isinstance(self.proved, bool),
             "levels": isinstance(self.levels, dict) and all(map(names, self.levels.values())),
-            "fills": isinstance(self.fills, dict)
-            and all(map(is_finite_number, self.fills.values())),
+            "fills": isinstance(self.fills, dict) and all(map(is_number, self.fills.values())),
             "note": isinstance(self.note, str),
             "unknown": self.unknown in ("error", "zero"),
         }

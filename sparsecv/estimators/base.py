@@ -237,15 +237,15 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         source = self._source(X, y, weights, groups)
         named = self._coding_ is not None or hasattr(self, "feature_names_in_")
         how: dict[str, Any] = {"seed": getattr(self, "random_state", 0)}
-        how["partitions"] = self._partitions(source.p)
+        how["partitions"] = self._partitions()
         names = source.feature_names if named else None
         how["asked"] = self._asked(source.p, names, numbers_as_names(X))
         ready = prepare(source, cv, self._protocol(), **how)
         self._fills_ = ready.fills
         return ready
 
-    def _partitions(self, p: int) -> int:
-        """The number of partitions into folds that a fit of p columns needs."""
+    def _partitions(self) -> int:
+        """The number of partitions into folds that a fit needs."""
         return 1
 
     def _source(self, X: Any, y: Any, weights: Any, groups: Any) -> Table:

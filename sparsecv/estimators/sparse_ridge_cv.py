@@ -18,7 +18,7 @@ from ..selection.certified_choice import choice_certificate
 from ..selection.choice import Choice, choice_status, choose
 from ..selection.intervals import fold_models
 from ..selection.nested import nested_error, refuse_nested
-from ..selection.rules import allowed_rule, resolved_rule
+from ..selection.rules import resolved_rule
 from ..selection.study import Study, partitions_of
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
@@ -90,9 +90,8 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         "corrected" (least bias-corrected error) or "projected" (the best subset of the least size
         that predicts nearly like the average of the grid's models, which are weighted by their CV
         errors; :mod:`sparsecv.selection.projection`). With "projected", ``taus`` are the sizes to
-        choose from; the average is over all sizes. None means "minimum" up to 45 columns that vary
-        and "projected" beyond; the methods search and bounds, which look for the least CV error
-        alone, always mean "minimum".
+        choose from; the average is over all sizes. None means "projected"; it means "minimum" with
+        ``method="search"`` and ``gammas="global"``, which look for the least CV error alone.
     nested : bool or int
         Also cross-validate the whole fit, its rule included, by outer folds, which gives the error
         to expect on new data: True for ten outer folds (five beyond 200 rows or groups, one for
@@ -128,8 +127,10 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         Smallest τ of the whole surface whose CV error is within one standard error of the least.
     certified_ : bool
         Whether no pair that was evaluated can be better by the rule's criterion. With "minimum" the
-        tolerance is a relative 2e-9 of the CV error, or ``tol`` where that counts. With one-se and
-        projected: whether everything looked at is proved.
+        tolerance is a relative 2e-9 of the CV error, or ``tol`` where that counts. With one-se:
+        whether every CV error is proved. With projected: whether every support that carries weight
+        in the average (of all rows, of a fold, and of the inner folds behind its weights), and
+        every projection of the chosen size (of all rows and of every fold), is the best one.
     cv_results_ : dict of arrays, one entry per (γ, τ)
         "gamma", "tau"; "cv_error" (h(γ, τ), an estimate where it is not proved) and its
         "std_error" over folds; "lower", "upper" (the exact h lies between); "exact" (h is
@@ -255,8 +256,8 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         y : array-like, shape (n,)
         sample_weight : array-like, shape (n,), optional
             Weights >= 0 of the squared errors, in training and held out. A whole number counts as
-            that many copies of a row that stay in one fold, except under the rule projected,
-            which also uses the number of rows of weight above 0.
+            that many copies of a row that stay in one fold, and their sum counts as the number of
+            rows: weights that are no counts should be divided by their mean.
         groups : array-like, shape (n,), optional
             Rows of one group are held out together.
 
@@ -276,11 +277,10 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         gammas = asked_gammas(self.gammas)
         ready = self._prepared(X, y, sample_weight, groups, self.cv)
         settings = settings.after(clock.elapsed())
-        allowed_rule(self.rule, ready.data, settings)
-        refuse_nested(ready.data, self.cv, self.nested)
         told = _printed if self.verbose else None
         options = {"rule": self.rule, "seed": self.random_state, "progress": told}
         study = Study(ready.data, ready.design, gammas, self.taus, settings, **options)
+        refuse_nested(ready.data, self.cv, self.nested)
         surface = study.surface
         if gammas is None:
             self.trace_, self.gamma_edge_ = surface.trace, surface.edge
@@ -306,10 +306,10 @@ class SparseRidgeCV(ModelViews, ModelFiles):
             what = f"{name} needs a fit with nested=True"
         raise AttributeError(what)
 
-    def _partitions(self, p: int) -> int:
+    def _partitions(self) -> int:
         """The number of partitions into folds that the rule averages over."""
         settings = Settings(**{name: getattr(self, name) for name in ("method", "backend")})
-        return partitions_of(resolved_rule(self.rule, p, settings), p)
+        return partitions_of(resolved_rule(self.rule, settings, asked_gammas(self.gammas))[0])
 
     def _source(self, X: Any, y: Any, weights: Any, groups: Any) -> Table:
         """Check what was passed to ``fit``; a table of Dask is not read yet."""
@@ -341,9 +341,16 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         return self._fold_models_
 
     def _certified(self, fit: Result) -> Certificate:
-        study = self._studied()[0]
+        study, choice = self._studied()
         study.prove_everything()
-        return choice_certificate(study.data, fit.design, study.surface, fit.names)
+        made = choice_certificate(study.data, fit.design, study.surface, fit.names)
+        if not choice.is_least(study.surface):
+            warn_caller(
+                "the certificate is of the pair of least CV error and says nothing of the model "
+                f"that rule {choice.rule} has chosen: fit with rule='minimum' for that pair",
+                UserWarning,
+            )
+        return made
 
     def _of_size(self, tau: int, gamma: float) -> SparseRidge:
         given = self.get_params(deep=False)

@@ -10,7 +10,7 @@ import numpy as np
 from ..cv.results import GlobalMinimum, bounds_text
 from ..selection.choice import Choice
 from ..selection.nested import NestedError
-from ..selection.rules import RULES, rule_reason
+from ..selection.rules import RULES
 from ..selection.study import Study
 from ..solvers.core.result import Status
 from .outcome import Result, constraints
@@ -49,9 +49,10 @@ def _chosen(result: Result, study: Study | None, choice: Choice | None) -> Itera
     columns = result.called(model.support[result.by_effect])
     yield Fact("columns", "", listed(columns, MAX_CHARACTERS))
     if study is not None and choice is not None:
-        why = rule_reason(study.rule_asked, study.data, study.settings)
         given = f"; size {choice.tau} as asked" if choice.size_given else ""
-        yield Fact("rule", "", f"{choice.rule} ({why}): {RULES[choice.rule].aim}{given}")
+        yield Fact(
+            "rule", "", f"{choice.rule} ({study.rule_reason}): {RULES[choice.rule].aim}{given}"
+        )
         return
     objective = number(model.objective, model.proved)
     if not model.proved and model.shows_gap:
@@ -149,7 +150,8 @@ def _sure(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
         pairs = f"no τ and no γ from {span.low:g} to {span.high:g}"
         yield from _range(span)
     within = f" by more than {100 * tolerance:g} %" if tolerance else ""
-    nearer = f"no other {counted(choice.tau)} predict more like the average{result.within}"
+    nearer = f"no other {counted(choice.tau)} predict{'s' if choice.tau == 1 else ''} more like "
+    nearer += f"the average{result.within}; every subset in the average is the best of its size"
     proofs = {
         "minimum": f"{pairs} {'have' if span else 'has'} a smaller CV error{within}",
         "one-se": "every CV error that was compared",

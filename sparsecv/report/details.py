@@ -124,7 +124,7 @@ def _held_out(
     surface, found = study.surface, choice.projection
     words, known = [""] * sizes.tau.size, [""] * sizes.tau.size
     if found is not None:
-        exact = [found.proved] * sizes.tau.size
+        exact = found.proved.tolist()
     else:
         at = gamma_positions(study, choice), np.arange(sizes.tau.size)
         exact = surface.table("exact")[at].tolist()
@@ -175,8 +175,9 @@ def _aim(choice: Choice, found: Projection, distance: Array) -> str:
             f". The rule leaves out {counted(left_out, 'size')} of more "
             "features and more CV error than the model of least CV error has"
         )
+    reference = number(found.reference, bool(found.proved[found.chosen]))
     return (
-        f"The average of all models has CV error {number(found.reference, found.proved)} ± "
+        f"The average of all models has CV error {reference} ± "
         f"{number(found.reference_std)}; a model of fewer features is at a distance from it, the "
         f"mean squared difference of their predictions on held-out rows. Chosen: {aim}."
     )
@@ -214,7 +215,7 @@ def _choices(result: Result, chosen: Choice) -> Section:
 def _is_exact(choice: Choice) -> bool:
     """Whether the CV error of a choice is exact."""
     if choice.projection is not None:
-        return choice.projection.proved
+        return choice.certified
     return choice.lower == choice.upper
 
 

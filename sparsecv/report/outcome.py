@@ -182,7 +182,8 @@ class Result:
     def spread(self, study: Study, choice: Choice) -> tuple[float, bool]:
         """The standard error of the choice's CV error, and whether that error is exact."""
         if (found := choice.projection) is not None:
-            return float(found.sizes.std_error[found.chosen]), found.proved
+            t = found.chosen
+            return float(found.sizes.std_error[t]), bool(found.proved[t])
         one = study.surface.by_gamma[choice.gamma_index]
         return float(one.std_error[choice.tau_index]), bool(one.exact[choice.tau_index])
 

@@ -22,6 +22,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..cv.alternating import default_grid
 from ..cv.needs import Known, Needed
@@ -29,7 +30,7 @@ from ..cv.results import CVResult
 from ..cv.settings import DEFAULT_GAMMAS
 from ..design.design import Array
 from ..design.fold_data import FoldData
-from ..design.folds import Folds, Index, make_folds
+from ..design.folds import Index, make_folds
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.problem import SparseRidgeProblem
@@ -41,7 +42,8 @@ from ..solvers.supports.path import window_ends
 class AverageSettings(NamedTuple):
     """Numbers that define the average and the inner folds of its weights."""
 
-    # A model of CV error h on n rows has weight h^(−n/temperature). The value is measured:
+    # A model of CV error h on n rows has weight h^(−n/temperature), where a row of weight w counts
+    # as w rows. The value is measured:
     # experiments/selection/average_weights.py compares test errors under other values.
     temperature: float = 10.0
     # A model whose weight is below this share of the largest weight is left out of the average.
@@ -73,7 +75,7 @@ Tasks = Sequence[tuple[Any, ...]]
 Run = Callable[[str, Unit, Any, Tasks], list[Any]]
 
 
-def _log_weights(errors: Array, n: int) -> tuple[Array, float]:
+def _log_weights(errors: Array, n: float) -> tuple[Array, float]:
     """Logarithms of the weights (h / least h)^(−n/temperature) of CV errors h, and log(least h).
 
     A CV error of 0 counts as the smallest normal number.
@@ -82,7 +84,7 @@ def _log_weights(errors: Array, n: int) -> tuple[Array, float]:
     return np.asarray(-(logs - logs.min()) * (n / AVERAGE.temperature)), float(logs.min())
 
 
-def model_weights(surface: Array, gammas: Array, n: int) -> Array:
+def model_weights(surface: Array, gammas: Array, n: float) -> Array:
     """Weights of the pairs (γ, τ), shape (γ, τ), which sum to 1.
 
     The weight of a pair of CV error h is proportional to h^(−n/10) times the length of the interval
@@ -90,20 +92,20 @@ def model_weights(surface: Array, gammas: Array, n: int) -> Array:
 
     surface, shape (γ, τ): CV errors ≥ 0.
     gammas, shape (γ,): Values of γ in any order.
-    n: Number of rows.
+    n: Number of rows, or the sum of their weights.
     """
     weight = np.exp(_log_weights(surface, n)[0]) * _interval_lengths(gammas)[:, None]
     weight[weight < AVERAGE.min_weight_share * weight.max()] = 0.0
     return np.asarray(weight / weight.sum())
 
 
-def of_average(known: Known, n: int) -> Needed:
+def of_average(known: Known, n: float) -> Needed:
     """The pairs whose weight in an average can be above 0, and the pair of least estimate.
 
     A pair weighs at most as much as its lower bound says, and at least one pair weighs as much as
     its upper bound says.
 
-    n: Number of rows.
+    n: Number of rows, or the sum of their weights.
     """
     lengths = np.log(np.maximum(_interval_lengths(known.gammas), np.finfo(np.float64).tiny))
     tiny = np.finfo(np.float64).tiny
@@ -116,14 +118,14 @@ def of_average(known: Known, n: int) -> Needed:
     return Needed(needed, needed)
 
 
-def worth_more_sizes(errors: Array, gammas: Array, n: int) -> bool:
+def worth_more_sizes(errors: Array, gammas: Array, n: float) -> bool:
     """Whether sizes beyond those tried may carry weight in the average.
 
     They may where one of the last quarter of the sizes does, or where the least CV error of a size
     falls over this quarter. A second minimum beyond sizes at which errors rise is not looked for.
 
     errors, shape (γ, τ): CV errors, with sizes in increasing order.
-    n: Number of rows.
+    n: Number of rows, or the sum of their weights.
 
     Examples
     --------
@@ -137,7 +139,7 @@ def worth_more_sizes(errors: Array, gammas: Array, n: int) -> bool:
     return bool(weighted.any() or least[-1] < least[last])
 
 
-def soft_least(errors: Array, n: int) -> float:
+def soft_least(errors: Array, n: float) -> float:
     """A soft minimum of CV errors ≥ 0 on n rows: the h whose weight h^(−n/10) is their mean weight.
 
     The result lies between the least and the largest of the errors.
@@ -219,13 +221,101 @@ class FoldWeights(NamedTuple):
     gammas, shape (γ,): Every γ that the grid of some fold has.
     taus, shape (τ,): Every size that some fold has tried.
     weights: For every fold the weights (γ, τ) of its models; 0 at pairs that it has not tried.
-    proved: Whether all inner models are proved.
+    proved: Whether all inner models of pairs that carry weight are proved.
     """
 
     gammas: Array
     taus: Index
     weights: list[Array]
     proved: bool
+
+
+class _InnerModels:
+    """Squared errors of inner models at the γ visited so far, and what is proved of the models.
+
+    An inner model serves every γ and size; the estimates of its supports and their proofs are
+    functions of its training rows alone.
+
+    splits: What every inner model trains on, and what it predicts.
+    taus: The sizes, which may be changed once nothing is known any more (:meth:`forget`).
+    errors: For every γ, split and block of the split the squared errors, shape (τ,).
+    proved: For every γ whether the supports of every split are proved, shape (split, τ).
+    """
+
+    def __init__(
+        self, data: FoldData, splits: Sequence[Split], run: Run, every_fit: bool, solver: str
+    ) -> None:
+        self.splits, self._solver = splits, solver
+        self._data, self._run, self._every_fit = data, run, every_fit
+        self.taus = np.empty(0, dtype=np.intp)
+        self.errors = dict[float, list[dict[int, Array]]]()
+        self.proved = dict[float, NDArray[np.bool_]]()
+
+    def forget(self, taus: Index) -> None:
+        """Forget all errors, and take other sizes."""
+        self.taus = taus
+        self.errors.clear()
+        self.proved.clear()
+
+    def visit(self, gammas: Sequence[float]) -> None:
+        """Compute the errors at some γ; a γ that was visited before costs nothing."""
+        new = [gamma for gamma in dict.fromkeys(gammas) if gamma not in self.errors]
+        if not new:
+            return
+        every = [(s, np.array(new), self.taus) for s in range(len(self.splits))]
+        found = self._computed("inner folds", every, self._solver)
+        for g, gamma in enumerate(new):
+            self.errors[gamma] = [
+                {b: of_block[g] for b, of_block in zip(tests, errors, strict=True)}
+                for (_, tests), (errors, _) in zip(self.splits, found, strict=True)
+            ]
+            self.proved[gamma] = np.array([proved[g] for _, proved in found])
+
+    def _computed(self, what: str, tasks: Tasks, solver: str) -> list[Any]:
+        """Results of :func:`_inner_errors` for tasks of a split, its γ and its sizes."""
+        units = [
+            (train, list(tests.values()), gammas, taus, solver, self._every_fit)
+            for s, gammas, taus in tasks
+            for train, tests in [self.splits[s]]
+        ]
+        return self._run(what, _inner_errors, self._data, units)
+
+    def of_block(self, gamma: float, b: int) -> Array:
+        """Squared errors of all inner models that predict a block, shape (τ,)."""
+        parts = [of_split[b] for of_split in self.errors[gamma] if b in of_split]
+        return np.asarray(sum(parts, np.zeros(self.taus.size)))
+
+    def open_pairs(
+        self, gammas: Array, weights: Sequence[Array]
+    ) -> list[tuple[int, NDArray[np.bool_]]]:
+        """Splits with models that are not proved, and which pairs (γ, τ) with weight these are.
+
+        weights: For every block the weights (γ, τ) at some γ and all sizes.
+        """
+        found = []
+        for s, (_, tests) in enumerate(self.splits):
+            carry = np.any([weights[b] > 0.0 for b in tests], axis=0)
+            sure = np.array([self.proved[gamma][s] for gamma in gammas.tolist()])
+            if (carry & ~sure).any():
+                found.append((s, carry & ~sure))
+        return found
+
+    def prove(self, gammas: Array, pairs: list[tuple[int, NDArray[np.bool_]]]) -> bool:
+        """Prove models at pairs that :meth:`open_pairs` has named; return whether one is proved."""
+        tasks = [(s, gammas[open_.any(axis=1)], self.taus[open_.any(axis=0)]) for s, open_ in pairs]
+        some = False
+        for (s, own, taus), (errors, proved) in zip(
+            tasks, self._computed("proving inner folds", tasks, "auto"), strict=True
+        ):
+            at = np.isin(self.taus, taus)
+            for g, gamma in enumerate(own.tolist()):
+                new = proved[g] & ~self.proved[gamma][s][at]
+                where = np.flatnonzero(at)[new]
+                for b, of_block in zip(self.splits[s][1], errors, strict=True):
+                    self.errors[gamma][s][b][where] = of_block[g][new]
+                self.proved[gamma][s][where] = True
+                some |= bool(new.any())
+        return some
 
 
 def inner_weights(
@@ -236,8 +326,11 @@ def inner_weights(
     spent: Callable[[], bool] = lambda: False,
     every_fit: bool = True,
     first: int = 0,
+    prove: str = "choice",
 ) -> FoldWeights:
     """Weights of every fold's models, from errors of inner models that have not seen its rows.
+
+    Up to 45 columns inner models of pairs that carry weight are proved, as far as the time allows.
 
     gammas: With None every fold has the default grid, which errors of its inner models extend: an
         extension by the CV errors of all rows would have seen the rows that the fold holds out.
@@ -249,44 +342,37 @@ def inner_weights(
     every_fit: As of :func:`~sparsecv.solvers.paths.support_path`.
     first: The position in ``sizes`` of those that are computed first. It decides what is computed
         at once, and not which sizes a fold takes.
+    prove: As of :class:`~sparsecv.cv.settings.Settings`.
     """
-    folds, k = data.folds, data.folds.k
-    fold_of = data.fold_of if k > 2 else None
-    block = np.arange(k) % (k if fold_of is None else AVERAGE.max_blocks)
-    splits = _inside_folds(folds) if fold_of is None else _without_pairs(block[fold_of])
-    rows = data.n - np.bincount(block, weights=data.fold_rows).astype(np.intp)
-    if folds.pairs:
-        rows = np.array([data.counted(train) for train, _ in folds.pairs])
-    sums, proofs = dict[float, Array](), list[bool]()  # Errors of every block and τ, by γ.
-
-    def visit(gammas: Sequence[float]) -> None:
-        new = [gamma for gamma in dict.fromkeys(gammas) if gamma not in sums]
-        if not new:
-            return
-        rest = np.array(new), taus, every_fit
-        tasks = [(train, list(tests.values()), *rest) for train, tests in splits]
-        found = np.zeros((len(new), rows.size, taus.size))
-        results = run("inner folds", _inner_errors, data, tasks)
-        for (_, tests), (errors, proved) in zip(splits, results, strict=True):
-            proofs.append(proved)
-            for one, error in zip(tests, errors, strict=True):
-                found[:, one] += error
-        sums.update(zip(new, found, strict=True))
+    k = data.folds.k
+    # A fold whose rows all have weight 0 counts as no fold.
+    number = np.maximum(np.cumsum(data.fold_weight > 0.0) - 1, 0)
+    fold_of = data.fold_of if number[-1] >= 2 else None
+    block = np.arange(k) if fold_of is None else number % AVERAGE.max_blocks
+    splits = _inside_folds(data) if fold_of is None else _without_pairs(block[fold_of])
+    rows = data.weight - np.bincount(block, weights=data.fold_weight)
+    if fold_of is None:
+        rows = np.array([data.training_weight(j) for j in range(k)])
+    models = _InnerModels(data, splits, run, every_fit, solver_for(data.n_units, prove))
 
     def own_grid(b: int) -> list[float]:
-        n, sizes = int(rows[b]), of[b]
-        return default_grid(visit, lambda gamma: soft_least(sums[gamma][b][sizes], n), spent)[0]
+        n, sizes = float(rows[b]), of[b]
+
+        def score(gamma: float) -> float:
+            return soft_least(models.of_block(gamma, b)[sizes], n)
+
+        return default_grid(models.visit, score, spent)[0]
 
     start = DEFAULT_GAMMAS if gammas is None else gammas
     tried, growing = [sizes[0]] * rows.size, list(range(rows.size))
     for number in range(first, len(sizes)):
         taus = sizes[number].taus
-        sums.clear()
-        visit(start.tolist())
-        errors = np.array([sums[gamma] for gamma in start.tolist()])
+        models.forget(taus)
+        models.visit(start.tolist())
         some, left = sizes[: number + 1], list[int]()
         for b in growing:
-            enough = _first_enough(some, taus, errors[:, b], start, int(rows[b]))
+            errors = np.array([models.of_block(gamma, b) for gamma in start.tolist()])
+            enough = _first_enough(some, taus, errors, start, float(rows[b]))
             tried[b] = enough or sizes[number]
             if enough is None:
                 left.append(b)
@@ -296,16 +382,23 @@ def inner_weights(
     of = [np.isin(taus, one.taus) for one in tried]
     grids = [own_grid(b) if gammas is None else start.tolist() for b in range(rows.size)]
     gammas = np.unique(np.concatenate(grids)) if gammas is None else gammas
-    every = [np.zeros((gammas.size, taus.size)) for _ in grids]
-    for b, grid in enumerate(grids):
-        at = np.isin(gammas, grid)
-        errors = np.array([sums[gamma][b][of[b]] for gamma in gammas[at].tolist()])
-        every[b][np.ix_(at, of[b])] = model_weights(errors, gammas[at], int(rows[b]))
-    return FoldWeights(gammas, taus, [every[b] for b in block], all(proofs))
+
+    def weights_of(b: int, gammas: Array) -> Array:
+        found, at = np.zeros((gammas.size, taus.size)), np.isin(gammas, grids[b])
+        errors = np.array([models.of_block(gamma, b)[of[b]] for gamma in gammas[at].tolist()])
+        found[np.ix_(at, of[b])] = model_weights(errors, gammas[at], float(rows[b]))
+        return found
+
+    while True:
+        every = [weights_of(b, gammas) for b in range(rows.size)]
+        left_open = models.open_pairs(gammas, every)
+        if not left_open or data.n_units > TREE_ONLY or not models.prove(gammas, left_open):
+            break
+    return FoldWeights(gammas, taus, [every[b] for b in block], not left_open)
 
 
 def _first_enough(
-    sizes: Sequence[Tried], taus: Index, errors: Array, gammas: Array, n: int
+    sizes: Sequence[Tried], taus: Index, errors: Array, gammas: Array, n: float
 ) -> Tried | None:
     """The first of several ``sizes`` beyond which no more are worth trying; None: there is none.
 
@@ -338,9 +431,18 @@ def _without_pairs(block: Index) -> list[Split]:
     return found
 
 
-def _inside_folds(folds: Folds) -> list[Split]:
-    """Inner folds of the training rows of every fold; a fold of one training row has none."""
+def _inside_folds(data: FoldData) -> list[Split]:
+    """Inner folds of the training rows of every fold; a fold of one training row has none.
+
+    A row of weight 0 is no row.
+    """
+    folds, weights = data.folds, data.rows_for("inner folds need").weights
     pairs = list(folds.splits())
+    if weights is not None:
+        counted = weights > 0.0
+        # A fold that holds out rows of weight 0 alone keeps them, as its models are made, too.
+        tests = [test[counted[test]] if counted[test].any() else test for _, test in pairs]
+        pairs = [(rows[counted[rows]], test) for (rows, _), test in zip(pairs, tests, strict=True)]
     in_order = all(train.max() < test.min() for train, test in pairs)
     found: list[Split] = []
     for j, (rows, test) in enumerate(pairs):
@@ -409,22 +511,30 @@ def _inner_errors(
     tests: list[Index],
     gammas: Array,
     taus: Index,
+    solver: str,
     every_fit: bool,
     limits: Limits,
-) -> tuple[list[Array], bool]:
+) -> tuple[list[Array], NDArray[np.bool_]]:
     """The unit of one inner model: train on some units, judge the models on several sets of units.
 
-    Returns: Squared errors (γ, τ) on every set of units in ``tests``, and whether all models are
-        proved.
+    Returns: Squared errors (γ, τ) on every set of units in ``tests``, and whether each model is
+        proved, shape (γ, τ).
     """
-    first, solver = data.one_fold(train, tests[0]), solver_for(data.n_units)
+    first = data.one_fold(train, tests[0])
     problem = first.training(0)
     path = support_path(problem, gammas, taus, solver=solver, limits=limits, every_fit=every_fit)
     folds = [first, *(data.one_fold(train, test, first) for test in tests[1:])]
     errors = [path.squared_errors(*one.held_out(0)) for one in folds]
-    return errors, bool(path.proved.all())
+    return errors, path.proved
 
 
-def solver_for(p: int) -> str:
-    """The solver of a fold's models: without a proof beyond 45 columns."""
-    return "heuristic" if p > TREE_ONLY else "auto"
+def solver_for(p: int, prove: str = "choice") -> str:
+    """The solver of models that are compared: beyond 45 columns without a proof.
+
+    Up to 45 columns it proves what takes few nodes; those that count are proved afterwards.
+
+    prove: With "all" every model is proved up to 45 columns.
+    """
+    if p > TREE_ONLY:
+        return "heuristic"
+    return "auto" if prove == "all" else "estimate"

@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..solvers.core.result import Status
 from ..stability.algorithm import criterion
 from .projection import Projection, project_average
-from .rules import RULES, allowed_rule
+from .rules import RULES, checked_rule
 from .study import Study
 
 
@@ -38,8 +38,9 @@ class Choice:
         The number that the rule minimises: h, h + λ·stability, or the corrected error.
     certified : bool
         Whether no evaluated pair can have a smaller criterion; for one-se, whether exact CV errors
-        would give the same pair. For projected, whether all evaluated CV errors and models are
-        proved.
+        would give the same pair. For projected, whether every support that carries weight in the
+        average, inner folds included, and every projection of the chosen size, in the folds and of
+        all rows, is the best one.
     lambda_ : float or None
         λ of the rule stability, chosen by nested folds.
     projection : Projection or None
@@ -145,16 +146,13 @@ def _projected(study: Study) -> Choice:
     result, mean, weights = study.surface, study.mean_surface, study.average_weights
     best = result.best()
     found = project_average(study, weights, (best.tau, best.cv_error))
-    models = all(result.by_gamma[g].model_proved[t] for g, t in np.argwhere(weights > 0.0))
-    surfaces = all(one.complete for one in (result, study.fold_surface, *study.others))
-    proved = study.whole and models and study.inner.proved and surfaces and found.proved
     g, t = least(mean, result.taus, result.gammas[study.gamma_subset], result.rounding)
-    pair = of_pair("projected", result, int(study.gamma_subset[g]), t, mean[g, t], proved)
+    pair = of_pair("projected", result, int(study.gamma_subset[g]), t, mean[g, t], False)
     return of_projection(pair, found)
 
 
 def of_projection(choice: Choice, found: Projection) -> Choice:
-    """A choice with the chosen projection, its size, γ⊥, distance and CV error."""
+    """A choice with the chosen projection, its size, γ⊥, distance, CV error and what is proved."""
     t, sizes = found.chosen, found.sizes
     assert sizes.distance is not None
     error = float(sizes.cv_error[t])
@@ -166,6 +164,7 @@ def of_projection(choice: Choice, found: Projection) -> Choice:
         lower=error,
         upper=error,
         criterion=float(sizes.distance[t]),
+        certified=bool(found.proved[t]),
         projection=found,
     )
 
@@ -203,7 +202,7 @@ def choose(study: Study, *, compare: bool = False, rest: bool = True) -> dict[st
 def _shown(study: Study, name: str, compare: bool) -> bool:
     """Whether the choice of another rule is computed beside that of the study's rule."""
     try:
-        allowed_rule(name, study.data, study.settings)
+        checked_rule(name, study.data, study.settings)
     except InputError:
         return False
     return compare or RULES[name].free

@@ -17,6 +17,7 @@ from ..solvers.core.limits import Limits
 from ..solvers.paths import support_path
 from .averaging import solver_for
 from .choice import Choice
+from .projection import ridge_unit
 from .study import Study
 
 
@@ -45,9 +46,7 @@ def fold_models(study: Study, choice: Choice) -> FoldModels:
     label = data.folds.label
     assert label is not None
     tasks = [(j, *_of_fold(study, choice, j)) for j in range(data.folds.k)]
-    found = study.run(
-        "models for prediction intervals", raw_model_of_fold, (data, study.design), tasks
-    )
+    found = study.run("models for prediction intervals", fold_unit, (data, study.design), tasks)
     coef, intercept = (np.array([one[part] for one in found]) for part in (0, 1))
     used, residual = np.flatnonzero(coef.any(axis=0)), np.empty(label.size)
     for j, (_, _, errors) in enumerate(found):
@@ -61,10 +60,11 @@ def _of_fold(study: Study, choice: Choice, j: int) -> tuple[float, int, Index | 
         one = study.surface.by_gamma[choice.gamma_index]
         support = one.supports[one.choice[choice.tau_index, j]]
         return choice.gamma, choice.tau, support, None
-    return choice.gamma, choice.tau, None, study.fold_averages[j]
+    unit, own = ridge_unit(study.data.full()), ridge_unit(study.data.training(j))
+    return choice.gamma / unit * own, choice.tau, None, study.fold_averages[j]
 
 
-def raw_model_of_fold(
+def fold_unit(
     shared: tuple[RowFolds, Design],
     j: int,
     gamma: float,
@@ -84,7 +84,7 @@ def raw_model_of_fold(
     if columns is None:
         assert average is not None
         problem = problem.predicting(average)
-        solver = solver_for(data.p)
+        solver = solver_for(data.n_units, "all")
         path = support_path(problem, [gamma], [tau], solver=solver, limits=limits)
         columns = path.support(0, 0)
     beta = np.zeros(problem.p)

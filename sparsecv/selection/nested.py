@@ -136,8 +136,7 @@ def nested_error(
 
     The outer fits share the time that the study has left; what an outer fit does not prove is
     estimated from its training rows, as in any fit. Once the time is up no outer fit begins, except
-    for the first; the error is then that of fewer outer folds. The default rule is resolved in each
-    outer fold.
+    for the first; the error is then that of fewer outer folds.
 
     study: The finished study of all rows, whose rule, protocol, γ, sizes, settings and seed every
         outer fit uses.
@@ -231,7 +230,7 @@ def _fitted(
         study.gammas,
         np.clip(study.sizes, least, most) if study.sizes_named else None,
         settings,
-        rule=study.rule_asked,
+        rule=study.rule,
         seed=study.seed,
         checkpoint=study.checkpoint,
         progress=study.progress_of(f"the error to expect, outer fold {j + 1} of {k}, "),

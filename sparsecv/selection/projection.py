@@ -25,10 +25,12 @@ from ..cv.results import mean_over_folds
 from ..cv.settings import checked_taus
 from ..design.design import Array
 from ..design.fold_data import FoldData
-from ..design.model import SizeModels, fitted_model
+from ..design.model import FittedModel, SizeModels, fitted_model
 from ..solvers.core.limits import Limits
+from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.paths import support_path
+from ..solvers.ridge_fits import SupportPath
 from .averaging import averaged_coefficients, solver_for
 from .study import Study
 
@@ -44,9 +46,9 @@ class ProjectionSettings(NamedTuple):
     # measured on tables of ``experiments/selection/projection.py --long``: with 1 in its place two
     # kinds of tables of 20,000 rows and 46 columns have 1.3 times the minimum's excess test error.
     share_of_estimation: float = 0.5
-    # The ridge weights γ⊥ of projections, in hundredths of the mean squared length of a column.
-    # Powers of ten below them are added where models of smaller γ carry weight. Every size takes
-    # the γ⊥ of its least held-out distance. The values are measured.
+    # The ridge weights γ⊥ of projections, in hundredths of the mean squared length of the training
+    # columns. Powers of ten below them are added where models of smaller γ carry weight. Every size
+    # takes the γ⊥ of its least held-out distance. The values are measured.
     ridges: tuple[float, ...] = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 
@@ -74,8 +76,9 @@ class Projection:
         the pair of least CV error.
     chosen : int
         Position of the chosen size.
-    proved : bool
-        Whether every support of every fold and of all rows is the best support.
+    proved : ndarray of bool, shape (τ,)
+        Whether every support that carries weight in the average (of all rows, of a fold, and of the
+        inner folds), and every projection of the size (of all rows and of every fold), is the best.
     """
 
     sizes: SizeModels = field(repr=False)
@@ -84,11 +87,22 @@ class Projection:
     max_share: Array
     allowed: NDArray[np.bool_]
     chosen: int
-    proved: bool
+    proved: NDArray[np.bool_]
 
 
-def projection_gammas(problem: SparseRidgeProblem, averaged: Array) -> Array:
-    """Ridge weights γ⊥: 1e-4 to 1 times the mean squared length of the columns, and lower weights.
+def ridge_unit(problem: SparseRidgeProblem) -> float:
+    """The unit of γ⊥ for a training problem: a hundredth of the mean squared length of its columns.
+
+    Every fold has its own unit, because columns that are not divided by their standard deviations,
+    or that are not centred, have lengths that depend on the rows.
+    """
+    # Six digits: the rounding of standardised columns, which all rows have a part in, would else
+    # reach the last digit of every fold's error.
+    return float(f"{problem.squared_lengths.mean() / 100.0:.5e}")
+
+
+def projection_ridges(problem: SparseRidgeProblem, averaged: Array) -> Array:
+    """Ridge weights γ⊥ in units of :func:`ridge_unit`: the usual ones, and lower ones.
 
     Where columns are nearly dependent, models of tiny γ can carry the average, and only projections
     of such a γ come near it: γ⊥ goes down by tens until it passes the least γ > 0 in the average,
@@ -96,19 +110,16 @@ def projection_gammas(problem: SparseRidgeProblem, averaged: Array) -> Array:
 
     problem: All rows.
     averaged: The γ whose models carry weight.
-    Returns, shape (γ⊥,): Increasing. Columns of unit variance have squared length n.
+    Returns, shape (γ⊥,): Increasing.
 
     Examples
     --------
     >>> problem = SparseRidgeProblem(10.0 * np.eye(2), [1.0, 2.0], gamma=1.0, tau=1)
-    >>> projection_gammas(problem, np.array([5e-4, 1.0])).round(4).tolist()
-    [0.0001, 0.001, 0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0]
+    >>> ridge_unit(problem), projection_ridges(problem, np.array([5e-4, 1.0])).round(4).tolist()
+    (1.0, [0.0001, 0.001, 0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0])
     """
-    # Six digits: the rounding of standardised columns, which all rows have a part in, would else
-    # reach the last digit of every fold's error.
-    unit = float(f"{problem.squared_lengths.mean() / 100.0:.5e}")
-    found = np.array(PROJECTION.ridges) * unit
-    least = averaged[averaged > 0.0].min(initial=found[0])
+    found = np.array(PROJECTION.ridges)
+    least = averaged[averaged > 0.0].min(initial=np.inf) / ridge_unit(problem)
     lower = int(np.ceil(np.log10(max(found[0] / least, 1.0))))
     zero = np.zeros(int((averaged == 0.0).any()))
     return np.concatenate([zero, found[0] * 10.0 ** -np.arange(lower, 0, -1), found])
@@ -117,33 +128,70 @@ def projection_gammas(problem: SparseRidgeProblem, averaged: Array) -> Array:
 class FoldAverages(NamedTuple):
     """What all units of a projection share; ``coefs[j]``, shape (p,), is the average of fold j.
 
+    ridges: γ⊥ in units of :func:`ridge_unit`.
     every_fit: As of :func:`~sparsecv.solvers.paths.support_path`.
     """
 
     data: FoldData
     coefs: list[Array]
-    gammas: Array
-    sizes: NDArray[np.intp]
+    ridges: Array
     every_fit: bool = True
 
 
-def project_fold(average: FoldAverages, j: int, limits: Limits) -> tuple[Array, Array, bool]:
+def project_fold(
+    average: FoldAverages, j: int, sizes: NDArray[np.intp], solver: str, limits: Limits
+) -> tuple[Array, Array, NDArray[np.bool_]]:
     """The unit of one fold: project its average, and measure the projections on held-out rows.
 
     limits: Limits of the unit; once a limit is reached, supports are found without a proof.
-    Returns, shape (γ⊥, τ) twice: Sums over the held-out rows of the squared distance to the average
-        and of the squared error against y; and whether every support is proved.
+    Returns, shape (γ⊥, τ) each: Sums over the held-out rows of the squared distance to the average
+        and of the squared error against y; and whether the projection's support is proved.
     """
-    data, coef = average.data, average.coefs[j]
-    target, solver = data.training(j).predicting(coef), solver_for(data.n_units)
-    gammas, sizes, every = average.gammas, average.sizes, average.every_fit
+    data, coef, every = average.data, average.coefs[j], average.every_fit
+    training = data.training(j)
+    target, gammas = training.predicting(coef), average.ridges * ridge_unit(training)
     path = support_path(target, gammas, sizes, solver=solver, limits=limits, every_fit=every)
     rows, targets = data.held_out(j)
     distance = path.squared_errors(rows, rows @ coef)
-    return distance, path.squared_errors(rows, targets), bool(path.proved.all())
+    return distance, path.squared_errors(rows, targets), path.proved
 
 
-def max_distance_shares(sizes: NDArray[np.intp], n: int) -> Array:
+class _FoldProjections:
+    """The projections of every fold's average, estimated at first and then proved where they count.
+
+    distance, error, shape (fold, γ⊥, τ): Sums over the held-out rows of the squared distance to
+        the average and of the squared error against y.
+    proved, shape (fold, γ⊥, τ): Whether the projection's support is the best one.
+    """
+
+    def __init__(self, study: Study, ridges: Array, sizes: NDArray[np.intp]) -> None:
+        shared = FoldAverages(study.data, study.fold_averages, ridges, study.every_fit)
+        self._study, self._sizes, self._shared = study, sizes, shared
+        solver = solver_for(study.data.n_units, study.settings.prove)
+        tasks = [(j, sizes, solver) for j in range(study.data.folds.k)]
+        found = study.run("comparing sizes with the average", project_fold, shared, tasks)
+        self.distance, self.error, self.proved = map(np.stack, zip(*found, strict=True))
+
+    def prove(self, t: int) -> bool:
+        """Prove the projections onto one size, at every γ⊥; return whether one more is proved.
+
+        t: Position of the size.
+        """
+        folds = np.flatnonzero(~self.proved[:, :, t].all(axis=1)).tolist()
+        if not folds or self._study.data.n_units > TREE_ONLY:
+            return False
+        tasks = [(j, self._sizes[[t]], "auto") for j in folds]
+        what = "proving the projections of one size"
+        found, some = self._study.run(what, project_fold, self._shared, tasks), False
+        for j, (distance, error, proved) in zip(folds, found, strict=True):
+            new = proved[:, 0] & ~self.proved[j, :, t]
+            self.distance[j, new, t], self.error[j, new, t] = distance[new, 0], error[new, 0]
+            self.proved[j, new, t] = True
+            some |= bool(new.any())
+        return some
+
+
+def max_distance_shares(sizes: NDArray[np.intp], n: float) -> Array:
     """The largest share of the average's CV error that a size's distance may be, shape (τ,).
 
     A model of τ coefficients that are estimated from n rows pays about τ/n of its error for the
@@ -151,13 +199,15 @@ def max_distance_shares(sizes: NDArray[np.intp], n: int) -> Array:
     show clearly. The share is therefore τ/2n where that is below ``max_distance_share``,
     which is the case from n = 50 τ rows on.
 
+    n: Number of rows, or the sum of their weights.
+
     Examples
     --------
     >>> max_distance_shares(np.array([1, 5, 30]), 1000).tolist()
     [0.0005, 0.0025, 0.01]
     """
     own = PROJECTION.share_of_estimation * sizes / n
-    return np.minimum(PROJECTION.max_distance_share, own)
+    return np.asarray(np.minimum(PROJECTION.max_distance_share, own))
 
 
 def choose_size(
@@ -178,6 +228,23 @@ def choose_size(
     return int(close[0] if close.size else distance.argmin())
 
 
+def _average_proved(study: Study, weights: Array) -> bool:
+    """Whether every support that carries weight in the average of all rows or of a fold is best.
+
+    The weights come from CV errors, so that the supports of all folds, of every partition, count at
+    the pairs (γ, τ) that carry weight.
+
+    weights, shape (γ, τ): Weights of the models of all rows.
+    """
+    result, own, inner = study.surface, study.fold_surface, study.inner
+    models = result.table("model_proved")[weights > 0.0].all()
+    weighted = weights[study.gamma_subset] > 0.0
+    errors = all(one.table("exact")[weighted[:, : one.taus.size]].all() for one in study.evaluated)
+    in_folds = own.table("exact")[:, np.isin(own.taus, inner.taus)]
+    folds = in_folds[(np.array(inner.weights) > 0.0).any(axis=0)].all()
+    return bool(study.whole and models and errors and folds and inner.proved)
+
+
 def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Projection:
     """Project the average of a study's models onto the study's sizes, in folds and on all rows.
 
@@ -187,35 +254,54 @@ def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Pr
     """
     data, result = study.data, study.surface
     sizes = checked_taus(study.sizes, data.p, data.constraints)
-    gammas = projection_gammas(data.full(), result.gammas[weights.any(axis=1)])
-    shared = FoldAverages(data, study.fold_averages, gammas, sizes, study.every_fit)
-    tasks = [(j,) for j in range(data.folds.k)]
-    folds = study.run("comparing sizes with the average", project_fold, shared, tasks)
-    distances, errors, proofs = zip(*folds, strict=True)
-    distance, _ = mean_over_folds(np.stack(distances, axis=-1), data.fold_weight)
-    error, spread = mean_over_folds(np.stack(errors, axis=-1), data.fold_weight)
+    ridges = projection_ridges(data.full(), result.gammas[weights.any(axis=1)])
+    gammas = ridges * ridge_unit(data.full())
+    folds, share = _FoldProjections(study, ridges, sizes), max_distance_shares(sizes, data.weight)
     reference, reference_std = study.average_error
-    at = distance.argmin(axis=0), np.arange(sizes.size)
-    distance, error, spread, own = distance[at], error[at], spread[at], gammas[at[0]]
-    allowed, share = (sizes <= most[0]) | (error <= most[1]), max_distance_shares(sizes, data.n)
-    chosen = choose_size(distance, share * reference + data.rounding, allowed)
-    used, place = np.unique(own, return_inverse=True)
-    with study.interruptible() as limits:
-        late, full = None if study.every_fit else limits, data.full()
-        target = full.predicting(averaged_coefficients(full, result, weights, late))
-        solver = solver_for(data.n_units)
-        path = support_path(target, used, sizes, solver=solver, limits=limits)
-        models = [
-            fitted_model(
-                study.design,
-                target.replace(gamma=float(own[t])),
-                path.support(g, t),
-                float(path.lower_bound[g, t]),
-                bool(path.proved[g, t]),
-            )
-            for t, g in enumerate(place)
-        ]
-    proved = all(proofs) and all(model.proved for model in models)
-    study.note_limit(proved)
+    while True:
+        distance, _ = mean_over_folds(np.moveaxis(folds.distance, 0, -1), data.fold_weight)
+        error, spread = mean_over_folds(np.moveaxis(folds.error, 0, -1), data.fold_weight)
+        at = distance.argmin(axis=0), np.arange(sizes.size)
+        distance, error, spread, own = distance[at], error[at], spread[at], gammas[at[0]]
+        allowed = (sizes <= most[0]) | (error <= most[1])
+        chosen = choose_size(distance, share * reference + data.rounding, allowed)
+        if not folds.prove(chosen):
+            break
+    models = _projected_models(study, weights, sizes, own, chosen)
+    proved = np.array([model.proved for model in models]) & folds.proved.all(axis=(0, 1))
+    study.note_limit(bool(proved[chosen]))
+    proved &= _average_proved(study, weights)
     by_size = SizeModels(sizes, own, models, error, spread, distance)
     return Projection(by_size, reference, reference_std, share, allowed, chosen, proved)
+
+
+def _projected_models(
+    study: Study, weights: Array, sizes: NDArray[np.intp], gammas: Array, chosen: int
+) -> list[FittedModel]:
+    """The average of all rows, projected onto every size.
+
+    Up to 45 columns the projection onto the chosen size is proved, as far as the time allows.
+
+    weights, shape (γ, τ): Weights of the models of all rows.
+    gammas, shape (τ,): The γ⊥ of every size.
+    chosen: Position of the chosen size.
+    """
+    data, full = study.data, study.data.full()
+    used, place = np.unique(gammas, return_inverse=True)
+    with study.interruptible() as limits:
+        late = None if study.every_fit else limits
+        target = full.predicting(averaged_coefficients(full, study.surface, weights, late))
+
+        def model(path: SupportPath, g: int, i: int, gamma: float) -> FittedModel:
+            bound, proved = float(path.lower_bound[g, i]), bool(path.proved[g, i])
+            problem = target.replace(gamma=gamma)
+            return fitted_model(study.design, problem, path.support(g, i), bound, proved)
+
+        solver = solver_for(data.n_units, study.settings.prove)
+        path = support_path(target, used, sizes, solver=solver, limits=limits)
+        models = [model(path, g, t, float(gammas[t])) for t, g in enumerate(place.tolist())]
+        if not models[chosen].proved and data.n_units <= TREE_ONLY:
+            one = slice(chosen, chosen + 1)
+            path = support_path(target, gammas[one], sizes[one], solver="auto", limits=limits)
+            models[chosen] = model(path, 0, 0, float(gammas[chosen]))
+    return models

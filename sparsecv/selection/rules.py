@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..cv.settings import Settings
+from ..cv.settings import GammaSpan, Settings
+from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..errors import InputError
-from ..solvers.core.plan import TREE_ONLY
 from ..stability.fold_losses import checked_partition
 
 
@@ -62,38 +62,40 @@ def _refuse(rule: str, data: FoldData) -> None:
             )
 
 
-def resolved_rule(rule: str | None, n_units: int, settings: Settings) -> str:
-    """The rule that None stands for: projected beyond 45 columns that vary, else minimum.
+def resolved_rule(
+    rule: str | None,
+    settings: Settings,
+    gammas: Array | GammaSpan | None,
+    protocol: str = "honest",
+    certificate: bool = False,
+) -> tuple[str, str]:
+    """The rule that is taken, and why, in words that can stand behind the name of the rule.
 
-    n_units: Number of columns, or groups of columns, that models choose from.
-    The method search looks for the least CV error alone, so that None stands for minimum
-    there.
-    """
-    if rule is not None:
-        return rule
-    return "projected" if n_units > TREE_ONLY and not settings.searches else "minimum"
-
-
-def rule_reason(rule: str | None, data: FoldData, settings: Settings) -> str:
-    """Why a rule is taken, in words that can stand behind the name of the rule.
+    None stands for projected, and for minimum where the least CV error alone is looked for.
 
     rule: As the user asked for it.
+    settings, gammas, protocol: How CV errors are computed, and at which γ.
+    certificate: Whether a certificate is wanted, which proves that no CV error is smaller.
     """
     if rule is not None:
-        return "as asked"
+        return rule, "as asked"
     if settings.searches:
-        return "method search looks for the least CV error alone"
-    many = f"more than {TREE_ONLY}" if data.n_units > TREE_ONLY else f"at most {TREE_ONLY}"
-    return f"the default for {data.n_units} feature{'s' if data.n_units > 1 else ''}, {many}"
+        return "minimum", "method search looks for the least CV error alone"
+    if isinstance(gammas, GammaSpan):
+        return "minimum", "over a range of γ the least CV error alone is searched and proved"
+    if protocol == "paper":
+        return "minimum", "the rule of the papers, as --protocol paper asks for their set-up"
+    if certificate:
+        return "minimum", "a certificate proves that no CV error is smaller"
+    return "projected", "the default"
 
 
-def allowed_rule(rule: str | None, data: FoldData, settings: Settings) -> str:
-    """The rule, or the default in place of None, which the folds and the method allow.
+def checked_rule(rule: str, data: FoldData, settings: Settings) -> str:
+    """A rule that the folds and the method allow.
 
     Raises InputError: The rule is unknown, the folds do not allow the rule, or the rule needs
         h(γ, τ) at every τ where the method looks for the best τ alone.
     """
-    rule = resolved_rule(rule, data.n_units, settings)
     if rule not in RULES:
         raise InputError(f"rule must be one of {', '.join(RULES)}; got {rule!r}")
     if rule != "minimum" and settings.searches:

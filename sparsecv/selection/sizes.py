@@ -114,8 +114,7 @@ def choice_of_size(study: Study, choice: Choice, size: int) -> Choice:
     check_size(sizes, size)
     t = int(np.flatnonzero(sizes == size)[0])
     if found is not None:
-        own = of_projection(choice, replace(found, chosen=t))
-        return replace(own, certified=found.proved, size_given=True)
+        return replace(of_projection(choice, replace(found, chosen=t)), size_given=True)
     g = int(gamma_positions(study, choice)[t])
     one, values = result.by_gamma[g], criterion_of_pairs(study, choice.rule)[:, t]
     proved = bool(result.table("exact")[:, t].all())
@@ -133,6 +132,10 @@ def subsets_by_size(study: Study, choice: Choice) -> SizeModels:
     These are the models of the choice; in place of projections, which are the best subsets for the
     predictions of an average, stand the models of least CV error.
     """
-    if choice.projection is not None:
-        choice = CHOOSERS["minimum"](study)
-    return models_by_size(study, choice)
+    if choice.projection is None:
+        return models_by_size(study, choice)
+    every = models_by_size(study, CHOOSERS["minimum"](study))
+    at = np.flatnonzero(np.isin(every.tau, choice.projection.sizes.tau))
+    models = [every.models[t] for t in at]
+    rest = every.cv_error[at], every.std_error[at]
+    return SizeModels(every.tau[at], every.gamma[at], models, *rest)

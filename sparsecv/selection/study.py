@@ -15,7 +15,7 @@ from ..cv.alternating import alternate, default_grid
 from ..cv.checkpoint import Checkpoint, CheckpointFolder
 from ..cv.engine import Surface, interruptible
 from ..cv.global_gamma import GLOBAL_TOLERANCE, VISITED_EVERY, global_minimum
-from ..cv.needs import Need, of_everything, of_minimum, of_one_se
+from ..cv.needs import Need, of_everything, of_minimum, of_one_se, of_pairs
 from ..cv.plan import RunPlan
 from ..cv.progress import Report, TimedReport
 from ..cv.results import Array, CVResult, mean_over_folds
@@ -54,30 +54,23 @@ from .averaging import (
     soft_least,
     worth_more_sizes,
 )
-from .rules import allowed_rule
+from .rules import checked_rule, resolved_rule
 
-# Up to 45 columns the weights of an average come from CV errors over this many random partitions of
-# the rows into folds, of which the first is the partition of the other rules. Where a time limit is
-# reached no further partition is begun. The number is a choice.
-PARTITIONS = 6
-# Beyond 45 columns they come from CV errors over this many partitions. The number is measured by
-# experiments/selection/partitions.py. In geometric mean over eight data sets, test errors with one
-# partition are 1.5 % larger than with six, and with two they are .2 % smaller.
-WIDE_PARTITIONS = 2
+# The weights of an average come from CV errors over this many random partitions of the rows into
+# folds, of which the first is the partition of the other rules. Where a time limit is reached no
+# further partition is begun. The number is measured by experiments/selection/partitions.py. In
+# geometric mean over eight data sets, test errors with one partition are 1.5 % larger than with
+# six, and with two they are .2 % smaller.
+PARTITIONS = 2
 # The rule stability holds at most this many losses at a time, which take 200 MB. With k folds and n
 # rows, one γ has (k + 1) n losses for every τ. At least one γ is computed at a time. It is a
 # choice.
 MAX_LOSSES = 25_000_000
 
 
-def partitions_of(rule: str, n_units: int) -> int:
-    """The number of partitions of the rows into folds that a rule averages over.
-
-    n_units: Number of columns, or groups of columns, that models choose from.
-    """
-    if rule != "projected":
-        return 1
-    return WIDE_PARTITIONS if n_units > TREE_ONLY else PARTITIONS
+def partitions_of(rule: str) -> int:
+    """The number of partitions of the rows into folds that a rule averages over."""
+    return PARTITIONS if rule == "projected" else 1
 
 
 def check_size(sizes: NDArray[np.intp], size: int) -> None:
@@ -102,6 +95,7 @@ class Study:
     taus: Values of τ; with None those of :func:`sparsecv.cv.settings.default_taus`.
     rule: The rule that chooses in the end, by which the time and the sizes of the run are planned.
         None is the default rule. A rule that the folds do not allow is refused.
+    certificate: Whether a certificate of the least CV error is wanted, which decides the default.
     seed: The seed that the folds were drawn with, and that other partitions are drawn with.
     checkpoint: The folder of the files that keep proofs.
     progress: Takes what is being done, the number of units done and the number of all units.
@@ -116,13 +110,17 @@ class Study:
         settings: Settings,
         *,
         rule: str | None = "minimum",
+        certificate: bool = False,
         seed: Any = 0,
         checkpoint: CheckpointFolder | None = None,
         progress: Report | None = None,
     ) -> None:
         self.data, self.design, self.settings = data, design, settings
-        self.rule_asked, self.rule = rule, allowed_rule(rule, data, settings)
         self.gammas = asked_gammas(gammas)
+        protocol = design.protocol.name
+        found = resolved_rule(rule, settings, self.gammas, protocol, certificate)
+        self.rule, self.rule_reason = found
+        checked_rule(self.rule, data, settings)
         # A projection is one of an average; beyond 45 columns the least h then needs no proof.
         self.averages = self.rule == "projected"
         if isinstance(self.gammas, GammaSpan):
@@ -132,11 +130,10 @@ class Study:
         every = default_taus(data.n, data.p, data.constraints)
         self.sizes = checked_taus(taus if self.sizes_named else every, data.p, data.constraints)
         self.plan = RunPlan.of(settings, data, averages=self.averages)
-        most = partitions_of(self.rule, data.n_units) if self.averages else PARTITIONS
-        # By the method grid every fold and τ is a problem of its own, which costs too much.
         self._tried = self._sizes_to_try()
+        # By the method grid every fold and τ is a problem of its own, which costs too much.
         costly = self.averages and settings.grid
-        self.partitions, self.seed = 1 if costly else data.count_partitions(most), seed
+        self.partitions, self.seed = 1 if costly else data.count_partitions(PARTITIONS), seed
         # The number of other partitions that the rule asks for, and the work after them, in
         # surfaces that take about as long: inner folds and projections, or models without pairs
         # of folds.
@@ -194,7 +191,7 @@ class Study:
             self._first = self._unvisited(self.data, tried.taus, name, after, None)
             found = self._evaluate(self._first, self.gammas, proved=not self.estimating)
             errors = found.table("cv_error")[:, found.taus <= tried.end]
-            more = grows and worth_more_sizes(errors, found.gammas, self.data.n)
+            more = grows and worth_more_sizes(errors, found.gammas, self.data.weight)
             if not more or self.plan.out_of_time:
                 break
         if not self.sizes_named:
@@ -261,7 +258,7 @@ class Study:
         Other partitions are evaluated at their γ, and at the sizes up to the largest of them.
         """
         result = self.surface
-        weights = model_weights(result.table("cv_error"), result.gammas, self.data.n)
+        weights = model_weights(result.table("cv_error"), result.gammas, self.data.weight)
         return np.asarray(weights > 0.0)
 
     @property
@@ -301,13 +298,13 @@ class Study:
         """
         result, at = self.surface, self.gamma_subset
         weights = np.zeros((result.gammas.size, result.taus.size))
-        weights[at] = model_weights(self.mean_surface, result.gammas[at], self.data.n)
+        weights[at] = model_weights(self.mean_surface, result.gammas[at], self.data.weight)
         return weights
 
     @property
     def _need(self) -> Need:
         """What the rule needs of a surface."""
-        n = self.data.n
+        n = self.data.weight
         return {
             "minimum": of_minimum,
             "one-se": of_one_se,
@@ -400,23 +397,28 @@ class Study:
         if isinstance(self.gammas, GammaSpan):
             gammas = np.geomspace(self.gammas.low, self.gammas.high, DEFAULT_GAMMAS.size)
         enough = next(i for i, one in enumerate(self._tried) if one.taus.size == result.taus.size)
-        how = self.run, lambda: self.plan.out_of_time, self.every_fit, enough
+        how = self.run, lambda: self.plan.out_of_time, self.every_fit, enough, self.settings.prove
         found = inner_weights(self.data, gammas, self._tried, *how)
         self.note_limit(found.proved)
         return found
 
     @cached_property
     def fold_surface(self) -> CVResult:
-        """h(γ, τ) of the first partition at the γ of :attr:`inner`, and at least at its sizes."""
+        """h(γ, τ) of the first partition at the γ of :attr:`inner`, and at least at its sizes.
+
+        Where the plan proves what the choice needs, pairs that carry weight in a fold are proved.
+        """
         inner, result, surface = self.inner, self.surface, self._first
         if not np.isin(inner.taus, result.taus).all():
             surface = self._unvisited(self.data, inner.taus, "", self._n_after, None)
-        elif np.array_equal(inner.gammas, result.gammas):
-            return result
-        if new := [gamma for gamma in inner.gammas.tolist() if gamma not in surface.rows]:
-            with surface:
+        gammas, carry = inner.gammas.tolist(), np.max(inner.weights, axis=0) > 0.0
+        surface.plan = self.plan.part(1.0 + self._n_after)
+        with surface:
+            if new := [gamma for gamma in gammas if gamma not in surface.rows]:
                 surface.visit(new)
-        return surface.result(inner.gammas.tolist())
+            if surface.plan.trees and surface.plan.proves == "choice" and not surface.plan.alone:
+                surface.prove(of_pairs(inner.gammas, inner.taus, carry))
+        return surface.result(gammas)
 
     @cached_property
     def fold_averages(self) -> list[Array]:
@@ -575,7 +577,7 @@ class Study:
         elif gammas is None and not self.averages:
             result = alternate(surface, self._need)
         else:
-            edge, n = "", surface.data.n
+            edge, n = "", surface.data.weight
 
             def score(gamma: float) -> float:
                 return soft_least(surface.cv_error(gamma), n)

@@ -174,12 +174,12 @@ def test_a_constrained_fold_does_not_see_its_held_out_rows(
 
 
 UNITS: dict[str, dict[str, Any]] = {
-    "plain": {},
+    "plain": {"rule": "minimum"},
     "no intercept": {"fit_intercept": False},
     "bounds": {"constraints": Constraints(bounds={0: (-0.5, 0.7), 1: (-0.2, 0.4)})},
     "included": {"constraints": Constraints(include=[1])},
     "missing values": {"missing": "mean"},
-    "averages": {"rule": "projected"},
+    "averages": {},
 }
 
 
@@ -212,7 +212,7 @@ def test_an_error_in_order_of_time_by_hand() -> None:
     """Every fold divides its columns by the standard deviations of its training rows."""
     X, y, _ = table_of("few columns", False)
     folds = list(TimeSeriesSplit(3).split(y))
-    model = SparseRidgeCV(cv=folds, gammas=[5.0], taus=[6]).fit(X, y)
+    model = SparseRidgeCV(cv=folds, gammas=[5.0], taus=[6], rule="minimum").fit(X, y)
     total, rows = 0.0, 0
     for train, test in folds:
         pipeline = make_pipeline(StandardScaler(), Ridge(2.5)).fit(X[train], y[train])

@@ -75,12 +75,14 @@ def assert_same(weighted: SparseRidgeCV, repeated: SparseRidgeCV) -> None:
     assert weighted.lower_bound_ == pytest.approx(repeated.lower_bound_, rel=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize(
+    ("rule", "seed"), [*(("minimum", seed) for seed in range(50)), *((None, s) for s in range(20))]
+)
 @pytest.mark.parametrize("kind", ["loo", "k", "groups"])
-def test_weights_are_repeated_rows(kind: str, seed: int) -> None:
+def test_weights_are_repeated_rows(kind: str, rule: str | None, seed: int) -> None:
     one = Problem(seed)
     X, y = one.X[one.rows], one.y[one.rows]
-    common: dict[str, Any] = {"gammas": GAMMAS, "rule": "minimum", **one.options}
+    common: dict[str, Any] = {"gammas": GAMMAS, "rule": rule, **one.options}
     given: dict[str, Any] = {"sample_weight": one.weights}
     if kind == "loo":
         weighted = SparseRidgeCV(cv="loo", **common).fit(one.X, one.y, **given)
@@ -96,6 +98,27 @@ def test_weights_are_repeated_rows(kind: str, seed: int) -> None:
         )
         repeated = SparseRidgeCV(cv=splitter, **common).fit(X, y, groups=one.groups[one.rows])
     assert_same(weighted, repeated)
+    if rule is None:
+        assert weighted.rule_ == "projected"
+        assert weighted.reference_error_ == pytest.approx(repeated.reference_error_, rel=1e-8)
+        np.testing.assert_allclose(
+            weighted.path_["distance"], repeated.path_["distance"], rtol=1e-6, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("cv", ["pairs", 2])
+def test_rows_of_weight_zero_are_no_rows_under_the_default_rule(cv: Any) -> None:
+    """Two folds have inner folds that are drawn from the rows that count."""
+    one = Problem(7)
+    there = one.weights > 0.0
+    numbers = np.cumsum(there) - 1
+    pairs = one.pairs(4 if cv == "pairs" else 2)
+    rest = [(numbers[a[there[a]]], numbers[b[there[b]]]) for a, b in pairs]
+    common: dict[str, Any] = {"gammas": GAMMAS, **one.options}
+    every = SparseRidgeCV(cv=pairs, **common).fit(one.X, one.y, sample_weight=one.weights)
+    some = SparseRidgeCV(cv=rest, **common)
+    some.fit(one.X[there], one.y[there], sample_weight=one.weights[there])
+    assert_same(every, some)
 
 
 @pytest.mark.parametrize("method", ["exact", "grid", "search"])

@@ -174,15 +174,15 @@ def test_a_fit_is_that_of_the_rows_in_the_same_folds(name: str) -> None:
     np.testing.assert_allclose(found.predict(given), rows.predict(X[:3]))
 
 
-@pytest.mark.parametrize(("p", "count"), [(5, 6), (50, 2)])
-def test_all_partitions_of_a_rule_come_from_one_compute(p: int, count: int) -> None:
+@pytest.mark.parametrize("p", [5, 50])
+def test_all_partitions_of_a_rule_come_from_one_compute(p: int) -> None:
     X, y = plain(400, p)
     with Counted() as counted:
-        model = SparseRidgeCV(rule="projected", gammas=[1.0, 10.0], cv=4, taus=[1, 2, 3])
+        model = SparseRidgeCV(gammas=[1.0, 10.0], cv=4, taus=[1, 2, 3])
         model.fit(da.from_array(X, chunks=(CHUNK, p)), da.from_array(y, chunks=CHUNK))
     assert counted.computes == 1
     study = model._run_.study
-    assert len(study.evaluated) == count
+    assert len(study.evaluated) == 2
     for partition, result in enumerate(study.evaluated):
         folds = pairs(labels([CHUNK] * 4, 4, 0, partition), 4)
         rows = SparseRidgeCV(gammas=[1.0, 10.0], cv=folds, rule="minimum", taus=[1, 2]).fit(X, y)

@@ -62,7 +62,7 @@ def test_coefficients_are_those_of_ridge(
     options: dict[str, Any] = {"fit_intercept": fit_intercept, "standardize": standardize}
     model: Any
     if cross_validated:
-        model = SparseRidgeCV(cv=4, taus=[2, 3], gammas=[0.5, 5.0], random_state=0, **options)
+        model = SparseRidgeCV(cv=4, taus=[2, 3], gammas=[0.5, 5.0], rule="minimum", **options)
         gamma = model.fit(X, y).gamma_
     else:
         gamma = 5.0
@@ -135,11 +135,15 @@ def test_cv_results() -> None:
 
 def test_defaults() -> None:
     X, y = five_columns(n=20, p=4)
-    model = SparseRidgeCV(random_state=0).fit(X, y)
-    assert np.isin(DEFAULT_GAMMAS, model.cv_results_["gamma"]).all()
-    assert model.trace_[0].gamma in DEFAULT_GAMMAS
-    on_grid = SparseRidgeCV(random_state=0, gammas=DEFAULT_GAMMAS).fit(X, y)
-    assert model.cv_error_ <= on_grid.cv_error_
+    model = SparseRidgeCV().fit(X, y)
+    assert model.rule_ == "projected"
+    assert model.trace_ == []
+    minimum = SparseRidgeCV(rule="minimum").fit(X, y)
+    assert minimum.trace_[0].gamma in DEFAULT_GAMMAS
+    on_grid = SparseRidgeCV(rule="minimum", gammas=DEFAULT_GAMMAS).fit(X, y)
+    assert minimum.cv_error_ <= on_grid.cv_error_
+    for one in (model, minimum):
+        assert np.isin(DEFAULT_GAMMAS, one.cv_results_["gamma"]).all()
     assert DEFAULT_GAMMAS.size == 10
     np.testing.assert_allclose(DEFAULT_GAMMAS[[0, -1]], [1e-4, 1e4])
     assert model.surface_["tau"].tolist() == [1, 2, 3, 4]
@@ -148,10 +152,10 @@ def test_defaults() -> None:
 
 def test_verbose_prints_what_is_done(capsys: pytest.CaptureFixture[str]) -> None:
     X, y = five_columns()
-    SparseRidgeCV(cv=3, gammas=[0.5, 2.0], rule="projected", verbose=1).fit(X, y)
+    SparseRidgeCV(cv=3, gammas=[0.5, 2.0], verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     done = [line for line in lines if "partition" in line and "3 of 3" in line]
-    assert len(done) == 6  # Each of six partitions has three folds.
+    assert len(done) == 2  # Each of two partitions has three folds.
     SparseRidgeCV(cv=3, gammas=[0.5, 2.0]).fit(X, y)
     assert capsys.readouterr().out == ""
 
@@ -179,7 +183,8 @@ def test_a_default_fit_leaves_large_trees_open() -> None:
 )
 def test_time_limit_warns_and_brackets(limit: float, words: str) -> None:
     X, y = hard()
-    model = SparseRidgeCV(cv=3, gammas=[1e-3], taus=[5, 10, 20], time_limit=limit)
+    options: dict[str, Any] = {"gammas": [1e-3], "taus": [5, 10, 20], "time_limit": limit}
+    model = SparseRidgeCV(cv=3, rule="minimum", **options)
     with pytest.warns(UnprovedWarning, match=words):
         model.fit(X, y)
     assert not model.certified_

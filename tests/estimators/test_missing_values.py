@@ -28,7 +28,7 @@ def holed(n: int = 60) -> tuple[Any, Any]:
 def test_errors_and_predictions_by_hand(tmp_path: Path) -> None:
     X, y = holed()
     common: dict[str, Any] = {"gammas": [0.5], "taus": [3], "standardize": False}
-    model = SparseRidgeCV(missing="mean", nested=5, **common).fit(X, y)
+    model = SparseRidgeCV(missing="mean", nested=5, rule="minimum", **common).fit(X, y)
     pipeline = make_pipeline(SimpleImputer(), Ridge(0.25))
     folds = KFold(5, shuffle=True, random_state=0)
     expected = np.mean((y - cross_val_predict(pipeline, X, y, cv=folds)) ** 2)

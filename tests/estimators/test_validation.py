@@ -26,7 +26,8 @@ def test_feature_names() -> None:
     plain = SparseRidge(tau=2).fit(X, y)
     assert not hasattr(plain, "feature_names_in_")
     for frame in (pandas, polars):
-        for model in (SparseRidge(tau=2), SparseRidgeCV(cv=3, gammas=1.0, taus=[2])):
+        chosen = SparseRidgeCV(cv=3, gammas=1.0, taus=[2], rule="minimum")
+        for model in (SparseRidge(tau=2), chosen):
             model.fit(frame, y)
             assert model.feature_names_in_.tolist() == NAMES
             assert model.n_features_in_ == 5

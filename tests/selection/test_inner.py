@@ -24,9 +24,14 @@ from sparsecv.design.folds import Folds, make_folds
 from sparsecv.design.moment_folds import MomentFolds
 from sparsecv.design.moments import FoldMoments, Moments
 from sparsecv.errors import InputError
-from sparsecv.selection.averaging import Tried, averaged_coefficients, inner_weights
+from sparsecv.selection.averaging import (
+    Tried,
+    averaged_coefficients,
+    inner_weights,
+    solver_for,
+)
 from sparsecv.selection.projection import FoldAverages, project_fold
-from sparsecv.selection.rules import allowed_rule
+from sparsecv.selection.rules import checked_rule
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.ridge_fits import fit_supports
@@ -63,8 +68,9 @@ def test_held_out_rows_change_nothing_before_they_are_predicted(
         weights = np.zeros((gammas.size, sizes.size))
         weights[:, : found.taus.size] = found.weights[j]
         coef = averaged_coefficients(data.training(j), result, weights, fold=j)
-        shared = FoldAverages(data, [coef] * folds.k, gammas, sizes)
-        return weights, coef, project_fold(shared, j, Limits())
+        shared = FoldAverages(data, [coef] * folds.k, gammas)
+        how = solver_for(p), Limits()
+        return weights, coef, project_fold(shared, j, sizes, *how)
 
     weights, coef, sums = fold(X, y)
     other_X, other_y = X.copy(), y.copy()
@@ -150,7 +156,7 @@ def test_weights_of_a_table_read_by_chunks_are_those_of_its_rows() -> None:
     assert not np.array_equal(found[0], found[1])
     two = MomentFolds([FoldMoments(parts[:2], low, high)], design)
     with pytest.raises(InputError, match="at least 3 folds"):
-        allowed_rule("projected", two, Settings())
+        checked_rule("projected", two, Settings())
 
 
 def test_the_grid_of_a_fold_is_decided_by_its_training_rows() -> None:

@@ -23,6 +23,7 @@ from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.report.peers import linear_peers
 from sparsecv.selection.projection import choose_size
+from sparsecv.selection.study import PARTITIONS
 from sparsecv.solvers import SparseRidgeProblem, support_path
 
 Array = NDArray[np.float64]
@@ -65,7 +66,6 @@ def plain_chain(X: Array, y: Array, gammas: Array, partitions: list[Any]) -> Cha
     """Average and project in every fold and on all rows, without any of the package's code."""
     n, p = X.shape
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
-    ridges = RIDGES * n
 
     def average(A: Array, b: Array, weights: Array) -> Array:
         found = np.zeros(p)
@@ -93,6 +93,7 @@ def plain_chain(X: Array, y: Array, gammas: Array, partitions: list[Any]) -> Cha
 
     every = [sum(errors(*folds.split(j)) for j in range(folds.k)) for folds in partitions]
     weights = weigh(np.mean(every, axis=0), n)
+    ridges = RIDGES * n
     distance, error = np.zeros((2, ridges.size, p))
     reference, folds = 0.0, partitions[0]
     block = folds.label % min(folds.k, 5)
@@ -107,7 +108,8 @@ def plain_chain(X: Array, y: Array, gammas: Array, partitions: list[Any]) -> Cha
         A, b, H, t = split(train, test)
         beta = average(A, b, weigh(inner, int((block != mine).sum())))
         reference += np.sum((t - H @ beta) ** 2) / n
-        for g, ridge in enumerate(ridges):
+        unit = float(f"{np.mean((A**2).sum(axis=0)):.5e}")
+        for g, ridge in enumerate(RIDGES * unit):
             for s in range(p):
                 sparse = subset(A, A @ beta, ridge, s + 1)
                 distance[g, s] += np.sum((H @ (beta - sparse)) ** 2) / n
@@ -134,7 +136,7 @@ def test_the_chain_equals_the_one_written_plainly(cv: Any, seed: int) -> None:
     found = SparseRidgeCV(cv=cv, gammas=gammas, rule="projected").fit(X, y)
     partitions = [make_folds(cv, 18, seed=0, X=X)]
     if cv in (3, "size:6"):
-        partitions += [partitions[0].again(0, number) for number in range(1, 6)]
+        partitions += [partitions[0].again(0, number) for number in range(1, PARTITIONS)]
     plain = plain_chain(X, y, gammas, partitions)
     sizes = found.path_
     np.testing.assert_allclose(sizes["distance"], plain.distance, rtol=1e-7, atol=1e-10)
@@ -190,6 +192,8 @@ def test_another_size_without_fitting_again() -> None:
         np.testing.assert_allclose(one.coef_, model.coef_, rtol=1e-9)
         np.testing.assert_allclose(one.predict(X), model.predict(X))
         np.testing.assert_array_equal(one.surface_["tau"], np.arange(1, 7))
+        assert one.alternatives(2)["tau"].unique().tolist() == [size]
+        assert one.criteria_["tau"].tolist() == one.path_["tau"].tolist() == [size]
     np.testing.assert_array_equal(whole.coef_, before)
     np.testing.assert_array_equal(whole.at_size(whole.tau_).coef_, before)
     with pytest.raises(InputError, match="size must be one of 1 to 6; got 7"):

@@ -21,7 +21,7 @@ from sparsecv.selection.choice import choose
 from sparsecv.stability import partial_errors, select
 
 
-def test_the_default_depends_on_the_number_of_columns_alone() -> None:
+def test_the_default_is_the_same_at_every_width() -> None:
     X = np.random.default_rng(0).standard_normal((30, 46))
     y = X[:, 0]
     pairs = [(np.arange(10, 30), np.arange(10)), (np.arange(20), np.arange(20, 30))]
@@ -38,23 +38,32 @@ def test_the_default_depends_on_the_number_of_columns_alone() -> None:
         {"method": "grid", "taus": [1], "time_limit": 0.5},
     )
     for one in options:
-        for p, rule in ((45, "minimum"), (46, "projected")):
+        for p in (1, 45, 46):
             own = dict(one)
             cv, taus = own.pop("cv", 5), own.pop("taus", None)
-            study = study_of(X[:, :p], y, cv, 100.0, taus, **({"time_limit": 60.0} | own))
-            assert rules.resolved_rule(None, study.data.n_units, study.settings) == rule, one
+            study = study_of(X[:, :p], y, cv, 100.0, taus, rule=None, **own)
+            assert (study.rule, study.rule_reason) == ("projected", "the default"), one
             for other in rules.RULES:
-                assert rules.resolved_rule(other, study.data.n_units, study.settings) == other
-    study = study_of(X, y, 5, 100.0, method="search")
-    assert rules.resolved_rule(None, study.data.n_units, study.settings) == "minimum"
-    reason = rules.rule_reason(None, study.data, study.settings)
-    assert reason == "method search looks for the least CV error alone"
-    constant = np.column_stack([X, np.ones((30, 60))])
-    with pytest.warns(UserWarning, match="constant"):
-        assert SparseRidgeCV(gammas=100.0, taus=[1]).fit(constant[:, 1:], y).rule_ == "minimum"
+                named = study_of(X[:, :p], y, 5, 100.0, rule=other)
+                assert (named.rule, named.rule_reason) == (other, "as asked")
+
+
+def test_the_default_is_the_minimum_where_the_least_error_alone_is_looked_for() -> None:
+    X, y = made(n=30, p=4)
+    for options, words in (
+        ({"method": "search"}, "method search"),
+        ({"gammas": "global"}, "over a range of γ"),
+        ({"certificate": True}, "a certificate"),
+    ):
+        study = study_of(X, y, rule=None, **options)
+        assert study.rule == "minimum"
+        assert study.rule_reason.startswith(words)
+    paper = rules.resolved_rule(None, study.settings, None, protocol="paper")
+    assert paper[0] == "minimum"
+    assert SparseRidgeCV(gammas="global", taus=[1]).fit(X, y).rule_ == "minimum"
     found = SparseRidgeCV(gammas=100.0).fit(X, y)
     assert found.rule_ == "projected"
-    assert found._run_.choices["minimum"].tau >= 1  # beside it
+    assert found.compare().loc["minimum", "tau"] >= 1  # beside it
 
 
 @pytest.mark.parametrize("cv", [KFold(3), [(np.arange(10, 30), np.arange(10))]])

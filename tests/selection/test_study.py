@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,13 @@ from sparsecv import SparseRidge, SparseRidgeCV, risk
 from sparsecv.cv.alternating import alternate
 from sparsecv.cv.engine import Surface
 from sparsecv.design.folds import make_folds
+from sparsecv.selection import projection
 from sparsecv.selection.averaging import model_weights
 from sparsecv.selection.choice import CHOOSERS, choose
 from sparsecv.selection.rules import RULES
+from sparsecv.selection.sizes import choice_of_size
+from sparsecv.selection.study import PARTITIONS
+from sparsecv.solvers import paths
 from sparsecv.solvers.core.limits import Limits
 
 
@@ -80,9 +85,8 @@ def test_what_costs_more_is_found_where_it_is_asked_for() -> None:
         ({"rule": "minimum"}, {"minimum", "one-se"}),
         ({"rule": "corrected"}, {"minimum", "one-se", "corrected"}),
         ({"rule": "stability"}, {"minimum", "one-se", "stability"}),
-        ({}, {"minimum", "one-se"}),
-        ({"cv": "loo"}, {"minimum", "one-se"}),
-        ({"rule": "projected"}, {"minimum", "one-se", "projected"}),
+        ({}, {"minimum", "one-se", "projected"}),
+        ({"cv": "loo"}, {"minimum", "one-se", "projected"}),
         ({"method": "search"}, {"minimum"}),
     )
     for options, known in shown:
@@ -103,8 +107,8 @@ def test_weights_of_the_average_come_from_several_partitions(cv: Any, seed: Any)
 
     state = random_state()
     folds = make_folds(cv, 30, seed=state)
-    every = [folds, *(folds.again(state, number) for number in range(1, 6))]
-    assert len({one.label.tobytes() for one in every if one.label is not None}) == 6
+    every = [folds, *(folds.again(state, number) for number in range(1, PARTITIONS))]
+    assert len({one.label.tobytes() for one in every if one.label is not None}) == PARTITIONS
     surfaces = surfaces_of(X, y, every, gammas)
     model = SparseRidgeCV(cv=cv, gammas=gammas, random_state=random_state(), rule="projected")
     study = model.fit(X, y)._run_.study
@@ -116,13 +120,11 @@ def test_weights_of_the_average_come_from_several_partitions(cv: Any, seed: Any)
     assert model.status_ == "optimal"
 
 
-@pytest.mark.parametrize(
-    ("p", "rule", "count"),
-    [(5, "projected", 6), (50, "projected", 2), (50, None, 2), (50, "minimum", 6), (5, None, 6)],
-)
-def test_the_number_of_partitions(p: int, rule: str | None, count: int) -> None:
-    study = study_of(*made(40, p), rule=rule, time_limit=60.0)
-    assert study.partitions == count
+@pytest.mark.parametrize("p", [5, 50])
+@pytest.mark.parametrize("rule", ["projected", "minimum", None])
+def test_the_number_of_partitions(p: int, rule: str | None) -> None:
+    study = study_of(*made(40, p), rule=rule)
+    assert study.partitions == PARTITIONS == 2
 
 
 def test_partitions_there_was_no_time_for() -> None:
@@ -137,7 +139,7 @@ def test_partitions_there_was_no_time_for() -> None:
     assert not choose(study)["projected"].certified
     whole = study_of(X, y, rule="projected", time_limit=1000.0)
     assert choose(whole)["projected"].certified
-    assert len(whole.others) == 5
+    assert len(whole.others) == PARTITIONS - 1
 
 
 def test_a_partition_with_open_intervals_certifies_nothing() -> None:
@@ -171,8 +173,88 @@ def test_what_is_open_certifies_no_rule() -> None:
     late.lower[:] = 0.0
     late.exact[:] = False
     assert CHOOSERS["minimum"](study).gamma == honest.gamma
-    for rule in ("minimum", "one-se", "corrected", "projected"):
+    for rule in ("minimum", "one-se", "corrected"):
         assert not CHOOSERS[rule](study).certified
+
+
+@pytest.mark.parametrize(
+    ("what", "weighted"),
+    [
+        *product(["model", "fold", "own weights", "inner"], [True, False]),
+        ("other partition", True),  # Others are evaluated at γ that carry weight alone.
+    ],
+)
+def test_a_projection_is_certified_where_what_carries_weight_is_proved(
+    what: str, weighted: bool
+) -> None:
+    """What carries no weight in an average may be an estimate."""
+    X = np.random.default_rng(0).standard_normal((60, 5))
+    y = X @ [3.0, -2.0, 1.0, 0.0, 0.0] + 0.5 * np.random.default_rng(1).standard_normal(60)
+    study = study_of(X, y, gammas=[1.0, 1e5], rule="projected")
+    assert choose(study)["projected"].certified
+    carries = study.average_weights > 0.0
+    if what == "fold":
+        carries |= (np.array(study.inner.weights) > 0.0).any(axis=0)
+    assert carries[0].any()
+    assert not carries[1].any()
+    g = 0 if weighted else 1
+    t = int(np.flatnonzero(carries[g] == weighted)[-1])
+    if what == "model":
+        study.surface.by_gamma[g].model_proved[t] = False
+    elif what == "fold":
+        study.surface.by_gamma[g].exact[t] = False
+    elif what == "other partition":
+        study.others[0].by_gamma[g].exact[t] = False
+    elif what == "own weights":
+        # A pair that carries weight in a fold alone.
+        own = study.inner.weights[0]
+        own[0], own[0, t], study.average_weights[0, t] = 0.0, float(weighted), 0.0
+        study.fold_surface.by_gamma[g].exact[t] = False
+    else:
+        study.inner = study.inner._replace(proved=not weighted)
+    assert CHOOSERS["projected"](study).certified == (not weighted)
+
+
+def test_sizes_are_certified_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A projection of another size may be an estimate; where it is asked for, it is called so."""
+    X, y = made(60, 5)
+    study = study_of(X, y, rule="projected")
+    choice = choose(study)["projected"]
+    found = choice.projection
+    assert found is not None
+    assert found.proved.all()
+    other = found.chosen - 1 if found.chosen else 1
+    plain = projection.project_fold
+
+    def unproved(average: Any, j: int, sizes: Any, solver: str, limits: Limits) -> Any:
+        distance, error, proved = plain(average, j, sizes, solver, limits)
+        proved[:, np.isin(sizes, found.sizes.tau[[other]])] = False
+        return distance, error, proved
+
+    monkeypatch.setattr(projection, "project_fold", unproved)
+    again = CHOOSERS["projected"](study)
+    assert again.certified
+    assert again.tau == choice.tau
+    assert not choice_of_size(study, again, int(found.sizes.tau[other])).certified
+    assert choice_of_size(study, again, choice.tau).certified
+
+
+def test_projections_are_proved_where_the_choice_rests_on_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where the first search ends at one node, the choice is that of a search to the end."""
+    X, y = made(60, 18, seed=3)
+    whole = choose(study_of(X, y, rule="projected", prove="all"))["projected"]
+    monkeypatch.setattr(paths, "FIRST_NODES", 1)
+    study = study_of(X, y, rule="projected")
+    found = choose(study)["projected"]
+    assert found.certified
+    assert found.projection is not None
+    assert whole.projection is not None
+    assert not found.projection.proved.all()
+    assert (found.tau, found.gamma) == (whole.tau, whole.gamma)
+    assert found.criterion == pytest.approx(whole.criterion, rel=1e-9)
+    assert found.projection.reference == pytest.approx(whole.projection.reference, rel=1e-9)
 
 
 def test_other_partitions_skip_gammas_that_are_close() -> None:

@@ -29,7 +29,7 @@ def study_of(
     X: Array, y: Array, cv: Any = 5, gammas: Any = (1.0, 30.0), taus: Any = None, **options: Any
 ) -> Study:
     """A study as the estimator makes one; ``options`` are those of Settings or of Study."""
-    own = {name: options.pop(name) for name in ("rule", "seed") if name in options}
+    own = {name: options.pop(name) for name in ("rule", "certificate", "seed") if name in options}
     design = make_design(Summary.of(X, y), Protocol(), [f"x{j}" for j in range(X.shape[1])])
     folds = make_folds(cv, y.size, seed=own.get("seed", 0))
     data = RowFolds.of(design, X, y, folds)

@@ -80,7 +80,11 @@ class _Cell(NamedTuple):
 
 
 def marks_of(
-    label: str, texts: Mapping[str, Iterable[tuple[str, int]]], possible: list[Marks], usual: Marks
+    label: str,
+    texts: Mapping[str, Iterable[tuple[str, int]]],
+    possible: list[Marks],
+    usual: Marks,
+    in_doubt: bool,
 ) -> Marks:
     """The marks of the numbers in a file.
 
@@ -90,8 +94,10 @@ def marks_of(
     label: The file's name in messages.
     texts: Of every column of numbers its distinct texts, each with its first row, from 1.
     possible: One or two ways to write numbers.
-    usual: The way that is taken where no text has another value in it.
-    Raises InputError: Texts show different marks, or every text that has a mark has two readings.
+    usual: The way that is taken where no text shows another one.
+    in_doubt: Whether a fraction in the usual way, such as 3.102, may be 3102 where nothing shows
+        which it is.
+    Raises InputError: Texts show different marks, or leave open what the marks are.
     """
     if len(possible) == 1:
         return possible[0]
@@ -112,8 +118,9 @@ def marks_of(
             f"{one_reading[comma][0]} and {one_reading[point][0]}; write all numbers in one way, "
             "or leave a column out with --exclude"
         )
-    if not shown and open_cells:
-        cell = open_cells[0]
+    doubtful = [cell for cell in open_cells if in_doubt or usual.decimal not in cell.text]
+    if not shown and doubtful:
+        cell = doubtful[0]
         first, second = (marks.number(cell.text) for marks in possible)
         others = [other for other in open_cells if other.name != cell.name]
         also = f", as {others[0]}" if others else ""

@@ -77,9 +77,8 @@ def in_numbers(
 ) -> dict[str, Column]:
     """The columns of a table of text, those of words as numbers where all of them are numbers.
 
-    possible, usual: Those of :func:`~sparsecv.tables.marks.marks_of`.
+    possible, usual, in_doubt: Those of :func:`~sparsecv.tables.marks.marks_of`.
     as_text: Returns columns that are known to be numbers by the usual marks as columns of words.
-    in_doubt: Whether the numbers that have the usual marks may have other marks as well.
     Raises InputError: The table leaves open what its decimal mark is.
     """
 
@@ -93,10 +92,9 @@ def in_numbers(
         known = [name for name, one in columns.items() if one.words is None]
         numbers |= {name: one for name, one in as_text(known).items() if one.words}
     texts = {name: one.texts() for name, one in numbers.items()}
-    marks = marks_of(label, texts, possible, usual) if numbers else usual
+    marks = marks_of(label, texts, possible, usual, in_doubt) if numbers else usual
     found = columns if marks == usual else columns | numbers
-    marked = {name: one._replace(marks=marks) for name, one in found.items()}
-    return {name: one.if_numbers() for name, one in marked.items()}
+    return {name: one._replace(marks=marks).if_numbers() for name, one in found.items()}
 
 
 class TextFile:

@@ -19,7 +19,7 @@ from sparsecv.tables.source import Reading
 from sparsecv.tables.sources import open_table
 
 # A file, what a user says of it, and its cells.
-READ: list[tuple[str, dict[str, str], list[list[float]]]] = [
+READ: list[tuple[str, dict[str, Any], list[list[float]]]] = [
     # one column shows the mark of all
     ("a;b;y\n3.102;1,5;1\n939;2,25;2\n", {}, [[3102, 1.5, 1], [939, 2.25, 2]]),
     ("a;b;y\n1,5;3.102;1\n2,25;939;2\n", {}, [[1.5, 3102, 1], [2.25, 939, 2]]),
@@ -35,6 +35,16 @@ READ: list[tuple[str, dict[str, str], list[list[float]]]] = [
     ("a;y\n3.102e2;1\n3.102;2\n", {}, [[310.2, 1], [3.102, 2]]),
     # commas separate the columns, and so they are no decimal marks
     ("a,y\n3.102,1\n939,2\n", {}, [[3.102, 1], [939, 2]]),
+    (
+        "a,b,y\n123456789012345678901,3.102,1\n1,939,2\n",
+        {},
+        [[123456789012345678901.0, 3.102, 1], [1, 939, 2]],
+    ),
+    (
+        "a,b,y\n x ,3.102,1\n1, n/A ,2\n2.102,5,3\n3,1.250,4\n",
+        {"na": ("x",)},
+        [[2.102, 5, 3], [3, 1.25, 4]],
+    ),
     # what a user says
     ("a;y\n3.102;1\n939;2\n", {"decimal": ","}, [[3102, 1], [939, 2]]),
     ("a;y\n3.102;1\n939;2\n", {"decimal": "."}, [[3.102, 1], [939, 2]]),
@@ -50,10 +60,11 @@ READ: list[tuple[str, dict[str, str], list[list[float]]]] = [
 
 @pytest.mark.parametrize(("text", "said", "cells"), READ)
 def test_what_is_read(
-    tmp_path: Path, text: str, said: dict[str, str], cells: list[list[float]]
+    tmp_path: Path, text: str, said: dict[str, Any], cells: list[list[float]]
 ) -> None:
     path = write(tmp_path / "t.csv", text)
-    X, y = open_table(path, reading=Reading(**said)).load()  # type: ignore[arg-type]
+    missing = "drop" if "na" in said else None
+    X, y = open_table(path, reading=Reading(**said), missing=missing).load()
     np.testing.assert_array_equal(np.column_stack([X, y]), cells)
 
 

@@ -43,6 +43,8 @@ PROBLEMS = {
     "near bounds": 5000,
     "near included": 5000,
     "near ranks": 5000,
+    "near groups": 5000,
+    "paths of units": 1000,
     "fold schemes": 500,
     "leave-one-out": 30,
     "dependent rows": 5000,

@@ -23,7 +23,7 @@ from ..design.design import Array
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Proof, Status, worst
 from ..solvers.core.rows import MAX_COLUMNS
-from ..solvers.paths import SHARE_OF_NODES_OF_UNITS, support_path
+from ..solvers.paths import share_of_nodes, support_path
 from ..solvers.ridge_fits import SupportPath
 from .estimate import MANY_FOLDS, tree_unit
 from .fold_proofs import ProofRun, Prover, prove_fold
@@ -201,7 +201,7 @@ class CellProver(Prover):
         have four times the limit; otherwise no further tree is searched.
         """
         ledger, spent = self.ledger, self.clock.elapsed()
-        share = 1.0 if ledger.data.constraints.plain else SHARE_OF_NODES_OF_UNITS
+        share = share_of_nodes(ledger.data.constraints)
         nodes = max(int(share * TRIAL_NODES_PER_SECOND * spent), 2 * self.trials.largest)
         left = np.flatnonzero(~ledger.exact[g, :, : ledger.k].all(axis=0)).tolist()
         for problems, most in ((left[:1], nodes), (left[1:], 4 * nodes)):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..design.design import Array
 from ..solvers.core.result import Status
-from ..solvers.paths import NEAR, SHARE_OF_NODES_OF_UNITS, ridge_scale
+from ..solvers.paths import NEAR, ridge_scale, share_of_nodes
 from ..solvers.ridge_fits import SupportPath
 from .estimate import fold_unit
 from .fold_proofs import ProofRun, Prover
@@ -24,7 +24,8 @@ from .needs import Need
 from .progress import Batch, in_time
 
 # Every tree gets this many nodes in the first round, and in each later round four times the nodes
-# of the round before. Under constraints, where nodes take longer, the number is a share of this.
+# of the round before. Within bounds on coefficients the number is the share of this that
+# ``share_of_nodes`` says.
 # Later rounds begin the tree anew, which takes a third of the last round in all. The first number
 # takes a twentieth of a second at 30 columns (measured); the second is a choice.
 FIRST_NODES, GROWTH = 1_000_000, 4
@@ -54,8 +55,7 @@ class SizesProver(Prover):
 
     def __init__(self, ledger: Ledger, rows: Sequence[int], work: ProofRun) -> None:
         super().__init__(ledger, rows, work)
-        plain = ledger.data.constraints.plain
-        self.nodes = int(FIRST_NODES * (1.0 if plain else SHARE_OF_NODES_OF_UNITS))
+        self.nodes = int(FIRST_NODES * share_of_nodes(ledger.data.constraints))
 
     def prove(self, need: Need) -> list[int]:
         """Prove what is needed, the γ of least estimates first.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .branching.size_sweep import SizeSearch
+from .core.constraints import UnitConstraints
 from .core.limits import Limits
 from .core.plan import FIRST_NODES, LEAPS, TREE_ONLY, TURNS, Way, few_supports, holds_tree, ways
 from .core.problem import SparseRidgeProblem, checked_sizes
@@ -30,15 +31,15 @@ from .leaps.tree import NOTHING, Leaps
 from .relaxation.perspective import Relaxation, perspective_relaxation
 from .ridge_fits import Listed, Support, SupportPath, fit_supports
 from .supports.path import SupportGrower
-from .supports.rounding import largest, pad_support, stacked
+from .supports.rounding import largest, stacked
 
 SOLVERS = ("auto", "estimate", "exact", "heuristic", "rounding")
 # Seconds for swaps at the first γ where the time is up before it: every γ after takes its supports,
 # so that a moment spent there pays.
 LEAST_SECONDS_AT_FIRST_GAMMA = 0.05
-# Under constraints a tree gets this share of the nodes that it gets without, as its nodes take so
-# much longer: a choice.
-SHARE_OF_NODES_OF_UNITS = 0.03
+# Within bounds on coefficients a tree gets this share of the nodes that it gets without, as its
+# nodes take about ten times as long (measured at 20 columns).
+SHARE_OF_NODES_WITHIN_BOUNDS = 0.1
 # Where all sizes are to be proved, the tree of one γ takes turns with other searches from this many
 # nodes on, which take about half a second at 35 columns (measured).
 NODES_OF_A_PROOF = TURNS[1][0]
@@ -116,7 +117,7 @@ def support_path(
     wanted = checked_sizes(problem, np.asarray(sizes))
     constraints, searches = problem.constraints, solver in ("auto", "estimate", "exact")
     trees = None
-    if searches and constraints.plain and constraints.n_units <= TREE_ONLY:
+    if searches and constraints.n_units <= TREE_ONLY and holds_tree(problem):
         trees = _Trees(problem, gammas, wanted, listed or {})
     path = _Path(problem, gammas, wanted, solver, limits or Limits(), trees)
     for g in range(len(path.at)):
@@ -162,6 +163,11 @@ def value_between(low: Array, high: Array, share: Array, yy: float) -> Array:
     return np.asarray(yy - gain * (1.0 + 16.0 * EPS) - 16.0 * EPS * yy)
 
 
+def share_of_nodes(constraints: UnitConstraints) -> float:
+    """The share of a number of nodes that a tree gets under some constraints."""
+    return SHARE_OF_NODES_WITHIN_BOUNDS if constraints.bounded else 1.0
+
+
 class _Trees:
     """Trees of all sizes at one γ after the other, in the same arrays, up to 45 columns.
 
@@ -186,24 +192,28 @@ class _Trees:
         listed: Listed,
     ) -> None:
         self.tree, self.yy = Leaps(problem, sizes, begun=False), problem.yy
-        self.active, (columns, triangular) = self.tree.active, problem.data.columns
-        p = self.active.size
-        if p < problem.p:
-            columns, triangular = columns[np.append(self.active, problem.p)], False
+        self.table = table = self.tree.table
+        columns, triangular = table.data.columns
+        m, p = table.units.size, table.columns.size
+        if not np.array_equal(table.columns, np.arange(columns.shape[0] - 1)):
+            columns, triangular = columns[np.append(table.columns, -1)], False
         self.columns, self.triangular = columns, triangular
         self.sizes = np.unique(self.tree.inner)
         # A tree lists supports whose loss exceeds the least loss of their size by at most 5 %, and
         # at most four of a size. With at most 16 columns no bound is proved, because searching such
         # a tree again is faster. The three numbers are measured. Nor is one where no two γ are near
-        # each other: then a tree proves hardly a size at another γ.
+        # each other: then a tree proves hardly a size at another γ. Within bounds on coefficients
+        # 1/(yᵀy − f) is not concave.
         self.margin, self.listed, known = 0.0, dict(listed), sorted({*gammas, *listed})
-        if p > 16 and len(known) > 1 and (np.diff(ridge_scale(problem, known)) < NEAR).any():
+        if table.bounded:
+            self.listed = {}
+        elif m > 16 and len(known) > 1 and (np.diff(ridge_scale(problem, known)) < NEAR).any():
             self.margin = 0.05
-        self.todo = np.zeros(p + 1, dtype=bool)
-        self.best = self.tree.best = np.full((p + 1, p), -1, dtype=np.int64)
+        self.todo = np.zeros(m + 1, dtype=bool)
+        self.best = self.tree.best = np.full((m + 1, m), -1, dtype=np.int64)
         order = np.empty((3, p), dtype=np.int64)
         self.work = self.tree.tree.triangle, np.empty_like(columns), order
-        self.coef, self.every = np.empty((8 * (p + 1), p)), np.arange(p)
+        self.coef, self.every = np.empty((8 * (m + 1), p)), np.arange(p)
 
     def search(self, at: SparseRidgeProblem, limits: Limits) -> Status | None:
         """Write the best support of every size at the γ of ``at`` to ``best``, by one tree.
@@ -218,32 +228,33 @@ class _Trees:
             optimal. None where nothing is searched because the columns have no triangular factor:
             with γ = 0 nothing is left of a column beside the columns before it.
         """
-        tree, lists, p, ridge = self.tree, self.tree.lists, self.active.size, at.gamma / 2.0
+        tree, lists, ridge = self.tree, self.tree.lists, at.gamma / 2.0
+        m = self.table.units.size
         # The factor of all columns is written to R, the array from which the tree makes its root.
-        given, (R, work, _) = (self.columns, self.every, p, ridge), self.work
+        given, (R, work, _) = (self.columns, self.every, self.every.size, ridge), self.work
         if not ridge_triangle(R, *given, self.triangular, work, 0.0):
             return None
-        tree.begin(ridge)
-        tie = float(tree.now("tie"))  # Relative difference of losses that rounding may make.
+        tree.at_ridge(ridge)
         self.todo[self.sizes] = True
-        self.todo &= ~self.told_by_lists(at.gamma, tie)
+        if self.listed:
+            tree.begin()
+            self.todo &= ~self.told_by_lists(at.gamma, float(tree.now("tie")))
         sizes = np.flatnonzero(self.todo)
         if not sizes.size:
             return Status.OPTIMAL
-        lists.next_wanted[:] = wanted_from(sizes, p)
+        lists.next_wanted[:] = wanted_from(sizes, m)
         # Of every size the tree finds the five supports of least loss, as far as their losses
         # exceed the least by at most the margin. A loss is the objective less ``full``, the
         # objective of the fit on all columns.
         lists.now["rank"], lists.now["margin"] = 5, self.margin
-        tree.enter(self.best)
-        status = tree.run(limits)
+        status, tie = tree.run(limits, self.best), float(tree.now("tie"))
         losses = lists.loss[sizes, 0]
         if status is Status.OPTIMAL and self.margin > 0.0:
             # A support that is not among the first four of its list has at least this loss: it is
             # no better than the fifth, or it lies below a node that the search has passed over,
             # because the node's loss is above ``max_searched``.
             others = np.minimum(lists.max_searched[sizes, 0], losses[:, 4])
-            bound, masks = np.full(p + 1, -np.inf), np.zeros_like(lists.found[: p + 1, 0, :4])
+            bound, masks = np.full(m + 1, -np.inf), np.zeros_like(lists.found[: m + 1, 0, :4])
             bound[sizes] = (tree.now("full") + others) * (1.0 - tie)
             found, known = lists.found[sizes, 0, :4], losses[:, :4, None] < np.inf
             masks[sizes] = np.where(known, found, np.uint64(0))
@@ -253,12 +264,19 @@ class _Trees:
                 masks = np.where(new.reshape(-1, *[1] * (masks.ndim - 1)), masks, old[1])
             self.listed[at.gamma] = bound, masks
         # Where rounding may have exchanged the first supports of a list, fresh fits decide.
-        tied = losses[:, 1] <= tree.tied(losses[:, 0])
-        if status is Status.OPTIMAL and tied.any():
-            for size in sizes[tied].tolist():
-                options = tree.listed(size)
-                fits = [at.fit(self.active[support]) for support in options]
-                self.best[size, :size] = options[ranking(fits, options)[0]]
+        if status is not Status.OPTIMAL:
+            return status
+        best = tree.best_sizes()[sizes]
+        losses = lists.loss[best, 0]
+        again = losses[:, 1] <= tree.tied(losses[:, 0])
+        if self.table.bounded:  # The support of a smaller size, which may not be wanted, serves.
+            again |= lists.next_wanted[best] != best
+        for size in np.unique(best[again]).tolist() if again.any() else ():
+            options = tree.listed(size)
+            fits = [at.fit(self.table.support(members)) for members in options]
+            self.best[size] = stacked([options[ranking(fits, options)[0]]], m)
+        if self.table.bounded:
+            self.best[sizes] = self.best[best]
         return status
 
     def told_by_lists(self, gamma: float, tie: float) -> NDArray[np.bool_]:
@@ -266,8 +284,6 @@ class _Trees:
 
         tie: Relative difference of objectives that rounding may make.
         """
-        if not self.listed:
-            return np.zeros(self.todo.size, dtype=bool)
         gammas = np.array(sorted(self.listed))
         bounds = np.array([self.listed[known][0] for known in gammas])
         listed = np.array([self.listed[known][1] for known in gammas])
@@ -288,9 +304,10 @@ class _Trees:
         masks[:, 4:][twice] = 0
         # A row without a support gets yᵀy, the largest value.
         values = np.empty(masks.shape[:2])
-        supports = mask_columns(masks.reshape(values.size, -1), self.active.size)
+        supports = mask_columns(masks.reshape(values.size, -1), self.table.units.size)
+        columns = self.table.expanded(supports)
         supports = supports.reshape(*values.shape, -1)
-        given = self.columns, gamma / 2.0, self.triangular, supports.reshape(-1, self.active.size)
+        given = self.columns, gamma / 2.0, self.triangular, columns
         if ridge_fits(*given, self.coef, values.reshape(-1), self.work, 0.0) > 0:
             return np.zeros_like(told)
         least = values.min(axis=1)
@@ -342,6 +359,10 @@ class _Path:
         # The number ``reach`` of the tree that has proved a size, which the rounding of its bound
         # depends on; NaN where another search has.
         self.reach = np.full(supports.shape[:2], np.nan)
+        # The numbers ``stretch`` times the spread, and ``left_out``, of the tree of every γ.
+        self.spread, self.left_out = np.zeros((2, count))
+        # What such a tree says of the objectives of all supports; ∞ where the support is the best.
+        self.tree_bound = np.full(supports.shape[:2], np.inf)
         self.statuses: list[Status] = []
         self.left_open = False  # Whether the last tree was left before its end.
         self.gave_up = False  # Whether the searches at the last γ have reached a limit.
@@ -379,9 +400,11 @@ class _Path:
         """Answer the g-th γ by the tree of all sizes; whether columns are independent enough."""
         at, found, inner = self.at[g], self.found, trees.tree.inner
         # At a tiny γ a tree of unit length may know better, or enumeration of dependent columns.
-        if at.gamma < self.problem.squared_lengths.sum() * (2.0 / MAX_CERTAIN_SPREAD) ** 2:
+        self.spread[g] = trees.tree.stretch * coefficient_spread(at)
+        if self.spread[g] > MAX_CERTAIN_SPREAD:
             return False
-        status = trees.search(at, self.limits.within(nodes=self._most_nodes()))
+        nodes = int(share_of_nodes(self.problem.constraints) * self._most_nodes())
+        status = trees.search(at, self.limits.within(nodes=nodes))
         if status is None:
             return False
         self.left_open = status is not Status.OPTIMAL
@@ -392,14 +415,13 @@ class _Path:
         found.searched[g] = here
         if not proved.all():
             self.prove(g, here, trees.going_on(at, here))
-        chosen = trees.best[inner[proved], : found.supports.shape[2]]
-        chosen = np.where(chosen < 0, -1, trees.active[chosen])
+        members, most = trees.best[inner[proved]], found.supports.shape[2]
+        chosen = trees.table.supports(members, self.sizes[proved], most)
         found.supports[g, proved, : chosen.shape[1]] = chosen
-        for t in np.flatnonzero(proved & (self.sizes > inner)).tolist():
-            size = int(self.sizes[t])
-            found.supports[g, t, :size] = pad_support(trees.active, size, self.problem.p)
         found.proved[g, proved], self.done[g] = True, True
-        self.reach[g, proved] = trees.tree.reach
+        self.reach[g, proved], self.left_out[g] = trees.tree.reach, trees.tree.left_out(at)
+        if status is Status.OPTIMAL and trees.table.bounded:
+            self.tree_bound[g] = trees.tree.open_bound()
         return True
 
     def prove(self, g: int, where: NDArray[np.bool_], tree: SizesTree | None = None) -> None:
@@ -412,8 +434,8 @@ class _Path:
         if self.solver == "auto":
             limits = limits.share(float(len(self.at) - g))
         elif self.solver == "estimate":
-            share = 1.0 if self.plain else SHARE_OF_NODES_OF_UNITS
-            limits = limits.within(nodes=int(share * self._most_nodes()))
+            nodes = int(share_of_nodes(self.problem.constraints) * self._most_nodes())
+            limits = limits.within(nodes=nodes)
         elif self.gave_up and limits.node_limit is not None:
             nodes = int(SHARE_OF_NODES_AFTER_AN_OPEN_TREE * limits.node_limit)
             limits = limits.within(nodes=nodes)
@@ -499,9 +521,10 @@ class _Path:
         path = self.found
         path.coef, path.objective = fit_supports(self.problem, path.gammas, path.supports, limits)
         for g in np.flatnonzero(np.isfinite(self.reach).any(axis=1)).tolist():
-            best, spread = path.objective[g], coefficient_spread(self.at[g])
-            margin = rounding_margin(best, self.problem.yy, self.reach[g], spread)
-            bound = best - margin - self.at[g].data_losses(best, self.sizes)
+            best, at = path.objective[g], self.at[g]
+            margin = rounding_margin(best, self.problem.yy, self.reach[g], self.spread[g])
+            margin += self.left_out[g] * best
+            bound = np.minimum(best, self.tree_bound[g]) - margin - at.data_losses(best, self.sizes)
             by_tree = np.isfinite(self.reach[g])
             path.lower_bound[g, by_tree] = np.maximum(bound[by_tree], 0.0)
         path.lower_bound = np.minimum(path.lower_bound, path.objective)

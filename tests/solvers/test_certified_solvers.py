@@ -28,6 +28,8 @@ COUNTS = {
     "near bounds": 60,
     "near included": 100,
     "near ranks": 60,
+    "near groups": 60,
+    "paths of units": 6,
 }
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv import Constraints
 from sparsecv.solvers import (
     SparseRidgeProblem,
     best_subsets,
@@ -24,6 +25,7 @@ from sparsecv.solvers import (
     perspective_relaxation,
     solve,
     solve_sizes,
+    support_path,
 )
 from sparsecv.solvers.branching.enumeration import enumerated as enumerate_supports
 from sparsecv.solvers.branching.single import branch_and_bound
@@ -410,6 +412,58 @@ def near_bounds(rng: np.random.Generator, number: int) -> Iterator[str]:
         yield from above(bound, drawn.least(size), f"all sizes, {limit}, size {size}")
 
 
+def near_groups(rng: np.random.Generator, number: int) -> Iterator[str]:
+    """Groups of columns nearly the same, or of very different lengths; y may be next to a fit.
+
+    Rounding is then as large as what the last columns explain, some 1e-12 of it or less.
+    """
+    kinds = tuple(k for k in ("include", "exclude", "positive") if rng.random() < 0.2)
+    drawn = NearColumns.drawn(rng, ("groups", *kinds), int(rng.choice([0, 0, 3, 12])))
+    whole, limit = near_problem(drawn), Limits(node_limit=int(rng.integers(0, 20)))
+    tree, cut = best_subsets(whole, sizes=list(drawn.exact)), best_subsets(whole, limits=limit)
+    for size, proof in zip(tree.sizes.tolist(), tree_proofs(tree), strict=True):
+        yield from wrong(whole, drawn, proof, size, "tree")
+    for size, bound in zip(cut.sizes.tolist(), cut.lower_bound.tolist(), strict=True):
+        yield from above(bound, drawn.least(size), f"all sizes, {limit}, size {size}")
+    path = support_path(whole, [1e-8, drawn.gamma, 1.0], list(drawn.exact))
+    for t, size in enumerate(path.sizes.tolist()):
+        yield from above(float(path.lower_bound[1, t]), drawn.least(size), f"path, size {size}")
+
+
+def paths_of_units(rng: np.random.Generator, number: int) -> Iterator[str]:
+    """17 to 21 units at γ near and far: what lists prove, and what a tree of each γ alone says.
+
+    The sizes that are wanted change from one γ to the next, as lists prove some of them.
+    """
+    m, n = int(rng.integers(17, 22)), int(rng.integers(12, 60))
+    widths = np.where(rng.random(m) < 0.25, rng.integers(1, 5, size=m), 1)
+    groups = np.repeat(np.arange(m), widths)[rng.permutation(int(widths.sum()))]
+    X = rng.standard_normal((n, groups.size)) + 0.5 * rng.standard_normal((n, 1))
+    for u in np.flatnonzero(widths > 1):  # indicators of all levels, centred
+        X[:, groups == u] = np.eye(int(widths[u]))[rng.integers(widths[u], size=n)]
+        X[:, groups == u] -= X[:, groups == u].mean(axis=0)
+    y = X[:, ::5].sum(axis=1) + rng.uniform(0.1, 5.0) * rng.standard_normal(n)
+    asked: dict[str, Any] = {"groups": groups.tolist()}
+    if rng.random() < 0.3:
+        asked["positive"] = np.flatnonzero(rng.random(groups.size) < 0.3).tolist()
+    if rng.random() < 0.3:
+        asked["include"] = [int(rng.integers(groups.size))]
+    rules = Constraints(**asked)
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2, constraints=rules)
+    sizes = np.unique(rng.integers(1, m + 1, size=6))
+    gammas = 10.0 ** rng.uniform(-4, 3) * np.append(1.0 + 0.3 * rng.random(4), [1e3, 1.2])
+    path = support_path(problem, gammas, sizes, limits=Limits(node_limit=20_000))
+    for g, gamma in enumerate(gammas.tolist()):
+        alone = best_subsets(problem.replace(gamma=gamma), sizes=sizes)
+        for t, size in enumerate(sizes.tolist()):
+            own, least = float(path.objective[g, t]), float(alone.objective[t])
+            called = f"{asked}, γ = {gamma:g}, size {size}"
+            if path.proved[g, t] and alone.proved[t] and own > least * (1.0 + 3e-9):
+                yield f"{called}: {own!r} called optimal, not {least!r}"
+            if max(path.lower_bound[g, t], alone.lower_bound[t]) > min(own, least):
+                yield f"{called}: a bound is above {min(own, least)!r}"
+
+
 def near_included(rng: np.random.Generator, number: int) -> Iterator[str]:
     """Sweeps over sizes with columns included that are nearly the same."""
     drawn = NearColumns.drawn(rng, ("include", "exclude") if rng.random() < 0.3 else ("include",))
@@ -453,4 +507,6 @@ SOLVERS: dict[str, Attack] = {
     "near bounds": near_bounds,
     "near included": near_included,
     "near ranks": near_ranks,
+    "near groups": near_groups,
+    "paths of units": paths_of_units,
 }

@@ -317,8 +317,13 @@ class NearColumns(NamedTuple):
     exact: dict[int, dict[Support, Fraction]]
 
     @classmethod
-    def drawn(cls, rng: np.random.Generator, kinds: tuple[str, ...]) -> NearColumns:
-        """Up to five columns; coefficients and bounds are some 1, or some 1 over the distance."""
+    def drawn(
+        cls, rng: np.random.Generator, kinds: tuple[str, ...], powers: int = 0
+    ) -> NearColumns:
+        """Up to five columns; coefficients and bounds are some 1, or some 1 over the distance.
+
+        powers: Columns have units from 2 to the −powers to 2 to the powers.
+        """
         n, p = int(rng.integers(6, 12)), int(rng.integers(2, 6))
         X, apart = rng.standard_normal((n, p)), 10.0 ** rng.uniform(-11, -5)
         for j in range(1, p):
@@ -329,6 +334,8 @@ class NearColumns(NamedTuple):
         if rng.random() < 0.5:
             beta = rng.standard_normal(p) * rng.choice([1.0, 1.0 / apart])
             y = X @ beta + rng.uniform() * y
+        if powers > 0:
+            X *= 2.0 ** rng.integers(-powers, powers + 1, size=p)
         gamma = float(rng.choice([0.0, 1e-20, 1e-16, 1e-12, 1e-8, 1e-4, 1.0]))
         rules, joint = random_rules(rng, p, kinds), exact_moments(X, y)
         wide = float(rng.choice([1.0, 0.1 / apart]))

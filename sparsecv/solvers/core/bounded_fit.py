@@ -205,11 +205,22 @@ def fit_inside(fit, m, ridge, curvature):
     return dot(fit.work[n], fit.work[n], fit.y.shape[0]), lacking
 
 
-@kernel(inner=True)
-def outside(fit, coef, m):
-    """Whether one of the coefficients of ``fit.columns[:m]`` is outside its bounds."""
-    for a in range(m):
-        i = fit.columns[a]
-        if coef[i] < fit.lower[i] or coef[i] > fit.upper[i]:
-            return True
-    return False
+@kernel
+def fits_inside(fit, supports, outside, coef, loss):
+    """Fit every row of ``supports`` that is marked in ``outside`` within the bounds.
+
+    supports: (c, most), columns in each row, ended by −1.
+    outside: (c,), 1 for the rows that are fitted.
+    coef: (c, most), in the order of ``supports``: coefficients to start from, and then the fits.
+    loss: (c,), takes the losses of these rows.
+    """
+    for c in range(supports.shape[0]):
+        m = 0
+        while outside[c] > 0 and m < supports.shape[1] and supports[c, m] >= 0:
+            i = fit.columns[m] = supports[c, m]
+            fit.coef[i] = min(max(coef[c, m], fit.lower[i]), fit.upper[i])
+            m += 1
+        if outside[c] > 0:
+            loss[c], _ = fit_inside(fit, m, 0.0, 0.0)
+        for a in range(m):
+            coef[c, a] = fit.coef[supports[c, a]]

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ..kernels import fits
 from ..kernels.linalg import Array
+from .bounded_fit import fits_inside, new_bounded_fit
 from .plan import TREE_ONLY
 from .problem import SparseRidgeProblem
 
@@ -20,7 +21,7 @@ def quick_fits(
 ) -> None:
     """Fit supports by compiled code.
 
-    Where that is not precise enough, or a coefficient is outside its bounds, the objective is NaN.
+    Where that is not precise enough, the objective is NaN.
 
     coef, objective: Take the fits; the shapes are those of
         :func:`~sparsecv.solvers.ridge_fits.fit_supports`.
@@ -28,6 +29,7 @@ def quick_fits(
     asked, given = problem.constraints, supports
     if problem.p <= TREE_ONLY:
         columns, triangular = problem.data.columns
+        used = np.arange(problem.p)
     else:
         used, supports = placed_columns(supports, problem.p)
         if 2 * used.size > problem.p:  # One triangle of all columns serves every γ.
@@ -46,10 +48,23 @@ def quick_fits(
         least = surely if gamma > 0.0 else without_ridge
         found = coef[g], objective[g], room, least
         fits.ridge_fits(columns, gamma / 2.0, triangular, supports[g], *found)
-    if asked.bounded:  # The number −1, which ends a support, has no bounds.
-        lower, upper = np.append(asked.lower, -np.inf), np.append(asked.upper, np.inf)
-        outside = (coef < lower[given]) | (coef > upper[given])
-        objective[outside.any(axis=2)] = np.nan
+    if not asked.bounded:
+        return
+    # The number −1, which ends a support, has no bounds.
+    lower, upper = np.append(asked.lower, -np.inf), np.append(asked.upper, np.inf)
+    outside = ((coef < lower[given]) | (coef > upper[given])).any(axis=2) & np.isfinite(objective)
+    lower, upper, m = lower[used], upper[used], used.size
+    R, work = np.empty((m + 1, m + 1)), np.empty((m + 1, rows))
+    for g in np.flatnonzero(outside.any(axis=1)).tolist():
+        # The factor of all columns serves every support at this γ.
+        ridge = float(gammas[g]) / 2.0
+        every = columns, np.arange(m), m, ridge, triangular
+        if not fits.ridge_triangle(R, *every, work, 0.0):
+            objective[g, outside[g]] = np.nan
+            continue
+        inside, loss = new_bounded_fit(R, lower, upper), np.zeros(objective.shape[1])
+        fits_inside(inside, supports[g], outside[g].astype(np.int8), coef[g], loss)
+        objective[g, outside[g]] = R[m, m] ** 2 + loss[outside[g]]
 
 
 def placed_columns(

@@ -22,7 +22,6 @@ from ..supports.path import SupportGrower
 from ..supports.rounding import forward_order, stacked
 from .open_nodes import RELATIVE_ROUNDING, OpenNode, expand
 from .tree import Leaps
-from .unit_tree import UnitLeaps
 
 # A support counts as proved optimal where rounding leaves no other support more than this share of
 # the objective below it, besides the second share, of yᵀy, for fits that leave only rounding errors
@@ -159,7 +158,7 @@ class SizesTree:
             for tied in tree.candidates(1)
         ]
         objective, bound = _objectives(problem, supports), tree.open_bound()
-        margin = _margin(problem, objective, tree.reach)
+        margin = _margin(problem, objective, tree)
         lost = problem.data_losses(objective, (s.size for s in supports), True)
         lower = np.maximum(np.minimum(objective, bound) - margin - lost, 0.0)
         proved = _closed(status, bound, objective) & certain(objective, margin, problem.yy)
@@ -228,7 +227,7 @@ def n_best_subsets(
         fits = [problem.fit(s) for s in every]
         order = ranking(fits, every)[:n]
         objective = np.array([fits[j].objective for j in order])
-        margin = _margin(problem, objective, tree.reach)
+        margin = _margin(problem, objective, tree)
         proved = _closed(status, bound, objective) & certain(objective, margin, problem.yy)
         count = int(np.logical_and.accumulate(proved).sum())
         best = [every[j] for j in order]
@@ -270,8 +269,7 @@ def _begun(
     """
     if not holds_tree(problem):
         return _Unsearched(problem, wanted, starts)
-    plain = problem.constraints.plain
-    tree = Leaps(problem, wanted, n_best=n) if plain else UnitLeaps(problem, wanted, n)
+    tree = Leaps(problem, wanted, n_best=n)
     tree.seed(starts)
     return tree
 
@@ -282,7 +280,7 @@ class _Unsearched:
     problem, sizes, starts: As :func:`_begun` takes them.
     """
 
-    n_nodes = 0
+    n_nodes, stretch = 0, 1.0
 
     def __init__(
         self,
@@ -300,6 +298,10 @@ class _Unsearched:
         if not few or coefficient_spread(self.problem) <= MAX_CERTAIN_SPREAD:
             return 1e100
         return min(_reach_of(self.problem, np.arange(p)), 1e100)
+
+    def left_out(self, at: SparseRidgeProblem) -> float:
+        """The share of an objective that is not searched for want of a column, which is 0."""
+        return 0.0
 
     def run(self, limits: Limits) -> Status:
         """Search nothing; the limit that was reached."""
@@ -333,12 +335,14 @@ class _Unsearched:
         return found
 
 
-Tree = Leaps | UnitLeaps | _Unsearched
+Tree = Leaps | _Unsearched
 
 
-def _margin(problem: SparseRidgeProblem, objective: Array, reach: float) -> Array:
-    """What rounding and a working γ may add to these objectives; reach: see the margin."""
-    margin = rounding_margin(objective, problem.yy, reach, coefficient_spread(problem))
+def _margin(problem: SparseRidgeProblem, objective: Array, tree: Tree) -> Array:
+    """What rounding in a tree, and a working γ, may add to these objectives."""
+    spread = tree.stretch * coefficient_spread(problem)
+    margin = rounding_margin(objective, problem.yy, tree.reach, spread)
+    margin += tree.left_out(problem) * objective
     return margin + [problem.zero_loss(f) for f in objective.tolist()]
 
 

@@ -190,6 +190,7 @@ def shared_tree(
     n_best: How many of the best supports of each size are wanted, for each row.
     """
     tree = Leaps(problem, sizes, rows, targets, n_best)
+    tree.begin()
     now, one_minus_leverage = tree.lists.now[0], tree.tree.one_minus_leverage[0]
     skip = problem.yy - targets * targets < LEAST_SHARE_OF_YY * problem.yy
     skip |= one_minus_leverage < LEAST_ONE_MINUS_LEVERAGE
@@ -309,7 +310,7 @@ def _chosen(
     Returns: Supports; then of every problem the position of its support, the objective and the
         deleted residual, shape (n,).
     """
-    problem, lists, active = search.problem, search.lists, search.active
+    problem, lists, active = search.problem, search.lists, search.table.columns
     tied = lists.loss[size] <= search.tied(lists.loss[size, :, :1])
     tied &= np.isfinite(lists.loss[size])
     tied[:, 0] |= ~tied.any(axis=1)  # The tree lists no supports for rows that it skips.

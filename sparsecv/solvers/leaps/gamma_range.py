@@ -125,13 +125,13 @@ class NearBest:
             losses, width = lists.loss[size, of, :-1], LIST_LENGTH
             # Every support whose loss is smaller than both numbers is in the list.
             others = np.minimum(lists.max_searched[size, of], losses[:, -1])
-            others[lists.n[size, of] == comb(search.active.size, size)] = np.inf
+            others[lists.n[size, of] == comb(search.table.units.size, size)] = np.inf
             if losses.shape[1] > width:
                 others = np.minimum(others, losses[:, width])
             keep = losses[:, :width] < others[:, None]
             keep[:, 0] = True
             losses = np.where(keep, losses[:, :width], np.inf)
-            masks = over_columns(lists.found[size, of, : losses.shape[1], 0], search.active)
+            masks = over_columns(lists.found[size, of, : losses.shape[1], 0], search.table.columns)
             self.masks[s, numbers, : losses.shape[1]] = np.where(keep, masks, 0)
             losses = np.column_stack([losses, others])
             with np.errstate(invalid="ignore"):

@@ -1,21 +1,29 @@
 """One node of a leaps-and-bounds tree: the arrays of the path to the node, and the step to a child.
 
-A node is a support S whose first k members may not be dropped. Each child drops one free member
-and fixes the free members before the dropped member. Level ℓ of a tree holds the current node with
-m = p − ℓ members. For this node A = (G_S + γ/2 I)⁻¹ and the ridge fit β = A b_S are kept, as
-dropping member j adds β_j²/A_jj to the objective. Entries of A and β that belong to fixed members
-are never used again and are not stored. Most children are not searched; therefore a row of A is
-computed only when the child without its member is, and the diagonal of A alone is computed before.
+A node is a support S, a set of units whose first k members may not be dropped. A unit is a column,
+or a group of columns that enter together. Each child drops one free member and fixes the free
+members before the dropped member. Level ℓ of a tree of m units holds the current node with m − ℓ
+members. For this node A = (G_S + γ/2 I)⁻¹ and the ridge fit β = A b_S are kept, as dropping the
+columns D of a member adds β_Dᵀ(A_DD)⁻¹β_D to the objective. Entries of A and β that belong to fixed
+members are never used again and are not stored. Most children are not searched; therefore a row of
+A is computed only when the child without its column is, and the blocks A_DD of the members alone
+are computed before.
+
+A column leaves a node by one update of rank 1. A member of several columns leaves by as many, one
+after the other. What only such members need is in functions of their own (:func:`drop_rest`,
+:func:`unit_loss`), so that a tree of single columns takes the time of one update alone.
 """
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
 from math import comb
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.bounded_fit import BoundedFit, new_bounded_fit
 from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
 from ..kernels.linalg import (
@@ -23,6 +31,7 @@ from ..kernels.linalg import (
     Ints,
     Mask,
     allocated,
+    has_bit,
     later,
     mask_words,
     member_columns,
@@ -30,11 +39,16 @@ from ..kernels.linalg import (
     record,
     trailing_inverse,
 )
+from .inverse import (
+    LEAST_DIAGONAL_SHARE,
+    drop_rest,
+    factorised_units,
+    inverse_row,
+    order_columns,
+    sum_steps,
+)
+from .table import TreeTable
 
-# A node is factorised afresh, and not updated from its parent, if the update would shrink a
-# diagonal entry of A below this share of its value at the last factorisation. At the limit the
-# entry has lost four of its sixteen digits. The value is a choice.
-LEAST_DIAGONAL_SHARE = 1e-4
 NOW = np.dtype(
     [
         ("level", np.int64),  # of the node whose child comes next
@@ -50,7 +64,6 @@ NOW = np.dtype(
         ("rank", np.int64),  # how many of the best supports of each size are wanted
         ("margin", np.float64),  # of these, the ones whose loss is above the least by this share
         ("improvement", np.float64),  # share of the objective that a support must be better by
-        ("each_size", np.int64),  # 1 where the rank-th best of a larger size may be worse
     ],
     align=True,
 )
@@ -59,7 +72,7 @@ NOW = np.dtype(
 class Lists(NamedTuple):
     """The best supports known of every size, for one or several problems, and what is wanted.
 
-    Supports are bit masks of 64 columns, or units, a word. ``found[s, i]`` lists the wanted
+    Supports are bit masks of 64 units a word. ``found[s, i]`` lists the wanted
     supports of size s of problem i and those that tie with them, by increasing ``loss[s, i]``;
     beyond the list losses are ∞. The last entry of a list is always free.
     """
@@ -75,54 +88,122 @@ class Lists(NamedTuple):
     now: Any  # of NOW
 
 
-class Tree(NamedTuple):
-    """Everything a search among p columns needs to stop after any node and go on later.
+class Chain(NamedTuple):
+    """What members of several columns need; w is the largest number of columns of a unit.
 
-    Level ℓ, one of p, holds a node with p − ℓ members. With n = 0 deleted rows there is one
+    On the way to a child the columns of the member that is dropped leave one after the other. In
+    A of the node after the first d of them have left, the row of the next column is row d − 1 of
+    ``rows``; the row of the first is a row of the node's own A.
+    """
+
+    rows: Annotated[Array, "m rest p"]  # by level of the child: these rows, at the parent's places
+    pivot: Annotated[Array, "m rest"]  # by level of the child: one over their diagonal entries
+    width: Annotated[Ints, "m"]  # by level of the child: number of columns that were dropped
+    block: Annotated[Array, "m p rest"]  # by level: A between a column and those before it in its
+    # unit
+    whole: Annotated[NDArray[np.int8], "m m"]  # by level: 1 where ``added_loss`` has all columns
+    child_block: Annotated[Array, "p rest"]  # the same of a child before it is put in order
+    child_whole: Annotated[NDArray[np.int8], "m"]
+    source: Annotated[Ints, "m"]  # a child's free members in its parent's order
+    start: Annotated[Ints, "m"]  # where their columns begin, before the child is put in order
+    places: Annotated[Ints, "p"]  # the order in which a child takes over its columns
+    square: Annotated[Array, "w w"]  # work space
+    coef: Annotated[Array, "w"]  # work space
+
+
+class Within(NamedTuple):
+    """What a tree with bounds on coefficients keeps besides; without bounds arrays are empty.
+
+    A node's fit within the bounds has a larger loss than its ridge fit, or the same.
+    """
+
+    fit: BoundedFit  # fits within the bounds
+    inside: Annotated[Array, "m p"]  # by level: coefficients within the bounds, by column
+    value: Annotated[Array, "m"]  # by level: their loss
+    own: Annotated[Array, "m"]  # by level: the same, less what it may lack to the optimum
+    bound: Annotated[Array, "m"]  # by level: the largest bound of the node and of those above
+    least_bound: Array  # (m+2,) by size: the least ``own`` of the supports that were fitted
+    placed: Annotated[Array, "p"]  # ``inside`` of free columns, at their places
+    rules: Any  # of RULES
+
+
+RULES = np.dtype(
+    [
+        ("ridge", "f8"),  # γ/2
+        ("inflation", "f8"),  # the sum of the variance inflation factors of all columns
+    ],
+    align=True,
+)
+
+
+class Tree(NamedTuple):
+    """Everything a search among m units of p columns needs to stop at any node and go on later.
+
+    Level ℓ, one of m, holds a node with m − ℓ members. With n = 0 deleted rows there is one
     problem; otherwise there are n problems. Losses are objectives less the objective of the full
     ridge fit. A node is open for the problems whose incumbents it may still improve: level ℓ lists
     ``n_open[ℓ]`` problems in ``problem_of[ℓ]``, and entries of ``loss``, ``W``,
     ``one_minus_leverage`` and ``deleted_residual`` are in this order.
+
+    Free members have places 0, 1, … in their order at a node, and so have their columns. Where
+    every unit is one column the two are the same.
     """
 
     lists: Lists
-    columns_of: Annotated[Array, "p+1 p+1"]  # the triangular factor R, one column of R per row
-    A: Annotated[Array, "p p p"]  # by level, free members only
-    diagonal: Annotated[Array, "p p"]  # by level: diagonal of A
-    known_row: Annotated[Ints, "p p"]  # by level: 1 where the free member's row of A is computed
-    dropped: Annotated[Ints, "p"]  # by level: the parent's member j that the node drops
-    parent_place: Annotated[Ints, "p p"]  # by level: places of free members in the parent's arrays
-    factorised_diagonal: Annotated[Array, "p p"]  # diagonal of A at the last factorisation
-    beta: Annotated[Array, "p p"]  # by level
-    added_loss: Annotated[Array, "p p"]  # β_j²/A_jj, the loss added by dropping free member j
-    free: Annotated[Ints, "p p"]  # by level: columns of the free members
-    fixed: Annotated[Ints, "p"]  # by level: number k of fixed members
-    cursor: Annotated[Ints, "p"]  # by level: free member whose child comes next
-    mask: Annotated[Mask, "p words"]  # by level: the columns of the node
+    first: Ints  # (m+1,): columns of unit u are first[u] … first[u+1] − 1
+    included: NDArray[np.int8]  # (m,): 1 for units that may not be dropped
+    scale: Array  # (p,): lengths that the rounding of columns is relative to, if above their own
+    wide: int  # 1 where a unit has several columns
+    bounded: int  # 1 where coefficients have bounds
+    columns_of: Annotated[Array, "p+1 p+1"]  # the triangular factor R, one column of R per row,
+    # without what columns leave of y
+    A: Annotated[Array, "m p p"]  # by level, columns of free members only
+    diagonal: Annotated[Array, "m p"]  # by level: diagonal of A
+    known_row: Annotated[Ints, "m p"]  # by level: 1 where the column's row of A is computed
+    dropped: Annotated[Ints, "m"]  # by level: place at the parent of the first column dropped
+    parent_place: Annotated[Ints, "m p"]  # by level: places of free columns in the parent's arrays
+    factorised_diagonal: Annotated[Array, "m p"]  # diagonal of A at the last factorisation
+    beta: Annotated[Array, "m p"]  # by level
+    added_loss: Annotated[Array, "m p"]  # the loss added by dropping a free member
+    least_added: Array  # (m, p) what supports without a free member have above ``loss`` at least;
+    # without bounds on coefficients the same array
+    free: Annotated[Ints, "m m"]  # by level: the free members
+    start: Ints  # (m, m), by level: places of their first columns
+    n_columns: Annotated[Ints, "m"]  # by level: how many columns they have
+    fixed: Annotated[Ints, "m"]  # by level: number k of fixed members
+    cursor: Annotated[Ints, "m"]  # by level: free member whose child comes next
+    mask: Annotated[Mask, "m words"]  # by level: the members of the node
     triangle: Annotated[Array, "p+1 p+1"]  # triangular factor of the node factorised last
     work: Annotated[Array, "p+1 p+1"]
-    columns: Annotated[Ints, "p"]  # columns of the node factorised last, fixed columns first
-    source: Annotated[Ints, "p"]  # places of a child's free members in its parent's arrays
-    order: Annotated[Ints, "p"]  # order of ``child_added_loss``, the largest first
+    members: Annotated[Ints, "m"]  # members of the node factorised last, fixed members first
+    columns: Annotated[Ints, "p"]  # their columns
+    source: Annotated[Ints, "p"]  # places of a child's free columns in its parent's arrays
+    path: Annotated[Ints, "m"]  # places of one column at the levels, as a row of A is computed
+    order: Annotated[Ints, "m"]  # order of a child's free members, those that add most first
     child_added_loss: Annotated[Array, "p"]  # ``added_loss`` of a child before it is put in order
+    child_key: Array  # (p,) what decides the order; without bounds on coefficients the same array
     child_beta: Annotated[Array, "p"]  # ``beta`` of a child before it is put in order
+    child_diagonal: Annotated[Array, "p"]  # ``diagonal`` of a child before it is put in order
     step: Annotated[Array, "p"]  # what free members add to the loss at least
-    open_from: Annotated[Ints, "p sizes"]  # by level: the least size ≥ s that a search below the
+    open_from: Annotated[Ints, "m sizes"]  # by level: the least size ≥ s that a search below the
     # node is for; of one problem without deleted rows
     pruned_up_to: int  # nodes of more members are always searched
-    loss: Annotated[Array, "p problems"]  # losses of the nodes on the path
+    loss: Annotated[Array, "m problems"]  # losses of the nodes on the path
     child_loss: Annotated[Array, "problems"]  # losses of the child that is evaluated
-    n_open: Ints  # (p,), by level: number of problems that the node is open for
-    problem_of: Ints  # (p, problems), by level: these problems' numbers
+    child_value: Array  # (problems,) its losses within the bounds; without bounds the same array
+    n_open: Ints  # (m,), by level: number of problems that the node is open for
+    problem_of: Ints  # (m, problems), by level: these problems' numbers
     parent_place_of: Annotated[Ints, "problems"]  # the child's problems in its parent's order
     Z: Array  # (p, n): deleted rows, transposed
     t: Array  # (n,): responses of the deleted rows
     V: Annotated[Array, "p n"]  # T⁻ᵀZ_Sᵀ of the node factorised last, RᵀR = G_S + γ/2 I, T the
     # leading R
-    W: Annotated[Array, "buffer n"]  # rows of A Z_Sᵀ of free members, level after level
-    offset: Ints  # (p,), by level: first row in W
-    one_minus_leverage: Annotated[Array, "p n"]  # 1 − h_i
-    deleted_residual: Annotated[Array, "p n"]  # r_i/(1−h_i)
+    W: Annotated[Array, "buffer n"]  # rows of A Z_Sᵀ of free columns, level after level
+    offset: Ints  # (m,), by level: first row in W
+    one_minus_leverage: Annotated[Array, "m n"]  # 1 − h_i
+    deleted_residual: Annotated[Array, "m n"]  # r_i/(1−h_i)
+    chain: Chain
+    within: Within
 
 
 def pruned_up_to(p: int, n_best: int) -> int:
@@ -143,50 +224,114 @@ def pruned_up_to(p: int, n_best: int) -> int:
 
 
 def new_lists(
-    most: int, sizes: NDArray[np.intp], problems: int, ties: int, rank: int, each_size: bool = False
+    most: int,
+    sizes: NDArray[np.intp],
+    problems: int,
+    ties: int,
+    rank: int,
+    improvement: float = 0.0,
 ) -> Lists:
-    """Allocate lists of supports of at most ``most`` columns or units.
+    """Allocate lists of supports of at most ``most`` units.
 
     :func:`forget_supports` has to set their losses.
 
     sizes: Support sizes wanted.
     ties: How many supports of a size and problem are kept beyond the rank-th.
     rank: How many of the best supports of each size are wanted.
-    each_size: Whether the rank-th best support of a larger size may be worse.
+    improvement: Nodes are searched for supports that are better by this share of the objective.
     """
     lengths = {"sizes": most + 2, "problems": problems, "length": ties + rank}
     lengths["words"] = mask_words(most)
-    now = record(NOW, rank=rank, margin=np.inf, each_size=each_size)
+    now = record(NOW, rank=rank, margin=np.inf, improvement=improvement)
     return allocated(Lists, lengths, next_wanted=wanted_from(sizes, most), now=now)
 
 
 def new_tree(
-    p: int, sizes: NDArray[np.intp], rows: Array | None, targets: Array | None, n_best: int
+    table: TreeTable,
+    sizes: NDArray[np.intp],
+    rows: Array | None,
+    targets: Array | None,
+    n_best: int,
 ) -> Tree:
-    """Allocate the search for the wanted ``sizes`` among p columns.
+    """Allocate the search for the wanted ``sizes`` among the units of a table.
 
-    At most 64 supports of a size are kept whose losses are equal up to rounding, and 4 for each of
-    several problems: a choice.
+    At most 64 supports of a size are kept whose losses are equal up to rounding, 16 within bounds
+    on coefficients, and 4 for each of several problems: a choice.
 
-    rows, targets, shape (n, p) and (n,): Rows to delete in turn, or None.
+    rows, targets, shape (n, p) and (n,): Rows to delete in turn, or None; columns as in the table.
     n_best: How many of the best supports of each size are wanted, for each problem.
     """
+    m, p, bounded = table.units.size, table.columns.size, table.bounded
+    wide = p > m
     Z = np.empty((p, 0)) if rows is None else np.ascontiguousarray(rows.T)
     t = np.empty(0) if targets is None else targets
-    n, problems, levels = t.size, max(t.size, 1), np.arange(p)
-    lengths = {"p": p, "n": n, "problems": problems, "words": mask_words(p)}
-    lengths["buffer"], lengths["sizes"] = p * (p + 1) // 2, p + 2
+    n, problems = t.size, max(t.size, 1)
+    offset = np.zeros(m + 1, dtype=np.int64)
+    if n:  # At most so many free columns stand at the levels before each, together.
+        offset[1:] = np.cumsum(np.cumsum(np.sort(np.diff(table.first)))[::-1])
+    lengths = {"m": m, "p": p, "n": n, "problems": problems, "words": mask_words(m)}
+    lengths["buffer"], lengths["sizes"] = int(offset[-1]), m + 2
+    added, key, losses = np.zeros((m, p)), np.zeros(p), np.zeros(problems)
+    ties = 4 if n else 16 if bounded else 64
+    # Many supports tie within bounds, as coefficients at bounds of 0 may be left out. A node is
+    # searched for supports that are better by more than 1e-9 of the objective: a choice.
+    lists = new_lists(m, sizes, problems, ties, n_best, 1e-9 if bounded else 0.0)
     return allocated(
         Tree,
         lengths,
-        lists=new_lists(p, sizes, problems, 4 if n else 64, n_best),
-        pruned_up_to=pruned_up_to(p, n_best),
-        n_open=np.full(p, problems, dtype=np.int64),
-        problem_of=np.tile(np.arange(problems), (p, 1)),
+        lists=lists,
+        first=table.first,
+        included=table.included,
+        scale=table.scale,
+        wide=int(wide),
+        bounded=int(bounded),
+        added_loss=added,
+        least_added=np.zeros((m, p)) if bounded else added,
+        child_added_loss=key,
+        child_key=np.zeros(p) if bounded else key,
+        child_loss=losses,
+        child_value=np.zeros(problems) if bounded else losses,
+        start=np.zeros((m, m), dtype=np.int64) if wide else own_places(m),
+        pruned_up_to=pruned_up_to(m, n_best),
+        n_open=np.full(m, problems, dtype=np.int64),
+        problem_of=np.arange(m * problems).reshape(m, problems) % problems,
         Z=Z,
         t=t,
-        offset=levels * (2 * p + 1 - levels) // 2,
+        offset=offset[:-1],
+        chain=new_chain(m, p, int(np.diff(table.first).max())) if wide else no_chain(m, p),
+        within=new_within(m, table.lower, table.upper) if bounded else no_bounds(),
     )
+
+
+@lru_cache(maxsize=64)
+def own_places(m: int) -> NDArray[np.int64]:
+    """Where the first columns of members begin in trees of m single columns, at every level."""
+    return np.tile(np.arange(m), (m, 1))
+
+
+def new_chain(m: int, p: int, width: int) -> Chain:
+    """Allocate what members of up to ``width`` columns need in a tree of m units, p columns."""
+    return allocated(Chain, {"m": m, "p": p, "w": width, "rest": width - 1})
+
+
+@lru_cache(maxsize=256)
+def no_chain(m: int, p: int) -> Chain:
+    """What trees of single columns have in its place, and never write to."""
+    return new_chain(m, p, 1)
+
+
+def new_within(m: int, lower: Array, upper: Array) -> Within:
+    """Allocate what bounds on the coefficients of p columns need in a tree of m units."""
+    p = lower.size
+    fit = new_bounded_fit(np.zeros((p + 1, p + 1)), lower, upper)
+    least = np.full(m + 2, np.inf)
+    return allocated(Within, {"m": m, "p": p}, fit=fit, least_bound=least, rules=record(RULES))
+
+
+@cache
+def no_bounds() -> Within:
+    """What trees without bounds have in its place, and never use."""
+    return new_within(0, np.empty(0), np.empty(0))
 
 
 def wanted_from(sizes: NDArray[np.intp], p: int) -> NDArray[np.int64]:
@@ -275,168 +420,180 @@ def enter_support(lists, size, i, loss):
     lists.max_kept[size, i] = most
     if now.improvement > 0.0 and most < np.inf:
         most -= now.improvement * (now.full + most)
-    # The best support of a larger size has no larger loss than this support. For columns that holds
-    # of the rank-th best, too, in the nodes that are pruned (see `pruned_up_to`).
-    for s in range(size, size + 1 if now.each_size == 1 else lists.n.shape[0]):
+    # The best support of a larger size has no larger loss than this support. That holds of the
+    # rank-th best, too, in the nodes that are pruned (see `pruned_up_to`).
+    for s in range(size, lists.n.shape[0]):
         lists.max_searched[s, i] = min(lists.max_searched[s, i], most)
 
 
 @kernel(inner=True)
 def mask_child(tree, level, j):
-    """Write the columns of the level's node without free member j to ``tree.lists.support``."""
+    """Write the members of the level's node without free member j to ``tree.lists.support``."""
     for w in range(tree.lists.support.shape[0]):
         tree.lists.support[w] = tree.mask[level, w]
-    column = tree.free[level, j]
-    tree.lists.support[column >> 6] &= ~(np.uint64(1) << np.uint64(column & 63))
+    unit = tree.free[level, j]
+    tree.lists.support[unit >> 6] &= ~(np.uint64(1) << np.uint64(unit & 63))
 
 
 @kernel(inner=True)
 def factorise(tree, level):
     """Compute A, β and added losses of the level's node afresh, from the factor of all columns.
 
-    The node's mask, number of fixed members and list of free members are set before.
+    The node's mask, number of fixed members and list of free members are set before. Returns: The
+    loss of the node.
     """
-    k = tree.fixed[level]
-    m = tree.A.shape[0] - level
-    u = m - k
-    free, order, T, least = tree.free, tree.order, tree.triangle, tree.lists.now[0].least_pivot
-    # The root is factorised twice: the first time shows in which order its members are to stand.
-    for turn in range(2 if level == 0 else 1):
-        if turn == 1:
-            order_steps(tree.child_added_loss, u, order)
-            for a in range(u):
-                tree.source[a] = free[level, order[a]]
-            for a in range(u):
-                free[level, a] = tree.source[a]
-        member_columns(tree.mask, level, free, u, tree.columns)
-        ridge_triangle(T, tree.columns_of, tree.columns, m, 0.0, True, tree.work, 0.0)
-        for c in range(m):  # In exact arithmetic no pivot is smaller than √(γ/2).
-            T[c, c] = min(T[c, c], -least)
-        trailing_inverse(T, k, m, tree.A, tree.beta, level)
+    first, free, start, columns = tree.first, tree.free, tree.start, tree.columns
+    T, least, members = tree.triangle, tree.lists.now[0].least_pivot, tree.members
+    m = tree.mask.shape[0] - level
+    v, n, u = m - tree.fixed[level], 0, 0
+    member_columns(tree.mask, level, free, v, members)
+    for a in range(m):
+        for column in range(first[members[a]], first[members[a] + 1]):
+            columns[n] = column
+            n += 1
+    for a in range(v):
+        if tree.wide > 0:
+            start[level, a] = u
+        u += first[free[level, a] + 1] - first[free[level, a]]
+    tree.n_columns[level] = u
+    ridge_triangle(T, tree.columns_of, columns, n, 0.0, True, tree.work, 0.0)
+    for c in range(n):  # In exact arithmetic no pivot is smaller than √(γ/2).
+        T[c, c] = min(T[c, c], -least)
+    trailing_inverse(T, n - u, n, tree.A, tree.beta, level)
+    for a in range(u):
+        tree.factorised_diagonal[level, a] = tree.diagonal[level, a] = tree.A[level, a, a]
+        tree.known_row[level, a] = 1
+    if tree.wide > 0:
+        factorised_units(tree, level, v)
+    else:
         for a in range(u):
-            tree.factorised_diagonal[level, a] = tree.diagonal[level, a] = tree.A[level, a, a]
-            tree.known_row[level, a] = 1
-            tree.added_loss[level, a] = tree.child_added_loss[a] = (
-                tree.beta[level, a] ** 2 / tree.A[level, a, a]
-            )
-    tree.cursor[level] = u - 1
+            tree.added_loss[level, a] = tree.beta[level, a] ** 2 / tree.A[level, a, a]
+    tree.cursor[level] = v - 1
+    return T[n, n] ** 2
 
 
-@kernel(inline=True)
-def inverse_row(tree, level, a):
-    """Compute row a of the node's A, unless it is known: A − A_j A_jᵀ/A_jj of the parent's A.
-
-    Where the parent's row is not known either, it is computed first, and so on.
-    """
-    A, parent_place, known, member = tree.A, tree.parent_place, tree.known_row, tree.source
-    now = level
-    member[now] = a
-    while known[now, member[now]] == 0:
-        member[now - 1] = parent_place[now, member[now]]
-        now -= 1
-    while now < level:
-        j, c = tree.dropped[now + 1], member[now]
-        weight = A[now, j, c] * (1.0 / A[now, j, j])
-        now += 1
-        row = member[now]
-        for b in range(A.shape[0] - now - tree.fixed[now]):
-            other = parent_place[now, b]
-            A[now, row, b] = A[now - 1, c, other] - weight * A[now - 1, j, other]
-        known[now, row] = 1
+@kernel(inner=True)
+def fresh_loss(tree, level, j):
+    """The loss of the child without free member j, from the factor of all columns."""
+    first, unit, n = tree.first, tree.free[level, j], 0
+    for other in range(first.shape[0] - 1):
+        if other != unit and has_bit(tree.mask, level, other):
+            for column in range(first[other], first[other + 1]):
+                tree.columns[n] = column
+                n += 1
+    T = tree.triangle
+    ridge_triangle(T, tree.columns_of, tree.columns, n, 0.0, True, tree.work, 0.0)
+    return T[n, n] ** 2
 
 
 @kernel(inline=True)
 def drop(tree, level, j, one_path):
     """Begin the child without free member j of the level's node, one level below.
 
-    Writes its mask, the number of its fixed members and, for each of its u free members, the place
-    at the parent, the coefficient and the added loss, to ``source``, ``child_beta`` and
-    ``child_added_loss``. :func:`put_in_order` has to follow.
+    Writes its mask, the number of its fixed members and, for each of its u free columns, the place
+    at the parent, the coefficient and the diagonal of A, to ``source``, ``child_beta`` and
+    ``child_diagonal``, and added losses to ``child_added_loss``. :func:`put_in_order` has to
+    follow.
 
     one_path: Whether all other free members stay free; otherwise the members before j become fixed.
     Returns: False where too many digits cancel: then :func:`factorise` has to compute the rest.
     """
-    inverse_row(tree, level, j)
     A, beta, diagonal, source = tree.A, tree.beta, tree.diagonal, tree.source
-    below, u = level + 1, 0
-    for a in range(0 if one_path else j + 1, A.shape[0] - level - tree.fixed[level]):
-        if a != j:
+    member, i, below, u = tree.free[level, j], tree.start[level, j], level + 1, 0
+    after = i + tree.first[member + 1] - tree.first[member]
+    inverse_row(tree, level, i)
+    for a in range(0 if one_path else after, tree.n_columns[level]):
+        if a < i or a >= after:
             source[u] = a
             u += 1
-    tree.fixed[below] = A.shape[0] - below - u
+    tree.n_columns[below] = u
+    tree.fixed[below] = tree.fixed[level] + (0 if one_path else j)
     mask_child(tree, level, j)
     for w in range(tree.mask.shape[1]):
         tree.mask[below, w] = tree.lists.support[w]
-    pivot = 1.0 / A[level, j, j]
-    ratio = beta[level, j] * pivot
+    pivot = 1.0 / A[level, i, i]
+    ratio = beta[level, i] * pivot
     fresh = True
     for a in range(u):
         c = source[a]
-        off = A[level, j, c]
+        off = A[level, i, c]
         left = diagonal[level, c] - off * pivot * off
         shifted = beta[level, c] - off * ratio
-        tree.child_beta[a] = shifted
+        tree.child_beta[a], tree.child_diagonal[a] = shifted, left
         if left > LEAST_DIAGONAL_SHARE * tree.factorised_diagonal[level, c]:
             tree.child_added_loss[a] = shifted * shifted / left
         else:
             tree.child_added_loss[a], fresh = tree.added_loss[level, c], False
+    if tree.wide > 0:
+        fresh = drop_rest(tree, level, j, u, fresh, one_path)
     return fresh
 
 
 @kernel(inline=True)
 def put_in_order(tree, level, j):
-    """Write the arrays of the child that :func:`drop` has begun, in the order of its added losses.
+    """Write the arrays of the child that :func:`drop` has begun, in the order of ``child_key``.
 
     Where digits have cancelled, :func:`factorise` overwrites all but the order.
     """
-    A, source, order = tree.A, tree.source, tree.order
-    below = level + 1
-    u = A.shape[0] - below - tree.fixed[below]
-    order_steps(tree.child_added_loss, u, order)
-    pivot = 1.0 / A[level, j, j]
-    for a in range(u):
-        c = source[order[a]]
-        off = A[level, j, c]
-        tree.free[below, a] = tree.free[level, c]
-        tree.parent_place[below, a] = c
+    source, order, below = tree.source, tree.order, level + 1
+    v = tree.mask.shape[0] - below - tree.fixed[below]
+    order_steps(tree.child_key, v, order)
+    members, places = source, order
+    if tree.wide > 0:
+        members, places = tree.chain.source, tree.chain.places
+        order_columns(tree, level, j, v)
+    for a in range(v):
+        tree.free[below, a] = tree.free[level, members[order[a]]]
         tree.added_loss[below, a] = tree.child_added_loss[order[a]]
-        tree.beta[below, a] = tree.child_beta[order[a]]
-        tree.diagonal[below, a] = tree.diagonal[level, c] - off * pivot * off
+    for a in range(tree.n_columns[below]):
+        place = places[a]
+        c = source[place]
+        tree.parent_place[below, a] = c
+        tree.beta[below, a] = tree.child_beta[place]
+        tree.diagonal[below, a] = tree.child_diagonal[place]
         tree.factorised_diagonal[below, a] = tree.factorised_diagonal[level, c]
         tree.known_row[below, a] = 0
-    tree.cursor[below] = u - 1
-    tree.dropped[below] = j
+    tree.cursor[below] = v - 1
+    tree.dropped[below] = tree.start[level, j]
 
 
 @kernel(inline=True)
 def open_sizes(tree, level, loss, share):
     """Write the sizes that a search below the child is for to ``open_from``; whether there are any.
 
-    A support T that lacks d free members of the child S has f_T ≥ f_S + (γ/2)·Σ β_j² over these
-    members: f_T − f_S is at least (b − β)ᵀ(XᵀX + (γ/2)I)(b − β) for the coefficients b of T, which
-    are 0 there. So f_S and γ/2 times the d smallest β_j² bound all objectives of T's size from
-    below. The size is closed if that is more than ``max_searched`` allows.
+    A support T that lacks d free members of the child S has f_T ≥ f_S + (γ/2)·Σ β_j² over their
+    columns: f_T − f_S is at least (b − β)ᵀ(XᵀX + (γ/2)I)(b − β) for the coefficients b of T, which
+    are 0 there. So f_S and γ/2 times the d smallest sums of β_j² over a member's columns bound all
+    objectives of T's size from below. The size is closed if that is more than ``max_searched``
+    allows.
 
     On entry :func:`drop` has begun the child, and ``open_from`` of its parent is complete.
 
     loss: f_S less the objective of the fit on all columns.
     share: γ/2 less what rounding takes of the sum, or less.
     """
-    p, k, step, searched = tree.A.shape[0], tree.fixed[level], tree.step, tree.lists.max_searched
-    m, opened, before = p - level, tree.open_from[level], tree.open_from[level - 1]
-    u, total = m - k, 0.0
-    for a in range(u):
+    m_all, k, step, searched = (
+        tree.mask.shape[0],
+        tree.fixed[level],
+        tree.step,
+        tree.lists.max_searched,
+    )
+    m, opened, before = m_all - level, tree.open_from[level], tree.open_from[level - 1]
+    v, total = m - k, 0.0
+    for a in range(tree.n_columns[level]):
         step[a] = share * tree.child_beta[a] * tree.child_beta[a]
         total += step[a]
     if loss + total <= searched[m - 1, 0] or m > tree.pruned_up_to:  # Every size stays as it is.
         for s in range(k, m):
             opened[s] = before[s]
         return opened[k] < m
-    order_steps(step, u, tree.order)
-    least = p + 1
-    for d in range(1, u + 1):
+    if tree.wide > 0:
+        sum_steps(tree, level, v)
+    order_steps(step, v, tree.order)
+    least = m_all + 1
+    for d in range(1, v + 1):
         s = m - d
-        loss += step[tree.order[u - d]]
+        loss += step[tree.order[v - d]]
         if before[s] == s and loss <= searched[s, 0]:
             least = s
         opened[s] = least
@@ -447,10 +604,10 @@ def open_sizes(tree, level, loss, share):
 def highest_rank(tree, level, rank):
     """The free member of highest rank; of members of equal rank, the member of least added loss.
 
-    rank, shape (p,): One number per column.
+    rank, shape (m,): One number per unit.
     """
-    best, added = 0, tree.added_loss[level]
-    for a in range(1, tree.A.shape[0] - level):
+    best, added = 0, tree.least_added[level]
+    for a in range(1, tree.mask.shape[0] - level - tree.fixed[level]):
         rank_here, rank_best = rank[tree.free[level, a]], rank[tree.free[level, best]]
         if rank_here > rank_best or (rank_here == rank_best and added[a] < added[best]):
             best = a

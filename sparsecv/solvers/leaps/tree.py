@@ -25,14 +25,14 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status
 from ..kernels.compiled import kernel
-from ..kernels.linalg import EPS, Array, dot, field, from_mask, has_bit
-from ..supports.rounding import forward_order, pad_support, stacked
+from ..kernels.linalg import EPS, Array, dot, field, from_mask, has_bit, order_steps
+from ..supports.rounding import forward_order, stacked
 from .leaps_node import (
-    Lists,
     drop,
     enter_support,
     factorise,
     forget_supports,
+    fresh_loss,
     highest_rank,
     is_listed,
     mask_child,
@@ -43,7 +43,12 @@ from .leaps_node import (
     wanted_from,
 )
 from .open_nodes import OpenNode
+from .table import TreeTable
+from .within import begin_within, bound_members, fit_child, key_members
 
+# Within bounds a unit whose coefficients are 0 changes an objective by rounding alone, which is at
+# most this share of it; the value is a choice.
+SAME_SHARE = 1e-12
 # No path and no supports, for :func:`proceed`.
 NO_PATH, NOTHING = np.empty(0, dtype=np.int64), np.empty((0, 0), dtype=np.int64)
 
@@ -61,25 +66,29 @@ def begin(tree):
     window. As |β_j| ≤ √A_jj |y| on all columns, and A_jj is smaller on fewer columns,
     Σ_j √(A_jj M_jj) bounds Σ ℓ_j|β_j|/|y| for the fits of all nodes.
     """
-    p, lists, now = tree.A.shape[0], tree.lists, tree.lists.now[0]
+    lists, now, m, p = tree.lists, tree.lists.now[0], tree.mask.shape[0], tree.scale.shape[0]
     now.level, now.nodes, tree.fixed[0] = 0, 1, 0
     now.full = tree.triangle[p, p] ** 2
     for c in range(p + 1):
         for a in range(p + 1):
             tree.columns_of[c, a] = tree.triangle[a, c]
+    tree.columns_of[p, p] = 0.0
     for w in range(tree.mask.shape[1]):
         tree.mask[0, w] = np.uint64(0)
-    for a in range(p):
+    for a in range(m):
         tree.free[0, a] = a
         tree.mask[0, a >> 6] |= np.uint64(1) << np.uint64(a & 63)
     factorise(tree, 0)
-    inflation, now.reach, shrunk = 0.0, 1.0, 0.0
+    inflation, total, now.reach, shrunk = 0.0, 0.0, 1.0, 0.0
     for a in range(p):
         shrunk += now.least_pivot**2 * tree.A[0, a, a] / p
-        column = tree.columns_of[tree.free[0, a]]
-        factor = tree.A[0, a, a] * dot(column, column, p)
+        column = tree.columns_of[a]
+        square = max(dot(column, column, p), tree.scale[a] ** 2)
+        factor = tree.A[0, a, a] * square
         inflation = max(inflation, factor)
-        now.reach += np.sqrt(factor)
+        total += factor
+        # Within bounds on coefficients a fit explains at most ‖Xβ‖ ≤ 2|y|.
+        now.reach += (2.0 if tree.bounded > 0 else 1.0) * np.sqrt(factor)
     now.tie, now.tied_loss = min(1e-11 + 20.0 * EPS * inflation, 1e-5), 2.0 * EPS * now.full
     # As (γ/2)A_jj ≤ 1, s = (γ/2)Σ β_j² of d members is off by at most 2u√(v·d·s·full), which is at
     # most u·v·d·s + u·full.
@@ -87,22 +96,48 @@ def begin(tree):
     # Where the ridge is less, the bound closes too few sizes for its time (30 to 45 columns).
     if shrunk < 1.0 / 3.0:
         now.share = 0.0
+    tree.loss[0, 0] = 0.0
+    if tree.bounded > 0:
+        begin_within(tree, total)
+    # The root is factorised twice: the first time shows in which order its members are to stand.
+    order_members(tree)
+    factorise(tree, 0)
+    if tree.bounded > 0:
+        bound_members(tree, 0)
     forget_supports(lists)
-    lists.max_kept[p:] = lists.max_searched[p:] = 0.0
+    value = tree.within.value[0] if tree.bounded > 0 else 0.0
+    lists.max_kept[m:] = lists.max_searched[m:] = value
     for w in range(tree.mask.shape[1]):
         lists.support[w] = tree.mask[0, w]
     for i in range(lists.n.shape[1]):  # The full set is the only support of its size.
-        put_in_list(lists, p, i, 0.0)
+        put_in_list(lists, m, i, value)
     if tree.t.shape[0] > 0:
         fit_rows(tree, 0)
 
 
 @kernel(inner=True)
+def order_members(tree):
+    """List the free members of the root, which are all units, those that add most first.
+
+    Units that are included become fixed.
+    """
+    m, v = tree.mask.shape[0], 0
+    order_steps(tree.least_added[0], m, tree.order)
+    for a in range(m):
+        unit = tree.free[0, tree.order[a]]
+        if tree.included[unit] == 0:
+            tree.members[v] = unit
+            v += 1
+    for a in range(v):
+        tree.free[0, a] = tree.members[a]
+    tree.fixed[0] = m - v
+
+
+@kernel(inner=True)
 def fit_rows(tree, level):
     """Compute leverages, residuals and W of the open problems at a node just factorised."""
-    m = tree.A.shape[0] - level
-    k = tree.fixed[level]
-    u = m - k
+    m, u = tree.scale.shape[0] - level, tree.n_columns[level]
+    k = m - u
     triangle = tree.triangle
     # Of V = T⁻ᵀ Z_Sᵀ leverages and residuals are sums over members.
     remain, deleted, V, W = tree.one_minus_leverage, tree.deleted_residual, tree.V, tree.W
@@ -187,7 +222,7 @@ def update_rows(tree, level, j, some):
     pivot = 1.0 / A[level, j, j]
     ratio = tree.beta[level, j] * pivot
     dropped, target, origin = tree.offset[level] + j, tree.offset[below], tree.offset[level]
-    for a in range(A.shape[0] - below - tree.fixed[below]):
+    for a in range(tree.n_columns[below]):
         c = parent_place[below, a]
         weight = A[level, j, c] * pivot
         if some:
@@ -219,6 +254,8 @@ def evaluate(tree, level, j, size, low):
     n, better, promising = tree.n_open[level], 0, 0
     if tree.t.shape[0] == 0:
         value = loss[level, 0] + tree.added_loss[level, j]
+        if tree.wide > 0 and tree.chain.whole[level, j] == 0:
+            value = fresh_loss(tree, level, j)
         losses[0] = value
         better += value <= kept[size, 0]
         promising += value <= searched[low, 0] or size > tree.pruned_up_to
@@ -257,9 +294,13 @@ def make_child(tree, level, j, low, promising, one_path):
         closes = share > 0.0 and not one_path
         if closes and not open_sizes(tree, below, loss, share if updated else 0.0):
             return False
+    if tree.bounded > 0:
+        key_members(tree, level, tree.mask.shape[0] - below - tree.fixed[below], updated)
     put_in_order(tree, level, j)
     if not updated:
         factorise(tree, below)
+    if tree.bounded > 0:
+        bound_members(tree, below)
     if alone:
         return True
     fewer = list_open_problems(tree, level, low, tree.n_open[level] if one_path else promising)
@@ -272,22 +313,26 @@ def make_child(tree, level, j, low, promising, one_path):
 
 @kernel(inner=True)
 def enter_child(tree, level, j, size):
-    """Enter the child without free member j, whose losses are in ``child_loss``, where wanted."""
+    """Enter the child without free member j, whose losses are in ``child_value``, where wanted."""
     mask_child(tree, level, j)
     for i in range(tree.n_open[level]):
-        enter_support(tree.lists, size, tree.problem_of[level, i], tree.child_loss[i])
+        enter_support(tree.lists, size, tree.problem_of[level, i], tree.child_value[i])
 
 
 @kernel(inner=True)
 def enter_path(tree, rank):
     """Enter the supports on one path from the root that drops one member after the other.
 
-    rank, shape (≥ p,): The member of highest rank is dropped, of members of equal rank the member
-        that adds the least loss, until one member is left.
+    rank, shape (≥ m,): The member of highest rank is dropped, of members of equal rank the member
+        that adds the least loss, until one member, or those that are fixed, are left.
     """
-    for level in range(tree.A.shape[0] - 1):
-        size, j = tree.A.shape[0] - level - 1, highest_rank(tree, level, rank)
+    m = tree.mask.shape[0]
+    for level in range(m - max(tree.fixed[0], 1)):
+        size, j = m - level - 1, highest_rank(tree, level, rank)
         evaluate(tree, level, j, size, size)
+        if tree.bounded > 0:
+            mask_child(tree, level, j)
+            fit_child(tree, level, j, size, size)
         enter_child(tree, level, j, size)
         make_child(tree, level, j, size, 0, True)
 
@@ -301,15 +346,15 @@ def advance(tree, max_nodes):
 
     Returns: Whether the tree is exhausted.
     """
-    lists, now, p = tree.lists, tree.lists.now[0], tree.A.shape[0]
-    cursor, fixed, added_loss, wanted = tree.cursor, tree.fixed, tree.added_loss, lists.next_wanted
+    lists, now, m = tree.lists, tree.lists.now[0], tree.mask.shape[0]
+    cursor, fixed, least, wanted = tree.cursor, tree.fixed, tree.least_added, lists.next_wanted
     loss, searched, alone = tree.loss, lists.max_searched, tree.t.shape[0] == 0
     closes = alone and now.share > 0.0
     level, done = now.level, 0
-    for size in range(p if now.nodes == 1 else 0):
+    for size in range(m if now.nodes == 1 else 0):
         tree.open_from[0, size] = wanted[size]
     while level >= 0 and (done < max_nodes or cursor[level] < 0):
-        size = p - level - 1
+        size = m - level - 1
         j = cursor[level]
         if j < 0:
             level -= 1
@@ -320,7 +365,7 @@ def advance(tree, max_nodes):
         if alone and size <= tree.pruned_up_to:
             last = max(j - max_nodes + done + 1, 0)
             base, k, high = loss[level, 0], fixed[level], lists.max_kept[size, 0]
-            while j > last and base + added_loss[level, j] > max(high, searched[wanted[k + j], 0]):
+            while j > last and base + least[level, j] > max(high, searched[wanted[k + j], 0]):
                 j -= 1
                 done += 1
         cursor[level] = j - 1
@@ -333,6 +378,9 @@ def advance(tree, max_nodes):
         if not deeper:
             low = size
         better, promising = evaluate(tree, level, j, size, low)
+        if tree.bounded > 0 and better + promising > 0:
+            mask_child(tree, level, j)
+            better, promising = fit_child(tree, level, j, size, low)
         if better > 0:
             enter_child(tree, level, j, size)
         if deeper and promising > 0 and make_child(tree, level, j, low, promising, False):
@@ -347,23 +395,23 @@ def enter_paths(tree, rank, known):
 
     A path to a known support drops the columns outside the support first, and then those inside.
 
-    rank, int64 (p,): That of the first path, as :func:`enter_path` takes it; it is overwritten.
+    rank, int64 (m,): That of the first path, as :func:`enter_path` takes it; it is overwritten.
         Without entries there is no path at all.
-    known, int64 (supports, p): Columns of supports of any size, ended by −1.
+    known, int64 (supports, m): Members of supports of any size, ended by −1.
     """
-    lists, p = tree.lists, rank.shape[0]
-    if p > 0:
+    lists, m = tree.lists, rank.shape[0]
+    if m > 0:
         enter_path(tree, rank)
-    for i in range(known.shape[0] if p > 0 else 0):
+    for i in range(known.shape[0] if m > 0 else 0):
         size = 0
         for w in range(lists.support.shape[0]):
             lists.support[w] = np.uint64(0)
-        for a in range(p):
+        for a in range(m):
             rank[a] = 1
-        while size < p and known[i, size] >= 0:
-            column = known[i, size]
-            rank[column] = 0
-            lists.support[column >> 6] |= np.uint64(1) << np.uint64(column & 63)
+        while size < m and known[i, size] >= 0:
+            unit = known[i, size]
+            rank[unit] = 0
+            lists.support[unit >> 6] |= np.uint64(1) << np.uint64(unit & 63)
             size += 1
         if size > 0 and not is_listed(lists, size, 0):
             enter_path(tree, rank)
@@ -371,14 +419,14 @@ def enter_paths(tree, rank, known):
 
 @kernel(inner=True)
 def write_best(tree, best):
-    """Write the columns of the best support of every wanted size to the size's row of ``best``."""
-    lists, p = tree.lists, tree.A.shape[0]
+    """Write the members of the best support of every wanted size to the size's row of ``best``."""
+    lists, m = tree.lists, tree.mask.shape[0]
     size = lists.next_wanted[1]
-    while size <= p:
+    while size <= m:
         position = 0
-        for column in range(p):
-            if has_bit(lists.found[size, 0], 0, column):
-                best[size, position] = column
+        for unit in range(m):
+            if has_bit(lists.found[size, 0], 0, unit):
+                best[size, position] = unit
                 position += 1
         size = lists.next_wanted[size + 1]
 
@@ -392,7 +440,7 @@ def proceed(tree, rank, known, max_nodes, best):
 
     rank, known: As :func:`enter_paths` takes them.
     max_nodes: As :func:`advance` takes it.
-    best, int64 (p + 1, p): Receives the best support of every wanted size in the size's row, in the
+    best, int64 (m + 1, m): Receives the best support of every wanted size in the size's row, in the
         first entries. Without rows nothing is written.
     """
     if tree.lists.now[0].nodes == 0:
@@ -404,17 +452,88 @@ def proceed(tree, rank, known, max_nodes, best):
     return exhausted
 
 
-class Search:
-    """What trees over columns and trees over units of columns have in common.
+class Leaps:
+    """One tree for the best supports of some sizes of a problem, or of problems that lack a row.
 
-    The search may stop after any node. :meth:`run` goes on from there.
+    The tree numbers the units of ``table``. ``inner`` holds the sizes that it searches for: those
+    of ``sizes``, at most the number of these units, as zero columns fill a support up. The search
+    may stop after any node, and :meth:`run` goes on from there.
 
+    problem: The problem, with all rows.
+    sizes, shape (τ,): Support sizes wanted, numbers of units.
+    rows, targets, shape (n, p) and (n,): Rows to delete in turn; none by default.
+    n_best: How many of the best supports of each size are wanted, for each problem. Within bounds
+        on coefficients the best support of at most every size is wanted if it is 1.
+    begun: Whether the first step makes the root at the problem's γ; otherwise :meth:`at_ridge` has
+        to say at which.
     lists: The best supports known, and the state of the search.
     chunk: Nodes between two looks at the clock.
+    best, shape (m + 1, m): Where a caller sets this array, :meth:`enter` writes the best support of
+        every wanted size to it, as :func:`proceed` says; at first it has no rows.
     """
 
-    lists: Lists
-    chunk: int
+    def __init__(
+        self,
+        problem: SparseRidgeProblem,
+        sizes: NDArray[np.intp],
+        rows: Array | None = None,
+        targets: Array | None = None,
+        n_best: int = 1,
+        begun: bool = True,
+    ) -> None:
+        self.problem, self.sizes, self.table = problem, sizes, TreeTable(problem)
+        self.n_best, m = n_best, self.table.units.size
+        self.inner = np.minimum(sizes, m)
+        inside = None if rows is None else rows[:, self.table.columns]
+        self.tree = new_tree(self.table, np.unique(self.inner), inside, targets, n_best)
+        self.lists, self.best = self.tree.lists, NOTHING
+        # Nodes between two looks at the clock, a choice: these take a few milliseconds, or with n
+        # deleted rows, where a node's work grows like n·p, some tens of milliseconds.
+        n, p = self.tree.t.size, self.tree.scale.size
+        self.chunk = max(20_000_000 // (n * p), 1) if n else 20_000
+        if self.tree.wide or self.tree.bounded:
+            self.chunk = min(self.chunk, max(20_000_000 // (p + 10) ** 2, 1))
+        if begun:
+            self.tree.triangle[:] = self.table.factor(problem.gamma / 2.0)
+            self.at_ridge(problem.gamma / 2.0)
+
+    def at_ridge(self, ridge: float) -> None:
+        """Forget what was searched: the next step begins with the root at γ/2 = ``ridge``.
+
+        The factor of all columns at this γ has to be in ``tree.triangle``.
+        """
+        self.lists.now["least_pivot"], self.lists.now["nodes"] = math.sqrt(ridge), 0
+
+    def begin(self) -> None:
+        """Make the root, see :func:`begin`."""
+        proceed(self.tree, NO_PATH, NOTHING, 0, NOTHING)
+
+    def seed(self, starts: Sequence[NDArray[np.intp]] = ()) -> None:
+        """Enter incumbents by backward elimination, and from given supports or forward selection.
+
+        starts: Good supports, as columns of the problem; without any, columns are selected forward.
+        """
+        m = self.table.units.size
+        self.enter(stacked([self.table.members(start) for start in starts], m))
+        if not (starts or self.tree.wide or self.tree.bounded):
+            R = self.tree.columns_of.T  # The root is made.
+            order = forward_order(R[:, :m], R[:, m], int(self.inner.max()))
+            rank = np.full(m, m, dtype=np.int64)
+            rank[order] = np.arange(order.size)
+            proceed(self.tree, rank, NOTHING, 0, NOTHING)
+
+    def enter(self, known: NDArray[np.int64]) -> None:
+        """Enter the supports of backward elimination, and those on paths to known supports.
+
+        known, shape (supports, m): Units of the tree, ended by −1.
+        """
+        rank = np.zeros(self.table.units.size, dtype=np.int64)
+        proceed(self.tree, rank, known, 0, self.best)
+
+    def exclude(self, problems: NDArray[np.intp]) -> None:
+        """Leave problems out: no support is entered and no node is open for them."""
+        self.lists.max_kept[:, problems] = -1.0
+        self.lists.max_searched[:, problems] = -1.0
 
     def now(self, name: str) -> Any:
         """A field of the record ``NOW`` of the search."""
@@ -430,24 +549,53 @@ class Search:
         """Σ ℓ_j|β_j| + |y| is at most this number times |y| in the fits of all nodes."""
         return float(self.now("reach"))
 
-    def advance(self, most: int) -> bool:
-        """Search at most so many nodes more; whether no node is open then."""
-        raise NotImplementedError
+    @property
+    def stretch(self) -> float:
+        """What the number ``coefficient_spread`` of the problem is multiplied by for this tree."""
+        return self.table.stretch
 
-    def run(self, limits: Limits) -> Status:
-        """Search until no node is open, which is OPTIMAL, or return the limit that was reached."""
+    def left_out(self, at: SparseRidgeProblem) -> float:
+        """The share of an objective that columns left out by turning units may take off it.
+
+        A column of length ℓ takes at most ℓ²/(ℓ² + γ/2) of it. At a working γ they count as 0.
+
+        at: The problem at the γ that is asked about.
+        """
+        return 0.0 if at.gamma > at.given_gamma else 2.0 * self.table.lost / at.gamma
+
+    def run(self, limits: Limits, known: NDArray[np.int64] | None = None) -> Status:
+        """Search until no node is open, which is OPTIMAL, or return the limit that was reached.
+
+        known: As :meth:`enter` takes them, which are entered first; by default nothing is entered.
+        """
+        nodes, rank, starts = self.n_nodes, NO_PATH, NOTHING
+        if known is not None:
+            rank, starts = np.zeros(self.table.units.size, dtype=np.int64), known
         while True:
-            nodes = self.n_nodes
+            most = limits.nodes_left(nodes, self.chunk)
             reached = limits.reached(nodes)
             if reached is not None:
+                if rank.size:
+                    proceed(self.tree, rank, starts, 0, self.best)
                 return reached
-            if self.advance(limits.nodes_left(nodes, self.chunk)):
+            if proceed(self.tree, rank, starts, most, self.best):
                 return Status.OPTIMAL
+            nodes, rank, starts = self.n_nodes, NO_PATH, NOTHING
+
+    def narrow(self, wanted: NDArray[np.bool_]) -> None:
+        """Search on for some of the sizes alone; what the tree says of the others is no proof.
+
+        wanted, shape (τ,): A size that is left out once stays out.
+        """
+        sizes, m = np.unique(self.inner[wanted]), self.table.units.size
+        self.lists.next_wanted[:] = wanted_from(sizes, m)
+        for row in self.tree.open_from:
+            row[:] = wanted_from(sizes[row[sizes] == sizes], m)
 
     def listed(self, size: int, n: int = 1) -> list[NDArray[np.intp]]:
         """The n best supports of a size, and those that tie with the last up to rounding.
 
-        They are those of the tree's first problem, as columns, or units, of the tree.
+        They are those of the tree's first problem, as units of the tree.
         """
         losses = self.lists.loss[size, 0, : int(self.lists.n[size, 0])]
         found = self.lists.found[size, 0, : losses.size]
@@ -457,128 +605,70 @@ class Search:
         """The largest loss that is equal to a loss, or to each of an array, up to rounding."""
         return loss * (1.0 + 2.0 * float(self.now("tie"))) + 2.0 * float(self.now("tied_loss"))
 
+    def best_sizes(self) -> NDArray[np.intp]:
+        """For every size up to the number of units, the size of the support that answers it.
 
-class Leaps(Search):
-    """One tree for the best supports of some sizes of a problem, or of problems that lack a row.
-
-    The tree numbers the columns of ``active``. ``inner`` holds the sizes that it searches for:
-    those of ``sizes``, at most the number of these columns, as zero columns fill a support up.
-
-    problem: The problem, with all rows. Columns that are zero never enter a fit and are left out.
-    sizes, shape (τ,): Support sizes wanted, in 1..p.
-    rows, targets, shape (n, p) and (n,): Rows to delete in turn; none by default.
-    n_best: How many of the best supports of each size are wanted, for each problem.
-    begun: Whether the root is made at the problem's γ; otherwise :meth:`begin` has to make it.
-    best, shape (p + 1, p): Where a caller sets this array, :meth:`enter` writes the best support of
-        every wanted size to it, as :func:`proceed` says; at first it has no rows.
-    """
-
-    def __init__(
-        self,
-        problem: SparseRidgeProblem,
-        sizes: NDArray[np.intp],
-        rows: Array | None = None,
-        targets: Array | None = None,
-        n_best: int = 1,
-        begun: bool = True,
-    ) -> None:
-        self.problem, self.sizes, self.active = problem, sizes, problem.data.active
-        p = self.active.size
-        self.inner = np.minimum(sizes, p)
-        inside = None if rows is None else rows[:, self.active]
-        self.tree = new_tree(p, np.unique(self.inner), inside, targets, n_best)
-        self.lists, self.best = self.tree.lists, NOTHING
-        # Nodes between two looks at the clock, a choice: these take a few milliseconds, or with n
-        # deleted rows, where a node's work grows like n·p, some tens of milliseconds.
-        n = self.tree.t.size
-        self.chunk = max(20_000_000 // (n * p), 1) if n else 20_000
-        if begun:
-            self.tree.triangle[:] = problem.factor(self.active)
-            self.begin(problem.gamma / 2.0)
-
-    def begin(self, ridge: float) -> None:
-        """Make the root from the factor in ``tree.triangle``, see :func:`begin`; ridge is γ/2."""
-        self.lists.now["least_pivot"], self.lists.now["nodes"] = math.sqrt(ridge), 0
-        proceed(self.tree, NO_PATH, NOTHING, 0, NOTHING)
-
-    def seed(self, starts: Sequence[NDArray[np.intp]] = ()) -> None:
-        """Enter incumbents by backward elimination, and from given supports or forward selection.
-
-        starts: Good supports, as columns of the problem; without any, columns are selected forward.
+        Within bounds on coefficients a support of fewer units may be as good as any; it then
+        answers the larger size if one support of every size is wanted.
         """
-        p = self.active.size
-        local = [np.searchsorted(self.active, np.intersect1d(s, self.active)) for s in starts]
-        self.enter(stacked(local, p))
-        if not starts:
-            R = self.tree.columns_of.T
-            order = forward_order(R[:, :p], R[:, p], int(self.inner.max()))
-            rank = np.full(p, p, dtype=np.int64)
-            rank[order] = np.arange(order.size)
-            proceed(self.tree, rank, NOTHING, 0, NOTHING)
-
-    def enter(self, known: NDArray[np.int64]) -> None:
-        """Enter the supports of backward elimination, and those on paths to known supports.
-
-        known, shape (supports, p): Columns of the tree, ended by −1.
-        """
-        proceed(self.tree, np.zeros(self.active.size, dtype=np.int64), known, 0, self.best)
-
-    def exclude(self, problems: NDArray[np.intp]) -> None:
-        """Leave problems out: no support is entered and no node is open for them."""
-        self.lists.max_kept[:, problems] = -1.0
-        self.lists.max_searched[:, problems] = -1.0
-
-    def advance(self, most: int) -> bool:
-        """Search at most so many nodes more; whether no node is open then."""
-        return bool(proceed(self.tree, NO_PATH, NOTHING, most, self.best))
-
-    def narrow(self, wanted: NDArray[np.bool_]) -> None:
-        """Search on for some of the sizes alone; what the tree says of the others is no proof.
-
-        wanted, shape (τ,): A size that is left out once stays out.
-        """
-        sizes, p = np.unique(self.inner[wanted]), self.active.size
-        self.lists.next_wanted[:] = wanted_from(sizes, p)
-        for row in self.tree.open_from:
-            row[:] = wanted_from(sizes[row[sizes] == sizes], p)
+        best = np.arange(self.lists.loss.shape[0])
+        if not self.tree.bounded or self.n_best > 1:
+            return best
+        losses, full = self.lists.loss[:, 0, 0].tolist(), float(self.now("full"))
+        for size in range(2, best.size):
+            fewer = losses[best[size - 1]]
+            if fewer < math.inf and fewer - losses[size] <= SAME_SHARE * (full + fewer):
+                best[size] = best[size - 1]
+        return best
 
     def candidates(self, n: int) -> list[list[NDArray[np.intp]]]:
         """For every size the n best supports, and supports that tie with the last up to rounding.
 
         The supports are those of the first problem, filled up to the size.
         """
-        return [
-            [pad_support(self.active[s], int(size), self.problem.p) for s in found]
-            for size, found in zip(
-                self.sizes, (self.listed(int(s), n) for s in self.inner), strict=True
-            )
-        ]
+        best, found = self.best_sizes(), []
+        for size, within in zip(self.sizes.tolist(), self.inner.tolist(), strict=True):
+            supports = [self.table.support(members) for members in self.listed(best[within], n)]
+            if best[within] < size:
+                supports = [self.problem.constraints.padded(some, size) for some in supports]
+            found.append(supports)
+        return found
 
     def open_nodes(self) -> list[OpenNode]:
         """The nodes with children that are not searched yet, in the problem's own columns.
 
-        Only nodes on the tree's current path can have any.
+        Only nodes on the tree's current path can have any. A tree of groups names the node of all
+        supports, as an open node counts columns.
         """
-        nodes, tree, p = [], self.tree, self.active.size
-        for level in range(int(self.now("level")) + 1):
+        nodes, tree, last = [], self.tree, int(self.now("level"))
+        if self.problem.constraints.grouped:
+            every = np.arange(self.problem.p, dtype=np.intp)
+            return [OpenNode(every[:0], every, -1)] if last >= 0 else []
+        for level in range(last + 1):
             pending = int(tree.cursor[level]) + 1
             if pending > 0:
-                free = tree.free[level, : p - level - tree.fixed[level]]
+                free = tree.free[level, : tree.n_columns[level]]
                 fixed = np.setdiff1d(from_mask(tree.mask[level]), free)
-                nodes.append(OpenNode(self.active[fixed], self.active[free], pending))
+                columns = self.table.columns
+                nodes.append(OpenNode(columns[fixed], columns[free], pending))
         return nodes
 
     def open_bound(self) -> Array:
-        """For every size the least objective of an open child; ∞ where no such child is open.
+        """For every size a lower bound on the objective of the supports that were not searched.
 
-        Rounding is not taken off.
+        With bounds on coefficients that bounds the supports that were searched, too, if the best
+        of at most every size is wanted. It is ∞ where no support is left. Rounding is not taken
+        off.
         """
         bound = np.full(self.sizes.size, np.inf)
-        tree, p = self.tree, self.active.size
+        tree, m = self.tree, self.table.units.size
         for level in range(int(self.now("level")) + 1):
             for j in range(int(tree.cursor[level]) + 1):
                 low = max(tree.fixed[level] + j, 1)
-                below = (low <= self.inner) & (self.inner <= p - level - 1)
-                loss = tree.loss[level, 0] + tree.added_loss[level, j]
+                below = (low <= self.inner) & (self.inner <= m - level - 1)
+                loss = tree.loss[level, 0] + tree.least_added[level, j]
                 bound[below] = np.minimum(bound[below], loss)
+        if tree.bounded and self.n_best == 1:
+            for limit in (tree.within.least_bound, self.lists.max_searched[:, 0]):
+                bound = np.minimum(bound, np.minimum.accumulate(limit)[self.inner])
         return bound + float(self.now("full"))

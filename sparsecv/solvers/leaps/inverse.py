@@ -1,0 +1,221 @@
+"""The inverse A = (G_S + γ/2 I)⁻¹ of a node of a leaps-and-bounds tree: rows of it, and blocks.
+
+The columns of a member leave a node one after the other. The first leaves by the code for single
+columns (:func:`~.leaps_node.drop`), the others by the code here.
+"""
+
+from __future__ import annotations
+
+from ..kernels.compiled import kernel
+
+# A node is factorised afresh, and not updated from its parent, if the update would shrink a
+# diagonal entry of A below this share of its value at the last factorisation. At the limit the
+# entry has lost four of its sixteen digits. The value is a choice.
+LEAST_DIAGONAL_SHARE = 1e-4
+
+
+@kernel(inline=True)
+def unit_loss(chain, beta, diagonal, block, start, width):
+    """β_Dᵀ(A_DD)⁻¹β_D for the columns D of a member, by elimination; and whether it has all of D.
+
+    A column of which elimination leaves too few digits stays: the sum without it is not larger.
+
+    beta, diagonal, block: Numbers at the places of columns, as ``tree.chain.block`` of a level.
+    start, width: D has the places from ``start`` to ``start + width − 1``.
+    """
+    if width == 1:
+        return beta[start] * beta[start] / diagonal[start], True
+    D, coef, total, whole = chain.square, chain.coef, 0.0, True
+    for d in range(width):
+        coef[d], D[d, d] = beta[start + d], diagonal[start + d]
+        for e in range(d):
+            D[d, e] = block[start + d, e]
+    for d in range(width):
+        pivot = D[d, d]
+        if not pivot > LEAST_DIAGONAL_SHARE * diagonal[start + d]:
+            whole = False
+            continue
+        total += coef[d] * coef[d] / pivot
+        for e in range(d + 1, width):
+            weight = D[e, d] / pivot
+            coef[e] -= weight * coef[d]
+            for f in range(d + 1, e + 1):
+                D[e, f] -= weight * D[f, d]
+    return total, whole
+
+
+@kernel(inner=True)
+def factorised_units(tree, level, v):
+    """Write blocks and added losses of the v free members of a node just factorised."""
+    chain, first, free = tree.chain, tree.first, tree.free
+    for a in range(v):
+        start, width = tree.start[level, a], first[free[level, a] + 1] - first[free[level, a]]
+        for d in range(1, width):
+            for e in range(d):
+                chain.block[level, start + d, e] = tree.A[level, start + d, start + e]
+        given = tree.beta[level], tree.diagonal[level], chain.block[level], start, width
+        tree.added_loss[level, a], whole = unit_loss(chain, *given)
+        chain.whole[level, a] = whole
+
+
+@kernel(inline=True)
+def subtract_rest(tree, level, row, c):
+    """Complete a row of the node's A by what columns that left after the first take off.
+
+    row, c: Places of the row's column at the node and at its parent.
+    """
+    chain, A = tree.chain, tree.A
+    for d in range(chain.width[level] - 1):
+        left = chain.rows[level, d]
+        weight = left[c] * chain.pivot[level, d]
+        for b in range(tree.n_columns[level]):
+            A[level, row, b] -= weight * left[tree.parent_place[level, b]]
+
+
+@kernel(inline=True)
+def inverse_row(tree, level, a):
+    """Compute row a of the node's A, unless it is known: A − A_j A_jᵀ/A_jj of the parent's A.
+
+    Where the parent's row is not known either, it is computed first, and so on.
+    """
+    A, parent_place, known, member = tree.A, tree.parent_place, tree.known_row, tree.path
+    now = level
+    member[now] = a
+    while known[now, member[now]] == 0:
+        member[now - 1] = parent_place[now, member[now]]
+        now -= 1
+    while now < level:
+        j, c = tree.dropped[now + 1], member[now]
+        weight = A[now, j, c] * (1.0 / A[now, j, j])
+        now += 1
+        row = member[now]
+        for b in range(tree.n_columns[now]):
+            other = parent_place[now, b]
+            A[now, row, b] = A[now - 1, c, other] - weight * A[now - 1, j, other]
+        if tree.wide > 0:
+            subtract_rest(tree, now, row, c)
+        known[now, row] = 1
+
+
+@kernel(inline=True)
+def list_members(tree, level, j, one_path):
+    """Write the free members of the child to ``chain.source``, and where their columns begin.
+
+    The columns are those of ``tree.source``. Returns: The number of members.
+    """
+    chain, free, first, v, position = tree.chain, tree.free, tree.first, 0, 0
+    n = tree.mask.shape[0] - level - tree.fixed[level]
+    for a in range(0 if one_path else j + 1, n):
+        if a != j:
+            chain.source[v], chain.start[v] = a, position
+            position += first[free[level, a] + 1] - first[free[level, a]]
+            v += 1
+    return v
+
+
+@kernel(inline=True)
+def rows_of_dropped(tree, level, j, low):
+    """Write the rows of A of the columns of member j that leave after the first, as they leave.
+
+    ``chain.coef`` gets the coefficients that the columns have then.
+
+    low: The least place that is needed.
+    Returns: False where too many digits cancel.
+    """
+    chain, A, i, member = tree.chain, tree.A, tree.start[level, j], tree.free[level, j]
+    rows, n = chain.rows[level + 1], tree.n_columns[level]
+    width = chain.width[level + 1] = tree.first[member + 1] - tree.first[member]
+    for d in range(width):
+        chain.coef[d] = tree.beta[level, i + d]
+    for d in range(1, width):
+        inverse_row(tree, level, i + d)
+        for c in range(low, n):
+            rows[d - 1, c] = A[level, i + d, c]
+        for e in range(d):
+            row = A[level, i] if e == 0 else rows[e - 1]
+            weight = row[i + d] / row[i + e]
+            for c in range(low, n):
+                rows[d - 1, c] -= weight * row[c]
+            chain.coef[d] -= weight * chain.coef[e]
+        pivot = rows[d - 1, i + d]
+        if not pivot > LEAST_DIAGONAL_SHARE * tree.factorised_diagonal[level, i + d]:
+            return False
+        chain.pivot[level + 1, d - 1] = 1.0 / pivot
+    return True
+
+
+@kernel(inline=True)
+def drop_rest(tree, level, j, u, fresh, one_path):
+    """Go on where the first column of member j has left: the other columns of j leave as well.
+
+    On entry ``source`` lists the u free columns of the child, and ``child_beta`` and
+    ``child_diagonal`` are those without the first column of j. Both are completed, and the blocks
+    and added losses of the child's free members are written.
+
+    fresh: Whether enough digits are left so far.
+    Returns: Whether enough digits are left; if not, added losses are those of the parent.
+    """
+    chain, first, A, source = tree.chain, tree.first, tree.A, tree.source
+    i, v = tree.start[level, j], list_members(tree, level, j, one_path)
+    fresh = fresh and rows_of_dropped(tree, level, j, 0 if one_path else i)
+    count = chain.width[level + 1] - 1
+    rows, pivots = chain.rows[level + 1], chain.pivot[level + 1]
+    for d in range(count if fresh else 0):
+        ratio = chain.coef[d + 1] * pivots[d]
+        for a in range(u):
+            off = rows[d, source[a]]
+            tree.child_beta[a] -= off * ratio
+            tree.child_diagonal[a] -= off * pivots[d] * off
+    for a in range(u):
+        least = LEAST_DIAGONAL_SHARE * tree.factorised_diagonal[level, source[a]]
+        fresh = fresh and tree.child_diagonal[a] > least
+    pivot = 1.0 / A[level, i, i]
+    for b in range(v):
+        parent, start = chain.source[b], chain.start[b]
+        if not fresh:
+            tree.child_added_loss[b] = tree.added_loss[level, parent]
+            continue
+        unit = tree.free[level, parent]
+        width = first[unit + 1] - first[unit]
+        for a in range(start + 1, start + width):
+            for e in range(a - start):
+                c, other = source[a], source[start + e]
+                entry = chain.block[level, c, e] - A[level, i, c] * pivot * A[level, i, other]
+                for d in range(count):
+                    entry -= rows[d, c] * pivots[d] * rows[d, other]
+                chain.child_block[a, e] = entry
+        given = tree.child_beta, tree.child_diagonal, chain.child_block, start, width
+        tree.child_added_loss[b], chain.child_whole[b] = unit_loss(chain, *given)
+    return fresh
+
+
+@kernel(inline=True)
+def order_columns(tree, level, j, v):
+    """Write the order of the child's columns to ``chain.places``, from that of its v members.
+
+    The blocks of members are written for the level below as well.
+    """
+    chain, below, position = tree.chain, level + 1, 0
+    for a in range(v):
+        b = tree.order[a]
+        unit, start = tree.free[level, chain.source[b]], chain.start[b]
+        tree.start[below, a], chain.whole[below, a] = position, chain.child_whole[b]
+        for d in range(tree.first[unit + 1] - tree.first[unit]):
+            chain.places[position] = start + d
+            for e in range(d):
+                chain.block[below, position, e] = chain.child_block[start + d, e]
+            position += 1
+
+
+@kernel(inline=True)
+def sum_steps(tree, level, v):
+    """Sum ``step`` over the columns of each of the v free members of the child, in place.
+
+    level: That of the child, whose members :func:`list_members` has listed.
+    """
+    chain = tree.chain
+    for b in range(v):
+        unit, total = tree.free[level - 1, chain.source[b]], 0.0
+        for a in range(chain.start[b], chain.start[b] + tree.first[unit + 1] - tree.first[unit]):
+            total += tree.step[a]
+        tree.step[b] = total

@@ -1,0 +1,129 @@
+"""The columns that a leaps-and-bounds tree drops, by unit, and what they stand for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.problem import SparseRidgeProblem
+from ..core.rows import DEPENDENT_SHARE, Rows
+from ..core.subset_fit import augmented_triangle
+from ..core.threads import cached
+from ..kernels.linalg import Array
+
+
+class TreeTable:
+    """The units of a problem that a tree drops, numbered 0, 1, …, and their columns.
+
+    Excluded units are left out, and without constraints the columns that are zero.
+
+    A unit of several columns without bounds is turned until its columns are orthogonal: its columns
+    X become XV, with X = USVᵀ. That changes neither what the unit can fit nor its penalty, as
+    |Vᵀβ| = |β|. Columns that are 0 then are left out: the indicators of all levels of a factor,
+    centred, add up to 0.
+
+    units, shape (m,): The units of the problem that the units of the tree are.
+    first, shape (m + 1,): Columns of the tree's unit u are first[u] … first[u + 1] − 1.
+    included, shape (m,): 1 for units that may not be dropped.
+    data, columns: The tree's columns are these columns of ``data.X``.
+    bounded: Whether coefficients have bounds.
+    lower, upper, shape (p,): The bounds on the coefficients of the tree's columns.
+    scale, shape (p,): The length that rounding of a column is relative to where that is not its
+        own: the largest singular value of a unit that was turned.
+    stretch: Σ ℓ_j² over these lengths of all columns, over that of the problem's own lengths; the
+        square root.
+    lost: The sum of the squared lengths of columns that were left out when units were turned.
+    """
+
+    def __init__(self, problem: SparseRidgeProblem) -> None:
+        asked, left = problem.constraints, problem.constraints.left
+        self.problem, self.data, self.bounded = problem, problem.data, asked.bounded
+        self.units, self.columns, self.first = left.units, left.columns, left.first
+        self.included, self.stretch, self.lost = left.include, 1.0, 0.0
+        if asked.plain:
+            self.units = self.columns = problem.data.active
+            self.first, self.included = np.arange(self.units.size + 1), left.include[self.units]
+        self.scale, self.lower, self.upper = np.zeros(self.columns.size), asked.lower, asked.upper
+        if not asked.plain:
+            self.lower, self.upper = asked.lower[self.columns], asked.upper[self.columns]
+        if self.columns.size > self.units.size:
+            self._turn()
+
+    @cached
+    def place(self) -> NDArray[np.intp]:
+        """The unit of the tree that a unit of the problem is, −1 for those left out."""
+        found = np.full(self.problem.constraints.n_units, -1)
+        found[self.units] = np.arange(self.units.size)
+        return found
+
+    def _turn(self) -> None:
+        """Turn the units of several columns without bounds."""
+        table = self.data.triangle[:, np.append(self.columns, self.problem.p)]
+        squares = np.einsum("ij,ij->j", table, table)[:-1]
+        kept, free = np.ones(squares.size, dtype=bool), np.isinf(self.lower) & np.isinf(self.upper)
+        total = float(squares.sum()) or 1.0
+        for u in np.flatnonzero(np.diff(self.first) > 1).tolist():
+            a, b = self.first[u : u + 2].tolist()
+            if not (free[a:b].all() and squares[a:b].any()):
+                continue
+            _, values, V = np.linalg.svd(table[:, a:b], full_matrices=False)
+            table[:, a : a + values.size] = table[:, a:b] @ V.T
+            count = int((values > DEPENDENT_SHARE * values[0]).sum())
+            kept[a + count : b] = False
+            self.lost += float(values[count:] @ values[count:])
+            self.scale[a:b], squares[a:b] = values[0], values[0] ** 2
+        self.stretch = math.sqrt(max(float(squares.sum()) / total, 1.0))
+        self.first = np.append(0, np.cumsum(kept))[self.first]
+        self.data, self.columns = Rows(table[:, np.append(kept, True)]), np.arange(int(kept.sum()))
+        self.lower, self.upper, self.scale = self.lower[kept], self.upper[kept], self.scale[kept]
+
+    def factor(self, ridge: float) -> Array:
+        """The triangular factor of the tree's columns and y, with ``ridge`` = γ/2."""
+        return augmented_triangle(self.data, self.columns, ridge)
+
+    def members(self, support: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The units of the tree that columns of the problem belong to, increasing."""
+        found = self.place[self.problem.constraints.units(support)]
+        return found[found >= 0]
+
+    def support(self, members: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The columns of the problem that units of the tree stand for, increasing."""
+        if not self.problem.constraints.grouped:
+            return self.columns[members]
+        return self.problem.constraints.columns_of(self.units[members])
+
+    def supports(
+        self, members: NDArray[np.int64], sizes: NDArray[np.intp], most: int
+    ) -> NDArray[np.int64]:
+        """:meth:`support` of every row of some (k, m), ended by −1, as rows of up to ``most``.
+
+        sizes, shape (k,): Supports are filled up to so many units, by the first that they lack.
+        """
+        rules = self.problem.constraints
+        if not rules.grouped and ((members >= 0).sum(axis=1) == sizes).all():
+            return np.where(members < 0, -1, self.columns[members])[:, :most]
+        rows = np.arange(members.shape[0])[:, None]
+        holds = np.zeros((rows.size, rules.n_units + 1), dtype=bool)
+        holds[rows, np.append(self.units, rules.n_units)[members]] = True
+        holds = holds[:, :-1]  # The number −1, which ends a row, is the last place.
+        spare = ~holds & ~rules.exclude
+        missing = sizes - holds.sum(axis=1)
+        holds |= spare & (np.cumsum(spare, axis=1) <= missing[:, None])
+        return placed(holds[:, rules.unit], most)
+
+    def expanded(self, members: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The same rows as columns of the tree."""
+        if self.columns.size == self.units.size:
+            return members
+        holds = np.zeros((members.shape[0], self.units.size + 1), dtype=bool)
+        holds[np.arange(members.shape[0])[:, None], members] = True
+        return placed(np.repeat(holds[:, :-1], np.diff(self.first), axis=1), self.columns.size)
+
+
+def placed(holds: NDArray[np.bool_], most: int) -> NDArray[np.int64]:
+    """The places that are True in every row of ``holds``, increasing, ended by −1."""
+    rows = np.full((holds.shape[0], most), -1)
+    rows[np.arange(most) < holds.sum(axis=1)[:, None]] = np.nonzero(holds)[1]
+    return rows

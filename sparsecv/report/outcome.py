@@ -15,7 +15,13 @@ from ..selection.alternatives import alternatives, alternatives_table, ranked_by
 from ..selection.choice import Choice, choose, chosen_model
 from ..selection.criteria import criteria
 from ..selection.nested import NestedError
-from ..selection.sizes import SizeMarks, marks_of, models_at_gamma, models_by_size, subsets_by_size
+from ..selection.sizes import (
+    SizeMarks,
+    models_at_gamma,
+    models_by_size,
+    size_marks,
+    subsets_by_size,
+)
 from ..selection.study import Study
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.problem import SparseRidgeProblem
@@ -145,7 +151,7 @@ class Result:
         chosen = int(at[0]) if at.size else None
         if self.study is None or self.choice is None:
             return SizeMarks(chosen)
-        return marks_of(self.study, self.choice, self.sizes, chosen)
+        return size_marks(self.study, self.choice, self.sizes, chosen)
 
     @property
     def effects(self) -> Array:

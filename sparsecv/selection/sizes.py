@@ -37,7 +37,7 @@ class SizeMarks(NamedTuple):
     one_se: int | None = None
 
 
-def marks_of(study: Study, choice: Choice, sizes: SizeModels, chosen: int | None) -> SizeMarks:
+def size_marks(study: Study, choice: Choice, sizes: SizeModels, chosen: int | None) -> SizeMarks:
     """What is marked among the sizes of a choice: pairs (γ, τ) of the grid, or projections."""
     result = study.surface
     if choice.is_pair:

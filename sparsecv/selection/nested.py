@@ -59,7 +59,7 @@ class NestedError(NamedTuple):
     folds: int
 
 
-class Rows(NamedTuple):
+class GivenRows(NamedTuple):
     """X and y as the user gave them, with weights and groups, which may be None."""
 
     X: Array
@@ -152,7 +152,7 @@ def nested_error(
     data = study.data.rows_for("nested needs")
     assert data.raw is not None
     groups = None if groups is None else np.asarray(groups)
-    rows = Rows(*data.raw, data.weights, groups)
+    rows = GivenRows(*data.raw, data.weights, groups)
     folds = _outer_folds(rows.y.size, cv, nested, study.seed, groups, rows.X, rows.y)
     sums, weight = np.empty((2, folds.k))
     done = 0
@@ -173,7 +173,7 @@ def nested_error(
 
 
 def _squares(
-    rows: Rows, test: NDArray[np.intp], model: FittedModel, fills: Array | None
+    rows: GivenRows, test: NDArray[np.intp], model: FittedModel, fills: Array | None
 ) -> tuple[float, float]:
     """The sum of a model's weighted squared errors on held-out rows, and the sum of the weights.
 
@@ -205,7 +205,7 @@ def _outer_folds(
 
 
 def _fitted(
-    study: Study, cv: Any, rows: Rows, train: NDArray[np.intp], j: int, k: int
+    study: Study, cv: Any, rows: GivenRows, train: NDArray[np.intp], j: int, k: int
 ) -> tuple[FittedModel, Array | None]:
     """The model of the training rows of outer fold j of k, in an even share of the time left.
 

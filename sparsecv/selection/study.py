@@ -38,7 +38,7 @@ from ..solvers.core.result import Status, worst
 from ..solvers.core.threads import one_blas_thread
 from ..solvers.executor import run_units
 from ..solvers.ridge_fits import known_path
-from ..stability.algorithm import Selection, select
+from ..stability.algorithm import StabilityWeights, select
 from ..stability.fold_losses import PartialErrors, Task, bias_corrected, partial_errors
 from ..stability.sparse_ridge import SparseRidgeLearner
 from .averaging import (
@@ -329,7 +329,7 @@ class Study:
     # what rules need beside surfaces
 
     @cached_property
-    def stability(self) -> tuple[PartialErrors, Selection, bool]:
+    def stability(self) -> tuple[PartialErrors, StabilityWeights, bool]:
         """Errors of models that leave out no, one and two folds, and Algorithm 1 on the errors.
 
         The last entry says whether all these models are proved.

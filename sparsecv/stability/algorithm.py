@@ -14,7 +14,7 @@ from .fold_losses import Array, PartialErrors
 DEFAULT_LAMBDAS = (0.0, *np.logspace(-4.0, 4.0, 10).tolist())
 
 
-class Selection(NamedTuple):
+class StabilityWeights(NamedTuple):
     """What Algorithm 1 of the stability paper finds, for every weight λ of the stability.
 
     Lines are those of the algorithm; θ is the number of a candidate.
@@ -97,7 +97,7 @@ def criterion(errors: PartialErrors, weight: float) -> Array:
     return np.asarray(errors.cv_error + weight * errors.stability)
 
 
-def select(errors: PartialErrors, lambdas: ArrayLike | None = None) -> Selection:
+def select(errors: PartialErrors, lambdas: ArrayLike | None = None) -> StabilityWeights:
     """Choose λ and a candidate by Algorithm 1 of the stability paper; every λ uses the same fits.
 
     Parameters
@@ -109,7 +109,7 @@ def select(errors: PartialErrors, lambdas: ArrayLike | None = None) -> Selection
 
     Returns
     -------
-    Selection
+    StabilityWeights
 
     Raises
     ------
@@ -134,4 +134,4 @@ def select(errors: PartialErrors, lambdas: ArrayLike | None = None) -> Selection
     inner_choice = np.array([np.argmin(values, axis=0) for values in pairs])
     outer = errors.held_out[inner_choice, np.arange(errors.held_out.shape[1])]
     choice = np.array([np.argmin(criterion(errors, float(weight))) for weight in weights])
-    return Selection(weights, inner_choice, outer, choice)
+    return StabilityWeights(weights, inner_choice, outer, choice)

@@ -54,7 +54,7 @@ def test_a_grid_of_sparse_ridge_is_fitted_along_paths(p: int) -> None:
     np.testing.assert_allclose(found.cv_results_["cv_error"], errors.cv_error)
     np.testing.assert_allclose(found.cv_results_["stability"], errors.stability)
     limit = found.best_estimator_.time_limit
-    assert limit is None if solver == "exact" else limit == REFIT_SECONDS
+    assert limit == (SparseRidge().time_limit if solver == "exact" else REFIT_SECONDS)
 
 
 def test_an_unknown_solver_is_refused() -> None:

@@ -70,7 +70,7 @@ class Tree:
         sweeps = new_sweeps(gram_arrays(self.st.Q), m, gap)
         self.ch = allocated(driver.Children, lengths, sweeps=sweeps, **children)
         self._open()
-        self.incumbent, self.objective = self.st.support.copy(), np.inf
+        self.incumbent, self.objective = self.st.support.copy(), np.full(1, np.inf)
 
     def _open(self) -> None:
         """Make the table of nodes, which holds no node."""
@@ -174,11 +174,11 @@ class Tree:
         if self.now["upper"] > other.now["upper"]:
             self.now["upper"] = other.now["upper"]
             self.st.support[:] = other.st.support
-            self.incumbent, self.objective = other.incumbent.copy(), other.objective
+            self.incumbent[:], self.objective[:] = other.incumbent, other.objective
 
     def aim_below(self, objective: float) -> None:
         """Close nodes that hold nothing better than this objective of some support."""
-        self.objective = min(self.objective, objective)
+        self.objective[:] = np.minimum(self.objective, objective)
         self.now["upper"] = np.minimum(self.now["upper"], objective)
 
     def take(self, rows: NDArray[np.int64]) -> Nodes:
@@ -273,8 +273,8 @@ class Tree:
     def _offer(self, support: NDArray[np.integer[Any]]) -> None:
         """Take τ units for the incumbent if their fit from the rows is better."""
         objective = self.problem.objective(self.columns(support))
-        if objective < self.objective:
-            self.incumbent, self.objective = support.copy(), objective
+        if objective < self.objective[0]:
+            self.incumbent[:], self.objective[:] = support, objective
 
     def columns(self, support: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
         """The problem's columns that units of the tree stand for, increasing."""

@@ -15,7 +15,6 @@ from ..core.result import Proof, Status, Work, nothing_known, relative_gap
 from ..core.threads import on_one_thread
 from ..leaps.all_sizes import best_subsets, support_bound
 from ..relaxation.diagonal import STEPS, Fitted, fit_diagonal, interior
-from ..relaxation.extraction import MAX_COLUMNS
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
@@ -188,7 +187,7 @@ def _below_root(
     tree.start(root.beta, root.root_lam, root.bound, root.state)
     first = last = Search(tree)
     ended = first.run(limits, min(FITTING_SUPPORTS * p**3, HEAD_START_SUPPORTS))
-    fits = ended is None and single and not gram.scaled and p <= MAX_COLUMNS
+    fits = ended is None and gram.fits
     if fits:
         fitted = fit(fitted._replace(D=interior(gram)), 8)
         if fitted.bound > first.bound:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..kernels.linalg import EPS, Array
 from .descent import gram_arrays
-from .dual_bound import weights
+from .dual_bound import FREE, IN, OUT, unit_terms, weights
 from .extraction import MAX_COLUMNS, largest_diagonal
 from .gram import GramForm
 from .relaxer import Relaxer
@@ -72,14 +72,16 @@ def fit_diagonal(
 ) -> Fitted:
     """Find a diagonal D that gives a node's relaxation a larger bound.
 
-    The bound φ(D) is concave with ∂φ/∂D_i = β_i²(1/z_i − 1), and the equations of the relaxation
-    give the second derivatives. Damped Newton steps raise φ(D) + μ·(log det(G − D) + Σ log D_i),
-    μ → 0; the limit is the semidefinite relaxation of the node. D is 0 on included columns, and
-    G − D ⪰ 0 is needed without the excluded columns only: in deeper nodes free columns get more.
+    The bound φ(D) is concave with ∂φ/∂D_i = β_i²(1/z_i − 1), z_i the share of column i's unit, and
+    the equations of the relaxation give the second derivatives. Damped Newton steps raise
+    φ(D) + μ·(log det(G − D) + Σ log D_i), μ → 0; the limit is the semidefinite relaxation of the
+    node. D is 0 on included columns, and G − D ⪰ 0 is needed without the excluded columns only: in
+    deeper nodes free columns get more.
 
+    gram: A form that :attr:`GramForm.fits` says may have such a diagonal.
     ridge: γ/2.
-    state: (p,), free (0), included (1) and excluded (2) columns, of which some are free.
-    to_choose: Number of free columns still to choose.
+    state: (m,), free (0), included (1) and excluded (2) columns or units, of which some are free.
+    to_choose: Number of free columns or units still to choose.
     start: A diagonal and a solution to start from; its ``bound`` is not used.
     target: The search ends once the bound reaches this objective.
     Returns: The diagonal of the largest bound, which is at least that of ``start.D``.
@@ -120,7 +122,7 @@ def fit_diagonal(
             t *= 0.5
         if not 0.02 < t <= 0.5:  # No length helps, or nearly the whole step does.
             mu *= 0.25
-    D, beta = np.zeros(state.size), np.zeros(state.size)
+    D, beta = np.zeros(gram.b.size), np.zeros(gram.b.size)
     D[inside], beta[inside] = best.D, best.beta
     return Fitted(D, beta, best.root_lam, best.bound)
 
@@ -128,15 +130,22 @@ def fit_diagonal(
 class _Node:
     """A node's matrices on its m columns that are not excluded, and the barrier of a diagonal.
 
-    Of the free columns k are still to choose.
+    Of the free columns, or units of columns, k are still to choose.
     """
 
     def __init__(self, gram: GramForm, ridge: float, state: NDArray[np.int8], k: int) -> None:
-        self.columns = np.flatnonzero(state != 2)
-        self.state, self.to_choose, self.ridge = state[self.columns], k, ridge
-        self.free = np.flatnonzero(self.state == 0)
+        units, grouping = np.flatnonzero(state != OUT), gram.grouping
+        self.state, self.to_choose, self.ridge = state[units], k, ridge
+        self.columns, self.unit, terms = units, np.arange(units.size), gram.terms(ridge)
+        self.grouping, self.held = None, np.zeros(units.size, dtype=np.bool_)
+        if grouping is not None:
+            self.columns, grouping = grouping.columns(units), grouping.on(units)
+            self.grouping, self.unit = grouping, grouping.unit
+            self.held = np.isfinite(grouping.lower) | np.isfinite(grouping.upper)
+            arrays = grouping.first, grouping.lower, grouping.upper
+            terms = terms._replace(units=unit_terms(*arrays, np.zeros(self.columns.size)))
+        self.free, m = np.flatnonzero(self.state[self.unit] == FREE), self.columns.size
         self.G = gram.G[np.ix_(self.columns, self.columns)]
-        terms, m = gram.terms(ridge), self.columns.size
         self.terms = terms._replace(
             length=terms.length[self.columns], b=gram.b[self.columns], scaled=False
         )
@@ -147,7 +156,7 @@ class _Node:
 
     def of(self, D: Array) -> Array:
         """A diagonal (p,) restricted to the node: (m,), 0 on included columns."""
-        return np.asarray(np.where(self.state == 0, D[self.columns], 0.0))
+        return np.asarray(np.where(self.state[self.unit] == FREE, D[self.columns], 0.0))
 
     def less(self, D: Array) -> Array:
         """The matrix G − D, (m, m)."""
@@ -168,43 +177,55 @@ class _Node:
 
     def solved(self, D: Array, beta: Array, root_lam: float) -> Fitted:
         """Solve the node's relaxation with D, starting from β and √λ."""
-        terms = self.terms._replace(w=weights(self.ridge, D))
-        now = Relaxer(gram_arrays(self.less(D)), terms, self.state, self.to_choose)
+        terms, Q = self.terms._replace(w=weights(self.ridge, D)), self.less(D)
+        now = Relaxer(gram_arrays(Q), terms, self.state, self.to_choose)
         now.start(beta, root_lam)
-        bound, _ = now.newton(np.inf, 20, 1e-4)
+        if self.grouping is None:
+            bound, _ = now.newton(np.inf, 20, 1e-4)
+        else:
+            terms.units.spread[:] = self.grouping.spread(Q)
+            bound = now.descend(np.inf, 1e-7, 100)
         return Fitted(D, now.beta, now.root_lam, bound)
 
     def derivatives(self, at: Fitted, factor: Array, mu: float) -> tuple[Array, Array]:
         """The gradient of φ + μ·barrier in D on free columns, and minus the matrix of second ones.
 
-        With v_i = √w_i·sign β_i on the linear columns (0 < z_i < 1), 0 on others, β and s = √λ
-        solve
+        Let S = √(Σ w_jβ_j²) of a unit, over its columns, and v_i = w_iβ_i/S on the columns of
+        linear units (0 < z < 1), 0 on others. With W = diag(w), β and s = √λ solve
 
-            (Q + W_quadratic)β + s·v = b,   vᵀβ = s·(to_choose − #quadratic),
+            (Q + W_quadratic)β + s·v = b,   Σ_linear S = s·(to_choose − #quadratic),
 
-        and ∂φ/∂D_i is ω_i = |β_i|s/√w_i − β_i² on the linear columns, 0 on others.
+        and ∂φ/∂D_i is ω_i = s·β_i²/S − β_i² on the linear columns, 0 on others. For a single column
+        v_i is √w_i·sign β_i, so that v does not change with β.
         """
         beta, s, w, D = at.beta, at.root_lam, self.ridge + at.D, at.D[self.free]
-        size, inside = np.sqrt(w) * np.abs(beta), self.state == 1
+        size, inside = np.sqrt(np.bincount(self.unit, w * beta**2)), self.state == IN
         quadratic = inside | (size >= s) & (size > 0.0)
-        linear = (size > 0.0) & ~quadratic
-        active = np.flatnonzero(quadratic | linear)
+        linear = ((size > 0.0) & ~quadratic)[self.unit]
+        # A coefficient that a bound holds at 0 stays there.
+        taken = (linear | quadratic[self.unit]) & ((beta != 0.0) | ~self.held)
+        active = np.flatnonzero(taken)
         lines, m = np.flatnonzero(linear[active]), active.size
         i = active[lines]
-        v, away = np.sqrt(w[i]) * np.sign(beta[i]), np.abs(beta[i]) / np.sqrt(w[i])
+        S = size[self.unit[i]]
+        v, away = w[i] * beta[i] / S, beta[i] ** 2 / S
         K, right = np.zeros((m + 1, m + 1)), np.zeros((m + 1, i.size))
         K[:m, :m] = self.G[np.ix_(active, active)]
-        K.flat[: m * (m + 2) : m + 2] += np.where(quadratic, w, 0.0)[active] - at.D[active]
+        whole = quadratic[self.unit[active]]
+        K.flat[: m * (m + 2) : m + 2] += np.where(whole, w[active], 0.0) - at.D[active]
         K[lines, m] = K[m, lines] = v
         K[m, m] = int((quadratic & ~inside).sum()) - self.to_choose
-        right[lines, np.arange(i.size)] = beta[i] - 0.5 * s / v
+        same = np.equal.outer(self.unit[i], self.unit[i]) / S
+        if self.grouping is not None:
+            K[np.ix_(lines, lines)] += s * (np.diag(w[i] / S) - same * np.outer(v, v))
+        right[lines] = np.diag(beta[i] - s * beta[i] / S) + 0.5 * s * same * np.outer(v, away)
         right[m] = -0.5 * away
         omega, second = np.zeros(beta.size), np.zeros((beta.size, beta.size))
         omega[i] = np.maximum(s * away - beta[i] ** 2, 0.0)
         _, _, solution, failed = sla.lapack.dgesv(K, right)
         if not failed:
             second[np.ix_(i, i)] = 2.0 * right.T @ solution
-        second[i, i] += 0.5 * away * s / w[i]
+        second[np.ix_(i, i)] += 0.5 * s * same * np.outer(away, away)
         A = sla.lapack.dpotri(factor, lower=1)[0][np.ix_(self.free, self.free)]
         A = np.tril(A) + np.tril(A, -1).T
         second = second[np.ix_(self.free, self.free)] + mu * A * A

@@ -21,7 +21,7 @@ from ..core.problem import SparseRidgeProblem
 from ..kernels.completion import elimination_loss
 from ..kernels.linalg import EPS, Array
 from .dual_bound import BoundTerms, relative_rounding, unit_terms, weights
-from .extraction import extraction, largest_diagonal
+from .extraction import MAX_COLUMNS, extraction, largest_diagonal
 
 # The least relative gap, a share of the incumbent's objective, at which a node is pruned and a
 # search ends. It replaces a smaller gap that a caller gives, as the margins for rounding are of
@@ -58,9 +58,27 @@ class Grouping:
         """The number of columns of every unit, shape (m,)."""
         return np.diff(self.first)
 
+    @property
+    def conical(self) -> bool:
+        """Whether every bound is 0 or infinite, so that multiples of coefficients obey them."""
+        ends = np.append(-self.lower, self.upper)
+        return bool(((ends == 0.0) | (ends == np.inf)).all())
+
     def columns(self, units: NDArray[np.intp]) -> NDArray[np.intp]:
         """The columns of some units, unit after unit."""
         return np.concatenate([np.arange(self.first[u], self.first[u + 1]) for u in units])
+
+    @property
+    def unit(self) -> NDArray[np.intp]:
+        """The unit of every column, shape (p,)."""
+        return np.repeat(np.arange(self.widths.size), self.widths)
+
+    def spread(self, Q: Array) -> Array:
+        """Σ |Q_jc| over the columns c of column j's unit, shape (p,)."""
+        found = np.zeros(self.lower.size)
+        for begin, end in pairwise(self.first.tolist()):
+            found[begin:end] = np.abs(Q[begin:end, begin:end]).sum(axis=1)
+        return found
 
     def on(self, units: NDArray[np.intp]) -> Grouping:
         """The same for some of the units."""
@@ -188,6 +206,15 @@ class GramForm:
         return replace(form, D=form._extracted(problem.rank_bound, problem.gamma / 2.0))
 
     @property
+    def fits(self) -> bool:
+        """Whether ``diagonal.fit_diagonal`` may start from D, which is to be positive.
+
+        Bounds on coefficients have to be 0 or infinite, as the relaxation bends at others.
+        """
+        allowed = self.grouping is None or self.grouping.conical
+        return allowed and self.b.size <= MAX_COLUMNS and bool((self.D > 0.0).all())
+
+    @property
     def n_units(self) -> int:
         """How many units may be chosen: columns, or groups of columns."""
         return self.b.size if self.grouping is None else self.grouping.widths.size
@@ -214,12 +241,8 @@ class GramForm:
         if self.grouping is None:
             return terms
         first, lower, upper = self.grouping.first, self.grouping.lower, self.grouping.upper
-        Q, spread, ends = self.quadratic(half), np.zeros(w.size), np.append(-lower, upper)
-        for begin, end in pairwise(first.tolist()):
-            spread[begin:end] = np.abs(Q[begin:end, begin:end]).sum(axis=1)
-        # Bounds on coefficients may forbid multiples of the residual.
-        scaled = terms.scaled and bool(((ends == 0.0) | (ends == np.inf)).all())
-        return terms._replace(scaled=scaled, units=unit_terms(first, lower, upper, spread))
+        units = unit_terms(first, lower, upper, self.grouping.spread(self.quadratic(half)))
+        return terms._replace(scaled=terms.scaled and self.grouping.conical, units=units)
 
     def rounding(self, ridge: float, tau: int, upper: float) -> float:
         """How far below ``upper`` enumeration may overlook a support of τ columns; ridge = γ/2."""

@@ -21,6 +21,7 @@ from sparsecv.solvers import (
     solve_sizes,
     support_path,
 )
+from sparsecv.solvers.branching import single
 from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.kernels.linalg import column_worth
@@ -108,6 +109,29 @@ def test_the_dual_bound_holds_at_any_coefficients(kinds: tuple[str, ...]) -> Non
                     now.start(scale * rng.normal(size=form.b.size), 0.0)
                     assert now.bound() <= most
                 assert now.descend(np.inf, 1e-5, 200) <= most
+
+
+@pytest.mark.parametrize("signs", [False, True])
+@pytest.mark.parametrize("supports", [0.0, 1e9])
+def test_factors_beside_numbers_equal_leaps_and_bounds(
+    supports: float, signs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes of columns, nodes of groups, and diagonals that are fitted at once or never."""
+    monkeypatch.setattr(single, "FITTING_SUPPORTS", supports)
+    monkeypatch.setattr(single, "ROUGH_NODES", 0 if signs else 20)
+    rng, groups = np.random.default_rng(31), [None] * 18 + [*"aaabbcccc"]
+    X = rng.normal(size=(90, 27)) + 0.8 * rng.normal(size=(90, 1))
+    y = X @ (rng.random(27) < 0.4) + 6.0 * rng.normal(size=90)
+    rules = {"groups": groups} | ({"positive": [0, 3, 19]} if signs else {})
+    for gamma in (0.05, 20.0):
+        asked = Constraints(**rules)
+        whole = SparseRidgeProblem(X, y, gamma=gamma, tau=9, constraints=asked)
+        every = best_subsets(whole, sizes=[3, 6, 9])
+        for size, best in zip(every.sizes.tolist(), every.objective.tolist(), strict=True):
+            found = branch_and_bound(whole.replace(tau=size))
+            assert found.status == "optimal"
+            assert found.objective == pytest.approx(best, rel=2e-6)
+            assert found.lower_bound <= best * (1.0 + 1e-12)
 
 
 def test_the_worth_of_a_column_is_the_largest_gain_within_its_bounds() -> None:

@@ -141,7 +141,7 @@ def check_branching(given: SparseRidgeProblem, best: float, **options: Any) -> P
 def _small_counts_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes are branched on that would be enumerated. Compiled code keeps its constants."""
     if config.DISABLE_JIT:
-        monkeypatch.setattr(driver, "small_enough", lambda st, n, k, solved: k <= 1)
+        monkeypatch.setattr(driver, "small_enough", lambda st, node, n, k, solved: k <= 1)
 
 
 def without_newton(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,6 +227,21 @@ def test_branching(seed: int, newton: bool, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(single, "ROUGH_NODES", 0)
     solved = check_branching(given, least(given, 4), tol=0.0)
     assert solved.n_nodes > 1 or not config.DISABLE_JIT  # compiled: enumerated
+
+
+@pytest.mark.parametrize("bounds", [{}, {0: (-0.1, 0.3), 6: (0.0, np.inf)}])
+@pytest.mark.usefixtures("_small_counts_as_large")
+def test_branching_on_groups(
+    bounds: dict[int, tuple[float, float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(7)
+    X = random.standard_normal((20, 9)) + random.standard_normal((20, 1))
+    y = X[:, :4].sum(axis=1) + 3.0 * random.standard_normal(20)
+    asked = Constraints(groups=[*"aabb", *[None] * 5], bounds=bounds)
+    given = SparseRidgeProblem(X, y, gamma=1.0, tau=4, constraints=asked)
+    monkeypatch.setattr(single, "ROUGH_NODES", 0)
+    best = float(best_subsets(given).objective[-1])
+    assert check_branching(given, best, tol=0.0).status == "optimal"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from support.brute_force import optimum
 from support.fresh import draws
 from support.problems import ugly_problem
 
+from sparsecv import Constraints
 from sparsecv.solvers import (
     SparseRidgeProblem,
     Status,
@@ -67,6 +68,43 @@ def test_bounds_of_nodes_hold_and_their_diagonals_are_allowed() -> None:
         Q = (gram.G - np.diag(found.D))[np.ix_(left, left)]
         assert np.linalg.eigvalsh(Q)[0] >= -1e-14 * np.trace(gram.G), note
         np.testing.assert_array_equal(found.D > 0.0, state == 0, err_msg=note)
+
+
+def test_bounds_of_nodes_hold_under_groups_and_signs() -> None:
+    fitted = 0
+    for note, rng in draws(80, 74):
+        p = int(rng.integers(4, 9))
+        X = rng.normal(size=(int(rng.integers(p + 2, 30)), p))
+        X += rng.normal(size=(X.shape[0], 1)) * rng.choice([0.0, 1.0])
+        y = X @ rng.normal(size=p) + rng.normal(size=X.shape[0])
+        groups = [0, 1, *rng.integers(0, p - 1, size=p - 2).tolist()]
+        positive = np.flatnonzero(rng.random(p) < 0.3).tolist()
+        asked, tau = Constraints(groups=groups, positive=positive), 2
+        problem = SparseRidgeProblem(
+            X, y, gamma=10.0 ** rng.uniform(-3, 2), tau=tau, constraints=asked
+        )
+        units, ridge = np.arange(problem.constraints.n_units), problem.gamma / 2.0
+        gram = GramForm.of_units(problem, units)
+        state = rng.choice(3, size=units.size, p=(0.8, 0.1, 0.1)).astype(np.int8)
+        inside, free = np.flatnonzero(state == 1), np.flatnonzero(state == 0)
+        picks = tau - inside.size
+        if not gram.fits or not 0 < picks < free.size:
+            continue
+        best = min(
+            problem.objective(problem.constraints.columns_of([*inside, *chosen]))
+            for chosen in itertools.combinations(free.tolist(), picks)
+        )
+        of_column = state[gram.grouping.unit]
+        start = Fitted(interior(gram), rng.normal(size=gram.b.size), 0.0, -np.inf)
+        start = start._replace(beta=start.beta * (of_column == 0) * (positive == []))
+        plain = fit_diagonal(gram, ridge, state, picks, start, best, 0)
+        found = fit_diagonal(gram, ridge, state, picks, start, best)
+        assert plain.bound <= found.bound <= best * (1 + 1e-12) + 1e-14 * problem.yy, note
+        fitted += found.bound > plain.bound + 1e-3 * (best - plain.bound)
+        left = of_column != 2
+        Q = (gram.G - np.diag(found.D))[np.ix_(left, left)]
+        assert np.linalg.eigvalsh(Q)[0] >= -1e-14 * np.trace(gram.G), note
+    assert fitted > 0
 
 
 def test_reaches_the_semidefinite_relaxation() -> None:

@@ -6,8 +6,8 @@ on the column whose exclusion is expected to raise the bound most: by the mean r
 (pseudocosts) or, for columns that were excluded too seldom, by solving the relaxation without the
 column (strong branching). When the table of nodes may grow no more, the search goes depth first.
 
-Where columns are in groups or have bounds, *column* means a unit of columns. The relaxations of
-such units are solved by coordinate descent alone.
+Where columns are in groups or have bounds, *column* means a unit of columns. Relaxations with free
+groups, or with bounds, are solved by coordinate descent alone.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ from .node import (
     choose_all,
     count_node,
     decide_all,
+    enumerable,
     enumerate_node,
     exclude,
+    of_columns,
     order_columns,
     screen,
     small_enough,
@@ -151,7 +153,7 @@ def release(open_nodes, row, keep):
 
 
 @kernel(inner=True)
-def descend(st, ch, node, k, target, active, most):
+def descend(st, ch, terms, node, k, target, active, most):
     """Relax a node by at most ``most`` rounds of coordinate descent.
 
     A round is one dual bound and up to five passes over the active columns. The descent ends where
@@ -159,6 +161,7 @@ def descend(st, ch, node, k, target, active, most):
     bound lacks; at a rough node, or with very many active columns, where the value is below the
     target.
 
+    terms: ``st.terms``, or ``st.alone`` for a node of columns.
     k: Free columns still to choose.
     target: Bound that closes the node.
     active: Number of non-zero coefficients at the start.
@@ -170,7 +173,7 @@ def descend(st, ch, node, k, target, active, most):
     rough = now.rough_left > 0 or active > MAX_FACTORED_COLUMNS
     limits.shortfall_share = 1.0 if rough else now.open_share
     limits.rounds = most
-    rounds = relax(ch.sweeps, st.terms, node, k)
+    rounds = relax(ch.sweeps, terms, node, k)
     operations = (4.0 * active + node.g.shape[0]) * active
     now.work += abs(rounds) * work_of_step(operations)
     return best[0], rounds > 0 or best[1] - best[0] <= limits.shortfall_share * (target - best[0])
@@ -189,8 +192,8 @@ def solve(st, nt, ch, node, k, target):
     Newton steps factorise the matrix of active columns, those with a coefficient, and converge even
     if Q is ill-conditioned. With more than 25 active columns 8 rounds of coordinate descent come
     first, as long as these have sufficed for about half of the nodes; with very many, at rough
-    nodes, and for units of columns, 20 rounds are all. The numbers were chosen by times of
-    solver_benchmark.py.
+    nodes, and where groups are free or units have bounds, 20 rounds are all. The numbers were
+    chosen by times of solver_benchmark.py.
 
     k: Free columns still to choose.
     target: Bound that closes the node.
@@ -199,20 +202,24 @@ def solve(st, nt, ch, node, k, target):
     for i in range(p):
         active += node.beta[i] != 0.0
     now.nodes += 1
-    if active > nt.active.shape[0] or now.rough_left > 0 or not st.terms.units.single:
+    terms, single = st.terms, st.terms.units.single
+    if not single and of_columns(st, node):
+        terms, single = st.alone, True
+        node = Node(st.decided, node.beta, node.g, node.lam, node.top)
+    if active > nt.active.shape[0] or now.rough_left > 0 or not single:
         now.rough_left -= now.rough_left > 0
-        return descend(st, ch, node, k, target, active, 20)[0]
+        return descend(st, ch, terms, node, k, target, active, 20)[0]
     if active > 25 and 2 * now.n_sufficed >= now.n_swept - 8:
-        bound, enough = descend(st, ch, node, k, target, active, 8)
+        bound, enough = descend(st, ch, terms, node, k, target, active, 8)
         now.n_swept += 1
         if enough:
             now.n_sufficed += 1
             return bound
     # Two values of √λ are tried, until Σz is off by at most 0.003 of what it should be.
-    bound, steps = newton(st.Q, st.terms, node, k, target, 2, 0.003, nt)
+    bound, steps = newton(st.Q, terms, node, k, target, 2, 0.003, nt)
     now.work += abs(steps) * work_of_step((active * active / 6.0 + 2.0 * p) * active + 15.0 * p)
     if steps < 0:  # More columns became active than there is room for.
-        bound = max(bound, descend(st, ch, node, k, target, active, 20)[0])
+        bound = max(bound, descend(st, ch, terms, node, k, target, active, 20)[0])
     return bound
 
 
@@ -320,14 +327,14 @@ def add(st, open_nodes, child, bound, unsolved):
 def close_last(st, nt, ch, m, k, target):
     """Close the current node, which one support is the best of, or hand it to the caller.
 
-    A support of single columns is entered. Any other support is relaxed; where its bound does not
-    close it, the caller fits the support afresh.
+    A support that may be enumerated is entered. Any other support is relaxed; where its bound does
+    not close it, the caller fits the support afresh.
 
     m, k: Numbers of included columns and of columns still to choose.
     Returns: CLOSED or KEPT.
     """
     now = st.now[0]
-    if st.terms.units.single:
+    if enumerable(st, st.node):
         if now.keep_closed == 0:
             enumerate_node(st, choose_all(st.chosen, m, k, st.columns, now.n_free), 0, 0)
         return CLOSED
@@ -362,7 +369,7 @@ def close(st, nt, ch, target, unsolved):
         if k == 0 or k >= n:
             return close_last(st, nt, ch, m, k, target)
         decides = now.only_relax == 0 and now.keep_closed == 0
-        if decides and small_enough(st, n, k, not unsolved):
+        if decides and small_enough(st, node, n, k, not unsolved):
             enumerate_node(st, m, k, n)
             return CLOSED
         if unsolved:
@@ -403,7 +410,7 @@ def branch(st, nt, ch, open_nodes):
         i, raised = choose(st, nt, ch, n, k, bound, target)
     add(st, open_nodes, ch.excluded, raised, rough)
     load_child(st, ch.trial, i, IN)
-    later, raised = rough or small_enough(st, n - 1, k - 1, False), bound
+    later, raised = rough or small_enough(st, ch.trial, n - 1, k - 1, False), bound
     if not later:
         raised = max(bound, solve(st, nt, ch, ch.trial, k - 1, target))
     add(st, open_nodes, ch.trial, raised, later)

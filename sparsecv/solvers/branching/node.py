@@ -5,7 +5,8 @@ none, and free columns. This module rounds a node's relaxation to a support, dec
 the node's bound, and enumerates the supports below a node. ``driver`` takes up nodes and branches.
 
 Where columns are in groups or have bounds, *column* means a unit of columns: a group, which enters
-a model as a whole, or a single column. Supports below a node of such units are not enumerated.
+a model as a whole, or a single column. Once every free unit is a single column without bounds, and
+no included one has bounds, a node is one of columns: included groups are so many included columns.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ from ..supports.swaps import Swaps, Units, swap_search
 # What the steps at a node say of the node: it holds nothing better than the incumbent; it is to be
 # branched on; it is handed to the caller as it is.
 CLOSED, OPEN, KEPT = 0, 1, 2
+# What a unit is: a column without bounds, a group without bounds, or a unit with a bound.
+COLUMN, GROUP, BOUNDED = 0, 1, 2
 NOW = np.dtype(
     [
         ("upper", "f8"),  # objective of the incumbent
@@ -63,6 +66,7 @@ NOW = np.dtype(
         # 1: closed nodes are kept, and no node is enumerated or screened, so that the nodes kept
         # and the nodes waiting hold every support together
         ("keep_closed", "i8"),
+        ("enumerates", "i8"),  # 1: rounding allows that nodes of columns are enumerated
     ]
 )
 
@@ -77,6 +81,7 @@ class SearchState(NamedTuple):
     Q: Array  # (p, p) G − D
     b: Array  # (p,) Xᵀy; swaps within bounds overwrite it
     terms: BoundTerms
+    alone: BoundTerms  # the same terms, of columns that are units of their own without bounds
     support: NDArray[np.int64]  # (τ,) the incumbent
     now: NDArray[np.void]  # (1,) of NOW
     node: Node
@@ -84,7 +89,11 @@ class SearchState(NamedTuple):
     columns: Annotated[Ints, "m"]  # free columns
     allowed: Annotated[Ints, "m"]  # columns that are not excluded
     size: Annotated[Array, "m"]  # |β_i|√w_i
+    kind: NDArray[np.int8]  # (m,) COLUMN, GROUP or BOUNDED
+    decided: Annotated[NDArray[np.int8], "p"]  # the node's decisions, of single columns
     chosen: Annotated[Ints, "tau"]  # included columns
+    inside: Annotated[Ints, "capacity+1"]  # the single columns of these
+    listed: Annotated[Ints, "m"]  # the single columns that are free
     scratch: Array  # (p,)
     work: Completion
     found: Annotated[Ints, "tau+1"]  # a support to enter
@@ -206,6 +215,40 @@ def bound_here(st, k):
 
 
 @kernel(inner=True)
+def of_columns(st, node):
+    """Whether a node is one of columns; if so, its decisions of columns go to ``st.decided``."""
+    units, state = st.terms.units, node.state
+    for u in range(state.shape[0]):
+        free_group = st.kind[u] == GROUP and state[u] == FREE
+        if free_group or (st.kind[u] == BOUNDED and state[u] != OUT):
+            return False
+    for u in range(state.shape[0]):
+        for j in range(units.first[u], units.first[u + 1]):
+            st.decided[j] = state[u]
+    return True
+
+
+@kernel(inner=True)
+def list_columns(st, m, n):
+    """Write the columns of the m chosen units and of the n free ones to ``inside``, ``listed``.
+
+    Returns: How many columns the chosen units have.
+    """
+    units, count = st.terms.units, 0
+    for a in range(m):
+        u = st.chosen[a]
+        first = u if units.single else units.first[u]
+        last = u + 1 if units.single else units.first[u + 1]
+        for j in range(first, last):
+            st.inside[count] = j
+            count += 1
+    for f in range(n):
+        u = st.columns[f]
+        st.listed[f] = u if units.single else units.first[u]
+    return count
+
+
+@kernel(inner=True)
 def share_out(st, k, n):
     """Order the free columns by their shares s²g_i²/w_i of the dual bound at the node's β.
 
@@ -220,8 +263,9 @@ def share_out(st, k, n):
     bound, total = bound_here(st, k), 0.0
     for c in range(k):
         total += top[c]
+    list_columns(st, 0, n)
     for f in range(n):
-        i = st.columns[f]
+        i = st.listed[f]
         share[f] = top[k + 1] * raised(st.node.g[i], terms.length[i], terms.w[i], top[k + 2])
     order_by_share(st.columns, share, n)
     return bound + total - now.upper - 512.0 * EPS * (abs(bound) + total + now.upper)
@@ -233,12 +277,13 @@ def enumerate_node(st, m, k, n):
 
     Choices that the dual bound excludes are passed over. On entry ``st.chosen[:m]`` and
     ``st.columns[:n]`` list the included and the free columns of the node, and for k > 1 β and g are
-    those of its relaxation. ``st.columns`` is reordered, and ``st.chosen`` and ``st.work`` change.
+    those of its relaxation; the node is one of columns. ``st.columns`` is reordered, and
+    ``st.chosen`` and ``st.work`` change.
     """
     now = st.now[0]
     before = st.terms.yy - now.upper
     least = share_out(st, k, n) if k > 1 else -np.inf
-    which = Choice(st.chosen, m, st.columns, n, k)
+    which = Choice(st.inside, list_columns(st, m, n), st.listed, n, k)
     gain = complete(st.G, st.terms.b, now.ridge, which, before, least, st.work)
     if gain > before:
         now.least = min(now.least, st.terms.yy - gain)
@@ -301,25 +346,30 @@ def decide_all(st, value):
 
 
 @kernel(inner=True)
-def small_enough(st, n, k, solved):
-    """Whether all choices of k of n columns are to be enumerated.
+def enumerable(st, node):
+    """Whether the supports below a node may be enumerated: it is one of columns, and not lossy."""
+    return st.terms.units.single or (st.now[0].enumerates > 0 and of_columns(st, node))
 
-    Units of several columns, or with bounds, are not. Single columns are if enumeration takes the
-    time of at most 4 nodes, or of 0.05 nodes where the node's relaxation is not ``solved``. One
-    node counts as the time of at least 8,000 supports. A larger node, of up to 200,000 supports, is
-    enumerated as long as such nodes have taken no more work than all relaxations and besides 30p²
-    or 300,000 supports, whichever is less, because the tree below the node might take longer still.
-    With k = 2, enumeration takes about the time of one relaxation. The numbers were chosen by
-    measured time on benchmarks.
+
+@kernel(inner=True)
+def small_enough(st, node, n, k, solved):
+    """Whether all choices of k of a node's n free columns are to be enumerated.
+
+    They are if enumeration takes the time of at most 4 nodes, or of 0.05 nodes where the node's
+    relaxation is not ``solved``. One node counts as the time of at least 8,000 supports. A larger
+    node, of up to 200,000 supports, is enumerated as long as such nodes have taken no more work
+    than all relaxations and besides 30p² or 300,000 supports, whichever is less, because the tree
+    below the node might take longer still. With k = 2, enumeration takes about the time of one
+    relaxation. The numbers were chosen by measured time on benchmarks.
     """
-    if k == 0 or not st.terms.units.single:
+    if k == 0 or not enumerable(st, node):
         return k == 0
     if k == 1:
         return True
     products = st.work.free.C
     if k > products.shape[0] + 1 or n > products.shape[1]:
         return False
-    now, budget, p = st.now[0], 0.0, st.node.state.shape[0]
+    now, budget, p = st.now[0], 0.0, node.state.shape[0]
     node = max(8e3, now.work / max(now.nodes, 1)) * (4.0 if solved else 0.05)
     if solved:
         budget = now.work + min(3e5, 30.0 * p * p) - now.spent

@@ -126,7 +126,5 @@ class RefittedTree(Tree):
         self.st.Q.flat[:: D.size + 1] = np.diag(self.gram.G) - D
         self.st.terms.w[:] = weights(ridge, D)
         self.nt.root_w[:] = np.sqrt(self.st.terms.w)
-        if self.gram.grouping is not None:
-            self.st.terms.units.spread[:] = self.gram.grouping.spread(self.st.Q)
         self.below.add(state[None], beta[None], np.array([lam]), bound, int(one_support))
         return True

@@ -19,7 +19,7 @@ from ..kernels.completion import completion_work
 from ..kernels.linalg import Array, allocated, record
 from ..leaps.all_sizes import support_bound
 from ..relaxation.descent import gram_arrays, new_sweeps
-from ..relaxation.dual_bound import FREE, IN, OUT, Node
+from ..relaxation.dual_bound import FREE, IN, OUT, SINGLE_COLUMNS, Node
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.newton import newton_work
 from ..supports.rounding import pad_support
@@ -63,11 +63,10 @@ class Tree:
         self.units = np.arange(m) if units is None else units
         self.st = new_state(gram, problem, tol, self.units)
         single = gram.grouping is None
-        w, gap = self.st.terms.w, 1e-4 if single else 1e-5
-        self.nt = newton_work(w, driver.MAX_FACTORED_COLUMNS if single else 0)
+        self.nt = newton_work(self.st.terms.w, driver.MAX_FACTORED_COLUMNS)
         lengths = {"m": m, "p": p, "tau": tau}
         children = {name: allocated(Node, lengths) for name in ("trial", "excluded")}
-        sweeps = new_sweeps(gram_arrays(self.st.Q), m, gap)
+        sweeps = new_sweeps(gram_arrays(self.st.Q), p, 1e-4 if single else 1e-5)
         self.ch = allocated(driver.Children, lengths, sweeps=sweeps, **children)
         self._open()
         self.incumbent, self.objective = self.st.support.copy(), np.full(1, np.inf)
@@ -166,7 +165,7 @@ class Tree:
         """Copy the incumbent and the gains of branching of a tree of the same problem."""
         self.take_incumbent(other)
         self.ch.gain[:], self.ch.trials[:] = other.ch.gain, other.ch.trials
-        for name in ("n_swept", "n_sufficed", "open_share"):
+        for name in ("n_swept", "n_sufficed", "open_share", "enumerates"):
             self.now[name] = other.now[name]
 
     def take_incumbent(self, other: Tree) -> None:
@@ -444,16 +443,22 @@ def new_state(
     """The state of a search that knows no support and no node yet; the arguments as of a tree."""
     p, tau, ridge, grouping = gram.b.size, problem.tau, problem.gamma / 2.0, gram.grouping
     kept = problem.constraints.include[units].astype(np.int8)
+    kind, capacity, terms = (
+        np.zeros(units.size, dtype=np.int8),
+        gram.most_columns(tau),
+        gram.terms(ridge),
+    )
     if grouping is None:
-        capacity, swapped = tau, new_units(np.arange(p + 1), kept)
+        swapped = new_units(np.arange(p + 1), kept)
     else:
-        capacity = int(np.sort(grouping.widths)[-tau:].sum())
         bounds = grouping.lower, grouping.upper
-        bounded = bool(np.isfinite(bounds).any())
-        swapped = new_units(grouping.first, kept, bounds if bounded else None, gram.b)
+        held = np.isfinite(bounds).any(axis=0)
+        kind[grouping.widths > 1] = node.GROUP
+        kind[grouping.unit[held]] = node.BOUNDED
+        swapped = new_units(grouping.first, kept, bounds if held.any() else None, gram.b)
     # Enumeration chooses at most 5 columns more, and 2 of more than 600 columns, as each further
     # column takes a p × p matrix. Nodes that lack more columns are branched on.
-    levels = 1 if p > 600 or grouping is not None else min(max(tau - 1, 1), 4)
+    levels = 1 if p > 600 else min(max(tau - 1, 1), 4)
     unknown = {"upper": np.inf, "least": np.inf, "pruned": np.inf}
     share = 0.03 if gram.scaled else 0.1  # Both were chosen by times of solver_benchmark.py.
     tolerance, lengths = max(tol, TOLERANCE), {"m": units.size, "p": p, "tau": tau}
@@ -463,9 +468,18 @@ def new_state(
         G=np.ascontiguousarray(gram.G),
         Q=gram.quadratic(),
         b=gram.b.copy(),
-        terms=gram.terms(ridge),
+        terms=terms,
+        alone=terms._replace(units=SINGLE_COLUMNS, scaled=gram.scaled),
+        kind=kind,
         support=np.arange(tau, dtype=np.int64),
-        now=record(node.NOW, tolerance=tolerance, ridge=ridge, open_share=share, **unknown),
+        now=record(
+            node.NOW,
+            tolerance=tolerance,
+            ridge=ridge,
+            open_share=share,
+            enumerates=grouping is None,
+            **unknown,
+        ),
         node=allocated(Node, lengths),
         scratch=np.zeros(max(p, capacity + 1)),
         work=completion_work(capacity, p, levels),

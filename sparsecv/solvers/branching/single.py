@@ -28,6 +28,9 @@ from .search import Search, Tree
 # limit". Before that, a converged relaxation is tried for a larger bound. The mixed-integer solvers
 # in ``backends`` use the number in the same way.
 WORST_GAP = 2e-6
+# Under groups or bounds nodes of single columns are enumerated if elimination on Gram matrices
+# loses at most this share of the incumbent's objective. The value is a choice, below common gaps.
+MOST_LOST = 1e-7
 # The first so many relaxations of a plain tree are those of rough nodes: coordinate descent ends
 # once the relaxation's value is below the target, and the node is branched on without trials.
 ROUGH_NODES = 100
@@ -183,6 +186,9 @@ def _below_root(
     single = gram.grouping is None
     enter(incumbent.support)
     tree.aim_below(incumbent.objective)
+    if not single:
+        lost = gram.rounding(problem.gamma / 2.0, problem.tau, incumbent.objective)
+        tree.now["enumerates"] = lost <= MOST_LOST * incumbent.objective
     tree.now["rough_left"], tree.now["open_share"] = ROUGH_NODES, 0.3
     tree.start(root.beta, root.root_lam, root.bound, root.state)
     first = last = Search(tree)
@@ -192,7 +198,9 @@ def _below_root(
         fitted = fit(fitted._replace(D=interior(gram)), 8)
         if fitted.bound > first.bound:
             fitted = fit(fitted)
-    refits = fits and fitted.bound > first.bound and closed(fitted.bound) > REFIT_SHARE
+    # Fits at nodes take too long where descent solves their relaxations (measured).
+    refits = fits and single and fitted.bound > first.bound
+    refits = refits and closed(fitted.bound) > REFIT_SHARE
     if not refits:
         ended = ended or first.run(limits, HEAD_START_SUPPORTS)
     if ended is None:
@@ -204,10 +212,11 @@ def _below_root(
             last = Search(tree, n_jobs)  # The tree goes on with what its branching has learnt.
         else:  # In a new tree, as what rough nodes have taught of columns misleads.
             fitted = fit(fitted) if fits and not refits else fitted
-            kind = RefittedTree if closed(fitted.bound) > REFIT_SHARE else Tree
+            kind = RefittedTree if single and closed(fitted.bound) > REFIT_SHARE else Tree
             fitted = fitted if closed(fitted.bound) > 0.03 else plain
             begun = kind(replace(gram, D=fitted.D), problem, tol, root.units)
             begun.take_incumbent(tree)
+            begun.now["enumerates"] = tree.now["enumerates"]
             begun.now["rough_left"] = ROUGH_NODES if kind is Tree else 0
             begun.start(fitted.beta, fitted.root_lam, fitted.bound, root.state)
             last = Search(begun, n_jobs)
@@ -218,7 +227,8 @@ def _below_root(
     incumbent.offer(tree.columns(last.support))
     every = [tree.now[0] for search in searches for tree in search.trees]
     bound = min(root.screened_bound, max(search.bound for search in searches))
-    if single:  # Enumeration passes over no support whose objective is below this bound.
+    if tree.now["enumerates"][0] > 0:
+        # Enumeration passes over no support whose objective is below this bound.
         upper = min(min(float(now["upper"]), float(now["least"])) for now in every)
         bound = min(bound, upper - gram.rounding(problem.gamma / 2.0, problem.tau, upper))
     within, plain_problem = limits.share(20.0), problem.constraints.plain

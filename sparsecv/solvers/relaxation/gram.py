@@ -244,12 +244,17 @@ class GramForm:
         units = unit_terms(first, lower, upper, self.grouping.spread(self.quadratic(half)))
         return terms._replace(scaled=terms.scaled and self.grouping.conical, units=units)
 
+    def most_columns(self, tau: int) -> int:
+        """The largest number of columns of a support of τ units."""
+        return tau if self.grouping is None else int(np.sort(self.grouping.widths)[-tau:].sum())
+
     def rounding(self, ridge: float, tau: int, upper: float) -> float:
-        """How far below ``upper`` enumeration may overlook a support of τ columns; ridge = γ/2."""
+        """How far below ``upper`` enumeration may overlook a support of τ units; ridge = γ/2."""
         terms = self.terms(ridge)
         yy = terms.reach_y**2
         squares, at = terms.length**2, np.array(upper)
-        return float(elimination_loss(squares, terms.w, ridge, yy, self.eps, tau, at))
+        most = self.most_columns(tau)
+        return float(elimination_loss(squares, terms.w, ridge, yy, self.eps, most, at))
 
 
 def _affordable(p: int, limits: Limits | None) -> bool:

@@ -133,8 +133,8 @@ FAULTS = (
     Fault(
         "enumeration passes over choices by the share of one column too many",
         "solvers/branching/node.py",
-        "    for c in range(k):\n        total += top[c]\n    for f in range(n):",
-        "    for c in range(k + 1):\n        total += top[c]\n    for f in range(n):",
+        "    for c in range(k):\n        total += top[c]\n    list_columns(st, 0, n)\n",
+        "    for c in range(k + 1):\n        total += top[c]\n    list_columns(st, 0, n)\n",
         TREES + " solvers/test_outside_backends.py",
     ),
     Fault(

@@ -121,7 +121,8 @@ def shares_a_tree(data: FoldData) -> bool:
     The tree serves no constraints on columns. It needs more than p + 2 rows: with fewer rows fits
     interpolate, and deleting a row from an interpolating fit cancels all digits.
     """
-    return data.deletes_rows and data.p <= TREE_ONLY and data.folds.n > data.p + 2
+    few = data.p <= TREE_ONLY and data.folds.n > data.p + 2
+    return few and data.plain and data.deletes_rows
 
 
 def _blocks(n: int) -> list[NDArray[np.intp]]:

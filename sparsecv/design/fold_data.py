@@ -383,9 +383,10 @@ class RowFolds(FoldData):
     def deletes_rows(self) -> bool:
         """Whether the folds leave one row out each, and train on the other rows as they are.
 
-        The trees that delete rows serve no constraints on columns.
+        Fits without a row follow from those with all rows where coefficients have no bounds.
         """
-        return self.folds.leave_one_out and self.missing is None and self.plain
+        single = self.folds.leave_one_out and self.missing is None
+        return single and not self.constraints.bounded
 
     @property
     def has_missing(self) -> bool:

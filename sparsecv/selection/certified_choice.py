@@ -129,7 +129,7 @@ def _blocks(data: FoldData, result: CVResult, source: Source, worse: float) -> l
     problems = [data.problem(j) for j in range(k + 1)]
     grams = [GramForm.of(problem) for problem in problems]
     ratios = [gram.D / np.maximum(np.diag(gram.G), 1e-300) for gram in grams]
-    joint = data.deletes_rows
+    joint = data.plain and data.deletes_rows
     if joint:
         ratios = [np.min(ratios, axis=0)] * (k + 1)
     for g, gamma in enumerate(map(float, result.gammas)):

@@ -527,21 +527,25 @@ def most_helpful(s, ridge, k):
     if units.now[0].n_wide > 0:
         factor_units(current, units, ridge, k)
     best, which, c, bounded = 0.0, -1, current.c, units.now[0].bounded
-    plain = units.now[0].n_wide == 0 and not bounded
     for j in range(c.shape[0]):
         length = max(current.d[j], 1e-12 * (current.G[j, j] + ridge))
         score = c[j] * c[j] / length
-        if plain and which >= 0 and score <= best:  # as most columns are
+        if which >= 0 and score <= best:  # as most columns are; bounds only lower what one gains
             continue
         u = units.columns[j].unit
-        if s.mark[u] == 1 or units.of[u].allowed != 1 or j > units.of[u].first:
+        alone = units.of[u + 1].first - units.of[u].first == 1
+        if s.mark[u] == 1 or units.of[u].allowed != 1 or not alone:
             continue
-        if units.of[u + 1].first - units.of[u].first > 1:
-            score = wide_gain(current, units, ridge, c, 0, u, 0.0)
-        elif bounded and length > 0.0:
+        if bounded and length > 0.0:
             score = column_worth(c[j], length, units.columns[j].lower, units.columns[j].upper)
         if which < 0 or score > best:
             best, which = max(0.0, score), u
+    for a in range(units.now[0].n_wide):
+        u = units.of[a].wide
+        if s.mark[u] == 0 and units.of[u].allowed == 1:
+            score = wide_gain(current, units, ridge, c, 0, u, best)
+            if which < 0 or score > best:
+                best, which = max(0.0, score), u
     for a in range(k):
         s.mark[units.of[a].member] = 0
     return which, best

@@ -618,6 +618,20 @@ def wide_gain(s, units, ridge, c, number, u, enough):
 
 
 @kernel(inner=True)
+def without_for_wide(s, units, m):
+    """Write what :func:`without` does for the columns of units of several columns alone.
+
+    m: The place of the member that leaves, which is a unit of one column.
+    """
+    of, row, inverse = units.of, units.rows[0], 1.0 / max(s.A[m, m], 1e-300)
+    units.inverse[0] = inverse
+    for e in range(units.now[0].n_wide):
+        for j in range(of[of[e].wide].first, of[of[e].wide + 1].first):
+            row[j] = s.V[m, j]
+            units.c[j] = s.c[j] + row[j] * (s.beta[m] * inverse)
+
+
+@kernel(inner=True)
 def best_swap(s, units, ridge, k, least):
     """The swap that gains most: the number of the member to remove, and the unit to add.
 
@@ -635,22 +649,24 @@ def best_swap(s, units, ridge, k, least):
         factor_units(s, units, ridge, k)
     for i in range(k):
         u = of[i].member
-        m = columns[of[u].first].place
-        if n_wide == 0 and m >= 0:
+        m, alone = columns[of[u].first].place, of[u + 1].first - of[u].first == 1
+        if of[u].kept == 1:
+            continue
+        better = 1
+        if alone and m >= 0:
             inverse = 1.0 / s.A[m, m]
             ratio = s.beta[m] * inverse
-            cost = s.beta[m] * ratio
+            cost, number = s.beta[m] * ratio, 1
             better = 0  # mostly no column is better, which a loop without branches finds faster
             for j in range(c.shape[0]):
                 left = s.c[j] + s.V[m, j] * ratio
                 length = lengths[j] + s.V[m, j] * s.V[m, j] * inverse
                 better += left * left > (best + cost) * length
-            if better == 0:
-                continue
-        if of[u].kept == 1:
-            continue
-        cost, number = without(s, units, ridge, u)
-        for j in range(c.shape[0]):
+        if better > 0:
+            cost, number = without(s, units, ridge, u)
+        elif n_wide > 0:
+            without_for_wide(s, units, m)
+        for j in range(c.shape[0] if better > 0 else 0):
             allowed = of[columns[j].unit].allowed == 1
             if c[j] * c[j] > (best + cost) * d[j] and allowed and 0.0 < d[j] < np.inf:
                 gain = c[j] * c[j] / d[j]

@@ -74,16 +74,33 @@ class Column(NamedTuple):
         values = np.array([*(np.inf if one is None else one for one in known), np.nan])
         return np.asarray(values[self.values])  # The position -1 is that of NaN.
 
-    def if_numbers(self) -> Column:
-        """The column as one of numbers if all its words are numbers, or True and False."""
-        if self.words is None or self.declared or self.other:
+    def under(self, marks: Marks) -> Column:
+        """The column of a table of text, whose numbers have the given marks.
+
+        It is one of numbers if all its cells are numbers, or True and False; a declared factor
+        stays one. With decimal commas 1,5 is the level 1.5.
+        """
+        if self.words is None or self.other:
             return self
-        if {"True", "False"}.issuperset(self.words):
-            found = np.array([*(float(word == "True") for word in self.words), np.nan])
-            return Column(self.name, found[self.values])
-        if all(self.number(place) is not None for place in range(len(self.cells))):
-            return Column(self.name, self.as_numbers())
-        return self
+        words = self.words
+        if marks.decimal == ",":
+            pairs = zip(self.cells, words, strict=True)
+            words = [level_text(_point(cell)) if "," in word else word for cell, word in pairs]
+        own = self._replace(words=words, marks=marks)
+        if own.declared:
+            return own
+        if {"True", "False"}.issuperset(words):
+            found = np.array([*(float(word == "True") for word in words), np.nan])
+            return Column(own.name, found[own.values])
+        if all(own.number(place) is not None for place in range(len(own.cells))):
+            return Column(own.name, own.as_numbers())
+        return own
+
+
+def _point(cell: str) -> str:
+    """A text, with a decimal point in place of its comma where it is a number."""
+    text = cell.strip()
+    return text.replace(",", ".") if Marks(",").number(text) is not None else text
 
 
 def level_text(cell: Any) -> str:

@@ -94,7 +94,7 @@ def in_numbers(
     texts = {name: one.texts() for name, one in numbers.items()}
     marks = marks_of(label, texts, possible, usual, in_doubt) if numbers else usual
     found = columns if marks == usual else columns | numbers
-    return {name: one._replace(marks=marks).if_numbers() for name, one in found.items()}
+    return {name: one.under(marks) for name, one in found.items()}
 
 
 class TextFile:

@@ -150,6 +150,14 @@ def test_codes_of_missing_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert Path("p.csv").read_text() == Path("q.csv").read_text()
 
 
+def test_levels_of_a_file_with_decimal_commas(tmp_path: Path) -> None:
+    rows = [f"{(i % 3 + 1) / 2};{i}.5;{i}".replace(".", ",") for i in range(12)]
+    path = write(tmp_path / "t.csv", "\n".join(["dose;x;y", *rows]))
+    assert open_table(path, factors=["dose"]).coding.levels == {"dose": ["0.5", "1", "1.5"]}
+    path.write_text(path.read_text().replace("\n0,5;", "\nnone;"))
+    assert open_table(path).coding.levels == {"dose": ["1", "1.5", "none"]}
+
+
 def test_predict_takes_the_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     rows: Any = [f"{i % 7 + 1}.{100 + i};{i},5;{3 * i},25" for i in range(30)]

@@ -265,7 +265,7 @@ class Surface:
     def prove_rest(self) -> None:
         """Prove what the choice does not need, with trees: for as long as the run has taken."""
         plan, rows = self.plan, self._asked_rows()
-        if plan.proves != "choice" or not plan.trees or plan.alone:
+        if not plan.proves_pairs:
             return
         limits = plan.limits.within(plan.limits.elapsed())
         with self, self._billed(rows):

@@ -62,6 +62,11 @@ class RunPlan:
         return self.method != "exact"
 
     @property
+    def proves_pairs(self) -> bool:
+        """Whether the pairs (γ, τ) that a choice needs are proved, and no others before them."""
+        return self.trees and self.proves == "choice" and not self.alone
+
+    @property
     def solver(self) -> str:
         """The solver of estimates: it tries a small tree where proofs are wanted."""
         return "heuristic" if self.alone or self.proves == "nothing" else "estimate"

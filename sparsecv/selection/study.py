@@ -201,7 +201,7 @@ class Study:
     @cached_property
     def others(self) -> list[CVResult]:
         """h(γ, τ) of other partitions at :attr:`gamma_subset`, as many as the time allows."""
-        found: list[CVResult] = []
+        surfaces, found = list[Surface](), list[CVResult]()
         gammas = self.surface.gammas[self.gamma_subset]
         taus = self.surface.taus[: self.n_sizes]
         for number in range(1, self.partitions):
@@ -213,7 +213,31 @@ class Study:
             data = self.data.partition(number, self.seed)
             surface = self._unvisited(data, taus, name, after, self._first)
             found.append(self._evaluate(surface, gammas, proved=not self.estimating))
-        return found
+            surfaces.append(surface)
+        if not (surfaces and self.plan.proves_pairs):
+            return found
+        self._prove_mean([self._first, *surfaces], gammas, taus)
+        self._refresh()
+        return [surface.result() for surface in surfaces]
+
+    def _prove_mean(self, surfaces: list[Surface], gammas: Array, taus: NDArray[np.intp]) -> None:
+        """Prove, on every partition, the pairs that carry weight in the mean over partitions.
+
+        surfaces: Those of all partitions, the first partition first.
+        gammas, taus: Where the other partitions are evaluated.
+        """
+        before: Array | None = None
+        while not self.plan.out_of_time:
+            known = [one.ledger.known([one.rows[gamma] for gamma in gammas]) for one in surfaces]
+            mean = np.mean([one.error[:, : taus.size] for one in known], axis=0)
+            carry = model_weights(mean, gammas, self.data.weight) > 0.0
+            if before is not None and np.array_equal(before, mean):
+                break
+            before = mean
+            for number, surface in enumerate(surfaces):
+                surface.plan = self.plan.part(len(surfaces) - number + self._n_after)
+                with surface:
+                    surface.prove(of_pairs(gammas, taus, carry, models=number == 0))
 
     @property
     def whole(self) -> bool:
@@ -313,17 +337,22 @@ class Study:
 
     def prove_everything(self) -> None:
         """Prove every CV error and every model of the surface, as far as the time allows."""
-        result = self.surface
+        _ = self.surface
         self._first.plan = replace(self.plan, proves="all")
         with self._first as surface:
             surface.prove()
-        result.tables.update(self._first.result(result.gammas.tolist()).tables)
+        self._refresh()
 
     def prove_rest(self) -> None:
         """Prove what the choice did not need, as the plan says, and enter it in the surface."""
-        result = self.surface
+        _ = self.surface
         self._first.plan = self.plan
         self._first.prove_rest()
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Enter into the first partition's result what is proved by now."""
+        result = self.surface
         result.tables.update(self._first.result(result.gammas.tolist()).tables)
 
     # what rules need beside surfaces
@@ -416,7 +445,7 @@ class Study:
         with surface:
             if new := [gamma for gamma in gammas if gamma not in surface.rows]:
                 surface.visit(new)
-            if surface.plan.trees and surface.plan.proves == "choice" and not surface.plan.alone:
+            if surface.plan.proves_pairs:
                 surface.prove(of_pairs(inner.gammas, inner.taus, carry))
         return surface.result(gammas)
 
@@ -507,7 +536,7 @@ class Study:
         gamma = float(result.gammas[gamma_index])
         self._first.plan = self.plan
         self._first.prove_model(gamma, tau_index)
-        result.tables.update(self._first.result(result.gammas.tolist()).tables)
+        self._refresh()
         return result.by_gamma[gamma_index].model(self.design, self.data.full(), tau_index)
 
     @property

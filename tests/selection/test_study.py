@@ -22,7 +22,7 @@ from sparsecv.selection.averaging import model_weights
 from sparsecv.selection.choice import CHOOSERS, choose
 from sparsecv.selection.rules import RULES
 from sparsecv.selection.sizes import choice_of_size
-from sparsecv.selection.study import PARTITIONS
+from sparsecv.selection.study import PARTITIONS, Study
 from sparsecv.solvers import paths
 from sparsecv.solvers.core.limits import Limits
 
@@ -309,3 +309,53 @@ def test_sizes_grow_as_far_as_they_are_worth_it() -> None:
     np.testing.assert_array_equal(default.support_, named.support_)
     y = X[:, ::3].sum(axis=1) + 0.1 * rng.standard_normal(220)
     assert SparseRidgeCV().fit(X, y).taus_[-1] > 40
+
+
+def hard_to_estimate(monkeypatch: pytest.MonkeyPatch, rule: str, **options: Any) -> Study:
+    """A study of 18 columns whose estimates prove nothing, as their trees have few nodes."""
+    monkeypatch.setattr(paths, "FIRST_NODES", 20)
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((50, 18)) + rng.standard_normal((50, 1))
+    y = X[:, :3] @ [3.0, -2.0, 1.0] + 0.7 * rng.standard_normal(50)
+    return study_of(X, y, gammas=[0.1, 3.0, 1e4], rule=rule, **options)
+
+
+@pytest.mark.parametrize("rule", ["minimum", "one-se", "projected"])
+def test_what_the_choice_needs_is_proved_before_the_rest(
+    rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The choice is the one that is made with everything proved."""
+    study = hard_to_estimate(monkeypatch, rule)
+    choice = choose(study, rest=False)[rule]
+    assert choice.certified
+    assert not study.surface.complete
+    every = hard_to_estimate(monkeypatch, rule, prove="all")
+    whole = choose(every)[rule]
+    assert every.surface.complete
+    assert (whole.tau, whole.gamma) == (choice.tau, choice.gamma)
+    assert whole.cv_error == pytest.approx(choice.cv_error, rel=1e-9)
+    assert bool((study.surface.table("lower") <= every.surface.table("cv_error") * 1.000001).all())
+    study.prove_everything()
+    assert study.surface.complete
+
+
+def test_pairs_of_weight_are_proved_on_every_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = hard_to_estimate(monkeypatch, "projected")
+    choose(study, rest=False)
+    weighted = study.average_weights > 0.0
+    assert study.surface.table("model_proved")[weighted].all()
+    for one in study.evaluated:
+        exact = one.table("exact").astype(bool)
+        assert exact[weighted[study.gamma_subset][:, : one.taus.size]].all()
+
+
+def test_what_follows_a_fit_has_a_time_limit_of_its_own() -> None:
+    """The time of the fit is over when other rules are asked for."""
+    X, y = made(40, 5)
+    study = study_of(X, y, rule="minimum", time_limit=1000.0)
+    choose(study)
+    study.plan = replace(study.plan, limits=Limits(0.0, None, study.plan.limits.stop))
+    study.begin_again()
+    assert study.seconds_left is not None
+    assert study.seconds_left > 900.0
+    assert choose(study, compare=True)["projected"].certified

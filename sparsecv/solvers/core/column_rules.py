@@ -123,6 +123,10 @@ class Constraints:
         return _Resolver(p, names, places, numbers).resolve(self)
 
 
+# The columns of groups, by the names of the groups.
+Groups = dict[str, list[int]]
+
+
 class _Resolver:
     """Turns names and positions in a user's rules into positions among the p columns solved for.
 
@@ -134,7 +138,6 @@ class _Resolver:
     table: The same by the names of the table's columns; empty without ``places``.
     names, named: What messages call the p columns, and whether the user gave these names.
     place: The column of every given name; of columns that share a name it is the first.
-    groups: The columns of every group that the rules name, filled by :meth:`units`.
     """
 
     def __init__(
@@ -153,31 +156,30 @@ class _Resolver:
         self.place: dict[str, int] = {}
         for j, name in enumerate(self.names if self.named else ()):
             self.place.setdefault(name, j)
-        self.groups: dict[str, list[int]] = {}
 
     def resolve(self, rules: Constraints) -> ResolvedRules:
-        unit = self.units(rules.groups)  # The other rules may name these groups.
+        groups = self.groups(rules.groups)
         made = UnitConstraints.of(
             self.p,
-            unit=unit,
-            include=self.columns(rules.include, "include"),
-            exclude=self.columns(rules.exclude, "exclude"),
-            bounds=self.intervals(rules),
+            unit=self.units(groups),
+            include=self.columns(rules.include, "include", groups),
+            exclude=self.columns(rules.exclude, "exclude", groups),
+            bounds=self.intervals(rules, groups),
             called=self.called,
         )
-        return ResolvedRules(made, self.groups)
+        return ResolvedRules(made, groups)
 
     def called(self, column: int) -> str:
         """What messages call a column."""
         return f"column {self.names[column]!r}" if self.named else f"column {column}"
 
-    def one(self, given: Any, what: str) -> list[int]:
-        """The columns that one name or position stands for."""
+    def one(self, given: Any, what: str, groups: Groups) -> list[int]:
+        """The columns that one name or position stands for; ``groups`` have names, too."""
         if isinstance(given, str):
             if given in self.place:
                 return [self.place[given]]
-            if given in self.groups:
-                return self.groups[given]
+            if given in groups:
+                return groups[given]
             if given in self.table:
                 return self.table[given]
             if not self.named:
@@ -196,7 +198,7 @@ class _Resolver:
             raise InputError(f"{what}: there is no column {given}; columns are {words}")
         raise InputError(f"{what}: a column is a name or a position; got {given!r}")
 
-    def columns(self, given: Any, what: str) -> list[int]:
+    def columns(self, given: Any, what: str, groups: Groups) -> list[int]:
         """The columns of a list of names and positions, one position, or a mask of p truths."""
         if given is None or given is False:
             return []
@@ -205,13 +207,13 @@ class _Resolver:
                 f"{what} must be a list of columns, such as [{given!r}]; got {given!r}"
             )
         if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
-            return self.one(given, what)
+            return self.one(given, what, groups)
         mask = isinstance(given, np.ndarray) and given.dtype == bool
         if mask and given.shape == (len(self.given),):
             return [c for j in np.flatnonzero(given) for c in self.given[j]]
         if isinstance(given, Mapping) or not isinstance(given, Iterable):
             raise InputError(f"{what} must list columns by name or position; got {given!r}")
-        return [j for one in given for j in self.one(one, what)]
+        return [j for one in given for j in self.one(one, what, groups)]
 
     def labels(self, given: Any) -> list[Any]:
         """The labels of groups that are given one for every column."""
@@ -223,22 +225,25 @@ class _Resolver:
             raise InputError(f"groups has {len(values)} labels for {p} columns: give one each")
         return values
 
-    def units(self, given: Any) -> Index:
-        """The number of the unit of every column."""
-        unit, taken = np.arange(self.p), dict[int, str]()
-        if given is None:
-            self.groups = {}
-        elif isinstance(given, Mapping):
-            self.groups = {str(n): self.columns(some, "groups") for n, some in given.items()}
-        else:
+    def groups(self, given: Any) -> Groups:
+        """The columns of every group that is named, and of table columns that several stand for."""
+        found: Groups = {}
+        if isinstance(given, Mapping):
+            found = {str(n): self.columns(some, "groups", {}) for n, some in given.items()}
+        elif given is not None:
             for j, label in enumerate(self.labels(given)):
                 if label is not None and label == label:  # NaN is no label, too
-                    self.groups.setdefault(str(label), []).extend(self.given[j])
-        grouped = {j for columns in self.groups.values() for j in columns}
+                    found.setdefault(str(label), []).extend(self.given[j])
+        grouped = {j for columns in found.values() for j in columns}
         for name, columns in self.table.items():
             if len(columns) > 1 and not grouped & set(columns):
-                self.groups[name] = columns
-        for name, columns in self.groups.items():
+                found[name] = columns
+        return found
+
+    def units(self, groups: Groups) -> Index:
+        """The number of the unit of every column."""
+        unit, taken = np.arange(self.p), dict[int, str]()
+        for name, columns in groups.items():
             for j in columns:
                 if taken.setdefault(j, name) != name:
                     raise InputError(
@@ -247,7 +252,7 @@ class _Resolver:
             unit[columns] = min(columns, default=0)
         return unit
 
-    def intervals(self, rules: Constraints) -> tuple[Array, Array]:
+    def intervals(self, rules: Constraints, groups: Groups) -> tuple[Array, Array]:
         """Lower and upper bounds of all coefficients."""
         low, high = np.full(self.p, -np.inf), np.full(self.p, np.inf)
         if not (rules.bounds is None or isinstance(rules.bounds, Mapping)):
@@ -272,12 +277,12 @@ class _Resolver:
                     "or None: the coefficient of a column that is left out is 0; got "
                     f"{pair!r}"
                 )
-            for j in self.one(given, "bounds"):
+            for j in self.one(given, "bounds", groups):
                 low[j], high[j] = max(low[j], ends[0]), min(high[j], ends[1])
         if rules.positive is True:
             low[:] = 0.0
         else:
-            low[self.columns(rules.positive, "positive")] = 0.0
+            low[self.columns(rules.positive, "positive", groups)] = 0.0
         return low, high
 
 

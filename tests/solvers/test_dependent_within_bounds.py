@@ -33,6 +33,7 @@ def test_a_cell_at_no_penalty_is_the_limit_of_small_penalties() -> None:
         cv=[([0, 1], [2, 3]), ([2, 3], [0, 1])],
         taus=[3],
         gammas=[0.0, 1e-12, 1e-9],
+        rule="minimum",
         standardize=False,
         constraints=Constraints(bounds={2: (-0.05, 9.0)}),
     ).fit(X, Y)

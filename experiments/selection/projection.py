@@ -14,7 +14,8 @@ values where an end is best) and of all sizes (exact up to 45 columns, heuristic
 gives these models:
 
     minimum      the pair of least CV error
-    repeated     the pair of least CV error averaged over six partitions into five folds
+    repeated     the pair of least CV error averaged over two partitions into five folds (six up
+                 to 45 columns in the stored results)
     average      all models, weighted by the averaged CV error to the power −n/10
     projected    the average projected onto the least size whose predictions stay close to it
     projected@k  the average projected onto size k

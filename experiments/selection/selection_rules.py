@@ -34,7 +34,6 @@ import numpy as np
 from experiments.common import machine, train_and_test
 from sparsecv.design.folds import make_folds
 from sparsecv.selection.averaging import model_weights
-from sparsecv.selection.study import PARTITIONS
 from sparsecv.stability import SparseRidgeLearner, criterion, largest_tau, partial_errors, select
 
 NAMES = (
@@ -53,6 +52,7 @@ NAMES = (
     "topgear",
 )
 GAMMAS = np.geomspace(2e-3, 2e3, 20)
+PARTITIONS = 6
 RULES = ("minimum", "one-se", "stability", "λ=0.1", "λ=1", "corrected", "repeated")
 OTHERS = ("lasso", "ridge", "elastic net")
 PEERS = ("glmnet", "MCP", "SCAD")

@@ -153,6 +153,11 @@ class FoldData(ABC):
         return self.weight - float(self.fold_weight[j])
 
     @property
+    def scales_by_training_rows(self) -> bool:
+        """Whether every fold scales its columns by its training rows alone."""
+        return False
+
+    @property
     def deletes_rows(self) -> bool:
         """Whether the folds are rows in memory that leave out one row each, and change no other."""
         return False

@@ -61,6 +61,11 @@ class AverageSettings(NamedTuple):
     # Where the next sizes to try are more than this share of all, all are tried at once, because
     # smaller sizes are then searched again: a choice.
     most_of_all: float = 0.7
+    # The proof of an inner model, or of a projection, is left after so many nodes at one γ, which
+    # take about a fifth of a second, and at later γ after a tenth of them; without a time limit it
+    # is not left. The seconds of a default fit, and what it finds, then seldom depend on the clock.
+    # The number is a choice.
+    proof_nodes: int = 2_000_000
     # Where there are two folds alone, or the folds do not partition the rows, every fold has at
     # most this many inner folds. The number is a choice.
     inner_folds: int = 4
@@ -263,7 +268,7 @@ class _InnerModels:
         if not new:
             return
         every = [(s, np.array(new), self.taus) for s in range(len(self.splits))]
-        found = self._computed("inner folds", every, self._solver)
+        found = self._computed("inner folds", every, self._solver, None)
         for g, gamma in enumerate(new):
             self.errors[gamma] = [
                 {b: of_block[g] for b, of_block in zip(tests, errors, strict=True)}
@@ -271,10 +276,10 @@ class _InnerModels:
             ]
             self.proved[gamma] = np.array([proved[g] for _, proved in found])
 
-    def _computed(self, what: str, tasks: Tasks, solver: str) -> list[Any]:
+    def _computed(self, what: str, tasks: Tasks, solver: str, nodes: int | None) -> list[Any]:
         """Results of :func:`_inner_errors` for tasks of a split, its γ and its sizes."""
         units = [
-            (train, list(tests.values()), gammas, taus, solver, self._every_fit)
+            (train, list(tests.values()), gammas, taus, solver, self._every_fit, nodes)
             for s, gammas, taus in tasks
             for train, tests in [self.splits[s]]
         ]
@@ -300,12 +305,17 @@ class _InnerModels:
                 found.append((s, carry & ~sure))
         return found
 
-    def prove(self, gammas: Array, pairs: list[tuple[int, NDArray[np.bool_]]]) -> bool:
-        """Prove models at pairs that :meth:`open_pairs` has named; return whether one is proved."""
+    def prove(
+        self, gammas: Array, pairs: list[tuple[int, NDArray[np.bool_]]], nodes: int | None
+    ) -> bool:
+        """Prove models at pairs that :meth:`open_pairs` has named; return whether one is proved.
+
+        nodes: The most nodes of a proof.
+        """
         tasks = [(s, gammas[open_.any(axis=1)], self.taus[open_.any(axis=0)]) for s, open_ in pairs]
         some = False
         for (s, own, taus), (errors, proved) in zip(
-            tasks, self._computed("proving inner folds", tasks, "auto"), strict=True
+            tasks, self._computed("proving inner folds", tasks, "exact", nodes), strict=True
         ):
             at = np.isin(self.taus, taus)
             for g, gamma in enumerate(own.tolist()):
@@ -326,7 +336,8 @@ def inner_weights(
     spent: Callable[[], bool] = lambda: False,
     every_fit: bool = True,
     first: int = 0,
-    prove: str = "choice",
+    proves: str = "choice",
+    nodes: int | None = None,
 ) -> FoldWeights:
     """Weights of every fold's models, from errors of inner models that have not seen its rows.
 
@@ -342,7 +353,8 @@ def inner_weights(
     every_fit: As of :func:`~sparsecv.solvers.paths.support_path`.
     first: The position in ``sizes`` of those that are computed first. It decides what is computed
         at once, and not which sizes a fold takes.
-    prove: As of :class:`~sparsecv.cv.settings.Settings`.
+    proves: As of :class:`~sparsecv.cv.plan.RunPlan`.
+    nodes: The most nodes of a proof.
     """
     k = data.folds.k
     # A fold whose rows all have weight 0 counts as no fold.
@@ -353,7 +365,7 @@ def inner_weights(
     rows = data.weight - np.bincount(block, weights=data.fold_weight)
     if fold_of is None:
         rows = np.array([data.training_weight(j) for j in range(k)])
-    models = _InnerModels(data, splits, run, every_fit, solver_for(data.n_units, prove))
+    models = _InnerModels(data, splits, run, every_fit, solver_for(data.n_units, proves))
 
     def own_grid(b: int) -> list[float]:
         n, sizes = float(rows[b]), of[b]
@@ -392,7 +404,8 @@ def inner_weights(
     while True:
         every = [weights_of(b, gammas) for b in range(rows.size)]
         left_open = models.open_pairs(gammas, every)
-        if not left_open or data.n_units > TREE_ONLY or not models.prove(gammas, left_open):
+        proved = left_open and can_prove(data.n_units, proves)
+        if not (proved and models.prove(gammas, left_open, nodes)):
             break
     return FoldWeights(gammas, taus, [every[b] for b in block], not left_open)
 
@@ -513,28 +526,38 @@ def _inner_errors(
     taus: Index,
     solver: str,
     every_fit: bool,
+    nodes: int | None,
     limits: Limits,
 ) -> tuple[list[Array], NDArray[np.bool_]]:
     """The unit of one inner model: train on some units, judge the models on several sets of units.
 
+    nodes: The most nodes at a γ.
     Returns: Squared errors (γ, τ) on every set of units in ``tests``, and whether each model is
         proved, shape (γ, τ).
     """
     first = data.one_fold(train, tests[0])
-    problem = first.training(0)
+    problem, limits = first.training(0), limits.within(nodes=nodes)
     path = support_path(problem, gammas, taus, solver=solver, limits=limits, every_fit=every_fit)
     folds = [first, *(data.one_fold(train, test, first) for test in tests[1:])]
     errors = [path.squared_errors(*one.held_out(0)) for one in folds]
     return errors, path.proved
 
 
-def solver_for(p: int, prove: str = "choice") -> str:
-    """The solver of models that are compared: beyond 45 columns without a proof.
+def can_prove(p: int, proves: str) -> bool:
+    """Whether models that count are proved after their estimates: up to 45 columns, if wanted.
 
-    Up to 45 columns it proves what takes few nodes; those that count are proved afterwards.
-
-    prove: With "all" every model is proved up to 45 columns.
+    proves: As of :class:`~sparsecv.cv.plan.RunPlan`.
     """
-    if p > TREE_ONLY:
+    return p <= TREE_ONLY and proves != "nothing"
+
+
+def solver_for(p: int, proves: str = "choice") -> str:
+    """The solver of models that are compared: without a proof where none is wanted.
+
+    Elsewhere it proves what takes few nodes; those that count are proved afterwards.
+
+    proves: As of :class:`~sparsecv.cv.plan.RunPlan`; with "all" every model is proved.
+    """
+    if not can_prove(p, proves):
         return "heuristic"
-    return "auto" if prove == "all" else "estimate"
+    return "auto" if proves == "all" else "estimate"

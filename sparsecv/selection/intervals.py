@@ -60,8 +60,8 @@ def _of_fold(study: Study, choice: Choice, j: int) -> tuple[float, int, Index | 
         one = study.surface.by_gamma[choice.gamma_index]
         support = one.supports[one.choice[choice.tau_index, j]]
         return choice.gamma, choice.tau, support, None
-    unit, own = ridge_unit(study.data.full()), ridge_unit(study.data.training(j))
-    return choice.gamma / unit * own, choice.tau, None, study.fold_averages[j]
+    unit, own = ridge_unit(study.data, study.data.folds.k), ridge_unit(study.data, j)
+    return choice.gamma * (own / unit), choice.tau, None, study.fold_averages[j]
 
 
 def fold_unit(

@@ -27,11 +27,9 @@ from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..design.model import FittedModel, SizeModels, fitted_model
 from ..solvers.core.limits import Limits
-from ..solvers.core.plan import TREE_ONLY
-from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.paths import support_path
 from ..solvers.ridge_fits import SupportPath
-from .averaging import averaged_coefficients, solver_for
+from .averaging import averaged_coefficients, can_prove, solver_for
 from .study import Study
 
 
@@ -46,9 +44,9 @@ class ProjectionSettings(NamedTuple):
     # measured on tables of ``experiments/selection/projection.py --long``: with 1 in its place two
     # kinds of tables of 20,000 rows and 46 columns have 1.3 times the minimum's excess test error.
     share_of_estimation: float = 0.5
-    # The ridge weights γ⊥ of projections, in hundredths of the mean squared length of the training
-    # columns. Powers of ten below them are added where models of smaller γ carry weight. Every size
-    # takes the γ⊥ of its least held-out distance. The values are measured.
+    # The ridge weights γ⊥ of projections, in hundredths of the mean squared length of a column.
+    # Powers of ten below them are added where models of smaller γ carry weight. Every size takes
+    # the γ⊥ of its least held-out distance. The values are measured.
     ridges: tuple[float, ...] = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 
@@ -90,36 +88,40 @@ class Projection:
     proved: NDArray[np.bool_]
 
 
-def ridge_unit(problem: SparseRidgeProblem) -> float:
-    """The unit of γ⊥ for a training problem: a hundredth of the mean squared length of its columns.
+def ridge_unit(data: FoldData, j: int) -> float:
+    """The unit of γ⊥ in fold j: a hundredth of the mean squared length of the columns of all rows.
 
-    Every fold has its own unit, because columns that are not divided by their standard deviations,
-    or that are not centred, have lengths that depend on the rows.
+    Where every fold scales its columns by its training rows, these alone decide the unit, too: it
+    is what all rows would have if their columns were as long per row.
+
+    j: The number of folds stands for the problem of all rows.
     """
+    own = data.scales_by_training_rows and j < data.folds.k
+    lengths = (data.training(j) if own else data.full()).squared_lengths
+    stretch = data.weight / data.training_weight(j) if own else 1.0
     # Six digits: the rounding of standardised columns, which all rows have a part in, would else
     # reach the last digit of every fold's error.
-    return float(f"{problem.squared_lengths.mean() / 100.0:.5e}")
+    return float(f"{lengths.mean() * stretch / 100.0:.5e}")
 
 
-def projection_ridges(problem: SparseRidgeProblem, averaged: Array) -> Array:
+def projection_ridges(unit: float, averaged: Array) -> Array:
     """Ridge weights γ⊥ in units of :func:`ridge_unit`: the usual ones, and lower ones.
 
     Where columns are nearly dependent, models of tiny γ can carry the average, and only projections
     of such a γ come near it: γ⊥ goes down by tens until it passes the least γ > 0 in the average,
     and 0 is a γ⊥ where γ = 0 is in the average.
 
-    problem: All rows.
+    unit: That of all rows.
     averaged: The γ whose models carry weight.
     Returns, shape (γ⊥,): Increasing.
 
     Examples
     --------
-    >>> problem = SparseRidgeProblem(10.0 * np.eye(2), [1.0, 2.0], gamma=1.0, tau=1)
-    >>> ridge_unit(problem), projection_ridges(problem, np.array([5e-4, 1.0])).round(4).tolist()
-    (1.0, [0.0001, 0.001, 0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0])
+    >>> projection_ridges(1.0, np.array([5e-4, 1.0])).round(4).tolist()
+    [0.0001, 0.001, 0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0]
     """
     found = np.array(PROJECTION.ridges)
-    least = averaged[averaged > 0.0].min(initial=np.inf) / ridge_unit(problem)
+    least = averaged[averaged > 0.0].min(initial=np.inf) / unit
     lower = int(np.ceil(np.log10(max(found[0] / least, 1.0))))
     zero = np.zeros(int((averaged == 0.0).any()))
     return np.concatenate([zero, found[0] * 10.0 ** -np.arange(lower, 0, -1), found])
@@ -130,12 +132,14 @@ class FoldAverages(NamedTuple):
 
     ridges: γ⊥ in units of :func:`ridge_unit`.
     every_fit: As of :func:`~sparsecv.solvers.paths.support_path`.
+    nodes: The most nodes of a proof at one γ⊥.
     """
 
     data: FoldData
     coefs: list[Array]
     ridges: Array
     every_fit: bool = True
+    nodes: int | None = None
 
 
 def project_fold(
@@ -148,8 +152,9 @@ def project_fold(
         and of the squared error against y; and whether the projection's support is proved.
     """
     data, coef, every = average.data, average.coefs[j], average.every_fit
-    training = data.training(j)
-    target, gammas = training.predicting(coef), average.ridges * ridge_unit(training)
+    target, gammas = data.training(j).predicting(coef), average.ridges * ridge_unit(data, j)
+    if solver == "exact":
+        limits = limits.within(nodes=average.nodes)
     path = support_path(target, gammas, sizes, solver=solver, limits=limits, every_fit=every)
     rows, targets = data.held_out(j)
     distance = path.squared_errors(rows, rows @ coef)
@@ -165,9 +170,10 @@ class _FoldProjections:
     """
 
     def __init__(self, study: Study, ridges: Array, sizes: NDArray[np.intp]) -> None:
-        shared = FoldAverages(study.data, study.fold_averages, ridges, study.every_fit)
+        how = ridges, study.every_fit, study.proof_nodes
+        shared = FoldAverages(study.data, study.fold_averages, *how)
         self._study, self._sizes, self._shared = study, sizes, shared
-        solver = solver_for(study.data.n_units, study.settings.prove)
+        solver = solver_for(study.data.n_units, study.plan.proves)
         tasks = [(j, sizes, solver) for j in range(study.data.folds.k)]
         found = study.run("comparing sizes with the average", project_fold, shared, tasks)
         self.distance, self.error, self.proved = map(np.stack, zip(*found, strict=True))
@@ -178,9 +184,9 @@ class _FoldProjections:
         t: Position of the size.
         """
         folds = np.flatnonzero(~self.proved[:, :, t].all(axis=1)).tolist()
-        if not folds or self._study.data.n_units > TREE_ONLY:
+        if not folds or not can_prove(self._study.data.n_units, self._study.plan.proves):
             return False
-        tasks = [(j, self._sizes[[t]], "auto") for j in folds]
+        tasks = [(j, self._sizes[[t]], "exact") for j in folds]
         what = "proving the projections of one size"
         found, some = self._study.run(what, project_fold, self._shared, tasks), False
         for j, (distance, error, proved) in zip(folds, found, strict=True):
@@ -254,8 +260,9 @@ def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Pr
     """
     data, result = study.data, study.surface
     sizes = checked_taus(study.sizes, data.p, data.constraints)
-    ridges = projection_ridges(data.full(), result.gammas[weights.any(axis=1)])
-    gammas = ridges * ridge_unit(data.full())
+    unit = ridge_unit(data, data.folds.k)
+    ridges = projection_ridges(unit, result.gammas[weights.any(axis=1)])
+    gammas = ridges * unit
     folds, share = _FoldProjections(study, ridges, sizes), max_distance_shares(sizes, data.weight)
     reference, reference_std = study.average_error
     while True:
@@ -297,11 +304,13 @@ def _projected_models(
             problem = target.replace(gamma=gamma)
             return fitted_model(study.design, problem, path.support(g, i), bound, proved)
 
-        solver = solver_for(data.n_units, study.settings.prove)
+        proves = study.plan.proves
+        solver = solver_for(data.n_units, proves)
         path = support_path(target, used, sizes, solver=solver, limits=limits)
         models = [model(path, g, t, float(gammas[t])) for t, g in enumerate(place.tolist())]
-        if not models[chosen].proved and data.n_units <= TREE_ONLY:
-            one = slice(chosen, chosen + 1)
-            path = support_path(target, gammas[one], sizes[one], solver="auto", limits=limits)
-            models[chosen] = model(path, 0, 0, float(gammas[chosen]))
+        if not models[chosen].proved and can_prove(data.n_units, proves):
+            one, limits = slice(chosen, chosen + 1), limits.within(nodes=study.proof_nodes)
+            path = support_path(target, gammas[one], sizes[one], solver="exact", limits=limits)
+            if path.proved[0, 0]:
+                models[chosen] = model(path, 0, 0, float(gammas[chosen]))
     return models

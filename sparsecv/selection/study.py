@@ -42,6 +42,7 @@ from ..stability.algorithm import StabilityWeights, select
 from ..stability.fold_losses import PartialErrors, Task, bias_corrected, partial_errors
 from ..stability.sparse_ridge import SparseRidgeLearner
 from .averaging import (
+    AVERAGE,
     FoldWeights,
     Tasks,
     Tried,
@@ -294,6 +295,11 @@ class Study:
         return self.plan.trees or not self.plan.hurried
 
     @property
+    def proof_nodes(self) -> int | None:
+        """The most nodes of the proof of an inner model or a projection; None without a limit."""
+        return None if self.settings.time_limit is None else AVERAGE.proof_nodes
+
+    @property
     def estimating(self) -> bool:
         """Whether the rule needs no more than estimates of the CV errors."""
         return self.plan.estimates_serve
@@ -426,8 +432,9 @@ class Study:
         if isinstance(self.gammas, GammaSpan):
             gammas = np.geomspace(self.gammas.low, self.gammas.high, DEFAULT_GAMMAS.size)
         enough = next(i for i, one in enumerate(self._tried) if one.taus.size == result.taus.size)
-        how = self.run, lambda: self.plan.out_of_time, self.every_fit, enough, self.settings.prove
-        found = inner_weights(self.data, gammas, self._tried, *how)
+        how = self.run, lambda: self.plan.out_of_time, self.every_fit, enough
+        proofs = self.plan.proves, self.proof_nodes
+        found = inner_weights(self.data, gammas, self._tried, *how, *proofs)
         self.note_limit(found.proved)
         return found
 
@@ -441,7 +448,7 @@ class Study:
         if not np.isin(inner.taus, result.taus).all():
             surface = self._unvisited(self.data, inner.taus, "", self._n_after, None)
         gammas, carry = inner.gammas.tolist(), np.max(inner.weights, axis=0) > 0.0
-        surface.plan = self.plan.part(1.0 + self._n_after)
+        surface.plan = self.plan.part(2.0)
         with surface:
             if new := [gamma for gamma in gammas if gamma not in surface.rows]:
                 surface.visit(new)

@@ -277,3 +277,21 @@ def _with_other_rows(X: Array, y: Array, held: Array) -> tuple[Array, Array]:
     X, y = X.copy(), y.copy()
     X[held], y[held] = 1e6 * X[held] - 3e8, -5e9
     return X, y
+
+
+@pytest.mark.parametrize(("p", "draws"), [(5, 24), (50, 12)])
+def test_the_average_of_noise_has_no_error_below_its_variance(p: int, draws: int) -> None:
+    """Nothing predicts noise; with weights of all rows an average has seen what it predicts."""
+    honest, seen = [], []
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((40, p)), rng.standard_normal(40)
+        for errors in (honest, seen):
+            study = study_of(X, y, 5, [1.0, 30.0, 1000.0], np.arange(1, 6), rule=None)
+            if errors is seen:
+                weights = np.zeros(study.inner.weights[0].shape)
+                weights[:] = study.average_weights[:, : weights.shape[1]]
+                study.inner = study.inner._replace(weights=[weights] * 5)
+            errors.append(study.average_error[0] - np.mean(y**2))
+    assert np.mean(honest) > 0.0
+    assert np.mean(seen) < np.mean(honest)

@@ -108,8 +108,7 @@ def plain_chain(X: Array, y: Array, gammas: Array, partitions: list[Any]) -> Cha
         A, b, H, t = split(train, test)
         beta = average(A, b, weigh(inner, int((block != mine).sum())))
         reference += np.sum((t - H @ beta) ** 2) / n
-        unit = float(f"{np.mean((A**2).sum(axis=0)):.5e}")
-        for g, ridge in enumerate(RIDGES * unit):
+        for g, ridge in enumerate(RIDGES * n):
             for s in range(p):
                 sparse = subset(A, A @ beta, ridge, s + 1)
                 distance[g, s] += np.sum((H @ (beta - sparse)) ** 2) / n

@@ -252,17 +252,19 @@ def features(
     names = coding.features
     check_names(source.label, names)
     every = encoded(found, n, coding, faults, unknown, check=True)
-    X = every[:, [names.index(name) for name in wanted]]
+    places = {name: place for place, name in enumerate(names)}
+    X = every[:, [places[name] for name in wanted]]
     return np.where(np.isnan(X), [fills[name] for name in wanted], X) if fills else X
 
 
 def _check_columns(label: str, names: Sequence[str], columns: Collection[str]) -> None:
     """Raise an InputError where ``columns`` are not among a table's ``names``, or stand twice."""
-    missing = [name for name in columns if name not in names]
+    known, wanted = set(names), set(columns)
+    missing = [name for name in columns if name not in known]
     if missing:
         close = dict.fromkeys(other for name in missing for other in similar_names(name, names))
         hint = f"; it has {quoted_names(close)}" if close else ""
         columns_missing = f"column{'s' * (len(missing) > 1)} {quoted_names(missing)}"
         needed = f"the model needs {columns_missing}, which the table does not have"
         raise InputError(f"{label}: {needed}{hint}")
-    check_names(label, [name for name in names if name in columns])
+    check_names(label, [name for name in names if name in wanted])

@@ -250,7 +250,8 @@ class TextFile:
         """The number of rows, and columns by name; see :class:`~sparsecv.tables.source.Source`."""
         import narwhals as nw
 
-        places = {name: self.names.index(name) for name in columns}
+        first = {name: place for place, name in reversed([*enumerate(self.names)])}
+        places = {name: first[name] for name in columns}
         declared = [places[name] for name in factors if name in places]
         frame = self._parsed(declared)
         # Where a row is too short pandas fills it up with missing cells.

@@ -23,8 +23,8 @@ X = pd.get_dummies(ames[NUMBERS + FACTORS], columns=FACTORS, drop_first=True, dt
 groups = {name: [column for column in X if column.startswith(f"{name}_")] for name in FACTORS}
 print(f"{len(X)} houses, {X.shape[1]} columns, {len(NUMBERS) + len(FACTORS)} variables")
 
-whole = SparseRidgeCV(cv=5, constraints=Constraints(groups=groups)).fit(X, y)
-single = SparseRidgeCV(cv=5).fit(X, y)
+whole = SparseRidgeCV(rule="minimum", constraints=Constraints(groups=groups)).fit(X, y)
+single = SparseRidgeCV(rule="minimum").fit(X, y)
 
 # %%
 # The best variables of each number, proved, and how many columns they have.

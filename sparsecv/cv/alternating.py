@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..solvers.core.plan import TREE_ONLY
 from .engine import Surface
 from .gamma_step import LARGEST_GAMMA, LEAST_GAMMA, FixedSupports, gamma_step
 from .needs import Need
@@ -138,7 +137,7 @@ class _Alternation:
 
     def run(self, start: float | None) -> str:
         """Alternate from one γ, or from the best minima of the default grid; return the end."""
-        trees = self.surface.data.n_units <= TREE_ONLY
+        trees = self.surface.plan.trees
         if start is None:
             surface = self.surface
 

@@ -46,7 +46,9 @@ def fold_models(study: Study, choice: Choice) -> FoldModels:
     label = data.folds.label
     assert label is not None
     tasks = [(j, *_of_fold(study, choice, j)) for j in range(data.folds.k)]
-    found = study.run("models for prediction intervals", fold_unit, (data, study.design), tasks)
+    nothing = study.plan.proves == "nothing"
+    shared = data, study.design, solver_for(data.n_units, "nothing" if nothing else "all")
+    found = study.run("models for prediction intervals", fold_unit, shared, tasks)
     coef, intercept = (np.array([one[part] for one in found]) for part in (0, 1))
     used, residual = np.flatnonzero(coef.any(axis=0)), np.empty(label.size)
     for j, (_, _, errors) in enumerate(found):
@@ -65,7 +67,7 @@ def _of_fold(study: Study, choice: Choice, j: int) -> tuple[float, int, Index | 
 
 
 def fold_unit(
-    shared: tuple[RowFolds, Design],
+    shared: tuple[RowFolds, Design, str],
     j: int,
     gamma: float,
     tau: int,
@@ -75,16 +77,16 @@ def fold_unit(
 ) -> tuple[Array, float, Array]:
     """The unit of one fold: what ``RowFolds.raw_model`` gives of the fold's model.
 
+    shared: The rows, how they were scaled, and the solver of projections.
     support: The columns of the model.
     average: Without a support, the coefficients of an average, which is projected onto ``tau``
         columns.
     """
-    data, design = shared
+    data, design, solver = shared
     problem, columns = data.training(j), support
     if columns is None:
         assert average is not None
         problem = problem.predicting(average)
-        solver = solver_for(data.n_units, "all")
         path = support_path(problem, [gamma], [tau], solver=solver, limits=limits)
         columns = path.support(0, 0)
     beta = np.zeros(problem.p)

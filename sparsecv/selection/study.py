@@ -33,7 +33,6 @@ from ..design.folds import Folds
 from ..design.model import FittedModel
 from ..errors import InputError
 from ..solvers.core.limits import Limits
-from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.result import Status, worst
 from ..solvers.core.threads import one_blas_thread
 from ..solvers.executor import run_units
@@ -380,7 +379,7 @@ class Study:
                 data.y,
                 result.taus,
                 result.gammas[start : start + step],
-                solver="exact" if data.n_units <= TREE_ONLY else "heuristic",
+                solver="exact" if self.plan.trees else "heuristic",
                 fit_intercept=data.refit_intercept,
                 standardize=False,
                 asked=data.asked,

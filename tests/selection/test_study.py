@@ -17,7 +17,7 @@ from sparsecv import SparseRidge, SparseRidgeCV, risk
 from sparsecv.cv.alternating import alternate
 from sparsecv.cv.engine import Surface
 from sparsecv.design.folds import make_folds
-from sparsecv.selection import projection
+from sparsecv.selection import averaging, projection
 from sparsecv.selection.averaging import model_weights
 from sparsecv.selection.choice import CHOOSERS, choose
 from sparsecv.selection.rules import RULES
@@ -359,3 +359,20 @@ def test_what_follows_a_fit_has_a_time_limit_of_its_own() -> None:
     assert study.seconds_left is not None
     assert study.seconds_left > 900.0
     assert choose(study, compare=True)["projected"].certified
+
+
+def test_a_time_limit_of_0_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Estimates take as long as they need, so that no proof may begin among them."""
+    solvers = set[str]()
+    for module in (averaging, projection):
+        real = module.support_path
+
+        def noted(*args: Any, solver: str, real: Any = real, **options: Any) -> Any:
+            solvers.add(solver)
+            return real(*args, solver=solver, **options)
+
+        monkeypatch.setattr(module, "support_path", noted)
+    study = hard_to_estimate(monkeypatch, "projected", time_limit=0.0)
+    assert not choose(study)["projected"].certified
+    assert solvers == {"heuristic"}
+    assert not study.surface.table("exact").any()

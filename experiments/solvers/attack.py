@@ -45,6 +45,7 @@ PROBLEMS = {
     "near ranks": 5000,
     "near groups": 5000,
     "paths of units": 1000,
+    "units left out": 1000,
     "fold schemes": 500,
     "leave-one-out": 30,
     "dependent rows": 5000,

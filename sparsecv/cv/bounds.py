@@ -194,9 +194,10 @@ def objective_gap_bound(full_lower: float, fold_upper: float) -> float:
 def bounds_along_gamma(gammas: Array, lower: Array) -> Array:
     """Lower bounds on a problem's optimum at every γ, from lower bounds at every γ.
 
-    A support's objective is concave and increasing in γ and not negative at γ = 0, and so is the
-    least objective of all supports. The least concave and increasing function above the given
-    bounds is therefore a bound.
+    A support's objective is concave and increasing in γ and not negative at γ = 0, as it is the
+    least of functions of γ that are straight lines, one for all coefficients that the constraints
+    allow. So is the least objective of all supports. The least concave and increasing function
+    above the given bounds is therefore a bound.
 
     gammas, shape (γ,), and lower, shape (γ, τ): γ ≥ 0, and bounds for every τ.
     Returns, shape (γ, τ): The bounds, lowered for rounding, by which they may be below ``lower``.

@@ -118,11 +118,10 @@ def _block(
 def shares_a_tree(data: FoldData) -> bool:
     """Whether one tree can serve all leave-one-out folds.
 
-    The tree serves no constraints on columns. It needs more than p + 2 rows: with fewer rows fits
+    The tree serves no bounds on coefficients. It needs more than p + 2 rows: with fewer rows fits
     interpolate, and deleting a row from an interpolating fit cancels all digits.
     """
-    few = data.p <= TREE_ONLY and data.folds.n > data.p + 2
-    return few and data.plain and data.deletes_rows
+    return data.deletes_rows and data.n_units <= TREE_ONLY and data.folds.n > data.p + 2
 
 
 def _blocks(n: int) -> list[NDArray[np.intp]]:

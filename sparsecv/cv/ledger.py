@@ -367,12 +367,9 @@ class Ledger:
         """Raise the bounds on the optimum of all rows to what the bounds at other γ and τ imply.
 
         The optimum falls with τ, so that a bound at a τ holds for every smaller τ. What it implies
-        at other γ, ``bounds_along_gamma`` says, which serves problems without constraints alone. A
-        bound stays at most the objective of the answer, which rounding could let it exceed. Rows of
-        the arrays beyond the number of γ are spare.
+        at other γ, ``bounds_along_gamma`` says. A bound stays at most the objective of the answer,
+        which rounding could let it exceed. Rows of the arrays beyond the number of γ are spare.
         """
-        if not self.data.constraints.plain:
-            return
         at = np.s_[: len(self.gammas), :, self.k]
         known = np.maximum.accumulate(self.bound[at][:, ::-1], axis=1)[:, ::-1]
         shared = bounds_along_gamma(np.array(self.gammas), known)

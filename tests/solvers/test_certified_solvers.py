@@ -30,6 +30,7 @@ COUNTS = {
     "near ranks": 60,
     "near groups": 60,
     "paths of units": 6,
+    "units left out": 12,
 }
 
 

@@ -21,6 +21,7 @@ from sparsecv import Constraints
 from sparsecv.solvers import (
     SparseRidgeProblem,
     best_subsets,
+    best_subsets_rows_deleted,
     ellipsoid,
     perspective_relaxation,
     solve,
@@ -464,6 +465,43 @@ def paths_of_units(rng: np.random.Generator, number: int) -> Iterator[str]:
                 yield f"{called}: a bound is above {min(own, least)!r}"
 
 
+def units_left_out(rng: np.random.Generator, number: int) -> Iterator[str]:
+    """Up to seven units, factors among them, with every row deleted by one tree."""
+    m, n = int(rng.integers(2, 8)), int(rng.integers(8, 30))
+    widths = np.where(rng.random(m) < 0.5, rng.integers(1, 5, size=m), 1)
+    groups = np.repeat(np.arange(m), widths)[rng.permutation(int(widths.sum()))]
+    X = rng.standard_normal((n, groups.size))
+    for u in np.flatnonzero(widths > 1):
+        if rng.random() < 0.7:
+            X[:, groups == u] = np.eye(int(widths[u]))[rng.integers(widths[u], size=n)]
+    if rng.random() < 0.3:
+        X[:, -1] = X[:, 0] + 10.0 ** rng.uniform(-9, -1) * X[:, -1]
+    if rng.random() < 0.7:
+        X -= X.mean(axis=0)
+    y = 10.0 ** rng.uniform(-3, 1) * rng.standard_normal(n)
+    y += (rng.random() < 0.8) * X @ rng.standard_normal(groups.size)
+    asked: dict[str, Any] = {"groups": groups.tolist()}
+    if rng.random() < 0.3:
+        asked["include"] = [int(rng.integers(groups.size))]
+    how: dict[str, Any] = {"gamma": 10.0 ** rng.uniform(-4, 3), "tau": m}
+    how["constraints"] = Constraints(**asked)
+    limits = Limits(node_limit=int(rng.integers(0, 60)) if rng.random() < 0.3 else None)
+    found = best_subsets_rows_deleted(SparseRidgeProblem(X, y, **how), X, y, limits=limits)
+    lost = 1e-10 * float(y @ y)
+    for i in np.setdiff1d(rng.permutation(n)[:5], found.skipped).tolist():
+        fold = SparseRidgeProblem(np.delete(X, i, axis=0), np.delete(y, i), **how)
+        alone = best_subsets(fold, sizes=found.sizes)
+        for s, least in enumerate(alone.objective.tolist()):
+            own = fold.objective(found.supports[found.choice[s, i]])
+            called = f"{asked}, γ = {how['gamma']:g}, row {i}, size {found.sizes[s]}"
+            if found.status is Status.OPTIMAL and own > least * (1.0 + 1e-6) + 1e-2 * lost:
+                yield f"{called}: {own!r} called optimal, not {least!r}"
+            if found.lower_bound[s, i] > least * (1.0 + 1e-12):
+                yield f"{called}: {found.lower_bound[s, i]!r} above {least!r}"
+            if abs(found.objective[s, i] - own) > 1e-6 * own + lost:
+                yield f"{called}: an objective of {found.objective[s, i]!r}, not {own!r}"
+
+
 def near_included(rng: np.random.Generator, number: int) -> Iterator[str]:
     """Sweeps over sizes with columns included that are nearly the same."""
     drawn = NearColumns.drawn(rng, ("include", "exclude") if rng.random() < 0.3 else ("include",))
@@ -509,4 +547,5 @@ SOLVERS: dict[str, Attack] = {
     "near ranks": near_ranks,
     "near groups": near_groups,
     "paths of units": paths_of_units,
+    "units left out": units_left_out,
 }

@@ -12,13 +12,13 @@ import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.limits import Limits
+from ..core.plan import holds_tree
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.result import Status
 from ..core.rows import MAX_COLUMNS
 from ..core.threads import on_one_thread
 from ..kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS, independent
 from ..kernels.linalg import EPS, Array, from_mask
-from ..supports.rounding import pad_support
 from .all_sizes import (
     CERTAIN_SHARE,
     MAX_CERTAIN_SPREAD,
@@ -145,24 +145,28 @@ def best_subsets_rows_deleted(
     t = np.ascontiguousarray(targets, dtype=np.float64)
     if Z.ndim != 2 or Z.shape[1] != problem.p or t.shape != (Z.shape[0],):
         raise ValueError(f"rows must be (n, {problem.p}), targets (n,); got {Z.shape}, {t.shape}")
-    problem.refuse_constraints("best_subsets_rows_deleted")
+    if problem.constraints.bounded:
+        problem.refuse_constraints("best_subsets_rows_deleted")
     wanted = checked_sizes(problem, sizes)
     starts = [checked_support(problem.p, s) for s in warm_starts]
-    active = problem.data.active
-    if active.size > MAX_COLUMNS:
-        raise ValueError(f"the shared tree holds at most {MAX_COLUMNS} columns; got {active.size}")
+    if not holds_tree(problem):
+        raise ValueError(
+            f"the shared tree holds at most {MAX_COLUMNS} single columns; got {problem.p}"
+        )
     tree, skipped = shared_tree(problem, wanted, Z, t)
     tree.seed(starts)
     status = tree.run(limits) if skipped.size < t.size else Status.OPTIMAL
+    if tree.lost:
+        skipped, status = np.arange(t.size), Status.OPTIMAL
     supports: list[NDArray[np.intp]] = []
     choice = np.zeros((wanted.size, t.size), dtype=np.intp)
     objective, residual = np.empty(choice.shape), np.empty(choice.shape)
     for s, (size, within) in enumerate(zip(wanted, tree.inner, strict=True)):
         found, index, objective[s], residual[s] = _chosen(tree, Z, t, int(within))
         choice[s] = index + len(supports)
-        supports += [pad_support(support, int(size), problem.p) for support in found]
+        supports += [problem.constraints.padded(support, int(size)) for support in found]
     objective[:, skipped] = residual[:, skipped] = np.nan
-    nodes = tree.open_nodes()
+    nodes = [] if tree.lost else tree.open_nodes()
     bounds = _bounds(tree, Z, t, nodes, objective, residual)
     work = status, tree.n_nodes, limits.elapsed()
     return DeletedRowSubsets(
@@ -310,13 +314,15 @@ def _chosen(
     Returns: Supports; then of every problem the position of its support, the objective and the
         deleted residual, shape (n,).
     """
-    problem, lists, active = search.problem, search.lists, search.table.columns
+    problem, lists = search.problem, search.lists
     tied = lists.loss[size] <= search.tied(lists.loss[size, :, :1])
     tied &= np.isfinite(lists.loss[size])
     tied[:, 0] |= ~tied.any(axis=1)  # The tree lists no supports for rows that it skips.
     masks, one_word = lists.found[size][tied], lists.found.shape[3] == 1
     masks, inverse = np.unique(masks, axis=None if one_word else 0, return_inverse=True)
-    options = [active[from_mask(mask)] for mask in masks.reshape(-1, lists.found.shape[3])]
+    options = [
+        search.table.support(from_mask(mask)) for mask in masks.reshape(-1, lists.found.shape[3])
+    ]
     order = sorted(range(len(options)), key=lambda m: tuple(options[m]))
     offered = np.zeros((len(options), targets.size), dtype=bool)
     offered[np.argsort(order)[inverse.ravel()], np.nonzero(tied)[0]] = True

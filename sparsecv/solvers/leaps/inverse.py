@@ -219,3 +219,69 @@ def sum_steps(tree, level, v):
         for a in range(chain.start[b], chain.start[b] + tree.first[unit + 1] - tree.first[unit]):
             total += tree.step[a]
         tree.step[b] = total
+
+
+@kernel(inner=True)
+def evaluate_columns(tree, level, j):
+    """Losses of the child without free member j for every open problem, in ``tree.child_loss``.
+
+    The columns of the member leave one after the other, as in ``evaluate``. ``chain.W``, ``remain``
+    and ``deleted`` get what :func:`update_columns` needs. Where too many digits cancel, ``lost`` is
+    set.
+    """
+    chain, W, losses, n = tree.chain, tree.chain.W, tree.child_loss, tree.n_open[level]
+    member, i, D, coef = tree.free[level, j], tree.start[level, j], chain.square, chain.coef
+    width = tree.first[member + 1] - tree.first[member]
+    for k in range(n):
+        losses[k] = tree.loss[level, k]
+        chain.remain[k] = tree.one_minus_leverage[level, k]
+        chain.deleted[k] = tree.deleted_residual[level, k]
+    for d in range(width):
+        coef[d], D[d, d] = tree.beta[level, i + d], tree.diagonal[level, i + d]
+        for e in range(d):
+            D[d, e] = chain.block[level, i + d, e]
+        for k in range(n):
+            W[d, k] = tree.W[tree.offset[level] + i + d, k]
+    for d in range(width):
+        pivot, b = D[d, d], coef[d]
+        if not pivot > LEAST_DIAGONAL_SHARE * tree.diagonal[level, i + d]:
+            tree.lists.now[0].lost = 1
+            return
+        for k in range(n):
+            w, remain = W[d, k], chain.remain[k]
+            shifted = b - w * chain.deleted[k]
+            losses[k] += shifted * shifted / (pivot + w * w / remain)
+            grown = remain + w * w / pivot
+            chain.deleted[k] = (chain.deleted[k] * remain + w * b / pivot) / grown
+            chain.remain[k] = grown
+        for e in range(d + 1, width):
+            weight = D[e, d] / pivot
+            coef[e] -= weight * b
+            for f in range(d + 1, e + 1):
+                D[e, f] -= weight * D[f, d]
+            for k in range(n):
+                W[e, k] -= weight * W[d, k]
+
+
+@kernel(inner=True)
+def update_columns(tree, level, j):
+    """Compute leverages, residuals and W of the child without free member j from its parent's.
+
+    On entry :func:`evaluate_columns` has evaluated this child, ``drop_rest`` has written the rows
+    of A of the member's columns, and all else is as ``update_rows`` says.
+    """
+    chain, A, place, below = tree.chain, tree.A, tree.parent_place_of, level + 1
+    i, n, count = tree.start[level, j], tree.n_open[below], chain.width[below] - 1
+    target, origin = tree.offset[below], tree.offset[level]
+    for a in range(tree.n_columns[below]):
+        c = tree.parent_place[below, a]
+        weight = A[level, i, c] / A[level, i, i]
+        for k in range(n):
+            tree.W[target + a, k] = tree.W[origin + c, place[k]] - weight * chain.W[0, place[k]]
+        for d in range(count):
+            weight = chain.rows[below, d, c] * chain.pivot[below, d]
+            for k in range(n):
+                tree.W[target + a, k] -= weight * chain.W[d + 1, place[k]]
+    for k in range(n):
+        tree.one_minus_leverage[below, k] = chain.remain[place[k]]
+        tree.deleted_residual[below, k] = chain.deleted[place[k]]

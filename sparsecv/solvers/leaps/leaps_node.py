@@ -63,6 +63,8 @@ NOW = np.dtype(
         ("full", np.float64),  # objective of the ridge fit on all columns
         ("rank", np.int64),  # how many of the best supports of each size are wanted
         ("margin", np.float64),  # of these, the ones whose loss is above the least by this share
+        ("lost", np.int64),  # 1 where digits of a member of several columns, with deleted rows,
+        # were lost, so that nothing the tree says of these rows counts
         ("improvement", np.float64),  # share of the objective that a support must be better by
     ],
     align=True,
@@ -109,6 +111,9 @@ class Chain(NamedTuple):
     places: Annotated[Ints, "p"]  # the order in which a child takes over its columns
     square: Annotated[Array, "w w"]  # work space
     coef: Annotated[Array, "w"]  # work space
+    W: Annotated[Array, "w n"]  # rows of W of the columns of a member, as they leave
+    remain: Annotated[Array, "n"]  # 1 − h_i without the member
+    deleted: Annotated[Array, "n"]  # r_i/(1−h_i) without the member
 
 
 class Within(NamedTuple):
@@ -268,7 +273,8 @@ def new_tree(
     n, problems = t.size, max(t.size, 1)
     offset = np.zeros(m + 1, dtype=np.int64)
     if n:  # At most so many free columns stand at the levels before each, together.
-        offset[1:] = np.cumsum(np.cumsum(np.sort(np.diff(table.first)))[::-1])
+        widest = np.sort(np.diff(table.first))[::-1]
+        offset[1:] = np.cumsum(np.cumsum(widest)[::-1])
     lengths = {"m": m, "p": p, "n": n, "problems": problems, "words": mask_words(m)}
     lengths["buffer"], lengths["sizes"] = int(offset[-1]), m + 2
     added, key, losses = np.zeros((m, p)), np.zeros(p), np.zeros(problems)
@@ -298,7 +304,7 @@ def new_tree(
         Z=Z,
         t=t,
         offset=offset[:-1],
-        chain=new_chain(m, p, int(np.diff(table.first).max())) if wide else no_chain(m, p),
+        chain=new_chain(m, p, n, int(np.diff(table.first).max())) if wide else no_chain(m, p),
         within=new_within(m, table.lower, table.upper) if bounded else no_bounds(),
     )
 
@@ -309,15 +315,18 @@ def own_places(m: int) -> NDArray[np.int64]:
     return np.tile(np.arange(m), (m, 1))
 
 
-def new_chain(m: int, p: int, width: int) -> Chain:
-    """Allocate what members of up to ``width`` columns need in a tree of m units, p columns."""
-    return allocated(Chain, {"m": m, "p": p, "w": width, "rest": width - 1})
+def new_chain(m: int, p: int, n: int, width: int) -> Chain:
+    """Allocate what members of up to ``width`` columns need in a tree of m units, p columns.
+
+    n: Number of deleted rows.
+    """
+    return allocated(Chain, {"m": m, "p": p, "n": n, "w": width, "rest": width - 1})
 
 
 @lru_cache(maxsize=256)
 def no_chain(m: int, p: int) -> Chain:
     """What trees of single columns have in its place, and never write to."""
-    return new_chain(m, p, 1)
+    return new_chain(m, p, 0, 1)
 
 
 def new_within(m: int, lower: Array, upper: Array) -> Within:

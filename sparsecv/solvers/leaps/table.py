@@ -42,6 +42,8 @@ class TreeTable:
         self.problem, self.data, self.bounded = problem, problem.data, asked.bounded
         self.units, self.columns, self.first = left.units, left.columns, left.first
         self.included, self.stretch, self.lost = left.include, 1.0, 0.0
+        self._turns: list[tuple[int, Array]] = []  # by unit turned: its first column, and V
+        self._kept: NDArray[np.bool_] | None = None
         if asked.plain:
             self.units = self.columns = problem.data.active
             self.first, self.included = np.arange(self.units.size + 1), left.include[self.units]
@@ -69,15 +71,30 @@ class TreeTable:
             if not (free[a:b].all() and squares[a:b].any()):
                 continue
             _, values, V = np.linalg.svd(table[:, a:b], full_matrices=False)
-            table[:, a : a + values.size] = table[:, a:b] @ V.T
+            self._turns.append((a, V.T))
             count = int((values > DEPENDENT_SHARE * values[0]).sum())
             kept[a + count : b] = False
             self.lost += float(values[count:] @ values[count:])
             self.scale[a:b], squares[a:b] = values[0], values[0] ** 2
+        self._kept = kept
         self.stretch = math.sqrt(max(float(squares.sum()) / total, 1.0))
         self.first = np.append(0, np.cumsum(kept))[self.first]
-        self.data, self.columns = Rows(table[:, np.append(kept, True)]), np.arange(int(kept.sum()))
+        X = self._turned(table[:, :-1])
+        self.data, self.columns = Rows(np.column_stack([X, table[:, -1]])), np.arange(X.shape[1])
         self.lower, self.upper, self.scale = self.lower[kept], self.upper[kept], self.scale[kept]
+
+    def _turned(self, columns: Array) -> Array:
+        """The columns of all units, turned as those of the problem are."""
+        turned = columns.copy()
+        for a, V in self._turns:
+            turned[:, a : a + V.shape[1]] = columns[:, a : a + V.shape[0]] @ V
+        return turned if self._kept is None else turned[:, self._kept]
+
+    def rows(self, rows: Array) -> Array:
+        """Rows of the problem, shape (n, columns of the problem), as rows of the tree's columns."""
+        if not self._turns:
+            return rows[:, self.columns]
+        return self._turned(rows[:, self.problem.constraints.left.columns])
 
     def factor(self, ridge: float) -> Array:
         """The triangular factor of the tree's columns and y, with ``ridge`` = γ/2."""

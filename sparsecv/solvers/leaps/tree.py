@@ -27,6 +27,7 @@ from ..core.result import Status
 from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, Array, dot, field, from_mask, has_bit, order_steps
 from ..supports.rounding import forward_order, stacked
+from .inverse import evaluate_columns, update_columns
 from .leaps_node import (
     drop,
     enter_support,
@@ -67,7 +68,7 @@ def begin(tree):
     Σ_j √(A_jj M_jj) bounds Σ ℓ_j|β_j|/|y| for the fits of all nodes.
     """
     lists, now, m, p = tree.lists, tree.lists.now[0], tree.mask.shape[0], tree.scale.shape[0]
-    now.level, now.nodes, tree.fixed[0] = 0, 1, 0
+    now.level, now.nodes, now.lost, tree.fixed[0] = 0, 1, 0, 0
     now.full = tree.triangle[p, p] ** 2
     for c in range(p + 1):
         for a in range(p + 1):
@@ -136,7 +137,9 @@ def order_members(tree):
 @kernel(inner=True)
 def fit_rows(tree, level):
     """Compute leverages, residuals and W of the open problems at a node just factorised."""
-    m, u = tree.scale.shape[0] - level, tree.n_columns[level]
+    u, m = tree.n_columns[level], 0
+    for a in range(tree.mask.shape[0] - level):
+        m += tree.first[tree.members[a] + 1] - tree.first[tree.members[a]]
     k = m - u
     triangle = tree.triangle
     # Of V = T⁻ᵀ Z_Sᵀ leverages and residuals are sums over members.
@@ -219,6 +222,9 @@ def update_rows(tree, level, j, some):
     A, W, parent_place, place = tree.A, tree.W, tree.parent_place, tree.parent_place_of
     below = level + 1
     n = tree.n_open[below]
+    if tree.wide > 0:
+        update_columns(tree, level, j)
+        return
     pivot = 1.0 / A[level, j, j]
     ratio = tree.beta[level, j] * pivot
     dropped, target, origin = tree.offset[level] + j, tree.offset[below], tree.offset[level]
@@ -260,11 +266,14 @@ def evaluate(tree, level, j, size, low):
         better += value <= kept[size, 0]
         promising += value <= searched[low, 0] or size > tree.pruned_up_to
         return better, promising
-    row, b, d = tree.offset[level] + j, tree.beta[level, j], tree.diagonal[level, j]
-    for i in range(n):
-        w = W[row, i]
-        shifted = b - w * deleted[level, i]
-        losses[i] = loss[level, i] + shifted * shifted / (d + w * w / remain[level, i])
+    if tree.wide > 0:
+        evaluate_columns(tree, level, j)
+    else:
+        row, b, d = tree.offset[level] + j, tree.beta[level, j], tree.diagonal[level, j]
+        for i in range(n):
+            w = W[row, i]
+            shifted = b - w * deleted[level, i]
+            losses[i] = loss[level, i] + shifted * shifted / (d + w * w / remain[level, i])
     if n == losses.shape[0]:
         for i in range(n):
             better += losses[i] <= kept[size, i]
@@ -353,7 +362,7 @@ def advance(tree, max_nodes):
     level, done = now.level, 0
     for size in range(m if now.nodes == 1 else 0):
         tree.open_from[0, size] = wanted[size]
-    while level >= 0 and (done < max_nodes or cursor[level] < 0):
+    while level >= 0 and (done < max_nodes or cursor[level] < 0) and now.lost == 0:
         size = m - level - 1
         j = cursor[level]
         if j < 0:
@@ -484,7 +493,7 @@ class Leaps:
         self.problem, self.sizes, self.table = problem, sizes, TreeTable(problem)
         self.n_best, m = n_best, self.table.units.size
         self.inner = np.minimum(sizes, m)
-        inside = None if rows is None else rows[:, self.table.columns]
+        inside = None if rows is None else self.table.rows(rows)
         self.tree = new_tree(self.table, np.unique(self.inner), inside, targets, n_best)
         self.lists, self.best = self.tree.lists, NOTHING
         # Nodes between two looks at the clock, a choice: these take a few milliseconds, or with n
@@ -562,6 +571,11 @@ class Leaps:
         at: The problem at the γ that is asked about.
         """
         return 0.0 if at.gamma > at.given_gamma else 2.0 * self.table.lost / at.gamma
+
+    @property
+    def lost(self) -> bool:
+        """Whether digits were lost, so that nothing the tree says of deleted rows counts."""
+        return bool(self.now("lost"))
 
     def run(self, limits: Limits, known: NDArray[np.int64] | None = None) -> Status:
         """Search until no node is open, which is OPTIMAL, or return the limit that was reached.

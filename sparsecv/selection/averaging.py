@@ -176,19 +176,17 @@ def averaged_coefficients(
     problem: SparseRidgeProblem,
     result: CVResult,
     weights: Array,
-    limits: Limits | None = None,
     fold: int | None = None,
 ) -> Array:
     """Coefficients (p,) of a weighted average of models; 0 where no model has the column.
 
     problem: The training problem of the fold, or of all rows.
     weights, shape (γ, τ): Weights of the models.
-    limits: As of :func:`~sparsecv.solvers.ridge_fits.fit_supports`.
     fold: The fold whose models are averaged; with None the models of all rows are.
     """
     g, t = np.flatnonzero(weights.any(axis=1)), np.flatnonzero(weights.any(axis=0))
     supports = np.stack([result.by_gamma[i].padded(fold)[t] for i in g])
-    path = known_path(problem, result.gammas[g], result.taus[t], supports, limits)
+    path = known_path(problem, result.gammas[g], result.taus[t], supports)
     weighted = weights[np.ix_(g, t)][:, :, None] * path.coef
     coef, inside = np.zeros(problem.p), supports >= 0
     np.add.at(coef, supports[inside], weighted[inside])
@@ -247,11 +245,9 @@ class _InnerModels:
     proved: For every γ whether the supports of every split are proved, shape (split, τ).
     """
 
-    def __init__(
-        self, data: FoldData, splits: Sequence[Split], run: Run, every_fit: bool, solver: str
-    ) -> None:
+    def __init__(self, data: FoldData, splits: Sequence[Split], run: Run, solver: str) -> None:
         self.splits, self._solver = splits, solver
-        self._data, self._run, self._every_fit = data, run, every_fit
+        self._data, self._run = data, run
         self.taus = np.empty(0, dtype=np.intp)
         self.errors = dict[float, list[dict[int, Array]]]()
         self.proved = dict[float, NDArray[np.bool_]]()
@@ -279,7 +275,7 @@ class _InnerModels:
     def _computed(self, what: str, tasks: Tasks, solver: str, nodes: int | None) -> list[Any]:
         """Results of :func:`_inner_errors` for tasks of a split, its γ and its sizes."""
         units = [
-            (train, list(tests.values()), gammas, taus, solver, self._every_fit, nodes)
+            (train, list(tests.values()), gammas, taus, solver, nodes)
             for s, gammas, taus in tasks
             for train, tests in [self.splits[s]]
         ]
@@ -334,7 +330,6 @@ def inner_weights(
     sizes: Sequence[Tried],
     run: Run,
     spent: Callable[[], bool] = lambda: False,
-    every_fit: bool = True,
     first: int = 0,
     proves: str = "choice",
     nodes: int | None = None,
@@ -350,7 +345,6 @@ def inner_weights(
     run: Runs units of work: takes the text of progress reports, a unit, what all units share and
         the other arguments of every unit; returns the results in the order of the units.
     spent: Whether the time is up, so that neither grids nor sizes grow any more.
-    every_fit: As of :func:`~sparsecv.solvers.paths.support_path`.
     first: The position in ``sizes`` of those that are computed first. It decides what is computed
         at once, and not which sizes a fold takes.
     proves: As of :class:`~sparsecv.cv.plan.RunPlan`.
@@ -365,7 +359,7 @@ def inner_weights(
     rows = data.weight - np.bincount(block, weights=data.fold_weight)
     if fold_of is None:
         rows = np.array([data.training_weight(j) for j in range(k)])
-    models = _InnerModels(data, splits, run, every_fit, solver_for(data.n_units, proves))
+    models = _InnerModels(data, splits, run, solver_for(data.n_units, proves))
 
     def own_grid(b: int) -> list[float]:
         n, sizes = float(rows[b]), of[b]
@@ -525,7 +519,6 @@ def _inner_errors(
     gammas: Array,
     taus: Index,
     solver: str,
-    every_fit: bool,
     nodes: int | None,
     limits: Limits,
 ) -> tuple[list[Array], NDArray[np.bool_]]:
@@ -537,7 +530,7 @@ def _inner_errors(
     """
     first = data.one_fold(train, tests[0])
     problem, limits = first.training(0), limits.within(nodes=nodes)
-    path = support_path(problem, gammas, taus, solver=solver, limits=limits, every_fit=every_fit)
+    path = support_path(problem, gammas, taus, solver=solver, limits=limits)
     folds = [first, *(data.one_fold(train, test, first) for test in tests[1:])]
     errors = [path.squared_errors(*one.held_out(0)) for one in folds]
     return errors, path.proved

@@ -43,9 +43,9 @@ class NestedSettings(NamedTuple):
     max_rows_left_out_one_by_one: int = 30
     # A command whose fit took more seconds than this does not nest the fit unless asked to. Every
     # outer fit takes about as long as the fit itself, so that five outer folds take up to about
-    # 25 s and ten up to about 50 s. Beyond 45 columns no command nests unasked. The number is a
+    # 5 s and ten up to about 10 s. Beyond 45 columns no command nests unasked. The number is a
     # choice.
-    max_seconds_unasked: float = 5.0
+    max_seconds_unasked: float = 1.0
 
 
 NESTED = NestedSettings()

@@ -131,14 +131,12 @@ class FoldAverages(NamedTuple):
     """What all units of a projection share; ``coefs[j]``, shape (p,), is the average of fold j.
 
     ridges: γ⊥ in units of :func:`ridge_unit`.
-    every_fit: As of :func:`~sparsecv.solvers.paths.support_path`.
     nodes: The most nodes of a proof at one γ⊥.
     """
 
     data: FoldData
     coefs: list[Array]
     ridges: Array
-    every_fit: bool = True
     nodes: int | None = None
 
 
@@ -151,11 +149,11 @@ def project_fold(
     Returns, shape (γ⊥, τ) each: Sums over the held-out rows of the squared distance to the average
         and of the squared error against y; and whether the projection's support is proved.
     """
-    data, coef, every = average.data, average.coefs[j], average.every_fit
+    data, coef = average.data, average.coefs[j]
     target, gammas = data.training(j).predicting(coef), average.ridges * ridge_unit(data, j)
     if solver == "exact":
         limits = limits.within(nodes=average.nodes)
-    path = support_path(target, gammas, sizes, solver=solver, limits=limits, every_fit=every)
+    path = support_path(target, gammas, sizes, solver=solver, limits=limits)
     rows, targets = data.held_out(j)
     distance = path.squared_errors(rows, rows @ coef)
     return distance, path.squared_errors(rows, targets), path.proved
@@ -170,8 +168,7 @@ class _FoldProjections:
     """
 
     def __init__(self, study: Study, ridges: Array, sizes: NDArray[np.intp]) -> None:
-        how = ridges, study.every_fit, study.proof_nodes
-        shared = FoldAverages(study.data, study.fold_averages, *how)
+        shared = FoldAverages(study.data, study.fold_averages, ridges, study.proof_nodes)
         self._study, self._sizes, self._shared = study, sizes, shared
         solver = solver_for(study.data.n_units, study.plan.proves)
         tasks = [(j, sizes, solver) for j in range(study.data.folds.k)]
@@ -296,8 +293,7 @@ def _projected_models(
     data, full = study.data, study.data.full()
     used, place = np.unique(gammas, return_inverse=True)
     with study.interruptible() as limits:
-        late = None if study.every_fit else limits
-        target = full.predicting(averaged_coefficients(full, study.surface, weights, late))
+        target = full.predicting(averaged_coefficients(full, study.surface, weights))
 
         def model(path: SupportPath, g: int, i: int, gamma: float) -> FittedModel:
             bound, proved = float(path.lower_bound[g, i]), bool(path.proved[g, i])

@@ -286,14 +286,6 @@ class Study:
         return np.asarray(weights > 0.0)
 
     @property
-    def every_fit(self) -> bool:
-        """Whether fits within bounds go on once the time is up, as up to 45 columns they are few.
-
-        Beyond, the average keeps coefficients of the nearest γ where the time is over.
-        """
-        return self.plan.trees or not self.plan.hurried
-
-    @property
     def proof_nodes(self) -> int | None:
         """The most nodes of the proof of an inner model or a projection; None without a limit."""
         return None if self.settings.time_limit is None else AVERAGE.proof_nodes
@@ -431,7 +423,7 @@ class Study:
         if isinstance(self.gammas, GammaSpan):
             gammas = np.geomspace(self.gammas.low, self.gammas.high, DEFAULT_GAMMAS.size)
         enough = next(i for i, one in enumerate(self._tried) if one.taus.size == result.taus.size)
-        how = self.run, lambda: self.plan.out_of_time, self.every_fit, enough
+        how = self.run, lambda: self.plan.out_of_time, enough
         proofs = self.plan.proves, self.proof_nodes
         found = inner_weights(self.data, gammas, self._tried, *how, *proofs)
         self.note_limit(found.proved)
@@ -459,12 +451,11 @@ class Study:
     def fold_averages(self) -> list[Array]:
         """Coefficients (p,) of the average of every fold's models, with the fold's own weights."""
         result, found = self.fold_surface, list[Array]()
-        with self.interruptible() as limits:
+        with self.interruptible():
             for j, of_fold in enumerate(self.inner.weights):
-                late = None if self.every_fit else limits
                 weights = np.zeros((result.gammas.size, result.taus.size))
                 weights[:, np.isin(result.taus, self.inner.taus)] = of_fold
-                rest = result, weights, late, j
+                rest = result, weights, j
                 found.append(averaged_coefficients(self.data.training(j), *rest))
         return found
 

@@ -62,7 +62,6 @@ def support_path(
     *,
     solver: str = "exact",
     limits: Limits | None = None,
-    every_fit: bool = True,
     listed: Listed | None = None,
 ) -> SupportPath:
     """Solve eq. (1), first paper, for every γ and size.
@@ -87,9 +86,6 @@ def support_path(
     limits : Limits, optional
         Once they are reached, a γ takes the supports of the nearest γ that was answered. The first
         γ, which has none, is answered as by "heuristic", with hardly a swap.
-    every_fit : bool
-        Whether fits within bounds go on after the limits; see
-        :func:`~sparsecv.solvers.ridge_fits.fit_supports`.
     listed : optional
         What another path of the problem has ``listed``. It proves sizes for all solvers with trees.
 
@@ -122,7 +118,7 @@ def support_path(
     path = _Path(problem, gammas, wanted, solver, limits or Limits(), trees)
     for g in range(len(path.at)):
         path.answer(g)
-    return path.result(None if every_fit else path.limits)
+    return path.result()
 
 
 @on_one_thread
@@ -136,7 +132,7 @@ def path_of_one_tree(
     wanted = checked_sizes(problem, np.asarray(sizes))
     path = _Path(problem, [problem.given_gamma], wanted, "exact", limits, None)
     path.one_tree(0, starts, limits)
-    return path.result(None)
+    return path.result()
 
 
 def ridge_scale(problem: SparseRidgeProblem, gammas: Sequence[float] | Array) -> Array:
@@ -511,15 +507,13 @@ class _Path:
         self.found.supports[g] = stacked(supports, self.found.supports.shape[2])
         self.done[g] = True
 
-    def result(self, limits: Limits | None) -> SupportPath:
+    def result(self) -> SupportPath:
         """Fit the supports of all γ and gather the answers, once every γ has been answered.
-
-        limits: Those of the fits.
 
         What a tree has proved gets the fitted objective, less rounding, as its lower bound.
         """
         path = self.found
-        path.coef, path.objective = fit_supports(self.problem, path.gammas, path.supports, limits)
+        path.coef, path.objective = fit_supports(self.problem, path.gammas, path.supports)
         for g in np.flatnonzero(np.isfinite(self.reach).any(axis=1)).tolist():
             best, at = path.objective[g], self.at[g]
             margin = rounding_margin(best, self.problem.yy, self.reach[g], self.spread[g])

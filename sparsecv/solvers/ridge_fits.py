@@ -12,7 +12,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from .core.limits import Limits
 from .core.plan import TREE_ONLY
 from .core.problem import SparseRidgeProblem
 from .core.quick_fits import placed_columns, quick_fits
@@ -109,32 +108,24 @@ def known_path(
     gammas: Sequence[float] | Array,
     sizes: NDArray[np.intp],
     supports: NDArray[np.int64],
-    limits: Limits | None = None,
 ) -> SupportPath:
     """Fits on given supports, nothing proved.
 
     sizes, shape (τ,).
-    limits: As of :func:`fit_supports`.
     """
     path = SupportPath.empty(np.asarray(gammas, dtype=np.float64), sizes, supports)
-    path.coef, path.objective = fit_supports(problem, path.gammas, supports, limits)
+    path.coef, path.objective = fit_supports(problem, path.gammas, supports)
     return path
 
 
 def fit_supports(
-    problem: SparseRidgeProblem,
-    gammas: Array,
-    supports: NDArray[np.int64],
-    limits: Limits | None = None,
+    problem: SparseRidgeProblem, gammas: Array, supports: NDArray[np.int64]
 ) -> tuple[Array, Array]:
     """Ridge fits on given supports at every γ.
 
     problem: Its γ and τ are not used.
     gammas, shape (γ,).
     supports, shape (γ, τ, most): Increasing columns, ended by −1.
-    limits: Once one is reached, a fit within bounds is not computed where the same support has been
-        fitted at another γ. The coefficients at the nearest such γ in this order then stand for
-        it, as they are within the bounds. With None every fit is computed.
     Returns coef, shape (γ, τ, most): In the order of the supports, 0 beyond them.
     Returns objective, shape (γ, τ).
     """
@@ -151,13 +142,6 @@ def fit_supports(
         at = problem.replace(gamma=float(gammas[g]))
         for t in np.flatnonzero(np.isnan(objective[g])).tolist():
             row = supports[g, t]
-            if limits is not None and limits.reached(0) is not None:
-                fitted = np.isfinite(objective[:, t]) & (supports[:, t] == row).all(axis=1)
-                if fitted.any():
-                    other = min(np.flatnonzero(fitted).tolist(), key=lambda one: abs(one - g))
-                    coef[g, t] = coef[other, t]
-                    objective[g, t] = at.objective_of(row[row >= 0], coef[g, t, row >= 0])
-                    continue
             fit = at.fit(row[row >= 0])
             coef[g, t, : fit.coef.size], objective[g, t] = fit.coef, fit.objective
     return coef, objective

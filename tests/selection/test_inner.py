@@ -15,7 +15,7 @@ from sklearn.model_selection import (
 )
 from support.studies import Array, made, study_of
 
-from sparsecv import Constraints, SparseRidgeCV
+from sparsecv import SparseRidgeCV
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
@@ -34,7 +34,6 @@ from sparsecv.selection.projection import FoldAverages, project_fold
 from sparsecv.selection.rules import checked_rule
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.ridge_fits import fit_supports
 
 
 def run(what: str, unit: Any, shared: Any, tasks: Any) -> list[Any]:
@@ -191,26 +190,6 @@ def test_averages_of_a_wide_table_without_proofs_do_not_depend_on_the_clock() ->
     quick, found = (study_of(X, y, 3, time_limit=limit, **options) for limit in (0, None))
     for fast, average in zip(quick.fold_averages, found.fold_averages, strict=True):
         np.testing.assert_array_equal(fast, average)
-
-
-def test_after_the_time_limit_bounded_averages_take_coefficients_of_the_nearest_gamma() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 50))
-    # Columns 1 and 3 would get coefficients below 0, so that no support is fitted without bounds.
-    y = X[:, :4] @ [1.0, -1.0, 1.0, -1.0] + rng.standard_normal(60)
-    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=3, constraints=Constraints(positive=True))
-    gammas = np.array([0.1, 1.0, 10.0])
-    rows = np.array([[[0, 1, -1], [0, 1, 2]], [[0, 1, -1], [1, 2, 3]], [[0, 1, -1], [1, 2, 3]]])
-    coef, objective = fit_supports(problem, gammas, rows)
-    late, of_late = fit_supports(problem, gammas, rows, Limits(0.0))
-    np.testing.assert_array_equal(late[0], coef[0])
-    np.testing.assert_array_equal(late[1, 1], coef[1, 1])  # This support has no fit at another γ.
-    np.testing.assert_array_equal(late[1:, 0], coef[[0, 0], 0])
-    np.testing.assert_array_equal(late[2, 1], coef[1, 1])
-    assert (late >= 0.0).all()
-    assert (of_late >= objective * (1.0 - 1e-12)).all()
-    residual = y - X[:, [1, 2, 3]] @ late[2, 1]
-    assert of_late[2, 1] == pytest.approx(residual @ residual + 5.0 * (late[2, 1] @ late[2, 1]))
 
 
 @pytest.mark.parametrize("partition", [True, False])

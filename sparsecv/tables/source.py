@@ -21,12 +21,15 @@ class Source:
         Returns the number of rows, and the columns by name. It raises an InputError where the table
         cannot be read.
     index: Names of columns that are no features unless a user names them.
+    release: Returns memory that reading has taken to the system, once the columns are not used any
+        more. Arrow would keep the memory for later, twice that of the table.
     """
 
     label: str
     names: list[str]
     read: Callable[[Sequence[str], Collection[str]], tuple[int, dict[str, Column]]]
     index: Sequence[str] = ()
+    release: Callable[[], None] = lambda: None
 
     def texts(self, columns: Sequence[str]) -> list[list[str]]:
         """The cells of some columns as text, row by row; a missing cell is an empty text.

@@ -121,9 +121,10 @@ def _open_parquet(path: Path, reading: Reading) -> Source:
         source = source_of_frame(path.name, frame, na=reading.na)
         n, found = source.read(columns, {*factors, *categories})
         found |= {name: unusable(name, n, "periods") for name in periods if name in found}
-        del source, frame, table
-        pa.default_memory_pool().release_unused()  # Arrow would keep its buffers for later.
         return n, found
+
+    def release() -> None:
+        pa.default_memory_pool().release_unused()
 
     schema, written = opened(None)
     categories, periods = list[str](), list[str]()
@@ -136,7 +137,7 @@ def _open_parquet(path: Path, reading: Reading) -> Source:
     except (KeyError, ValueError, TypeError):
         stored = []
     index = [name for name in stored if isinstance(name, str) and name in schema.names]
-    return Source(path.name, list(schema.names), read, index)
+    return Source(path.name, list(schema.names), read, index, release)
 
 
 def _extension(field: Any) -> str:
@@ -332,6 +333,7 @@ def open_table(
     coding = learned(source.label, n, [found[one] for one in columns], faults)
     roles = {one: found[one] for one in others}
     rows = encoded({one: found.pop(one) for one in columns}, n, coding, faults)
+    source.release()
     kept: slice | NDArray[np.bool_] = slice(None)
     facts: dict[str, Any] = {"name": name, "label": source.label, "target_name": use.target}
     facts["coding"] = coding._replace(names=coding.names[:-1])

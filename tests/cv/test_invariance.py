@@ -366,7 +366,7 @@ def test_estimates_of_short_trees(
     asked = UnitConstraints.of(18, bounds=(low, np.inf)) if constrained else None
     folds = make_folds(FOLDS[kind], 20, seed=0, X=X)
     nodes = estimates_of(table, folds, asked).n_nodes[0] / folds.k
-    monkeypatch.setattr(paths, "FIRST_NODES", nodes / (0.03 if constrained else 1.0))
+    monkeypatch.setattr(paths, "FIRST_NODES", nodes / (0.08 if constrained else 1.0))
     monkeypatch.setattr(size_sweep, "ways", lambda *_: (Way(LEAPS),))
     ours = estimates_of(table, folds, asked)
     for j in (0, folds.k - 1):

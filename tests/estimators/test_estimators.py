@@ -162,10 +162,10 @@ def test_verbose_prints_what_is_done(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_a_default_fit_leaves_large_trees_open() -> None:
     """Trees of more columns than rows cannot prune at a tiny γ: what is open is marked."""
-    X = np.random.default_rng(0).uniform(size=(20, 36))
+    X = np.random.default_rng(0).uniform(size=(20, 44))
     y = X[:, :3].sum(axis=1) + 0.1 * np.random.default_rng(1).standard_normal(20)
     model = SparseRidgeCV(
-        cv=3, gammas=[1e-6, 100.0], taus=range(1, 5), rule="minimum", time_limit=1.0
+        cv=3, gammas=[1e-6, 100.0], taus=range(1, 8), rule="minimum", time_limit=1.0
     )
     with pytest.warns(UnprovedWarning, match="the pair of least estimated CV error"):
         model.fit(X, y)

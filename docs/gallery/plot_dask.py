@@ -20,13 +20,13 @@ cars = data("ISLR", "Auto").drop(columns=["rownames", "name"])
 y = cars.pop("mpg")
 X = cars.assign(**{f"{a}²": cars[a] ** 2 for a in cars})
 
-here = SparseRidgeCV(cv=10).fit(X, y)
+here = SparseRidgeCV(cv=10, rule="minimum").fit(X, y)
 with (
     LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
     Client(cluster) as client,
 ):
     with joblib.parallel_config("dask"):
-        there = SparseRidgeCV(cv=10).fit(X, y)
+        there = SparseRidgeCV(cv=10, rule="minimum").fit(X, y)
     print(f"{len(client.scheduler_info()['workers'])} workers")
 
 print("the same coefficients, bit for bit:", np.array_equal(here.coef_, there.coef_))

@@ -126,9 +126,10 @@ class ModelAnswers(SparseLinearModel):
             are left out. "tau", "gamma", "columns" (positions) and "names" say what a rule chooses,
             "cv_error" its CV error and "lower" and "upper" the bounds of it. "criterion" is the
             number that the rule minimises, "certified" says whether no pair that was evaluated is
-            better by the rule, and ``lambda_`` is the weight of the rule stability. What other rules
-            need besides is computed now. :class:`SparseRidge` holds nothing out, and has the size
-            at which each criterion of ``criteria_`` is least; CV errors and their bounds are NaN.
+            better by the rule, and ``lambda_`` is the weight of the rule stability. What other
+            rules need besides is computed now. :class:`SparseRidge` holds nothing out, and has the
+            size at which each criterion of ``criteria_`` is least; CV errors and their bounds are
+            NaN.
 
         Raises
         ------

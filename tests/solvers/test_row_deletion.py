@@ -28,7 +28,13 @@ from support.fresh import examples
 from support.problems import plain, problem_of, ugly
 from support.trees import every_stop, key, known_best
 
-from sparsecv.solvers import Status, best_subsets, best_subsets_rows_deleted
+from sparsecv import Constraints
+from sparsecv.solvers import (
+    SparseRidgeProblem,
+    Status,
+    best_subsets,
+    best_subsets_rows_deleted,
+)
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.rows import MAX_COLUMNS
 from sparsecv.solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
@@ -210,3 +216,16 @@ def test_deleted_fits_are_those_at_gamma_zero_beside_a_long_column() -> None:
         left = Fraction(float(data.y[i])) - inner_product([Fraction(float(v)) for v in X[i]], beta)
         assert rank == 5
         assert fits.residual[i] == pytest.approx(float(left), rel=1e-11)
+
+
+def test_a_tree_ends_where_a_group_loses_digits_and_leaves_every_row_to_others() -> None:
+    """Two groups have a column nearly in common: what is left of either has few digits."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 5))
+    X[:, 4] = X[:, 0] + 1e-4 * X[:, 4]
+    y = X[:, 1] + rng.standard_normal(20)
+    rules = Constraints(groups=[0, 0, 1, 2, 2])
+    problem = SparseRidgeProblem(X, y, gamma=1e-6, tau=3, constraints=rules)
+    found = best_subsets_rows_deleted(problem, X, y)
+    np.testing.assert_array_equal(found.skipped, np.arange(20))
+    assert np.isnan(found.objective).all()

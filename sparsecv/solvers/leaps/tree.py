@@ -353,7 +353,7 @@ def advance(tree, max_nodes):
     A node's children drop one free member each; ``cursor`` is the member whose child comes next,
     ``loss`` the node's objective.
 
-    Returns: Whether the tree is exhausted.
+    Returns: Whether the tree is exhausted, or ends because digits were lost.
     """
     lists, now, m = tree.lists, tree.lists.now[0], tree.mask.shape[0]
     cursor, fixed, least, wanted = tree.cursor, tree.fixed, tree.least_added, lists.next_wanted
@@ -395,7 +395,7 @@ def advance(tree, max_nodes):
         if deeper and promising > 0 and make_child(tree, level, j, low, promising, False):
             level += 1
     now.level, now.nodes = level, now.nodes + done
-    return level < 0
+    return level < 0 or now.lost > 0
 
 
 @kernel(inner=True)

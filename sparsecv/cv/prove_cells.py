@@ -35,10 +35,10 @@ from .shared_tree import SharedTree
 
 # These numbers divide the time for proofs. Where no source is named, a value was chosen by timing
 # tables of data/.
-# A problem (one fold, or all rows, at one γ and τ) gets this many seconds in the first round,
-# and when they are over, the search of the problem ends until the next round. Then the folds of
-# the same cell (γ, τ) that have not begun wait for the next round, too. A tree that the k folds of
-# a cell share gets 10 times the seconds, or k / 10 times if that is more.
+# A problem is one fold, or all rows, at one γ and τ. The first round gives a problem this many
+# seconds. After them its search waits for the next round, and so do the folds of the same cell (γ, τ)
+# that have not begun. One tree may serve all k folds of a cell. It gets 10 times the seconds, or
+# k / 10 times if that is more.
 FIRST_ROUND_SECONDS = 0.05
 # Every later round gives a problem this many times the seconds of the round before: a choice.
 ROUND_GROWTH = 4.0
@@ -69,10 +69,9 @@ FIRST_TRIAL_SECONDS = 0.1
 # next such tree is tried once they have taken this many times s seconds. The number is a choice.
 TRIAL_GROWTH = 4.0
 # The trial tree of the first fold may have this many nodes for every second that the proofs have
-# taken. It may have more where a tree of another fold has ended: twice the nodes of the largest
-# such tree. Once the trial tree has ended, the tree of every other fold may have four times as many
-# nodes as the trial tree was allowed. Under constraints the tree has a share of these nodes. The
-# number is a choice.
+# taken. Where trees of other folds have ended, it may have twice the nodes of the largest of them.
+# Once the trial tree has ended, the tree of every other fold may have four times its nodes. Under
+# constraints the tree has a share of these nodes. The number is a choice.
 TRIAL_NODES_PER_SECOND = 3_000_000
 
 

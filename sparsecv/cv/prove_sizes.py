@@ -23,14 +23,14 @@ from .ledger import Ledger
 from .needs import Need
 from .progress import Batch, in_time
 
-# Every tree gets this many nodes in the first round, and in each later round four times the nodes
-# of the round before. Within bounds on coefficients the number is the share of this that
-# ``share_of_nodes`` says.
-# Later rounds begin the tree anew, which takes a third of the last round in all. The first number
-# takes a twentieth of a second at 30 columns (measured); the second is a choice.
+# The first number is what a tree may have of nodes in the first round. The second is what every
+# later round multiplies the nodes by. Within bounds on coefficients a tree has a share of these
+# nodes (``share_of_nodes``). Later rounds begin the tree anew, which takes a third of the last round
+# in all. A tree of the first number of nodes takes a twentieth of a second at 30 columns (measured);
+# the second number is a choice.
 FIRST_NODES, GROWTH = 1_000_000, 4
-# A unit of work proves one problem at a γ and γ near it, at most this many in all. Where a limit,
-# or Ctrl-C, ends a run after some of the units, at most so many γ have proved folds and unproved
+# A unit of work proves one problem at a γ and at γ near it, at most this many in all. A limit or
+# Ctrl-C may end a run after some of the units. Then at most this many γ have both proved and unproved
 # folds. The number is a choice.
 MOST_NEAR = 32
 

@@ -85,7 +85,7 @@ class Children(NamedTuple):
     gain: Annotated[Array, "m"]  # sum of raises by excluding a column, each divided by its z
     trials: Annotated[Ints, "m"]  # how many raises were added up
     tried: Annotated[NDArray[np.int8], "m"]  # 1 where a column's exclusion was relaxed at this node
-    sweeps: Sweeps  # for coordinate descent
+    sweeps: Sweeps  # what coordinate descent on the trial needs
 
 
 @kernel(inner=True)

@@ -96,8 +96,8 @@ PATHS: dict[str, Callable[[], None]] = {
     "stability": _select_stably,
     "signs and groups": _constrain,
 }
-# The stages run one after the other. The paths of a stage run at the same time, each in its process.
-# Two paths of a stage have few kernels in common, so little is compiled twice.
+# The stages run one after the other. The paths of a stage run at the same time, each in its
+# process. Two paths of a stage have few kernels in common, so little is compiled twice.
 STAGES: tuple[tuple[str, ...], ...] = (
     ("leave-one-out", "search"),
     ("beyond 45 columns", "estimators"),

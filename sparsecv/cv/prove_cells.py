@@ -36,8 +36,8 @@ from .shared_tree import SharedTree
 # These numbers divide the time for proofs. Where no source is named, a value was chosen by timing
 # tables of data/.
 # A problem is one fold, or all rows, at one γ and τ. The first round gives a problem this many
-# seconds. After them its search waits for the next round, and so do the folds of the same cell (γ, τ)
-# that have not begun. One tree may serve all k folds of a cell. It gets 10 times the seconds, or
+# seconds. After them its search waits for the next round, and so do the folds of the same cell (γ,
+# τ) that have not begun. One tree may serve all k folds of a cell. It gets 10 times the seconds, or
 # k / 10 times if that is more.
 FIRST_ROUND_SECONDS = 0.05
 # Every later round gives a problem this many times the seconds of the round before: a choice.

@@ -15,8 +15,8 @@ from .folds import chunk_folds
 from .moments import FoldMoments
 
 # The moments of all folds and partitions may take at most this many bytes; else the folds are
-# refused. A fold of p columns takes 8 (p + 1)² bytes, and every worker holds the moments of all folds.
-# The number is a choice.
+# refused. A fold of p columns takes 8 (p + 1)² bytes, and every worker holds the moments of all
+# folds. The number is a choice.
 MAX_BYTES_OF_MOMENTS = 1_500_000_000
 # Moments of this many chunks are merged at a time. The number is a choice.
 CHUNKS_AT_A_TIME = 8

@@ -47,7 +47,7 @@ def decimal(text: str, place: str) -> Fraction:
     return Fraction(text)
 
 
-class Table:
+class Data:
     """The named columns as whole numbers, each times its factor; column 0 is 1, y is the last."""
 
     def __init__(self, path: str, head: dict[str, Any]) -> None:
@@ -75,7 +75,7 @@ class Table:
 class Gram:
     """G, X'y and y'y without the held-out rows; centring multiplies them by ``unit``."""
 
-    def __init__(self, table: Table, held_out: list[int], centred: bool) -> None:
+    def __init__(self, table: Data, held_out: list[int], centred: bool) -> None:
         z: list[list[int]] = table.sums
         for row in (table.rows[i] for i in held_out):
             z = [[s - x * y for s, y in zip(z[a], row, strict=True)] for a, x in enumerate(row)]
@@ -88,7 +88,7 @@ class Gram:
 class Problem:
     """One fold at one gamma; Q, b, yy and w = num / den are multiplied by gram.unit * ONE."""
 
-    def __init__(self, table: Table, gram: Gram, gamma: Fraction, diagonal: Seq, fit: Any) -> None:
+    def __init__(self, table: Data, gram: Gram, gamma: Fraction, diagonal: Seq, fit: Any) -> None:
         D, p, self.gram = [q * gram.G[j][j] for j, q in enumerate(diagonal)], table.p, gram
         self.Q = [[ONE * gram.G[i][j] - D[i] * (i == j) for j in range(p)] for i in range(p)]
         self.b, self.yy, self.plain = [x * ONE for x in gram.b], gram.yy * ONE, not any(D)
@@ -139,7 +139,7 @@ class Problem:
         scaled = self.plain and along > 0 and along**2 * ONE >= goal * (length + sums)
         return bool(alone or scaled or (yy - square - sums) * ONE >= goal)
 
-    def errors(self, table: Table, held_out: list[int]) -> tuple[Fraction, Fraction]:
+    def errors(self, table: Data, held_out: list[int]) -> tuple[Fraction, Fraction]:
         """Bounds on the sum of squared errors of the best coefficients on held-out rows."""
         low, high, unit, total = 0, 0, self.gram.unit, self.gram.total
         for row in (table.rows[i] for i in held_out):
@@ -205,7 +205,7 @@ def check(certificate: str, data: str) -> list[str]:
 
 def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str) -> None:
     """Check that the blocks prove what the head claims."""
-    table, centred, folds, chosen = Table(data, head), head["intercept"], head["held_out"], False
+    table, centred, folds, chosen = Data(data, head), head["intercept"], head["held_out"], False
     n, p, single, held = table.n, table.p, "objective" in head, sorted(i for f in folds for i in f)
     gammas, share = [decimal(x, "gammas") for x in head["gammas"]], decimal(head["share"], "share")
     need(folds == [[]] if single else held == [*range(n)] and all(folds), "folds: no partition")

@@ -30,7 +30,7 @@ from sparsecv.solvers.core.certificate_file import Certificate
 SMALL = st.integers(-9, 9)
 
 
-def written(rows: list[list[int]]) -> verify.Table:
+def written(rows: list[list[int]]) -> verify.Data:
     """Rows of [X y] as the checker reads them, columns as they are."""
     text = "\n".join(",".join(map(str, row)) for row in rows)
     names = [f"x{j}" for j in range(len(rows[0]) - 1)]
@@ -39,11 +39,11 @@ def written(rows: list[list[int]]) -> verify.Table:
     head |= {"factors": [1] * len(rows[0]), "scale": "none"}
     path = Path("table.csv")
     path.write_bytes(data)
-    return verify.Table(str(path), head)
+    return verify.Data(str(path), head)
 
 
 def problem_of(
-    table: verify.Table, held_out: list[int], gamma: Fraction, diagonal: list[int], fit: Any
+    table: verify.Data, held_out: list[int], gamma: Fraction, diagonal: list[int], fit: Any
 ) -> verify.Problem:
     """A problem of the checker with an intercept."""
     return verify.Problem(table, verify.Gram(table, held_out, True), gamma, tuple(diagonal), fit)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CRITERIA = ("aic", "bic", "ebic", "cp")
 
 
-def as_frame(values: Mapping[str, Any], labels: list[str] | None = None) -> DataFrame:
+def frame_of(values: Mapping[str, Any], labels: list[str] | None = None) -> DataFrame:
     """A frame of some columns, with rows 0, 1 and so on, or with labels of its rows."""
     from pandas import DataFrame  # Only who asks for a frame waits for pandas.
 
@@ -51,7 +51,7 @@ def path_frame(sizes: SizeModels, names: Sequence[str]) -> DataFrame:
     }
     if sizes.distance is not None:
         found["distance"] = sizes.distance
-    return as_frame(found)
+    return frame_of(found)
 
 
 def criteria_frame(
@@ -59,7 +59,7 @@ def criteria_frame(
 ) -> DataFrame:
     """The criteria of the model of every size, beside its CV error."""
     supports = columns_and_names((model.support for model in sizes.models), names)
-    return as_frame({"tau": sizes.tau, **supports, "cv_error": sizes.cv_error, **values})
+    return frame_of({"tau": sizes.tau, **supports, "cv_error": sizes.cv_error, **values})
 
 
 def alternatives_frame(found: Mapping[str, Any], names: Sequence[str]) -> DataFrame:
@@ -67,7 +67,7 @@ def alternatives_frame(found: Mapping[str, Any], names: Sequence[str]) -> DataFr
     values: dict[str, Any] = {}
     for name, entries in found.items():
         values |= columns_and_names(entries, names) if name == "columns" else {name: entries}
-    return as_frame(values)
+    return frame_of(values)
 
 
 def choices_frame(
@@ -83,7 +83,7 @@ def choices_frame(
         **{name: [getattr(one, name) for one in every] for name in own},
         "lambda_": [np.nan if one.lambda_ is None else one.lambda_ for one in every],
     }
-    return as_frame(found, list(choices)).rename_axis("rule")
+    return frame_of(found, list(choices)).rename_axis("rule")
 
 
 def least_criteria_frame(
@@ -102,7 +102,7 @@ def least_criteria_frame(
         "certified": all(model.proved for model in sizes.models),
         "lambda_": unknown,
     }
-    return as_frame(found, rules).rename_axis("rule")
+    return frame_of(found, rules).rename_axis("rule")
 
 
 def coefficients_frame(
@@ -123,4 +123,4 @@ def coefficients_frame(
         "effect": effects,
         "standardised": effects / (spread_of_y or np.nan),
     }
-    return as_frame(found, [names[c] for c in columns]).rename_axis("column")
+    return frame_of(found, [names[c] for c in columns]).rename_axis("column")

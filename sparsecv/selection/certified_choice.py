@@ -21,7 +21,7 @@ from ..solvers.certificate import (
     points_of,
     refuse,
 )
-from ..solvers.core.certificate_file import Certificate, Source
+from ..solvers.core.certificate_file import Certificate, CertifiedTable
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
 from ..solvers.relaxation.gram import GramForm
@@ -37,7 +37,9 @@ RAISED = 0.01
 WORSE = 1e-9
 
 
-def source_of(design: Design, rows: Array, names: Sequence[str], response: str = "y") -> Source:
+def source_of(
+    design: Design, rows: Array, names: Sequence[str], response: str = "y"
+) -> CertifiedTable:
     """The table of a certificate: rows of [X y] with the columns that are solved.
 
     rows, shape (n, p + 1): In the units of the user's table.
@@ -50,7 +52,7 @@ def source_of(design: Design, rows: Array, names: Sequence[str], response: str =
     if response in named[:-1]:
         named[-1] = f"response {response}"
     how = design.protocol.intercept, design.protocol.scale, design.scale[: design.p]
-    return Source.of(rows, named, *how)
+    return CertifiedTable.of(rows, named, *how)
 
 
 def model_certificate(
@@ -120,12 +122,14 @@ def choice_certificate(
     return Certificate.of(source, source.head(**numbers), blocks)
 
 
-def _blocks(data: FoldData, result: CVResult, source: Source, worse: float) -> list[dict[str, Any]]:
+def _blocks(
+    data: FoldData, result: CVResult, source: CertifiedTable, worse: float
+) -> list[dict[str, Any]]:
     """Trees for every fold, γ and size; empty where one of them does not prove its fold.
 
     worse: Bounds of other subsets exceed 1 + worse times the objective of a fold's subset.
     """
-    k, blocks, units = data.folds.k, list[dict[str, Any]](), source.units
+    k, blocks, units = data.folds.k, list[dict[str, Any]](), source.integer_scale
     problems = [data.problem(j) for j in range(k + 1)]
     grams = [GramForm.of(problem) for problem in problems]
     ratios = [gram.D / np.maximum(np.diag(gram.G), 1e-300) for gram in grams]

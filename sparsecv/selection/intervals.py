@@ -48,7 +48,7 @@ def fold_models(study: Study, choice: Choice) -> FoldModels:
     tasks = [(j, *_of_fold(study, choice, j)) for j in range(data.folds.k)]
     nothing = study.plan.proves == "nothing"
     shared = data, study.design, solver_for(data.n_units, "nothing" if nothing else "all")
-    found = study.run("models for prediction intervals", fold_unit, shared, tasks)
+    found = study.run("models for prediction intervals", raw_fold_model, shared, tasks)
     coef, intercept = (np.array([one[part] for one in found]) for part in (0, 1))
     used, residual = np.flatnonzero(coef.any(axis=0)), np.empty(label.size)
     for j, (_, _, errors) in enumerate(found):
@@ -66,7 +66,7 @@ def _of_fold(study: Study, choice: Choice, j: int) -> tuple[float, int, Index | 
     return choice.gamma * (own / unit), choice.tau, None, study.fold_averages[j]
 
 
-def fold_unit(
+def raw_fold_model(
     shared: tuple[RowFolds, Design, str],
     j: int,
     gamma: float,

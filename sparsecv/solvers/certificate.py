@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..verify import ONE
 from .branching.search import Search, Tree
-from .core.certificate_file import Certificate, Point, Source, Units
+from .core.certificate_file import Certificate, CertifiedTable, IntegerScale, Point
 from .core.limits import Limits
 from .core.problem import SparseRidgeProblem
 from .core.result import Status
@@ -27,7 +27,7 @@ from .relaxation.dual_bound import FREE, IN
 from .relaxation.extraction import MAX_COLUMNS
 from .relaxation.gram import GramForm
 from .relaxation.relaxer import Relaxer
-from .relaxation.root import Root, relax
+from .relaxation.root import Root, relax_root
 from .supports.rounding import pad_support
 
 # Bits of a leaf's coefficients, the first number that proves the leaf. The last number is that of
@@ -102,7 +102,7 @@ def leaves_of(
     tree.now["tolerance"] = -raised
     limit = Limits(time_limit=MAX_SECONDS).within(nodes=tree.keep_leaves())
     relaxer = Relaxer.of(problem, gram, root.units)
-    relax(root, relaxer, float(tree.now["upper"][0]) * (1.0 + raised))
+    relax_root(root, relaxer, float(tree.now["upper"][0]) * (1.0 + raised))
     tree.start(relaxer.beta, root.root_lam, root.bound)
     if Search(tree).run(limit) is not Status.OPTIMAL:
         where = f"size {problem.tau}, gamma = {problem.gamma:g}"
@@ -144,7 +144,7 @@ def points_of(
     goals: Sequence[float],
     supports: Sequence[NDArray[np.intp]],
     leaves: tuple[NDArray[np.int8], Array],
-    units: Units,
+    units: IntegerScale,
 ) -> tuple[list[Token], NDArray[np.bool_]]:
     """The rounded coefficients of every leaf, and for which problems they close all leaves.
 
@@ -181,7 +181,7 @@ def block_of(
     numbers: Sequence[int],
     supports: Sequence[NDArray[np.intp]],
     tree: tuple[NDArray[np.int8], list[Token]],
-    units: Units,
+    units: IntegerScale,
     gamma: int = 0,
 ) -> dict[str, Any]:
     """A tree and what it proves, as the checker reads it.
@@ -214,7 +214,7 @@ def refuse(problem: SparseRidgeProblem) -> None:
 
 
 def fit_certificate(
-    problem: SparseRidgeProblem, support: NDArray[np.intp], source: Source
+    problem: SparseRidgeProblem, support: NDArray[np.intp], source: CertifiedTable
 ) -> Certificate:
     """The certificate that no support of the problem's size is better than a support.
 
@@ -233,11 +233,12 @@ def fit_certificate(
     ratio = (gram.D if fitted is None else fitted.D) / np.maximum(np.diag(gram.G), 1e-300)
     form = Form.of(problem, gram, ratio)
     leaves = leaves_of(form, support, -SHARE / 2.0)
-    points, closed = points_of([form], [objective * (1.0 - SHARE)], [support], leaves, source.units)
+    target, units = objective * (1.0 - SHARE), source.integer_scale
+    points, closed = points_of([form], [target], [support], leaves, units)
     if not closed.all():
         why = "columns nearly depend or the fit is perfect"
         raise InputError(f"no certificate: rounding hides the proof, as {why}")
-    block = block_of([form], [0], [support], (leaves[0], points), source.units)
+    block = block_of([form], [0], [support], (leaves[0], points), units)
     numbers = {"gammas": [repr(problem.gamma)], "sizes": [problem.tau], "held_out": [[]]}
     # The checker wants a claim that is at most the exact objective, and near to it.
     claimed = repr(float(f"{objective * (1.0 - CLAIMED_BELOW):.12g}"))
@@ -254,5 +255,5 @@ def given_certificate(problem: SparseRidgeProblem, support: NDArray[np.intp]) ->
     labels = [f"x{j}" for j in range(problem.p)] if names is None else names
     response = next(name for name in ("y", "response", "y*") if name not in labels)
     rows = np.column_stack([X, y])
-    source = Source.of(rows, [*labels, response], False, "none", np.ones(problem.p))
+    source = CertifiedTable.of(rows, [*labels, response], False, "none", np.ones(problem.p))
     return fit_certificate(problem, support, source)

@@ -91,7 +91,7 @@ class SupportPath:
         found = np.empty((*self.objective.shape, rows.shape[0]))
         columns, supports = _used_columns(rows, self.supports)
         for g in range(self.gammas.size):
-            fits.predict(columns, supports[g], self.coef[g], found[g])
+            fits.write_predictions(columns, supports[g], self.coef[g], found[g])
         return found
 
     def squared_errors(self, rows: Array, targets: Array) -> Array:

@@ -135,7 +135,7 @@ def is_integer(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def is_number(cell: str) -> bool:
+def reads_as_number(cell: str) -> bool:
     """Whether a cell of text is a number that Python reads, without underscores."""
     try:
         float(cell)

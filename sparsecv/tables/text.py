@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import InputError, first_line
 from .cells import Column, column_of
-from .columns import MISSING, is_number, quoted
+from .columns import MISSING, quoted, reads_as_number
 from .marks import Marks, marks_of, possible_marks
 from .source import Reading, Source
 
@@ -54,7 +54,7 @@ def check_header(label: str, names: Sequence[str], header: str, first: str) -> N
     """
     fields = max(map(first.count, _DELIMITERS))
     wrong = ""
-    if all(map(is_number, names)):
+    if all(map(reads_as_number, names)):
         wrong = f"the first line holds numbers only (for example {quoted(names[0])}); add a header "
         wrong += "line with the column names"
     elif len(names) == 1 and len(header.split()) == len(first.split()) > 1:

@@ -28,7 +28,7 @@ from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation import root as root_module
 from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.relaxer import Relaxer
-from sparsecv.solvers.relaxation.root import Root, reduced_root, relax
+from sparsecv.solvers.relaxation.root import Root, reduced_root, relax_root
 from sparsecv.tables.synthetic import make_synthetic
 
 
@@ -80,7 +80,7 @@ def test_enumeration_finds_the_best_subset_from_a_poor_incumbent(seed: int) -> N
         gram, root = GramForm.of(problem), Root.of(problem)
         tree, relaxer = Tree(gram, problem, 0.0), Relaxer.of(problem, gram, root.units)
         tree.enter(np.array(support), 0)
-        relax(root, relaxer, value)
+        relax_root(root, relaxer, value)
         tree.start(relaxer.beta, root.root_lam, root.bound)
         assert Search(tree).run(Limits()) is Status.OPTIMAL
         assert float(tree.now["upper"][0]) == pytest.approx(every[0][0], rel=1e-9)

@@ -32,7 +32,7 @@ from sparsecv.solvers.branching.enumeration import enumerated as enumerate_suppo
 from sparsecv.solvers.branching.single import branch_and_bound
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.result import Proof, Status, Work
-from sparsecv.solvers.kernels.completion import Choice, complete, completion_work
+from sparsecv.solvers.kernels.completion import PartialSupport, complete, completion_work
 from sparsecv.solvers.leaps.all_sizes import BestSubsets, n_best_subsets
 from sparsecv.solvers.relaxation.ellipsoid import Spectrum, centre_bound
 from sparsecv.solvers.relaxation.gram import GramForm
@@ -215,7 +215,8 @@ def enumerated(rng: np.random.Generator, number: int) -> Iterator[str]:
     exact = exact_objectives(data._replace(gamma=problem.gamma))
     least = min(f for S, f in exact.items() if len(S) == tau and set(chosen) <= set(S))
     record = -1.0 if rng.random() < 0.5 else gram.yy - float(least) * rng.uniform(0.9, 1.1)
-    here = (gram.G, gram.b, ridge, Choice(chosen, m, free, free.size, tau - m), record, -np.inf)
+    which = PartialSupport(chosen, m, free, free.size, tau - m)
+    here = (gram.G, gram.b, ridge, which, record, -np.inf)
     upper = gram.yy - float(complete(*here, completion_work(tau, p, max(tau - 1, 1))))
     lost = gram.rounding(ridge, tau, upper)
     yield from above(upper - lost, least, f"{tau - m} of {free.size} columns")

@@ -41,11 +41,11 @@ def solve_gurobi(oracle: Oracle) -> Claim:
             row = gp.LinExpr([*cut.slopes.tolist(), 1.0], variables)
             model.cbLazy(row >= cut.constant)
 
-        bound, n_nodes, status = searched(gp, model, oracle, add_cut)
+        bound, n_nodes, status = gurobi_search(gp, model, oracle, add_cut)
     return oracle.claim(bound, n_nodes, status, oracle.lost)
 
 
-def searched(
+def gurobi_search(
     gp: Any, model: Any, oracle: Oracle, at_solution: Callable[[Any], None]
 ) -> tuple[float, int, Status]:
     """Search a model within the oracle's limits: lower bound, nodes, and how the search ended.

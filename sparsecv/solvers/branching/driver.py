@@ -34,9 +34,9 @@ from .node import (
     enumerate_node,
     exclude,
     of_columns,
-    order_columns,
-    screen,
+    screen_node,
     small_enough,
+    sort_free_columns,
     try_rounding,
 )
 
@@ -77,7 +77,7 @@ class OpenNodes(NamedTuple):
     counts: NDArray[np.void]  # (1,) of COUNTS
 
 
-class Children(NamedTuple):
+class Branching(NamedTuple):
     """Children of the current node, and how excluding columns has raised bounds so far."""
 
     trial: Node  # the child that is relaxed
@@ -186,7 +186,7 @@ def work_of_step(operations):
 
 
 @kernel(inner=True)
-def solve(st, nt, ch, node, k, target):
+def relax_node(st, nt, ch, node, k, target):
     """Relax a node, whose b − Qβ is in ``node.g``; return the node's bound.
 
     Newton steps factorise the matrix of active columns, those with a coefficient, and converge even
@@ -253,7 +253,7 @@ def most_expected(st, ch, n, mean):
 
 
 @kernel(inner=True)
-def choose(st, nt, ch, n, k, bound, target):
+def branching_column(st, nt, ch, n, k, bound, target):
     """The column to branch on, and the bound of its exclusion, whose node is ``ch.excluded``.
 
     At most 8 columns are tried, those of largest expected raise, and none that is expected to raise
@@ -280,7 +280,7 @@ def choose(st, nt, ch, n, k, bound, target):
         if known and expected <= best:
             continue
         load_child(st, ch.trial, i, OUT)
-        value = max(bound, solve(st, nt, ch, ch.trial, k, target))
+        value = max(bound, relax_node(st, nt, ch, ch.trial, k, target))
         gain = min(value, target) - bound
         if st.share[i] > 1e-3:  # Raises divided by a smaller z would outweigh all others.
             ch.gain[i] += gain / st.share[i]
@@ -295,7 +295,7 @@ def choose(st, nt, ch, n, k, bound, target):
 
 
 @kernel(inner=True)
-def add(st, open_nodes, child, bound, unsolved):
+def enqueue(st, open_nodes, child, bound, unsolved):
     """Let a child of the current node wait, or prune it if its bound reaches the target.
 
     unsolved: Whether the child's relaxation is solved only when the child is taken up.
@@ -339,7 +339,7 @@ def close_last(st, nt, ch, m, k, target):
             enumerate_node(st, choose_all(st.chosen, m, k, st.columns, now.n_free), 0, 0)
         return CLOSED
     decide_all(st, OUT if k == 0 else IN)
-    now.bound = max(now.bound, solve(st, nt, ch, st.node, 0, target))
+    now.bound = max(now.bound, relax_node(st, nt, ch, st.node, 0, target))
     if now.bound < target:
         return KEPT
     now.pruned = min(now.pruned, now.bound)
@@ -373,7 +373,7 @@ def close(st, nt, ch, target, unsolved):
             enumerate_node(st, m, k, n)
             return CLOSED
         if unsolved:
-            now.bound = max(now.bound, solve(st, nt, ch, node, k, target))
+            now.bound = max(now.bound, relax_node(st, nt, ch, node, k, target))
             if now.bound >= target:
                 now.pruned = min(now.pruned, now.bound)
                 return CLOSED
@@ -385,11 +385,11 @@ def close(st, nt, ch, target, unsolved):
             now.pruned = min(now.pruned, here)
             return CLOSED
         now.bound = max(now.bound, here)
-        fixed = 0 if now.keep_closed > 0 else screen(st, here, target, k)
+        fixed = 0 if now.keep_closed > 0 else screen_node(st, here, target, k)
         count_node(st)
         # The relaxation is solved again where at least an eighth of the columns was decided.
         unsolved = fixed * 8 >= now.n_free and 0 < now.to_choose < now.n_free
-    order_columns(st)
+    sort_free_columns(st)
     return OPEN
 
 
@@ -407,13 +407,13 @@ def branch(st, nt, ch, open_nodes):
     if rough:
         load_child(st, ch.excluded, i, OUT)
     else:
-        i, raised = choose(st, nt, ch, n, k, bound, target)
-    add(st, open_nodes, ch.excluded, raised, rough)
+        i, raised = branching_column(st, nt, ch, n, k, bound, target)
+    enqueue(st, open_nodes, ch.excluded, raised, rough)
     load_child(st, ch.trial, i, IN)
     later, raised = rough or small_enough(st, ch.trial, n - 1, k - 1, False), bound
     if not later:
-        raised = max(bound, solve(st, nt, ch, ch.trial, k - 1, target))
-    add(st, open_nodes, ch.trial, raised, later)
+        raised = max(bound, relax_node(st, nt, ch, ch.trial, k - 1, target))
+    enqueue(st, open_nodes, ch.trial, raised, later)
 
 
 @kernel

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.completion import Choice, Completion, complete, order_by_share
+from ..kernels.completion import Completion, PartialSupport, complete, order_by_share
 from ..kernels.linalg import EPS, Array, Ints, add
 from ..relaxation.descent import measure, share_of
 from ..relaxation.dual_bound import (
@@ -165,7 +165,7 @@ def enter_node(st, m):
 
 
 @kernel(inner=True)
-def order_columns(st):
+def sort_free_columns(st):
     """Write z_i = min(1, |β_i|√(w_i/λ)) of free columns, and sort ``st.columns`` by falling |β|√w.
 
     On entry β and √λ are those of the node's relaxation, and ``st.columns`` lists the free columns.
@@ -185,8 +185,8 @@ def order_columns(st):
 def try_rounding(st):
     """Round the relaxation to the support of the included columns and the first free columns.
 
-    On entry the free columns are sorted by :func:`order_columns`. A support at most 1.02 times as
-    bad as the incumbent is improved by up to 20 swaps. Both numbers are choices.
+    On entry the free columns are sorted by :func:`sort_free_columns`. A support at most 1.02 times
+    as bad as the incumbent is improved by up to 20 swaps. Both numbers are choices.
     """
     m, tau, new = st.now[0].n_included, st.support.shape[0], False
     for a in range(tau):
@@ -283,7 +283,7 @@ def enumerate_node(st, m, k, n):
     now = st.now[0]
     before = st.terms.yy - now.upper
     least = share_out(st, k, n) if k > 1 else -np.inf
-    which = Choice(st.inside, list_columns(st, m, n), st.listed, n, k)
+    which = PartialSupport(st.inside, list_columns(st, m, n), st.listed, n, k)
     gain = complete(st.G, st.terms.b, now.ridge, which, before, least, st.work)
     if gain > before:
         now.least = min(now.least, st.terms.yy - gain)
@@ -322,7 +322,7 @@ def clear_excluded(st):
 
 
 @kernel(inner=True)
-def screen(st, bound, target, k):
+def screen_node(st, bound, target, k):
     """Include or exclude free columns whose other decision has a bound of at least ``target``.
 
     bound: The current node's bound; k: columns still to choose. Returns: How many were decided.

@@ -132,7 +132,7 @@ def problem_bound(dp, j, state, beta, c, sums, here):
 
 
 @kernel(inner=True)
-def factor_active(dp, beta, lam):
+def factor_curvature(dp, beta, lam):
     """Form L⁻¹ of K = LLᵀ, the curvature of a node's relaxation on its active columns.
 
     K is G + γ/2 I on columns of z = 1 and G − dI on the other active columns, d the multiple of I
@@ -165,8 +165,8 @@ def factor_active(dp, beta, lam):
 def move(dp, j, beta, n):
     """Write to ``dp.moved`` the relaxation's optimum without problem j's rows.
 
-    The optimum is that of the n active columns of :func:`factor_active`, if the same columns have
-    z = 1. The kernel writes ``dp.Z``, ``dp.left`` and ``dp.g``, too.
+    The optimum is that of the n active columns of :func:`factor_curvature`, if the same columns
+    have z = 1. The kernel writes ``dp.Z``, ``dp.left`` and ``dp.g``, too.
 
     Returns: Whether the down-dates have kept more than ten of sixteen digits.
     """
@@ -226,7 +226,7 @@ def bound_nodes(dp, nodes, target, most, left, bounds, betas):
             if left[j] <= most:
                 best = problem_bound(dp, j, state, beta, dp.c, sums, here)
                 if not best >= target[j]:  # NaN closes no node.
-                    n = factor_active(dp, beta, lams[a]) if n < 0 else n
+                    n = factor_curvature(dp, beta, lams[a]) if n < 0 else n
                     if move(dp, j, beta, n):
                         value = moved_bound(dp, j, state, here)
                         moved = value > best

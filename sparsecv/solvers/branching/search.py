@@ -67,7 +67,7 @@ class Tree:
         lengths = {"m": m, "p": p, "tau": tau}
         children = {name: allocated(Node, lengths) for name in ("trial", "excluded")}
         sweeps = new_sweeps(gram_arrays(self.st.Q), p, 1e-4 if single else 1e-5)
-        self.ch = allocated(driver.Children, lengths, sweeps=sweeps, **children)
+        self.ch = allocated(driver.Branching, lengths, sweeps=sweeps, **children)
         self._open()
         self.incumbent, self.objective = self.st.support.copy(), np.full(1, np.inf)
 

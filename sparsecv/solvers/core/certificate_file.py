@@ -24,7 +24,7 @@ from ..kernels.linalg import Array
 Point = tuple[list[int], int, list[int]]
 
 
-class Units(NamedTuple):
+class IntegerScale(NamedTuple):
     """What takes coefficients of solved columns to the whole columns of the checker.
 
     factors, length p + 1: Whole numbers. Times its factor every number of a column is whole.
@@ -35,7 +35,7 @@ class Units(NamedTuple):
     ratio: Array
 
     @classmethod
-    def of(cls, cells: Sequence[Sequence[str]], scale: Array, y_spread: float) -> Units:
+    def of(cls, cells: Sequence[Sequence[str]], scale: Array, y_spread: float) -> IntegerScale:
         """The units of columns of decimal strings, the response last, which have these scales."""
         tens = [10 ** max(0, -min(map(_exponent, column))) for column in cells]
         lengths = np.array([float(ten) for ten in tens[:-1]]) * scale
@@ -65,7 +65,7 @@ def _exponent(cell: str) -> int:
 
 
 @dataclass(frozen=True)
-class Source:
+class CertifiedTable:
     """The table that a certificate is about, and what is done to its columns.
 
     names: Of the columns that models choose from, and of the response.
@@ -85,7 +85,7 @@ class Source:
     @classmethod
     def of(
         cls, rows: Array, names: Sequence[str], intercept: bool, scale: str, divisors: Array
-    ) -> Source:
+    ) -> CertifiedTable:
         """The source of rows of [X y], shape (n, p + 1), in a table of its own."""
         if len(set(names)) < len(names):
             raise InputError("a certificate names columns, and two of these have the same name")
@@ -99,10 +99,10 @@ class Source:
         return cls(list(names), cells, text.getvalue().encode(), intercept, scale, divisors)
 
     @cached_property
-    def units(self) -> Units:
+    def integer_scale(self) -> IntegerScale:
         """The units of the checker's whole columns."""
         y = np.array(self.cells[-1], dtype=float)
-        return Units.of(self.cells, self.divisors, float(np.abs(y - y.mean()).max()) or 1.0)
+        return IntegerScale.of(self.cells, self.divisors, float(np.abs(y - y.mean()).max()) or 1.0)
 
     def head(self, **numbers: Any) -> dict[str, Any]:
         """The entries of a certificate that all claims have, and further ones."""
@@ -111,7 +111,7 @@ class Source:
             "rows": len(self.cells[0]),
             "columns": self.names[:-1],
             "response": self.names[-1],
-            "factors": self.units.factors,
+            "factors": self.integer_scale.factors,
             "intercept": self.intercept,
             "scale": self.scale,
             **numbers,
@@ -137,7 +137,9 @@ class Certificate:
     data: bytes = field(repr=False)
 
     @classmethod
-    def of(cls, source: Source, head: dict[str, Any], blocks: list[dict[str, Any]]) -> Certificate:
+    def of(
+        cls, source: CertifiedTable, head: dict[str, Any], blocks: list[dict[str, Any]]
+    ) -> Certificate:
         """The certificate of a claim."""
         lines = [json.dumps(entry, separators=(",", ":")) for entry in (head, *blocks)]
         words = claim(head)

@@ -40,7 +40,7 @@ class Completion(NamedTuple):
     free: Enumeration  # of the free columns, with the chosen ones projected out
 
 
-class Choice(NamedTuple):
+class PartialSupport(NamedTuple):
     """A support's first m columns, and the n free columns of which it gets k more."""
 
     chosen: Ints
@@ -153,7 +153,7 @@ def list_products(row, products, columns):
 def complete(G, b, ridge, which, best, least, work):
     """Best support of the first m chosen columns and k of the first n free ``columns``.
 
-    which: A ``Choice``.
+    which: A ``PartialSupport``.
     least: Supports whose free columns' shares add up to at most ``least`` are passed over; −∞
         passes over none. ``work.free.share`` has the shares, in the order of ``columns``.
     Returns: The largest gain, or ``best`` where none is larger. Where one is, ``work.free.found``

@@ -295,7 +295,7 @@ def needed(work, level):
 
 
 @kernel(inner=True)
-def evaluate(work, k, j):
+def evaluate_support(work, k, j):
     """Compute the picks with j as the last one from the columns, and note what that says."""
     now, by = work.now[0], work.columns
     work.picks[k - 1] = j
@@ -326,9 +326,9 @@ def evaluate(work, k, j):
 def hopeless(work, k, j, rest, square):
     """Whether j as the last pick is clearly worse than the incumbent, however rounding falls.
 
-    The root of the objective is known up to η(|y| + Σ|β|), as where :func:`evaluate` computes it.
-    Here the difference ``square`` takes another η·d/square of the objective, d what the picks but
-    two leave of the squared length of j.
+    The root of the objective is known up to η(|y| + Σ|β|), as where :func:`evaluate_support`
+    computes it. Here the difference ``square`` takes another η·d/square of the objective, d what
+    the picks but two leave of the squared length of j.
 
     rest: What the other picks leave of x_jᵀy. square: What they leave of the squared length of j.
     """
@@ -383,7 +383,7 @@ def compare(work, level, row, i, end):
 
 
 @kernel(inner=True)
-def recompute(work, level, i, end):
+def evaluate_pairs(work, level, i, end):
     """Compute supports of the picks, i and a later column from the columns, unless hopeless."""
     now, by, k = work.now[0], work.columns, level + 2
     # The projections on the picked columns come from the columns themselves, once for each pick.
@@ -402,7 +402,7 @@ def recompute(work, level, i, end):
         need = needed(work, level + 1)
         square = by.length[j] - row[j] * row[j]
         if rest * rest + margin >= need * square and not hopeless(work, k, j, rest, square):
-            evaluate(work, k, j)
+            evaluate_support(work, k, j)
 
 
 @kernel(inline=True)
@@ -427,7 +427,7 @@ def last_picks(work, level, row, i, end):
     if work.columns.X.shape[0] == 0:
         compare(work, level, row, i, end)
     else:
-        recompute(work, level, i, end)
+        evaluate_pairs(work, level, i, end)
 
 
 @kernel
@@ -436,7 +436,7 @@ def visit_singles(work):
     now = work.now[0]
     for j in range(work.ends[0]):
         if work.columns.X.shape[0] > 0:
-            evaluate(work, 1, j)
+            evaluate_support(work, 1, j)
         elif work.gain[0] + work.c[0, j] ** 2 / work.d[0, j] > now.gain:
             now.gain, work.found[0] = work.gain[0] + work.c[0, j] ** 2 / work.d[0, j], j
     now.visited, now.level = work.ends[0], -1

@@ -213,7 +213,7 @@ def add_fit(columns_of, supports, coef, c, target):
 
 
 @kernel
-def predict(columns_of, supports, coef, predicted):
+def write_predictions(columns_of, supports, coef, predicted):
     """Write the predictions of c fits to ``predicted`` (c, rows); ``columns_of`` is Xᵀ."""
     for c in range(supports.shape[0]):
         for a in range(columns_of.shape[1]):

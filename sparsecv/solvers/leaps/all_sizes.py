@@ -132,7 +132,7 @@ class SizesTree:
         problem: SparseRidgeProblem,
         sizes: ArrayLike | None = None,
         warm_starts: Iterable[ArrayLike] = (),
-        tree: Tree | None = None,
+        tree: _EitherTree | None = None,
     ) -> None:
         self.problem = problem.at_unit_length() if tree is None else problem
         self.sizes = checked_sizes(problem, sizes)
@@ -261,7 +261,7 @@ def _begun(
     wanted: NDArray[np.intp],
     starts: Sequence[NDArray[np.intp]],
     n: int = 1,
-) -> Tree:
+) -> _EitherTree:
     """A search at its root for the n best supports of every wanted size.
 
     n: With constraints the best support of a size may have fewer units if n is 1; with more, the n
@@ -335,10 +335,10 @@ class _Unsearched:
         return found
 
 
-Tree = Leaps | _Unsearched
+_EitherTree = Leaps | _Unsearched
 
 
-def _margin(problem: SparseRidgeProblem, objective: Array, tree: Tree) -> Array:
+def _margin(problem: SparseRidgeProblem, objective: Array, tree: _EitherTree) -> Array:
     """What rounding in a tree, and a working γ, may add to these objectives."""
     spread = tree.stretch * coefficient_spread(problem)
     margin = rounding_margin(objective, problem.yy, tree.reach, spread)

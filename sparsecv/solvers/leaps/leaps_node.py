@@ -141,7 +141,7 @@ RULES = np.dtype(
 )
 
 
-class Tree(NamedTuple):
+class LeapsTree(NamedTuple):
     """Everything a search among m units of p columns needs to stop at any node and go on later.
 
     Level ℓ, one of m, holds a node with m − ℓ members. With n = 0 deleted rows there is one
@@ -257,7 +257,7 @@ def new_tree(
     rows: Array | None,
     targets: Array | None,
     n_best: int,
-) -> Tree:
+) -> LeapsTree:
     """Allocate the search for the wanted ``sizes`` among the units of a table.
 
     At most 64 supports of a size are kept whose losses are equal up to rounding, 16 within bounds
@@ -283,7 +283,7 @@ def new_tree(
     # searched for supports that are better by more than 1e-9 of the objective: a choice.
     lists = new_lists(m, sizes, problems, ties, n_best, 1e-9 if bounded else 0.0)
     return allocated(
-        Tree,
+        LeapsTree,
         lengths,
         lists=lists,
         first=table.first,

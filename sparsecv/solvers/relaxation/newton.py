@@ -164,7 +164,7 @@ def signs_fit(s, n, m, nt):
 
 
 @kernel(inner=True)
-def direction(Q, s, n, nt):
+def newton_direction(Q, s, n, nt):
     """Write the step d of the first n active columns to ``nt.d``, and Qd to ``nt.h``."""
     h = nt.h
     p = h.shape[0]
@@ -346,7 +346,7 @@ def newton(Q, terms, node, k, target, rounds, tolerance, nt):
         fitted = fitting_multiplier(saturated, k, beta, m, nt)
         if steps == 1 and 0.5 * s < fitted < 2.0 * s:
             s = fitted  # with the parent's linear and quadratic columns, this s suits the node
-        direction(Q, s, m, nt)
+        newton_direction(Q, s, m, nt)
         t, at = line_search(w, node, s, m, nt)
         full = t == 1.0
         if t == 0.0:

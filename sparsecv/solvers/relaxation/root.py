@@ -142,7 +142,7 @@ def reduced_root(
             relaxer.start(root.beta, root.root_lam)
         root.beta = relaxer.beta
         target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
-        relax(root, relaxer, target)
+        relax_root(root, relaxer, target)
         if root.bound < target and limits.reached(0) is None and single:
             improve_incumbent(incumbent, root, relaxer, gram)
             target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
@@ -168,7 +168,7 @@ def reduced_root(
             return incumbent, root, gram
 
 
-def relax(root: Root, relaxer: Relaxer, target: float) -> None:
+def relax_root(root: Root, relaxer: Relaxer, target: float) -> None:
     """Solve the root's relaxation until its bound reaches ``target`` or no longer rises much.
 
     The numbers are choices, which decide what time that takes and not what is proved.

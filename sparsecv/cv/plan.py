@@ -72,6 +72,21 @@ class RunPlan:
         return "heuristic" if self.alone or self.proves == "nothing" else "estimate"
 
     @property
+    def proves_models(self) -> bool:
+        """Whether models that count in an average are proved after their estimates."""
+        return self.trees and self.proves != "nothing"
+
+    @property
+    def model_solver(self) -> str:
+        """The solver of models that are compared, such as those of an average.
+
+        Where models are proved it proves what takes few nodes, and all where everything is proved.
+        """
+        if not self.proves_models:
+            return "heuristic"
+        return "auto" if self.proves == "all" else "estimate"
+
+    @property
     def out_of_time(self) -> bool:
         """Whether no further γ is to be estimated."""
         return self.estimates.reached(0) is not None

@@ -106,7 +106,8 @@ def mean_over_folds(sums: Array, weight: Array) -> tuple[Array, Array]:
 
     sums, shape (..., k): Sums of squared errors over the rows of every fold.
     weight, shape (k,): Number of rows of every fold, or the sum of their weights.
-    Returns mean, std_error, shape (...): The mean is Σ sums / Σ weight.
+    Returns mean, std_error, shape (...): The mean is Σ sums / Σ weight, and a fold of weight 0
+        counts as no fold.
 
     Examples
     --------
@@ -118,7 +119,7 @@ def mean_over_folds(sums: Array, weight: Array) -> tuple[Array, Array]:
     mean = sums.sum(axis=-1) / total
     of_fold = np.divide(sums, weight, out=np.zeros(sums.shape), where=weight > 0.0)
     spread = (weight * (of_fold - mean[..., None]) ** 2).sum(axis=-1) / total
-    return mean, np.sqrt(spread / max(weight.size - 1, 1))
+    return mean, np.sqrt(spread / max(np.count_nonzero(weight) - 1, 1))
 
 
 def bounds_to_show(lower: Any, estimate: Any, upper: Any) -> tuple[Array, Array]:

@@ -205,12 +205,14 @@ def checked_taus(taus: Any, p: int, constraints: UnitConstraints | None = None) 
     return np.unique(values).astype(np.intp)
 
 
-def default_taus(n: int, p: int, constraints: UnitConstraints | None = None) -> NDArray[np.intp]:
+def default_taus(n: float, p: int, constraints: UnitConstraints | None = None) -> NDArray[np.intp]:
     """The sparsities of n rows and p columns where the user names none.
 
     They are 1..p where one tree can serve all sizes; with more columns they end at the largest τ
     with τ log τ ≤ min(n, p) (Section 4.2, first paper). Constraints may allow fewer sizes, and a
     group of columns counts as one.
+
+    n: Number of rows, or the sum of their weights.
     """
     least, p = (1, p) if constraints is None else _sizes(constraints)
     top = p

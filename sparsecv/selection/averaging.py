@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 
 from ..cv.alternating import default_grid
 from ..cv.needs import Known, Needed
+from ..cv.plan import RunPlan
 from ..cv.results import CVResult
 from ..cv.settings import DEFAULT_GAMMAS
 from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..design.folds import Index, make_folds
 from ..solvers.core.limits import Limits
-from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.paths import support_path
 from ..solvers.ridge_fits import known_path
@@ -218,6 +218,11 @@ def growing_sizes(every: Index, named: Index) -> list[Tried]:
     return [Tried(np.union1d(every[every <= end], named), end) for end in (*ends, most)]
 
 
+def proof_nodes(plan: RunPlan) -> int | None:
+    """The most nodes of the proof of an inner model or a projection; None without a time limit."""
+    return None if plan.limits.remaining() is None else AVERAGE.proof_nodes
+
+
 class FoldWeights(NamedTuple):
     """Weights of every fold's models, which are functions of the fold's training rows alone.
 
@@ -329,10 +334,8 @@ def inner_weights(
     gammas: Array | None,
     sizes: Sequence[Tried],
     run: Run,
-    spent: Callable[[], bool] = lambda: False,
+    plan: RunPlan,
     first: int = 0,
-    proves: str = "choice",
-    nodes: int | None = None,
 ) -> FoldWeights:
     """Weights of every fold's models, from errors of inner models that have not seen its rows.
 
@@ -344,11 +347,9 @@ def inner_weights(
         inner models say that larger sizes are worth it.
     run: Runs units of work: takes the text of progress reports, a unit, what all units share and
         the other arguments of every unit; returns the results in the order of the units.
-    spent: Whether the time is up, so that neither grids nor sizes grow any more.
+    plan: The plan of the run. Once its time is up neither grids nor sizes grow any more.
     first: The position in ``sizes`` of those that are computed first. It decides what is computed
         at once, and not which sizes a fold takes.
-    proves: As of :class:`~sparsecv.cv.plan.RunPlan`.
-    nodes: The most nodes of a proof.
     """
     k = data.folds.k
     # A fold whose rows all have weight 0 counts as no fold.
@@ -359,7 +360,7 @@ def inner_weights(
     rows = data.weight - np.bincount(block, weights=data.fold_weight)
     if fold_of is None:
         rows = np.array([data.training_weight(j) for j in range(k)])
-    models = _InnerModels(data, splits, run, solver_for(data.n_units, proves))
+    models = _InnerModels(data, splits, run, plan.model_solver)
 
     def own_grid(b: int) -> list[float]:
         n, sizes = float(rows[b]), of[b]
@@ -367,7 +368,7 @@ def inner_weights(
         def score(gamma: float) -> float:
             return soft_least(models.of_block(gamma, b)[sizes], n)
 
-        return default_grid(models.visit, score, spent)[0]
+        return default_grid(models.visit, score, lambda: plan.out_of_time)[0]
 
     start = DEFAULT_GAMMAS if gammas is None else gammas
     tried, growing = [sizes[0]] * rows.size, list(range(rows.size))
@@ -383,7 +384,7 @@ def inner_weights(
             if enough is None:
                 left.append(b)
         growing = left
-        if not growing or spent():
+        if not growing or plan.out_of_time:
             break
     of = [np.isin(taus, one.taus) for one in tried]
     grids = [own_grid(b) if gammas is None else start.tolist() for b in range(rows.size)]
@@ -398,8 +399,9 @@ def inner_weights(
     while True:
         every = [weights_of(b, gammas) for b in range(rows.size)]
         left_open = models.open_pairs(gammas, every)
-        proved = left_open and can_prove(data.n_units, proves)
-        if not (proved and models.prove(gammas, left_open, nodes)):
+        if not (left_open and plan.proves_models):
+            break
+        if not models.prove(gammas, left_open, proof_nodes(plan)):
             break
     return FoldWeights(gammas, taus, [every[b] for b in block], not left_open)
 
@@ -534,23 +536,3 @@ def _inner_errors(
     folds = [first, *(data.one_fold(train, test, first) for test in tests[1:])]
     errors = [path.squared_errors(*one.held_out(0)) for one in folds]
     return errors, path.proved
-
-
-def can_prove(p: int, proves: str) -> bool:
-    """Whether models that count are proved after their estimates: up to 45 columns, if wanted.
-
-    proves: As of :class:`~sparsecv.cv.plan.RunPlan`.
-    """
-    return p <= TREE_ONLY and proves != "nothing"
-
-
-def solver_for(p: int, proves: str = "choice") -> str:
-    """The solver of models that are compared: without a proof where none is wanted.
-
-    Elsewhere it proves what takes few nodes; those that count are proved afterwards.
-
-    proves: As of :class:`~sparsecv.cv.plan.RunPlan`; with "all" every model is proved.
-    """
-    if not can_prove(p, proves):
-        return "heuristic"
-    return "auto" if proves == "all" else "estimate"

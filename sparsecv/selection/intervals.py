@@ -15,7 +15,6 @@ from ..design.folds import Index
 from ..errors import InputError
 from ..solvers.core.limits import Limits
 from ..solvers.paths import support_path
-from .averaging import solver_for
 from .choice import Choice
 from .projection import ridge_unit
 from .study import Study
@@ -46,8 +45,7 @@ def fold_models(study: Study, choice: Choice) -> FoldModels:
     label = data.folds.label
     assert label is not None
     tasks = [(j, *_of_fold(study, choice, j)) for j in range(data.folds.k)]
-    nothing = study.plan.proves == "nothing"
-    shared = data, study.design, solver_for(data.n_units, "nothing" if nothing else "all")
+    shared = data, study.design, "auto" if study.plan.proves_models else "heuristic"
     found = study.run("models for prediction intervals", raw_fold_model, shared, tasks)
     coef, intercept = (np.array([one[part] for one in found]) for part in (0, 1))
     used, residual = np.flatnonzero(coef.any(axis=0)), np.empty(label.size)

@@ -29,7 +29,7 @@ from ..design.model import FittedModel, SizeModels, fitted_model
 from ..solvers.core.limits import Limits
 from ..solvers.paths import support_path
 from ..solvers.ridge_fits import SupportPath
-from .averaging import averaged_coefficients, can_prove, solver_for
+from .averaging import averaged_coefficients, proof_nodes
 from .study import Study
 
 
@@ -168,10 +168,9 @@ class _FoldProjections:
     """
 
     def __init__(self, study: Study, ridges: Array, sizes: NDArray[np.intp]) -> None:
-        shared = FoldAverages(study.data, study.fold_averages, ridges, study.proof_nodes)
+        shared = FoldAverages(study.data, study.fold_averages, ridges, proof_nodes(study.plan))
         self._study, self._sizes, self._shared = study, sizes, shared
-        solver = solver_for(study.data.n_units, study.plan.proves)
-        tasks = [(j, sizes, solver) for j in range(study.data.folds.k)]
+        tasks = [(j, sizes, study.plan.model_solver) for j in range(study.data.folds.k)]
         found = study.run("comparing sizes with the average", project_fold, shared, tasks)
         self.distance, self.error, self.proved = map(np.stack, zip(*found, strict=True))
 
@@ -181,7 +180,7 @@ class _FoldProjections:
         t: Position of the size.
         """
         folds = np.flatnonzero(~self.proved[:, :, t].all(axis=1)).tolist()
-        if not folds or not can_prove(self._study.data.n_units, self._study.plan.proves):
+        if not folds or not self._study.plan.proves_models:
             return False
         tasks = [(j, self._sizes[[t]], "exact") for j in folds]
         what = "proving the projections of one size"
@@ -290,7 +289,7 @@ def _projected_models(
     gammas, shape (τ,): The γ⊥ of every size.
     chosen: Position of the chosen size.
     """
-    data, full = study.data, study.data.full()
+    full = study.data.full()
     used, place = np.unique(gammas, return_inverse=True)
     with study.interruptible() as limits:
         target = full.predicting(averaged_coefficients(full, study.surface, weights))
@@ -300,12 +299,11 @@ def _projected_models(
             problem = target.replace(gamma=gamma)
             return fitted_model(study.design, problem, path.support(g, i), bound, proved)
 
-        proves = study.plan.proves
-        solver = solver_for(data.n_units, proves)
+        solver = study.plan.model_solver
         path = support_path(target, used, sizes, solver=solver, limits=limits)
         models = [model(path, g, t, float(gammas[t])) for t, g in enumerate(place.tolist())]
-        if not models[chosen].proved and can_prove(data.n_units, proves):
-            one, limits = slice(chosen, chosen + 1), limits.within(nodes=study.proof_nodes)
+        if not models[chosen].proved and study.plan.proves_models:
+            one, limits = slice(chosen, chosen + 1), limits.within(nodes=proof_nodes(study.plan))
             path = support_path(target, gammas[one], sizes[one], solver="exact", limits=limits)
             if path.proved[0, 0]:
                 models[chosen] = model(path, 0, 0, float(gammas[chosen]))

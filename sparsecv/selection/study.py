@@ -41,7 +41,6 @@ from ..stability.algorithm import StabilityWeights, select
 from ..stability.fold_losses import PartialErrors, Task, bias_corrected, partial_errors
 from ..stability.sparse_ridge import SparseRidgeLearner
 from .averaging import (
-    AVERAGE,
     FoldWeights,
     Tasks,
     Tried,
@@ -127,7 +126,7 @@ class Study:
             self._refuse_range()
         self.sizes_named = taus is not None
         # The sizes that were asked for; where none were, those that were tried in the end.
-        every = default_taus(data.n, data.p, data.constraints)
+        every = default_taus(data.weight, data.p, data.constraints)
         self.sizes = checked_taus(taus if self.sizes_named else every, data.p, data.constraints)
         self.plan = RunPlan.of(settings, data, averages=self.averages)
         self._tried = self._sizes_to_try()
@@ -153,7 +152,7 @@ class Study:
         onto sizes that the user names is one of an average over all sizes that are worth trying.
         """
         data = self.data
-        every = default_taus(data.n, data.p, data.constraints)
+        every = default_taus(data.weight, data.p, data.constraints)
         if self.sizes_named and not self.averages:
             return [Tried(self.sizes, int(self.sizes[-1]))]
         tried = growing_sizes(every, self.sizes if self.sizes_named else every[:0])
@@ -284,11 +283,6 @@ class Study:
         result = self.surface
         weights = model_weights(result.table("cv_error"), result.gammas, self.data.weight)
         return np.asarray(weights > 0.0)
-
-    @property
-    def proof_nodes(self) -> int | None:
-        """The most nodes of the proof of an inner model or a projection; None without a limit."""
-        return None if self.settings.time_limit is None else AVERAGE.proof_nodes
 
     @property
     def estimating(self) -> bool:
@@ -423,9 +417,7 @@ class Study:
         if isinstance(self.gammas, GammaSpan):
             gammas = np.geomspace(self.gammas.low, self.gammas.high, DEFAULT_GAMMAS.size)
         enough = next(i for i, one in enumerate(self._tried) if one.taus.size == result.taus.size)
-        how = self.run, lambda: self.plan.out_of_time, enough
-        proofs = self.plan.proves, self.proof_nodes
-        found = inner_weights(self.data, gammas, self._tried, *how, *proofs)
+        found = inner_weights(self.data, gammas, self._tried, self.run, self.plan, enough)
         self.note_limit(found.proved)
         return found
 

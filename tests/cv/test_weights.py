@@ -196,6 +196,45 @@ def test_a_row_of_weight_zero_is_bracketed_as_if_it_were_not_there() -> None:
         )
 
 
+def test_a_row_of_weight_two_allows_as_many_sizes_as_two_rows() -> None:
+    """Beyond 168 columns the number of rows decides how many sizes there are."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((40, 180))
+    y = X[:, 3] - X[:, 100] + 0.3 * rng.standard_normal(40)
+    groups, twice = np.arange(40) % 4, np.repeat(np.arange(40), 2)
+    common: dict[str, Any] = {"cv": LeaveOneGroupOut(), "gammas": [1.0], "time_limit": 0}
+    common["rule"] = "minimum"
+    weighted = SparseRidgeCV(**common).fit(X, y, sample_weight=np.full(40, 2.0), groups=groups)
+    repeated = SparseRidgeCV(**common).fit(X[twice], y[twice], groups=groups[twice])
+    assert weighted.taus_.tolist() == repeated.taus_.tolist()
+    assert weighted.taus_[-1] * np.log(weighted.taus_[-1]) > 40.0
+    np.testing.assert_array_equal(weighted.support_, repeated.support_)
+    assert weighted.cv_error_ == pytest.approx(repeated.cv_error_, rel=1e-9)
+
+
+@pytest.mark.parametrize("rule", ["minimum", None])
+def test_a_fold_that_holds_out_weight_zero_alone_is_no_fold(rule: str | None) -> None:
+    """It has no error, so that standard errors over folds do not count it."""
+    one = Problem(7)
+    there = one.weights > 0.0
+    pairs, every = one.pairs(4), np.arange(one.y.size)
+    none = np.flatnonzero(~there)
+    pairs = [(train, np.setdiff1d(test, none)) for train, test in pairs]
+    common: dict[str, Any] = {"gammas": GAMMAS, "rule": rule, **one.options}
+    fits = [
+        SparseRidgeCV(cv=folds, **common).fit(one.X, one.y, sample_weight=one.weights)
+        for folds in (pairs, [*pairs, (every[there], none)])
+    ]
+    without, with_it = fits
+    assert_same(with_it, without)
+    np.testing.assert_allclose(
+        with_it.cv_results_["std_error"], without.cv_results_["std_error"], rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        with_it.path_["std_error"], without.path_["std_error"], rtol=1e-9, atol=1e-12
+    )
+
+
 @pytest.mark.parametrize("seed", range(50))
 def test_one_pair(seed: int) -> None:
     one = Problem(seed)

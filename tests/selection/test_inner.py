@@ -17,6 +17,7 @@ from support.studies import Array, made, study_of
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.plan import RunPlan
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
@@ -28,7 +29,6 @@ from sparsecv.selection.averaging import (
     Tried,
     averaged_coefficients,
     inner_weights,
-    solver_for,
 )
 from sparsecv.selection.projection import FoldAverages, project_fold
 from sparsecv.selection.rules import checked_rule
@@ -59,16 +59,16 @@ def test_held_out_rows_change_nothing_before_they_are_predicted(
         data = RowFolds(X, y, folds, intercept)
         solver = Settings(time_limit=0.0) if p > 45 else Settings()
         result = cross_validate(data, gammas, sizes, solver)
-        tried = [Tried(sizes[:2], 2), Tried(sizes, 4)]
-        found = inner_weights(data, gammas, tried, run)
-        at_once = inner_weights(data, gammas, tried, run, first=1)
+        tried, plan = [Tried(sizes[:2], 2), Tried(sizes, 4)], RunPlan.of(solver, data)
+        found = inner_weights(data, gammas, tried, run, plan)
+        at_once = inner_weights(data, gammas, tried, run, plan, first=1)
         got = at_once.weights[j][:, : found.taus.size]
         np.testing.assert_allclose(got, found.weights[j], rtol=1e-9, atol=0.0)
         weights = np.zeros((gammas.size, sizes.size))
         weights[:, : found.taus.size] = found.weights[j]
         coef = averaged_coefficients(data.training(j), result, weights, fold=j)
         shared = FoldAverages(data, [coef] * folds.k, gammas)
-        how = solver_for(p), Limits()
+        how = plan.model_solver, Limits()
         return weights, coef, project_fold(shared, j, sizes, *how)
 
     weights, coef, sums = fold(X, y)
@@ -92,7 +92,8 @@ def inner_splits(folds: Folds) -> list[tuple[Any, Any]]:
         found.extend([(train, held) for train, tests, *_ in tasks for held in tests])
         return run(what, unit, shared, tasks)
 
-    inner_weights(data, np.array([1.0, 9.0]), [Tried(np.arange(1, 4), 3)], noted)
+    plan = RunPlan.of(Settings(), data)
+    inner_weights(data, np.array([1.0, 9.0]), [Tried(np.arange(1, 4), 3)], noted, plan)
     return found
 
 
@@ -145,8 +146,10 @@ def test_weights_of_a_table_read_by_chunks_are_those_of_its_rows() -> None:
     low, high = np.append(X.min(axis=0), y.min()), np.append(X.max(axis=0), y.max())
     chunks = MomentFolds([FoldMoments(parts, low, high)], design)
     gammas, sizes = np.array([0.5, 20.0]), np.arange(1, 6)
+    tried = [Tried(sizes, int(sizes[-1]))]
     both = (
-        inner_weights(one, gammas, [Tried(sizes, int(sizes[-1]))], run) for one in (rows, chunks)
+        inner_weights(one, gammas, tried, run, RunPlan.of(Settings(), one))
+        for one in (rows, chunks)
     )
     found, same = (one.weights for one in both)
     for one, other in zip(found, same, strict=True):

@@ -18,7 +18,7 @@ LAYERS = [  # top to bottom; what stands on one line may not import each other
     ["cv"],
     ["design"],
     ["tables", "solvers"],
-    ["errors", "verify"],
+    ["clock", "errors", "verify"],
 ]
 SOLVERS = [
     ["api", "paths"],

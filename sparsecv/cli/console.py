@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..clock import CLOCK
 from ..errors import InputError
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Steps:
     """
 
     def __init__(self, verbose: bool = False) -> None:
-        self._verbose, self._started = verbose, time.perf_counter()
+        self._verbose, self._started = verbose, CLOCK.all_seconds()
         self.words, self.done, self.total = "starting", 0, 0
         # The phase, what it has told last and at first, and the steps done before it.
         self._phase, self._last, self._first, self._before = "", 0, 0, 0
@@ -180,15 +180,13 @@ class Steps:
     @property
     def line(self) -> str:
         """The seconds since the beginning, the phase, and the steps."""
-        from ..solvers.kernels.compiled import compiling
-
-        words = "compiling, once" if compiling() else self.words
+        words = "compiling, once" if CLOCK.compiles else self.words
         return f"{self.seconds:.0f} s: {words}: {self.done} of {self.total} steps"
 
     @property
     def seconds(self) -> float:
         """Seconds since the beginning of the call."""
-        return time.perf_counter() - self._started
+        return CLOCK.all_seconds() - self._started
 
 
 @contextmanager

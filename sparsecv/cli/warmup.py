@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -28,14 +27,13 @@ def warmup() -> None:
     paths, so at most two processes compile at a time, however many cores there are, and one where
     there is a single core.
     """
-    started = time.perf_counter()
     steps = Steps()
     with progress(False, steps):
         for done, stage in enumerate(STAGES):
             steps(f"compiling, {' and '.join(stage)}", done, len(STAGES))
             processes = min(len(stage), os.cpu_count() or 1)
             Parallel(n_jobs=processes)(delayed(run_path)(name) for name in stage)
-    note(f"compiled in {time.perf_counter() - started:.0f} s")
+    note(f"compiled in {steps.seconds:.0f} s")
 
 
 def run_path(name: str) -> None:

@@ -23,9 +23,9 @@ from typing import Any
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
+from ..clock import CLOCK
 from .core.limits import Limits
 from .core.threads import one_blas_thread
-from .kernels.compiled import compiled_elsewhere, seconds_compiling
 
 try:
     import cloudpickle
@@ -84,7 +84,7 @@ def run_units(
                 # The clock of this process stands still for as long as the process that has
                 # compiled most in this loop did.
                 compiled = after - began.setdefault(process, before)
-                compiled_elsewhere(max(compiled - longest, 0.0))
+                CLOCK.leave_out(max(compiled - longest, 0.0))
                 longest = max(compiled, longest)
                 yield index, found
         finally:
@@ -109,11 +109,11 @@ def _unit_there(
     Returns: The number of the task, what the unit has returned, the process, and the seconds that
         the process had compiled before and after the unit.
     """
-    before = seconds_compiling()
+    before = CLOCK.seconds_compiling
     shared = _loaded(shared) if isinstance(shared, Path) else shared
     with one_blas_thread():
         found = unit(shared, *task, limits)
-    return index, found, f"{socket.gethostname()} {os.getpid()}", before, seconds_compiling()
+    return index, found, f"{socket.gethostname()} {os.getpid()}", before, CLOCK.seconds_compiling
 
 
 @lru_cache(maxsize=1)

@@ -16,6 +16,7 @@ from support.tables import growing_columns, write_csv
 import sparsecv
 from sparsecv import SparseRidgeCV
 from sparsecv.cli.main import main
+from sparsecv.clock import CLOCK
 
 # ---------------------------------------------------------------------------- cv
 
@@ -173,7 +174,7 @@ def test_outer_folds_start_unasked_after_short_fits_alone(monkeypatch: pytest.Mo
     write_csv(Path("t.csv"), *growing_columns())
     assert run_json("cv", "t.csv", "--gamma", "1")["nested"] is not None
     seconds = itertools.count()
-    monkeypatch.setattr("sparsecv.solvers.core.limits._now", lambda: float(next(seconds)))
+    monkeypatch.setattr(CLOCK, "now", lambda: float(next(seconds)))
     assert run_json("cv", "t.csv", "--gamma", "1")["nested"] is None
     assert run_json("cv", "t.csv", "--gamma", "1", "--nested")["nested"] is not None
 

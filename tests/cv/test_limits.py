@@ -15,6 +15,7 @@ from support.cross_validations import Case, draw_case, least_of
 from support.folds import Bracket, assert_within, inside
 
 from sparsecv import SparseRidgeCV
+from sparsecv.clock import CLOCK
 from sparsecv.cv import alternating, estimate, shared_tree
 from sparsecv.cv.engine import Surface, cross_validate
 from sparsecv.cv.fold_proofs import Prover
@@ -31,7 +32,6 @@ from sparsecv.design.folds import make_folds
 from sparsecv.errors import UnprovedWarning
 from sparsecv.solvers import paths
 from sparsecv.solvers.branching import size_sweep
-from sparsecv.solvers.core import limits as clocks
 from sparsecv.solvers.core import plan
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.supports import path
@@ -204,7 +204,7 @@ def test_estimates_after_the_time_limit(gram: float, monkeypatch: pytest.MonkeyP
     case = Case(X, y, Protocol(), 5, [])
     case.taus = np.arange(1, 9)
     clock = Clock()
-    monkeypatch.setattr(clocks, "_now", lambda: clock.now)
+    monkeypatch.setattr(CLOCK, "now", lambda: clock.now)
     for module, name, seconds in (
         (path, "promising_columns", gram),
         (path, "complete_support", 0.0),
@@ -241,7 +241,7 @@ def test_the_model_of_all_rows_is_proved_where_one_fold_is_listed(
 
 def test_time_left_of_a_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(clocks, "_now", lambda: now[0])
+    monkeypatch.setattr(CLOCK, "now", lambda: now[0])
     told: list[str] = []
 
     def tell(what: str, done: int, total: int, detail: str = "") -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from operator import methodcaller
@@ -378,14 +377,14 @@ class Search:
                     if len(self.trees) > 1:
                         pool = stack.enter_context(ThreadPoolExecutor(self.jobs))
                 left = limits.nodes_left(1 + self.n_nodes, self.chunk)
-                started = time.perf_counter()
+                started = limits.elapsed()
                 if pool is None:
                     codes = [self.trees[0].advance(left)]
                 else:
                     codes = list(pool.map(methodcaller("advance", left), self.trees))
                 if not any(codes):
                     return Status.OPTIMAL
-                seconds = time.perf_counter() - started
+                seconds = limits.elapsed() - started
                 if codes[0] == driver.PAUSED and left == self.chunk:
                     scale = 0.01 / max(seconds, 1e-6)  # seconds between two looks at the clock
                     self.chunk = max(1, int(self.chunk * min(2.0, max(0.5, scale))))

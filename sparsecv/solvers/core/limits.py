@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
-from ..kernels.compiled import seconds_compiling
+from ...clock import CLOCK
 from .result import Status
-
-
-def _now() -> float:
-    """Seconds of a clock that stands still while kernels are compiled."""
-    return time.perf_counter() - seconds_compiling()
 
 
 class StopFlag(threading.Event):
@@ -59,7 +53,7 @@ class Limits:
             raise ValueError(f"time_limit must be a number of seconds >= 0; got {time_limit}")
         if node_limit is not None and node_limit < 0:
             raise ValueError(f"node_limit must be >= 0; got {node_limit}")
-        self.started = _now()
+        self.started = CLOCK.now()
         self._deadline = None if time_limit is None else self.started + time_limit
         self.node_limit, self.stop = node_limit, stop
 
@@ -87,17 +81,17 @@ class Limits:
 
     def elapsed(self) -> float:
         """Seconds since the search began."""
-        return _now() - self.started
+        return CLOCK.now() - self.started
 
     def remaining(self) -> float | None:
         """Seconds left, not below 0; None without a time limit."""
-        return None if self._deadline is None else max(0.0, self._deadline - _now())
+        return None if self._deadline is None else max(0.0, self._deadline - CLOCK.now())
 
     def reached(self, nodes: int) -> Status | None:
         """The limit that has been reached after ``nodes`` nodes, or None."""
         if self.stop is not None and self.stop.is_set():
             return Status.INTERRUPTED
-        if self._deadline is not None and _now() >= self._deadline:
+        if self._deadline is not None and CLOCK.now() >= self._deadline:
             return Status.TIME_LIMIT
         if self.node_limit is not None and nodes >= self.node_limit:
             return Status.NODE_LIMIT

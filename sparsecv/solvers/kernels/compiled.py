@@ -24,18 +24,19 @@ import stat
 import sys
 import tempfile
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache, cached_property, partial
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 import numba
 from numba import config, njit, types
+
+from ...clock import CLOCK
 
 try:
     from numba.core.caching import FunctionCache
@@ -136,8 +137,6 @@ def _probe(x: Any, k: Any) -> Any:
     return _probed(x, 0) + _probed(x, k) * _probed(x, k) + k
 
 
-# What :func:`seconds_compiling` and :func:`compiling` return.
-_clock = SimpleNamespace(seconds=0.0, compiles=False)
 _lock = threading.RLock()
 # For every kernel that is being compiled, the innermost last: the kernel and the kernels it calls.
 _open: list[tuple[Kernel, list[Callee]]] = []
@@ -158,34 +157,17 @@ def _compiling() -> Iterator[None]:
     gc.disable()
     if callable(previous):
         signal.signal(signal.SIGINT, lambda *_: came.append(True))
-    began = time.perf_counter()
     try:
-        yield
+        with CLOCK.stopped():
+            yield
     finally:
-        _clock.seconds += time.perf_counter() - began
-        _clock.compiles = False
+        CLOCK.compiles = False
         if collects:
             gc.enable()
         if callable(previous):
             signal.signal(signal.SIGINT, previous)
             if came:
                 previous(signal.SIGINT, None)
-
-
-def seconds_compiling() -> float:
-    """Seconds this process has spent compiling and loading kernels so far."""
-    return float(_clock.seconds)
-
-
-def compiling() -> bool:
-    """Whether a thread of this process compiles a kernel that no file has."""
-    return bool(_clock.compiles)
-
-
-def compiled_elsewhere(seconds: float) -> None:
-    """Count seconds that this process has waited for another process to compile."""
-    with _lock:
-        _clock.seconds += seconds
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
@@ -336,7 +318,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
                 found = None
         if found is None:
             announce()
-            _clock.compiles = True
+            CLOCK.compiles = True
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..cv.progress import Report
-    from ..tables.source import Reading
+    from ..tables.marks import Reading
     from ..tables.table import Table
 
 # Where standard error is no terminal, a command says what it does after this many seconds, and not
@@ -61,12 +61,24 @@ def read(data: str, given: dict[str, Any], report: Report) -> Table:
     return table
 
 
-def reading(given: dict[str, Any]) -> Reading:
-    """What the options of a command say of the text in a file."""
-    from ..tables.source import Reading
+def reading(given: dict[str, Any], saved: Reading | None = None) -> Reading:
+    """How the options of a command read the text in a file.
 
-    own = {option: given[option] for option in ("encoding", "decimal", "thousands")}
-    return Reading(na=names_in(given["na"] or ""), **own)
+    saved: How the table of a saved model was read; the options take its place one by one.
+    """
+    from ..tables.marks import AS_SHOWN
+
+    options = ("encoding", "decimal", "thousands", "na")
+    own: dict[str, Any] = {one: given[one] for one in options if given[one] is not None}
+    if "na" in own:
+        own["na"] = names_in(own["na"])
+    found = saved or AS_SHOWN
+    # A mark of the model's table that is now the other mark of the file is given up.
+    if found.decimal == own.get("thousands"):
+        found = found._replace(decimal=None)
+    if found.thousands == own.get("decimal"):
+        found = found._replace(thousands=None)
+    return found._replace(**own)
 
 
 def columns_in(texts: list[str] | None, columns: list[str]) -> list[str]:

@@ -66,7 +66,8 @@ def deliver(
 
 def kept_facts(source: Table) -> dict[str, Any]:
     """What a model file keeps of the table, by the names of its fields."""
-    return {"target": source.target_name, "levels": dict(source.coding.levels)}
+    levels = dict(source.coding.levels)
+    return {"target": source.target_name, "levels": levels, "reading": source.reading}
 
 
 def write_json(path: Path | None, found: Mapping[str, Any]) -> None:

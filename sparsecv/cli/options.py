@@ -78,10 +78,12 @@ TABLE = {
     "factor": option(
         Names, None, "Columns that are factors, as a,b, such as codes; text is one by itself."
     ),
-    "decimal": option(Text, None, "Decimal mark of the file: . or , where the file shows none."),
+    "decimal": option(
+        Text, None, "Decimal mark of the file, . or ,; by default the file shows it."
+    ),
     "thousands": option(Text, None, "Mark between groups of three digits, such as . or ,."),
     "na": option(Text, None, "Codes of missing values, as -999,-200."),
-    "encoding": option(str, "utf-8", "Encoding of a text file, such as latin-1."),
+    "encoding": option(Text, None, "Encoding of a text file, such as latin-1; default: utf-8."),
 }
 CONSTRAINTS = {
     "include": option(Text, None, "Columns that are in every model, as a,b."),

@@ -34,7 +34,8 @@ def predict(
 ) -> Exit:
     """Predict the rows of a table by a saved model; a row that cannot be predicted stays empty.
 
-    text: The options that say how numbers and missing values are written.
+    text: The options that say how numbers and missing values are written; by default they are
+        written as in the table that the model was fitted to.
     """
     outputs.refuse_unwritable(SimpleNamespace(out=out))
     saved, asked = SavedModel.read(model), coverage is not None
@@ -45,7 +46,7 @@ def predict(
                 f"{model} keeps nothing for intervals. sparsecv cv --save FILE does, where the "
                 "folds hold out every row once and rows have no weights or missing values"
             )
-    source, _ = locate(data, reading(text))
+    source, _ = locate(data, reading(text, saved.reading))
     names = list(ids or ())
     labels = source.texts(names)
     coding = saved.coding(asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 from collections.abc import Collection, Sequence
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from .. import __version__
 from ..errors import InputError, file_faults, is_number, read_json
 from ..tables.coding import Coding
+from ..tables.marks import AS_SHOWN, Marks, Reading, possible_marks
 from .fold_models import FoldModels
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ class SavedModel:
     note: What a user should know of the model, such as that its search was interrupted.
     intervals: The models of the folds with their residuals (:class:`FoldModels`), which prediction
         intervals are made from; None where they were not asked for.
+    reading: How the text of the table's file was read, as files of new rows are. Its codes of
+        missing values are missing in data frames, too.
     """
 
     features: list[str]
@@ -60,6 +64,7 @@ class SavedModel:
     note: str = ""
     intervals: dict[str, Any] | None = None
     unknown: str = "error"
+    reading: Reading = AS_SHOWN
 
     @classmethod
     def of(
@@ -115,6 +120,12 @@ class SavedModel:
             return None
         return FoldModels.of_document(self.intervals, self.features)
 
+    @property
+    def codes(self) -> list[float]:
+        """The numbers that stand for missing values."""
+        values = [Marks().number(code) for code in self.reading.na]
+        return [value for value in values if value is not None]
+
     def needed(self, intervals: bool = False) -> list[str]:
         """Names of the features that predictions need, or predictions with their intervals."""
         more = self.intervals["features"] if intervals and self.intervals is not None else []
@@ -143,7 +154,8 @@ class SavedModel:
 
         needed, names = self.needed(intervals=True), [str(name) for name in as_frame(frame).columns]
         coding = self.coding(intervals=True, known=names)
-        values = features_of(frame, coding, needed, bool(self.fills), self.fills, unknown)
+        how: dict[str, Any] = {"fills": self.fills, "unknown": unknown, "reading": self.reading}
+        values = features_of(frame, coding, needed, bool(self.fills), **how)
         X = np.zeros((len(values), len(self.features)))
         X[:, [self.features.index(feature) for feature in needed]] = values
         return X
@@ -158,7 +170,8 @@ class SavedModel:
         Raises InputError: The file cannot be written.
         """
         head = HEAD | {"sparsecv": __version__}
-        text = json.dumps(head | asdict(self), indent=1, allow_nan=False, ensure_ascii=False)
+        document = head | asdict(self) | {"reading": self.reading._asdict()}
+        text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False)
         with file_faults(f"cannot write {path}"):
             Path(path).write_text(text + "\n", encoding="utf-8")
 
@@ -184,10 +197,17 @@ class SavedModel:
             )
         names = [one.name for one in fields(cls)]
         # Files of earlier versions lack these fields; their defaults then hold.
-        later = ("fills", "note", "intervals", "unknown")
+        later = ("fills", "note", "intervals", "unknown", "reading")
         if missing := [name for name in names if name not in found and name not in later]:
             raise InputError(f"{path}: damaged model file: {missing[0]!r} is missing")
-        model = cls(**{name: found[name] for name in names if name in found})
+        kept = {name: found[name] for name in names if name in found}
+        try:
+            kept["reading"] = _as_reading(**kept.get("reading", {}))
+        except (TypeError, LookupError, InputError):
+            raise InputError(
+                f"{path}: damaged model file: 'reading' does not hold what it should"
+            ) from None
+        model = cls(**kept)
         if wrong := model._wrong():
             raise InputError(f"{path}: damaged model file: {wrong!r} does not hold what it should")
         return model
@@ -230,3 +250,16 @@ class SavedModel:
         except (ValueError, KeyError, TypeError):
             return "intervals"
         return None if len(self.coef) == len(self.support) else "coef"
+
+
+def _as_reading(**kept: Any) -> Reading:
+    """How a file says that the table of its model was read.
+
+    Raises InputError, LookupError or TypeError: The file says something else.
+    """
+    found = Reading(**kept)
+    codecs.lookup(found.encoding)
+    possible_marks(found)
+    if found.usual not in (None, ".", ",") or not all(isinstance(code, str) for code in found.na):
+        raise TypeError
+    return found._replace(na=tuple(found.na))

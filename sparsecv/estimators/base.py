@@ -158,7 +158,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         check_is_fitted(self)
         given, fitted = frame_names(X), getattr(self, "feature_names_in_", None)
         saved, fills = self._saved_, self._fills_
-        if given is not None and saved is not None and (saved.levels or saved.fills):
+        if given is not None and saved is not None and (saved.levels or saved.fills or saved.codes):
             return np.asarray(saved.features_of(X, self.unknown))
         if self._coding_ is not None:
             values = encoded_frame(self._coding_, X, fills is not None, self.unknown)
@@ -170,7 +170,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             finite = True if fills is None else "allow-nan"
             checks = {"dtype": np.float64, "ensure_all_finite": finite, "accept_sparse": True}
             try:
-                values = validate_data(self, na_as_nan(X), reset=False, **checks)
+                known = na_as_nan(X)
+                if saved is not None and saved.codes and not issparse(known):
+                    known = np.where(np.isin(known, saved.codes), np.nan, known)
+                values = validate_data(self, known, reset=False, **checks)
             except ValueError:
                 check_frame_of_numbers(X)
                 raise

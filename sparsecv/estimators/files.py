@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -174,6 +175,10 @@ class ModelFiles(SparseLinearModel):
     def _saved(self, intervals: bool) -> SavedModel:
         """The model as a file holds it."""
         check_is_fitted(self)
+        models = self._intervals() if intervals else None
+        if self._saved_ is not None:  # A file also holds what this object has no place for.
+            kept = None if models is None else self._saved_.intervals
+            return replace(self._saved_, unknown=self.unknown, intervals=kept)
         return SavedModel.of(
             self._fitted(),
             self._labels(self.coef_.size),
@@ -181,9 +186,9 @@ class ModelFiles(SparseLinearModel):
             tau=int(self.tau_),
             gamma=self._own_gamma(),
             levels={} if self._coding_ is None else dict(self._coding_.levels),
-            unknown=self.unknown,
             fills=self._fills_,
-            intervals=self._intervals() if intervals else None,
+            intervals=models,
+            unknown=self.unknown,
         )
 
     def _fitted(self) -> FittedModel:

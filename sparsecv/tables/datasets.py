@@ -11,7 +11,8 @@ import numpy as np
 
 from ..errors import InputError, file_faults
 from .columns import FloatArray, quoted, quoted_names
-from .source import AS_SHOWN, Reading, Source, source_of_arrays
+from .marks import AS_SHOWN, Reading
+from .source import Source, source_of_arrays
 from .sources import name_of, open_file, open_table
 from .synthetic import make_synthetic
 from .table import Table
@@ -69,7 +70,7 @@ def _builtin(name: str, reading: Reading) -> Source | None:
         names = [*(f"x{j}" for j in range(values.shape[1] - 1)), "y"]
     else:
         return None
-    return source_of_arrays(name, dict(zip(names, values.T, strict=True)), reading.na)
+    return source_of_arrays(name, dict(zip(names, values.T, strict=True)), reading)
 
 
 def _is_builtin(name: str) -> bool:

@@ -243,7 +243,7 @@ def features(
     """
     columns = list(coding.names)
     _check_columns(source.label, source.names, columns)
-    n, found = source.read(columns, coding.levels.keys())
+    n, found, _ = source.read(columns, coding.levels.keys())
     check_rows(source.label, n, 1)
     for column in found.values():
         if column.other:

@@ -12,6 +12,7 @@ from .coding import Coding
 from .columns import FloatArray, check_names, quoted, quoted_names
 from .factors import features, learned
 from .faults import Faults
+from .marks import AS_SHOWN, Reading
 from .source import source_of_frame
 
 
@@ -102,8 +103,8 @@ def coding_of(X: Any, missing_allowed: bool = False) -> Coding | None:
         for name, one in zip(source.names, frame.schema.values(), strict=True)
         if not _is_numeric(one)
     ]
-    n, found = source.read(some, ())
-    words = learned("X", n, [found[name] for name in some], faults, min_rows=0)
+    cells = source.read(some, ())
+    words = learned("X", cells.n, [*cells.columns.values()], faults, min_rows=0)
     coding = words._replace(names=source.names)
     check_names("X", [*coding.features, *(f"{n}={l}" for n, l in coding.first_levels.items())])
     return coding if coding.levels else None
@@ -130,14 +131,17 @@ def features_of(
     missing_allowed: bool,
     fills: Mapping[str, float] | None = None,
     unknown: str = "error",
+    reading: Reading = AS_SHOWN,
 ) -> FloatArray:
     """The features of a model in the rows of a data frame, shape (n, len(wanted)).
 
     missing_allowed: Missing values are no fault; they stay NaN where there are no fills.
+    reading: Its codes of missing values are missing in the frame, too.
     The other arguments are those of :func:`sparsecv.tables.factors.features`.
     Raises InputError: A column is missing or repeated, or cells cannot be used.
     """
     faults = Faults("X", None, missing_allowed, coding.names)
-    found = features(source_of_frame("X", as_frame(X)), coding, wanted, faults, fills, unknown)
+    source = source_of_frame("X", as_frame(X), reading)
+    found = features(source, coding, wanted, faults, fills, unknown)
     faults.check()
     return found

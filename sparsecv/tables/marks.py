@@ -15,6 +15,26 @@ THOUSANDS = (".", ",", " ", "'", "’", "_")
 _BLANKS = str.maketrans("\u00a0\u202f\u2009", "   ")  # Programs write these between thousands, too.
 
 
+class Reading(NamedTuple):
+    """How the text in a file is read, as a user says or as a saved model remembers.
+
+    encoding: Encoding of a text file, by a name that Python knows.
+    decimal, thousands: Marks of numbers in text; by default the file shows what they are.
+    na: Codes of missing values, besides an empty cell, NA and the like.
+    usual: The decimal mark of a file that leaves open which one it has; None: it is refused.
+    """
+
+    encoding: str = "utf-8"
+    decimal: str | None = None
+    thousands: str | None = None
+    na: tuple[str, ...] = ()
+    usual: str | None = None
+
+
+# The file itself shows how its numbers are written.
+AS_SHOWN = Reading()
+
+
 class Marks(NamedTuple):
     """How numbers are written in a text.
 
@@ -47,11 +67,12 @@ def _pattern(marks: Marks) -> re.Pattern[str]:
     return re.compile(rf"[-+]?({'|'.join(ways)})", re.IGNORECASE)
 
 
-def possible_marks(decimal: str | None, thousands: str | None) -> list[Marks]:
+def possible_marks(reading: Reading) -> list[Marks]:
     """The ways in which a file may write its numbers, after what the user says of its marks.
 
     Raises InputError: A mark is none that numbers have, or both are the same.
     """
+    decimal, thousands = reading.decimal, reading.thousands
     if decimal not in (None, ".", ","):
         raise InputError(f"--decimal must be a point or a comma; got {decimal!r}")
     if thousands not in (None, *THOUSANDS):
@@ -85,8 +106,9 @@ def marks_of(
     possible: list[Marks],
     usual: Marks,
     in_doubt: bool,
-) -> Marks:
-    """The marks of the numbers in a file.
+    known: str | None,
+) -> Marks | None:
+    """The marks of the numbers in a file; None where no number needs them.
 
     A text such as 1,5 or 1.234,5 has one reading, and shows what the marks of the whole file are;
     3.102 has two, 3.102 and 3102.
@@ -97,6 +119,7 @@ def marks_of(
     usual: The way that is taken where no text shows another one.
     in_doubt: Whether a fraction in the usual way, such as 3.102, may be 3102 where nothing shows
         which it is.
+    known: The decimal mark of a file that leaves open which one it has, None where that is unknown.
     Raises InputError: Texts show different marks, or leave open what the marks are.
     """
     if len(possible) == 1:
@@ -120,6 +143,8 @@ def marks_of(
         )
     doubtful = [cell for cell in open_cells if in_doubt or usual.decimal not in cell.text]
     if not shown and doubtful:
+        if settled := [marks for marks in possible if marks.decimal == known]:
+            return settled[0]
         cell = doubtful[0]
         first, second = (marks.number(cell.text) for marks in possible)
         others = [other for other in open_cells if other.name != cell.name]
@@ -128,7 +153,11 @@ def marks_of(
             f"{label}: {cell} could be {first:.15g} or {second:.15g}{also}, and no other number of "
             "the file shows which; name the file's decimal mark with --decimal . or --decimal ,"
         )
+    if not (shown or open_cells):
+        return None
     marks = shown[0] if shown else usual
+    if marks.decimal == known:
+        return marks
     for grouped, fraction in _mixed(one_reading[marks], open_cells, marks):
         raise InputError(
             f"{label}: column {quoted(grouped.name)} mixes decimal commas and decimal points: "

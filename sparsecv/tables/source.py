@@ -9,6 +9,20 @@ from typing import Any, NamedTuple
 from ..errors import InputError
 from .cells import Column, column_of, column_of_numbers
 from .columns import FloatArray, quoted, suggestion
+from .marks import AS_SHOWN, Reading
+
+
+class Cells(NamedTuple):
+    """Some columns of a table.
+
+    n: The number of rows.
+    columns: The columns by name.
+    decimal: The decimal mark that numbers in text show; None where there is no such text.
+    """
+
+    n: int
+    columns: dict[str, Column]
+    decimal: str | None = None
 
 
 @dataclass(frozen=True)
@@ -18,18 +32,19 @@ class Source:
     label: The table's name in messages.
     names: Names of all columns.
     read: Takes names of columns, and names of those that are factors whatever their cells are.
-        Returns the number of rows, and the columns by name. It raises an InputError where the table
-        cannot be read.
+        Returns the columns. It raises an InputError where the table cannot be read.
     index: Names of columns that are no features unless a user names them.
     release: Returns memory that reading has taken to the system, once the columns are not used any
         more. Arrow would keep the memory for later, twice that of the table.
+    reading: How the text in the table is read.
     """
 
     label: str
     names: list[str]
-    read: Callable[[Sequence[str], Collection[str]], tuple[int, dict[str, Column]]]
+    read: Callable[[Sequence[str], Collection[str]], Cells]
     index: Sequence[str] = ()
     release: Callable[[], None] = lambda: None
+    reading: Reading = AS_SHOWN
 
     def texts(self, columns: Sequence[str]) -> list[list[str]]:
         """The cells of some columns as text, row by row; a missing cell is an empty text.
@@ -44,57 +59,34 @@ class Source:
                 )
         if not columns:
             return []
-        _, found = self.read(list(dict.fromkeys(columns)), columns)
         own = {}
-        for name, column in found.items():
+        for name, column in self.read(list(dict.fromkeys(columns)), columns).columns.items():
             words = [*(str(cell).strip() for cell in column.cells), ""]
             own[name] = [words[place] for place in column.values]
         return list(map(list, zip(*(own[name] for name in columns), strict=True)))
 
 
-class Reading(NamedTuple):
-    """What a user says of the text in a file.
-
-    encoding: Encoding of a text file, by a name that Python knows.
-    decimal, thousands: Marks of numbers in text; by default the file shows what they are.
-    na: Codes of missing values, besides an empty cell, NA and the like.
-    """
-
-    encoding: str = "utf-8"
-    decimal: str | None = None
-    thousands: str | None = None
-    na: tuple[str, ...] = ()
-
-
-# The file itself shows how its numbers are written.
-AS_SHOWN = Reading()
-
-
-def source_of_frame(
-    label: str, frame: Any, index: Sequence[str] = (), na: Collection[str] = ()
-) -> Source:
+def source_of_frame(label: str, frame: Any, reading: Reading = AS_SHOWN) -> Source:
     """A data frame as narwhals sees it; the types of its columns say which are factors."""
     places = {str(name): name for name in reversed(frame.columns)}
 
-    def read(columns: Sequence[str], factors: Collection[str]) -> tuple[int, dict[str, Column]]:
-        found = {
-            name: column_of(name, frame.get_column(places[name]), declared=name in factors, na=na)
-            for name in columns
-        }
-        return len(frame), found
+    def read(columns: Sequence[str], factors: Collection[str]) -> Cells:
+        found = dict[str, Column]()
+        for name in columns:
+            series, declared = frame.get_column(places[name]), name in factors
+            found[name] = column_of(name, series, declared=declared, na=reading.na)
+        return Cells(len(frame), found)
 
-    return Source(label, [str(name) for name in frame.columns], read, index)
+    return Source(label, [str(name) for name in frame.columns], read, reading=reading)
 
 
-def source_of_arrays(
-    label: str, columns: Mapping[str, FloatArray], na: Collection[str] = ()
-) -> Source:
+def source_of_arrays(label: str, columns: Mapping[str, FloatArray], reading: Reading) -> Source:
     """Columns of numbers in memory, each an array of shape (n,)."""
 
-    def read(names: Sequence[str], factors: Collection[str]) -> tuple[int, dict[str, Column]]:
-        n = len(next(iter(columns.values())))
-        return n, {
-            name: column_of_numbers(name, columns[name], name in factors, na) for name in names
-        }
+    def read(names: Sequence[str], factors: Collection[str]) -> Cells:
+        n, found = len(next(iter(columns.values()))), dict[str, Column]()
+        for name in names:
+            found[name] = column_of_numbers(name, columns[name], name in factors, reading.na)
+        return Cells(n, found)
 
-    return Source(label, list(columns), read)
+    return Source(label, list(columns), read, reading=reading)

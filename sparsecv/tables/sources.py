@@ -32,9 +32,9 @@ from .columns import (
 )
 from .factors import encoded, learned
 from .faults import Faults
-from .marks import possible_marks
+from .marks import AS_SHOWN, Reading, possible_marks
 from .roles import groups_of, weights_of
-from .source import AS_SHOWN, Reading, Source, source_of_frame
+from .source import Cells, Source, source_of_frame
 from .table import Table
 from .text import TextFile, check_header, in_numbers
 
@@ -114,14 +114,14 @@ def _open_parquet(path: Path, reading: Reading) -> Source:
             reason = error.strerror or first_line(error)
             raise InputError(f"cannot read {path}: {reason}") from error
 
-    def read(columns: Sequence[str], factors: Collection[str]) -> tuple[int, dict[str, Column]]:
+    def read(columns: Sequence[str], factors: Collection[str]) -> Cells:
         table = opened(columns)
         # A column "a" also brings in "a.b", so columns are taken by name.
         frame = nw.from_native(table.select(list(columns)), eager_only=True)
-        source = source_of_frame(path.name, frame, na=reading.na)
-        n, found = source.read(columns, {*factors, *categories})
+        source = source_of_frame(path.name, frame, reading)
+        n, found, _ = source.read(columns, {*factors, *categories})
         found |= {name: unusable(name, n, "periods") for name in periods if name in found}
-        return n, found
+        return Cells(n, found)
 
     def release() -> None:
         pa.default_memory_pool().release_unused()
@@ -137,7 +137,7 @@ def _open_parquet(path: Path, reading: Reading) -> Source:
     except (KeyError, ValueError, TypeError):
         stored = []
     index = [name for name in stored if isinstance(name, str) and name in schema.names]
-    return Source(path.name, list(schema.names), read, index, release)
+    return Source(path.name, list(schema.names), read, index, release, reading)
 
 
 def _extension(field: Any) -> str:
@@ -154,7 +154,7 @@ def _open_workbook(path: Path, reading: Reading) -> Source:
 
     Raises InputError: python-calamine is not installed, or the file is no workbook.
     """
-    possible = possible_marks(reading.decimal, reading.thousands)
+    possible = possible_marks(reading)
     try:
         from python_calamine import CalamineError
     except ImportError:
@@ -181,16 +181,16 @@ def _open_workbook(path: Path, reading: Reading) -> Source:
     check_header(label, names, lines[0], lines[-1] if len(lines) > 1 else "")
     rows = cells.iloc[1:]
 
-    def read(columns: Sequence[str], factors: Collection[str]) -> tuple[int, dict[str, Column]]:
+    def read(columns: Sequence[str], factors: Collection[str]) -> Cells:
         found = dict[str, Column]()
         for name in columns:
             series = nw.from_native(rows.iloc[:, names.index(name)], series_only=True)
             found[name] = column_of(
                 name, series, declared=name in factors, text=True, na=reading.na
             )
-        return len(rows), in_numbers(label, found, possible, possible[0])
+        return Cells(len(rows), *in_numbers(label, found, possible, possible[0], reading.usual))
 
-    return Source(label, names, read)
+    return Source(label, names, read, reading=reading)
 
 
 def name_of(path: str | PathLike[str]) -> str:
@@ -321,14 +321,14 @@ def open_table(
     first, unnamed = source.names[:1], None
     if first and first[0] in ("", "Unnamed: 0") and source.names.count(first[0]) == 1:
         named = first[0] in (*drop, *uses.values())
-        if not named and _counts_rows(source.read(first, ())[1][first[0]]):
+        if not named and _counts_rows(source.read(first, ()).columns[first[0]]):
             unnamed = first[0]
             aside.append(unnamed)
     use = select_columns(source.label, source.names, (*drop, *aside), uses)
     _check_factors(source.label, use.features, factors)
     columns = [*use.features, use.target]
     others = [one for one in (use.weights, use.groups) if one is not None]
-    n, found = source.read(list(dict.fromkeys([*columns, *others])), factors)
+    n, found, decimal = source.read(list(dict.fromkeys([*columns, *others])), factors)
     faults = Faults(source.label, use.target, missing is not None, columns)
     coding = learned(source.label, n, [found[one] for one in columns], faults)
     roles = {one: found[one] for one in others}
@@ -337,6 +337,7 @@ def open_table(
     kept: slice | NDArray[np.bool_] = slice(None)
     facts: dict[str, Any] = {"name": name, "label": source.label, "target_name": use.target}
     facts["coding"] = coding._replace(names=coding.names[:-1])
+    facts["reading"] = source.reading._replace(usual=decimal)
     if missing is not None:
         kept = _rows_in_use(rows, coding.features, source.label, missing)
         facts["missing"] = missing if missing != "drop" else None

@@ -12,6 +12,7 @@ from ..errors import InputError
 from .coding import Coding
 from .columns import FloatArray, check_names, check_rows, is_finite, quoted
 from .faults import Faults
+from .marks import AS_SHOWN
 
 
 class Table:
@@ -46,6 +47,8 @@ class Table:
         Where features may be NaN, what fills them from training rows.
     rows_left_out : int
         Number of rows that were left out because values are missing.
+    reading : Reading
+        How the text in the file was read; its usual decimal mark is that of the file.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Table:
     left_out: str | None = None
     missing: str | None = None
     rows_left_out = 0
+    reading = AS_SHOWN
 
     def __init__(
         self,

@@ -18,9 +18,9 @@ import numpy as np
 
 from ..errors import InputError, first_line
 from .cells import Column, column_of
-from .columns import MISSING, quoted, reads_as_number
-from .marks import Marks, marks_of, possible_marks
-from .source import Reading, Source
+from .columns import MISSING, FloatArray, quoted, reads_as_number
+from .marks import Marks, Reading, marks_of, possible_marks
+from .source import Cells, Source
 
 # Where two of these marks are equally frequent in the header line, the earlier mark is preferred.
 _DELIMITERS = "\t;,|"
@@ -72,12 +72,15 @@ def in_numbers(
     columns: dict[str, Column],
     possible: list[Marks],
     usual: Marks,
+    known: str | None,
     as_text: Callable[[Sequence[str]], dict[str, Column]] = lambda names: {},
     in_doubt: bool = False,
-) -> dict[str, Column]:
+) -> tuple[dict[str, Column], str | None]:
     """The columns of a table of text, those of words as numbers where all of them are numbers.
 
-    possible, usual, in_doubt: Those of :func:`~sparsecv.tables.marks.marks_of`.
+    The decimal mark follows that the words show, None where they show none.
+
+    possible, usual, known, in_doubt: Those of :func:`~sparsecv.tables.marks.marks_of`.
     as_text: Returns columns that are known to be numbers by the usual marks as columns of words.
     Raises InputError: The table leaves open what its decimal mark is.
     """
@@ -89,12 +92,13 @@ def in_numbers(
     own = [one for one in columns.values() if one.words and not one.declared and not one.other]
     numbers = {one.name: one for one in own if in_marks(one)}
     if (numbers or in_doubt) and len(possible) > 1:
-        known = [name for name, one in columns.items() if one.words is None]
-        numbers |= {name: one for name, one in as_text(known).items() if one.words}
+        others = [name for name, one in columns.items() if one.words is None]
+        numbers |= {name: one for name, one in as_text(others).items() if one.words}
     texts = {name: one.texts() for name, one in numbers.items()}
-    marks = marks_of(label, texts, possible, usual, in_doubt) if numbers else usual
+    shown = marks_of(label, texts, possible, usual, in_doubt, known)
+    marks = shown or usual
     found = columns if marks == usual else columns | numbers
-    return {name: one.under(marks) for name, one in found.items()}
+    return {name: one.under(marks) for name, one in found.items()}, shown and shown.decimal
 
 
 class TextFile:
@@ -108,7 +112,7 @@ class TextFile:
     def __init__(self, path: Path, reading: Reading, content: bytes | None = None) -> None:
         self.path, self._content, self._reading = path, content, reading
         self.label = "standard input" if content is not None else path.name
-        self._possible = possible_marks(reading.decimal, reading.thousands)
+        self._possible = possible_marks(reading)
         try:
             self._encoding = codecs.lookup(reading.encoding).name
         except LookupError:
@@ -120,7 +124,7 @@ class TextFile:
     @property
     def source(self) -> Source:
         """The file as a table whose columns are read by name."""
-        return Source(self.label, self.names, self.read)
+        return Source(self.label, self.names, self.read, reading=self._reading)
 
     @contextmanager
     def _lines(self) -> Iterator[io.TextIOWrapper]:
@@ -244,10 +248,8 @@ class TextFile:
         self._check_rows(reason)
         raise AssertionError  # ``_check_rows`` has raised for a reason.
 
-    def read(
-        self, columns: Sequence[str], factors: Collection[str]
-    ) -> tuple[int, dict[str, Column]]:
-        """The number of rows, and columns by name; see :class:`~sparsecv.tables.source.Source`."""
+    def read(self, columns: Sequence[str], factors: Collection[str]) -> Cells:
+        """Columns by name; see :class:`~sparsecv.tables.source.Source`."""
         import narwhals as nw
 
         first = {name: place for place, name in reversed([*enumerate(self.names)])}
@@ -276,22 +278,33 @@ class TextFile:
             return {name: column(name, cells[j]) for name, j in zip(some, at, strict=True)}
 
         found = {name: column(name, frame[j]) for name, j in places.items()}
+        usual, known = self._usual, self._reading.usual
         # Semicolons are the rule where commas are decimal marks, and points those of thousands.
-        in_doubt = self._delimiter == ";" and self._usual.decimal == "."
-        in_doubt = in_doubt and not any(map(_shows_point, found.values()))
-        numbers = in_numbers(self.label, found, self._possible, self._usual, as_text, in_doubt)
-        return len(frame), numbers
+        probable = known or ("," if self._delimiter == ";" and usual.decimal == "." else None)
+        in_doubt = probable not in (None, usual.decimal)
+        in_doubt = in_doubt and not any(map(_shows_mark, found.values()))
+        numbers, shown = in_numbers(
+            self.label, found, self._possible, usual, known, as_text, in_doubt
+        )
+        if shown is None and any(_fractions(one).size for one in found.values()):
+            shown = usual.decimal
+        return Cells(len(frame), numbers, shown)
 
 
-def _shows_point(column: Column) -> bool:
-    """Whether a number of a column, read with a decimal point, is no thousands without the point.
+def _fractions(column: Column) -> FloatArray:
+    """The sizes of the numbers in a column of numbers that are no whole numbers."""
+    if column.words is not None:
+        return np.empty(0)
+    size = np.abs(column.values[np.isfinite(column.values)])
+    return np.asarray(size[size % 1.0 > 0.0])
+
+
+def _shows_mark(column: Column) -> bool:
+    """Whether a number of a column is no thousands without the mark that it was read with.
 
     3.102 could be 3102; 0.102, 3102.5 and 3.1025 could not.
     """
-    if column.words is not None:
-        return False
-    size = np.abs(column.values[np.isfinite(column.values)])
-    fractions = size[size % 1.0 > 0.0]
+    fractions = _fractions(column)
     return bool(
         ((fractions < 1.0) | (fractions >= 1000.0)).any()
         or (np.abs(1000.0 * fractions - np.round(1000.0 * fractions)) > 1e-6).any()

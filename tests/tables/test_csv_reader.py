@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.tables import NAMES, check, csv_text, refused, table, write
 
 from sparsecv.errors import InputError
-from sparsecv.tables.source import Reading
+from sparsecv.tables.marks import Reading
 from sparsecv.tables.sources import open_table
 from sparsecv.tables.text import detect_delimiter
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 from support.commands import run_json
 from support.tables import refused, write
 
+import sparsecv
 from sparsecv.cli.main import main
-from sparsecv.tables.marks import Marks
-from sparsecv.tables.source import Reading
+from sparsecv.errors import InputError
+from sparsecv.tables.marks import Marks, Reading
 from sparsecv.tables.sources import open_table
 
 # A file, what a user says of it, and its cells.
@@ -164,8 +166,144 @@ def test_predict_takes_the_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     Path("t.csv").write_text("\n".join(["a;b;y", *rows]))
     assert main(["fit", "t.csv", "--tau", "2", "--save", "m.json", "--quiet"]) == 0
     Path("n.csv").write_text("a;b\n3.102;7\n")
-    assert main(["predict", "m.json", "n.csv"]) == 2
-    assert main(["predict", "m.json", "n.csv", "--decimal", ",", "--out", "p.csv"]) == 0
+    assert main(["predict", "m.json", "n.csv", "--out", "p.csv"]) == 0
     Path("o.csv").write_text("a,b\n3102,7\n")
     assert main(["predict", "m.json", "o.csv", "--out", "q.csv"]) == 0
     assert Path("p.csv").read_text() == Path("q.csv").read_text()
+
+
+# ---------------------------------------------------------------------------- saved models
+
+# What a user says of the file that a model is fitted to, its rows, what a later file holds, and the
+# numbers that are read from that.
+LATER: list[tuple[list[str], str, str, list[float]]] = [
+    # The file that was fitted to shows what the later file leaves open.
+    ([], "{i},5;{i}", "a;x\n3.102;1\n", [3102]),
+    ([], "{i},5;{i}", "a\tx\n3.102\t1\n", [3102]),
+    ([], "{i},5;{i}", "a;x\n1,234;1\n", [1.234]),
+    ([], "{i}.5;{i}", "a;x\n3.102;1\n", [3.102]),
+    ([], "{i}.5;{i}", "a;x\n1,234;1\n939;2\n", [1234, 939]),
+    ([], "{i}.5,{i}", 'a,x\n"1,234",1\n', [1234]),
+    # A column of the later file may mix what the file of the model has not mixed.
+    ([], "{i},5;{i}", "a;x\n3.102;1\n1,5;2\n", [3102, 1.5]),
+    # A later file that shows its own mark is read by it, and so is one after a file of whole
+    # numbers, which shows none.
+    ([], "{i},5;{i}", "a,x\n2.50,1\n3.102,2\n", [2.5, 3.102]),
+    ([], "{i}.5,{i}", "a;x\n2,50;1\n3,102;2\n", [2.5, 3.102]),
+    ([], "{i};{i}", "a;x\n2,50;1\n7;2\n", [2.5, 7]),
+    # What a user has said holds as if it were said again.
+    (["--decimal", ","], "{i};{i}", "a;x\n3.102;1\n", [3102]),
+    (["--thousands", "'"], "{i}'000.5;{i}", "a;x\n3'102;1\n", [3102]),
+    (["--na", "-999", "--missing", "mean"], "{i}.5;{i}", "a;x\n-999;1\n2.5;1\n", [np.nan, 2.5]),
+    (["--encoding", "latin-1"], "{i}.5;{i}", "a;x;größe\n2.5;1;1\n", [2.5]),
+]
+
+
+@pytest.mark.parametrize(("said", "row", "later", "expected"), LATER)
+def test_a_later_file_is_read_like_that_of_the_model(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    said: list[str],
+    row: str,
+    later: str,
+    expected: list[float],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    mark = "," if "," in row and ";" not in row else ";"
+    rows = [mark.join([row.format(i=i * i), str(3 * i * i + 1)]) for i in range(2, 14)]
+    rows += [mark.join(["-999", "3", "4"])] * ("--na" in said)
+    Path("t.csv").write_text("\n".join([f"a{mark}x{mark}y", *rows]))
+    common = ["--tau", "1", "--exclude", "x", "--quiet"]
+    assert main(["fit", "t.csv", "--save", "m.json", *said, *common]) == 0
+    encoding = "latin-1" if "--encoding" in said else "utf-8"
+    Path("n.csv").write_text(later, encoding=encoding)
+    assert main(["predict", "m.json", "n.csv", "--out", "p.csv"]) == 0
+    model = sparsecv.load("m.json")
+    mean = model.predict(pd.DataFrame({"a": [np.nan]}))[0] if "--na" in said else np.nan
+    wanted = [mean if np.isnan(a) else model.intercept_ + a * model.coef_[0] for a in expected]
+    np.testing.assert_allclose(pd.read_csv("p.csv")["prediction"], wanted, rtol=1e-12)
+    # A model that is loaded and saved again keeps how its file was read.
+    model.save("again.json")
+    assert main(["predict", "again.json", "n.csv", "--out", "q.csv"]) == 0
+    assert Path("p.csv").read_text() == Path("q.csv").read_text()
+
+
+def _comma_model(*options: str) -> None:
+    rows = [f"{i}.{100 + i},5;{i}" for i in range(1, 13)]
+    Path("t.csv").write_text("\n".join(["a;y", *rows]))
+    assert main(["fit", "t.csv", "--tau", "1", "--save", "m.json", "--quiet", *options]) == 0
+
+
+@pytest.mark.parametrize("options", [[], ["--decimal", ","], ["--thousands", "."]])
+def test_options_of_predict_come_before_the_marks_of_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _comma_model(*options)
+    model = sparsecv.load("m.json")
+    Path("n.csv").write_text("a\n3.102\n939\n")
+    for own, value in (([], 3102), (["--decimal", "."], 3.102), (["--thousands", ","], 3.102)):
+        assert main(["predict", "m.json", "n.csv", "--out", "p.csv", *own]) == 0
+        wanted = model.predict(pd.DataFrame({"a": [value, 939.0]}))
+        np.testing.assert_allclose(pd.read_csv("p.csv")["prediction"], wanted, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_codes_of_missing_values_are_missing_in_frames_and_arrays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{i}.5,{i}" for i in range(12)]
+    Path("t.csv").write_text("\n".join(["a,y", *rows]))
+    common = ["fit", "t.csv", "--tau", "1", "--save", "m.json", "--quiet", "--na", "-999"]
+    assert main([*common, "--missing", "mean"]) == 0
+    model = sparsecv.load("m.json")
+    for codes, holes in (
+        (pd.DataFrame({"a": [2.0, -999.0]}), pd.DataFrame({"a": [2.0, np.nan]})),
+        (np.array([[2.0], [-999.0]]), np.array([[2.0], [np.nan]])),
+        ([[2], [-999]], [[2.0], [np.nan]]),
+    ):
+        np.testing.assert_array_equal(model.predict(codes), model.predict(holes))
+    assert main(common) == 0
+    model = sparsecv.load("m.json")
+    with pytest.raises(InputError, match="missing value in column 'a', data row 2"):
+        model.predict(pd.DataFrame({"a": [2.0, -999.0]}))
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(np.array([[2.0], [-999.0]]))
+
+
+def test_a_model_file_of_before_says_nothing_of_its_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _comma_model()
+    document = json.loads(Path("m.json").read_text())
+    assert document.pop("reading")["usual"] == ","
+    Path("m.json").write_text(json.dumps(document))
+    Path("n.csv").write_text("a;b\n3.102;7\n")
+    assert main(["predict", "m.json", "n.csv"]) == 2
+    assert main(["predict", "m.json", "n.csv", "--decimal", ","]) == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"decimal": ";"},
+        {"usual": "x"},
+        {"na": [1]},
+        {"encoding": "klingon"},
+        {"encoding": 3},
+        {"more": 1},
+        [","],
+        "text",
+    ],
+)
+def test_a_damaged_reading_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _comma_model()
+    document = json.loads(Path("m.json").read_text())
+    Path("m.json").write_text(json.dumps(document | {"reading": wrong}))
+    with pytest.raises(InputError, match="damaged model file: 'reading'"):
+        sparsecv.load("m.json")

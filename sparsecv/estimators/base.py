@@ -129,7 +129,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             in memory, or ``coverage`` is no such number; or the model is a :class:`SparseRidge`,
             which has no folds, unless it was read from a file that keeps intervals.
         AttributeError
-            The model comes from a file or pickle that was made before intervals were asked for.
+            The model comes from a pickle that was made before intervals were asked for.
 
         Examples
         --------
@@ -147,10 +147,15 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
 
     def _intervals(self) -> FoldModels:
         """What prediction intervals are made from, which a file may hold."""
-        kept: FoldModels | None = vars(self).get("_fold_models_")
-        if kept is None:
-            check_is_fitted(self)
+        check_is_fitted(self)
+        if self._saved_ is None:
             raise InputError("prediction intervals need folds: use SparseRidgeCV")
+        kept = self._saved_.fold_models
+        if kept is None:
+            raise InputError(
+                "the file of this model keeps nothing for intervals: write it by sparsecv cv "
+                "--save, or by save(path, intervals=True) of the fitted SparseRidgeCV"
+            )
         return kept
 
     def _checked_columns(self, X: ArrayLike) -> Any:

@@ -44,40 +44,20 @@ class ModelFiles(SparseLinearModel):
         """
         self._saved(intervals).write(path)
 
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a model that :meth:`save` or ``sparsecv cv --save`` has written.
-
-        Parameters
-        ----------
-        path : path-like
-
-        Returns
-        -------
-        estimator
-            Fitted: it predicts and selects; how it was found is not in the file.
-
-        Raises
-        ------
-        InputError
-            The file cannot be read, is no model, or is damaged.
-        """
-        saved = SavedModel.read(path)
-        model = cls()
-        model._saved_ = saved
-        model._keep(saved.fitted())
-        model.unknown = saved.unknown
-        model.n_features_in_ = len(saved.features)
+    def _take(self, saved: SavedModel) -> Self:
+        """Take over a model that a file holds; return self."""
+        self._saved_ = saved
+        self._keep(saved.fitted())
+        self.unknown = saved.unknown
+        self.n_features_in_ = len(saved.features)
         if saved.named:
-            model.feature_names_in_ = np.array(saved.features, dtype=object)
-        model.status_ = "optimal" if saved.proved else "not proved"
-        model.tau_ = len(saved.support) if saved.tau is None else saved.tau
-        model.gamma_ = np.nan if saved.gamma is None else saved.gamma
+            self.feature_names_in_ = np.array(saved.features, dtype=object)
+        self.status_ = "optimal" if saved.proved else "not proved"
+        self.tau_ = len(saved.support) if saved.tau is None else saved.tau
+        self.gamma_ = np.nan if saved.gamma is None else saved.gamma
         if saved.fills:
-            model._fills_ = np.array([saved.fills[name] for name in saved.features])
-        if saved.fold_models is not None:
-            model._fold_models_ = saved.fold_models
-        return model
+            self._fills_ = np.array([saved.fills[name] for name in saved.features])
+        return self
 
     def to_sklearn(self) -> Any:
         """Return the model as a fitted pipeline of scikit-learn's own classes.

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from ..cv.settings import DEFAULT_SECONDS, Settings, checked_gammas, checked_limit
 from ..design.model import fitted_model
+from ..design.saved import SavedModel
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..report.outcome import Result
 from ..selection.certified_choice import model_certificate
@@ -229,4 +230,4 @@ def load(path: str | PathLike[str]) -> SparseRidge:
     >>> np.array_equal(again.predict(X), model.predict(X))
     True
     """
-    return SparseRidge.load(path)
+    return SparseRidge()._take(SavedModel.read(path))

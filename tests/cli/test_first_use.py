@@ -15,7 +15,6 @@ import pytest
 from support.commands import complaint, run_json
 
 import sparsecv
-from sparsecv import SparseRidge
 from sparsecv.cli.main import main
 from sparsecv.design.saved import SavedModel
 
@@ -108,7 +107,7 @@ def test_rows_that_cannot_be_predicted_stay_empty(suffix: str, capsys: Capture) 
     assert found.columns.tolist() == ["who", "a", "prediction"]
     assert found["who"].tolist() == frame["who"].tolist()
     assert found["a"].tolist() == frame["a"].tolist()
-    model = SparseRidge.load("m.json")
+    model = sparsecv.load("m.json")
     good = frame.iloc[[0, 4]].astype({"b": float})
     np.testing.assert_allclose(found["prediction"].dropna(), model.predict(good), rtol=1e-12)
     assert found["prediction"].isna().tolist() == [False, True, True, True, False]

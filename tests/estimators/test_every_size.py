@@ -16,6 +16,7 @@ from sklearn.model_selection import TimeSeriesSplit
 from support.brute_force import Data, enumerate_all
 from support.problems import scaled, three_matter
 
+import sparsecv
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV, load
 from sparsecv.errors import InputError
 from sparsecv.selection.rules import RULES
@@ -188,7 +189,7 @@ def test_what_has_no_path_says_so(tmp_path: Any) -> None:
     before = set(vars(model.fit(X, y)))
     assert "path_" not in before  # A new fit forgets it.
     model.save(tmp_path / "m.json")
-    assert not hasattr(SparseRidge.load(tmp_path / "m.json"), "path_")
+    assert not hasattr(sparsecv.load(tmp_path / "m.json"), "path_")
 
 
 @pytest.mark.parametrize(

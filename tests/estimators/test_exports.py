@@ -15,6 +15,7 @@ import pytest
 from sklearn.base import clone
 from support.problems import three_matter
 
+import sparsecv
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
 
@@ -41,7 +42,7 @@ def test_the_pipeline_fills_missing_values(tmp_path: Path) -> None:
     model.save(tmp_path / "m.json")
     new = X.copy()
     new[::3] = np.nan
-    for one in (model, SparseRidgeCV.load(tmp_path / "m.json")):
+    for one in (model, sparsecv.load(tmp_path / "m.json")):
         pipeline = one.to_sklearn()
         np.testing.assert_allclose(pipeline.predict(new), model.predict(new), rtol=1e-12)
         assert clone(pipeline)

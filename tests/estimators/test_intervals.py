@@ -16,6 +16,7 @@ from sklearn.model_selection import ShuffleSplit
 from support.brute_force import Data, enumerate_size
 from support.problems import three_matter
 
+import sparsecv
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
 
@@ -87,21 +88,21 @@ def test_files_and_pickles_keep_them(tmp_path: Path) -> None:
     file = tmp_path / "m.json"
     model.save(file)
     assert json.loads(file.read_text())["intervals"] is None
-    with pytest.raises(AttributeError, match="needs the rows"):
-        SparseRidgeCV.load(file).predict_interval(X)
+    with pytest.raises(InputError, match="keeps nothing for intervals"):
+        sparsecv.load(file).predict_interval(X)
     model.save(file, intervals=True)
     expected = model.predict_interval(X, 0.8)
-    np.testing.assert_allclose(SparseRidgeCV.load(file).predict_interval(X, 0.8), expected)
+    np.testing.assert_allclose(sparsecv.load(file).predict_interval(X, 0.8), expected)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict_interval(X, 0.8), expected)
     broken = json.loads(file.read_text())
     broken["intervals"]["fold"][0] = 99
     file.write_text(json.dumps(broken))
     with pytest.raises(InputError, match="'intervals' does not hold"):
-        SparseRidgeCV.load(file)
+        sparsecv.load(file)
     broken.pop("intervals")
     file.write_text(json.dumps(broken))  # as earlier versions wrote it
-    np.testing.assert_allclose(SparseRidgeCV.load(file).predict(X), model.predict(X))
+    np.testing.assert_allclose(sparsecv.load(file).predict(X), model.predict(X))
 
 
 def test_what_has_no_intervals_says_why(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 
+import sparsecv
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
 
@@ -38,7 +39,7 @@ def test_errors_and_predictions_by_hand(tmp_path: Path) -> None:
     np.testing.assert_allclose(model.predict(X), wanted, rtol=1e-9)
     assert np.isnan(X[3, 0])  # The caller's rows stay as they are.
     model.save(tmp_path / "m.json")
-    again = SparseRidgeCV.load(tmp_path / "m.json")
+    again = sparsecv.load(tmp_path / "m.json")
     np.testing.assert_allclose(again.predict(X), wanted, rtol=1e-9)
     assert clone(model).missing == "mean"
 

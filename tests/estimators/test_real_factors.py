@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import sparsecv
 from sparsecv import Constraints, SparseRidgeCV
 from sparsecv.cli.main import main
 
@@ -88,12 +89,12 @@ def test_predictions_are_those_of_an_explicit_design(
     np.testing.assert_allclose(model.to_sklearn().predict(X), expected, **near)
 
     model.save("python.json")
-    np.testing.assert_allclose(SparseRidgeCV.load("python.json").predict(X), expected, **near)
+    np.testing.assert_allclose(sparsecv.load("python.json").predict(X), expected, **near)
     frame.to_csv("t.csv", index=False)
     command = ["cv", "t.csv", "--folds", "4", "--gamma", "1", "--tau", "1:2", "--rule", "minimum"]
     command += [word for name in real.codes for word in ("--factor", name)]
     assert main([*command, "--save", "command.json", "--no-nested", "--quiet"]) == 0
-    np.testing.assert_allclose(SparseRidgeCV.load("command.json").predict(X), expected, **near)
+    np.testing.assert_allclose(sparsecv.load("command.json").predict(X), expected, **near)
     for saved in ("python.json", "command.json"):
         assert main(["predict", saved, "t.csv", "--out", "p.csv"]) == 0
         found = pd.read_csv("p.csv")["prediction"]

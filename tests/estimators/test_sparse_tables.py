@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import sparsecv
 from sparsecv import SparseRidge, SparseRidgeCV, StabilityCV
 from sparsecv.errors import InputError, UnprovedWarning
 
@@ -55,7 +56,7 @@ def test_frames_and_a_saved_model(tmp_path: Any) -> None:
     np.testing.assert_array_equal(model.coef_, SparseRidge(tau=3).fit(X, y).coef_)
     np.testing.assert_allclose(model.predict(frame), model.predict(frame.sparse.to_dense()))
     SparseRidge(tau=3).fit(X, y).save(tmp_path / "model.json")
-    loaded = SparseRidge.load(tmp_path / "model.json")
+    loaded = sparsecv.load(tmp_path / "model.json")
     np.testing.assert_allclose(loaded.predict(sp.csr_array(X)), model.predict(frame), rtol=1e-9)
 
 

@@ -14,6 +14,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 
+import sparsecv
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
 from sparsecv.errors import InputError
@@ -248,7 +249,7 @@ def test_a_category_is_a_factor_whatever_its_values(kind: str, tmp_path: Path) -
     np.testing.assert_allclose(loose.predict(CODED[kind](CODES)), [means[k] for k in CODES])
     expected = model.predict(CODED[kind](CODES))
     model.save(tmp_path / "m.json")
-    loaded = SparseRidge.load(tmp_path / "m.json")
+    loaded = sparsecv.load(tmp_path / "m.json")
     for other in CODED.values():
         np.testing.assert_allclose(model.predict(other(CODES)), expected, rtol=1e-12)
         np.testing.assert_allclose(loaded.predict(other(CODES)), expected, rtol=1e-12)
@@ -337,7 +338,7 @@ def test_factors_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for table in ("t.csv", "t.parquet", "t.xlsx"):
         command = ["fit", table, "--tau", "2", "--gamma", "0.1", "--factor", "code,half"]
         assert main([*command, "--save", "m.json", "--quiet"]) == 0
-        model = SparseRidge.load("m.json")
+        model = sparsecv.load("m.json")
         np.testing.assert_allclose(model.predict(X), expected.predict(declared), rtol=1e-9)
     declared.assign(y=y).to_parquet("c.parquet", index=False)
     assert open_table("c.parquet").coding.levels == expected.levels_
@@ -366,7 +367,7 @@ def test_a_saved_model_takes_the_frame(tmp_path: Path, monkeypatch: pytest.Monke
     frame, y = frame_and_response()
     model = SparseRidgeCV(cv=3, gammas=[0.1], unknown="zero").fit(frame, y)
     model.save("m.json")
-    loaded = SparseRidgeCV.load("m.json")
+    loaded = sparsecv.load("m.json")
     other = frame.astype({"city": object})
     other.loc[3, "city"] = "Lima"
     np.testing.assert_allclose(loaded.predict(other), model.predict(other), rtol=1e-12)
@@ -393,6 +394,6 @@ def test_blanks_around_levels(suffix: str, tmp_path: Path, monkeypatch: pytest.M
     assert main(["cv", table, *options]) == 0
     assert main(["predict", "m.json", table, "--out", "p.csv"]) == 0
     expected = pd.read_csv("p.csv")["prediction"].to_numpy()
-    model = SparseRidgeCV.load("m.json")
+    model = sparsecv.load("m.json")
     assert "city=Oslo" in model.feature_names_in_
     np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-12)

@@ -12,6 +12,7 @@ import pytest
 import sklearn
 from support.tables import five_columns, write_csv
 
+import sparsecv
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
 from sparsecv.report import outcome
@@ -120,7 +121,7 @@ def test_reports_of_one_size_and_of_none(tmp_path: Path) -> None:
     assert "Alternatives" in read((tmp_path / "r.html").read_text(encoding="utf-8"))
     model.save(tmp_path / "m.json")
     with pytest.raises(AttributeError, match="rows"):
-        SparseRidge.load(tmp_path / "m.json").report(tmp_path / "m.html")
+        sparsecv.load(tmp_path / "m.json").report(tmp_path / "m.html")
 
 
 def test_notebooks_show_what_the_fit_has_computed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,11 +150,11 @@ def questions_of_folds(modules: list[Module]) -> Iterator[str]:
 
 
 def questions_of_width(modules: list[Module]) -> Iterator[str]:
-    """Places outside core/plan.py that ask whether there are few columns."""
+    """Places outside core/plan.py that ask whether there are few columns, by number or function."""
     for module in modules:
         if module.name != "solvers/core/plan.py":
             for number, line in enumerate(module.source.splitlines(), 1):
-                if re.search(r"\bTREE_ONLY\b", line):
+                if re.search(r"\b(TREE_ONLY|one_tree_proves)\b", line):
                     yield f"{module.name}:{number}"
 
 

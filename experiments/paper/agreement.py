@@ -17,7 +17,6 @@ import time
 import numpy as np
 
 from experiments.common import PAPER_GAMMAS, PAPER_SETS, fold_rows, machine, run
-from sparsecv.cv import estimate
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol
@@ -58,7 +57,7 @@ def main() -> None:
     print(machine())
     print("largest relative difference over 7 γ and every τ\n")
     worst, entries = 0.0, 0
-    shares = estimate.shares_a_tree
+    deletes = RowFolds.tree_deletes_rows
     for name in names:
         label = PAPER_SETS[name]
         for folds in ("loo", "10", "size:10"):
@@ -73,9 +72,9 @@ def main() -> None:
                 exact = run(data, PAPER_GAMMAS)
                 found = []
                 if folds == "loo":
-                    estimate.shares_a_tree = lambda _: False
+                    RowFolds.tree_deletes_rows = property(lambda _: False)
                     found.append(("per fold", apart(exact, run(data, PAPER_GAMMAS))))
-                    estimate.shares_a_tree = shares
+                    RowFolds.tree_deletes_rows = deletes
                 if folds == "loo" and not everything:
                     found.append((f"grid of {SAMPLED_FOLDS} folds", sampled(data, exact)))
                 else:

@@ -15,6 +15,7 @@ from ..errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..cv.plan import RunPlan
     from ..cv.progress import Report
     from ..tables.marks import Reading
     from ..tables.table import Table
@@ -114,16 +115,15 @@ def as_limit(text: str | None) -> float | None:
     return seconds
 
 
-def announce_limit(p: int, given: str | None) -> None:
-    """Print, for a table of many columns, that some results may remain estimates.
+def announce_limit(plan: RunPlan, p: int, given: str | None) -> None:
+    """Print, where one problem is proved after the other, that results may remain estimates.
 
     p: Number of columns.
     given: The value of --time-limit, None where it is not given.
     """
     from ..cv.settings import DEFAULT_SECONDS
-    from ..solvers.core.plan import TREE_ONLY
 
-    if p > TREE_ONLY and given is None:
+    if not (plan.trees or plan.estimates_serve) and given is None:
         note(
             f"{p} columns: what {DEFAULT_SECONDS:g} s do not prove is estimated and marked ≈ "
             "(--time-limit)"

@@ -90,8 +90,7 @@ def cv(data: str, **given: Any) -> Exit:
 
 def _refuse(study: Study, prepared: Prepared, asked: SimpleNamespace) -> None:
     """Refuse what the table does not allow, before the fit; announce the time limit."""
-    if not study.averages:
-        announce_limit(study.data.n_units, asked.time_limit)
+    announce_limit(study.plan, study.data.n_units, asked.time_limit)
     if asked.nested and asked.size is not None:
         raise InputError("--nested judges the choice of a size. With --size, leave it out")
     if asked.nested:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..cv.engine import interruptible
+from ..cv.plan import RunPlan
 from ..cv.settings import Settings, checked_gammas, checked_taus
 from ..design.design import Protocol
 from ..design.model import fitted_model
@@ -18,7 +19,6 @@ from ..report.outcome import Result
 from ..selection.certified_choice import model_certificate
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
-from ..solvers.core.limits import Limits, StopFlag
 from ..solvers.core.result import Status
 from . import column_options, grids, outputs
 from .console import Steps, announce_limit, as_limit, open_console, progress, read, remarks
@@ -48,14 +48,14 @@ def fit(data: str, **given: Any) -> Exit:
         whole, limit = ready.data.full(), settings.time_limit
         settings.check_constraints(whole.constraints)
         checked_taus([tau], whole.p, whole.constraints)
-        announce_limit(whole.constraints.n_units, asked.time_limit)
+        plan = RunPlan.of(settings, ready.data)
+        announce_limit(plan, whole.constraints.n_units, asked.time_limit)
         most = "" if limit is None else f", at most {limit:g} s"
         steps(f"proving the best {tau} of {whole.constraints.n_units}{most}", 0, 1)
         problem = whole.replace(gamma=gamma, tau=tau)
-        deadline = Limits(limit)
         how = {"backend": asked.backend, "time_limit": limit}
         try:
-            with interruptible(StopFlag(), gently=True) as stop:
+            with interruptible(plan.stop, gently=True) as stop:
                 solution = best_support(problem, n_jobs=asked.jobs, **how, stop=stop)
         except SolverUnavailable as error:
             raise InputError(str(error)) from error
@@ -66,7 +66,7 @@ def fit(data: str, **given: Any) -> Exit:
         work = f"The search took {solution.seconds:.3g} s and {solution.n_nodes:,} nodes."
         known = source.name, ready.names, source.target_name
         how = {
-            "limit": 0.0 if note else deadline.remaining(),
+            "limit": 0.0 if note else plan.limits.remaining(),
             "remarks": list(remarks(source)),
             "work": work,
         }

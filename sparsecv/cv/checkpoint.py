@@ -12,14 +12,20 @@ import hashlib
 import json
 import os
 import uuid
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .. import __version__
 from ..errors import CheckpointWarning, file_faults, read_json, warn_caller
-from .estimate import units
 from .ledger import Ledger
+
+# For every unit of work the problems that it answers (:func:`sparsecv.cv.estimate.units`).
+Units = Sequence[NDArray[np.intp]]
 
 
 class CheckpointFolder:
@@ -110,17 +116,17 @@ class Checkpoint:
         """The file of the problems of a unit of work at the γ of row g."""
         return self.folder.file(self._run, ledger.gammas[g], ledger.taus.tolist(), problems)
 
-    def load(self, ledger: Ledger, g: int) -> None:
+    def load(self, ledger: Ledger, g: int, units: Units) -> None:
         """Enter into row g of the ledger what the files of its γ hold, if there are any."""
         gamma = ledger.gammas[g]
-        for problems in units(ledger.data):
+        for problems in units:
             content = self.folder.read(self._file(ledger, g, problems.tolist()))
             if content is not None:
                 ledger.restore(g, content)
                 self.reused += [gamma] if gamma not in self.reused[-1:] else []
         self._kept[gamma] = ledger.progress(g)
 
-    def save(self, ledger: Ledger, g: int) -> None:
+    def save(self, ledger: Ledger, g: int, units: Units) -> None:
         """Write what is new of the problems at the γ of row g, which must have been loaded.
 
         No file is written where nothing is proved. Where a file cannot be written there is a
@@ -132,7 +138,7 @@ class Checkpoint:
         new = (known != kept).any(axis=(0, 1))
         if not (new.any() and known[0, :, : ledger.k].any()):
             return
-        for problems in units(ledger.data):
+        for problems in units:
             if not new[problems].all():
                 continue
             file, content = self._file(ledger, g, problems.tolist()), ledger.stored(g, problems)

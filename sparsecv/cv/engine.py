@@ -19,14 +19,14 @@ from ..solvers.core.result import Status
 from ..solvers.core.threads import one_blas_thread
 from ..solvers.executor import run_units
 from .checkpoint import Checkpoint
-from .estimate import MANY_FOLDS, estimate_folds, estimate_models
+from .estimate import estimate_folds, estimate_models, units
 from .fold_proofs import ProofRun, Prover
 from .ledger import Ledger, Support
 from .needs import Need, of_everything, of_minimum
 from .plan import RunPlan
 from .progress import Batch, Report, TimedReport
 from .prove import prover_of
-from .prove_cells import solve_grid
+from .prove_cells import CellProver, solve_grid
 from .results import Array, CVResult
 from .settings import Settings, checked_gammas, checked_taus
 from .tau_search import search_tau
@@ -35,8 +35,8 @@ from .tau_search import search_tau
 # operations, with n rows and p columns. Where that is less than this number, which takes a
 # twentieth of a second, folds without an interval get one even in the first seconds after the time
 # limit, whose number is the second constant; else they stay without. The comparison is made in
-# ``_cheap_intervals``, which has a second use: ``prove`` asks it beyond 45 columns whether, with
-# MANY_FOLDS folds or more, the trees that folds share are searched before the intervals are
+# ``_cheap_intervals``, which has a second use: where folds are many and have no trees of their own,
+# ``prove`` asks it whether the trees that they share are searched before the intervals are
 # computed. Both numbers are choices.
 MAX_LATE_OPERATIONS, SECONDS_OF_CHEAP_INTERVALS = 5e7, 1.0
 # Estimates of CV errors, and then their proofs, end when this share of the time remains. It belongs
@@ -141,7 +141,7 @@ class Surface:
         self._clock = Limits()
 
     def __enter__(self) -> Surface:
-        self._context.enter_context(interruptible(self._stop))
+        self._context.enter_context(interruptible(self.plan.stop))
         self._context.enter_context(one_blas_thread())
         return self
 
@@ -154,12 +154,6 @@ class Surface:
             error.partial = self.result()  # type: ignore[attr-defined]
         if isinstance(error, SolverUnavailable):  # There was no licence for a fold.
             raise InputError(str(error)) from error
-
-    @property
-    def _stop(self) -> StopFlag:
-        """The flag that Ctrl-C raises."""
-        assert self.plan.limits.stop is not None
-        return self.plan.limits.stop
 
     # what is done
 
@@ -179,7 +173,7 @@ class Surface:
             if self._models is not None and known is not None:
                 ledger.take_models(g, self._models.ledger, known)
             if self.checkpoint is not None:
-                self.checkpoint.load(ledger, g)
+                self.checkpoint.load(ledger, g, units(self.data, self.plan))
         left = [g for g in rows if not ledger.complete(g)]
         try:
             if left:
@@ -201,19 +195,21 @@ class Surface:
         report = TimedReport(self.report, limits)
         with self._billed(rows):
             jobs = self.settings.n_jobs
-            estimate_models(self.ledger, rows, plan.solver, limits, jobs, report)
-            estimate_folds(self.ledger, rows, plan.solver, limits, self._run, report)
+            estimate_models(self.ledger, rows, plan, limits, jobs, report)
+            estimate_folds(self.ledger, rows, plan, limits, self._run, report)
         self._save(rows)
         for g in rows if plan.proves == "nothing" else []:
             if not self.ledger.proved(g):
-                spent = plan.limits.reached(0) is not None
-                self.ledger.note_limit(g, Status.TIME_LIMIT if spent else Status.UNPROVED)
+                self.ledger.note_limit(g, Status.TIME_LIMIT if plan.spent else Status.UNPROVED)
 
     def _solve_alone(self, g: int, limits: Limits) -> None:
         """Solve the problems at the γ of row g by the method of the plan."""
-        solve = search_tau if self.plan.method == "search" else solve_grid
         with self._billed([g]):
-            solve(self.ledger, g, self.settings, limits, self._run, self.report)
+            if self.plan.method == "search":
+                search_tau(self.ledger, g, self.settings, limits, self._run, self.report)
+            else:
+                cells = CellProver(self.ledger, [g], self._proofs(limits), self.plan)
+                solve_grid(cells, g, self.settings.backend)
         self._save([g])
 
     def passes(self, need: Need | None = None) -> Iterator[None]:
@@ -247,10 +243,10 @@ class Surface:
         if plan.proves == "nothing" or plan.alone:
             self._bracket(rows)
             return
-        need = of_everything if plan.proves == "all" else need or of_minimum
+        need = of_everything if plan.proves_everything else need or of_minimum
         # Where folds are many and have no trees of their own, the tree that they share proves them
         # sooner than every fold has an interval.
-        trees_first = not plan.trees and self.data.folds.k >= MANY_FOLDS and self._cheap_intervals
+        trees_first = plan.many_folds and self._cheap_intervals
         limits = _most_of(plan.limits)
         with self._billed(rows):
             if not trees_first:
@@ -317,8 +313,11 @@ class Surface:
 
     def _prover(self, rows: Sequence[int], limits: Limits) -> Prover:
         """The prover of some rows of the ledger within limits."""
-        work = ProofRun(limits, self.settings.n_jobs, self._run, self.report, self._save)
-        return prover_of(self.plan, self.ledger, rows, work)
+        return prover_of(self.plan, self.ledger, rows, self._proofs(limits))
+
+    def _proofs(self, limits: Limits) -> ProofRun:
+        """How proofs within limits are run."""
+        return ProofRun(limits, self.settings.n_jobs, self._run, self.report, self._save)
 
     def _run(self, batch: Batch) -> list[Status]:
         """Run the units of a batch, enter their results, and return how the units have ended.
@@ -359,14 +358,15 @@ class Surface:
 
     def _refuse_interrupt(self) -> None:
         """Raise KeyboardInterrupt where Ctrl-C was pressed."""
-        if self._stop.is_set():
+        if self.plan.stop.is_set():
             raise KeyboardInterrupt
 
     def _save(self, rows: Sequence[int]) -> None:
         """Write some rows of the ledger to the checkpoint, if there is a checkpoint."""
         if self.checkpoint is not None:
+            problems = units(self.data, self.plan)
             for g in rows:
-                self.checkpoint.save(self.ledger, g)
+                self.checkpoint.save(self.ledger, g, problems)
 
     @property
     def _cheap_intervals(self) -> bool:

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..solvers.core.limits import Limits
-from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.result import Status
 from ..solvers.executor import workers
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted
 from ..solvers.paths import path_of_one_tree, support_path
 from ..solvers.ridge_fits import Listed, SupportPath
 from .ledger import Ledger
+from .plan import RunPlan
 from .progress import Batch, Report, Run
 
 # Up to 45 columns, at most this many folds of leave-one-out share a tree. The tree holds a few
@@ -33,11 +33,9 @@ from .progress import Batch, Report, Run
 # stays in the processor's cache. Every γ has as many trees as are needed for all rows. It is a
 # choice.
 FOLDS_PER_TREE = 512
-# Beyond 45 columns, this many folds or more are too many to search a tree for each of them, and are
-# treated in another way. Estimates then search no tree. Proofs (``prove``) search one tree for all
-# folds if every fold holds out few rows; with fewer folds, each fold has trees of its own. The
-# number is a choice.
-MANY_FOLDS = 20
+# Smaller γ, 0 too, count as this γ where the nearest of two γ is looked for on a logarithmic scale.
+# The number is a choice.
+MIN_GAMMA = 1e-12
 
 
 def fold_unit(
@@ -115,27 +113,18 @@ def _block(
     )
 
 
-def shares_a_tree(data: FoldData) -> bool:
-    """Whether one tree can serve all leave-one-out folds.
-
-    The tree serves no bounds on coefficients. It needs more than p + 2 rows: with fewer rows fits
-    interpolate, and deleting a row from an interpolating fit cancels all digits.
-    """
-    return data.deletes_rows and data.n_units <= TREE_ONLY and data.folds.n > data.p + 2
-
-
 def _blocks(n: int) -> list[NDArray[np.intp]]:
     """The rows, of n, whose leave-one-out folds share a tree."""
     return [np.arange(i, min(i + FOLDS_PER_TREE, n)) for i in range(0, n, FOLDS_PER_TREE)]
 
 
-def units(data: FoldData) -> list[NDArray[np.intp]]:
+def units(data: FoldData, plan: RunPlan) -> list[NDArray[np.intp]]:
     """The problems, in increasing order, that one unit of work answers: blocks, then single ones.
 
     The last problem is that of all rows.
     """
     alone = list(np.arange(data.folds.k + 1)[:, None])
-    if not shares_a_tree(data):
+    if not plan.one_tree_for_rows:
         return alone
     label = data.folds.label
     assert label is not None
@@ -143,16 +132,21 @@ def units(data: FoldData) -> list[NDArray[np.intp]]:
 
 
 def estimate_models(
-    ledger: Ledger, rows: list[int], solver: str, limits: Limits, n_jobs: int | None, report: Report
+    ledger: Ledger,
+    rows: list[int],
+    plan: RunPlan,
+    limits: Limits,
+    n_jobs: int | None,
+    report: Report,
 ) -> None:
     """Give the problem of all rows an answer at every γ and τ, unless the ledger has answers."""
     data, k, clock = ledger.data, ledger.k, Limits()
     missing = [g for g in rows if not np.isfinite(ledger.objective[g, :, k]).all()]
     if missing:
         report("fitting all rows", 0, 1)
-        shared = solver != "heuristic" and shares_a_tree(data)
-        share = limits.share(3.0 if shared else k / workers(n_jobs) + 1.0)
-        for some, how in _by_solver(ledger, missing, k, solver):
+        rounds = 3.0 if plan.estimates_by_row_tree else k / workers(n_jobs) + 1.0
+        share, searches = limits.share(rounds), not plan.estimates_alone
+        for some, how in _by_solver(ledger, missing, k, plan, searches):
             gammas = [ledger.gammas[g] for g in some]
             whole = support_path(data.full(), gammas, ledger.taus, solver=how, limits=share)
             for i, g in enumerate(some):
@@ -161,7 +155,7 @@ def estimate_models(
 
 
 def estimate_folds(
-    ledger: Ledger, rows: list[int], solver: str, limits: Limits, run: Run, report: Report
+    ledger: Ledger, rows: list[int], plan: RunPlan, limits: Limits, run: Run, report: Report
 ) -> None:
     """Give every fold an answer at every γ and τ.
 
@@ -170,22 +164,18 @@ def estimate_folds(
     from its own training rows without a proof, always by the same search, and may be proved later.
 
     rows: Rows of the ledger; answers that are exact already are kept.
-    solver: With "heuristic" answers are good supports and nothing is proved; else "estimate".
     """
-    data, k = ledger.data, ledger.k
-    share_a_tree = solver != "heuristic" and shares_a_tree(data)
-    shared = [g for g in rows if share_a_tree and ledger.exact[g, :, k].all()]
+    data, k, by_tree = ledger.data, ledger.k, plan.estimates_by_row_tree
+    shared = [g for g in rows if by_tree and ledger.exact[g, :, k].all()]
     for done, g in enumerate(shared):
         detail = f"every row left out at γ = {ledger.gammas[g]:.4g}"
         report("fitting the folds", done, len(shared), detail)
         run(_deleted_rows(ledger, g, limits.share(float(len(rows) - done))))
-    # Whether a tree that folds share proves a fold depends on all rows. A tree of the fold's own
-    # would then be searched, or not, for a reason outside the fold's training rows.
-    if shares_a_tree(data) or (not ledger.few and k >= MANY_FOLDS):
-        solver = "heuristic"
     rest = [g for g in rows if not ledger.proved(g)]
     folds = np.flatnonzero(~ledger.exact[rest, :, :k].all(axis=(0, 1))).tolist()
-    units = [(j, *part) for j in folds for part in _by_solver(ledger, rest, j, solver)]
+    units = [
+        (j, *part) for j in folds for part in _by_solver(ledger, rest, j, plan, plan.fold_trees)
+    ]
 
     def enter(index: int, found: tuple[SupportPath, Array]) -> Status:
         j, some, _ = units[index]
@@ -200,14 +190,33 @@ def estimate_folds(
         run(Batch(rest, fold_unit, data, tasks, enter, limits.share, told, keep=True))
 
 
-def _by_solver(ledger: Ledger, rows: list[int], j: int, solver: str) -> list[tuple[list[int], str]]:
+def _by_solver(
+    ledger: Ledger, rows: list[int], j: int, plan: RunPlan, searches: bool
+) -> list[tuple[list[int], str]]:
     """Some rows of the ledger, divided by the solver that answers problem j at their γ.
 
-    Where a tree of the problem would hardly end, it gets a good support without a proof.
+    Where a tree of all sizes would hardly end, the problem gets a good support without a proof.
+
+    searches: Whether the problem gets a search of few nodes elsewhere.
     """
-    hard = [g for g in rows if ledger.is_hard(g, j)]
+    hard = [g for g in rows if plan.trees and _is_hard(ledger, g, j)]
     easy = [g for g in rows if g not in hard]
+    solver = "estimate" if searches else "heuristic"
     return [(some, how) for some, how in ((easy, solver), (hard, "heuristic")) if some]
+
+
+def _is_hard(ledger: Ledger, g: int, j: int) -> bool:
+    """Whether a tree of all sizes of problem j would hardly end at the γ of row g.
+
+    The trees of problem j at the γ that were visited first decide: the tree at the nearest of
+    these γ was left open. Nothing else may decide, other folds and proofs included, because
+    a fold's answer depends on its training rows alone.
+    """
+    if g in ledger.first:
+        return False
+    logs = np.log(np.maximum(ledger.gammas, MIN_GAMMA))
+    nearest = min(ledger.first, key=lambda i: float(abs(logs[i] - logs[g])))
+    return bool(ledger.left_open[nearest, :, j].any())
 
 
 def _deleted_rows(ledger: Ledger, g: int, limits: Limits) -> Batch:

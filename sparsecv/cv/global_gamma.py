@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..design.fold_data import FoldData
 from ..errors import InputError
 from ..solvers.core.limits import Limits
-from ..solvers.core.plan import TREE_ONLY
+from ..solvers.core.plan import refuse_many_columns
 from ..solvers.core.result import Status, worst
 from ..solvers.executor import run_units
 from ..solvers.kernels.envelope import NARROW, Fits
@@ -33,7 +33,6 @@ from ..solvers.leaps.gamma_range import (
     stacked_rows,
 )
 from .error_bounds import CellData, bound_cell
-from .estimate import shares_a_tree
 from .progress import Report
 from .results import GlobalMinimum
 from .settings import GammaSpan, checked_taus
@@ -125,7 +124,7 @@ def supports_unit(
         found, n_trees, status = [Pieces(numbers, *whole, decomposed)], 0, Status.OPTIMAL
     else:
         shared = None
-        deleted = data.deleted_rows if shares_a_tree(data) else None
+        deleted = data.deleted_rows if data.tree_deletes_rows else None
         if deleted is not None:
             at = deleted.row_of[folds]
             shared = data.full(), deleted.rows[at], deleted.targets[at]
@@ -194,11 +193,8 @@ def global_minimum(
     check_range(low, high)
     if not 0.0 < tolerance < 1.0:
         raise InputError(f"the tolerance must lie in (0, 1); got {tolerance:g}")
-    if data.p > TREE_ONLY and sizes.tolist() != [data.p]:
-        raise InputError(
-            f"a certified minimum over a range of gamma takes at most {TREE_ONLY} columns, or "
-            f"tau = p alone; there are {data.p} columns"
-        )
+    if sizes.tolist() != [data.p]:
+        refuse_many_columns(data.p, "a certified minimum over a range of gamma at tau < p")
     limits, report = (limits or Limits()).within(), progress or (lambda *_: None)
     k = data.folds.k
     per_block = min(-(-k // BLOCKS_OF_FEW_FOLDS), FOLDS_PER_BLOCK)

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
 from ..solvers.core.limits import Limits
-from ..solvers.core.plan import TREE_ONLY
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status, worst
 from ..solvers.leaps.all_sizes import attained_margin
@@ -42,9 +41,6 @@ MIN_RESIDUAL_SHARE = 1e-5
 # A larger upper bound on a fold's error counts as ∞, so that sums over folds do not overflow. The
 # number is a choice.
 MAX_UPPER = 1e290
-# Smaller γ, 0 too, count as this γ where the nearest of two γ is looked for on a logarithmic scale.
-# The number is a choice.
-MIN_GAMMA = 1e-12
 # The arrays that hold a fold's model: its training objective, its squared error on the held-out
 # rows and the number of its support. The arrays "best_objective" and so on hold the best known
 # model.
@@ -74,7 +70,6 @@ class Ledger:
     """Answers, incumbents and intervals of all problems, in arrays of shape (γ, τ, k + 1).
 
     gammas: The γ of every row. The arrays may have further rows, which have no γ yet.
-    few: Whether there are at most 45 columns, so that one tree proves all sizes of a problem.
     objective, error, choice: Training objective of the answer, its squared error on the held-out
         rows (0 for the problem of all rows) and its number in ``supports``. The objective is
         infinite until there is an answer.
@@ -119,7 +114,6 @@ class Ledger:
         self.data, self.taus, self.k = data, taus, data.folds.k
         # The largest number of columns of a support; a group of columns counts once in a size.
         self.most = data.constraints.most_columns(int(taus[-1]))
-        self.few = data.n_units <= TREE_ONLY
         self.gammas: list[float] = []
         self.first: list[int] = []
         self.status: list[Status] = []
@@ -146,19 +140,6 @@ class Ledger:
         self.status += [Status.OPTIMAL] * len(gammas)
         self.history += [[] for _ in gammas]
         return list(range(first, needed))
-
-    def is_hard(self, g: int, j: int) -> bool:
-        """Whether a tree of problem j at the γ of row g would hardly end, up to 45 columns.
-
-        The trees of problem j at the γ that were visited first decide: the tree at the nearest of
-        these γ was left open. Nothing else may decide, other folds and proofs included, because
-        a fold's answer depends on its training rows alone.
-        """
-        if g in self.first or not self.few:
-            return False
-        logs = np.log(np.maximum(self.gammas, MIN_GAMMA))
-        nearest = min(self.first, key=lambda i: float(abs(logs[i] - logs[g])))
-        return bool(self.left_open[nearest, :, j].any())
 
     def answered(self, g: int) -> bool:
         """Whether every problem has an answer at every τ."""
@@ -195,36 +176,54 @@ class Ledger:
 
     # what is found
 
-    def take_path(
-        self, g: int, j: int, path: SupportPath, i: int, error: Any = 0.0, again: bool = False
-    ) -> None:
-        """Enter supports that problem j's own rows gave at the γ of row g, and their proofs.
+    def take_path(self, g: int, j: int, path: SupportPath, i: int, error: Any = 0.0) -> None:
+        """Enter the first answers of problem j at the γ of row g, and what is proved of them.
 
-        The supports become the answers where no answer is proved, and sizes that the path has
-        proved become exact.
-
-        path: Supports at several γ, of which position i is taken, and at some or all of the sizes.
+        path: Supports at several γ, of which position i is taken, that problem j's own rows gave.
+            They become the answers where no answer is proved.
         error: Squared errors on the held-out rows, one for every size of the path.
-        again: Whether the problem has answers already. Up to 45 columns they give way to what is
-            proved, so that of supports that tie the first one is the answer. Of the problem of all
-            rows they give way to a better support; all other answers stay.
+        """
+        where = np.searchsorted(self.taus, path.sizes)
+        self.left_open[g, where, j] = ~path.proved[i]
+        self.note_limit(g, path.status)
+        self._take(g, j, path, i, error, ~self.exact[g, where, j])
+        self.n_nodes[g] += path.n_nodes[i] if j < self.k else 0
+        self.bracket_by_tree(g, j, path, i)
+
+    def take_proofs(
+        self, g: int, j: int, path: SupportPath, i: int, error: Any, *, first_of_ties: bool
+    ) -> None:
+        """Enter what a later path has proved of problem j at the γ of row g.
+
+        Answers of folds stay unless they are proved not to be optimal. Of the problem of all rows
+        they give way to better supports.
+
+        path, i, error: As of :meth:`take_path`; the path may have some of the sizes.
+        first_of_ties: Whether a proved support becomes the answer even where the answer ties with
+            it, because the path names the first of supports that tie.
+        """
+        where = np.searchsorted(self.taus, path.sizes)
+        better = (j == self.k) & (path.objective[i] <= self.objective[g, where, j])
+        answers = better | (path.proved[i] & first_of_ties)
+        self._take(g, j, path, i, error, answers & ~self.exact[g, where, j])
+        self.n_nodes[g] += path.n_nodes[i]
+
+    def _take(
+        self, g: int, j: int, path: SupportPath, i: int, error: Any, answers: NDArray[np.bool_]
+    ) -> None:
+        """Enter the supports of a path as incumbents, some of them as answers, and its proofs.
+
+        answers: For every size of the path whether its support becomes the answer.
         """
         where = np.searchsorted(self.taus, path.sizes)
         at, objective, proved = (g, where, j), path.objective[i], path.proved[i]
         number = np.array([self.number(support) for support in path.at(i)])
-        error, answers = np.broadcast_to(error, number.shape), ~self.exact[at]
-        if again:
-            better = (j == self.k) & (objective <= self.objective[at])
-            answers &= (proved & self.few) | better
-        else:
-            self.left_open[at] = ~proved
-            self.note_limit(g, path.status)
-        ended = Status.PRECISION, Status.UNPROVED
-        if (tree := path.unfinished.get(i)) is not None and tree.status in ended:
+        error = np.broadcast_to(error, number.shape)
+        tree = path.unfinished.get(i)
+        if tree is not None and tree.status in (Status.PRECISION, Status.UNPROVED):
             self.imprecise[at] |= ~proved
         for name, values in zip(_ANSWER, (objective, error, number), strict=True):
             getattr(self, name)[g, where[answers], j] = values[answers]
-        self.n_nodes[g] += path.n_nodes[i] if again or j < self.k else 0
         if j == self.k:
             bound = np.minimum(path.lower_bound[i], self.objective[at])
             self.bound[at] = np.maximum(self.bound[at], bound)
@@ -234,8 +233,11 @@ class Ledger:
         self.searched[at] |= path.searched[i]
         self.n_mio[g] += path.n_trees[i]
         self.prove(g, where[proved], j)
-        # The proofs beyond 45 columns leave so many nodes open that their intervals cost more.
-        if tree is not None and (self.few or not again):
+
+    def bracket_by_tree(self, g: int, j: int, path: SupportPath, i: int) -> None:
+        """Intervals of a fold's error from the open nodes of a path's tree, if it was left open."""
+        if (tree := path.unfinished.get(i)) is not None and j < self.k:
+            where = np.searchsorted(self.taus, path.sizes)
             self.bracket(g, j, tree.open_nodes, where)
 
     def take_rows(

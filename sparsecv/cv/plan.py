@@ -6,8 +6,18 @@ from dataclasses import dataclass, replace
 
 from ..design.fold_data import FoldData
 from ..solvers.core.limits import Limits, StopFlag
-from ..solvers.core.plan import TREE_ONLY
+from ..solvers.core.plan import one_tree_proves
+from ..solvers.core.rows import MAX_COLUMNS
 from .settings import Settings
+
+# Where no tree proves all sizes of a problem, this many folds or more are too many to search a tree
+# for each of them. Estimates then search no tree, and proofs search one tree for all folds if every
+# fold holds out few rows; with fewer folds, each fold has trees of its own. The number is a choice.
+MANY_FOLDS = 20
+# Many folds share one tree if the largest of them holds out at most this many rows. The number
+# decides on speed alone and is a choice: a bound on all rows is the weaker for a fold, the more
+# rows the fold leaves out.
+MAX_ROWS_LEFT_OUT = 4
 
 
 @dataclass(frozen=True)
@@ -16,6 +26,10 @@ class RunPlan:
 
     trees: Whether trees of all sizes answer and prove the problems, as there are at most 45
         columns; beyond, folds are proved at one pair (γ, τ) after the other.
+    one_tree_for_rows: Whether one of these trees serves all leave-one-out folds at a γ.
+    joint_pairs: Whether one tree proves all folds at a pair, where folds are proved pair by pair.
+    tries_all_sizes: Whether trees of all sizes are tried where folds are proved pair by pair.
+    many_folds: Whether the folds are too many to search trees for each of them pair by pair.
     method: "exact" estimates h at every γ and then proves it; "search" and "grid" solve every γ
         alone, by Algorithm 1 and as one problem per fold and τ.
     proves: What is proved: "choice" is what the choice needs, and with trees the rest afterwards,
@@ -28,33 +42,61 @@ class RunPlan:
     """
 
     trees: bool
+    one_tree_for_rows: bool
+    joint_pairs: bool
+    tries_all_sizes: bool
+    many_folds: bool
     method: str
     proves: str
     limits: Limits
     hurried: bool
-    estimates_serve: bool = False
+    estimates_serve: bool
 
     @classmethod
-    def of(cls, settings: Settings, data: FoldData, *, averages: bool = False) -> RunPlan:
-        """The plan of a run that begins now.
+    def of(
+        cls,
+        settings: Settings,
+        data: FoldData,
+        *,
+        averages: bool = False,
+        deadline: Limits | None = None,
+    ) -> RunPlan:
+        """The plan of a run.
 
         averages: Whether the rule averages many models.
+        deadline: The limits of the whole call; by default the time of the settings begins now.
         """
-        trees, seconds = data.n_units <= TREE_ONLY, settings.time_limit
+        trees, folds = one_tree_proves(data.constraints), data.folds
+        many = not trees and folds.k >= MANY_FOLDS
         method = "search" if settings.searches else "grid" if settings.grid else "exact"
         serve = averages and settings.prove == "choice" and method == "exact" and not trees
-        proves = "nothing" if serve or seconds == 0 else settings.prove
-        limits = Limits(None if seconds is None else float(seconds), None, StopFlag())
-        return cls(trees, method, proves, limits, seconds != 0, serve)
+        return cls(
+            trees=trees,
+            one_tree_for_rows=trees and data.tree_deletes_rows,
+            joint_pairs=many and int(folds.sizes.max()) <= MAX_ROWS_LEFT_OUT,
+            tries_all_sizes=not (trees or many) and data.p <= MAX_COLUMNS,
+            many_folds=many,
+            method=method,
+            proves="nothing" if serve or settings.time_limit == 0 else settings.prove,
+            limits=deadline or settings.deadline(),
+            hurried=settings.time_limit != 0,
+            estimates_serve=serve,
+        )
 
     def part(self, pieces: float) -> RunPlan:
         """The plan of the next of so many equal pieces of the time that is left."""
         return replace(self, limits=self.limits.share(pieces))
 
     @property
+    def stop(self) -> StopFlag:
+        """The flag that Ctrl-C raises."""
+        assert self.limits.stop is not None
+        return self.limits.stop
+
+    @property
     def estimates(self) -> Limits:
         """The limits of estimates."""
-        return self.limits if self.hurried else Limits(None, None, self.limits.stop)
+        return self.limits if self.hurried else Limits(None, None, self.stop)
 
     @property
     def alone(self) -> bool:
@@ -62,14 +104,33 @@ class RunPlan:
         return self.method != "exact"
 
     @property
+    def proves_everything(self) -> bool:
+        """Whether every CV error and every model is to be proved, needed or not."""
+        return self.proves == "all"
+
+    @property
     def proves_pairs(self) -> bool:
         """Whether the pairs (γ, τ) that a choice needs are proved, and no others before them."""
         return self.trees and self.proves == "choice" and not self.alone
 
     @property
-    def solver(self) -> str:
-        """The solver of estimates: it tries a small tree where proofs are wanted."""
-        return "heuristic" if self.alone or self.proves == "nothing" else "estimate"
+    def estimates_alone(self) -> bool:
+        """Whether estimates look for good supports alone, as no proof is wanted with them."""
+        return self.alone or self.proves == "nothing"
+
+    @property
+    def estimates_by_row_tree(self) -> bool:
+        """Whether estimates search the tree that serves all leave-one-out folds."""
+        return self.one_tree_for_rows and not self.estimates_alone
+
+    @property
+    def fold_trees(self) -> bool:
+        """Whether an estimate of a fold tries a small tree of the fold's own.
+
+        Whether a tree that folds share proves a fold depends on all rows. A tree of the fold's own
+        would then be searched, or not, for a reason outside the fold's training rows.
+        """
+        return not (self.estimates_alone or self.one_tree_for_rows or self.many_folds)
 
     @property
     def proves_models(self) -> bool:

@@ -18,4 +18,4 @@ def prover_of(plan: RunPlan, ledger: Ledger, rows: Sequence[int], work: ProofRun
     """
     if plan.trees:
         return SizesProver(ledger, rows, work)
-    return CellProver(ledger, rows, work, everything=plan.proves == "all")
+    return CellProver(ledger, rows, work, plan)

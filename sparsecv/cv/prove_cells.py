@@ -22,15 +22,14 @@ import numpy as np
 from ..design.design import Array
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Proof, Status, worst
-from ..solvers.core.rows import MAX_COLUMNS
 from ..solvers.paths import share_of_nodes, support_path
 from ..solvers.ridge_fits import SupportPath
-from .estimate import MANY_FOLDS, tree_unit
+from .estimate import tree_unit
 from .fold_proofs import ProofRun, Prover, prove_fold
 from .ledger import Cell, Ledger
 from .needs import Need, of_everything
-from .progress import Batch, Report, Run, in_time
-from .settings import Settings
+from .plan import RunPlan
+from .progress import Batch, in_time
 from .shared_tree import SharedTree
 
 # These numbers divide the time for proofs. Where no source is named, a value was chosen by timing
@@ -42,13 +41,8 @@ from .shared_tree import SharedTree
 FIRST_ROUND_SECONDS = 0.05
 # Every later round gives a problem this many times the seconds of the round before: a choice.
 ROUND_GROWTH = 4.0
-# Where folds are many (MANY_FOLDS or more), they share one tree if the largest of them holds
-# out at most this many rows. The number decides on speed alone and is a choice: a bound on all
-# rows is the weaker for a fold, the more rows the fold leaves out.
-MAX_ROWS_LEFT_OUT = 4
 # After the first round, raising the least lower bound takes at most this share of the seconds
-# that have passed. Where there are MANY_FOLDS folds or more, the bound is not raised. The number is
-# a choice.
+# that have passed. Where folds are many, the bound is not raised. The number is a choice.
 BOUNDING_SHARE = 0.5
 # A search that raises the bound of a cell (γ, τ) by less than this share of the cell's gap takes a
 # quarter off the share of seconds that such searches get (BOUNDING_SHARE at first). A search that
@@ -108,15 +102,14 @@ class Bounding:
 class CellProver(Prover):
     """Proves one cell (γ, τ) after the other.
 
-    everything: Whether all cells are to be proved, of which those of large γ take least time.
+    plan: The plan of the run. Where it proves everything, cells of large γ, which take least time,
+        come first.
     need: What the choice needs.
     """
 
-    def __init__(
-        self, ledger: Ledger, rows: Sequence[int], work: ProofRun, everything: bool
-    ) -> None:
+    def __init__(self, ledger: Ledger, rows: Sequence[int], work: ProofRun, plan: RunPlan) -> None:
         super().__init__(ledger, rows, work)
-        self.everything, self.clock = everything, Limits()
+        self.plan, self.clock = plan, Limits()
         self.need: Need = of_everything
         self.imprecise = np.zeros((len(ledger.gammas), ledger.taus.size), dtype=bool)
         self.trees = dict[int, SharedTree | None]()
@@ -152,13 +145,12 @@ class CellProver(Prover):
         for g, t in itertools.product(self.rows.tolist(), range(ledger.taus.size)):
             ledger.narrow_by_objective(g, t)
         seconds, self.clock = FIRST_ROUND_SECONDS, Limits()
-        trees = ledger.data.p <= MAX_COLUMNS and k < MANY_FOLDS
         while limits.reached(0) is None and (cells := self._cells()):
             tried: set[tuple[int, int]] = set()
             hard: dict[int, float] = {}  # For an index of τ the largest γ left to the next round.
             while cells and limits.reached(0) is None:
                 g, t = cells[0]
-                if trees and self.clock.elapsed() >= self.trials.next:
+                if self.plan.tries_all_sizes and self.clock.elapsed() >= self.trials.next:
                     self._try_all_sizes(g, t)
                 else:
                     tried.add((g, t))
@@ -166,7 +158,7 @@ class CellProver(Prover):
                     if self._prove_cell(g, t, seconds):
                         hard[t] = max(hard.get(t, 0.0), ledger.gammas[g])
                     self.work.save([g])
-                if k < MANY_FOLDS and seconds > FIRST_ROUND_SECONDS:
+                if not self.plan.many_folds and seconds > FIRST_ROUND_SECONDS:
                     self._raise_least()
                 cells = [
                     (g, t)
@@ -187,7 +179,7 @@ class CellProver(Prover):
         if not with_imprecise:
             wanted &= ~self.imprecise[rows]
         order = np.argsort(known.error, axis=None, kind="stable")
-        if self.everything:  # A smaller γ takes longer.
+        if self.plan.proves_everything:  # A smaller γ takes longer.
             gammas = known.gammas[order // known.taus.size]
             order = order[np.argsort(-gammas, kind="stable")]
         cells = (divmod(int(i), known.taus.size) for i in order)
@@ -208,7 +200,7 @@ class CellProver(Prover):
             if set(self._search_trees(g, problems, most)) - {Status.OPTIMAL}:
                 self.trials.next = TRIAL_GROWTH * spent
                 return
-        if self.everything:
+        if self.plan.proves_everything:
             self._search_trees(g, [ledger.k], 4 * nodes)
 
     def _search_trees(self, g: int, problems: list[int], most_nodes: int) -> list[Status]:
@@ -225,7 +217,8 @@ class CellProver(Prover):
 
         def enter(index: int, found: tuple[SupportPath, Array]) -> Status:
             j, (path, errors) = problems[index], found
-            ledger.take_path(g, j, path, 0, errors[0], again=True)
+            # A tree of so many columns leaves so many nodes open that intervals cost more.
+            ledger.take_proofs(g, j, path, 0, errors[0], first_of_ties=False)
             if path.proved[0].all():
                 nodes = int(path.n_nodes[0]) if j < ledger.k else 0
                 self.trials.largest = max(self.trials.largest, nodes)
@@ -359,29 +352,23 @@ class CellProver(Prover):
     def _shared_tree(self, g: int) -> SharedTree | None:
         """The tree that the folds of a γ share, made at the first call.
 
-        None where there are fewer than ``MANY_FOLDS`` folds, where a fold holds out more rows than
-        ``MAX_ROWS_LEFT_OUT``, and where there cannot be such a tree (:meth:`SharedTree.of`).
+        None where the plan has no such tree, and where there cannot be one (:meth:`SharedTree.of`).
         """
         if g not in self.trees:
-            folds = self.ledger.data.folds
-            suited = folds.k >= MANY_FOLDS and int(folds.sizes.max()) <= MAX_ROWS_LEFT_OUT
-            self.trees[g] = SharedTree.of(self.ledger, g) if suited else None
+            self.trees[g] = SharedTree.of(self.ledger, g) if self.plan.joint_pairs else None
         return self.trees[g]
 
 
-def solve_grid(
-    ledger: Ledger, g: int, settings: Settings, limits: Limits, run: Run, report: Report
-) -> None:
+def solve_grid(prover: CellProver, g: int, backend: str) -> None:
     """Solve every fold at every τ alone: the first paper's Grid, k·|τ| training problems.
 
     The problem of all rows is solved by one tree. Problems that the time limit leaves unsolved
     keep their estimates.
     """
-    data, taus, k = ledger.data, ledger.taus, ledger.k
-    whole = support_path(data.full(), [ledger.gammas[g]], taus, limits=limits.share(k + 1.0))
+    ledger, limits, k = prover.ledger, prover.work.limits, prover.ledger.k
+    full, share = ledger.data.full(), limits.share(k + 1.0)
+    whole = support_path(full, [ledger.gammas[g]], ledger.taus, limits=share)
     ledger.take_path(g, k, whole, 0)
     open_cells = ~(ledger.exact & ledger.searched)[g, :, :k]
     if cells := [(g, t, j) for t, j in np.argwhere(open_cells).tolist()]:
-        work = ProofRun(limits, settings.n_jobs, run, report, lambda rows: None)
-        prover = CellProver(ledger, [g], work, everything=True)
-        ledger.note_limit(g, worst(prover.prove_folds(cells, settings.backend)))
+        ledger.note_limit(g, worst(prover.prove_folds(cells, backend)))

@@ -128,7 +128,8 @@ class SizesProver(Prover):
             ended = Status.OPTIMAL
             ledger.listed[j] = path.listed
             for i, g in enumerate(rows_of[j]):
-                ledger.take_path(g, j, path, i, errors[i], again=True)
+                ledger.take_proofs(g, j, path, i, errors[i], first_of_ties=True)
+                ledger.bracket_by_tree(g, j, path, i)
                 if not path.proved[i].all():
                     tree = path.unfinished.get(i)
                     ended = Status.TIME_LIMIT if tree is None else tree.status

@@ -13,6 +13,7 @@ from ..design.design import Array
 from ..errors import InputError
 from ..solvers.api import checked_backend
 from ..solvers.core.constraints import UnitConstraints
+from ..solvers.core.limits import Limits, StopFlag
 from ..solvers.core.rows import MAX_COLUMNS
 
 # The values of three settings; :class:`Settings` says what each value means.
@@ -81,6 +82,11 @@ class Settings:
         """
         limit = self.time_limit
         return replace(self, time_limit=max(limit - seconds, 1e-3)) if limit else self
+
+    def deadline(self) -> Limits:
+        """The limits of a call that begins now, with a flag that Ctrl-C can raise."""
+        seconds = self.time_limit
+        return Limits(None if seconds is None else float(seconds), None, StopFlag())
 
     def check_constraints(self, constraints: UnitConstraints) -> None:
         """Raise an InputError where the solver serves no constraints on columns."""

@@ -165,6 +165,15 @@ class FoldData(ABC):
         """Whether the folds are rows in memory that leave out one row each, and change no other."""
         return False
 
+    @property
+    def tree_deletes_rows(self) -> bool:
+        """Whether a tree of all sizes can delete the rows of all leave-one-out folds.
+
+        It needs more than p + 2 rows: with fewer rows fits interpolate, and deleting a row from an
+        interpolating fit cancels all digits. The tree serves no bounds on coefficients.
+        """
+        return self.deletes_rows and self.folds.n > self.p + 2
+
     def left_out(self, gram: GramForm) -> LeftOut | None:
         """The folds as rows left out of the full problem; None where they cannot be.
 

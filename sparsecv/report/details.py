@@ -18,7 +18,6 @@ from ..selection.projection import Projection, choose_size
 from ..selection.rules import RULES
 from ..selection.sizes import SizeMarks, changes, gamma_positions
 from ..selection.study import Study
-from ..solvers.core.plan import TREE_ONLY
 from .answer import answer
 from .outcome import Result
 from .peers import linear_peers
@@ -66,12 +65,13 @@ def sections(result: Result, *, fits: bool = True, peers: bool = False) -> Itera
 
 def _work(result: Result) -> Iterator[str]:
     """Yield sentences on the sizes that were left out, on the end of the grid, and on the work."""
-    study, p = result.study, result.design.p
+    study = result.study
     if study is not None:
-        if not study.sizes_named and study.sizes[-1] < p and p > TREE_ONLY:
+        largest = study.data.constraints.max_size
+        if not study.sizes_named and study.sizes[-1] < largest:
             yield (
-                f"Sizes up to {study.sizes[-1]} of {p} were tried, as far as larger ones may be "
-                "worth it; --tau, or taus, names others."
+                f"Sizes up to {study.sizes[-1]} of {largest} were tried, as far as larger ones may "
+                "be worth it; --tau, or taus, names others."
             )
         if study.surface.edge:
             yield study.surface.edge

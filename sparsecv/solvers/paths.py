@@ -11,7 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from .branching.size_sweep import SizeSearch
 from .core.constraints import UnitConstraints
 from .core.limits import Limits
-from .core.plan import FIRST_NODES, LEAPS, TREE_ONLY, TURNS, Way, few_supports, holds_tree, ways
+from .core.plan import (
+    FIRST_NODES,
+    LEAPS,
+    TURNS,
+    Way,
+    estimates_search,
+    holds_tree,
+    one_tree_proves,
+    ways,
+)
 from .core.problem import SparseRidgeProblem, checked_sizes
 from .core.result import Status, worst
 from .core.threads import on_one_thread
@@ -113,7 +122,7 @@ def support_path(
     wanted = checked_sizes(problem, np.asarray(sizes))
     constraints, searches = problem.constraints, solver in ("auto", "estimate", "exact")
     trees = None
-    if searches and constraints.n_units <= TREE_ONLY and holds_tree(problem):
+    if searches and one_tree_proves(constraints) and holds_tree(problem):
         trees = _Trees(problem, gammas, wanted, listed or {})
     path = _Path(problem, gammas, wanted, solver, limits or Limits(), trees)
     for g in range(len(path.at)):
@@ -344,7 +353,7 @@ class _Path:
         self.problem, self.sizes, self.solver, self.limits = problem, sizes, solver, limits
         self.at, self.trees = [problem.replace(gamma=float(gamma)) for gamma in gammas], trees
         constraints, count = problem.constraints, len(self.at)
-        self.plain, self.few = constraints.plain, constraints.n_units <= TREE_ONLY
+        self.plain = constraints.plain
         # The most columns of a support. With groups a size is a number of groups, not of columns.
         most = problem.p if constraints.grouped else int(sizes[-1])
         supports = np.full((count, sizes.size, most), -1, dtype=np.int64)
@@ -383,9 +392,7 @@ class _Path:
             self.without_proof(g)
         elif self.trees is not None and self.by_tree(self.trees, g):
             pass
-        elif (
-            self.solver == "exact" or self.few or (self.plain and few_supports(problem, self.sizes))
-        ):
+        elif self.solver == "exact" or estimates_search(problem, self.sizes):
             self.prove(g, np.ones(self.sizes.size, dtype=bool))
         else:
             self.without_proof(g)

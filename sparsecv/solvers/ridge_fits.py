@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .core.plan import TREE_ONLY
 from .core.problem import SparseRidgeProblem
 from .core.quick_fits import placed_columns, quick_fits
 from .core.result import Status
@@ -130,14 +128,7 @@ def fit_supports(
     Returns objective, shape (γ, τ).
     """
     coef, objective = np.zeros(supports.shape), np.full(supports.shape[:2], np.nan)
-    # Up to 45 columns all γ share the table. With more columns the supports of a γ have few of
-    # them, and the γ that follow each other with the same supports share a factor of these.
-    ends = [gammas.size]
-    if problem.p > TREE_ONLY:
-        changes = (supports[1:] != supports[:-1]).any(axis=(1, 2))
-        ends = [*(np.flatnonzero(changes) + 1).tolist(), gammas.size]
-    for a, b in pairwise([0, *ends]):
-        quick_fits(problem, gammas[a:b], supports[a:b], coef[a:b], objective[a:b])
+    quick_fits(problem, gammas, supports, coef, objective)
     for g in np.flatnonzero(np.isnan(objective).any(axis=1)).tolist():
         at = problem.replace(gamma=float(gammas[g]))
         for t in np.flatnonzero(np.isnan(objective[g])).tolist():
@@ -149,7 +140,5 @@ def fit_supports(
 
 def _used_columns(rows: Array, supports: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
     """Xᵀ of rows X (r, p) with the columns that supports have, and their places as supports."""
-    if rows.shape[1] <= TREE_ONLY:
-        return np.ascontiguousarray(rows.T), supports
     used, placed = placed_columns(supports, rows.shape[1])
     return np.ascontiguousarray(rows[:, used].T), placed

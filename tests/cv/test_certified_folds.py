@@ -21,6 +21,7 @@ from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.fold_proofs import ProofRun
 from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.needs import of_everything
+from sparsecv.cv.plan import RunPlan
 from sparsecv.cv.prove_cells import CellProver
 from sparsecv.cv.settings import Settings
 from sparsecv.cv.shared_tree import SharedTree
@@ -95,7 +96,7 @@ def test_unfinished_proofs_of_rows_that_no_fold_sees(monkeypatch: pytest.MonkeyP
         ledger.take((0, t, ledger.k), one.support, one.objective, one.lower_bound, False)
         ledger.offer(0, t, np.arange(data.folds.k), one.support)
     work = ProofRun(Limits(1e-9), None, lambda batch: [], print, print)
-    prover = CellProver(ledger, [0], work, everything=True)
+    prover = CellProver(ledger, [0], work, RunPlan.of(Settings(prove="all"), data))
     assert prover.prove(of_everything) == [0]
     unfinished = dataclasses.replace(found[0], status=Status.TIME_LIMIT)
     monkeypatch.setattr(shared_tree, "branch_and_bound", lambda *_, **__: unfinished)

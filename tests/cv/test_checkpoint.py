@@ -22,9 +22,11 @@ from support.tables import write_csv
 import sparsecv
 from sparsecv.cli.main import main
 from sparsecv.cv import estimate, shared_tree
-from sparsecv.cv.checkpoint import Checkpoint, CheckpointFolder
+from sparsecv.cv.checkpoint import Checkpoint, CheckpointFolder, Units
 from sparsecv.cv.engine import Surface
+from sparsecv.cv.estimate import units
 from sparsecv.cv.ledger import Ledger
+from sparsecv.cv.plan import RunPlan
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol
@@ -301,9 +303,9 @@ def test_a_hard_run_that_is_killed_after_any_write(
     assert (np.abs(estimates - whole.table("cv_error")) > 1e-9).any()
     real, writes, last = Checkpoint.save, [0], [10**9]
 
-    def save(self: Checkpoint, ledger: Ledger, g: int) -> None:
+    def save(self: Checkpoint, ledger: Ledger, g: int, units: Units) -> None:
         before = written(self.folder.path)
-        real(self, ledger, g)
+        real(self, ledger, g, units)
         writes[0] += written(self.folder.path) != before
         if writes[0] >= last[0]:
             raise Killed
@@ -373,13 +375,14 @@ def test_a_file_is_replaced_where_more_is_proved(tmp_path: Path) -> None:
     with Surface(data, TAUS) as whole:
         whole.visit([0.1])
     ledger, store = whole.ledger, Checkpoint(CheckpointFolder(tmp_path), b"", {})
-    store.load(Ledger(data, TAUS, [0.1]), 0)
+    own = units(data, RunPlan.of(Settings(), data))
+    store.load(Ledger(data, TAUS, [0.1]), 0, own)
     ledger.exact[0, 1, 3], ledger.lower[0, 1, 3], ledger.upper[0, 1, 3] = False, 0.0, np.inf
     for low in (1e-3, 2e-3):
         ledger.narrow(0, 1, [3], low, np.inf)
-        store.save(ledger, 0)
+        store.save(ledger, 0, own)
         assert len(list(tmp_path.iterdir())) == 12 + 1
         again = Ledger(data, TAUS, [0.1])
-        Checkpoint(CheckpointFolder(tmp_path), b"", {}).load(again, 0)
+        Checkpoint(CheckpointFolder(tmp_path), b"", {}).load(again, 0, own)
         assert again.lower[0, 1, 3] == low
         assert (~again.exact[0]).sum() == 1

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.limits import Limits
-from ..core.plan import ALONE, EVERY, LEAPS, TREE_ONLY, Way, few_supports, ways
+from ..core.plan import ALONE, EVERY, LEAPS, Way, few_supports, ways
 from ..core.problem import ReducedProblem, SparseRidgeProblem, checked_sizes
 from ..core.result import Proof, Status, Work, nothing_known, worst
 from ..core.threads import on_one_thread
@@ -117,7 +117,7 @@ class SizeSearch:
             return self.run_reduced(reduced, limits)
         for way in ways(problem, self.sizes.tolist()) if self.open else ():
             if way.search == LEAPS and not ended:
-                ended = self.by_tree(way.within(limits))
+                ended = self.by_tree(way, way.within(limits))
             elif way.search == ALONE and not ended:
                 self.alone(way, limits)
             elif way.search == EVERY:
@@ -178,11 +178,11 @@ class SizeSearch:
             found = replace(found, status=Status.PRECISION)
         self.proofs[i] = self.proofs[i].joined(found, found.work)
 
-    def by_tree(self, limits: Limits) -> bool:
+    def by_tree(self, way: Way, limits: Limits) -> bool:
         """Search the tree of all sizes, or go on with it; whether it has ended."""
         problem, left = self.problem, np.zeros(self.sizes.size, dtype=bool)
         if self.tree is None:
-            if not problem.constraints.plain and problem.constraints.n_units > TREE_ONLY:
+            if way.grown:
                 grower = SupportGrower(problem, self.sizes, self.starts)
                 grown = grower.at(problem.gamma, self.starts, limits.share(2.0))
                 self.starts += grown.values()

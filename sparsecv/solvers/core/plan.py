@@ -12,6 +12,8 @@ from itertools import chain
 from math import comb
 from typing import NamedTuple
 
+from ...errors import InputError
+from .constraints import UnitConstraints
 from .limits import Limits
 from .problem import SparseRidgeProblem
 from .rows import MAX_COLUMNS
@@ -64,6 +66,7 @@ class Way(NamedTuple):
     seconds: It ends after this many seconds, unless the caller limits nodes.
     share: It ends after this share of the time left.
     supports: ``EVERY`` leaves out sizes with more supports than this.
+    grown: ``LEAPS`` begins with good supports that are grown for it, for half of its time.
     """
 
     search: str
@@ -71,6 +74,7 @@ class Way(NamedTuple):
     seconds: float | None = None
     share: float = 1.0
     supports: float = MOST_SUPPORTS
+    grown: bool = False
 
     def within(self, limits: Limits) -> Limits:
         """What is left of a caller's limits, and the limits of this search."""
@@ -95,12 +99,12 @@ def ways(problem: SparseRidgeProblem, sizes: Collection[int]) -> tuple[Way, ...]
     found: tuple[Way, ...]
     if units <= 16:  # No tree of so few columns is large.
         found = Way(LEAPS), every
-    elif units <= TREE_ONLY:
+    elif one_tree_proves(problem.constraints):
         turns = [(Way(LEAPS, nodes=tree), Way(ALONE, nodes=alone)) for tree, alone in TURNS]
         found = *chain.from_iterable(turns), Way(LEAPS), every
     else:
         # A short tree proves the sizes near p, and finds every other size a support: some 2 ms.
-        found = Way(LEAPS, nodes=20_000, share=0.25), Way(ALONE), every
+        found = Way(LEAPS, nodes=20_000, share=0.25, grown=not plain), Way(ALONE), every
         if plain and few_supports(problem, sizes, QUICK_SUPPORTS):
             return every, *found
     if not plain and has_no_ridge(problem) and loses_digits(problem):
@@ -131,6 +135,26 @@ def ways_of_one_size(problem: SparseRidgeProblem) -> tuple[Way, ...]:
     # Branch and bound gets twice the time of enumeration, and at least two seconds.
     seconds = max(2.0, 2.0 * seconds_of_every_support(p, tau)) if few else None
     return (Way(BRANCH, seconds=seconds), *digits)
+
+
+def one_tree_proves(constraints: UnitConstraints) -> bool:
+    """Whether one tree is meant to prove all sizes, of at most ``TREE_ONLY`` columns or groups."""
+    return constraints.n_units <= TREE_ONLY
+
+
+def estimates_search(problem: SparseRidgeProblem, sizes: Iterable[int]) -> bool:
+    """Whether a search of few nodes is worth its time where a good support would do."""
+    rules = problem.constraints
+    return one_tree_proves(rules) or (rules.plain and few_supports(problem, sizes))
+
+
+def refuse_many_columns(p: int, what: str) -> None:
+    """Raise an InputError where trees of all sizes are needed and there are too many columns.
+
+    what: What needs the trees, as the subject of a message.
+    """
+    if p > TREE_ONLY:
+        raise InputError(f"{what} takes at most {TREE_ONLY} columns; there are {p}")
 
 
 def holds_tree(problem: SparseRidgeProblem) -> bool:

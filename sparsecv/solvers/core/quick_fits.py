@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import fits
 from ..kernels.linalg import Array
 from .bounded_fit import fits_inside, new_bounded_fit
-from .plan import TREE_ONLY
 from .problem import SparseRidgeProblem
+
+# Up to so many columns of a table, all fits share one factor of all its columns. With more columns
+# supports have few of them, and each set of supports gets a factor of its own. It is a choice.
+MAX_COLUMNS_OF_ONE_FACTOR = 45
+
+
+class FitTable(NamedTuple):
+    """A factor of the columns that some supports have, and the supports as places in it.
+
+    columns, shape (m + 1, rows): One column of the factor per row, y last.
+    triangular: Whether all below the diagonal of the factor is 0.
+    used, shape (m,): The columns of the problem.
+    supports, shape (γ, τ, most): Places in ``used``, ended by −1.
+    """
+
+    columns: Array
+    triangular: bool
+    used: NDArray[np.intp]
+    supports: NDArray[np.int64]
 
 
 def quick_fits(
@@ -26,44 +48,77 @@ def quick_fits(
     coef, objective: Take the fits; the shapes are those of
         :func:`~sparsecv.solvers.ridge_fits.fit_supports`.
     """
-    asked, given = problem.constraints, supports
-    if problem.p <= TREE_ONLY:
-        columns, triangular = problem.data.columns
-        used = np.arange(problem.p)
-    else:
-        used, supports = placed_columns(supports, problem.p)
+    for part, table in _tables(problem, supports):
+        _fit(problem, table, gammas[part], coef[part], objective[part])
+        if problem.constraints.bounded:
+            given = supports[part]
+            _fit_within_bounds(problem, table, given, gammas[part], coef[part], objective[part])
+
+
+def _tables(
+    problem: SparseRidgeProblem, supports: NDArray[np.int64]
+) -> Iterator[tuple[slice, FitTable]]:
+    """The tables that serve some γ each, and which γ they serve."""
+    if problem.p <= MAX_COLUMNS_OF_ONE_FACTOR:
+        yield slice(None), FitTable(*problem.data.columns, np.arange(problem.p), supports)
+        return
+    # The supports of a γ have few of the columns, and the γ that follow each other with the same
+    # supports share a factor of these.
+    changes = (supports[1:] != supports[:-1]).any(axis=(1, 2))
+    for a, b in pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), len(supports)]):
+        used, placed = placed_columns(supports[a:b], problem.p)
         if 2 * used.size > problem.p:  # One triangle of all columns serves every γ.
             base = problem.triangle[:, np.append(used, problem.p)]
         else:  # A triangle of the columns used has fewer rows.
             base = np.column_stack([problem.data.X[:, used], problem.data.y])
         if base.shape[0] > 2 * base.shape[1]:  # Many fits on few columns pay for one factorisation.
             base = np.asarray(np.linalg.qr(base, mode="r"))
-        columns, triangular = np.ascontiguousarray(base.T), not np.tril(base, -1).any()
-    most, rows = supports.shape[2], columns.shape[1]
+        triangular = not np.tril(base, -1).any()
+        yield slice(a, b), FitTable(np.ascontiguousarray(base.T), triangular, used, placed)
+
+
+def _fit(
+    problem: SparseRidgeProblem, table: FitTable, gammas: Array, coef: Array, objective: Array
+) -> None:
+    """Fit the supports of a table without bounds on coefficients."""
+    most, rows = table.supports.shape[2], table.columns.shape[1]
     order = np.empty((3, max(most, 1)), dtype=np.int64)
     room = np.empty((most + 1, most + 1)), np.empty((most + 1, rows)), order
     surely = fits.LEAST_SINGULAR_VALUE_OF_QUICK_FITS
     without_ridge = max(surely, most * problem.data.dependent_share)
     for g, gamma in enumerate(gammas):
         least = surely if gamma > 0.0 else without_ridge
-        found = coef[g], objective[g], room, least
-        fits.ridge_fits(columns, gamma / 2.0, triangular, supports[g], *found)
-    if not asked.bounded:
-        return
+        given = table.columns, gamma / 2.0, table.triangular, table.supports[g]
+        fits.ridge_fits(*given, coef[g], objective[g], room, least)
+
+
+def _fit_within_bounds(
+    problem: SparseRidgeProblem,
+    table: FitTable,
+    given: NDArray[np.int64],
+    gammas: Array,
+    coef: Array,
+    objective: Array,
+) -> None:
+    """Fit supports again whose coefficients lie outside the problem's bounds.
+
+    given, shape (γ, τ, most): The table's supports, as columns of the problem.
+    """
+    asked, m = problem.constraints, table.used.size
     # The number −1, which ends a support, has no bounds.
     lower, upper = np.append(asked.lower, -np.inf), np.append(asked.upper, np.inf)
     outside = ((coef < lower[given]) | (coef > upper[given])).any(axis=2) & np.isfinite(objective)
-    lower, upper, m = lower[used], upper[used], used.size
-    R, work = np.empty((m + 1, m + 1)), np.empty((m + 1, rows))
+    lower, upper = lower[table.used], upper[table.used]
+    R, work = np.empty((m + 1, m + 1)), np.empty((m + 1, table.columns.shape[1]))
     for g in np.flatnonzero(outside.any(axis=1)).tolist():
         # The factor of all columns serves every support at this γ.
         ridge = float(gammas[g]) / 2.0
-        every = columns, np.arange(m), m, ridge, triangular
+        every = table.columns, np.arange(m), m, ridge, table.triangular
         if not fits.ridge_triangle(R, *every, work, 0.0):
             objective[g, outside[g]] = np.nan
             continue
         inside, loss = new_bounded_fit(R, lower, upper), np.zeros(objective.shape[1])
-        fits_inside(inside, supports[g], outside[g].astype(np.int8), coef[g], loss)
+        fits_inside(inside, table.supports[g], outside[g].astype(np.int8), coef[g], loss)
         objective[g, outside[g]] = R[m, m] ** 2 + loss[outside[g]]
 
 

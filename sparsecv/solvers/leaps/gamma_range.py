@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import InputError
 from ..core.limits import Limits
-from ..core.plan import TREE_ONLY
+from ..core.plan import refuse_many_columns
 from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.result import Status
 from ..core.threads import on_one_thread
@@ -495,9 +495,9 @@ def supports_along_gamma(
     Raises
     ------
     InputError
-        A range that cannot be searched, or constraints; also a ValueError.
+        A range that cannot be searched, too many columns, or constraints; also a ValueError.
     ValueError
-        Sizes that cannot be searched, or too many columns.
+        Sizes that cannot be searched.
 
     Examples
     --------
@@ -512,8 +512,7 @@ def supports_along_gamma(
     problem.refuse_constraints("the search for supports along gamma")
     wanted = checked_sizes(problem, sizes)
     check_range(low, high)
-    if problem.p > TREE_ONLY:
-        raise ValueError(f"at most {TREE_ONLY} columns can be searched; got {problem.p}")
+    refuse_many_columns(problem.p, "the search for supports along gamma")
     limits = (limits or Limits()).within()
     search = GammaRange([problem], wanted, limits)
     intervals = []

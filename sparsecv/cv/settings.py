@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -74,14 +74,6 @@ class Settings:
         tol = 0.0 if self.tol is None else self.tol
         if not (isinstance(tol, Real) and 0.0 <= float(tol) < 1.0):
             raise InputError(f"tol must lie in [0, 1); got {tol!r}")
-
-    def after(self, seconds: float) -> Settings:
-        """These settings with a time limit from which some seconds have passed.
-
-        A limit of 0 stays, as it asks for estimates; another limit stays above 0.
-        """
-        limit = self.time_limit
-        return replace(self, time_limit=max(limit - seconds, 1e-3)) if limit else self
 
     def deadline(self) -> Limits:
         """The limits of a call that begins now, with a flag that Ctrl-C can raise."""

@@ -22,7 +22,6 @@ from ..selection.rules import resolved_rule
 from ..selection.study import Study, partitions_of
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
-from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
 from ..tables.dask_table import DaskTable, is_lazy
 from ..tables.table import Table
@@ -273,13 +272,14 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         """
         self._forget()
         named = ("method", "backend", "time_limit", "n_jobs", "tol", "prove")
-        settings, clock = Settings(**{name: getattr(self, name) for name in named}), Limits()
+        settings = Settings(**{name: getattr(self, name) for name in named})
+        deadline = settings.deadline()
         gammas = asked_gammas(self.gammas)
         ready = self._prepared(X, y, sample_weight, groups, self.cv)
-        settings = settings.after(clock.elapsed())
         told = _printed if self.verbose else None
         options = {"rule": self.rule, "seed": self.random_state, "progress": told}
-        study = Study(ready.data, ready.design, gammas, self.taus, settings, **options)
+        known = ready.data, ready.design, gammas, self.taus, settings
+        study = Study(*known, deadline=deadline, **options)
         refuse_nested(ready.data, self.cv, self.nested)
         surface = study.surface
         if gammas is None:

@@ -218,9 +218,6 @@ def _fitted(
     protocol, own = study.design.protocol, (weights, study.data.rows_for("nested needs").missing)
     design, fills = rows_design(X, y, protocol, *own, asked=study.design.asked)
     folds = make_folds(cv, y.size, seed=study.seed, X=X, y=y, groups=groups)
-    settings, left = study.settings, study.plan.limits.share(k - j).remaining()
-    if settings.time_limit and left is not None:
-        settings = settings.after(settings.time_limit - left)
     data = RowFolds.of(design, X, y, folds, *own)
     # A rare 0/1 column may be constant in these rows, which then have fewer columns than sizes.
     least, most = max(1, data.constraints.min_size), data.constraints.max_size
@@ -229,10 +226,11 @@ def _fitted(
         design,
         study.gammas,
         np.clip(study.sizes, least, most) if study.sizes_named else None,
-        settings,
+        study.settings,
         rule=study.rule,
         seed=study.seed,
         checkpoint=study.checkpoint,
         progress=study.progress_of(f"the error to expect, outer fold {j + 1} of {k}, "),
+        deadline=study.plan.limits.share(k - j),
     )
     return chosen_model(inner, choose(inner, rest=False)[inner.rule]), fills

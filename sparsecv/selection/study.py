@@ -98,6 +98,7 @@ class Study:
     seed: The seed that the folds were drawn with, and that other partitions are drawn with.
     checkpoint: The folder of the files that keep proofs.
     progress: Takes what is being done, the number of units done and the number of all units.
+    deadline: The limits of the whole call; by default the time of the settings begins now.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Study:
         seed: Any = 0,
         checkpoint: CheckpointFolder | None = None,
         progress: Report | None = None,
+        deadline: Limits | None = None,
     ) -> None:
         self.data, self.design, self.settings = data, design, settings
         self.gammas = asked_gammas(gammas)
@@ -128,7 +130,7 @@ class Study:
         # The sizes that were asked for; where none were, those that were tried in the end.
         every = default_taus(data.weight, data.p, data.constraints)
         self.sizes = checked_taus(taus if self.sizes_named else every, data.p, data.constraints)
-        self.plan = RunPlan.of(settings, data, averages=self.averages)
+        self.plan = RunPlan.of(settings, data, averages=self.averages, deadline=deadline)
         self._tried = self._sizes_to_try()
         # By the method grid every fold and τ is a problem of its own, which costs too much.
         costly = self.averages and settings.grid

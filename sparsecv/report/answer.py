@@ -220,4 +220,4 @@ def _model(result: Result) -> Section:
         f"deviations of {result.target}.",
     )
     title = "The model, fitted to all rows"
-    return Section(title, table=SectionTable(table, what="columns"), sentences=sentences)
+    return Section(title, table=SectionTable(table, what="columns"), sentences=sentences, main=True)

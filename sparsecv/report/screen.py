@@ -18,8 +18,8 @@ from .sections import Section, SectionColumn, SectionTable, counted, listed
 
 # All sections take at most so many lines of the screen, unless every row is asked for. Tables show
 # the rows around the choice: of these numbers of rows the largest with which all sections fit, but
-# sentences below tables are left out rather than that tables show fewer than FEW_ROWS. The numbers
-# are choices.
+# sentences below tables are left out rather than that tables show fewer than FEW_ROWS. The table of
+# the model is cut once the others show FEW_ROWS. The numbers are choices.
 MAX_LINES = 60
 ROWS_OF_TABLES = (40, 30, 24, 20, 16, 13, 10, 8, 6, 4, 3, 2, 1)
 FEW_ROWS = 3
@@ -37,17 +37,24 @@ def show(console: Console, sections: Iterable[Section], for_all: str = "") -> No
         empty where every row is to be printed.
     """
     made = list(sections)
-    tries: list[tuple[list[Section], int | None]] = [(made, None)]
+    # Sections, the most rows of a table, and the most rows of the table of the model.
+    tries: list[tuple[list[Section], int | None, int | None]] = [(made, None, None)]
     if for_all:
         full = [one for one in made if not one.long]
         short = [
-            one._replace(sentences=()) if one.table else one for one in full if not one.explains
+            one._replace(sentences=()) if one.table and not one.main else one
+            for one in full
+            if not one.explains
         ]
         short.append(Section("", sentences=[f"{for_all} also explains the tables."]))
-        tries = [(full, rows) for rows in ROWS_OF_TABLES if rows >= FEW_ROWS]
-        tries += [(short, rows) for rows in ROWS_OF_TABLES]
-    for some, rows in tries:
-        parts = [part for one in some for part in _titled(one, console.width, rows, for_all)]
+        enough = [rows for rows in ROWS_OF_TABLES if rows >= FEW_ROWS]
+        tries = [(some, rows, None) for some in (full, short) for rows in enough]
+        tries += [(short, FEW_ROWS, rows) for rows in enough]
+        tries += [(short, rows, rows) for rows in ROWS_OF_TABLES if rows < FEW_ROWS]
+    for some, rows, of_model in tries:
+        parts = list[RenderableType]()
+        for one in some:
+            parts += _titled(one, console.width, of_model if one.main else rows, for_all)
         if len(console.render_lines(Group(*parts), pad=False)) <= MAX_LINES:
             break
     console.print(Group(*parts))

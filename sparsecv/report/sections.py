@@ -79,6 +79,7 @@ class Section(NamedTuple):
     picture: Draws a figure of matplotlib, and gives its description; only a page shows it.
     long: Whether a screen shows the section only where every row of every table is asked for.
     explains: Whether it explains words, for which a screen may have no room.
+    main: Whether it is the model itself, which a screen cuts after everything else.
     """
 
     title: str
@@ -88,6 +89,7 @@ class Section(NamedTuple):
     picture: Callable[[], tuple[Any, str]] | None = None
     long: bool = False
     explains: bool = False
+    main: bool = False
 
 
 def number(value: float, exact: bool = True) -> str:

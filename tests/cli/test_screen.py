@@ -125,8 +125,8 @@ def test_only_a_limit_that_was_named_exits_with_one(
 
 def test_long_tables_are_cut_unless_asked_for(capsys: Capture) -> None:
     """Sizes around the chosen one, and the columns of largest effect."""
-    p = 44
-    write_csv(Path("t.csv"), *many(p, 60))
+    p = 64
+    write_csv(Path("t.csv"), *many(p, 80))
     quick = ["--folds", "2", "--gamma", "1", "--rule", "minimum", "--time-limit", "0"]
     chosen = run_json("cv", "t.csv", *quick, status=1)["chosen"]["tau"]
     capsys.readouterr()
@@ -146,6 +146,21 @@ def test_long_tables_are_cut_unless_asked_for(capsys: Capture) -> None:
         assert set(shown[0]) <= set(shown[1])
         assert len(shown[1]) == p
         assert str(chosen) in shown[0] or command[0] == "fit"
+
+
+def test_the_table_of_the_model_is_cut_last(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside tables of many rows the coefficients and the intercept of 13 columns are shown."""
+    monkeypatch.setenv("COLUMNS", "80")
+    write_csv(Path("t.csv"), *many(30, 80))
+    asked = ["--gamma", "1", "--size", "13", "--criteria", "--time-limit", "0"]
+    main(["cv", "t.csv", *asked])
+    out = capsys.readouterr().out
+    assert len(out.splitlines()) <= screen.MAX_LINES
+    assert len(rows_of(out, "The model, fitted to all rows")) == 13
+    assert "The intercept is " in out
+    assert screen.FEW_ROWS <= len(rows_of(out, "Every size")) < 13
 
 
 Array = NDArray[np.float64]

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,9 +23,12 @@ from sparsecv.cv.settings import Settings, default_taus
 from sparsecv.design.design import Design, Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.model import FittedModel
 from sparsecv.design.prepare import versions
 from sparsecv.selection.averaging import averaged_coefficients
-from sparsecv.selection.study import Study
+from sparsecv.selection.choice import Choice, chosen_from, known_model, other_choices
+from sparsecv.selection.study import Asked, Study
+from sparsecv.selection.surfaces import Evaluated, evaluated, first_partition, with_rest
 from sparsecv.tables.datasets import resolve
 from sparsecv.tables.table import Table
 
@@ -101,11 +104,37 @@ def design_of(X: np.ndarray, y: np.ndarray, protocol: Protocol | None = None) ->
     return make_design(Summary.of(X, y), protocol or Protocol(), names)
 
 
-def average(study: Study, weights: np.ndarray) -> tuple[np.ndarray, float]:
-    """Coefficients of raw columns and intercept of the weighted average of all rows' models."""
-    full = study.data.full()
-    own = averaged_coefficients(full, study.surface, weights)
-    return study.design.coefficients(full.given_coefficients(own))
+class StudiedRows(NamedTuple):
+    """A cross-validated fit of rows: its study, its first partition, and what rules choose."""
+
+    study: Study
+    first: Evaluated
+    choices: dict[str, Choice]
+
+    def model(self, rule: str) -> FittedModel:
+        """The model of all rows that a rule has chosen."""
+        return known_model(self.study, self.first.result, self.choices[rule])
+
+    def average(self, result: CVResult, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        """Coefficients of raw columns and intercept of a weighted average of all rows' models."""
+        own = averaged_coefficients(self.study.data.full(), result, weights)
+        return self.study.design.coefficients(own)
+
+
+def studied(
+    X: np.ndarray, y: np.ndarray, gammas: Any, rule: str, seed: int = 0, *, every: bool = False
+) -> StudiedRows:
+    """Fit rows as the estimator does, with five folds and at most 60 seconds.
+
+    every: Whether the choices of all rules are computed.
+    """
+    design = design_of(X, y)
+    data = RowFolds.of(design, X, y, make_folds(5, y.size, seed=seed))
+    asked = Asked(Settings(time_limit=60.0), gammas, rule=rule, seed=seed)
+    study = Study.of(data, design, asked)
+    first, choice = chosen_from(study, evaluated(study, first_partition(study)))
+    first = with_rest(study, first)
+    return StudiedRows(study, first, other_choices(study, first, choice, every=every))
 
 
 def fold_rows(name: str, folds: str, protocol: Protocol) -> RowFolds:

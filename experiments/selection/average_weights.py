@@ -25,21 +25,22 @@ import argparse
 import csv
 from collections import defaultdict
 from collections.abc import Iterator
-from copy import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from experiments.common import average, design_of, machine
+from experiments.common import machine, studied
 from experiments.selection.projection import GAMMAS, Tried, run
 from sparsecv.cv.engine import cross_validate
-from sparsecv.cv.settings import Settings
-from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.model import FittedModel
-from sparsecv.selection.averaging import FoldWeights, model_weights
+from sparsecv.selection.averaging import average_of, averages_in_folds, error_of_averages
+from sparsecv.selection.inner_folds import FoldWeights
 from sparsecv.selection.projection import choose_size, project_average
 from sparsecv.selection.study import Study
+from sparsecv.selection.surfaces import Partitions
+from sparsecv.selection.weights import model_weights
 
 DEVELOPMENT = (
     *("toxicity", "prostate", "hitters", "housing:60", "servo:60", "diabetes:60"),
@@ -57,15 +58,15 @@ def tempered(surface: np.ndarray, n: int, temperature: float) -> np.ndarray:
     return model_weights(surface ** (10.0 / temperature), GAMMAS, n)
 
 
-def variants(study: Study) -> dict[str, np.ndarray]:
-    """Weights (γ, τ) by name."""
-    surface, n = study.mean_surface, study.data.folds.n
+def variants(study: Study, partitions: Partitions) -> dict[str, np.ndarray]:
+    """Weights (γ, τ) by name, at the γ of all partitions."""
+    surface, n = partitions.mean, study.data.folds.n
     found = {f"T={t}": tempered(surface, n, t) for t in (5, 10, 20, 40)}
     alone = study.data.with_folds(make_folds("loo", n))
     found["loo"] = tempered(
-        cross_validate(alone, GAMMAS, study.surface.taus).table("cv_error"), n, 10.0
+        cross_validate(alone, GAMMAS, partitions.first.result.taus).table("cv_error"), n, 10.0
     )
-    folds = np.concatenate([one.table("fold_error") for one in study.evaluated], axis=2)
+    folds = np.concatenate([one.table("fold_error") for one in partitions.results], axis=2)
     apart = folds - folds[np.unravel_index(np.argmin(surface), surface.shape)]
     spread = apart.std(axis=2, ddof=1) / np.sqrt(apart.shape[2])
     t = np.maximum(apart.mean(axis=2) / np.maximum(spread, 1e-300), 0.0)
@@ -78,24 +79,26 @@ def variants(study: Study) -> dict[str, np.ndarray]:
 
 def tried(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tried]:
     """Every way, with the signal in place of seconds."""
-    design = design_of(X, y)
-    data = RowFolds.of(design, X, y, make_folds(5, y.size, seed=seed))
-    study = Study(data, design, GAMMAS, None, Settings(time_limit=60.0), seed=seed)
-    no_limit = int(study.surface.taus[-1]), np.inf
+    fit = studied(X, y, GAMMAS, "minimum", seed)
+    study, average = fit.study, average_of(fit.study, fit.first)
+    result = average.result
+    no_limit = int(result.taus[-1]), np.inf
 
     def predicted(model: FittedModel) -> np.ndarray:
         return Z @ model.coef + model.intercept
 
-    for way, weights in variants(study).items():
+    for way, weights in variants(study, average.partitions).items():
         # Every fold has the weights of all rows here: only test errors are compared.
-        same = copy(study)
-        grid = same.surface.gammas, same.surface.taus
-        same.inner = FoldWeights(*grid, [weights] * data.folds.k, False)
-        found = project_average(same, weights, no_limit)
+        inner = FoldWeights(result.gammas, result.taus, [weights] * study.data.folds.k, False)
+        coefs = averages_in_folds(study, result, inner)
+        error, _ = error_of_averages(study.data, coefs)
+        own = replace(average, weights=weights, inner=inner, in_folds=result, coefs=coefs)
+        own = replace(own, error=error)
+        found = project_average(study, own, no_limit)
         distance = found.sizes.distance
         assert distance is not None
         signal = 1.0 - found.reference / float(np.var(y))
-        coef, intercept = average(study, weights)
+        coef, intercept = fit.average(result, weights)
         columns = np.count_nonzero(coef)
         yield Tried(f"average {way}", Z @ coef + intercept, columns, signal)
         sizes = {way: found.chosen}

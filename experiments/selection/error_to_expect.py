@@ -31,13 +31,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.common import design_of, machine, rows
-from sparsecv.cv.settings import DEFAULT_GAMMAS, Settings
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.selection.choice import choose, chosen_model
+from experiments.common import design_of, machine, rows, studied
+from sparsecv.cv.settings import DEFAULT_GAMMAS
 from sparsecv.selection.nested import NESTED, nested_error
-from sparsecv.selection.study import Study
 from sparsecv.solvers.core.plan import TREE_ONLY
 
 # Each made table is (n, p, ρ, ratio of signal to noise, number of true columns, draws).
@@ -89,15 +85,11 @@ def halved(name: str, draw: int) -> tuple[np.ndarray, np.ndarray, Fresh]:
 
 def figures(X: np.ndarray, y: np.ndarray, fresh: Fresh, seed: int) -> dict[str, tuple]:
     """A reported error, and the error of the same model on fresh rows."""
-    design = design_of(X, y)
-    data = RowFolds.of(design, X, y, make_folds(5, y.size, seed=seed))
-    rule = "minimum" if design.p <= TREE_ONLY else "projected"
-    settings = Settings(time_limit=60.0)
-    study = Study(data, design, DEFAULT_GAMMAS, None, settings, rule=rule, seed=seed)
-    choices = choose(study, compare=True)
-    found = {}
-    for name, choice in choices.items():
-        model = chosen_model(study, choice)
+    rule = "minimum" if design_of(X, y).p <= TREE_ONLY else "projected"
+    fit = studied(X, y, DEFAULT_GAMMAS, rule, seed, every=True)
+    study, found = fit.study, {}
+    for name, choice in fit.choices.items():
+        model = fit.model(name)
         error = fresh(model.coef, model.intercept)
         found[name] = choice.cv_error, error
         if name == "corrected":

@@ -50,6 +50,7 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -57,19 +58,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.common import average, design_of, machine, rows
+from experiments.common import machine, rows, studied
 from experiments.references import PATHS, of_least_error
 from experiments.selection.selection_rules import halves
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.results import least
-from sparsecv.cv.settings import Settings
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
 from sparsecv.design.model import FittedModel
-from sparsecv.selection.averaging import FoldWeights
-from sparsecv.selection.choice import choose, chosen_model
+from sparsecv.selection.averaging import averages_in_folds, error_of_averages
+from sparsecv.selection.inner_folds import FoldWeights
 from sparsecv.selection.projection import PROJECTION, choose_size, project_average
-from sparsecv.selection.study import Study
 
 NAMES = (
     *("toxicity", "steam", "alcohol2", "prostate", "servo", "hitters", "housing", "autompg"),
@@ -106,30 +103,28 @@ class Tried(NamedTuple):
 def subsets(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tried]:
     """Everything that comes from one study of the grid."""
     started = time.perf_counter()
-    design = design_of(X, y)
-    data = RowFolds(*design.apply(X, y), make_folds(5, y.size, seed=seed), True)
-    settings = Settings(time_limit=60.0)
-    study = Study(data, design, None, None, settings, rule="projected", seed=seed)
-    chosen = choose(study)
-    projection = chosen["projected"].projection
+    fit = studied(X, y, None, "projected", seed)
+    projection = fit.choices["projected"].projection
     assert projection is not None
     seconds = time.perf_counter() - started
 
     def tried(way: str, model: FittedModel) -> Tried:
         return Tried(way, Z @ model.coef + model.intercept, model.support.size, seconds)
 
-    coef, intercept = average(study, study.average_weights)
+    average = projection.average
+    coef, intercept = fit.average(average.result, average.weights)
     yield Tried("average", Z @ coef + intercept, np.count_nonzero(coef), seconds)
     for rule in ("minimum", "projected"):
-        yield tried(rule, chosen_model(study, chosen[rule]))
-    surface, at = study.mean_surface, study.gamma_subset
-    g, t = least(surface, study.surface.taus, study.surface.gammas[at])
-    yield tried("repeated", study.model(int(at[g]), t))
+        yield tried(rule, fit.model(rule))
+    surface, at, result = average.partitions.mean, average.partitions.gammas, fit.first.result
+    design, full = fit.study.design, fit.study.data.full()
+    g, t = least(surface, result.taus, result.gammas[at], result.rounding)
+    yield tried("repeated", result.by_gamma[at[g]].model(design, full, t))
     for size in SIZES:
         for t in np.flatnonzero(projection.sizes.tau == size):
             yield tried(f"projected@{size}", projection.sizes.models[t])
             g = int(np.argmin(surface[:, t]))
-            yield tried(f"subset@{size}", study.model(int(at[g]), int(t)))
+            yield tried(f"subset@{size}", result.by_gamma[at[g]].model(design, full, int(t)))
 
 
 def penalised(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tried]:
@@ -378,18 +373,19 @@ def weighed(names: list[str]) -> None:
             rng = np.random.default_rng(seed)
             made = rng.standard_normal((40, 10)), rng.standard_normal(40)
             X, y = made if name == "noise" else rows(name)
-            design = design_of(X, y)
-            data = RowFolds(*design.apply(X, y), make_folds(5, y.size, seed=0), True)
-            settings = Settings(time_limit=60.0)
-            study = Study(data, design, None, None, settings, rule="projected")
-            chosen = choose(study)
-            weights, inner = study.average_weights, chosen["projected"].projection
-            grid = study.surface.gammas, study.surface.taus
-            study.inner = FoldWeights(*grid, [weights] * 5, False)
-            del study.fold_averages, study.average_error  # these have the folds' own weights
-            best = chosen["minimum"]
-            every = project_average(study, weights, (best.tau, best.cv_error))
-            pair = [[one.reference, one.sizes.cv_error[one.chosen]] for one in (every, inner)]
+            fit = studied(X, y, None, "projected")
+            study, best = fit.study, fit.choices["minimum"]
+            own = fit.choices["projected"].projection
+            assert own is not None
+            average, result = own.average, own.average.result
+            same = [average.weights] * 5
+            inner = FoldWeights(result.gammas, result.taus, same, False)
+            coefs = averages_in_folds(study, result, inner)
+            error, _ = error_of_averages(study.data, coefs)
+            own_folds = {"inner": inner, "in_folds": result, "coefs": coefs, "error": error}
+            average = replace(average, **own_folds)
+            every = project_average(study, average, (best.tau, best.cv_error))
+            pair = [[one.reference, one.sizes.cv_error[one.chosen]] for one in (every, own)]
             found.append(np.ravel(pair, order="F") / np.var(y))
         a, b, c, d = np.mean(found, axis=0)
         print(f"{name:<16}{a:>14.4g}{b:>9.4g}{c:>16.4g}{d:>9.4g}", flush=True)
@@ -443,21 +439,17 @@ def long_table(
 def excess_errors(n: int, p: int, r2: float, kind: str, seed: int) -> tuple[list[float], list[int]]:
     """Excess errors and sizes on one table: the pair of least CV error, projected, one percent."""
     X, y, excess = long_table(n, p, r2, kind, seed)
-    design = design_of(X, y)
-    data = RowFolds.of(design, X, y, make_folds(5, n, seed=seed))
-    settings = Settings(time_limit=60.0)
-    study = Study(data, design, None, None, settings, rule="projected", seed=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        chosen = choose(study)
-    found, best = chosen["projected"].projection, chosen["minimum"]
+        fit = studied(X, y, None, "projected", seed)
+    found, best = fit.choices["projected"].projection, fit.choices["minimum"]
     assert found is not None
     sizes = found.sizes
     assert sizes.distance is not None
     allowed = (sizes.tau <= best.tau) | (sizes.cv_error <= best.cv_error)
     share = PROJECTION.max_distance_share * found.reference
     loose = choose_size(sizes.distance, share, allowed)
-    models = chosen_model(study, best), sizes.models[found.chosen], sizes.models[loose]
+    models = fit.model("minimum"), sizes.models[found.chosen], sizes.models[loose]
     return [excess(one.coef) for one in models], [one.support.size for one in models]
 
 

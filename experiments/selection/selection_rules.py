@@ -33,7 +33,7 @@ import numpy as np
 
 from experiments.common import machine, train_and_test
 from sparsecv.design.folds import make_folds
-from sparsecv.selection.averaging import model_weights
+from sparsecv.selection.weights import model_weights
 from sparsecv.stability import SparseRidgeLearner, criterion, largest_tau, partial_errors, select
 
 NAMES = (

@@ -17,9 +17,9 @@ from ..design.prepare import Prepared, versions
 from ..design.saved import SavedModel
 from ..report.details import sections
 from ..report.document import document, plain
-from ..report.outcome import Result
 from ..report.page import page
 from ..report.screen import show
+from ..selection.result import Result
 from ..tables.table import Table
 from .console import Steps, progress
 from .outputs import write_text

@@ -45,7 +45,7 @@ def alternate(
     need : callable, optional
         What is to be proved, as of :meth:`Surface.prove`.
     start : float, optional
-        First γ. By default the best local minimum of :func:`default_grid`; up to 45
+        First γ. By default the best local minimum of :func:`grown_grid`; up to 45
         columns, where one tree serves every τ, the best few minima, one after the other, and then
         up to 40 values of γ between them where folds change their supports.
 
@@ -81,21 +81,20 @@ def alternate(
     return replace(surface.result(), trace=search.trace, ended=ended, edge=search.edge)
 
 
-def default_grid(
+def grown_grid(
     visit: Callable[[Sequence[float]], None],
     score: Callable[[float], float],
     spent: Callable[[], bool],
 ) -> tuple[list[float], str]:
-    """Visit ten γ from 1e-4 to 1e4, and further γ past an end as long as that lowers the score.
+    """Visit γ past an end of the default grid, as long as that lowers the score.
 
-    visit: Takes γ at which the score is asked for next.
+    visit: Takes γ at which the score is asked for next. Those of the default grid were visited.
     score: The score at a γ that was visited; the γ of least score is the best.
     spent: Whether the time is up, so that the grid ends.
-    Returns: The γ; and a text that says why the grid could not be extended, where the best γ is at
-        its end, otherwise "".
+    Returns: All γ of the grid; and a text that says why the grid could not be extended, where the
+        best γ is at its end, otherwise "".
     """
     start, ratio = DEFAULT_GAMMAS.tolist(), float(DEFAULT_GAMMAS[1] / DEFAULT_GAMMAS[0])
-    visit(start)
     scores = {gamma: score(gamma) for gamma in start}
     for step in (1.0 / ratio, ratio):
         while len(scores) > 1:
@@ -144,7 +143,8 @@ class _Alternation:
             def least(gamma: float) -> float:
                 return float(surface.cv_error(gamma).min())
 
-            self.edge = default_grid(surface.visit, least, lambda: surface.plan.out_of_time)[1]
+            surface.visit(DEFAULT_GAMMAS)
+            self.edge = grown_grid(surface.visit, least, lambda: surface.plan.out_of_time)[1]
             self.errors = {g: surface.cv_error(g) for g in surface.order}
             # Up to 45 columns, the alternation starts from at most this many local minima of the
             # default grid.

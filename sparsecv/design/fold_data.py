@@ -335,7 +335,7 @@ class RowFolds(FoldData):
             self.fold_weight = sums.astype(np.float64)
         else:
             self.fold_weight = np.array([counts[test].sum() for _, test in folds.pairs])
-        if self.weights is not None and folds.kind != "all":
+        if self.weights is not None and folds.holds_out:
             self.folds.check_weights(self.weights > 0.0)
         self._origins: dict[int, Origin] = {}
         self._problems: dict[int, SparseRidgeProblem] = {}

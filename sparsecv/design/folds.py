@@ -96,6 +96,11 @@ class Folds:
         return not self.pairs
 
     @property
+    def holds_out(self) -> bool:
+        """Whether rows are held out; else all rows are the one fold."""
+        return self.kind != "all"
+
+    @property
     def redraws(self) -> bool:
         """Whether other random partitions of the rows into folds of the same kind can be drawn."""
         return self.kind in ("kfold", "size")

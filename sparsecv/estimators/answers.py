@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..design.model import SizeModels
 from ..errors import InputError
 from ..report.frames import coefficients_frame, path_frame
+from ..report.outcome import best_subsets, comparison, criteria_of_sizes
 from ..selection.study import check_size
 from .base import SparseLinearModel
 
@@ -65,7 +66,7 @@ class ModelAnswers(SparseLinearModel):
     @cached_property
     def criteria_(self) -> DataFrame:
         """AIC, BIC, EBIC and Mallows' Cp of every size; see the class."""
-        return self._fit().criteria()
+        return criteria_of_sizes(self._fit())
 
     def alternatives(self, n: int = 5) -> DataFrame:
         """Return the n best subsets of every size, by size and then in order of objective.
@@ -113,7 +114,7 @@ class ModelAnswers(SparseLinearModel):
             raise InputError(f"n must be a whole number >= 1; got {n!r}")
         if self._ranked_ is None or self._ranked_[0] != n:
             limit = None if self.time_limit is None else float(self.time_limit)
-            self._ranked_ = int(n), self._fit().alternatives(int(n), limit)
+            self._ranked_ = int(n), best_subsets(self._fit(), int(n), limit)
         return self._ranked_[1].copy()
 
     def compare(self) -> DataFrame:
@@ -147,7 +148,7 @@ class ModelAnswers(SparseLinearModel):
         >>> found.loc["one-se", "columns"]
         [0]
         """
-        return self._fit().compare()
+        return comparison(self._fit())
 
     def at_size(self, size: int) -> Any:
         """Return the model of another size; nothing is fitted again.

@@ -21,7 +21,7 @@ from ..design.model import FittedModel
 from ..design.prepare import ALL_ROWS, Prepared, prepare
 from ..design.saved import SavedModel
 from ..errors import InputError
-from ..report.outcome import Result
+from ..selection.result import Result
 from ..solvers.core.column_rules import Constraints, ResolvedRules
 from ..tables.coding import Coding
 from ..tables.frames import (
@@ -239,22 +239,26 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         ]
 
     def _prepared(
-        self, X: Any, y: Any, weights: Any = None, groups: Any = None, cv: Any = ALL_ROWS
+        self,
+        X: Any,
+        y: Any,
+        weights: Any = None,
+        groups: Any = None,
+        cv: Any = ALL_ROWS,
+        partitions: int = 1,
     ) -> Prepared:
-        """What was passed to ``fit``, checked, standardised and laid out in folds."""
+        """What was passed to ``fit``, checked, standardised and laid out in folds.
+
+        partitions: The number of partitions into folds that the fit needs.
+        """
         source = self._source(X, y, weights, groups)
         named = self._coding_ is not None or hasattr(self, "feature_names_in_")
-        how: dict[str, Any] = {"seed": getattr(self, "random_state", 0)}
-        how["partitions"] = self._partitions()
+        how: dict[str, Any] = {"seed": getattr(self, "random_state", 0), "partitions": partitions}
         names = source.feature_names if named else None
         how["asked"] = self._asked(source.p, names, numbers_as_names(X))
         ready = prepare(source, cv, self._protocol(), **how)
         self._fills_ = ready.fills
         return ready
-
-    def _partitions(self) -> int:
-        """The number of partitions into folds that a fit needs."""
-        return 1
 
     def _source(self, X: Any, y: Any, weights: Any, groups: Any) -> Table:
         """Check what was passed to ``fit``; X and y come back as 64-bit numbers."""
@@ -329,6 +333,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
 
     def _remember(self, fit: Result) -> None:
         """Keep a fit with its rows, and the standard deviations of its columns."""
+        fit.shown.name = type(self).__name__
         self._run_ = fit
         self._spreads_ = fit.design.raw_spread, float(fit.design.spread[-1])
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..design.model import FittedModel
 from ..design.saved import SavedModel
 from ..errors import InputError
-from ..report.outcome import Result
+from ..selection.result import Result
 from ..solvers.core.certificate_file import Certificate
 from .base import SparseLinearModel
 from .pipelines import pipeline_of_levels, pipeline_of_numbers
@@ -148,8 +148,7 @@ class ModelFiles(SparseLinearModel):
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds the model and what was asked for, not the rows."""
         kept = dict(super().__getstate__())
-        for name in ("_run_", "_given_"):
-            kept.pop(name, None)
+        kept.pop("_run_", None)
         return kept
 
     def _saved(self, intervals: bool) -> SavedModel:

@@ -9,17 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from ..cv.settings import DEFAULT_SECONDS, Settings, checked_gammas, checked_limit
-from ..design.model import fitted_model
+from ..cv.settings import DEFAULT_SECONDS, Settings, checked_limit
 from ..design.saved import SavedModel
 from ..errors import InputError, UnprovedWarning, warn_caller
-from ..report.outcome import Result
 from ..selection.certified_choice import model_certificate
-from ..solvers.api import best_support
-from ..solvers.backends.optional_dependencies import SolverUnavailable
+from ..selection.result import Result
+from ..selection.run import run
+from ..selection.study import Asked
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
-from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
 from .files import ModelFiles
 from .validation import checked_tau
@@ -159,39 +157,28 @@ class SparseRidge(ModelViews, ModelFiles):
         """
         self._forget()
         limit = checked_limit(self.time_limit)
-        deadline, ready = Limits(limit), self._prepared(X, y, sample_weight)
-        gamma = float(checked_gammas([self.gamma])[0])
-        checked: dict[str, Any] = {"n_jobs": self.n_jobs, "tol": self.tol}
-        settings = Settings(backend=self.backend, **checked)
         if self.tol is None:  # The cross-validation takes None for its own default.
             raise InputError("tol must lie in [0, 1); got None")
-        design = ready.design
-        settings.check_constraints(design.constraints)
-        tau = checked_tau(self.tau, design)
-        problem = ready.problem().replace(gamma=gamma, tau=tau)
-        try:
-            left = deadline.remaining()
-            proof = best_support(problem, backend=self.backend, time_limit=left, **checked)
-        except SolverUnavailable as error:
-            raise InputError(str(error)) from error
-        proved = proof.status is Status.OPTIMAL
-        self._keep(fitted_model(design, problem, proof.support, proof.lower_bound, proved))
-        self.tau_, self.status_, self.n_nodes_ = tau, str(proof.status), proof.n_nodes
-        one = problem, design, self._fitted(), tau, gamma
-        self._remember(Result(type(self).__name__, ready.names, "y", *one, limit=limit))
-        self._given_ = ready
+        own: dict[str, Any] = {"n_jobs": self.n_jobs, "tol": self.tol, "time_limit": limit}
+        settings = Settings(backend=self.backend, **own)
+        deadline, ready = settings.deadline(), self._prepared(X, y, sample_weight)
+        tau = checked_tau(self.tau, ready.design)
+        found = run(ready, Asked(settings, gammas=[self.gamma], taus=[tau], deadline=deadline))
+        self._keep(found.model)
+        self.tau_, self.status_, self.n_nodes_ = tau, str(found.status), found.work.n_nodes
+        self._remember(found)
         ready.data.release()  # The user may write to X and y from here on.
-        if not proved:
-            large = proof.status is Status.UNPROVED
-            ended = "the table is too large for a proof" if large else f"{proof.status} reached"
+        if not found.model.proved:
+            large = found.status is Status.UNPROVED
+            ended = "the table is too large for a proof" if large else f"{found.status} reached"
             text = f"{ended}, and the relative gap is {self.gap_:.2g}"
             warn_caller(f"{text}: the support may not be the best one", UnprovedWarning)
         return self
 
     def _certified(self, fit: Result) -> Certificate:
-        data, support = self._given_.data, np.searchsorted(fit.design.kept, self.support_)
+        support = np.searchsorted(fit.design.kept, self.support_)
         proof = support, self.status_, fit.names
-        return model_certificate(data, fit.design, fit.problem, *proof)
+        return model_certificate(fit.table.data, fit.design, fit.problem, *proof)
 
     def _of_size(self, tau: int, gamma: float) -> SparseRidge:
         other: SparseRidge = clone(self).set_params(tau=tau)

@@ -9,17 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..cv.results import Best, CVResult, bounds_text
-from ..cv.settings import DEFAULT_SECONDS, Settings, asked_gammas
+from ..cv.settings import DEFAULT_SECONDS, Settings
 from ..design.fold_models import FoldModels
 from ..design.folds import Folds
+from ..design.model import FittedModel
 from ..errors import InputError, UnprovedWarning, warn_caller
-from ..report.outcome import Result
 from ..selection.certified_choice import choice_certificate
-from ..selection.choice import Choice, choice_status, choose
+from ..selection.choice import Choice
 from ..selection.intervals import fold_models
 from ..selection.nested import nested_error, refuse_nested
-from ..selection.rules import resolved_rule
-from ..selection.study import Study, partitions_of
+from ..selection.result import Result
+from ..selection.run import run
+from ..selection.study import Asked
+from ..selection.surfaces import with_everything
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.result import Status
@@ -273,25 +275,26 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         self._forget()
         named = ("method", "backend", "time_limit", "n_jobs", "tol", "prove")
         settings = Settings(**{name: getattr(self, name) for name in named})
-        deadline = settings.deadline()
-        gammas = asked_gammas(self.gammas)
-        ready = self._prepared(X, y, sample_weight, groups, self.cv)
-        told = _printed if self.verbose else None
-        options = {"rule": self.rule, "seed": self.random_state, "progress": told}
-        known = ready.data, ready.design, gammas, self.taus, settings
-        study = Study(*known, deadline=deadline, **options)
+        own: dict[str, Any] = {"rule": self.rule, "seed": self.random_state}
+        own["deadline"] = settings.deadline()
+        own |= {"progress": _printed} if self.verbose else {}
+        asked = Asked(settings, self.gammas, self.taus, **own)
+        partitions = asked.partitions(self._protocol().name)
+        ready = self._prepared(X, y, sample_weight, groups, self.cv, partitions)
         refuse_nested(ready.data, self.cv, self.nested)
-        surface = study.surface
-        if gammas is None:
-            self.trace_, self.gamma_edge_ = surface.trace, surface.edge
-        if surface.minimum is not None:
-            self.minimum_ = surface.minimum
-        self._choose(study)
+        found = run(ready, asked)
+        assert found.held_out is not None
+        study, surface, choice = found.held_out
+        self._remember(found)
+        self._set_choice(found, surface, choice)
+        # A rule that needs estimates alone asks for no proof; only the time can be too short.
+        if not (study.plan.estimates_serve and found.status is not Status.TIME_LIMIT):
+            self._warn_of_what_is_open(surface.best(), found.model)
         if self.nested:
-            found = nested_error(study, self.cv, self.nested, groups)
-            self.nested_error_, self.nested_std_error_ = found.error, found.std_error
-            self._run_.expected = found
-        study.data.release()
+            found.expected = nested_error(study, self.cv, self.nested, groups)
+            self.nested_error_ = found.expected.error
+            self.nested_std_error_ = found.expected.std_error
+        ready.data.release()
         return self
 
     def __getattr__(self, name: str) -> Any:
@@ -305,11 +308,6 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         if name in ("nested_error_", "nested_std_error_"):
             what = f"{name} needs a fit with nested=True"
         raise AttributeError(what)
-
-    def _partitions(self) -> int:
-        """The number of partitions into folds that the rule averages over."""
-        settings = Settings(**{name: getattr(self, name) for name in ("method", "backend")})
-        return partitions_of(resolved_rule(self.rule, settings, asked_gammas(self.gammas))[0])
 
     def _source(self, X: Any, y: Any, weights: Any, groups: Any) -> Table:
         """Check what was passed to ``fit``; a table of Dask is not read yet."""
@@ -325,26 +323,24 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         self.n_features_in_ = source.p
         return source
 
-    def _studied(self) -> tuple[Study, Choice]:
-        """The study of the fit, and what its rule has chosen."""
-        found = self._fit()
-        assert found.study is not None
-        assert found.choice is not None
-        found.study.begin_again()
-        return found.study, found.choice
-
     @cached_property
     def _fold_models_(self) -> FoldModels:
-        return fold_models(*self._studied())
+        found = self._fit().held_out
+        assert found is not None
+        study, surface, choice = found
+        return fold_models(study.again(), surface, choice)
 
     def _intervals(self) -> FoldModels:
         return self._fold_models_
 
     def _certified(self, fit: Result) -> Certificate:
-        study, choice = self._studied()
-        study.prove_everything()
-        made = choice_certificate(study.data, fit.design, study.surface, fit.names)
-        if not choice.is_least(study.surface):
+        assert fit.held_out is not None
+        assert fit.first is not None
+        study, _, choice = fit.held_out
+        fit.first = with_everything(study.again(), fit.first)
+        surface = fit.surface = fit.first.result
+        made = choice_certificate(study.data, fit.design, surface, fit.names)
+        if not choice.is_least(surface):
             warn_caller(
                 "the certificate is of the pair of least CV error and says nothing of the model "
                 f"that rule {choice.rule} has chosen: fit with rule='minimum' for that pair",
@@ -363,29 +359,24 @@ class SparseRidgeCV(ModelViews, ModelFiles):
             _ = self._sizes_, self.criteria_  # Both cost little; a pickle has no rows for them.
         return super().__getstate__()
 
-    def _choose(self, study: Study) -> None:
-        """Choose a model by the study's rule, and set the fitted attributes."""
-        self.rule_, choices = study.rule, choose(study)
-        choice, names = choices[self.rule_], self._labels(study.design.p_raw)
-        made = names, "y", study, choices
-        self._remember(Result.of_choices(type(self).__name__, *made))
-        model, result = self._run_.model, study.surface
-        best = result.best()
+    def _set_choice(self, found: Result, surface: CVResult, choice: Choice) -> None:
+        """Set the attributes of what was chosen from a surface, and of the model."""
+        if self.gammas is None:
+            self.trace_, self.gamma_edge_ = surface.trace, surface.edge
+        if surface.minimum is not None:
+            self.minimum_ = surface.minimum
         if choice.projection is not None:
             self.reference_error_ = choice.projection.reference
+        self.rule_, self.certified_ = choice.rule, choice.certified
         self.tau_, self.gamma_, self.cv_error_ = choice.tau, choice.gamma, choice.cv_error
-        self.certified_ = choice.certified
         # These two are of the pair of least CV error, which other rules than "minimum" may not
         # choose.
+        best = surface.best()
         self.tau_1se_ = best.one_se
         self.cv_error_bounds_ = (best.lower_bound, best.upper)
-        self._set_tables(result)
-        self._keep(model)
-        status = choice_status(study, choice, model)
-        self.status_, self.n_nodes_ = str(status), study.n_nodes
-        # A rule that needs estimates alone asks for no proof; only the time can be too short.
-        if not (study.estimating and status is not Status.TIME_LIMIT):
-            self._warn_of_what_is_open(best)
+        self._set_tables(surface)
+        self._keep(found.model)
+        self.status_, self.n_nodes_ = str(found.status), found.work.n_nodes
 
     def _set_tables(self, result: CVResult) -> None:
         """Set the attributes that show all pairs (γ, τ): as arrays over both, and as rows."""
@@ -397,7 +388,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         pairs = {"gamma": np.repeat(gammas, taus.size), "tau": np.tile(taus, gammas.size)}
         self.cv_results_: dict[str, Any] = pairs | {key: tables[key].ravel() for key in flat}
 
-    def _warn_of_what_is_open(self, best: Best) -> None:
+    def _warn_of_what_is_open(self, best: Best, model: FittedModel) -> None:
         """Warn where the choice, or the support of the final model, is not proved."""
         if not self.certified_:
             what = f"rule {self.rule_} might choose otherwise"
@@ -406,7 +397,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
                 if known := bounds_text(best.lower_bound, best.cv_error, best.upper):
                     what += f"; the least CV error on the grid: {known}"
             warn_caller(f"not every fold and model was proved: {what}", UnprovedWarning)
-        elif not self._run_.model.proved:
+        elif not model.proved:
             warn_caller(
                 f"the final model has a relative gap of {self.gap_:.2g} ({self.status_}): "
                 "its support may not be the best one",

@@ -8,9 +8,9 @@ from typing import Any
 
 from ..plots.size_path import draw_sizes
 from ..report.details import sections
-from ..report.outcome import Result
 from ..report.page import Page, page
 from ..report.screen import as_html, printed
+from ..selection.result import Result
 from .answers import ModelAnswers
 
 
@@ -154,8 +154,7 @@ class ModelViews(ModelAnswers):
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
         """What scikit-learn shows of the fit: a copy has no rows to compute anything more from."""
         shown = type(self)()
-        rows = ("_run_", "_given_")
-        shown.__dict__.update({name: kept for name, kept in vars(self).items() if name not in rows})
+        shown.__dict__.update({name: kept for name, kept in vars(self).items() if name != "_run_"})
         return super(ModelViews, shown)._get_fitted_attr_html(doc_link)
 
     def _repr_html_inner(self) -> str:

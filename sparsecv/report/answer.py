@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..cv.results import GlobalMinimum, bounds_text
+from ..cv.results import CVResult, GlobalMinimum, bounds_text
 from ..selection.choice import Choice
 from ..selection.nested import NestedError
+from ..selection.result import Result
 from ..selection.rules import RULES
-from ..selection.study import Study
 from ..solvers.core.result import Status
-from .outcome import Result, constraints
+from .outcome import constraints
 from .sections import Fact, Section, SectionColumn, SectionTable, counted, listed, number, percent
 
 # A line of names has at most so many characters, about two lines of a screen, and says how many
@@ -26,33 +26,32 @@ MAX_SHOWN_RANGES = 4
 
 def answer(result: Result) -> Iterator[Section]:
     """Yield the sections that every report begins with."""
-    study, choice = result.study, result.choice
     asked = constraints(result.design.asked, result.names)
-    lines = [Fact("", "", text) for text in (*_constraint_lines(asked), *result.remarks)]
-    facts = [*_chosen(result, study, choice), Fact("data", "", _data(result)), *lines]
+    lines = [Fact("", "", text) for text in (*_constraint_lines(asked), *result.shown.remarks)]
+    facts = [*_chosen(result), Fact("data", "", _data(result)), *lines]
     yield Section("", facts)
-    if study is None or choice is None:
+    if result.held_out is None:
         yield Section("How sure", [_best_of_size(result)])
     else:
-        yield Section("The CV error", list(_errors(result, study, choice)))
+        _, surface, choice = result.held_out
+        yield Section("The CV error", list(_errors(result, surface, choice)))
         if result.expected is not None:
             yield Section("The error to expect", [_expected(result.expected)])
-        yield Section("How sure", list(_sure(result, study, choice)))
+        yield Section("How sure", list(_sure(result, surface, choice)))
     yield _model(result)
 
 
-def _chosen(result: Result, study: Study | None, choice: Choice | None) -> Iterator[Fact]:
+def _chosen(result: Result) -> Iterator[Fact]:
     """Yield what is chosen, by which rule."""
     model = result.model
     figure = f"τ = {result.tau} of {counted(result.design.n_units)}, γ = {number(result.gamma)}"
     yield Fact("chosen", figure)
     columns = result.called(model.support[result.by_effect])
     yield Fact("columns", "", listed(columns, MAX_CHARACTERS))
-    if study is not None and choice is not None:
+    if result.held_out is not None:
+        study, _, choice = result.held_out
         given = f"; size {choice.tau} as asked" if choice.size_given else ""
-        yield Fact(
-            "rule", "", f"{choice.rule} ({study.rule_reason}): {RULES[choice.rule].aim}{given}"
-        )
+        yield Fact("rule", "", f"{choice.rule} ({study.reason}): {RULES[choice.rule].aim}{given}")
         return
     objective = number(model.objective, model.proved)
     if not model.proved and model.shows_gap:
@@ -103,13 +102,13 @@ def _constraint_lines(found: dict[str, Any] | None) -> Iterator[str]:
             yield f"{what}: {listed(texts, MAX_CHARACTERS)}"
 
 
-def _errors(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
+def _errors(result: Result, surface: CVResult, choice: Choice) -> Iterator[Fact]:
     """Yield the choice's CV error, its root, and R²."""
-    folds, (spread, exact) = study.data.folds, result.spread(study, choice)
+    folds, (spread, exact) = surface.folds, choice.spread(surface)
     kind = "leave-one-out" if folds.leave_one_out else counted(folds.k, "fold")
     meaning = f"mean squared held-out error, {kind}. It compares models and chose among them: "
     meaning += "expect more on new data."
-    settled = result.expected is not None or choice.size_given or not result.nests
+    settled = result.expected is not None or choice.size_given or not result.work.nests
     meaning += "" if settled else " --nested, or nested=True, tells how much."
     yield Fact("CV error", f"{number(choice.cv_error, exact)} ± {number(spread)} (s.e.)", meaning)
     known = bounds_text(choice.lower, choice.cv_error, choice.upper)
@@ -140,9 +139,9 @@ def _expected(found: NestedError) -> Fact:
     return Fact("to quote", figure, meaning + f"held out in {found.folds} outer folds")
 
 
-def _sure(result: Result, study: Study, choice: Choice) -> Iterator[Fact]:
+def _sure(result: Result, surface: CVResult, choice: Choice) -> Iterator[Fact]:
     """Yield what is proved of the choice, of a range of γ, and of the model's columns."""
-    surface, span = study.surface, study.surface.minimum
+    span = surface.minimum
     tolerance, pairs = surface.tolerance, "no pair (τ, γ) "
     pairs += "that was tried" if surface.trace else "of the grid"
     if span is not None:

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..cv.results import Array, bounds_text
+from ..cv.results import Array, CVResult, bounds_text
 from ..design.model import SizeModels
 from ..plots.size_path import draw_errors
 from ..plots.style import in_style, new_figure
 from ..selection.choice import Choice
 from ..selection.projection import Projection, choose_size
+from ..selection.result import Result
 from ..selection.rules import RULES
 from ..selection.sizes import SizeMarks, changes, gamma_positions
-from ..selection.study import Study
 from .answer import answer
-from .outcome import Result
 from .peers import linear_peers
 from .sections import Fact, Section, SectionColumn, SectionTable, counted, number, numbers, percent
 
@@ -45,16 +44,16 @@ def sections(result: Result, *, fits: bool = True, peers: bool = False) -> Itera
     fits: Whether models of other sizes may be fitted for them, where no search is needed.
     peers: Whether lasso and ridge are fitted on the same folds.
     """
-    study, choice, found = result.study, result.choice, result.answers
-    proved = result.model.proved
+    found, proved = result.answers, result.model.proved
     yield from answer(result)
-    if result.knows_sizes or (fits and study is not None):
+    if result.knows_sizes or (fits and result.held_out is not None):
         yield _every_size(result, peers)
-    if study is not None and choice is not None:
-        proved = proved and choice.certified and study.surface.complete
+    if result.held_out is not None:
+        _, surface, choice = result.held_out
+        proved = proved and choice.certified and surface.complete
         if len(result.choices) > 1:
             yield _choices(result, choice)
-        yield from _surface(study)
+        yield from _surface(surface)
     if "criteria" in found:
         yield _criteria(found["criteria"], result.tau)
     if "alternatives" in found:
@@ -65,20 +64,20 @@ def sections(result: Result, *, fits: bool = True, peers: bool = False) -> Itera
 
 def _work(result: Result) -> Iterator[str]:
     """Yield sentences on the sizes that were left out, on the end of the grid, and on the work."""
-    study = result.study
-    if study is not None:
+    if result.held_out is not None:
+        study, surface, _ = result.held_out
         largest = study.data.constraints.max_size
-        if not study.sizes_named and study.sizes[-1] < largest:
+        if study.asked.taus is None and surface.taus[-1] < largest:
             yield (
-                f"Sizes up to {study.sizes[-1]} of {largest} were tried, as far as larger ones may "
-                "be worth it; --tau, or taus, names others."
+                f"Sizes up to {surface.taus[-1]} of {largest} were tried, as far as larger ones "
+                "may be worth it; --tau, or taus, names others."
             )
-        if study.surface.edge:
-            yield study.surface.edge
-    if result.work:
-        yield result.work
-    if result.seconds is not None:
-        yield f"The whole call took {result.seconds:.3g} s, without the start of Python."
+        if surface.edge:
+            yield surface.edge
+    if result.shown.searches:
+        yield result.shown.searches
+    if (seconds := result.shown.seconds) is not None:
+        yield f"The whole call took {seconds:.3g} s, without the start of Python."
 
 
 def _every_size(result: Result, with_peers: bool) -> Section:
@@ -86,16 +85,17 @@ def _every_size(result: Result, with_peers: bool) -> Section:
 
     A plain fit has no study, and shows objectives in place of CV errors.
     """
-    study, choice, sizes, marks = result.study, result.choice, result.sizes, result.marks
+    sizes, marks = result.sizes, result.marks
     proved, sentences = [model.proved for model in sizes.models], []
     peers: dict[str, Array] = {}
     columns = [SectionColumn("size", sizes.tau)]
-    if study is None or choice is None:
+    if result.held_out is None:
         objectives = [model.objective for model in sizes.models]
         columns.append(SectionColumn("objective", numbers(objectives, proved)))
     else:
+        study, surface, choice = result.held_out
         peers = linear_peers(study.data, [study.data.folds], sizes.tau) if with_peers else {}
-        columns += _held_out(result, study, choice, sizes, marks)
+        columns += _held_out(result, surface, choice, sizes, marks)
         if peers:
             # The column stands after that of the CV errors.
             columns.insert(2, SectionColumn("lasso", peers["lasso"], minor=True))
@@ -113,20 +113,20 @@ def _every_size(result: Result, with_peers: bool) -> Section:
         words = ["yes" if one else "no" for one in proved]
         columns.insert(-1, SectionColumn("proved", words, "words"))
     table = SectionTable(columns, marks.chosen, "sizes").filled()
-    picture = None if study is None else partial(_picture, sizes, marks, peers)
+    picture = None if result.held_out is None else partial(_picture, sizes, marks, peers)
     return Section("Every size", (), table, sentences, picture)
 
 
 def _held_out(
-    result: Result, study: Study, choice: Choice, sizes: SizeModels, marks: SizeMarks
+    result: Result, surface: CVResult, choice: Choice, sizes: SizeModels, marks: SizeMarks
 ) -> Iterator[SectionColumn]:
     """Yield what folds say of every size: CV errors, R², distances or bounds, and marks."""
-    surface, found = study.surface, choice.projection
+    found = choice.projection
     words, known = [""] * sizes.tau.size, [""] * sizes.tau.size
     if found is not None:
         exact = found.proved.tolist()
     else:
-        at = gamma_positions(study, choice), np.arange(sizes.tau.size)
+        at = gamma_positions(surface, choice), np.arange(sizes.tau.size)
         exact = surface.table("exact")[at].tolist()
         ends = zip(*(surface.table(n)[at] for n in ("lower", "cv_error", "upper")), strict=True)
         known = ["" if e else bounds_text(*b) for e, b in zip(exact, ends, strict=True)]
@@ -219,9 +219,9 @@ def _is_exact(choice: Choice) -> bool:
     return choice.lower == choice.upper
 
 
-def _surface(study: Study) -> Iterator[Section]:
+def _surface(surface: CVResult) -> Iterator[Section]:
     """Yield the CV error of every pair (τ, γ), and the steps of the search of γ."""
-    surface, steps = study.surface, study.surface.trace
+    steps = surface.trace
     if surface.gammas.size > 1:
         columns = [SectionColumn("τ", surface.taus)]
         for one in surface.by_gamma:

@@ -9,26 +9,28 @@ from typing import Any
 
 import numpy as np
 
-from ..cv.results import GammaResult
+from ..cv.results import CVResult, GammaResult
 from ..design.model import FittedModel
-from ..selection.choice import Choice, choice_status
+from ..selection.choice import Choice
+from ..selection.result import Result
 from ..selection.study import Study
-from .outcome import Result, constraints
+from .outcome import constraints
 
 
 def document(result: Result) -> dict[str, Any]:
     """The entries of a result, with values as :func:`plain` gives them."""
-    study, choice, model = result.study, result.choice, result.model
+    model = result.model
     found: dict[str, Any] = {"constraints": constraints(result.design.asked, result.names)}
-    if study is not None and choice is not None:
+    if result.held_out is not None:
+        study, surface, choice = result.held_out
         found |= _chosen(result, study, choice)
     bounds = {name: getattr(model, name) for name in ("objective", "lower_bound", "gap")}
     own = {"standardized_coef": result.effects, **bounds}
     found["model"] = _coefficients(result, model) | own
-    if study is not None and choice is not None:
+    if result.held_out is not None:
         found |= _projections(result, choice)
         found["rules"] = {name: _rule(one) for name, one in result.choices.items()}
-        found |= _surface(result, study)
+        found |= _surface(result, surface)
     for what, frame in result.answers.items():
         of_names = frame.drop(columns="columns").rename(columns={"names": "columns"})
         found[what] = of_names.to_dict("list")
@@ -55,8 +57,8 @@ def _chosen(result: Result, study: Study, choice: Choice) -> dict[str, Any]:
     """
     proof = {name: getattr(choice, name) for name in ("lower", "upper", "certified")}
     return {
-        "method": study.settings.method,
-        "backend": study.settings.backend,
+        "method": study.asked.settings.method,
+        "backend": study.asked.settings.backend,
         "chosen": {
             "rule": study.rule,
             **_pair(choice),
@@ -65,7 +67,7 @@ def _chosen(result: Result, study: Study, choice: Choice) -> dict[str, Any]:
             **proof,
         },
         "rule": study.rule,
-        "rule_status": choice_status(study, choice, result.model),
+        "rule_status": result.status,
         "nested": None if result.expected is None else result.expected._asdict(),
     }
 
@@ -108,9 +110,9 @@ def _projections(result: Result, choice: Choice) -> dict[str, Any]:
     }
 
 
-def _surface(result: Result, study: Study) -> dict[str, Any]:
+def _surface(result: Result, surface: CVResult) -> dict[str, Any]:
     """The folds and the CV error h(γ, τ) of every pair."""
-    surface, design = study.surface, study.design
+    design = result.design
     best, span, folds = surface.best(), surface.minimum, surface.folds
     same: tuple[str, ...] = "tau", "gamma", "cv_error", "std_error", "lower_bound", "certified"
     found: dict[str, Any] = {

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cv.results import mean_over_folds
+from ..cv.results import CVResult, mean_over_folds
 from ..cv.settings import DEFAULT_SECONDS
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData
@@ -87,14 +87,17 @@ def alternatives_table(
     }
 
 
-def alternatives(study: Study, sizes: SizeModels, n: int, seconds: float | None) -> dict[str, Any]:
+def alternatives(
+    study: Study, surface: CVResult, sizes: SizeModels, n: int, seconds: float | None
+) -> dict[str, Any]:
     """The n best subsets of every size on all rows, with their CV errors on the study's folds.
 
+    surface: h(γ, τ) of the first partition.
     seconds: As of :func:`ranked_by_size`.
     """
     full = study.data.full()
-    others = study.surface.by_gamma[0].supports  # the supports of all folds, γ and sizes
-    study.progress_of("")(f"the {n} best subsets of each size", 0, 1)
+    others = surface.by_gamma[0].supports  # the supports of all folds, γ and sizes
+    study.asked.progress(f"the {n} best subsets of each size", 0, 1)
     ranked = ranked_by_size(full, study.design, sizes, n, seconds, others)
     rows = [(float(g), one.supports) for g, one in zip(sizes.gamma, ranked, strict=True)]
     tasks = [(j,) for j in range(study.data.folds.k)]

@@ -1,4 +1,4 @@
-"""How every rule chooses, from a study, a pair (τ, γ) or a projection."""
+"""How every rule chooses, from an evaluated surface, a pair (τ, γ) or a projection."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from ..cv.needs import Known, of_one_se
 from ..cv.results import Array, CVResult, least
 from ..design.model import FittedModel
 from ..errors import InputError
-from ..solvers.core.result import Status
-from ..stability.algorithm import criterion
+from ..solvers.core.result import Status, worst
+from .averaging import Average, average_of
+from .pair_criteria import PairCriterion, corrected_errors, stable_errors
 from .projection import Projection, project_average
 from .rules import RULES, checked_rule
 from .study import Study
+from .surfaces import Evaluated, with_model
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,8 @@ class Choice:
         The rule that chooses.
     gamma, tau : float, int
         The pair that the rule chooses.
-    gamma_index, tau_index : int
-        Position of the pair on the surface that was evaluated.
+    position : tuple of int
+        Position (γ, τ) of the pair on the surface that was evaluated.
     cv_error : float
         h(γ, τ) of the choice: exact where ``lower`` and ``upper`` agree, else an estimate.
     lower, upper : float
@@ -41,20 +43,18 @@ class Choice:
         would give the same pair. For projected, whether every support that carries weight in the
         average, inner folds included, and every projection of the chosen size, in the folds and of
         all rows, is the best one.
-    lambda_ : float or None
-        λ of the rule stability, chosen by nested folds.
+    pairs : PairCriterion or None
+        The number that the rule minimises, of every pair; None where it is the CV error, or where
+        there is no such number, as for one-se and projected.
     projection : Projection or None
         What the rule projected found. ``gamma`` then is γ⊥, ``cv_error`` is the error of the
         projections against y, and ``criterion`` their held-out distance to the average.
     size_given : bool
         Whether the user has named the size, so that the rule has chosen among its models alone.
-    is_pair : bool
-        Whether the choice is a pair (γ, τ) of the grid.
     """
 
     rule: str
-    gamma_index: int
-    tau_index: int
+    position: tuple[int, int]
     gamma: float
     tau: int
     cv_error: float
@@ -62,7 +62,7 @@ class Choice:
     upper: float
     criterion: float
     certified: bool
-    lambda_: float | None = None
+    pairs: PairCriterion | None = field(default=None, compare=False, repr=False)
     projection: Projection | None = field(default=None, compare=False, repr=False)
     size_given: bool = False
 
@@ -71,11 +71,36 @@ class Choice:
         """Whether the choice is a pair (γ, τ) of the grid."""
         return self.projection is None
 
+    @property
+    def lambda_(self) -> float | None:
+        """λ of the rule stability, chosen by nested folds; None of other rules."""
+        return None if self.pairs is None else self.pairs.lambda_
+
+    @property
+    def status(self) -> Status:
+        """Optimal, or the limit that was reached by what the rule needs beside the surface."""
+        more = [one.status for one in (self.pairs, self.projection) if one is not None]
+        return worst(more)
+
     def is_least(self, result: CVResult) -> bool:
         """Whether the choice is the pair of least CV error of a surface."""
         best = result.best()
-        pair = best.gamma_index, best.tau_index
-        return self.is_pair and (self.gamma_index, self.tau_index) == pair
+        return self.is_pair and self.position == (best.gamma_index, best.tau_index)
+
+    def spread(self, result: CVResult) -> tuple[float, bool]:
+        """The standard error of the choice's CV error, and whether that error is exact."""
+        if (found := self.projection) is not None:
+            return float(found.sizes.std_error[found.chosen]), bool(found.proved[found.chosen])
+        g, t = self.position
+        one = result.by_gamma[g]
+        return float(one.std_error[t]), bool(one.exact[t])
+
+    def values(self, result: CVResult) -> Array:
+        """The number that the rule minimises, of every pair of a surface, shape (γ, τ).
+
+        The rules one-se and projected have no such number, and the CV error stands for it.
+        """
+        return result.table("cv_error") if self.pairs is None else self.pairs.values
 
 
 def of_pair(rule: str, result: CVResult, g: int, t: int, value: float, certified: bool) -> Choice:
@@ -83,71 +108,66 @@ def of_pair(rule: str, result: CVResult, g: int, t: int, value: float, certified
     one = result.by_gamma[g]
     error, low, high = (float(values[t]) for values in (one.cv_error, one.lower, one.upper))
     gamma, tau = float(result.gammas[g]), int(result.taus[t])
-    return Choice(rule, g, t, gamma, tau, error, low, high, float(value), certified)
+    return Choice(rule, (g, t), gamma, tau, error, low, high, float(value), certified)
 
 
-def _least(rule: str, result: CVResult, surface: Array) -> Choice:
-    """The choice of the pair at which a criterion, given as ``surface`` (γ, τ), is least."""
-    g, t = least(surface, result.taus, result.gammas, result.rounding)
-    proved = all(bool(one.model_proved.all()) for one in result.by_gamma)
-    return of_pair(rule, result, g, t, surface[g, t], result.complete and proved)
-
-
-def _minimum(study: Study) -> Choice:
+def least_error(result: CVResult) -> Choice:
     """The pair of least h; of equal values the smaller τ, then the larger γ."""
-    best = study.surface.best()
+    best = result.best()
     at = best.gamma_index, best.tau_index
-    return of_pair("minimum", study.surface, *at, best.cv_error, best.certified)
+    return of_pair("minimum", result, *at, best.cv_error, best.certified)
 
 
-def _one_se(study: Study) -> Choice:
+def _minimum(study: Study, first: Evaluated) -> Choice:
+    """The pair of least h."""
+    return least_error(first.result)
+
+
+def _one_se(study: Study, first: Evaluated) -> Choice:
     """The least τ whose h, at the best γ for that τ, is within a standard error of the least h."""
-    result, best = study.surface, study.surface.best()
+    result, best = first.result, first.result.best()
     g, t = best.one_se_gamma_index, int(np.flatnonzero(result.taus == best.one_se)[0])
     known = Known.of(result)
     proved = bool(known.exact[of_one_se(known).errors].all())
     return of_pair("one-se", result, g, t, result.by_gamma[g].cv_error[t], proved)
 
 
-def criterion_of_pairs(study: Study, rule: str) -> Array:
-    """The number that a rule minimises, of every pair, shape (γ, τ).
-
-    The rules one-se and projected have no such number, and the CV error stands for it.
-    """
-    result = study.surface
-    if rule == "stability":
-        errors, selection, _ = study.stability
-        return criterion(errors, selection.lambda_).reshape(result.gammas.size, -1)
-    if rule == "corrected":
-        return study.corrected
-    return result.table("cv_error")
-
-
-def _stability(study: Study) -> Choice:
+def _stability(study: Study, first: Evaluated) -> Choice:
     """The pair of least h + λ·μ̂_h, with λ chosen by nested folds (Algorithm 1, stability paper)."""
-    found = _least("stability", study.surface, criterion_of_pairs(study, "stability"))
-    _, selection, proved = study.stability
-    return replace(found, lambda_=selection.lambda_, certified=found.certified and proved)
+    return _least("stability", first.result, stable_errors(study, first.result))
 
 
-def _corrected(study: Study) -> Choice:
-    """The pair of least bias-corrected CV error (Burman 1989, ``Study.corrected``)."""
-    return _least("corrected", study.surface, criterion_of_pairs(study, "corrected"))
+def _corrected(study: Study, first: Evaluated) -> Choice:
+    """The pair of least bias-corrected CV error (Burman 1989)."""
+    return _least("corrected", first.result, corrected_errors(study, first.result))
 
 
-def _projected(study: Study) -> Choice:
-    """The average of all models, replaced by a sparse model that predicts almost alike.
+def _least(rule: str, result: CVResult, pairs: PairCriterion) -> Choice:
+    """The choice of the pair at which a criterion is least."""
+    g, t = least(pairs.values, result.taus, result.gammas, result.rounding)
+    proved = all(bool(one.model_proved.all()) for one in result.by_gamma) and pairs.proved
+    found = of_pair(rule, result, g, t, pairs.values[g, t], result.complete and proved)
+    return replace(found, pairs=pairs)
+
+
+def _projected(study: Study, first: Evaluated) -> Choice:
+    """The average of all models, replaced by a sparse model that predicts almost alike."""
+    return projection_of(study, average_of(study, first))
+
+
+def projection_of(study: Study, average: Average) -> Choice:
+    """The sparse model that is chosen in place of an average of models.
 
     A projection is the model of a given size that is fitted to the predictions of the average in
     place of y. The least size is chosen whose projections are close enough to the average on
     held-out rows, as :func:`~sparsecv.selection.projection.project_average` says. A size that has
     both more columns and a larger CV error than the pair of least CV error is not chosen.
     """
-    result, mean, weights = study.surface, study.mean_surface, study.average_weights
+    result, mean, at = average.result, average.partitions.mean, average.partitions.gammas
     best = result.best()
-    found = project_average(study, weights, (best.tau, best.cv_error))
-    g, t = least(mean, result.taus, result.gammas[study.gamma_subset], result.rounding)
-    pair = of_pair("projected", result, int(study.gamma_subset[g]), t, mean[g, t], False)
+    found = project_average(study, average, (best.tau, best.cv_error))
+    g, t = least(mean, result.taus, result.gammas[at], result.rounding)
+    pair = of_pair("projected", result, int(at[g]), t, mean[g, t], False)
     return of_projection(pair, found)
 
 
@@ -169,7 +189,7 @@ def of_projection(choice: Choice, found: Projection) -> Choice:
     )
 
 
-CHOOSERS: dict[str, Callable[[Study], Choice]] = {
+CHOOSERS: dict[str, Callable[[Study, Evaluated], Choice]] = {
     "minimum": _minimum,
     "one-se": _one_se,
     "stability": _stability,
@@ -178,45 +198,56 @@ CHOOSERS: dict[str, Callable[[Study], Choice]] = {
 }
 
 
-def choose(study: Study, *, compare: bool = False, rest: bool = True) -> dict[str, Choice]:
-    """The choice of the study's rule, and of other rules that need no further computations.
+def chosen_from(study: Study, first: Evaluated) -> tuple[Evaluated, Choice]:
+    """What the rule of a study chooses from an evaluated surface; the model of a pair is proved.
 
-    The model of the chosen pair is proved after the choice, and then the rest of the surface, as
-    far as the plan of the study has time for either.
+    A projection was proved, as far as the time allowed, when its size was chosen.
+    Returns: The surface with all proofs, and the choice.
+    """
+    choice = CHOOSERS[study.rule](study, first)
+    return with_model_of(study, first, choice), choice
 
-    compare: Whether the choices of all rules are computed.
-    rest: Whether the rest of the surface is proved.
+
+def with_model_of(study: Study, first: Evaluated, choice: Choice) -> Evaluated:
+    """The surface with the model of a choice proved, as far as the time allows."""
+    if not choice.is_pair:
+        return first.refreshed()
+    return with_model(study, first, choice.gamma, choice.position[1])
+
+
+def other_choices(
+    study: Study, first: Evaluated, choice: Choice, *, every: bool = False
+) -> dict[str, Choice]:
+    """The choices of all rules that need no further computations, with that of the study's rule.
+
+    choice: What the rule of the study chooses.
+    every: Whether the choices of all rules are computed that the folds and the method allow.
     Returns: Choices under the names of the rules.
     """
-    _ = study.surface  # Every rule reads the surface of the first partition, evaluated here.
-    choices = {study.rule: CHOOSERS[study.rule](study)}
-    _ = chosen_model(study, choices[study.rule])
-    if rest:
-        study.prove_rest()
-    for name in RULES:
-        if name not in choices and _shown(study, name, compare):
-            choices[name] = CHOOSERS[name](study)
-    return {name: choices[name] for name in RULES if name in choices}
+    found = dict[str, Choice]()
+    for name, rule in RULES.items():
+        if name == choice.rule:
+            found[name] = choice
+        elif (every or rule.free) and _allowed(study, name):
+            found[name] = CHOOSERS[name](study, first)
+    return found
 
 
-def _shown(study: Study, name: str, compare: bool) -> bool:
-    """Whether the choice of another rule is computed beside that of the study's rule."""
+def _allowed(study: Study, name: str) -> bool:
+    """Whether the folds and the method of a study allow a rule."""
     try:
-        checked_rule(name, study.data, study.settings)
+        checked_rule(name, study.data, study.asked.settings)
     except InputError:
         return False
-    return compare or RULES[name].free
+    return True
 
 
-def choice_status(study: Study, choice: Choice, model: FittedModel) -> Status:
-    """Optimal where a choice and its model are proved, else the worst limit that was reached."""
-    if choice.certified and model.proved:
-        return Status.OPTIMAL
-    return Status.UNPROVED if study.status is Status.OPTIMAL else study.status
+def known_model(study: Study, result: CVResult, choice: Choice) -> FittedModel:
+    """The model of all rows of a choice as far as it is known; nothing more is searched for.
 
-
-def chosen_model(study: Study, choice: Choice) -> FittedModel:
-    """The model of all rows that belongs to a choice."""
+    result: h(γ, τ) of the first partition.
+    """
     if choice.projection is not None:
         return choice.projection.sizes.models[choice.projection.chosen]
-    return study.model(choice.gamma_index, choice.tau_index)
+    g, t = choice.position
+    return result.by_gamma[g].model(study.design, study.data.full(), t)

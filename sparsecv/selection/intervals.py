@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..cv.results import CVResult
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData, RowFolds
 from ..design.fold_models import FoldModels
@@ -36,15 +37,16 @@ def rows_of_intervals(data: FoldData) -> RowFolds:
     return data
 
 
-def fold_models(study: Study, choice: Choice) -> FoldModels:
+def fold_models(study: Study, surface: CVResult, choice: Choice) -> FoldModels:
     """The fold models of a choice, in raw units, with their absolute residuals held out.
 
+    surface: h(γ, τ) of the first partition.
     Raises InputError: The table allows no prediction intervals.
     """
     data = rows_of_intervals(study.data)
     label = data.folds.label
     assert label is not None
-    tasks = [(j, *_of_fold(study, choice, j)) for j in range(data.folds.k)]
+    tasks = [(j, *_of_fold(study, surface, choice, j)) for j in range(data.folds.k)]
     shared = data, study.design, "auto" if study.plan.proves_models else "heuristic"
     found = study.run("models for prediction intervals", raw_fold_model, shared, tasks)
     coef, intercept = (np.array([one[part] for one in found]) for part in (0, 1))
@@ -54,14 +56,17 @@ def fold_models(study: Study, choice: Choice) -> FoldModels:
     return FoldModels(used, coef[:, used], intercept, label, residual)
 
 
-def _of_fold(study: Study, choice: Choice, j: int) -> tuple[float, int, Index | None, Array | None]:
+def _of_fold(
+    study: Study, surface: CVResult, choice: Choice, j: int
+) -> tuple[float, int, Index | None, Array | None]:
     """What a fold's model is made from: γ, τ, a support and the average of the fold's models."""
-    if choice.is_pair:
-        one = study.surface.by_gamma[choice.gamma_index]
-        support = one.supports[one.choice[choice.tau_index, j]]
+    if choice.projection is None:
+        g, t = choice.position
+        one = surface.by_gamma[g]
+        support = one.supports[one.choice[t, j]]
         return choice.gamma, choice.tau, support, None
     unit, own = ridge_unit(study.data, study.data.folds.k), ridge_unit(study.data, j)
-    return choice.gamma * (own / unit), choice.tau, None, study.fold_averages[j]
+    return choice.gamma * (own / unit), choice.tau, None, choice.projection.average.coefs[j]
 
 
 def raw_fold_model(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -23,8 +24,9 @@ from ..design.missing import fill
 from ..design.model import FittedModel
 from ..design.prepare import rows_design
 from ..errors import InputError
-from .choice import choose, chosen_model
+from .choice import chosen_from, known_model
 from .study import Study
+from .surfaces import evaluated, first_partition, named_report
 
 
 class NestedSettings(NamedTuple):
@@ -118,8 +120,11 @@ def _named(j: int, k: int, train: NDArray[np.intp]) -> Iterator[None]:
 
 
 def nested_by_default(study: Study) -> bool:
-    """Whether outer fits take so little time that a command nests the fit without being asked."""
-    settings = study.settings
+    """Whether outer fits take so little time that a command nests the fit without being asked.
+
+    study: That of the fit, which has just ended.
+    """
+    settings = study.asked.settings
     return (
         study.data.raw is not None
         and study.plan.trees
@@ -132,13 +137,13 @@ def nested_by_default(study: Study) -> bool:
 def nested_error(
     study: Study, cv: Any, nested: bool | int = True, groups: Any = None
 ) -> NestedError:
-    """Cross-validate a whole study, its rule included, on the rows as the user gave them.
+    """Cross-validate a whole fit, its rule included, on the rows as the user gave them.
 
-    The outer fits share the time that the study has left; what an outer fit does not prove is
+    The outer fits share the time that the fit has left; what an outer fit does not prove is
     estimated from its training rows, as in any fit. Once the time is up no outer fit begins, except
     for the first; the error is then that of fewer outer folds.
 
-    study: The finished study of all rows, whose rule, protocol, γ, sizes, settings and seed every
+    study: That of the fit to all rows, whose rule, protocol, γ, sizes, settings and seed every
         outer fit uses.
     cv: The folds as the user asked for them.
     nested: The number of outer folds. With True the outer folds are those of the splitter ``cv``,
@@ -146,25 +151,20 @@ def nested_error(
     groups, shape (n,), optional: Group of every row.
     Returns: The error in the units of the CV error.
     Raises InputError: The rows of an outer fit are too few for the folds or the rule.
-    Raises KeyboardInterrupt: Its attribute ``partial`` is the surface of all rows.
     """
     refuse_nested(study.data, cv, nested, groups)
     data = study.data.rows_for("nested needs")
     assert data.raw is not None
     groups = None if groups is None else np.asarray(groups)
     rows = GivenRows(*data.raw, data.weights, groups)
-    folds = _outer_folds(rows.y.size, cv, nested, study.seed, groups, rows.X, rows.y)
+    folds = _outer_folds(rows.y.size, cv, nested, study.asked.seed, groups, rows.X, rows.y)
     sums, weight = np.empty((2, folds.k))
     done = 0
     for j, (train, test) in enumerate(folds.splits()):
         if j and study.plan.out_of_time:
             break
-        try:
-            with _named(j, folds.k, train):
-                model, fills = _fitted(study, cv, rows, train, j, folds.k)
-        except KeyboardInterrupt as interrupt:
-            interrupt.partial = study.surface  # type: ignore[attr-defined]
-            raise
+        with _named(j, folds.k, train):
+            model, fills = _fitted(study, cv, rows, train, j, folds.k)
         sums[j], weight[j] = _squares(rows, test, model, fills)
         done = j + 1
     sums, weight = sums[:done] / study.design.y_scale**2, weight[:done]
@@ -217,20 +217,19 @@ def _fitted(
         raise InputError("fewer than 2 of them have a weight above 0")
     protocol, own = study.design.protocol, (weights, study.data.rows_for("nested needs").missing)
     design, fills = rows_design(X, y, protocol, *own, asked=study.design.asked)
-    folds = make_folds(cv, y.size, seed=study.seed, X=X, y=y, groups=groups)
+    folds = make_folds(cv, y.size, seed=study.asked.seed, X=X, y=y, groups=groups)
     data = RowFolds.of(design, X, y, folds, *own)
     # A rare 0/1 column may be constant in these rows, which then have fewer columns than sizes.
     least, most = max(1, data.constraints.min_size), data.constraints.max_size
-    inner = Study(
-        data,
-        design,
-        study.gammas,
-        np.clip(study.sizes, least, most) if study.sizes_named else None,
-        study.settings,
-        rule=study.rule,
-        seed=study.seed,
-        checkpoint=study.checkpoint,
-        progress=study.progress_of(f"the error to expect, outer fold {j + 1} of {k}, "),
+    name = f"the error to expect, outer fold {j + 1} of {k}, "
+    asked = replace(
+        study.asked,
         deadline=study.plan.limits.share(k - j),
+        taus=None if study.asked.taus is None else np.clip(study.sizes, least, most),
+        rule=study.rule,
+        size=None,
+        progress=named_report(study.asked.progress, name),
     )
-    return chosen_model(inner, choose(inner, rest=False)[inner.rule]), fills
+    inner = Study.of(data, design, asked)
+    first, choice = chosen_from(inner, evaluated(inner, first_partition(inner)))
+    return known_model(inner, first.result, choice), fills

@@ -22,15 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.results import mean_over_folds
-from ..cv.settings import checked_taus
 from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..design.model import FittedModel, SizeModels, fitted_model
 from ..solvers.core.limits import Limits
+from ..solvers.core.result import Status, worst
 from ..solvers.paths import support_path
 from ..solvers.ridge_fits import SupportPath
-from .averaging import averaged_coefficients, proof_nodes
+from .averaging import Average, averaged_coefficients
 from .study import Study
+from .weights import proof_nodes
 
 
 class ProjectionSettings(NamedTuple):
@@ -65,8 +66,8 @@ class Projection:
         average's predictions on held-out rows; and its mean squared error against y on the same
         rows. Every fold's average, with its weights, and projections come from the fold's training
         rows.
-    reference, reference_std : float
-        The CV error of the average on the same rows, and its standard error.
+    average : Average
+        The average, of all rows and of every fold.
     max_share : ndarray, shape (τ,)
         The largest distance at which a size is close to the average, over ``reference``.
     allowed : ndarray of bool, shape (τ,)
@@ -77,15 +78,27 @@ class Projection:
     proved : ndarray of bool, shape (τ,)
         Whether every support that carries weight in the average (of all rows, of a fold, and of the
         inner folds), and every projection of the size (of all rows and of every fold), is the best.
+    status : Status
+        Optimal, or the worst limit that the average or the chosen projection has reached.
     """
 
     sizes: SizeModels = field(repr=False)
-    reference: float
-    reference_std: float
+    average: Average = field(repr=False)
     max_share: Array
     allowed: NDArray[np.bool_]
     chosen: int
     proved: NDArray[np.bool_]
+    status: Status
+
+    @property
+    def reference(self) -> float:
+        """The CV error of the average on the rows of the projections' CV errors."""
+        return self.average.error
+
+    @property
+    def reference_std(self) -> float:
+        """The standard error of :attr:`reference`."""
+        return self.average.std_error
 
 
 def ridge_unit(data: FoldData, j: int) -> float:
@@ -167,8 +180,10 @@ class _FoldProjections:
     proved, shape (fold, γ⊥, τ): Whether the projection's support is the best one.
     """
 
-    def __init__(self, study: Study, ridges: Array, sizes: NDArray[np.intp]) -> None:
-        shared = FoldAverages(study.data, study.fold_averages, ridges, proof_nodes(study.plan))
+    def __init__(
+        self, study: Study, coefs: list[Array], ridges: Array, sizes: NDArray[np.intp]
+    ) -> None:
+        shared = FoldAverages(study.data, coefs, ridges, proof_nodes(study.plan))
         self._study, self._sizes, self._shared = study, sizes, shared
         tasks = [(j, sizes, study.plan.model_solver) for j in range(study.data.folds.k)]
         found = study.run("comparing sizes with the average", project_fold, shared, tasks)
@@ -230,69 +245,51 @@ def choose_size(
     return int(close[0] if close.size else distance.argmin())
 
 
-def _average_proved(study: Study, weights: Array) -> bool:
-    """Whether every support that carries weight in the average of all rows or of a fold is best.
+def project_average(study: Study, average: Average, most: tuple[int, float]) -> Projection:
+    """Project an average of models onto the sizes of a study, in folds and on all rows.
 
-    The weights come from CV errors, so that the supports of all folds, of every partition, count at
-    the pairs (γ, τ) that carry weight.
-
-    weights, shape (γ, τ): Weights of the models of all rows.
-    """
-    result, own, inner = study.surface, study.fold_surface, study.inner
-    models = result.table("model_proved")[weights > 0.0].all()
-    weighted = weights[study.gamma_subset] > 0.0
-    errors = all(one.table("exact")[weighted[:, : one.taus.size]].all() for one in study.evaluated)
-    in_folds = own.table("exact")[:, np.isin(own.taus, inner.taus)]
-    folds = in_folds[(np.array(inner.weights) > 0.0).any(axis=0)].all()
-    return bool(study.whole and models and errors and folds and inner.proved)
-
-
-def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Projection:
-    """Project the average of a study's models onto the study's sizes, in folds and on all rows.
-
-    weights, shape (γ, τ): Weights of the models of all rows, which sum to 1.
     most: Number of columns and CV error of another choice. A size that has both more columns and
         more CV error than the other choice is not chosen.
     """
-    data, result = study.data, study.surface
-    sizes = checked_taus(study.sizes, data.p, data.constraints)
+    data, result = study.data, average.result
+    sizes = result.taus if study.asked.taus is None else study.sizes
     unit = ridge_unit(data, data.folds.k)
-    ridges = projection_ridges(unit, result.gammas[weights.any(axis=1)])
+    ridges = projection_ridges(unit, result.gammas[average.weights.any(axis=1)])
     gammas = ridges * unit
-    folds, share = _FoldProjections(study, ridges, sizes), max_distance_shares(sizes, data.weight)
-    reference, reference_std = study.average_error
+    folds = _FoldProjections(study, average.coefs, ridges, sizes)
+    share = max_distance_shares(sizes, data.weight)
     while True:
         distance, _ = mean_over_folds(np.moveaxis(folds.distance, 0, -1), data.fold_weight)
         error, spread = mean_over_folds(np.moveaxis(folds.error, 0, -1), data.fold_weight)
         at = distance.argmin(axis=0), np.arange(sizes.size)
         distance, error, spread, own = distance[at], error[at], spread[at], gammas[at[0]]
         allowed = (sizes <= most[0]) | (error <= most[1])
-        chosen = choose_size(distance, share * reference + data.rounding, allowed)
+        chosen = choose_size(distance, share * average.error + data.rounding, allowed)
         if not folds.prove(chosen):
             break
-    models = _projected_models(study, weights, sizes, own, chosen)
+    models = _projected_models(study, average, sizes, own, chosen)
     proved = np.array([model.proved for model in models]) & folds.proved.all(axis=(0, 1))
-    study.note_limit(bool(proved[chosen]))
-    proved &= _average_proved(study, weights)
+    status = worst([average.status, study.limit(bool(proved[chosen]))])
+    proved &= average.proved
     by_size = SizeModels(sizes, own, models, error, spread, distance)
-    return Projection(by_size, reference, reference_std, share, allowed, chosen, proved)
+    return Projection(by_size, average, share, allowed, chosen, proved, status)
 
 
 def _projected_models(
-    study: Study, weights: Array, sizes: NDArray[np.intp], gammas: Array, chosen: int
+    study: Study, average: Average, sizes: NDArray[np.intp], gammas: Array, chosen: int
 ) -> list[FittedModel]:
     """The average of all rows, projected onto every size.
 
     Up to 45 columns the projection onto the chosen size is proved, as far as the time allows.
 
-    weights, shape (γ, τ): Weights of the models of all rows.
     gammas, shape (τ,): The γ⊥ of every size.
     chosen: Position of the chosen size.
     """
     full = study.data.full()
     used, place = np.unique(gammas, return_inverse=True)
     with study.interruptible() as limits:
-        target = full.predicting(averaged_coefficients(full, study.surface, weights))
+        coef = averaged_coefficients(full, average.result, average.weights)
+        target = full.predicting(coef)
 
         def model(path: SupportPath, g: int, i: int, gamma: float) -> FittedModel:
             bound, proved = float(path.lower_bound[g, i]), bool(path.proved[g, i])

@@ -13,14 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cv.results import TIE, least
+from ..cv.results import TIE, CVResult, least
 from ..design.design import Design
 from ..design.model import FittedModel, SizeModels, fitted_model
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.threads import one_blas_thread
 from ..solvers.paths import support_path
-from .choice import CHOOSERS, Choice, criterion_of_pairs, of_pair, of_projection
+from .choice import Choice, least_error, of_pair, of_projection
 from .study import Study, check_size
 
 
@@ -37,9 +37,13 @@ class SizeMarks(NamedTuple):
     one_se: int | None = None
 
 
-def size_marks(study: Study, choice: Choice, sizes: SizeModels, chosen: int | None) -> SizeMarks:
-    """What is marked among the sizes of a choice: pairs (γ, τ) of the grid, or projections."""
-    result = study.surface
+def size_marks(
+    result: CVResult, choice: Choice, sizes: SizeModels, chosen: int | None
+) -> SizeMarks:
+    """What is marked among the sizes of a choice: pairs (γ, τ) of the grid, or projections.
+
+    result: h(γ, τ) of the first partition.
+    """
     if choice.is_pair:
         best = result.best()
         one_se = int(np.flatnonzero(result.taus == best.one_se)[0])
@@ -56,26 +60,28 @@ def changes(before: NDArray[np.intp], now: NDArray[np.intp], names: Sequence[str
     return came + [f"−{names[c]}" for c in np.setdiff1d(before, now)]
 
 
-def gamma_positions(study: Study, choice: Choice) -> NDArray[np.intp]:
-    """Position, among the γ of the study's surface, of the γ that a rule gives every size, (τ,).
+def gamma_positions(result: CVResult, choice: Choice) -> NDArray[np.intp]:
+    """Position, among the γ of a surface, of the γ that a rule gives every size, shape (τ,).
 
     A size takes the γ at which the rule's criterion is least among the pairs of that size, and the
     chosen size takes the chosen γ.
     """
-    result, values = study.surface, criterion_of_pairs(study, choice.rule)
+    values = choice.values(result)
     sizes = range(result.taus.size)
     at = [least(values[:, [t]], result.taus[[t]], result.gammas, result.rounding)[0] for t in sizes]
     if choice.is_pair:
-        at[choice.tau_index] = choice.gamma_index
+        at[choice.position[1]] = choice.position[0]
     return np.array(at, dtype=np.intp)
 
 
-def models_by_size(study: Study, choice: Choice) -> SizeModels:
-    """The model of every size that belongs to a choice, with what the study has proved of it."""
-    found, result = choice.projection, study.surface
-    if found is not None:
-        return found.sizes
-    at, full = gamma_positions(study, choice), study.data.full()
+def models_by_size(study: Study, result: CVResult, choice: Choice) -> SizeModels:
+    """The model of every size that belongs to a choice, with what is proved of it.
+
+    result: h(γ, τ) of the first partition.
+    """
+    if choice.projection is not None:
+        return choice.projection.sizes
+    at, full = gamma_positions(result, choice), study.data.full()
     with one_blas_thread():
         models = [result.by_gamma[g].model(study.design, full, t) for t, g in enumerate(at)]
     sizes = np.arange(result.taus.size)
@@ -104,37 +110,40 @@ def models_at_gamma(
     return SizeModels(sizes, gammas, models, unknown, unknown)
 
 
-def choice_of_size(study: Study, choice: Choice, size: int) -> Choice:
+def choice_of_size(result: CVResult, choice: Choice, size: int) -> Choice:
     """The choice of a given size by the same rule: the pair or the projection that it gives a size.
 
+    result: h(γ, τ) of the first partition.
     Raises InputError: There is no such size.
     """
-    result, found = study.surface, choice.projection
+    found = choice.projection
     sizes = result.taus if found is None else found.sizes.tau
     check_size(sizes, size)
     t = int(np.flatnonzero(sizes == size)[0])
     if found is not None:
         return replace(of_projection(choice, replace(found, chosen=t)), size_given=True)
-    g = int(gamma_positions(study, choice)[t])
-    one, values = result.by_gamma[g], criterion_of_pairs(study, choice.rule)[:, t]
+    g = int(gamma_positions(result, choice)[t])
+    one, values = result.by_gamma[g], choice.values(result)[:, t]
     proved = bool(result.table("exact")[:, t].all())
     if choice.rule in ("minimum", "one-se"):
         least_known = float(result.table("lower")[:, t].min())
         most = float(one.cv_error[t]) * (1.0 - 2.0 * TIE) - result.rounding
         proved = bool(one.exact[t]) and least_known >= most
     own = of_pair(choice.rule, result, g, t, values[g], proved)
-    return replace(own, lambda_=choice.lambda_, size_given=True)
+    return replace(own, pairs=choice.pairs, size_given=True)
 
 
-def subsets_by_size(study: Study, choice: Choice) -> SizeModels:
+def subsets_by_size(study: Study, result: CVResult, choice: Choice) -> SizeModels:
     """The best known subset of every size for the response itself.
 
     These are the models of the choice; in place of projections, which are the best subsets for the
     predictions of an average, stand the models of least CV error.
+
+    result: h(γ, τ) of the first partition.
     """
     if choice.projection is None:
-        return models_by_size(study, choice)
-    every = models_by_size(study, CHOOSERS["minimum"](study))
+        return models_by_size(study, result, choice)
+    every = models_by_size(study, result, least_error(result))
     at = np.flatnonzero(np.isin(every.tau, choice.projection.sizes.tau))
     models = [every.models[t] for t in at]
     rest = every.cv_error[at], every.std_error[at]

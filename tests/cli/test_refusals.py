@@ -131,7 +131,7 @@ def nothing_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("searched first")
 
     monkeypatch.setattr("sparsecv.cv.engine.Surface.visit", searched)
-    monkeypatch.setattr("sparsecv.cli.fit.best_support", searched)
+    monkeypatch.setattr("sparsecv.selection.run.best_support", searched)
 
 
 def written() -> list[str]:

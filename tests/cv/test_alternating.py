@@ -13,7 +13,7 @@ from support.fresh import examples
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv import alternating
-from sparsecv.cv.alternating import alternate, default_grid
+from sparsecv.cv.alternating import alternate, grown_grid
 from sparsecv.cv.engine import Surface, cross_validate
 from sparsecv.cv.gamma_step import FixedSupports, gamma_step
 from sparsecv.cv.plan import RunPlan
@@ -24,7 +24,7 @@ from sparsecv.design.folds import make_folds
 from sparsecv.design.moment_folds import MomentFolds
 from sparsecv.design.moments import FoldMoments
 from sparsecv.errors import InputError
-from sparsecv.selection.averaging import soft_least
+from sparsecv.selection.weights import soft_least
 from sparsecv.tables.synthetic import make_synthetic
 
 Array = NDArray[np.float64]
@@ -169,7 +169,8 @@ def visited(curve: Curve, score: Any = lambda errors: float(errors.min())) -> tu
     def spent() -> bool:
         return curve.plan.out_of_time
 
-    grid, said = default_grid(curve.visit, lambda g: score(curve.cv_error(g)), spent)
+    curve.visit(DEFAULT_GAMMAS.tolist())
+    grid, said = grown_grid(curve.visit, lambda g: score(curve.cv_error(g)), spent)
     assert sorted(grid) == sorted(curve.errors)
     return np.sort(list(curve.errors)), said
 

@@ -17,6 +17,7 @@ import pytest
 from numpy.typing import NDArray
 from support.fresh import draws
 from support.problems import regression
+from support.studies import first_of
 from support.tables import write_csv
 
 import sparsecv
@@ -32,7 +33,8 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol
 from sparsecv.design.prepare import prepare
 from sparsecv.errors import CheckpointWarning
-from sparsecv.selection.study import Study
+from sparsecv.selection.study import Asked, Study
+from sparsecv.selection.surfaces import all_partitions
 from sparsecv.tables.table import Table
 
 Array = NDArray[np.float64]
@@ -59,16 +61,10 @@ def run(
 ) -> CVResult:
     source = Table(X, y, [f"x{j}" for j in range(X.shape[1])])
     prepared = prepare(source, folds, protocol or Protocol(), seed=seed, asked=asked)
-    study = Study(
-        prepared.data,
-        prepared.design,
-        gammas,
-        taus,
-        settings or Settings(),
-        seed=seed,
-        checkpoint=None if folder is None else CheckpointFolder(folder),
-    )
-    return study.surface
+    checkpoint = None if folder is None else CheckpointFolder(folder)
+    own: dict[str, Any] = {"rule": "minimum", "seed": seed, "checkpoint": checkpoint}
+    wanted = Asked(settings or Settings(), gammas, taus, **own)
+    return first_of(Study.of(prepared.data, prepared.design, wanted)).result
 
 
 def forbid_solving(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,22 +341,16 @@ def test_a_full_disk_is_one_warning_for_all_partitions(
 
     X, y = table()
     prepared = prepare(Table(X, y, list("abcd")), "4", Protocol(), seed=0)
-    studies = [
-        Study(
-            prepared.data,
-            prepared.design,
-            GAMMAS,
-            [1, 2],
-            Settings(),
-            rule="projected",
-            checkpoint=one,
-        )
+    both = [
+        Asked(Settings(), GAMMAS, [1, 2], rule="projected", checkpoint=one)
         for one in (None, CheckpointFolder(tmp_path))
     ]
+    studies = [Study.of(prepared.data, prepared.design, asked) for asked in both]
     monkeypatch.setattr(*((Path, "write_text") if full == "write" else (os, "replace")), no_room)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CheckpointWarning)
-        first, found = ([study.surface, *study.others] for study in studies)
+        parts = [all_partitions(study, first_of(study)) for study in studies]
+        first, found = ([one.result for one in (two.first, *two.others)] for two in parts)
     assert len(calls) > 1
     (warning,) = (one for one in caught if one.category is CheckpointWarning)
     assert "No space left" in str(warning.message)

@@ -181,9 +181,9 @@ def test_all_partitions_of_a_rule_come_from_one_compute(p: int) -> None:
         model = SparseRidgeCV(gammas=[1.0, 10.0], cv=4, taus=[1, 2, 3])
         model.fit(da.from_array(X, chunks=(CHUNK, p)), da.from_array(y, chunks=CHUNK))
     assert counted.computes == 1
-    study = model._run_.study
-    assert len(study.evaluated) == 2
-    for partition, result in enumerate(study.evaluated):
+    results = model._run_.choice.projection.average.partitions.results
+    assert len(results) == 2
+    for partition, result in enumerate(results):
         folds = pairs(labels([CHUNK] * 4, 4, 0, partition), 4)
         rows = SparseRidgeCV(gammas=[1.0, 10.0], cv=folds, rule="minimum", taus=[1, 2]).fit(X, y)
         error = result.table("cv_error")[:, :2]

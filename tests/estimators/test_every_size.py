@@ -61,9 +61,9 @@ def everything(model: Any, new: Array, folder: Path) -> list[Any]:
     """What a fitted model says, in an order that asks for each thing the first time."""
     found = [model.predict(new), model.path_, model.criteria_, model.coefficients()]
     found += [model.alternatives(2), model.at_size(2).coef_]
-    if isinstance(model, SparseRidgeCV) and model._run_.study.data.weights is None:
+    if isinstance(model, SparseRidgeCV) and model._run_.table.source.weights is None:
         found += [model.predict_interval(new)]
-    intervals = isinstance(model, SparseRidgeCV) and model._run_.study.data.weights is None
+    intervals = isinstance(model, SparseRidgeCV) and model._run_.table.source.weights is None
     model.save(folder / "m.json", intervals=intervals)
     model.report(folder / "r.html")
     found += [(folder / name).read_text(encoding="utf-8") for name in ("m.json", "r.html")]

@@ -131,7 +131,7 @@ def test_files_and_given_axes_leave_the_session_alone(tmp_path: Path) -> None:
         X = np.random.default_rng(0).standard_normal((30, 4))
         model = SparseRidgeCV(gammas=[0.1, 1.0]).fit(X, X[:, 0] + X[:, 1] ** 2)
         check_writable("p.png")
-        plot_cv(model._run_.study.surface, "p.png", "title")
+        plot_cv(model._run_.surface, "p.png", "title")
         model.report("r.html")
         model.plot(axes)
         SparseRidge(tau=2).fit(X, X[:, 0]).plot(axes[0])

@@ -15,7 +15,7 @@ from support.tables import five_columns, write_csv
 import sparsecv
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
-from sparsecv.report import outcome
+from sparsecv.selection import result as fit_result
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
@@ -128,8 +128,8 @@ def test_notebooks_show_what_the_fit_has_computed(monkeypatch: pytest.MonkeyPatc
     """A notebook shows sections without matplotlib, and fits no model for them."""
     X, y = five_columns()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    fitting = outcome.models_by_size
-    monkeypatch.setattr(outcome, "models_by_size", None)
+    fitting = fit_result.models_by_size
+    monkeypatch.setattr(fit_result, "models_by_size", None)
     for model in (SparseRidge(tau=2), SparseRidgeCV(gammas=[1.0], rule="minimum")):
         before = model._repr_html_()
         model.fit(X, y)
@@ -142,7 +142,7 @@ def test_notebooks_show_what_the_fit_has_computed(monkeypatch: pytest.MonkeyPatc
         with sklearn.config_context(display="text"):
             assert "text/html" not in model._repr_mimebundle_()
             assert not hasattr(model, "_repr_html_")
-    monkeypatch.setattr(outcome, "models_by_size", fitting)
+    monkeypatch.setattr(fit_result, "models_by_size", fitting)
     projected = SparseRidgeCV(gammas=[0.1, 1.0], rule="projected").fit(X, y)
     assert "Every size" in projected._repr_html_()  # The fit has projected onto every size.
 
@@ -180,8 +180,8 @@ def test_a_view_searches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     X, y = five_columns()
     model = SparseRidge(tau=3).fit(X, y)
     asked: list[int] = []
-    searched = outcome.models_at_gamma
-    monkeypatch.setattr(outcome, "models_at_gamma", lambda *a: asked.append(1) or searched(*a))
+    searched = fit_result.models_at_gamma
+    monkeypatch.setattr(fit_result, "models_at_gamma", lambda *a: asked.append(1) or searched(*a))
     assert "How sure" in model._repr_html_()
     assert "path_" in dir(model)
     model.report(tmp_path / "r.html")

@@ -131,12 +131,13 @@ def test_the_line_below_the_sizes_names_the_rule_that_was_applied() -> None:
     for size, words in (3, left_out), (5, none):
         own = replace(projection, allowed=np.arange(5) < size, sizes=far, chosen=size - 1)
         choice = replace(result.choice, projection=own)
-        shown = replace(result, choice=choice)
+        shown = replace(result, choices=result.choices | {"projected": choice})
         text = " ".join(printed(sections(shown)).split())
         assert words in text
         assert (left_out in text) == (size == 3)
         assert "the size of least distance" in text
-        asked = replace(shown, choice=replace(choice, size_given=True))
+        given = replace(choice, size_given=True)
+        asked = replace(shown, choices=result.choices | {"projected": given})
         assert "Chosen: the size that was asked for." in " ".join(printed(sections(asked)).split())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.constrained import Rules, best_of_every_size, random_rules, resolved
-from support.studies import average_of
+from support.studies import averaged_model
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.gamma_step import FixedSupports
@@ -84,7 +84,8 @@ def test_projections_are_the_best_that_are_allowed() -> None:
         options: dict[str, Any] = {"cv": 3, "gammas": [0.5, 20.0]}
         model = SparseRidgeCV(rule="projected", **options, **rules.keywords).fit(X, y)
         spread = X.std(axis=0)
-        average, intercept = average_of(model._run_.study)
+        run = model._run_
+        average, intercept = averaged_model(run.study, run.choice.projection.average)
         target = X @ average + intercept
         for t, size in enumerate(model.path_["tau"]):
             gamma = float(model.path_["gamma"][t])

@@ -13,7 +13,7 @@ from sklearn.model_selection import (
     ShuffleSplit,
     TimeSeriesSplit,
 )
-from support.studies import Array, made, study_of
+from support.studies import Array, first_of, made, study_of
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.engine import cross_validate
@@ -26,12 +26,15 @@ from sparsecv.design.moment_folds import MomentFolds
 from sparsecv.design.moments import FoldMoments, Moments
 from sparsecv.errors import InputError
 from sparsecv.selection.averaging import (
-    Tried,
+    average_of,
     averaged_coefficients,
-    inner_weights,
+    averages_in_folds,
+    error_of_averages,
 )
+from sparsecv.selection.inner_folds import inner_weights
 from sparsecv.selection.projection import FoldAverages, project_fold
 from sparsecv.selection.rules import checked_rule
+from sparsecv.selection.weights import Tried
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.core.limits import Limits
 
@@ -170,10 +173,11 @@ def test_the_grid_of_a_fold_is_decided_by_its_training_rows() -> None:
     held = folds.split(2)[1]
     noise = y.copy()
     noise[held] = -30.0 * y[held]  # The more the coefficients shrink, the better for these rows.
-    found = [study_of(X, one, 5, None, rule="projected") for one in (y, noise)]
-    plain, wild = (one.surface.gammas for one in found)
+    studies = [study_of(X, one, 5, None, rule="projected") for one in (y, noise)]
+    found = [average_of(study, first_of(study)) for study in studies]
+    plain, wild = (one.result.gammas for one in found)
     assert wild.max() > plain.max()  # The CV errors of all rows have extended this grid.
-    np.testing.assert_array_equal(found[1].fold_averages[2], found[0].fold_averages[2])
+    np.testing.assert_array_equal(found[1].coefs[2], found[0].coefs[2])
 
 
 def test_a_fit_by_another_rule_compares_averages_without_a_further_gamma() -> None:
@@ -190,8 +194,9 @@ def test_averages_of_a_wide_table_without_proofs_do_not_depend_on_the_clock() ->
     X = rng.standard_normal((40, 60))
     y = X[:, :4].sum(axis=1) + rng.standard_normal(40)
     options: dict[str, Any] = {"taus": range(1, 11), "rule": "projected"}
-    quick, found = (study_of(X, y, 3, time_limit=limit, **options) for limit in (0, None))
-    for fast, average in zip(quick.fold_averages, found.fold_averages, strict=True):
+    studies = [study_of(X, y, 3, time_limit=limit, **options) for limit in (0, None)]
+    quick, found = (average_of(study, first_of(study)).coefs for study in studies)
+    for fast, average in zip(quick, found, strict=True):
         np.testing.assert_array_equal(fast, average)
 
 
@@ -270,10 +275,14 @@ def test_the_average_of_noise_has_no_error_below_its_variance(p: int, draws: int
         X, y = rng.standard_normal((40, p)), rng.standard_normal(40)
         for errors in (honest, seen):
             study = study_of(X, y, 5, [1.0, 30.0, 1000.0], np.arange(1, 6), rule=None)
+            average = average_of(study, first_of(study))
+            error = average.error
             if errors is seen:
-                weights = np.zeros(study.inner.weights[0].shape)
-                weights[:] = study.average_weights[:, : weights.shape[1]]
-                study.inner = study.inner._replace(weights=[weights] * 5)
-            errors.append(study.average_error[0] - np.mean(y**2))
+                weights = np.zeros(average.inner.weights[0].shape)
+                weights[:] = average.weights[:, : weights.shape[1]]
+                inner = average.inner._replace(weights=[weights] * 5)
+                coefs = averages_in_folds(study, average.in_folds, inner)
+                error, _ = error_of_averages(study.data, coefs)
+            errors.append(error - np.mean(y**2))
     assert np.mean(honest) > 0.0
     assert np.mean(seen) < np.mean(honest)

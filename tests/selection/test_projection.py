@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold
 from support.brute_force import Data, enumerate_all, rounding
 from support.fresh import examples
 from support.problems import ugly
-from support.studies import average_of
+from support.studies import averaged_model
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.design.fold_data import RowFolds
@@ -122,9 +122,9 @@ def plain_chain(X: Array, y: Array, gammas: Array, partitions: list[Any]) -> Cha
     s = int(near[0]) if near.size else int(allowed.argmin())
     beta = average(scaled, y - y.mean(), weights)
     coef = subset(scaled, scaled @ beta, ridges[at[s]], s + 1) / X.std(axis=0)
-    average_of_all = beta / X.std(axis=0)
+    averaged_model_all = beta / X.std(axis=0)
     own = error[at, np.arange(p)]
-    return Chain(least, own, reference, ridges[at], s + 1, coef, average_of_all)
+    return Chain(least, own, reference, ridges[at], s + 1, coef, averaged_model_all)
 
 
 @pytest.mark.parametrize("cv", [3, "size:6", "loo", KFold(3)])
@@ -147,7 +147,8 @@ def test_the_chain_equals_the_one_written_plainly(cv: Any, seed: int) -> None:
     assert found.cv_error_ == pytest.approx(plain.error[plain.tau - 1])
     assert found.certified_
     assert sizes["proved"].all()
-    average, intercept = average_of(found._run_.study)
+    run = found._run_
+    average, intercept = averaged_model(run.study, run.choice.projection.average)
     np.testing.assert_allclose(average, plain.average, rtol=1e-7, atol=1e-10)
     assert intercept == pytest.approx(y.mean() - X.mean(axis=0) @ plain.average)
 

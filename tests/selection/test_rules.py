@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
-from support.studies import Array, made, study_of
+from support.studies import Array, choices_of, first_of, made, study_of
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError, UnprovedWarning
-from sparsecv.selection import rules
-from sparsecv.selection import study as study_module
-from sparsecv.selection.averaging import model_weights
-from sparsecv.selection.choice import choose
+from sparsecv.selection import pair_criteria, rules
+from sparsecv.selection.averaging import average_of
+from sparsecv.selection.pair_criteria import stable_errors
+from sparsecv.selection.surfaces import all_partitions
+from sparsecv.selection.weights import model_weights
 from sparsecv.stability import partial_errors, select
 
 
@@ -42,10 +43,10 @@ def test_the_default_is_the_same_at_every_width() -> None:
             own = dict(one)
             cv, taus = own.pop("cv", 5), own.pop("taus", None)
             study = study_of(X[:, :p], y, cv, 100.0, taus, rule=None, **own)
-            assert (study.rule, study.rule_reason) == ("projected", "the default"), one
+            assert (study.rule, study.reason) == ("projected", "the default"), one
             for other in rules.RULES:
                 named = study_of(X[:, :p], y, 5, 100.0, rule=other)
-                assert (named.rule, named.rule_reason) == (other, "as asked")
+                assert (named.rule, named.reason) == (other, "as asked")
 
 
 def test_the_default_is_the_minimum_where_the_least_error_alone_is_looked_for() -> None:
@@ -57,8 +58,8 @@ def test_the_default_is_the_minimum_where_the_least_error_alone_is_looked_for() 
     ):
         study = study_of(X, y, rule=None, **options)
         assert study.rule == "minimum"
-        assert study.rule_reason.startswith(words)
-    paper = rules.resolved_rule(None, study.settings, None, protocol="paper")
+        assert study.reason.startswith(words)
+    paper = rules.resolved_rule(None, study.asked.settings, None, protocol="paper")
     assert paper[0] == "minimum"
     assert SparseRidgeCV(gammas="global", taus=[1]).fit(X, y).rule_ == "minimum"
     found = SparseRidgeCV(gammas=100.0).fit(X, y)
@@ -70,11 +71,12 @@ def test_the_default_is_the_minimum_where_the_least_error_alone_is_looked_for() 
 def test_folds_that_are_given_are_the_only_ones(cv: Any) -> None:
     X, y = made(30, 50)
     study = study_of(X, y, cv, 100.0, [1, 2], rule=None, time_limit=60.0)
-    choices = choose(study)
     assert study.rule == "projected"
-    assert study.others == []
-    assert choices["projected"].projection is not None
-    assert choices["projected"].projection.reference == pytest.approx(study.average_error[0])
+    average = average_of(study, first_of(study))
+    assert average.partitions.others == []
+    projection = choices_of(study)["projected"].projection
+    assert projection is not None
+    assert projection.reference == pytest.approx(average.error)
 
 
 def test_weights_do_not_depend_on_where_gamma_is_dense() -> None:
@@ -122,9 +124,11 @@ def test_averages_take_models_without_a_ridge(
 
 def test_leave_one_out_has_one_partition() -> None:
     study = study_of(*made(20, 4), "loo", [0.1, 5.0], rule="projected")
-    assert study.others == []
-    assert study.whole
-    np.testing.assert_array_equal(study.mean_surface, study.surface.table("cv_error"))
+    first = first_of(study)
+    partitions = all_partitions(study, first)
+    assert partitions.others == []
+    assert partitions.whole
+    np.testing.assert_array_equal(partitions.mean, first.result.table("cv_error"))
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -153,10 +157,10 @@ def test_stability_is_algorithm_one_of_refitted_models(cv: Any, n: int, intercep
     assert choice.lambda_ == weight
     least = (errors.cv_error + weight * errors.stability).min()
     assert choice.criterion == pytest.approx(least, rel=1e-7)
-    assert 3 * choice.gamma_index + choice.tau_index == reference.theta
+    assert 3 * choice.position[0] + choice.position[1] == reference.theta
     # a block of one candidate at a time gives the same
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(study_module, "MAX_LOSSES", 1)
+        patch.setattr(pair_criteria, "MAX_LOSSES", 1)
         same = SparseRidgeCV(
             cv=cv, gammas=gammas, taus=taus, random_state=0, rule="stability", **options
         ).fit(X, y)
@@ -202,5 +206,6 @@ def test_rules_that_cannot_be_used() -> None:
 def test_models_of_the_rule_stability_keep_the_time_limit(limit: Any, proved: bool) -> None:
     X, y = made(n=40, p=20)
     study = study_of(X, y, cv=3, rule="stability", time_limit=limit)
-    assert study.stability[2] == proved
-    assert choose(study)["stability"].certified == proved
+    first = first_of(study)
+    assert stable_errors(study, first.result).proved == proved
+    assert choices_of(study, first)["stability"].certified == proved

@@ -11,20 +11,22 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.model_selection import KFold
-from support.studies import made, study_of, surfaces_of
+from support.studies import choices_of, first_of, made, study_of, surfaces_of
 
 from sparsecv import SparseRidge, SparseRidgeCV, risk
 from sparsecv.cv.alternating import alternate
 from sparsecv.cv.engine import Surface
 from sparsecv.design.folds import make_folds
-from sparsecv.selection import averaging, projection
-from sparsecv.selection.averaging import model_weights
-from sparsecv.selection.choice import CHOOSERS, choose
+from sparsecv.selection import inner_folds, projection
+from sparsecv.selection.averaging import average_of
+from sparsecv.selection.choice import CHOOSERS, chosen_from, projection_of
 from sparsecv.selection.rules import RULES
 from sparsecv.selection.sizes import choice_of_size
 from sparsecv.selection.study import PARTITIONS, Study
+from sparsecv.selection.surfaces import all_partitions, with_everything
+from sparsecv.selection.weights import model_weights
 from sparsecv.solvers import paths
-from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.core.limits import Limits, StopFlag
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -111,11 +113,11 @@ def test_weights_of_the_average_come_from_several_partitions(cv: Any, seed: Any)
     assert len({one.label.tobytes() for one in every if one.label is not None}) == PARTITIONS
     surfaces = surfaces_of(X, y, every, gammas)
     model = SparseRidgeCV(cv=cv, gammas=gammas, random_state=random_state(), rule="projected")
-    study = model.fit(X, y)._run_.study
+    average = model.fit(X, y)._run_.choice.projection.average
     mean = np.mean(surfaces, axis=0)
-    np.testing.assert_allclose(study.mean_surface, mean, rtol=1e-9)
+    np.testing.assert_allclose(average.partitions.mean, mean, rtol=1e-9)
     expected = model_weights(mean, np.array(gammas), 30)
-    np.testing.assert_allclose(study.average_weights, expected, rtol=1e-7)
+    np.testing.assert_allclose(average.weights, expected, rtol=1e-7)
     assert model.certified_
     assert model.status_ == "optimal"
 
@@ -131,29 +133,34 @@ def test_partitions_there_was_no_time_for() -> None:
     """They are missing from the mean, and nothing is certified by the others."""
     X, y = made(40, 5)
     study = study_of(X, y, rule="projected", time_limit=1000.0)
-    first = study.surface
-    study.plan = replace(study.plan, limits=Limits(0.0, None, study.plan.limits.stop))
-    assert study.others == []
-    assert str(study.status) == "time limit"
-    np.testing.assert_array_equal(study.mean_surface, first.table("cv_error"))
-    assert not choose(study)["projected"].certified
-    whole = study_of(X, y, rule="projected", time_limit=1000.0)
-    assert choose(whole)["projected"].certified
-    assert len(whole.others) == PARTITIONS - 1
+    first = first_of(study)
+    late = replace(study, plan=replace(study.plan, limits=Limits(0.0, None, StopFlag())))
+    partitions = all_partitions(late, first)
+    assert partitions.others == []
+    assert str(partitions.status) == "time limit"
+    np.testing.assert_array_equal(partitions.mean, first.result.table("cv_error"))
+    choice = CHOOSERS["projected"](late, first)
+    assert not choice.certified
+    assert str(choice.status) == "time limit"
+    whole = CHOOSERS["projected"](study, first)
+    assert whole.certified
+    assert whole.projection is not None
+    assert len(whole.projection.average.partitions.others) == PARTITIONS - 1
 
 
 def test_a_partition_with_open_intervals_certifies_nothing() -> None:
     X, y = made(40, 5)
     study = study_of(X, y, rule="projected")
-    honest = choose(study)["projected"]
+    average = average_of(study, first_of(study))
+    honest = projection_of(study, average)
     assert honest.certified
-    other = deepcopy(study.others[0])
-    for one in other.by_gamma:
+    (other,) = average.partitions.others
+    result = deepcopy(other.result)
+    for one in result.by_gamma:
         one.lower[:] = 0.0
         one.exact[:] = False
-    other.tables["status"] = ["time limit"] * other.gammas.size
-    study.others[0] = other
-    again = CHOOSERS["projected"](study)
+    partitions = average.partitions._replace(others=[other._replace(result=result)])
+    again = projection_of(study, replace(average, partitions=partitions))
     assert not again.certified
     assert (again.tau, again.gamma) == (honest.tau, honest.gamma)
     assert again.criterion == honest.criterion
@@ -162,19 +169,20 @@ def test_a_partition_with_open_intervals_certifies_nothing() -> None:
 def test_what_is_open_certifies_no_rule() -> None:
     X, y = made(40, 5)
     study = study_of(X, y, taus=[1, 2, 3])
-    assert CHOOSERS["corrected"](study).certified
-    proved = study.surface.tables["model_proved"]
+    first = first_of(study)
+    assert CHOOSERS["corrected"](study, first).certified
+    proved = first.result.tables["model_proved"]
     proved[0] = np.array([True, False, True])
-    assert not CHOOSERS["corrected"](study).certified
+    assert not CHOOSERS["corrected"](study, first).certified
     proved[0] = np.ones(3, dtype=bool)
-    honest = CHOOSERS["minimum"](study)
+    honest = CHOOSERS["minimum"](study, first)
     assert honest.certified
-    late = study.surface.by_gamma[1 - honest.gamma_index]
+    late = first.result.by_gamma[1 - honest.position[0]]
     late.lower[:] = 0.0
     late.exact[:] = False
-    assert CHOOSERS["minimum"](study).gamma == honest.gamma
+    assert CHOOSERS["minimum"](study, first).gamma == honest.gamma
     for rule in ("minimum", "one-se", "corrected"):
-        assert not CHOOSERS[rule](study).certified
+        assert not CHOOSERS[rule](study, first).certified
 
 
 @pytest.mark.parametrize(
@@ -191,35 +199,38 @@ def test_a_projection_is_certified_where_what_carries_weight_is_proved(
     X = np.random.default_rng(0).standard_normal((60, 5))
     y = X @ [3.0, -2.0, 1.0, 0.0, 0.0] + 0.5 * np.random.default_rng(1).standard_normal(60)
     study = study_of(X, y, gammas=[1.0, 1e5], rule="projected")
-    assert choose(study)["projected"].certified
-    carries = study.average_weights > 0.0
+    average = average_of(study, first_of(study))
+    assert projection_of(study, average).certified
+    carries = average.weights > 0.0
     if what == "fold":
-        carries |= (np.array(study.inner.weights) > 0.0).any(axis=0)
+        carries |= (np.array(average.inner.weights) > 0.0).any(axis=0)
     assert carries[0].any()
     assert not carries[1].any()
     g = 0 if weighted else 1
     t = int(np.flatnonzero(carries[g] == weighted)[-1])
     if what == "model":
-        study.surface.by_gamma[g].model_proved[t] = False
+        average.result.by_gamma[g].model_proved[t] = False
     elif what == "fold":
-        study.surface.by_gamma[g].exact[t] = False
+        average.result.by_gamma[g].exact[t] = False
     elif what == "other partition":
-        study.others[0].by_gamma[g].exact[t] = False
+        average.partitions.others[0].result.by_gamma[g].exact[t] = False
     elif what == "own weights":
         # A pair that carries weight in a fold alone.
-        own = study.inner.weights[0]
-        own[0], own[0, t], study.average_weights[0, t] = 0.0, float(weighted), 0.0
-        study.fold_surface.by_gamma[g].exact[t] = False
+        own = average.inner.weights[0]
+        own[0], own[0, t], average.weights[0, t] = 0.0, float(weighted), 0.0
+        average.in_folds.by_gamma[g].exact[t] = False
     else:
-        study.inner = study.inner._replace(proved=not weighted)
-    assert CHOOSERS["projected"](study).certified == (not weighted)
+        average = replace(average, inner=average.inner._replace(proved=not weighted))
+    assert projection_of(study, average).certified == (not weighted)
 
 
 def test_sizes_are_certified_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A projection of another size may be an estimate; where it is asked for, it is called so."""
     X, y = made(60, 5)
     study = study_of(X, y, rule="projected")
-    choice = choose(study)["projected"]
+    first = first_of(study)
+    average = average_of(study, first)
+    choice = projection_of(study, average)
     found = choice.projection
     assert found is not None
     assert found.proved.all()
@@ -232,11 +243,11 @@ def test_sizes_are_certified_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None
         return distance, error, proved
 
     monkeypatch.setattr(projection, "project_fold", unproved)
-    again = CHOOSERS["projected"](study)
+    again = projection_of(study, average)
     assert again.certified
     assert again.tau == choice.tau
-    assert not choice_of_size(study, again, int(found.sizes.tau[other])).certified
-    assert choice_of_size(study, again, choice.tau).certified
+    assert not choice_of_size(first.result, again, int(found.sizes.tau[other])).certified
+    assert choice_of_size(first.result, again, choice.tau).certified
 
 
 def test_projections_are_proved_where_the_choice_rests_on_them(
@@ -244,10 +255,10 @@ def test_projections_are_proved_where_the_choice_rests_on_them(
 ) -> None:
     """Where the first search ends at one node, the choice is that of a search to the end."""
     X, y = made(60, 18, seed=3)
-    whole = choose(study_of(X, y, rule="projected", prove="all"))["projected"]
+    whole = choices_of(study_of(X, y, rule="projected", prove="all"))["projected"]
     monkeypatch.setattr(paths, "FIRST_NODES", 1)
     study = study_of(X, y, rule="projected")
-    found = choose(study)["projected"]
+    found = choices_of(study)["projected"]
     assert found.certified
     assert found.projection is not None
     assert whole.projection is not None
@@ -261,15 +272,16 @@ def test_other_partitions_skip_gammas_that_are_close() -> None:
     """An alternation visits γ that lie close together, and the average then skips some of them."""
     X, y = made(40, 5)
     study = study_of(X, y, gammas=None, rule="minimum")
-    every, at = study.surface, study.gamma_subset
+    average = average_of(study, first_of(study))
+    every, at = average.result, average.partitions.gammas
     walked = alternate(Surface(study.data, np.arange(1, 6)))
     np.testing.assert_array_equal(every.gammas, walked.gammas)
     assert 8 <= at.size < every.gammas.size
     assert every.best().gamma_index in at
     kept = np.sort(every.gammas[at])
     assert np.all(kept[1:] >= 1.5 * kept[:-1])
-    np.testing.assert_array_equal(study.others[0].gammas, kept)
-    used = every.gammas[study.average_weights.any(axis=1)]
+    np.testing.assert_array_equal(average.partitions.others[0].result.gammas, kept)
+    used = every.gammas[average.weights.any(axis=1)]
     assert np.isin(used, kept).all()
 
 
@@ -279,23 +291,25 @@ def test_beyond_trees_other_partitions_are_asked_what_counts() -> None:
     y = X[:, :2] @ [3.0, 2.0] + rng.standard_normal(100)
     gammas, taus = np.array([1.0, 20.0, 1e6]), np.arange(1, 41)
     study = study_of(X, y, 5, gammas, taus, rule="projected", time_limit=60.0)
-    choices = choose(study)
-    first = study.surface
+    choice = choices_of(study)["projected"]
+    assert choice.projection is not None
+    average = choice.projection.average
+    first, partitions = average.result, average.partitions
     weights = model_weights(first.table("cv_error"), gammas, 100)
     assert not weights[2].any()  # a model of nothing
-    np.testing.assert_array_equal(study.gamma_subset, [0, 1])
+    np.testing.assert_array_equal(partitions.gammas, [0, 1])
     reach = int(np.flatnonzero(weights.any(axis=0))[-1]) + 1
-    assert len(study.others) == 1
-    assert all(one.taus.tolist() == first.taus[:reach].tolist() for one in study.others)
-    assert not any(one.table("lower").any() for one in study.others)  # no bounds
-    error = study.mean_surface
-    every = [first.table("cv_error")[:2, :reach], *(one.table("cv_error") for one in study.others)]
+    (other,) = partitions.others
+    assert other.result.taus.tolist() == first.taus[:reach].tolist()
+    assert not other.result.table("lower").any()  # no bounds
+    error = partitions.mean
+    every = [first.table("cv_error")[:2, :reach], other.result.table("cv_error")]
     np.testing.assert_allclose(error[:, :reach], np.mean(every, axis=0))
     assert np.isinf(error[:, reach:]).all()
     expected = model_weights(error, gammas[:2], 100)
-    np.testing.assert_allclose(study.average_weights[:2], expected)
-    assert np.isfinite(study.average_error[0])
-    assert not choices["projected"].certified
+    np.testing.assert_allclose(average.weights[:2], expected)
+    assert np.isfinite(average.error)
+    assert not choice.certified
 
 
 def test_sizes_grow_as_far_as_they_are_worth_it() -> None:
@@ -326,45 +340,45 @@ def test_what_the_choice_needs_is_proved_before_the_rest(
 ) -> None:
     """The choice is the one that is made with everything proved."""
     study = hard_to_estimate(monkeypatch, rule)
-    choice = choose(study, rest=False)[rule]
+    first, choice = chosen_from(study, first_of(study))
     assert choice.certified
-    assert not study.surface.complete
-    every = hard_to_estimate(monkeypatch, rule, prove="all")
-    whole = choose(every)[rule]
-    assert every.surface.complete
+    assert not first.result.complete
+    harder = hard_to_estimate(monkeypatch, rule, prove="all")
+    every, whole = chosen_from(harder, first_of(harder))
+    assert every.result.complete
     assert (whole.tau, whole.gamma) == (choice.tau, choice.gamma)
     assert whole.cv_error == pytest.approx(choice.cv_error, rel=1e-9)
-    assert bool((study.surface.table("lower") <= every.surface.table("cv_error") * 1.000001).all())
-    study.prove_everything()
-    assert study.surface.complete
+    lower, exact = first.result.table("lower"), every.result.table("cv_error")
+    assert bool((lower <= exact * 1.000001).all())
+    assert with_everything(study, first).result.complete
 
 
 def test_pairs_of_weight_are_proved_on_every_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     study = hard_to_estimate(monkeypatch, "projected")
-    choose(study, rest=False)
-    weighted = study.average_weights > 0.0
-    assert study.surface.table("model_proved")[weighted].all()
-    for one in study.evaluated:
+    average = average_of(study, first_of(study))
+    weighted = average.weights > 0.0
+    assert average.result.table("model_proved")[weighted].all()
+    for one in average.partitions.results:
         exact = one.table("exact").astype(bool)
-        assert exact[weighted[study.gamma_subset][:, : one.taus.size]].all()
+        assert exact[weighted[average.partitions.gammas][:, : one.taus.size]].all()
 
 
 def test_what_follows_a_fit_has_a_time_limit_of_its_own() -> None:
     """The time of the fit is over when other rules are asked for."""
     X, y = made(40, 5)
     study = study_of(X, y, rule="minimum", time_limit=1000.0)
-    choose(study)
-    study.plan = replace(study.plan, limits=Limits(0.0, None, study.plan.limits.stop))
-    study.begin_again()
-    assert study.seconds_left is not None
-    assert study.seconds_left > 900.0
-    assert choose(study, compare=True)["projected"].certified
+    first = first_of(study)
+    late = replace(study, plan=replace(study.plan, limits=Limits(0.0, None, StopFlag())))
+    again = late.again()
+    assert again.seconds_left is not None
+    assert again.seconds_left > 900.0
+    assert choices_of(again, first, every=True)["projected"].certified
 
 
 def test_a_time_limit_of_0_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Estimates take as long as they need, so that no proof may begin among them."""
     solvers = set[str]()
-    for module in (averaging, projection):
+    for module in (inner_folds, projection):
         real = module.support_path
 
         def noted(*args: Any, solver: str, real: Any = real, **options: Any) -> Any:
@@ -373,6 +387,7 @@ def test_a_time_limit_of_0_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 
         monkeypatch.setattr(module, "support_path", noted)
     study = hard_to_estimate(monkeypatch, "projected", time_limit=0.0)
-    assert not choose(study)["projected"].certified
+    first = first_of(study)
+    assert not choices_of(study, first)["projected"].certified
     assert solvers == {"heuristic"}
-    assert not study.surface.table("exact").any()
+    assert not first.result.table("exact").any()

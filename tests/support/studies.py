@@ -13,8 +13,10 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
-from sparsecv.selection.averaging import averaged_coefficients
-from sparsecv.selection.study import Study
+from sparsecv.selection.averaging import Average, averaged_coefficients
+from sparsecv.selection.choice import Choice, chosen_from, other_choices
+from sparsecv.selection.study import Asked, Study
+from sparsecv.selection.surfaces import Evaluated, evaluated, first_partition, with_rest
 
 from .problems import regression
 
@@ -28,18 +30,33 @@ def made(n: int = 30, p: int = 5, seed: int = 0) -> tuple[Array, Array]:
 def study_of(
     X: Array, y: Array, cv: Any = 5, gammas: Any = (1.0, 30.0), taus: Any = None, **options: Any
 ) -> Study:
-    """A study as the estimator makes one; ``options`` are those of Settings or of Study."""
-    own = {name: options.pop(name) for name in ("rule", "certificate", "seed") if name in options}
+    """A study as the estimator makes one; ``options`` are those of Settings or of Asked."""
+    own: dict[str, Any] = {"rule": "minimum"}
+    for name in ("rule", "certificate", "seed"):
+        if name in options:
+            own[name] = options.pop(name)
     design = make_design(Summary.of(X, y), Protocol(), [f"x{j}" for j in range(X.shape[1])])
     folds = make_folds(cv, y.size, seed=own.get("seed", 0))
     data = RowFolds.of(design, X, y, folds)
-    return Study(data, design, gammas, taus, Settings(**options), **own)
+    return Study.of(data, design, Asked(Settings(**options), gammas, taus, **own))
 
 
-def average_of(study: Study) -> tuple[Array, float]:
+def first_of(study: Study) -> Evaluated:
+    """The evaluated first partition of a study."""
+    return evaluated(study, first_partition(study))
+
+
+def choices_of(
+    study: Study, first: Evaluated | None = None, every: bool = False
+) -> dict[str, Choice]:
+    """What a fit chooses: by the rule of the study, and by the rules that cost nothing more."""
+    first, choice = chosen_from(study, first or first_of(study))
+    return other_choices(study, with_rest(study, first), choice, every=every)
+
+
+def averaged_model(study: Study, average: Average) -> tuple[Array, float]:
     """Coefficients of the raw columns and the intercept of the average of all rows' models."""
-    full = study.data.full()
-    own = averaged_coefficients(full, study.surface, study.average_weights)
+    own = averaged_coefficients(study.data.full(), average.result, average.weights)
     return study.design.coefficients(own)
 
 

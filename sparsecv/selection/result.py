@@ -1,0 +1,204 @@
+"""The result of a fit: the model, what it was chosen from, and what else is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..cv.results import CVResult
+from ..design.design import Array, Design
+from ..design.folds import Index
+from ..design.model import FittedModel, SizeModels
+from ..design.prepare import Prepared
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.result import Status
+from ..solvers.core.threads import cached
+from .choice import Choice
+from .nested import NestedError
+from .sizes import SizeMarks, models_at_gamma, models_by_size, size_marks, subsets_by_size
+from .study import Study
+from .surfaces import Evaluated
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class Work(NamedTuple):
+    """How a run has ended, and what it took.
+
+    limit: Optimal, or the worst limit that was met.
+    n_nodes: Nodes of all searches that the rule asked for.
+    reused: The γ that were read from a checkpoint, once for every partition.
+    seconds: Seconds of the search where nothing is held out.
+    nests: Whether the error to expect on new data can be computed.
+    """
+
+    limit: Status
+    n_nodes: int
+    reused: Sequence[float] = ()
+    seconds: float = 0.0
+    nests: bool = False
+
+
+@dataclass
+class Result:
+    """A model of one response, all that was found with it, and what else is asked of the fit.
+
+    table: The table, how its columns were standardised, and its folds.
+    model: The model of all rows.
+    tau, gamma: The largest number of features, and the ridge weight.
+    work: How the run has ended, and what it took.
+    limit: Seconds of a search for other sizes or subsets where nothing was held out; None for no
+        limit. A cross-validation has a limit of its own.
+    study, surface, choices: What the cross-validation read, h(γ, τ) of its first partition into
+        folds, and what rules choose; None and empty where nothing was held out.
+    first: The surface with its ledger, for further proofs; None after Ctrl-C, too.
+    expected: The error to expect on new data, where it was computed.
+    answers: Frames that were asked for besides, under the names of their sections: "criteria",
+        "alternatives".
+    shown: What a report says of the call beside the fit itself.
+    """
+
+    table: Prepared
+    model: FittedModel
+    tau: int
+    gamma: float
+    work: Work
+    limit: float | None = None
+    study: Study | None = None
+    surface: CVResult | None = None
+    first: Evaluated | None = None
+    choices: dict[str, Choice] = field(default_factory=dict)
+    expected: NestedError | None = None
+    answers: dict[str, DataFrame] = field(default_factory=dict)
+    shown: Shown = field(default_factory=lambda: Shown())
+
+    @property
+    def choice(self) -> Choice | None:
+        """What the rule of the study chooses; None where nothing was held out."""
+        return None if self.study is None else self.choices[self.study.rule]
+
+    @property
+    def status(self) -> Status:
+        """Optimal where the choice and its model are proved, else the worst limit that was met."""
+        if self.choice is None:
+            return self.work.limit
+        if self.choice.certified and self.model.proved:
+            return Status.OPTIMAL
+        return Status.UNPROVED if self.work.limit is Status.OPTIMAL else self.work.limit
+
+    @property
+    def held_out(self) -> tuple[Study, CVResult, Choice] | None:
+        """The study, its surface and its choice; None where nothing was held out."""
+        if self.study is None or self.surface is None:
+            return None
+        return self.study, self.surface, self.choices[self.study.rule]
+
+    @property
+    def design(self) -> Design:
+        """How the columns were standardised."""
+        return self.table.design
+
+    @property
+    def problem(self) -> SparseRidgeProblem:
+        """The problem of all rows; where nothing was chosen at the γ and τ of the fit."""
+        full = self.table.data.full()
+        return full if self.study is not None else full.replace(gamma=self.gamma, tau=self.tau)
+
+    @property
+    def name(self) -> str:
+        """The name of the estimator or of the table."""
+        return self.shown.name or self.table.source.name
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of all columns; ``design.kept`` of them vary."""
+        return self.table.names
+
+    @property
+    def target(self) -> str:
+        """The name of the response."""
+        return self.table.source.target_name
+
+    @cached
+    def sizes(self) -> SizeModels:
+        """The model of every size; after a cross-validation nothing is searched for."""
+        if self.held_out is not None:
+            return models_by_size(*self.held_out)
+        return models_at_gamma(self.problem, self.design, self.tau, self.model, self.limit)
+
+    @property
+    def knows_sizes(self) -> bool:
+        """Whether the model of every size is known, so that nothing has to be fitted for it."""
+        projected = self.choice is not None and self.choice.projection is not None
+        return projected or "sizes" in vars(self)
+
+    @property
+    def subsets(self) -> SizeModels:
+        """The best known subset of every size for the response itself."""
+        return self.sizes if self.held_out is None else subsets_by_size(*self.held_out)
+
+    @property
+    def title(self) -> str:
+        """The name, and how many columns the model has."""
+        return f"{self.name}: {self.model.support.size} of {self.design.p} columns"
+
+    @property
+    def marks(self) -> SizeMarks:
+        """The sizes that tables and pictures mark."""
+        at = np.flatnonzero(self.sizes.tau == self.tau)
+        chosen = int(at[0]) if at.size else None
+        if self.held_out is None:
+            return SizeMarks(chosen)
+        return size_marks(*self.held_out[1:], self.sizes, chosen)
+
+    @property
+    def effects(self) -> Array:
+        """Coefficients of the model's support times the standard deviations of their columns."""
+        return np.asarray((self.model.coef * self.design.raw_spread)[self.model.support])
+
+    @property
+    def by_effect(self) -> Index:
+        """Positions in the model's support, those of the largest effects first."""
+        return np.argsort(-np.abs(self.effects), kind="stable")
+
+    def r_squared(self, cv_error: float) -> float:
+        """R² = 1 − CV error / variance of y about its mean; NaN where y does not vary."""
+        design = self.design
+        mean = (design.mean[-1] - design.shift[-1]) / design.y_scale
+        variance = (design.spread[-1] / design.y_scale) ** 2
+        varies = variance > 1e-12 * (variance + mean**2)
+        return float(1.0 - cv_error / variance) if varies else np.nan
+
+    def called(self, columns: Index) -> list[str]:
+        """The names of some columns."""
+        return [self.names[c] for c in columns]
+
+    @property
+    def within(self) -> str:
+        """Words behind a proof that holds among the models that obey constraints; else none.
+
+        Groups alone, such as the levels of a factor, leave no models out: they are features.
+        """
+        asked = self.design.constraints
+        narrow = asked.include.any() or asked.exclude.any() or asked.bounded
+        return ", within the constraints" if narrow else ""
+
+
+@dataclass
+class Shown:
+    """What a report says of a call beside the fit itself.
+
+    name: The name of the estimator; empty for that of the table.
+    remarks: Sentences on the rows, such as which are never held out.
+    searches: A sentence on the searches and nodes of the call.
+    seconds: Seconds of the whole call; None where they are not shown.
+    """
+
+    name: str = ""
+    remarks: Sequence[str] = ()
+    searches: str = ""
+    seconds: float | None = None

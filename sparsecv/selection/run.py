@@ -1,0 +1,117 @@
+"""A fit from top to bottom: one function for estimators and commands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..cv.results import CVResult
+from ..cv.settings import checked_gammas, checked_taus
+from ..design.model import fitted_model
+from ..design.prepare import Prepared
+from ..errors import InputError
+from ..solvers.api import best_support
+from ..solvers.backends.optional_dependencies import SolverUnavailable
+from ..solvers.core.result import Status, worst
+from .choice import chosen_from, known_model, least_error, other_choices, with_model_of
+from .result import Result, Work
+from .sizes import choice_of_size
+from .study import Asked, Study
+from .surfaces import Evaluated, evaluated, first_partition, with_rest
+
+
+def run(table: Prepared, asked: Asked) -> Result:
+    """Fit a model to a table: choose it by cross-validation, or find the best one of a given size.
+
+    table: The table with its design and its folds. Where nothing is held out, the model has the one
+        size and the one γ that are asked for.
+    Raises InputError: The table does not allow what is asked for.
+    Raises KeyboardInterrupt: Ctrl-C was pressed. The attribute ``result`` of the exception is the
+        Result of what is known by then, or None.
+    """
+    if not table.folds.holds_out:
+        return _of_given_size(table, asked)
+    # The plan: which sizes and partitions are evaluated, what is proved, and until when.
+    study, first = Study.of(table.data, table.design, asked), None
+    try:
+        # h(γ, τ) of every fold: estimates of all pairs, then proofs of those that the rule needs.
+        first = evaluated(study, first_partition(study))
+        # The choice. The rule projected evaluates other partitions, finds weights for every fold by
+        # inner folds, averages, and projects the averages. Then the model of a pair is proved.
+        first, choice = chosen_from(study, first)
+        # The pairs that the choice did not need are proved for as long again.
+        first = with_rest(study, first)
+        choices = other_choices(study, first, choice, every=asked.compare)
+        if asked.size is not None:
+            choices[study.rule] = choice_of_size(first.result, choice, asked.size)
+            first = with_model_of(study, first, choices[study.rule])
+    except KeyboardInterrupt as interrupt:
+        known = getattr(interrupt, "partial", None) if first is None else first.result
+        found = None if known is None else _interrupted(table, study, known)
+        interrupt.result = found  # type: ignore[attr-defined]
+        raise
+    choice = choices[study.rule]
+    more = [] if choice.projection is None else choice.projection.average.partitions.others
+    parts: list[Evaluated] = [first, *more]
+    limit = worst([first.result.status, choice.status, *(one.status for one in parts)])
+    work = Work(
+        limit,
+        sum(one.n_nodes for one in parts),
+        [gamma for one in parts for gamma in one.reused],
+        nests=study.data.raw is not None,
+    )
+    return Result(
+        table,
+        known_model(study, first.result, choice),
+        choice.tau,
+        choice.gamma,
+        work,
+        study=study,
+        surface=first.result,
+        first=first,
+        choices=choices,
+    )
+
+
+def _of_given_size(table: Prepared, asked: Asked) -> Result:
+    """The best subset of the one size at the one γ that are asked for, fitted to all rows."""
+    whole, settings = table.data.full(), asked.settings
+    settings.check_constraints(whole.constraints)
+    gamma = float(checked_gammas(asked.gammas)[0])
+    tau = int(checked_taus(asked.taus, whole.p, whole.constraints)[0])
+    plan = asked.plan(table.data, table.design.protocol.name)
+    problem = whole.replace(gamma=gamma, tau=tau)
+    own: dict[str, Any] = {
+        "backend": settings.backend,
+        "n_jobs": settings.n_jobs,
+        "stop": plan.stop,
+    }
+    own |= {} if settings.tol is None else {"tol": float(settings.tol)}
+    try:
+        proof = best_support(problem, time_limit=plan.limits.remaining(), **own)
+    except SolverUnavailable as error:
+        raise InputError(str(error)) from error
+    proved = proof.status is Status.OPTIMAL
+    model = fitted_model(table.design, problem, proof.support, proof.lower_bound, proved)
+    work = Work(proof.status, proof.n_nodes, seconds=proof.seconds)
+    return Result(table, model, tau, gamma, work, settings.time_limit)
+
+
+def _interrupted(table: Prepared, study: Study, surface: CVResult) -> Result:
+    """What is known when Ctrl-C comes: CV errors, bounds, and the best model, whatever the rule.
+
+    surface: What is known of the first partition.
+    """
+    asked = np.isin(surface.taus, study.sizes)
+    errors = np.where(asked, surface.table("cv_error").min(axis=0), np.inf)
+    size = int(surface.taus[np.argmin(errors)])
+    choice = choice_of_size(surface, least_error(surface), size)
+    choice = replace(choice, certified=False, size_given=False)
+    model = replace(known_model(study, surface, choice), proved=False)
+    nodes, nests = int(surface.table("n_nodes").sum()), study.data.raw is not None
+    work = Work(surface.status, nodes, nests=nests)
+    known: dict[str, Any] = {"study": study, "surface": surface}
+    known["choices"] = {study.rule: choice}
+    return Result(table, model, choice.tau, choice.gamma, work, **known)

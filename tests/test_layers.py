@@ -22,6 +22,7 @@ LAYERS = [  # top to bottom; what stands on one line may not import each other
 ]
 SOLVERS = [
     ["api", "paths"],
+    ["answers"],
     ["executor"],
     ["cluster"],
     ["backends"],

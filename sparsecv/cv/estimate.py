@@ -22,8 +22,9 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
 from ..solvers.executor import workers
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted
+from ..solvers.leaps.gamma_trees import Listed
 from ..solvers.paths import path_of_one_tree, support_path
-from ..solvers.ridge_fits import Listed, SupportPath
+from ..solvers.ridge_fits import SupportPath
 from .ledger import Ledger
 from .plan import RunPlan
 from .progress import Batch, Report, Run

@@ -23,8 +23,9 @@ from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status, worst
 from ..solvers.leaps.all_sizes import attained_margin
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
+from ..solvers.leaps.gamma_trees import Listed
 from ..solvers.leaps.open_nodes import OpenNode, prediction_ranges
-from ..solvers.ridge_fits import Listed, SupportPath, known_path
+from ..solvers.ridge_fits import SupportPath, known_path
 from ..solvers.supports.rounding import pad_support, stacked
 from .bounds import bounds_along_gamma, objective_gap_bound, squared_error_bounds
 from .needs import Known

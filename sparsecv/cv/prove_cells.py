@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from ..design.design import Array
+from ..solvers.answers import share_of_nodes
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Proof, Status, worst
-from ..solvers.paths import share_of_nodes, support_path
+from ..solvers.paths import support_path
 from ..solvers.ridge_fits import SupportPath
 from .estimate import tree_unit
 from .fold_proofs import ProofRun, Prover, prove_fold

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.design import Array
+from ..solvers.answers import share_of_nodes
 from ..solvers.core.result import Status
-from ..solvers.paths import NEAR, ridge_scale, share_of_nodes
+from ..solvers.leaps.gamma_trees import NEAR, ridge_scale
 from ..solvers.ridge_fits import SupportPath
 from .estimate import fold_unit
 from .fold_proofs import ProofRun, Prover

@@ -15,14 +15,11 @@ from .core.problem import SparseRidgeProblem
 from .core.quick_fits import placed_columns, quick_fits
 from .core.result import Status
 from .kernels import fits
-from .kernels.linalg import Array, Mask
+from .kernels.linalg import Array
 from .leaps.all_sizes import BestSubsets
+from .leaps.gamma_trees import Listed
 
 Support = NDArray[np.intp]
-# By γ what a tree that has ended at this γ says of every size s, in place s of two arrays: a lower
-# bound on the objectives of supports that are not listed, −∞ without one, and at most four listed
-# supports, as masks of the columns that are not zero.
-Listed = dict[float, tuple[Array, Mask]]
 
 
 @dataclass

@@ -24,7 +24,7 @@ from sparsecv.cv.prove_sizes import SizesProver
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
-from sparsecv.solvers import paths, support_path
+from sparsecv.solvers import answers, support_path
 from sparsecv.solvers.branching import size_sweep
 from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.solvers.core.limits import Limits
@@ -112,7 +112,7 @@ def assert_same_fold(ours: Ledger, theirs: Ledger, g: int, j: int) -> None:
 @pytest.fixture(autouse=True)
 def swaps_of_a_first_gamma_end_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine the clock would end them in one run and not in the other."""
-    monkeypatch.setattr(paths, "LEAST_SECONDS_AT_FIRST_GAMMA", 60.0)
+    monkeypatch.setattr(answers, "LEAST_SECONDS_AT_FIRST_GAMMA", 60.0)
 
 
 def check_folds(table: Table, folds: Folds, some: Iterable[int], *asked: Any) -> None:
@@ -260,7 +260,7 @@ def test_an_open_fold_of_few_columns_does_not_see_its_held_out_rows(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trees end after some nodes, and folds are estimated from their own rows."""
-    monkeypatch.setattr(paths, "FIRST_NODES", 20)
+    monkeypatch.setattr(answers, "FIRST_NODES", 20)
     monkeypatch.setattr(size_sweep, "ways", lambda *_: (Way(LEAPS),))
     monkeypatch.setattr(SizesProver, "prove", one_round_of_few_nodes)
     shorten_shared_trees(monkeypatch)
@@ -366,7 +366,7 @@ def test_estimates_of_short_trees(
     asked = UnitConstraints.of(18, bounds=(low, np.inf)) if constrained else None
     folds = make_folds(FOLDS[kind], 20, seed=0, X=X)
     nodes = estimates_of(table, folds, asked).n_nodes[0] / folds.k
-    monkeypatch.setattr(paths, "FIRST_NODES", nodes / (0.08 if constrained else 1.0))
+    monkeypatch.setattr(answers, "FIRST_NODES", nodes / (0.08 if constrained else 1.0))
     monkeypatch.setattr(size_sweep, "ways", lambda *_: (Way(LEAPS),))
     ours = estimates_of(table, folds, asked)
     for j in (0, folds.k - 1):

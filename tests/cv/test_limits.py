@@ -30,7 +30,7 @@ from sparsecv.design.design import Protocol
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import UnprovedWarning
-from sparsecv.solvers import paths
+from sparsecv.solvers import answers
 from sparsecv.solvers.branching import size_sweep
 from sparsecv.solvers.core import plan
 from sparsecv.solvers.core.limits import Limits
@@ -58,8 +58,8 @@ def limit_nodes(monkeypatch: pytest.MonkeyPatch, nodes: int, only_shared: bool =
         ways = (plan.Way(plan.LEAPS, nodes=nodes),)
         monkeypatch.setattr(size_sweep, "ways", lambda *_: ways)
         monkeypatch.setattr(SizesProver, "prove", lambda prover, need: prover.rows.tolist())
-        monkeypatch.setattr(paths, "FIRST_NODES", nodes)
-        monkeypatch.setattr(paths, "NODES_OF_A_PROOF", nodes)
+        monkeypatch.setattr(answers, "FIRST_NODES", nodes)
+        monkeypatch.setattr(answers, "NODES_OF_A_PROOF", nodes)
     for module, name in searches:
         monkeypatch.setattr(module, name, limited(getattr(module, name)))
 
@@ -217,11 +217,11 @@ def test_estimates_after_the_time_limit(gram: float, monkeypatch: pytest.MonkeyP
     surface = Surface(case.data, case.taus, Settings("exact", time_limit=1.0))
     result = alternating.alternate(surface)
     swaps = sum(clock.late.pop(name, 0) for name in ("extend", "exchange"))
-    assert swaps <= 6 * (1 + round(paths.LEAST_SECONDS_AT_FIRST_GAMMA / 0.01))
+    assert swaps <= 6 * (1 + round(answers.LEAST_SECONDS_AT_FIRST_GAMMA / 0.01))
     assert clock.late.pop("promising_columns", 0) <= 5
     assert clock.late.pop("complete_support", 0) <= 6
     assert clock.late == {}
-    assert clock.now <= 1.0 + 6 * (gram + paths.LEAST_SECONDS_AT_FIRST_GAMMA + 0.02)
+    assert clock.now <= 1.0 + 6 * (gram + answers.LEAST_SECONDS_AT_FIRST_GAMMA + 0.02)
     lower, error, upper = (result.table(name) for name in ("lower", "cv_error", "upper"))
     assert np.isfinite(error).all()
     assert (lower <= error).all()

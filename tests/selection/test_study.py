@@ -25,7 +25,7 @@ from sparsecv.selection.sizes import choice_of_size
 from sparsecv.selection.study import PARTITIONS, Study
 from sparsecv.selection.surfaces import all_partitions, with_everything
 from sparsecv.selection.weights import model_weights
-from sparsecv.solvers import paths
+from sparsecv.solvers import answers
 from sparsecv.solvers.core.limits import Limits, StopFlag
 
 
@@ -256,7 +256,7 @@ def test_projections_are_proved_where_the_choice_rests_on_them(
     """Where the first search ends at one node, the choice is that of a search to the end."""
     X, y = made(60, 18, seed=3)
     whole = choices_of(study_of(X, y, rule="projected", prove="all"))["projected"]
-    monkeypatch.setattr(paths, "FIRST_NODES", 1)
+    monkeypatch.setattr(answers, "FIRST_NODES", 1)
     study = study_of(X, y, rule="projected")
     found = choices_of(study)["projected"]
     assert found.certified
@@ -327,7 +327,7 @@ def test_sizes_grow_as_far_as_they_are_worth_it() -> None:
 
 def hard_to_estimate(monkeypatch: pytest.MonkeyPatch, rule: str, **options: Any) -> Study:
     """A study of 18 columns whose estimates prove nothing, as their trees have few nodes."""
-    monkeypatch.setattr(paths, "FIRST_NODES", 20)
+    monkeypatch.setattr(answers, "FIRST_NODES", 20)
     rng = np.random.default_rng(3)
     X = rng.standard_normal((50, 18)) + rng.standard_normal((50, 1))
     y = X[:, :3] @ [3.0, -2.0, 1.0] + 0.7 * rng.standard_normal(50)

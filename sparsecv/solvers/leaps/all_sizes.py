@@ -368,7 +368,7 @@ def ranking(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> 
 
 
 def rounding_margin(
-    value: Array, yy: float | Array, reach: float | Array, spread: float = math.inf
+    value: Array, yy: float | Array, reach: float | Array, spread: float | Array = math.inf
 ) -> Array:
     """What is taken off a bound f for rounding: 1e-11 f + 2√f δ + δ², δ = 64u·(|y| + Σ ℓ_j|β_j|).
 

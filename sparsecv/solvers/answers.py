@@ -1,0 +1,411 @@
+"""Ways to answer every size of a problem at one γ after the other; each way is a class.
+
+A new way is a class with the method ``answer``, and an entry in ``SOLVERS``. What it needs is
+handed to it: the problem, the answer at the γ before, and limits. What it has found is its answer.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .branching.size_sweep import SizeSearch
+from .core.constraints import UnitConstraints
+from .core.limits import Limits
+from .core.plan import (
+    FIRST_NODES,
+    LEAPS,
+    TURNS,
+    Way,
+    estimates_search,
+    holds_tree,
+    one_tree_proves,
+    ways,
+)
+from .core.problem import SparseRidgeProblem, checked_sizes
+from .core.result import Status
+from .core.threads import cached
+from .kernels.linalg import Array
+from .leaps.all_sizes import (
+    MAX_CERTAIN_SPREAD,
+    BestSubsets,
+    SizesTree,
+    best_subsets,
+    coefficient_spread,
+)
+from .leaps.gamma_trees import GammaTrees, Listed
+from .relaxation.perspective import Relaxation, perspective_relaxation
+from .supports.path import SupportGrower
+from .supports.rounding import Support, largest, stacked
+
+Supports = NDArray[np.int64]
+# Seconds for swaps at the first γ where the time is up before it: every γ after takes its supports,
+# so that a moment spent there pays.
+LEAST_SECONDS_AT_FIRST_GAMMA = 0.05
+# Within bounds on coefficients a tree gets this share of the nodes that it gets without, as its
+# nodes take about ten times as long (measured at 20 columns).
+SHARE_OF_NODES_WITHIN_BOUNDS = 0.1
+# Where all sizes are to be proved, the tree of one γ takes turns with other searches from this many
+# nodes on, which take about half a second at 35 columns (measured).
+NODES_OF_A_PROOF = TURNS[1][0]
+# After a tree that was left open, the next trees get this share of its nodes until one of them
+# ends. Where the searches at a γ have reached a limit of nodes, all searches at the next γ get this
+# share of the limit. So where all trees of a problem are large, ten γ take about twice the time of
+# one: a choice.
+SHARE_OF_NODES_AFTER_AN_OPEN_TREE = 0.1
+LIMITS_REACHED = (Status.NODE_LIMIT, Status.TIME_LIMIT, Status.INTERRUPTED)
+
+
+def share_of_nodes(constraints: UnitConstraints) -> float:
+    """The share of a number of nodes that a tree gets under some constraints."""
+    return SHARE_OF_NODES_WITHIN_BOUNDS if constraints.bounded else 1.0
+
+
+class TreeProof(NamedTuple):
+    """What the bounds of sizes that a tree of all sizes has proved depend on.
+
+    of, shape (τ,): Whether the tree has proved the size.
+    reach: The number ``reach`` of the tree, on which the rounding of its bounds depends.
+    spread: The tree's number ``stretch`` times the spread of coefficients.
+    left_out: The tree's number ``left_out``.
+    bound, shape (τ,): What the tree says of the objectives of all supports; ∞ where the support is
+        the best.
+    """
+
+    of: NDArray[np.bool_]
+    reach: float
+    spread: float
+    left_out: float
+    bound: Array
+
+
+class Answer(NamedTuple):
+    """What is known of every size at one γ.
+
+    supports, shape (τ, most): Increasing columns, ended by −1.
+    proved, searched, shape (τ,): As of :class:`~sparsecv.solvers.ridge_fits.SupportPath`.
+    lower_bound, shape (τ,): Proved bounds of searches other than the tree of ``by_tree``, or 0.
+    n_nodes, n_trees: Of the searches at this γ.
+    status: The limit that a search has met; optimal without one, whatever is proved.
+    unfinished: What a tree that was left open has found.
+    by_tree: What the bounds depend on that follow from a tree of all sizes.
+    left_open: Whether the last tree was left before its end.
+    gave_up: Whether the last searches have reached a limit.
+    """
+
+    supports: Supports
+    proved: NDArray[np.bool_]
+    searched: NDArray[np.bool_]
+    lower_bound: Array
+    n_nodes: int = 0
+    n_trees: int = 0
+    status: Status = Status.OPTIMAL
+    unfinished: BestSubsets | None = None
+    by_tree: TreeProof | None = None
+    left_open: bool = False
+    gave_up: bool = False
+
+    @classmethod
+    def of_supports(cls, supports: Supports, status: Status = Status.OPTIMAL) -> Answer:
+        """Supports of which nothing is proved."""
+        none = np.zeros(len(supports), dtype=bool)
+        return cls(supports, none, none, np.zeros(len(supports)), status=status)
+
+    @classmethod
+    def of_subsets(cls, found: BestSubsets, most: int) -> Answer:
+        """What one search has found of all sizes."""
+        every = np.ones(found.sizes.size, dtype=bool)
+        bound, unfinished = np.maximum(found.lower_bound, 0.0), None
+        if not found.proved.all():
+            unfinished = found
+        nodes = found.n_nodes, found.n_trees
+        known = stacked(found.supports, most), found.proved, every, bound
+        return cls(*known, *nodes, unfinished=unfinished)
+
+    def columns(self) -> list[Support]:
+        """The support of every size."""
+        return [row[row >= 0] for row in self.supports.astype(np.intp)]
+
+
+class PathProblem:
+    """A problem at all γ of a path, and what these share, which is made at its first use.
+
+    problem: Gives the data and the constraints on columns.
+    sizes, shape (τ,): The support sizes, increasing and distinct.
+    at: The problem at every γ, in the order in which they are answered.
+    most: The most columns of a support. With groups a size is a number of groups, not of columns.
+    """
+
+    def __init__(
+        self,
+        problem: SparseRidgeProblem,
+        gammas: Sequence[float] | Array,
+        sizes: ArrayLike,
+        listed: Listed | None = None,
+    ) -> None:
+        self.problem, self.sizes = problem, checked_sizes(problem, np.asarray(sizes))
+        self.at = [problem.replace(gamma=float(gamma)) for gamma in gammas]
+        self.most = problem.p if problem.constraints.grouped else int(self.sizes[-1])
+        self._gammas, self._listed = gammas, listed or {}
+        self._grower: SupportGrower | None = None
+
+    @cached
+    def trees(self) -> GammaTrees | None:
+        """The trees of all sizes; None where the plan has none or they have no room."""
+        problem = self.problem
+        if not (one_tree_proves(problem.constraints) and holds_tree(problem)):
+            return None
+        return GammaTrees(problem, self._gammas, self.sizes, self._listed)
+
+    @property
+    def listed(self) -> Listed:
+        """What trees of all sizes have listed so far."""
+        trees = self.__dict__.get("trees")
+        return {} if trees is None else trees.listed
+
+    def grown(self, problem: SparseRidgeProblem, limits: Limits) -> Supports:
+        """Good supports of the problem at one of the γ, by forward steps and swaps."""
+        sizes = self.sizes.tolist()
+        if self._grower is None:
+            self._grower = SupportGrower(problem, sizes)
+        by_size = self._grower.at(problem.gamma, [], limits)
+        return stacked([by_size[size] for size in sizes], self.most)
+
+
+class Asked(NamedTuple):
+    """One γ of a path.
+
+    to_come: How many γ are still to be answered, this one included.
+    """
+
+    path: PathProblem
+    problem: SparseRidgeProblem
+    to_come: int
+
+    def grown(self, previous: Answer | None, limits: Limits) -> Supports:
+        """Good supports within an equal share of the time that is left, without a node limit.
+
+        At the first γ swaps get ``LEAST_SECONDS_AT_FIRST_GAMMA`` even if no time is left.
+        """
+        share = limits.share(self.to_come)
+        left = share.remaining()
+        if left is not None and previous is None:
+            share = Limits(max(left, LEAST_SECONDS_AT_FIRST_GAMMA), None, limits.stop)
+        return self.path.grown(self.problem, share)
+
+
+class Solver(ABC):
+    """A way to answer every size of a problem at one γ; it has settings alone, and no state."""
+
+    @abstractmethod
+    def answer(self, asked: Asked, previous: Answer | None, limits: Limits) -> Answer:
+        """Answer one γ.
+
+        previous: The answer at the γ before; None at the first γ.
+        limits: Those of all γ together.
+        """
+
+
+class Grown(Solver):
+    """Finds good supports and proves nothing; at every γ independently of other γ."""
+
+    def answer(self, asked: Asked, previous: Answer | None, limits: Limits) -> Answer:
+        """Answer one γ by forward steps and swaps."""
+        return Answer.of_supports(asked.grown(previous, limits))
+
+
+class Rounded(Grown):
+    """Rounds the relaxation, as in the stability paper; under constraints supports are grown."""
+
+    def answer(self, asked: Asked, previous: Answer | None, limits: Limits) -> Answer:
+        """Answer one γ by the columns of the relaxation's largest coefficients."""
+        if not asked.problem.constraints.plain:
+            return super().answer(asked, previous, limits)
+        found = []
+        relaxed: Relaxation | None = None
+        for size in asked.path.sizes.tolist():
+            at_size = asked.problem.replace(tau=size)
+            relaxed = perspective_relaxation(at_size, warm_start=relaxed, gap=1e-5)
+            found.append(largest(np.abs(relaxed.beta), size))
+        return Answer.of_supports(stacked(found, asked.path.most))
+
+
+class Exact(Solver):
+    """Searches until everything is proved: by trees of all sizes, then as the plan says."""
+
+    # Whether the support of a size counts whose search a limit has ended. It depends on where the
+    # search has stopped.
+    keeps_unproved = True
+
+    def answer(self, asked: Asked, previous: Answer | None, limits: Limits) -> Answer:
+        """Answer one γ by searches."""
+        found = self.by_tree(asked, previous, limits)
+        return self.without_tree(asked, previous, limits) if found is None else found
+
+    def without_tree(self, asked: Asked, previous: Answer | None, limits: Limits) -> Answer:
+        """Answer one γ where there is no tree of all sizes to begin with."""
+        every = np.ones(asked.path.sizes.size, dtype=bool)
+        left_open = previous is not None and previous.left_open
+        return self.by_searches(asked, previous, limits, every, left_open)
+
+    def nodes_of_a_tree(self, asked: Asked, left_open: bool) -> int:
+        """Nodes after which the tree of one γ is left; the problem's own trees alone decide.
+
+        left_open: Whether the tree before was.
+        """
+        share = SHARE_OF_NODES_AFTER_AN_OPEN_TREE if left_open else 1.0
+        return int(share_of_nodes(asked.problem.constraints) * int(self.first_nodes * share))
+
+    @property
+    def first_nodes(self) -> int:
+        """Nodes after which the tree of the first γ is left."""
+        return NODES_OF_A_PROOF
+
+    def limits_of_searches(
+        self, asked: Asked, previous: Answer | None, limits: Limits, left_open: bool
+    ) -> Limits:
+        """The limits of the searches at one γ that follow its tree of all sizes.
+
+        left_open: Whether that tree, or without one the tree of the γ before, was left open.
+        """
+        if previous is None or not previous.gave_up or limits.node_limit is None:
+            return limits
+        return limits.within(nodes=int(SHARE_OF_NODES_AFTER_AN_OPEN_TREE * limits.node_limit))
+
+    def by_tree(self, asked: Asked, previous: Answer | None, limits: Limits) -> Answer | None:
+        """The answer by the tree of all sizes, and for what it leaves open by other searches.
+
+        Returns: None where there is no tree, or the columns are not independent enough for it.
+        """
+        path, at, trees = asked.path, asked.problem, asked.path.trees
+        if trees is None:
+            return None
+        # At a tiny γ a tree of unit length may know better, or enumeration of dependent columns.
+        tree, spread = trees.tree, trees.tree.stretch * coefficient_spread(at)
+        if spread > MAX_CERTAIN_SPREAD:
+            return None
+        nodes = self.nodes_of_a_tree(asked, previous is not None and previous.left_open)
+        status = trees.search(at, limits.within(nodes=nodes))
+        if status is None:
+            return None
+        here = trees.todo[tree.inner]
+        ended = status is Status.OPTIMAL
+        proved, bound = ~here | ended, np.full(here.size, np.inf)
+        if ended and trees.table.bounded:
+            bound = tree.open_bound()
+        by_tree = TreeProof(proved, tree.reach, spread, tree.left_out(at), bound)
+        known = trees.best[tree.inner[proved]], path.sizes[proved], path.most
+        chosen = trees.table.supports(*known)
+        if not proved.all():
+            going_on = trees.going_on(at, here)
+            rest = self.by_searches(asked, previous, limits, here, True, going_on)
+            rest.supports[proved, : chosen.shape[1]] = chosen
+            return rest._replace(proved=rest.proved | proved, by_tree=by_tree)
+        supports = np.full((here.size, path.most), -1, dtype=np.int64)
+        supports[:, : chosen.shape[1]] = chosen
+        nothing, n_trees = np.zeros(here.size), int(here.any())
+        return Answer(supports, proved, here, nothing, tree.n_nodes, n_trees, by_tree=by_tree)
+
+    def by_searches(
+        self,
+        asked: Asked,
+        previous: Answer | None,
+        limits: Limits,
+        where: NDArray[np.bool_],
+        left_open: bool,
+        tree: SizesTree | None = None,
+    ) -> Answer:
+        """Prove some sizes by the searches of the plan.
+
+        where, shape (τ,): The sizes. The others have no support in the answer.
+        left_open: As of :meth:`limits_of_searches`.
+        tree: The tree of all sizes that was left open at this γ.
+        """
+        path, sizes = asked.path, asked.path.sizes[where]
+        within = self.limits_of_searches(asked, previous, limits, left_open)
+        starts = [] if previous is None else previous.columns()
+        found = SizeSearch(asked.problem, sizes, starts, tree=tree).run(within).subsets(0.0)
+        gave_up = found.status in LIMITS_REACHED
+        kept, status = np.ones(sizes.size, dtype=bool), found.status
+        supports = np.full((where.size, path.most), -1, dtype=np.int64)
+        if gave_up and not self.keeps_unproved:
+            kept, supports = found.proved, asked.grown(previous, limits)
+        whole = bool(kept.all())
+        if not whole:
+            status = limits.reached(0) or Status.OPTIMAL
+        supports[np.flatnonzero(where)[kept]] = stacked(found.supports, path.most)[kept]
+        proved, bound = np.zeros(where.size, dtype=bool), np.zeros(where.size)
+        proved[where], bound[where] = found.proved, np.maximum(found.lower_bound, 0.0)
+        return Answer(
+            supports,
+            proved,
+            where,
+            bound,
+            found.n_nodes,
+            found.n_trees,
+            status,
+            found if whole and not found.proved.all() else None,
+            left_open=tree is not None or gave_up,
+            gave_up=gave_up,
+        )
+
+
+class Timed(Exact):
+    """Searches like :class:`Exact` for an equal share of the time at every γ.
+
+    Sizes that are left open have the supports of a search without a proof, which the data and γ
+    alone decide, and not where the search has stopped. Beyond 45 columns a short tree is searched,
+    or every support where supports are few.
+    """
+
+    keeps_unproved = False
+
+    def without_tree(self, asked: Asked, previous: Answer | None, limits: Limits) -> Answer:
+        """Answer one γ by searches that are worth their time, and else by good supports."""
+        problem, path = asked.problem, asked.path
+        if estimates_search(problem, path.sizes):
+            return super().without_tree(asked, previous, limits)
+        found = Answer.of_supports(asked.grown(previous, limits))
+        if not (problem.constraints.plain and holds_tree(problem)):
+            return found
+        trees = [way for way in ways(problem, path.sizes) if way.search == LEAPS]
+        # The plan has no tree for a single size, as branch and bound proves it sooner.
+        first = trees[0] if trees else Way(LEAPS, nodes=20_000, share=0.25)
+        starts, short = found.columns(), first.within(limits)
+        tree = best_subsets(problem, sizes=path.sizes, warm_starts=starts, limits=short)
+        return Answer.of_subsets(tree, path.most)
+
+    def limits_of_searches(
+        self, asked: Asked, previous: Answer | None, limits: Limits, left_open: bool
+    ) -> Limits:
+        """An equal share of the time that is left."""
+        return limits.share(float(asked.to_come))
+
+
+class Estimated(Timed):
+    """Searches few nodes, so that the answer does not depend on the speed of the machine."""
+
+    @property
+    def first_nodes(self) -> int:
+        """Nodes after which the tree of the first γ is left."""
+        return FIRST_NODES
+
+    def limits_of_searches(
+        self, asked: Asked, previous: Answer | None, limits: Limits, left_open: bool
+    ) -> Limits:
+        """As many nodes as a tree may have."""
+        return limits.within(nodes=self.nodes_of_a_tree(asked, left_open))
+
+
+# The ways by name: tasks of other processes name a way.
+SOLVERS: dict[str, Solver] = {
+    "auto": Timed(),
+    "estimate": Estimated(),
+    "exact": Exact(),
+    "heuristic": Grown(),
+    "rounding": Rounded(),
+}

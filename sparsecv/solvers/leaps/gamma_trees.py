@@ -1,0 +1,207 @@
+"""Trees of all sizes of one problem at one γ after the other, which share arrays and lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
+from ..core.result import Status
+from ..kernels.fits import ridge_fits, ridge_triangle
+from ..kernels.linalg import EPS, Array, Mask, mask_columns
+from ..supports.rounding import stacked
+from .all_sizes import SizesTree, ranking
+from .leaps_node import wanted_from
+from .tree import NOTHING, Leaps
+
+# Two γ are near each other if their places on ``ridge_scale`` differ by less than this number. The
+# number is a choice.
+NEAR = 0.7
+# By γ what a tree that has ended at this γ says of every size s, in place s of two arrays: a lower
+# bound on the objectives of supports that are not listed, −∞ without one, and at most four listed
+# supports, as masks of the columns that are not zero.
+Listed = dict[float, tuple[Array, Mask]]
+
+
+def ridge_scale(problem: SparseRidgeProblem, gammas: Sequence[float] | Array) -> Array:
+    """Places of some γ on a scale on which trees of γ less than ``NEAR`` apart are much alike.
+
+    The place of γ is log(γ + c), as a γ far below c hardly changes a fit. Here c is the harmonic
+    mean of the eigenvalues of XᵀX, which is 0 where columns depend on each other.
+    """
+    values, c = problem.data.singular[1], 0.0
+    if values.size == problem.p and values[-1] > 0.0:
+        c = 1.0 / float(np.mean(values**-2.0))
+    return np.asarray(np.log(np.maximum(np.asarray(gammas) + c, 1e-12)))
+
+
+def value_between(low: Array, high: Array, share: Array, yy: float) -> Array:
+    """A lower bound on objectives f between two γ, as 1/(yᵀy − f) is at least its chord.
+
+    low, high: Lower bounds on f at the two γ.
+    share: Where the γ is between them, from 0 to 1.
+    """
+    # 16·EPS is more than the few roundings of the formula.
+    left, right = np.maximum(yy - low, 1e-16 * yy), np.maximum(yy - high, 1e-16 * yy)
+    gain = left * right / ((1.0 - share) * right + share * left)
+    return np.asarray(yy - gain * (1.0 + 16.0 * EPS) - 16.0 * EPS * yy)
+
+
+class GammaTrees:
+    """Trees of all sizes at one γ after the other, in the same arrays, up to 45 columns.
+
+    Where thousands of small problems are solved in turn, setting up a tree and fitting its answers
+    takes far longer than the search. Every γ starts from the supports at the γ before. A tree also
+    lists runners-up of every size, and bounds the objective f of all supports that it does not
+    list. As f grows with γ, and 1/(yᵀy − f) is concave in γ (``kernels.envelope``), bounds at a
+    smaller and at a larger γ bound f in between. Where a listed support is below that, the best of
+    the listed supports is optimal and no tree is searched.
+
+    problem, gammas: As of the path.
+    sizes, shape (τ,): Those of the path. The tree has each of them once, at most the number of
+        columns that are not zero.
+    listed: What trees of the problem have listed elsewhere.
+    """
+
+    def __init__(
+        self,
+        problem: SparseRidgeProblem,
+        gammas: Sequence[float] | Array,
+        sizes: NDArray[np.intp],
+        listed: Listed,
+    ) -> None:
+        self.tree, self.yy = Leaps(problem, sizes, begun=False), problem.yy
+        self.table = table = self.tree.table
+        columns, triangular = table.data.columns
+        m, p = table.units.size, table.columns.size
+        if not np.array_equal(table.columns, np.arange(columns.shape[0] - 1)):
+            columns, triangular = columns[np.append(table.columns, -1)], False
+        self.columns, self.triangular = columns, triangular
+        self.sizes = np.unique(self.tree.inner)
+        # A tree lists supports whose loss exceeds the least loss of their size by at most 5 %, and
+        # at most four of a size. With at most 16 columns no bound is proved, because searching such
+        # a tree again is faster. The three numbers are measured. Nor is one where no two γ are near
+        # each other: then a tree proves hardly a size at another γ. Within bounds on coefficients
+        # 1/(yᵀy − f) is not concave.
+        self.margin, self.listed, known = 0.0, dict(listed), sorted({*gammas, *listed})
+        if table.bounded:
+            self.listed = {}
+        elif m > 16 and len(known) > 1 and (np.diff(ridge_scale(problem, known)) < NEAR).any():
+            self.margin = 0.05
+        self.todo = np.zeros(m + 1, dtype=bool)
+        self.best = self.tree.best = np.full((m + 1, m), -1, dtype=np.int64)
+        order = np.empty((3, p), dtype=np.int64)
+        self.work = self.tree.tree.triangle, np.empty_like(columns), order
+        self.coef, self.every = np.empty((8 * (m + 1), p)), np.arange(p)
+
+    def search(self, at: SparseRidgeProblem, limits: Limits) -> Status | None:
+        """Write the best support of every size at the γ of ``at`` to ``best``, by one tree.
+
+        Sizes whose best support is known from supports that were listed at other γ are not
+        searched again (:meth:`told_by_lists`). Afterwards ``todo`` marks the sizes that the tree
+        has searched. These sizes have new lists and bounds if the search has ended and ``margin``
+        is above 0.
+
+        at: The problem at the new γ, on the same data.
+        Returns: OPTIMAL, or the limit at which the search has stopped, so that ``best`` may not be
+            optimal. None where nothing is searched because the columns have no triangular factor:
+            with γ = 0 nothing is left of a column beside the columns before it.
+        """
+        tree, lists, ridge = self.tree, self.tree.lists, at.gamma / 2.0
+        m = self.table.units.size
+        # The factor of all columns is written to R, the array from which the tree makes its root.
+        given, (R, work, _) = (self.columns, self.every, self.every.size, ridge), self.work
+        if not ridge_triangle(R, *given, self.triangular, work, 0.0):
+            return None
+        tree.at_ridge(ridge)
+        self.todo[self.sizes] = True
+        if self.listed:
+            tree.begin()
+            self.todo &= ~self.told_by_lists(at.gamma, float(tree.now("tie")))
+        sizes = np.flatnonzero(self.todo)
+        if not sizes.size:
+            return Status.OPTIMAL
+        lists.next_wanted[:] = wanted_from(sizes, m)
+        # Of every size the tree finds the five supports of least loss, as far as their losses
+        # exceed the least by at most the margin. A loss is the objective less ``full``, the
+        # objective of the fit on all columns.
+        lists.now["rank"], lists.now["margin"] = 5, self.margin
+        status, tie = tree.run(limits, self.best), float(tree.now("tie"))
+        losses = lists.loss[sizes, 0]
+        if status is Status.OPTIMAL and self.margin > 0.0:
+            # A support that is not among the first four of its list has at least this loss: it is
+            # no better than the fifth, or it lies below a node that the search has passed over,
+            # because the node's loss is above ``max_searched``.
+            others = np.minimum(lists.max_searched[sizes, 0], losses[:, 4])
+            bound, masks = np.full(m + 1, -np.inf), np.zeros_like(lists.found[: m + 1, 0, :4])
+            bound[sizes] = (tree.now("full") + others) * (1.0 - tie)
+            found, known = lists.found[sizes, 0, :4], losses[:, :4, None] < np.inf
+            masks[sizes] = np.where(known, found, np.uint64(0))
+            if at.gamma in self.listed:  # An earlier tree has listed other sizes.
+                old, new = self.listed[at.gamma], bound > -np.inf
+                bound = np.where(new, bound, old[0])
+                masks = np.where(new.reshape(-1, *[1] * (masks.ndim - 1)), masks, old[1])
+            self.listed[at.gamma] = bound, masks
+        # Where rounding may have exchanged the first supports of a list, fresh fits decide.
+        if status is not Status.OPTIMAL:
+            return status
+        best = tree.best_sizes()[sizes]
+        losses = lists.loss[best, 0]
+        again = losses[:, 1] <= tree.tied(losses[:, 0])
+        if self.table.bounded:  # The support of a smaller size, which may not be wanted, serves.
+            again |= lists.next_wanted[best] != best
+        for size in np.unique(best[again]).tolist() if again.any() else ():
+            options = tree.listed(size)
+            fits = [at.fit(self.table.support(members)) for members in options]
+            self.best[size] = stacked([options[ranking(fits, options)[0]]], m)
+        if self.table.bounded:
+            self.best[sizes] = self.best[best]
+        return status
+
+    def told_by_lists(self, gamma: float, tie: float) -> NDArray[np.bool_]:
+        """Sizes whose best support at γ is a listed one, shape (p + 1,); it is put in ``best``.
+
+        tie: Relative difference of objectives that rounding may make.
+        """
+        gammas = np.array(sorted(self.listed))
+        bounds = np.array([self.listed[known][0] for known in gammas])
+        listed = np.array([self.listed[known][1] for known in gammas])
+        has, smaller, every = bounds > -np.inf, gammas[:, None] <= gamma, np.arange(self.todo.size)
+        between = (has & ~smaller).any(axis=0)
+        told: NDArray[np.bool_] = np.logical_or.reduce(has & smaller)
+        if not told.any():
+            return told
+        low = gammas.size - 1 - (has & smaller)[::-1].argmax(axis=0)
+        high = np.where(between, (has & ~smaller).argmax(axis=0), low)
+        apart = gammas[high] - gammas[low]
+        share = (gamma - gammas[low]) / np.where(apart > 0.0, apart, 1.0)
+        bounds = np.maximum(bounds, 0.0)
+        bound = value_between(bounds[low, every], bounds[high, every], share, self.yy)
+        bound = np.maximum(bound, bounds[low, every])
+        masks = np.concatenate([listed[low, every], listed[high, every]], axis=1)
+        twice = (masks[:, 4:, None] == masks[:, None, :4]).all(axis=3).any(axis=2)
+        masks[:, 4:][twice] = 0
+        # A row without a support gets yᵀy, the largest value.
+        values = np.empty(masks.shape[:2])
+        supports = mask_columns(masks.reshape(values.size, -1), self.table.units.size)
+        columns = self.table.expanded(supports)
+        supports = supports.reshape(*values.shape, -1)
+        given = self.columns, gamma / 2.0, self.triangular, columns
+        if ridge_fits(*given, self.coef, values.reshape(-1), self.work, 0.0) > 0:
+            return np.zeros_like(told)
+        least = values.min(axis=1)
+        n_tied = (values <= least[:, None] * (1.0 + 2.0 * tie)).sum(axis=1)
+        told &= (least * (1.0 + tie) < bound) & (n_tied == 1)
+        self.best[told] = supports[told, values[told].argmin(axis=1)]
+        return told
+
+    def going_on(self, at: SparseRidgeProblem, where: NDArray[np.bool_]) -> SizesTree:
+        """The tree that has stopped at a γ, for some sizes of the path; ends at the next γ."""
+        tree = copy(self.tree)
+        tree.best = NOTHING
+        tree.problem, tree.sizes, tree.inner = at, tree.sizes[where], tree.inner[where]
+        return SizesTree(at, tree.sizes, tree=tree)

@@ -41,6 +41,7 @@ class Faults:
     missing_allowed: Missing values are no fault.
     columns: Names of columns, which a message names in this order; columns at fault that are not
         among them follow.
+    filling: What fills missing values, as a remedy in messages; empty where nothing does.
     """
 
     # A message describes the faults of at most this many columns and counts the other columns at
@@ -56,7 +57,9 @@ class Faults:
         target: str | None = None,
         missing_allowed: bool = False,
         columns: Sequence[str] = (),
+        filling: str = "",
     ) -> None:
+        self.filling = filling or "pass --missing drop or mean" * (target is not None)
         self.label, self.target, self.missing_allowed = label, target, missing_allowed
         self._found: dict[str, dict[str, _Fault]] = {name: {} for name in columns}
 
@@ -110,8 +113,7 @@ class Faults:
         """Add rows, numbered from 0, that lack a value of a column, unless they may."""
         if len(rows) and not self.missing_allowed:
             remedies = ["fill it in", "remove the row"]
-            if self.target is not None:
-                remedies.append("pass --missing drop or mean")
+            remedies += [self.filling] * bool(self.filling)
             self.add(column, f"missing value in column {quoted(column)}", remedies, rows)
 
     def values(self, block: FloatArray, names: Sequence[str]) -> None:

@@ -96,16 +96,9 @@ def coding_of(X: Any, missing_allowed: bool = False) -> Coding | None:
     if frame is None or all(map(_is_numeric, frame.schema.values())):
         return None
     source = source_of_frame("X", frame)
-    faults = Faults("X", None, missing_allowed, source.names)
-    # The faults of numbers are told by scikit-learn's checks.
-    some = [
-        name
-        for name, one in zip(source.names, frame.schema.values(), strict=True)
-        if not _is_numeric(one)
-    ]
-    cells = source.read(some, ())
-    words = learned("X", cells.n, [*cells.columns.values()], faults, min_rows=0)
-    coding = words._replace(names=source.names)
+    faults = Faults("X", None, missing_allowed, source.names, "pass missing='mean'")
+    cells = source.read(source.names, ())
+    coding = learned("X", cells.n, [*cells.columns.values()], faults, min_rows=0)
     check_names("X", [*coding.features, *(f"{n}={l}" for n, l in coding.first_levels.items())])
     return coding if coding.levels else None
 

@@ -221,15 +221,15 @@ def _rows_in_use(
     return kept
 
 
-def _counts_rows(column: Column) -> bool:
-    """Whether the cells of a column count the rows, from 0 or from 1.
+def _names_rows(column: Column) -> bool:
+    """Whether the cells of a column count the rows, from 0 or from 1, or are a text for each row.
 
     Exported data frames have such a column, whose name is empty. R and pandas write no name, and a
     file that pandas wrote and read again has the name "Unnamed: 0".
     """
     values = column.values
-    if column.name not in ("", "Unnamed: 0") or column.words is not None:
-        return False
+    if column.words is not None:
+        return len(set(column.words)) == len(values) and not column.other
     first = values[0] if values.size else 0.0
     return first in (0.0, 1.0) and bool((values == first + np.arange(values.size)).all())
 
@@ -321,7 +321,7 @@ def open_table(
     first, unnamed = source.names[:1], None
     if first and first[0] in ("", "Unnamed: 0") and source.names.count(first[0]) == 1:
         named = first[0] in (*drop, *uses.values())
-        if not named and _counts_rows(source.read(first, ()).columns[first[0]]):
+        if not named and _names_rows(source.read(first, ()).columns[first[0]]):
             unnamed = first[0]
             aside.append(unnamed)
     use = select_columns(source.label, source.names, (*drop, *aside), uses)

@@ -42,7 +42,7 @@ class Table:
         The number of every row's group, and the name of the groups' column; a fold holds whole
         groups.
     left_out : str or None
-        Name of the column that was left out because it only counts the rows.
+        Name of the column that was left out because it only counts or names the rows.
     missing : "mean" or None
         Where features may be NaN, what fills them from training rows.
     rows_left_out : int
@@ -131,11 +131,14 @@ class Table:
 
         The remarks name the unnamed index of an exported table, factors of two levels, which
         became a single 0/1 column, and columns that number the rows 0, 1, ... or 1, 2, ..., which
-        may be identifiers. The latter are looked for in the first 1000 rows, of at least 10.
+        may be identifiers. The latter are looked for in the first 1000 rows, of at least 10; rows
+        that were left out may leave gaps.
         """
         found = []
         if self.left_out is not None:
-            found.append("the first column has no name and counts the rows: it is left out")
+            found.append(
+                "the first column has no name and counts or names the rows: it is left out"
+            )
         if self.rows_left_out:
             lost, why = self.rows_left_out, "the response is" if self.missing else "values are"
             be = "is" if lost == 1 else "are"
@@ -147,7 +150,9 @@ class Table:
         ]
         X = self._X[:1000]
         if len(X) >= 10:
-            counted = (X[0] + np.arange(len(X))[:, None] == X).all(axis=0) & np.isin(X[0], (0, 1))
+            steps, last = np.diff(X, axis=0), 1 + self.rows_left_out
+            counted = ((steps >= 1.0) & (steps % 1.0 == 0.0)).all(axis=0) & (X[0] % 1.0 == 0.0)
+            counted &= (X[0] >= 0.0) & (X[0] <= last) & (X[-1] <= X[0] + len(X) - 2 + last)
             found += [
                 f"column {quoted(self.feature_names[j])} counts the rows: if it is an identifier, "
                 f"leave it out with --exclude {quoted(self.feature_names[j])}"

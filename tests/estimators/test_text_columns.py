@@ -160,6 +160,16 @@ def test_missing_text() -> None:
     np.testing.assert_allclose(model.predict(holed), filled @ model.coef_ + model.intercept_)
 
 
+def test_all_columns_with_missing_values_are_named() -> None:
+    frame = pd.DataFrame({"a": [1.0, np.nan, 3.0, 4.0], "g": ["u", "v", None, "u"]})
+    with pytest.raises(InputError) as caught:
+        SparseRidgeCV().fit(frame, [1.0, 2.0, 3.0, 4.0])
+    assert str(caught.value) == (
+        "X: missing value in column 'a', data row 2; missing value in column 'g', data row 3; "
+        "fill it in, remove the row, or pass missing='mean'"
+    )
+
+
 def test_missing_numbers_of_pandas_beside_text() -> None:
     frame, y = frame_and_response()
     holed = frame.assign(new=(frame["new"] == "yes").astype(float))

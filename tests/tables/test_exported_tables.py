@@ -27,7 +27,7 @@ FRAME = pd.DataFrame(
 
 
 def says_left_out(source: Table) -> bool:
-    return any("counts the rows: it is left out" in note for note in source.notes())
+    return any("names the rows: it is left out" in note for note in source.notes())
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -48,8 +48,18 @@ def test_an_unnamed_index_is_left_out(tmp_path: Path, first: int, suffix: str, n
     assert says_left_out(source)
 
 
+def test_names_of_rows_are_left_out(tmp_path: Path) -> None:
+    """R writes the names of rows below an empty name."""
+    path = write(tmp_path / "names.csv", '"";"a";"y"\n"x";1,5;2\n"z";3,5;5\n')
+    source = open_table(path)
+    assert source.feature_names == ["a"]
+    assert says_left_out(source)
+    path = write(tmp_path / "one.csv", ',a,y\n"x",1,2\n,3,5\n')
+    refused(path, "empty name")
+
+
 def test_other_first_columns_stay(tmp_path: Path) -> None:
-    path = write(tmp_path / "names.csv", ',a,y\n"x",1,2\n"z",3,5\n')
+    path = write(tmp_path / "twice.csv", ',a,y\n"x",1,2\n"x",3,5\n')
     refused(path, "empty name", "--exclude ''")
     path = write(tmp_path / "gap.csv", ",a,y\n0,1,2\n2,3,5\n")
     refused(path, "empty name")

@@ -107,6 +107,12 @@ def test_hints(tmp_path: Path) -> None:
         assert [note.split("'")[1] for note in notes] == ["id", "row", "y"]
         assert "--exclude 'id'" in notes[0]
     assert open_table(tmp_path / "t.csv", drop=["id", "row", "y"]).notes() == []
+    frame.loc[[0, 5, 30], "x"] = np.nan
+    frame["far"] = [*range(1, n), n + 4]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    first, *notes = open_table(tmp_path / "t.csv", target="x", missing="mean").notes()
+    assert first.startswith("3 of 40 rows are left out")
+    assert [note.split("'")[1] for note in notes] == ["id", "row", "y"]
 
 
 def test_features_are_read_by_name(tmp_path: Path) -> None:

@@ -349,4 +349,5 @@ def private_folder() -> str:
 def announce() -> None:
     """Say on a terminal, once per process, that kernels are being compiled."""
     if sys.stderr.isatty():
-        print("compiling kernels, which takes some seconds once", file=sys.stderr)
+        what = "compiling, once after an install: this may take a minute"
+        print(what, file=sys.stderr)

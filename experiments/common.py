@@ -23,7 +23,7 @@ from sparsecv.cv.settings import Settings, default_taus
 from sparsecv.design.design import Design, Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
-from sparsecv.design.model import FittedModel
+from sparsecv.design.model import Model
 from sparsecv.design.prepare import versions
 from sparsecv.selection.averaging import averaged_coefficients
 from sparsecv.selection.choice import Choice, chosen_from, known_model, other_choices
@@ -111,7 +111,7 @@ class StudiedRows(NamedTuple):
     first: Evaluated
     choices: dict[str, Choice]
 
-    def model(self, rule: str) -> FittedModel:
+    def model(self, rule: str) -> Model:
         """The model of all rows that a rule has chosen."""
         return known_model(self.study, self.first.result, self.choices[rule])
 

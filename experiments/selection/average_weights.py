@@ -34,7 +34,7 @@ from experiments.common import machine, studied
 from experiments.selection.projection import GAMMAS, Tried, run
 from sparsecv.cv.engine import cross_validate
 from sparsecv.design.folds import make_folds
-from sparsecv.design.model import FittedModel
+from sparsecv.design.model import Model, along
 from sparsecv.selection.averaging import average_of, averages_in_folds, error_of_averages
 from sparsecv.selection.inner_folds import FoldWeights
 from sparsecv.selection.projection import choose_size, project_average
@@ -84,7 +84,7 @@ def tried(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tr
     result = average.result
     no_limit = int(result.taus[-1]), np.inf
 
-    def predicted(model: FittedModel) -> np.ndarray:
+    def predicted(model: Model) -> np.ndarray:
         return Z @ model.coef + model.intercept
 
     for way, weights in variants(study, average.partitions).items():
@@ -95,8 +95,7 @@ def tried(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tr
         own = replace(average, weights=weights, inner=inner, in_folds=result, coefs=coefs)
         own = replace(own, error=error)
         found = project_average(study, own, no_limit)
-        distance = found.sizes.distance
-        assert distance is not None
+        distance = along(found.sizes, "distance")
         signal = 1.0 - found.reference / float(np.var(y))
         coef, intercept = fit.average(result, weights)
         columns = np.count_nonzero(coef)
@@ -106,8 +105,8 @@ def tried(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tr
             for near in (0.003, 0.03):
                 sizes[f"ε={near:g}"] = choose_size(distance, near * found.reference)
         for name, t in sizes.items():
-            model, size = found.sizes.models[t], int(found.sizes.tau[t])
-            yield Tried(name, predicted(model), size, signal)
+            model = found.sizes[t]
+            yield Tried(name, predicted(model), model.tau, signal)
 
 
 Cells = dict[str, dict[int, dict[str, tuple[float, float, float]]]]

@@ -63,7 +63,7 @@ from experiments.references import PATHS, of_least_error
 from experiments.selection.selection_rules import halves
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.results import least
-from sparsecv.design.model import FittedModel
+from sparsecv.design.model import Model, along
 from sparsecv.selection.averaging import averages_in_folds, error_of_averages
 from sparsecv.selection.inner_folds import FoldWeights
 from sparsecv.selection.projection import PROJECTION, choose_size, project_average
@@ -108,7 +108,7 @@ def subsets(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[
     assert projection is not None
     seconds = time.perf_counter() - started
 
-    def tried(way: str, model: FittedModel) -> Tried:
+    def tried(way: str, model: Model) -> Tried:
         return Tried(way, Z @ model.coef + model.intercept, model.support.size, seconds)
 
     average = projection.average
@@ -121,8 +121,8 @@ def subsets(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[
     g, t = least(surface, result.taus, result.gammas[at], result.rounding)
     yield tried("repeated", result.by_gamma[at[g]].model(design, full, t))
     for size in SIZES:
-        for t in np.flatnonzero(projection.sizes.tau == size):
-            yield tried(f"projected@{size}", projection.sizes.models[t])
+        for t in np.flatnonzero(along(projection.sizes, "tau") == size):
+            yield tried(f"projected@{size}", projection.sizes[t])
             g = int(np.argmin(surface[:, t]))
             yield tried(f"subset@{size}", result.by_gamma[at[g]].model(design, full, int(t)))
 
@@ -385,7 +385,7 @@ def weighed(names: list[str]) -> None:
             own_folds = {"inner": inner, "in_folds": result, "coefs": coefs, "error": error}
             average = replace(average, **own_folds)
             every = project_average(study, average, (best.tau, best.cv_error))
-            pair = [[one.reference, one.sizes.cv_error[one.chosen]] for one in (every, own)]
+            pair = [[one.reference, one.sizes[one.chosen].cv_error] for one in (every, own)]
             found.append(np.ravel(pair, order="F") / np.var(y))
         a, b, c, d = np.mean(found, axis=0)
         print(f"{name:<16}{a:>14.4g}{b:>9.4g}{c:>16.4g}{d:>9.4g}", flush=True)
@@ -444,12 +444,11 @@ def excess_errors(n: int, p: int, r2: float, kind: str, seed: int) -> tuple[list
         fit = studied(X, y, None, "projected", seed)
     found, best = fit.choices["projected"].projection, fit.choices["minimum"]
     assert found is not None
-    sizes = found.sizes
-    assert sizes.distance is not None
-    allowed = (sizes.tau <= best.tau) | (sizes.cv_error <= best.cv_error)
+    sizes, distance = found.sizes, along(found.sizes, "distance")
+    allowed = (along(sizes, "tau") <= best.tau) | (along(sizes, "cv_error") <= best.cv_error)
     share = PROJECTION.max_distance_share * found.reference
-    loose = choose_size(sizes.distance, share, allowed)
-    models = fit.model("minimum"), sizes.models[found.chosen], sizes.models[loose]
+    loose = choose_size(distance, share, allowed)
+    models = fit.model("minimum"), sizes[found.chosen], sizes[loose]
     return [excess(one.coef) for one in models], [one.support.size for one in models]
 
 

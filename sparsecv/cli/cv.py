@@ -11,6 +11,7 @@ from ..cv.checkpoint import CheckpointFolder
 from ..cv.settings import Settings
 from ..design.design import Protocol
 from ..design.fold_models import FoldModels
+from ..design.model import along
 from ..design.prepare import Prepared, prepare
 from ..errors import InputError
 from ..plots import curves, over_gamma, size_path
@@ -191,7 +192,8 @@ def _draw(found: Result, asked: SimpleNamespace) -> None:
     kind = "leave-one-out" if asked.folds == "loo" else f"{asked.folds} folds"
     path, title = str(asked.plot), f"{found.name}, {kind}"
     if choice.projection is not None:
-        others = peers.linear_peers(study.data, [surface.folds], found.sizes.tau)
+        sizes = along(found.sizes, "tau")
+        others = peers.linear_peers(study.data, [surface.folds], sizes)
         size_path.plot_errors(found.sizes, found.marks, others, path, title)
     elif surface.minimum is not None:
         over_gamma.plot_minimum(surface.minimum, path, title)

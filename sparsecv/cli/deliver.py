@@ -46,9 +46,9 @@ def deliver(
     intervals: What a model file keeps for prediction intervals.
     """
     if asked.save is not None:
-        own: Any = {"fills": ready.fills, "intervals": intervals, "tau": found.tau, "note": note}
+        own: Any = {"fills": ready.fills, "intervals": intervals, "note": note}
         own |= kept_facts(ready.source)
-        SavedModel.of(found.model, ready.names, found.gamma, **own).write(asked.save)
+        SavedModel.of(found.model, ready.names, **own).write(asked.save)
     if asked.json_file is not None:
         write_json(asked.json_file, head(ready.source, found.design.p) | document(found) | more)
     with progress(asked.quiet, steps):

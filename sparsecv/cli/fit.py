@@ -87,5 +87,5 @@ def fit(data: str, **given: Any) -> Exit:
 
 def _draw(found: Result, path: Path) -> None:
     """Draw the picture that the option --plot asks for."""
-    title = f"{found.name}, γ = {found.gamma:g}"
+    title = f"{found.name}, γ = {found.model.gamma:g}"
     plot_size_path(found.sizes, found.design.raw_spread, found.names, str(path), title)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..design.design import Design
 from ..design.folds import Folds
-from ..design.model import FittedModel, fitted_model
+from ..design.model import Model, fitted_model
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, worst
 from ..solvers.supports.rounding import stacked
@@ -74,11 +74,16 @@ class GammaResult:
             raise AttributeError(name)
         return self._tables[name][self._g]
 
-    def model(self, design: Design, full: SparseRidgeProblem, t: int) -> FittedModel:
-        """The best model known of all rows, whose problem is ``full``, at the t-th size."""
+    def model(self, design: Design, full: SparseRidgeProblem, t: int) -> Model:
+        """The best model known of all rows, whose problem is ``full``, at the t-th size.
+
+        Its CV error is the one at this γ and size.
+        """
         bound, proved = float(self.model_bound[t]), bool(self.model_proved[t])
         problem = full.replace(gamma=self.gamma)
-        return fitted_model(design, problem, self.models[t], bound, proved)
+        found = fitted_model(design, problem, self.models[t], int(self.taus[t]), bound, proved)
+        errors = float(self.cv_error[t]), float(self.std_error[t])
+        return replace(found, cv_error=errors[0], std_error=errors[1])
 
     def padded(self, j: int | None) -> NDArray[np.int64]:
         """Supports of fold j, or of all rows where j is None, shape (τ, most), ended by −1."""

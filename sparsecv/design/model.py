@@ -1,40 +1,50 @@
-"""A fitted sparse linear model in the user's units."""
+"""A sparse linear model in the user's units."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import relative_gap
-from .design import Array, Design
+if TYPE_CHECKING:
+    from ..solvers.core.problem import SparseRidgeProblem
+    from .design import Design
 
 
 @dataclass(frozen=True)
-class FittedModel:
-    """Coefficients of raw columns, and the training objective in solved units with its bound.
+class Model:
+    """Coefficients of raw columns, what they were fitted for, and what is known of them.
 
     support: Numbers of the raw columns of the model.
     coef, shape (p_raw,): Coefficients of all raw columns, 0 outside the support.
-    objective, lower_bound: The model's training objective, and a lower bound on the least objective
-        of any support. An average of models has no objective: both numbers then are NaN.
-    proved: Whether no other support has a smaller objective, up to rounding. An average is proved
-        where all models in the average are.
+    tau, gamma: The largest number of features, and the ridge weight.
+    objective, lower_bound: The training objective in solved units, and a lower bound on the least
+        objective of any support; NaN where they are not known.
+    proved: Whether no other support has a smaller objective, up to rounding.
+    cv_error, std_error: The CV error of (γ, τ), and its standard error; NaN where none is known.
+    distance: Of a projection, the mean squared distance to the average on held-out rows; else NaN.
     """
 
     support: NDArray[np.intp]
-    coef: Array
+    coef: NDArray[np.float64]
     intercept: float
-    objective: float
-    lower_bound: float
-    proved: bool
+    tau: int
+    gamma: float
+    objective: float = float("nan")
+    lower_bound: float = float("nan")
+    proved: bool = False
+    cv_error: float = float("nan")
+    std_error: float = float("nan")
+    distance: float = float("nan")
 
     @property
     def gap(self) -> float:
         """Relative gap between objective and lower bound; NaN where there is no objective."""
+        from ..solvers.core.result import relative_gap  # Predictions load no solver.
+
         if np.isnan(self.objective):
             return float("nan")
         return relative_gap(self.objective, self.lower_bound)
@@ -47,35 +57,24 @@ class FittedModel:
         return self.gap < 0.75
 
 
-class SizeModels(NamedTuple):
-    """A model of all rows for every size.
-
-    tau, shape (m,): The sizes, increasing.
-    gamma, shape (m,): The ridge weight of every size's model.
-    models: One model for every size, in raw columns.
-    cv_error, std_error, shape (m,): CV errors at these pairs (γ, τ), and their standard errors.
-    distance, shape (m,): Of projections, the mean squared distance to the average on held-out rows.
-    """
-
-    tau: NDArray[np.intp]
-    gamma: Array
-    models: list[FittedModel]
-    cv_error: Array
-    std_error: Array
-    distance: Array | None = None
+def along(models: Sequence[Model], name: str) -> NDArray[Any]:
+    """An attribute of several models, as an array."""
+    return np.array([getattr(model, name) for model in models])
 
 
 def fitted_model(
     design: Design,
     problem: SparseRidgeProblem,
     support: NDArray[np.intp],
+    tau: int,
     lower_bound: float,
     proved: bool,
-) -> FittedModel:
+) -> Model:
     """Fit a problem on a support, and map the fit to coefficients of raw columns.
 
     problem: The training problem of solved columns, at the γ of the model.
     support: Numbers of the problem's columns, which are the solved columns.
+    tau: The largest number of features.
     lower_bound: A lower bound on the optimal objective; a bound above the model's own objective is
         lowered to that objective.
     proved: Whether the support is optimal.
@@ -84,5 +83,6 @@ def fitted_model(
     beta = np.zeros(problem.p)
     beta[support] = fit.coef
     coef, intercept = design.coefficients(beta)
-    bound = min(lower_bound, fit.objective)
-    return FittedModel(design.kept[support], coef, intercept, fit.objective, bound, proved)
+    bound, gamma = min(lower_bound, fit.objective), problem.given_gamma
+    own = design.kept[support], coef, intercept, tau, gamma
+    return Model(*own, fit.objective, bound, proved)

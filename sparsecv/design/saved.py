@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,7 @@ from ..errors import InputError, file_faults, is_number, read_json
 from ..tables.coding import Coding
 from ..tables.marks import AS_SHOWN, Marks, Reading, possible_marks
 from .fold_models import FoldModels
-
-if TYPE_CHECKING:
-    from .model import FittedModel
+from .model import Model
 
 # A model file begins with these entries; a file with another format or version is refused.
 HEAD = {"format": "sparsecv model", "version": 1}
@@ -36,7 +34,7 @@ class SavedModel:
     named: Whether the data had these names; otherwise the names count the columns.
     support: Names of the features that the model uses.
     coef: Coefficients of the features in ``support``, in the same order.
-    objective, lower_bound: Those of :class:`~sparsecv.design.model.FittedModel`, None for NaN.
+    objective, lower_bound: Those of :class:`~sparsecv.design.model.Model`, None for NaN.
     proved: Whether the support is proved best for its τ and γ.
     levels: Levels of the text columns that 0/1 columns ``column=level`` stand for.
     fills: What a missing value of a feature is filled with, by the feature's name; empty where
@@ -69,9 +67,8 @@ class SavedModel:
     @classmethod
     def of(
         cls,
-        model: FittedModel,
+        model: Model,
         features: Sequence[str],
-        gamma: float,
         *,
         fills: NDArray[np.float64] | None = None,
         intervals: FoldModels | None = None,
@@ -79,7 +76,6 @@ class SavedModel:
     ) -> SavedModel:
         """The saved form of a fitted model.
 
-        gamma: Its ridge weight, NaN for an average of models.
         fills, shape (p,): What missing values of the features are filled with.
         intervals: The models of the folds, from which prediction intervals are made.
         facts: The other fields, by their names; ``named`` is True unless it is given.
@@ -93,7 +89,8 @@ class SavedModel:
             support=[features[column] for column in model.support],
             coef=model.coef[model.support].tolist(),
             intercept=float(model.intercept),
-            gamma=none_if_nan(gamma),
+            tau=int(model.tau),
+            gamma=none_if_nan(model.gamma),
             objective=none_if_nan(model.objective),
             lower_bound=none_if_nan(model.lower_bound),
             proved=bool(model.proved),
@@ -102,16 +99,17 @@ class SavedModel:
             **{"named": True} | facts,
         )
 
-    def fitted(self) -> FittedModel:
+    def fitted(self) -> Model:
         """The fitted model that the file describes, with coefficients of all features."""
-        from .model import FittedModel  # This imports the solvers, which predict needs not.
-
         support = np.array([self.features.index(name) for name in self.support], dtype=np.intp)
         coef = np.zeros(len(self.features))
         coef[support] = self.coef
         objective = math.nan if self.objective is None else self.objective
         bound = math.nan if self.lower_bound is None else self.lower_bound
-        return FittedModel(support, coef, self.intercept, objective, bound, self.proved)
+        tau = support.size if self.tau is None else self.tau
+        gamma = math.nan if self.gamma is None else self.gamma
+        own = support, coef, self.intercept, tau, gamma
+        return Model(*own, objective, bound, self.proved)
 
     @property
     def fold_models(self) -> FoldModels | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..design.model import SizeModels
+from ..design.model import Model, along
 from ..errors import InputError
 from ..report.frames import coefficients_frame, path_frame
 from ..report.outcome import best_subsets, comparison, criteria_of_sizes
@@ -183,12 +183,11 @@ class ModelAnswers(SparseLinearModel):
         """
         check_is_fitted(self)
         sizes = self._sizes_
-        check_size(sizes.tau, size)
-        t = int(np.flatnonzero(sizes.tau == size)[0])
-        tau, gamma, model = int(sizes.tau[t]), float(sizes.gamma[t]), sizes.models[t]
-        other: Any = self._of_size(tau, gamma)
+        check_size(along(sizes, "tau"), size)
+        (model,) = (one for one in sizes if one.tau == size)
+        other: Any = self._of_size(model.tau, model.gamma)
         other._keep(model)
-        other.tau_, other.gamma_, other.cv_error_ = tau, gamma, float(sizes.cv_error[t])
+        other.gamma_, other.cv_error_ = model.gamma, model.cv_error
         other.status_ = "optimal" if model.proved else "not proved"
         same = "n_nodes_", "n_features_in_", "feature_names_in_"
         for name in (*same, "_coding_", "coef_names_", "levels_", "_fills_", "_spreads_"):
@@ -197,7 +196,7 @@ class ModelAnswers(SparseLinearModel):
         return other
 
     @cached_property
-    def _sizes_(self) -> SizeModels:
+    def _sizes_(self) -> list[Model]:
         return self._fit().sizes
 
     @abstractmethod

@@ -17,7 +17,7 @@ from ..design.design import Array, Protocol
 from ..design.fold_models import FoldModels, checked_coverage
 from ..design.folds import check_groups
 from ..design.missing import checked_fill, filled
-from ..design.model import FittedModel
+from ..design.model import Model
 from ..design.prepare import ALL_ROWS, Prepared, prepare
 from ..design.saved import SavedModel
 from ..errors import InputError
@@ -326,7 +326,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         scale = "unit-variance" if self.standardize else "none"
         return Protocol("honest", scale, bool(self.fit_intercept))
 
-    def _keep(self, model: FittedModel) -> None:
+    def _keep(self, model: Model) -> None:
+        self.tau_ = model.tau
         self.coef_, self.intercept_, self.support_ = model.coef, model.intercept, model.support
         self.objective_, self.lower_bound_ = model.objective, model.lower_bound
         self.gap_ = model.gap

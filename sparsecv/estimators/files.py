@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..design.model import FittedModel
+from ..design.model import Model
 from ..design.saved import SavedModel
 from ..errors import InputError
 from ..selection.result import Result
@@ -47,14 +47,14 @@ class ModelFiles(SparseLinearModel):
     def _take(self, saved: SavedModel) -> Self:
         """Take over a model that a file holds; return self."""
         self._saved_ = saved
-        self._keep(saved.fitted())
+        model = saved.fitted()
+        self._keep(model)
         self.unknown = saved.unknown
         self.n_features_in_ = len(saved.features)
         if saved.named:
             self.feature_names_in_ = np.array(saved.features, dtype=object)
         self.status_ = "optimal" if saved.proved else "not proved"
-        self.tau_ = len(saved.support) if saved.tau is None else saved.tau
-        self.gamma_ = np.nan if saved.gamma is None else saved.gamma
+        self.gamma_ = model.gamma
         if saved.fills:
             self._fills_ = np.array([saved.fills[name] for name in saved.features])
         return self
@@ -162,22 +162,17 @@ class ModelFiles(SparseLinearModel):
             self._fitted(),
             self._labels(self.coef_.size),
             named=self._coding_ is not None or hasattr(self, "feature_names_in_"),
-            tau=int(self.tau_),
-            gamma=self._own_gamma(),
             levels={} if self._coding_ is None else dict(self._coding_.levels),
             fills=self._fills_,
             intervals=models,
             unknown=self.unknown,
         )
 
-    def _fitted(self) -> FittedModel:
+    def _fitted(self) -> Model:
         """The model, proved where everything that was searched for is."""
-        proof = self.objective_, self.lower_bound_, self.status_ == "optimal"
-        return FittedModel(self.support_, self.coef_, self.intercept_, *proof)
-
-    def _own_gamma(self) -> float:
-        """The γ of the model, whether it was chosen or given."""
-        return float(self.gamma_ if hasattr(self, "gamma_") else self.gamma)
+        gamma = float(self.gamma_ if hasattr(self, "gamma_") else self.gamma)
+        own = self.support_, self.coef_, self.intercept_, int(self.tau_), gamma
+        return Model(*own, self.objective_, self.lower_bound_, self.status_ == "optimal")
 
     @abstractmethod
     def _certified(self, fit: Result) -> Certificate:

@@ -165,7 +165,7 @@ class SparseRidge(ModelViews, ModelFiles):
         tau = checked_tau(self.tau, ready.design)
         found = run(ready, Asked(settings, gammas=[self.gamma], taus=[tau], deadline=deadline))
         self._keep(found.model)
-        self.tau_, self.status_, self.n_nodes_ = tau, str(found.status), found.work.n_nodes
+        self.status_, self.n_nodes_ = str(found.status), found.work.n_nodes
         self._remember(found)
         ready.data.release()  # The user may write to X and y from here on.
         if not found.model.proved:

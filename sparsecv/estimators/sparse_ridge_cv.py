@@ -12,7 +12,7 @@ from ..cv.results import Best, CVResult, bounds_text
 from ..cv.settings import DEFAULT_SECONDS, Settings
 from ..design.fold_models import FoldModels
 from ..design.folds import Folds
-from ..design.model import FittedModel
+from ..design.model import Model
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..selection.certified_choice import choice_certificate
 from ..selection.choice import Choice
@@ -368,7 +368,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         if choice.projection is not None:
             self.reference_error_ = choice.projection.reference
         self.rule_, self.certified_ = choice.rule, choice.certified
-        self.tau_, self.gamma_, self.cv_error_ = choice.tau, choice.gamma, choice.cv_error
+        self.gamma_, self.cv_error_ = choice.gamma, choice.cv_error
         # These two are of the pair of least CV error, which other rules than "minimum" may not
         # choose.
         best = surface.best()
@@ -388,7 +388,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         pairs = {"gamma": np.repeat(gammas, taus.size), "tau": np.tile(taus, gammas.size)}
         self.cv_results_: dict[str, Any] = pairs | {key: tables[key].ravel() for key in flat}
 
-    def _warn_of_what_is_open(self, best: Best, model: FittedModel) -> None:
+    def _warn_of_what_is_open(self, best: Best, model: Model) -> None:
         """Warn where the choice, or the support of the final model, is not proved."""
         if not self.certified_:
             what = f"rule {self.rule_} might choose otherwise"

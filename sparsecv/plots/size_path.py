@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..design.design import Array
-from ..design.model import SizeModels
+from ..design.model import Model, along
 from ..errors import InputError
 from ..selection.sizes import SizeMarks
 from .curves import focus, label_sizes, mark, save, star, without_formulas
@@ -18,7 +18,9 @@ from .style import BLUE, GREEN, GREY, VERMILION, in_style, matplotlib, new_figur
 MAX_NAMED = 14
 
 
-def draw_errors(axes: Any, sizes: SizeModels, marks: SizeMarks, peers: dict[str, Array]) -> None:
+def draw_errors(
+    axes: Any, sizes: Sequence[Model], marks: SizeMarks, peers: dict[str, Array]
+) -> None:
     """Draw the CV error of every size on axes, with a star at the chosen size.
 
     Other marks show the size of least CV error, where another is chosen, and the smallest size
@@ -26,49 +28,46 @@ def draw_errors(axes: Any, sizes: SizeModels, marks: SizeMarks, peers: dict[str,
 
     peers: CV errors of lasso and ridge at the same sizes; it may be empty.
     """
-    error, spread = sizes.cv_error, sizes.std_error
-    axes.fill_between(
-        sizes.tau, error - spread, error + spread, color=BLUE, alpha=0.15, linewidth=0
-    )
+    tau, error, spread = (along(sizes, name) for name in ("tau", "cv_error", "std_error"))
+    axes.fill_between(tau, error - spread, error + spread, color=BLUE, alpha=0.15, linewidth=0)
     # A picture of more sizes has no dots, which would hide the line. Forty dots were chosen.
-    dots = "o-" if sizes.tau.size <= 40 else "-"
-    axes.plot(sizes.tau, error, dots, color=BLUE, markersize=4, label="best subset ± s.e.")
+    dots = "o-" if tau.size <= 40 else "-"
+    axes.plot(tau, error, dots, color=BLUE, markersize=4, label="best subset ± s.e.")
     styles = {"lasso": (GREEN, "--"), "ridge": (GREY, ":")}
     for name, values in peers.items():
         colour, line = styles[name]
-        axes.plot(sizes.tau, values, line, color=colour, label=name)
+        axes.plot(tau, values, line, color=colour, label=name)
     shown = [-np.inf]
     if (t := marks.chosen) is not None:
-        star(axes, (sizes.tau[t], error[t], spread[t]), f"chosen: τ = {sizes.tau[t]}")
+        star(axes, (tau[t], error[t], spread[t]), f"chosen: τ = {tau[t]}")
         shown.append(float(error[t] + spread[t]))
     others = (marks.least, "o", "least"), (marks.one_se, "D", "one standard error")
     for t, shape, what in others:
         if t is not None and (t != marks.chosen or shape == "D"):
-            mark(axes, int(sizes.tau[t]), float(error[t]), shape, what)
+            mark(axes, int(tau[t]), float(error[t]), shape, what)
             shown.append(float(error[t]))
     known = [error - spread, *(values[np.isfinite(values)] for values in peers.values())]
     focus(axes, [values.min() for values in known], error, max(shown))
-    label_sizes(axes, sizes.tau)
+    label_sizes(axes, tau)
     axes.set_ylabel("CV error")
     axes.legend()
 
 
-def draw_objectives(axes: Any, sizes: SizeModels) -> None:
+def draw_objectives(axes: Any, sizes: Sequence[Model]) -> None:
     """Draw the training objective of every size on axes; open marks are not proved."""
-    objective = np.array([model.objective for model in sizes.models])
-    proved = np.array([model.proved for model in sizes.models])
-    axes.plot(sizes.tau, objective, "-", color=BLUE, label="best subset")
+    tau, objective, proved = (along(sizes, name) for name in ("tau", "objective", "proved"))
+    axes.plot(tau, objective, "-", color=BLUE, label="best subset")
     for here, filled, what in ((proved, "full", "proved"), (~proved, "none", "not proved")):
         if here.any():
             marks = {"color": BLUE, "fillstyle": filled, "label": what}
-            axes.plot(sizes.tau[here], objective[here], "o", **marks)
-    label_sizes(axes, sizes.tau)
+            axes.plot(tau[here], objective[here], "o", **marks)
+    label_sizes(axes, tau)
     axes.set_ylabel("training objective")
     axes.legend()
 
 
 def draw_effects(
-    axes: Any, sizes: SizeModels, chosen: int | None, spread: Array, names: Sequence[str]
+    axes: Any, sizes: Sequence[Model], chosen: int | None, spread: Array, names: Sequence[str]
 ) -> None:
     """Draw the coefficients of every size on axes, times the standard deviations of their columns.
 
@@ -79,26 +78,27 @@ def draw_effects(
     spread, shape (p_raw,): The standard deviations.
     names: Names of all columns.
     """
-    used = np.unique(np.concatenate([model.support for model in sizes.models]))
-    effects = np.array([model.coef[used] * spread[used] for model in sizes.models])
-    inside = np.array([np.isin(used, model.support) for model in sizes.models])
+    tau = along(sizes, "tau")
+    used = np.unique(np.concatenate([model.support for model in sizes]))
+    effects = np.array([model.coef[used] * spread[used] for model in sizes])
+    inside = np.array([np.isin(used, model.support) for model in sizes])
     own = np.zeros(used.size) if chosen is None else np.abs(effects[chosen])
     named = np.lexsort((-np.abs(effects).max(axis=0), -own))[:MAX_NAMED]
     others = np.setdiff1d(np.arange(used.size), named)
     shown = np.where(inside, effects, np.nan)
     axes.axhline(0.0, color=GREY, linewidth=0.6)
     if chosen is not None:
-        axes.axvline(sizes.tau[chosen], color=VERMILION, linestyle=":", label="chosen")
+        axes.axvline(tau[chosen], color=VERMILION, linestyle=":", label="chosen")
     both = matplotlib().colormaps["tab20"].colors  # Pairs of a dark and a light colour.
     colours = [*both[:14:2], *both[16::2], *both[1::2]]  # Without the dark grey, the eighth pair's.
     for i, c in enumerate(named.tolist()):
         style: dict[str, Any] = {"color": colours[i], "label": without_formulas(names[used[c]])}
-        axes.plot(sizes.tau, shown[:, c], "o-", markersize=4, linewidth=1.2, zorder=3, **style)
+        axes.plot(tau, shown[:, c], "o-", markersize=4, linewidth=1.2, zorder=3, **style)
     if others.size:
         style = {"color": GREY, "markersize": 2, "linewidth": 0.6}
-        lines = axes.plot(sizes.tau, shown[:, others], "o-", **style)
+        lines = axes.plot(tau, shown[:, others], "o-", **style)
         lines[0].set_label("1 other column" if len(lines) == 1 else f"{len(lines)} other columns")
-    label_sizes(axes, sizes.tau)
+    label_sizes(axes, tau)
     axes.set_ylabel("coefficient × standard deviation of its column")
     axes.set_title("in the model of each size")
     if used.size:
@@ -106,7 +106,7 @@ def draw_effects(
 
 
 def draw_sizes(
-    ax: Any, sizes: SizeModels, marks: SizeMarks, spread: Array, names: Sequence[str]
+    ax: Any, sizes: Sequence[Model], marks: SizeMarks, spread: Array, names: Sequence[str]
 ) -> Any:
     """Draw errors by size, and coefficients by size, on axes of the user, and return the axes.
 
@@ -123,7 +123,7 @@ def draw_sizes(
     panels = list(np.ravel(np.array(ax, dtype=object)))
     if not 1 <= len(panels) <= 2 or not all(hasattr(panel, "errorbar") for panel in panels):
         raise InputError(f"ax must be None, axes of matplotlib or a pair of axes; got {ax!r}")
-    held_out = not np.isnan(sizes.cv_error).all()
+    held_out = not np.isnan(along(sizes, "cv_error")).all()
     if held_out:
         draw_errors(panels[0], sizes, marks, {})
     else:
@@ -135,7 +135,7 @@ def draw_sizes(
 
 @in_style
 def plot_errors(
-    sizes: SizeModels, marks: SizeMarks, peers: dict[str, Array], path: str, title: str
+    sizes: Sequence[Model], marks: SizeMarks, peers: dict[str, Array], path: str, title: str
 ) -> None:
     """Draw the CV error of every size, and write the picture to ``path``.
 
@@ -150,7 +150,7 @@ def plot_errors(
 
 @in_style
 def plot_size_path(
-    sizes: SizeModels, spread: Array, names: Sequence[str], path: str, title: str
+    sizes: Sequence[Model], spread: Array, names: Sequence[str], path: str, title: str
 ) -> None:
     """Draw the objective of the best subset of every size, and the effects by size.
 

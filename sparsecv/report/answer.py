@@ -44,7 +44,8 @@ def answer(result: Result) -> Iterator[Section]:
 def _chosen(result: Result) -> Iterator[Fact]:
     """Yield what is chosen, by which rule."""
     model = result.model
-    figure = f"τ = {result.tau} of {counted(result.design.n_units)}, γ = {number(result.gamma)}"
+    features = counted(result.design.n_units)
+    figure = f"τ = {model.tau} of {features}, γ = {number(model.gamma)}"
     yield Fact("chosen", figure)
     columns = result.called(model.support[result.by_effect])
     yield Fact("columns", "", listed(columns, MAX_CHARACTERS))
@@ -191,7 +192,7 @@ def _range(span: GlobalMinimum) -> Iterator[Fact]:
 
 def _best_of_size(result: Result) -> Fact:
     """Whether the model's features are proved to fit all rows best."""
-    model, tau, within = result.model, result.tau, result.within
+    model, tau, within = result.model, result.model.tau, result.within
     if model.proved:
         others = f"{counted(tau)} fit" if tau > 1 else "single feature fits"
         return Fact("proved", "", f"no other {others} all rows better at this γ{within}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..cv.results import Array, CVResult, bounds_text
-from ..design.model import SizeModels
+from ..design.model import Model, along
 from ..plots.size_path import draw_errors
 from ..plots.style import in_style, new_figure
 from ..selection.choice import Choice
@@ -55,9 +55,9 @@ def sections(result: Result, *, fits: bool = True, peers: bool = False) -> Itera
             yield _choices(result, choice)
         yield from _surface(surface)
     if "criteria" in found:
-        yield _criteria(found["criteria"], result.tau)
+        yield _criteria(found["criteria"], result.model.tau)
     if "alternatives" in found:
-        yield _alternatives(found["alternatives"], result.tau)
+        yield _alternatives(found["alternatives"], result.model.tau)
     yield Section("Words", WORDS[:-1] if proved else WORDS, explains=True)
     yield Section("", sentences=list(_work(result)))
 
@@ -86,23 +86,24 @@ def _every_size(result: Result, with_peers: bool) -> Section:
     A plain fit has no study, and shows objectives in place of CV errors.
     """
     sizes, marks = result.sizes, result.marks
-    proved, sentences = [model.proved for model in sizes.models], []
+    proved, sentences = [model.proved for model in sizes], []
+    taus = along(sizes, "tau")
     peers: dict[str, Array] = {}
-    columns = [SectionColumn("size", sizes.tau)]
+    columns = [SectionColumn("size", taus)]
     if result.held_out is None:
-        objectives = [model.objective for model in sizes.models]
+        objectives = [model.objective for model in sizes]
         columns.append(SectionColumn("objective", numbers(objectives, proved)))
     else:
         study, surface, choice = result.held_out
-        peers = linear_peers(study.data, [study.data.folds], sizes.tau) if with_peers else {}
+        peers = linear_peers(study.data, [study.data.folds], taus) if with_peers else {}
         columns += _held_out(result, surface, choice, sizes, marks)
         if peers:
             # The column stands after that of the CV errors.
             columns.insert(2, SectionColumn("lasso", peers["lasso"], minor=True))
             sentences.append(PEERS.format(*map(number, (peers["lasso"].min(), peers["ridge"][0]))))
-        if choice.projection is not None and sizes.distance is not None:
-            sentences.append(_aim(choice, choice.projection, sizes.distance))
-    supports = [np.empty(0, dtype=np.intp), *(model.support for model in sizes.models)]
+        if choice.projection is not None:
+            sentences.append(_aim(choice, choice.projection))
+    supports = [np.empty(0, dtype=np.intp), *(model.support for model in sizes)]
     steps = [changes(*two, result.names) for two in pairwise(supports)]
     columns.append(SectionColumn("what changes", steps, "names"))
     if all(proved):
@@ -118,29 +119,29 @@ def _every_size(result: Result, with_peers: bool) -> Section:
 
 
 def _held_out(
-    result: Result, surface: CVResult, choice: Choice, sizes: SizeModels, marks: SizeMarks
+    result: Result, surface: CVResult, choice: Choice, sizes: Sequence[Model], marks: SizeMarks
 ) -> Iterator[SectionColumn]:
     """Yield what folds say of every size: CV errors, R², distances or bounds, and marks."""
     found = choice.projection
-    words, known = [""] * sizes.tau.size, [""] * sizes.tau.size
+    words, known = [""] * len(sizes), [""] * len(sizes)
     if found is not None:
         exact = found.proved.tolist()
     else:
-        at = gamma_positions(surface, choice), np.arange(sizes.tau.size)
+        at = gamma_positions(surface, choice), np.arange(len(sizes))
         exact = surface.table("exact")[at].tolist()
         ends = zip(*(surface.table(n)[at] for n in ("lower", "cv_error", "upper")), strict=True)
         known = ["" if e else bounds_text(*b) for e, b in zip(exact, ends, strict=True)]
     for t, word in ((marks.one_se, "1 s.e."), (marks.least, "least"), (marks.chosen, "chosen")):
         if t is not None:
             words[t] = word
-    yield SectionColumn("CV error", numbers(sizes.cv_error, exact))
-    yield SectionColumn("± s.e.", sizes.std_error, minor=True)
-    if found is None or sizes.distance is None:
-        r2 = [result.r_squared(error) for error in sizes.cv_error]
+    yield SectionColumn("CV error", numbers(along(sizes, "cv_error"), exact))
+    yield SectionColumn("± s.e.", along(sizes, "std_error"), minor=True)
+    if found is None:
+        r2 = [result.r_squared(model.cv_error) for model in sizes]
         yield SectionColumn("R²", ["" if np.isnan(one) else f"{one:.3f}" for one in r2], minor=True)
     else:
-        yield SectionColumn("distance", [percent(one) for one in _shares(found, sizes.distance)])
-    yield from _own_gammas(sizes.gamma, minor=True)
+        yield SectionColumn("distance", [percent(one) for one in _shares(found)])
+    yield from _own_gammas(along(sizes, "gamma"), minor=True)
     yield SectionColumn("bounds", known)
     yield SectionColumn("", words, "words")
 
@@ -151,24 +152,24 @@ def _own_gammas(gammas: Array, minor: bool) -> Iterator[SectionColumn]:
         yield SectionColumn("γ", [f"{gamma:.4g}" for gamma in gammas], minor=minor)
 
 
-def _shares(found: Projection, distance: Array) -> Array:
-    """Distances to the average over the average's CV error."""
-    nothing = np.zeros(distance.size)
-    return distance / found.reference if found.reference > 0.0 else nothing
+def _shares(found: Projection) -> Array:
+    """Distances of all sizes to the average over the average's CV error."""
+    distance = along(found.sizes, "distance")
+    return distance / found.reference if found.reference > 0.0 else np.zeros(distance.size)
 
 
-def _aim(choice: Choice, found: Projection, distance: Array) -> str:
+def _aim(choice: Choice, found: Projection) -> str:
     """The sentences that say what the distance is, and by which rule the size is chosen."""
     # Each size has a largest distance, as a share of the average's CV error.
     most = found.max_share[found.chosen]
     if choice.size_given:
         aim = "the size that was asked for"
-    elif _shares(found, distance)[found.chosen] <= most:
+    elif _shares(found)[found.chosen] <= most:
         aim = f"the fewest features whose distance is at most {percent(most)} of that CV error"
     else:
         least = percent(found.max_share.max())
         aim = f"the size of least distance, as no distance is small (at most {least} of that error)"
-    others = choose_size(distance, found.max_share * found.reference)
+    others = choose_size(along(found.sizes, "distance"), found.max_share * found.reference)
     left_out = int(np.count_nonzero(~found.allowed))
     if not choice.size_given and others != found.chosen:
         aim += (
@@ -184,7 +185,7 @@ def _aim(choice: Choice, found: Projection, distance: Array) -> str:
 
 
 @in_style
-def _picture(sizes: SizeModels, marks: SizeMarks, peers: dict[str, Array]) -> tuple[Any, str]:
+def _picture(sizes: Sequence[Model], marks: SizeMarks, peers: dict[str, Array]) -> tuple[Any, str]:
     """The CV error of every size, with ridge and lasso on the same folds."""
     figure, ((axes,),) = new_figure(figsize=(5.6, 3.6))
     draw_errors(axes, sizes, marks, peers)

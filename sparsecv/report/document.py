@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..cv.results import CVResult, GammaResult
-from ..design.model import FittedModel
+from ..design.model import Model
 from ..selection.choice import Choice
 from ..selection.result import Result
 from ..selection.study import Study
@@ -83,7 +83,7 @@ def _rule(choice: Choice) -> dict[str, Any]:
     return found if choice.lambda_ is None else found | {"lambda": choice.lambda_}
 
 
-def _coefficients(result: Result, model: FittedModel) -> dict[str, Any]:
+def _coefficients(result: Result, model: Model) -> dict[str, Any]:
     """Names and coefficients of a model's features, in lists of the same order."""
     return {
         "support": result.called(model.support),
@@ -95,17 +95,16 @@ def _coefficients(result: Result, model: FittedModel) -> dict[str, Any]:
 
 def _projections(result: Result, choice: Choice) -> dict[str, Any]:
     """The projected model of every size; nothing where no models were projected."""
-    found, sizes = choice.projection, result.sizes
-    if found is None or sizes.distance is None:
+    found = choice.projection
+    if found is None:
         return {}
     names = ("tau", "gamma", "distance", "cv_error", "std_error")
-    values = zip(*(getattr(sizes, name) for name in names), strict=True)
     return {
         "reference_error": found.reference,
         "reference_std_error": found.reference_std,
         "sizes": [
-            dict(zip(names, of_size, strict=True)) | _coefficients(result, model)
-            for of_size, model in zip(values, sizes.models, strict=True)
+            {name: getattr(model, name) for name in names} | _coefficients(result, model)
+            for model in result.sizes
         ],
     }
 

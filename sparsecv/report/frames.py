@@ -13,7 +13,7 @@ import numpy as np
 
 from ..design.design import Array
 from ..design.folds import Index
-from ..design.model import SizeModels
+from ..design.model import Model, along
 from ..selection.choice import Choice
 
 if TYPE_CHECKING:
@@ -36,30 +36,26 @@ def columns_and_names(supports: Iterable[Index], names: Sequence[str]) -> dict[s
     return {"columns": columns, "names": [[names[c] for c in some] for some in columns]}
 
 
-def path_frame(sizes: SizeModels, names: Sequence[str]) -> DataFrame:
+def path_frame(sizes: Sequence[Model], names: Sequence[str]) -> DataFrame:
     """The model of every size: "coef" has the coefficients of "columns", in the same order."""
-    models = sizes.models
     found: dict[str, Any] = {
-        "tau": sizes.tau,
-        "gamma": sizes.gamma,
-        **columns_and_names((model.support for model in models), names),
-        "coef": [model.coef[model.support].tolist() for model in models],
-        "intercept": [model.intercept for model in models],
-        "cv_error": sizes.cv_error,
-        "std_error": sizes.std_error,
-        "proved": [model.proved for model in models],
+        "tau": along(sizes, "tau"),
+        "gamma": along(sizes, "gamma"),
+        **columns_and_names((model.support for model in sizes), names),
+        "coef": [model.coef[model.support].tolist() for model in sizes],
+        **{name: along(sizes, name) for name in ("intercept", "cv_error", "std_error", "proved")},
     }
-    if sizes.distance is not None:
-        found["distance"] = sizes.distance
-    return frame_of(found)
+    distance = along(sizes, "distance")
+    return frame_of(found if np.isnan(distance).all() else found | {"distance": distance})
 
 
 def criteria_frame(
-    sizes: SizeModels, values: Mapping[str, Array], names: Sequence[str]
+    sizes: Sequence[Model], values: Mapping[str, Array], names: Sequence[str]
 ) -> DataFrame:
     """The criteria of the model of every size, beside its CV error."""
-    supports = columns_and_names((model.support for model in sizes.models), names)
-    return frame_of({"tau": sizes.tau, **supports, "cv_error": sizes.cv_error, **values})
+    supports = columns_and_names((model.support for model in sizes), names)
+    tau, error = along(sizes, "tau"), along(sizes, "cv_error")
+    return frame_of({"tau": tau, **supports, "cv_error": error, **values})
 
 
 def alternatives_frame(found: Mapping[str, Any], names: Sequence[str]) -> DataFrame:
@@ -87,19 +83,19 @@ def choices_frame(
 
 
 def least_criteria_frame(
-    sizes: SizeModels, values: Mapping[str, Array], names: Sequence[str]
+    sizes: Sequence[Model], values: Mapping[str, Array], names: Sequence[str]
 ) -> DataFrame:
     """The size at which each criterion is least, in the columns of :func:`choices_frame`."""
     rules = [name for name in CRITERIA if not np.isnan(values[name]).all()]
     at = [int(np.nanargmin(values[name])) for name in rules]
     unknown = np.full(len(rules), np.nan)
     found = {
-        "tau": sizes.tau[at],
-        "gamma": sizes.gamma[at],
-        **columns_and_names((sizes.models[t].support for t in at), names),
+        "tau": [sizes[t].tau for t in at],
+        "gamma": [sizes[t].gamma for t in at],
+        **columns_and_names((sizes[t].support for t in at), names),
         **dict.fromkeys(("cv_error", "lower", "upper"), unknown),
         "criterion": [float(values[name][t]) for name, t in zip(rules, at, strict=True)],
-        "certified": all(model.proved for model in sizes.models),
+        "certified": all(model.proved for model in sizes),
         "lambda_": unknown,
     }
     return frame_of(found, rules).rename_axis("rule")

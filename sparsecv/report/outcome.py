@@ -26,7 +26,7 @@ def criteria_of_sizes(result: Result) -> DataFrame:
 
 def _criteria(result: Result) -> dict[str, Array]:
     """The values of all criteria, each for every size."""
-    supports = [model.support for model in result.sizes.models]
+    supports = [model.support for model in result.sizes]
     return criteria(result.problem, result.design, supports)
 
 

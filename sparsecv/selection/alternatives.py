@@ -17,7 +17,7 @@ from ..cv.results import CVResult, mean_over_folds
 from ..cv.settings import DEFAULT_SECONDS
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData
-from ..design.model import SizeModels
+from ..design.model import Model, along
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
@@ -32,7 +32,7 @@ Errors = tuple[Array, Array]
 def ranked_by_size(
     problem: SparseRidgeProblem,
     design: Design,
-    sizes: SizeModels,
+    sizes: Sequence[Model],
     n: int,
     seconds: float | None,
     others: Sequence[NDArray[np.intp]] = (),
@@ -45,24 +45,25 @@ def ranked_by_size(
     others: More supports that may be good, in columns of the problem. They are ranked where there
         are too many columns for a tree.
     """
-    known = [np.searchsorted(design.kept, model.support) for model in sizes.models]
+    known = [np.searchsorted(design.kept, model.support) for model in sizes]
     searched = holds_tree(problem)
     known += () if searched else others
     limits = Limits(DEFAULT_SECONDS if seconds is None else seconds)
     found: dict[int, RankedSupports] = {}
-    gammas = np.unique(sizes.gamma)
+    every, taus = along(sizes, "gamma"), along(sizes, "tau")
+    gammas = np.unique(every)
     for left, gamma in zip(range(gammas.size, 0, -1), gammas, strict=True):
-        here = np.flatnonzero(sizes.gamma == gamma)
+        here = np.flatnonzero(every == gamma)
         at, share = problem.replace(gamma=float(gamma)), limits.share(float(left))
-        ranked = n_best_subsets(at, sizes.tau[here], n, known=known, limits=share)
+        ranked = n_best_subsets(at, taus[here], n, known=known, limits=share)
         found.update(zip(here.tolist(), ranked, strict=True))
-    return [found[t] for t in range(sizes.tau.size)]
+    return [found[t] for t in range(len(sizes))]
 
 
 def alternatives_table(
     problem: SparseRidgeProblem,
     design: Design,
-    sizes: SizeModels,
+    sizes: Sequence[Model],
     ranked: Sequence[RankedSupports],
     errors: Errors | None,
 ) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def alternatives_table(
     errors: CV errors and their standard errors, in this order; NaN is shown where there are none.
     """
     counts = [len(one.supports) for one in ranked]
-    tau, gamma = np.repeat(sizes.tau, counts), np.repeat(sizes.gamma, counts)
+    tau, gamma = (np.repeat(along(sizes, name), counts) for name in ("tau", "gamma"))
     columns = [design.kept[support] for one in ranked for support in one.supports]
     nothing = np.full(tau.size, np.nan)
     error, spread = (nothing, nothing) if errors is None else errors
@@ -88,7 +89,7 @@ def alternatives_table(
 
 
 def alternatives(
-    study: Study, surface: CVResult, sizes: SizeModels, n: int, seconds: float | None
+    study: Study, surface: CVResult, sizes: Sequence[Model], n: int, seconds: float | None
 ) -> dict[str, Any]:
     """The n best subsets of every size on all rows, with their CV errors on the study's folds.
 
@@ -99,7 +100,7 @@ def alternatives(
     others = surface.by_gamma[0].supports  # the supports of all folds, γ and sizes
     study.asked.progress(f"the {n} best subsets of each size", 0, 1)
     ranked = ranked_by_size(full, study.design, sizes, n, seconds, others)
-    rows = [(float(g), one.supports) for g, one in zip(sizes.gamma, ranked, strict=True)]
+    rows = [(model.gamma, one.supports) for model, one in zip(sizes, ranked, strict=True)]
     tasks = [(j,) for j in range(study.data.folds.k)]
     sums = study.run("errors of other subsets", fold_errors, (study.data, rows), tasks)
     errors = mean_over_folds(np.stack(sums, axis=-1), study.data.fold_weight)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..cv.needs import Known, of_one_se
 from ..cv.results import Array, CVResult, least
-from ..design.model import FittedModel
+from ..design.model import Model
 from ..errors import InputError
 from ..solvers.core.result import Status, worst
 from .averaging import Average, average_of
@@ -90,7 +90,7 @@ class Choice:
     def spread(self, result: CVResult) -> tuple[float, bool]:
         """The standard error of the choice's CV error, and whether that error is exact."""
         if (found := self.projection) is not None:
-            return float(found.sizes.std_error[found.chosen]), bool(found.proved[found.chosen])
+            return found.sizes[found.chosen].std_error, bool(found.proved[found.chosen])
         g, t = self.position
         one = result.by_gamma[g]
         return float(one.std_error[t]), bool(one.exact[t])
@@ -173,18 +173,16 @@ def projection_of(study: Study, average: Average) -> Choice:
 
 def of_projection(choice: Choice, found: Projection) -> Choice:
     """A choice with the chosen projection, its size, γ⊥, distance, CV error and what is proved."""
-    t, sizes = found.chosen, found.sizes
-    assert sizes.distance is not None
-    error = float(sizes.cv_error[t])
+    model = found.sizes[found.chosen]
     return replace(
         choice,
-        gamma=float(sizes.gamma[t]),
-        tau=int(sizes.tau[t]),
-        cv_error=error,
-        lower=error,
-        upper=error,
-        criterion=float(sizes.distance[t]),
-        certified=bool(found.proved[t]),
+        gamma=model.gamma,
+        tau=model.tau,
+        cv_error=model.cv_error,
+        lower=model.cv_error,
+        upper=model.cv_error,
+        criterion=model.distance,
+        certified=bool(found.proved[found.chosen]),
         projection=found,
     )
 
@@ -242,12 +240,12 @@ def _allowed(study: Study, name: str) -> bool:
     return True
 
 
-def known_model(study: Study, result: CVResult, choice: Choice) -> FittedModel:
+def known_model(study: Study, result: CVResult, choice: Choice) -> Model:
     """The model of all rows of a choice as far as it is known; nothing more is searched for.
 
     result: h(γ, τ) of the first partition.
     """
     if choice.projection is not None:
-        return choice.projection.sizes.models[choice.projection.chosen]
+        return choice.projection.sizes[choice.projection.chosen]
     g, t = choice.position
     return result.by_gamma[g].model(study.design, study.data.full(), t)

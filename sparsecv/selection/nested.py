@@ -21,7 +21,7 @@ from ..design.design import Array, joined
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds, make_folds
 from ..design.missing import fill
-from ..design.model import FittedModel
+from ..design.model import Model
 from ..design.prepare import rows_design
 from ..errors import InputError
 from .choice import chosen_from, known_model
@@ -173,7 +173,7 @@ def nested_error(
 
 
 def _squares(
-    rows: GivenRows, test: NDArray[np.intp], model: FittedModel, fills: Array | None
+    rows: GivenRows, test: NDArray[np.intp], model: Model, fills: Array | None
 ) -> tuple[float, float]:
     """The sum of a model's weighted squared errors on held-out rows, and the sum of the weights.
 
@@ -206,7 +206,7 @@ def _outer_folds(
 
 def _fitted(
     study: Study, cv: Any, rows: GivenRows, train: NDArray[np.intp], j: int, k: int
-) -> tuple[FittedModel, Array | None]:
+) -> tuple[Model, Array | None]:
     """The model of the training rows of outer fold j of k, in an even share of the time left.
 
     Returns: The model, and what its training rows fill missing values with, shape (p_raw,); None

@@ -15,7 +15,7 @@ more than rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ..cv.results import mean_over_folds
 from ..design.design import Array
 from ..design.fold_data import FoldData
-from ..design.model import FittedModel, SizeModels, fitted_model
+from ..design.model import Model, fitted_model
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status, worst
 from ..solvers.paths import support_path
@@ -60,7 +60,7 @@ class Projection:
 
     Attributes
     ----------
-    sizes : SizeModels
+    sizes : list of Model
         The projection of every size at the γ⊥ of its least distance: its model of all rows, whose
         objective is that of the projection; the mean squared distance of its predictions to the
         average's predictions on held-out rows; and its mean squared error against y on the same
@@ -82,7 +82,7 @@ class Projection:
         Optimal, or the worst limit that the average or the chosen projection has reached.
     """
 
-    sizes: SizeModels = field(repr=False)
+    sizes: list[Model] = field(repr=False)
     average: Average = field(repr=False)
     max_share: Array
     allowed: NDArray[np.bool_]
@@ -271,13 +271,16 @@ def project_average(study: Study, average: Average, most: tuple[int, float]) -> 
     proved = np.array([model.proved for model in models]) & folds.proved.all(axis=(0, 1))
     status = worst([average.status, study.limit(bool(proved[chosen]))])
     proved &= average.proved
-    by_size = SizeModels(sizes, own, models, error, spread, distance)
+    by_size = [
+        replace(model, cv_error=float(h), std_error=float(s), distance=float(d))
+        for model, h, s, d in zip(models, error, spread, distance, strict=True)
+    ]
     return Projection(by_size, average, share, allowed, chosen, proved, status)
 
 
 def _projected_models(
     study: Study, average: Average, sizes: NDArray[np.intp], gammas: Array, chosen: int
-) -> list[FittedModel]:
+) -> list[Model]:
     """The average of all rows, projected onto every size.
 
     Up to 45 columns the projection onto the chosen size is proved, as far as the time allows.
@@ -291,17 +294,17 @@ def _projected_models(
         coef = averaged_coefficients(full, average.result, average.weights)
         target = full.predicting(coef)
 
-        def model(path: SupportPath, g: int, i: int, gamma: float) -> FittedModel:
-            bound, proved = float(path.lower_bound[g, i]), bool(path.proved[g, i])
-            problem = target.replace(gamma=gamma)
-            return fitted_model(study.design, problem, path.support(g, i), bound, proved)
+        def model(path: SupportPath, g: int, i: int, t: int) -> Model:
+            proof = float(path.lower_bound[g, i]), bool(path.proved[g, i])
+            problem = target.replace(gamma=float(gammas[t]))
+            return fitted_model(study.design, problem, path.support(g, i), int(sizes[t]), *proof)
 
         solver = study.plan.model_solver
         path = support_path(target, used, sizes, solver=solver, limits=limits)
-        models = [model(path, g, t, float(gammas[t])) for t, g in enumerate(place.tolist())]
+        models = [model(path, g, t, t) for t, g in enumerate(place.tolist())]
         if not models[chosen].proved and study.plan.proves_models:
             one, limits = slice(chosen, chosen + 1), limits.within(nodes=proof_nodes(study.plan))
             path = support_path(target, gammas[one], sizes[one], solver="exact", limits=limits)
             if path.proved[0, 0]:
-                models[chosen] = model(path, 0, 0, float(gammas[chosen]))
+                models[chosen] = model(path, 0, 0, chosen)
     return models

@@ -11,7 +11,7 @@ import numpy as np
 from ..cv.results import CVResult
 from ..design.design import Array, Design
 from ..design.folds import Index
-from ..design.model import FittedModel, SizeModels
+from ..design.model import Model
 from ..design.prepare import Prepared
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
@@ -49,7 +49,6 @@ class Result:
 
     table: The table, how its columns were standardised, and its folds.
     model: The model of all rows.
-    tau, gamma: The largest number of features, and the ridge weight.
     work: How the run has ended, and what it took.
     limit: Seconds of a search for other sizes or subsets where nothing was held out; None for no
         limit. A cross-validation has a limit of its own.
@@ -63,9 +62,7 @@ class Result:
     """
 
     table: Prepared
-    model: FittedModel
-    tau: int
-    gamma: float
+    model: Model
     work: Work
     limit: float | None = None
     study: Study | None = None
@@ -105,8 +102,8 @@ class Result:
     @property
     def problem(self) -> SparseRidgeProblem:
         """The problem of all rows; where nothing was chosen at the γ and τ of the fit."""
-        full = self.table.data.full()
-        return full if self.study is not None else full.replace(gamma=self.gamma, tau=self.tau)
+        full, model = self.table.data.full(), self.model
+        return full if self.study is not None else full.replace(gamma=model.gamma, tau=model.tau)
 
     @property
     def name(self) -> str:
@@ -124,11 +121,11 @@ class Result:
         return self.table.source.target_name
 
     @cached
-    def sizes(self) -> SizeModels:
+    def sizes(self) -> list[Model]:
         """The model of every size; after a cross-validation nothing is searched for."""
         if self.held_out is not None:
             return models_by_size(*self.held_out)
-        return models_at_gamma(self.problem, self.design, self.tau, self.model, self.limit)
+        return models_at_gamma(self.problem, self.design, self.model, self.limit)
 
     @property
     def knows_sizes(self) -> bool:
@@ -137,7 +134,7 @@ class Result:
         return projected or "sizes" in vars(self)
 
     @property
-    def subsets(self) -> SizeModels:
+    def subsets(self) -> list[Model]:
         """The best known subset of every size for the response itself."""
         return self.sizes if self.held_out is None else subsets_by_size(*self.held_out)
 
@@ -149,8 +146,8 @@ class Result:
     @property
     def marks(self) -> SizeMarks:
         """The sizes that tables and pictures mark."""
-        at = np.flatnonzero(self.sizes.tau == self.tau)
-        chosen = int(at[0]) if at.size else None
+        taus = [model.tau for model in self.sizes]
+        chosen = taus.index(self.model.tau) if self.model.tau in taus else None
         if self.held_out is None:
             return SizeMarks(chosen)
         return size_marks(*self.held_out[1:], self.sizes, chosen)

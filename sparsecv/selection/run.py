@@ -65,8 +65,6 @@ def run(table: Prepared, asked: Asked) -> Result:
     return Result(
         table,
         known_model(study, first.result, choice),
-        choice.tau,
-        choice.gamma,
         work,
         study=study,
         surface=first.result,
@@ -94,9 +92,10 @@ def _of_given_size(table: Prepared, asked: Asked) -> Result:
     except SolverUnavailable as error:
         raise InputError(str(error)) from error
     proved = proof.status is Status.OPTIMAL
-    model = fitted_model(table.design, problem, proof.support, proof.lower_bound, proved)
+    how = proof.support, tau, proof.lower_bound, proved
+    model = fitted_model(table.design, problem, *how)
     work = Work(proof.status, proof.n_nodes, seconds=proof.seconds)
-    return Result(table, model, tau, gamma, work, settings.time_limit)
+    return Result(table, model, work, settings.time_limit)
 
 
 def _interrupted(table: Prepared, study: Study, surface: CVResult) -> Result:
@@ -114,4 +113,4 @@ def _interrupted(table: Prepared, study: Study, surface: CVResult) -> Result:
     work = Work(surface.status, nodes, nests=nests)
     known: dict[str, Any] = {"study": study, "surface": surface}
     known["choices"] = {study.rule: choice}
-    return Result(table, model, choice.tau, choice.gamma, work, **known)
+    return Result(table, model, work, **known)

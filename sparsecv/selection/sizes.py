@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..cv.results import TIE, CVResult, least
 from ..design.design import Design
-from ..design.model import FittedModel, SizeModels, fitted_model
+from ..design.model import Model, along, fitted_model
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.threads import one_blas_thread
@@ -38,7 +38,7 @@ class SizeMarks(NamedTuple):
 
 
 def size_marks(
-    result: CVResult, choice: Choice, sizes: SizeModels, chosen: int | None
+    result: CVResult, choice: Choice, sizes: list[Model], chosen: int | None
 ) -> SizeMarks:
     """What is marked among the sizes of a choice: pairs (γ, τ) of the grid, or projections.
 
@@ -48,9 +48,9 @@ def size_marks(
         best = result.best()
         one_se = int(np.flatnonzero(result.taus == best.one_se)[0])
         return SizeMarks(chosen, best.tau_index, one_se)
-    errors = sizes.cv_error
-    _, t = least(errors[None, :], sizes.tau, np.zeros(1), result.rounding)
-    within = errors <= errors[t] + sizes.std_error[t] + result.rounding
+    errors = along(sizes, "cv_error")
+    _, t = least(errors[None, :], along(sizes, "tau"), np.zeros(1), result.rounding)
+    within = errors <= errors[t] + sizes[t].std_error + result.rounding
     return SizeMarks(chosen, t, int(np.flatnonzero(within)[0]))
 
 
@@ -74,7 +74,7 @@ def gamma_positions(result: CVResult, choice: Choice) -> NDArray[np.intp]:
     return np.array(at, dtype=np.intp)
 
 
-def models_by_size(study: Study, result: CVResult, choice: Choice) -> SizeModels:
+def models_by_size(study: Study, result: CVResult, choice: Choice) -> list[Model]:
     """The model of every size that belongs to a choice, with what is proved of it.
 
     result: h(γ, τ) of the first partition.
@@ -83,31 +83,25 @@ def models_by_size(study: Study, result: CVResult, choice: Choice) -> SizeModels
         return choice.projection.sizes
     at, full = gamma_positions(result, choice), study.data.full()
     with one_blas_thread():
-        models = [result.by_gamma[g].model(study.design, full, t) for t, g in enumerate(at)]
-    sizes = np.arange(result.taus.size)
-    errors = result.table("cv_error")[at, sizes], result.table("std_error")[at, sizes]
-    return SizeModels(result.taus, result.gammas[at], models, *errors)
+        return [result.by_gamma[g].model(study.design, full, t) for t, g in enumerate(at)]
 
 
 def models_at_gamma(
     problem: SparseRidgeProblem,
     design: Design,
-    tau: int,
-    own: FittedModel,
+    own: Model,
     time_limit: float | None,
-) -> SizeModels:
-    """The best model of every size up to ``tau`` at the γ of a problem; nothing is held out.
+) -> list[Model]:
+    """The best model of every size up to a known one at the γ of a problem; nothing is held out.
 
-    own: The model of size ``tau``, which is known.
+    own: The known model.
     """
-    sizes = np.arange(max(problem.constraints.min_size, 1), tau + 1)
-    gammas = np.full(sizes.size, problem.given_gamma)
-    path = support_path(problem, gammas[:1], sizes, solver="exact", limits=Limits(time_limit))
-    known = zip(path.at(0), path.lower_bound[0].tolist(), path.proved[0].tolist(), strict=True)
-    models = [fitted_model(design, problem, *one) for one in known]
-    models[-1] = own
-    unknown = np.full(sizes.size, np.nan)
-    return SizeModels(sizes, gammas, models, unknown, unknown)
+    sizes = np.arange(max(problem.constraints.min_size, 1), own.tau + 1)
+    gamma, limits = [problem.given_gamma], Limits(time_limit)
+    path = support_path(problem, gamma, sizes, solver="exact", limits=limits)
+    found = path.at(0), sizes.tolist(), path.lower_bound[0].tolist(), path.proved[0].tolist()
+    models = [fitted_model(design, problem, *one) for one in zip(*found, strict=True)]
+    return [*models[:-1], own]
 
 
 def choice_of_size(result: CVResult, choice: Choice, size: int) -> Choice:
@@ -117,7 +111,7 @@ def choice_of_size(result: CVResult, choice: Choice, size: int) -> Choice:
     Raises InputError: There is no such size.
     """
     found = choice.projection
-    sizes = result.taus if found is None else found.sizes.tau
+    sizes = result.taus if found is None else along(found.sizes, "tau")
     check_size(sizes, size)
     t = int(np.flatnonzero(sizes == size)[0])
     if found is not None:
@@ -133,7 +127,7 @@ def choice_of_size(result: CVResult, choice: Choice, size: int) -> Choice:
     return replace(own, pairs=choice.pairs, size_given=True)
 
 
-def subsets_by_size(study: Study, result: CVResult, choice: Choice) -> SizeModels:
+def subsets_by_size(study: Study, result: CVResult, choice: Choice) -> list[Model]:
     """The best known subset of every size for the response itself.
 
     These are the models of the choice; in place of projections, which are the best subsets for the
@@ -143,8 +137,6 @@ def subsets_by_size(study: Study, result: CVResult, choice: Choice) -> SizeModel
     """
     if choice.projection is None:
         return models_by_size(study, result, choice)
+    sizes = {model.tau for model in choice.projection.sizes}
     every = models_by_size(study, result, least_error(result))
-    at = np.flatnonzero(np.isin(every.tau, choice.projection.sizes.tau))
-    models = [every.models[t] for t in at]
-    rest = every.cv_error[at], every.std_error[at]
-    return SizeModels(every.tau[at], every.gamma[at], models, *rest)
+    return [model for model in every if model.tau in sizes]

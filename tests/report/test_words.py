@@ -125,7 +125,7 @@ def test_the_line_below_the_sizes_names_the_rule_that_was_applied() -> None:
     result = model._run_
     projection = result.choice.projection
     distance = projection.reference * np.linspace(3.0, 2.0, 5)
-    far = projection.sizes._replace(distance=distance)
+    far = [replace(m, distance=d) for m, d in zip(projection.sizes, distance, strict=True)]
     left_out = "The rule leaves out 2 sizes of more features and more CV error than the model"
     none = f"no distance is small (at most {100.0 * projection.max_share.max():.2g} % of that"
     for size, words in (3, left_out), (5, none):

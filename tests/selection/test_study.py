@@ -239,14 +239,14 @@ def test_sizes_are_certified_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None
 
     def unproved(average: Any, j: int, sizes: Any, solver: str, limits: Limits) -> Any:
         distance, error, proved = plain(average, j, sizes, solver, limits)
-        proved[:, np.isin(sizes, found.sizes.tau[[other]])] = False
+        proved[:, np.isin(sizes, [found.sizes[other].tau])] = False
         return distance, error, proved
 
     monkeypatch.setattr(projection, "project_fold", unproved)
     again = projection_of(study, average)
     assert again.certified
     assert again.tau == choice.tau
-    assert not choice_of_size(first.result, again, int(found.sizes.tau[other])).certified
+    assert not choice_of_size(first.result, again, found.sizes[other].tau).certified
     assert choice_of_size(first.result, again, choice.tau).certified
 
 

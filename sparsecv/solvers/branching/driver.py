@@ -17,6 +17,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array, Ints
 from ..relaxation.descent import Sweeps, relax
@@ -62,6 +63,7 @@ COUNTS = np.dtype(
 )
 
 
+@by_reference()
 class OpenNodes(NamedTuple):
     """Nodes in rows of a table; a row is in the heap, kept, or holds no node."""
 
@@ -77,6 +79,7 @@ class OpenNodes(NamedTuple):
     counts: NDArray[np.void]  # (1,) of COUNTS
 
 
+@by_reference()
 class Branching(NamedTuple):
     """Children of the current node, and how excluding columns has raised bounds so far."""
 

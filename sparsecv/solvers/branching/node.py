@@ -16,6 +16,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.completion import Completion, PartialSupport, complete, order_by_share
 from ..kernels.linalg import EPS, Array, Ints, add
@@ -71,6 +72,7 @@ NOW = np.dtype(
 )
 
 
+@by_reference()
 class SearchState(NamedTuple):
     """A problem, its incumbent, the current node and work space: m units of p columns.
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.threads import cached
+from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.completion import elimination_loss
 from ..kernels.linalg import EPS, Array, Ints, add, allocated, dot, factor_row, invert_factor
@@ -40,6 +41,7 @@ from ..relaxation.perspective import Relaxation
 from .search import Nodes
 
 
+@by_reference()
 class Deleted(NamedTuple):
     """The problems as kernels take them, and work space for p columns and m rows."""
 

@@ -17,6 +17,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
 from ..kernels.linalg import EPS, Ints, add, allocated, dot, most_worth
@@ -28,6 +29,7 @@ Array = NDArray[np.float64]
 LACKING_SHARE = 1e-3
 
 
+@by_reference()
 class BoundedFit(NamedTuple):
     """What fits within bounds read and write, for p columns of a triangular factor R of [X y]."""
 

@@ -8,9 +8,9 @@ damaged file counts as missing; and a temporary folder is used where nothing els
 numba copies every function into its callers and optimises each copy again. Here only small kernels
 are copied. A larger kernel is compiled once, is called by name, and is loaded before its callers.
 
-Three classes of numba are extended for that: its dispatcher, its compiler and its cache. Where a
-newer numba has changed them, numba's own decorator is used: kernels then take longer to compile,
-and time limits count the time of compiling.
+Four classes of numba are extended for that: its dispatcher, its compiler with one pass, and its
+cache. Where a newer numba has changed them, numba's own decorator is used: kernels then take longer
+to compile, and time limits count the time of compiling.
 """
 
 from __future__ import annotations
@@ -37,13 +37,21 @@ import numba
 from numba import config, njit, types
 
 from ...clock import CLOCK
+from .by_reference import Reference, received
 
 try:
     from numba.core.caching import FunctionCache
     from numba.core.compiler import Compiler
+    from numba.core.compiler_machinery import FunctionPass, register_pass
     from numba.core.registry import CPUDispatcher
+    from numba.core.untyped_passes import IRProcessing
 except ImportError:
-    FunctionCache = Compiler = CPUDispatcher = object
+    FunctionCache = Compiler = CPUDispatcher = FunctionPass = object
+
+    def register_pass(**_: Any) -> Any:
+        """Leave a class as it is, since without numba's own classes no pass is run."""
+        return lambda made: made
+
 
 # The newest numba (major, minor) whose internals this module was tested with. With a newer numba
 # every process first compiles or loads two small functions to see whether the internals still work.
@@ -259,7 +267,7 @@ class Callee(NamedTuple):
 
 def widened(argument: Any) -> Any:
     """The type that a kernel is compiled for when another kernel passes ``argument``, a type."""
-    plain = types.unliteral(argument)
+    plain = received(types.unliteral(argument))
     signed = isinstance(plain, types.Integer) and plain.signed
     return types.int64 if signed else plain
 
@@ -272,7 +280,45 @@ class NamedByContent(Compiler):  # type: ignore[misc]
         made, callees = _open[-1]
         self.state.func_id.unique_id = made.stamp
         self.state.reload_init = callees
-        return super().define_pipelines()
+        pipelines = super().define_pipelines()
+        for pipeline in pipelines:
+            pipeline.add_pass_after(ZeroFields, IRProcessing)
+            pipeline.finalize()
+        return pipelines
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class ZeroFields(FunctionPass):  # type: ignore[misc]
+    """Replace fields that are 0 in every record of a type by 0, before types are inferred.
+
+    numba then leaves out the code below a condition such as ``if tree.wide > 0``, and compiles no
+    kernel that is called there only. :func:`~.by_reference.by_reference` says which fields.
+    """
+
+    _name = "zero_fields"
+
+    def __init__(self) -> None:
+        super().__init__()  # numba's own class is abstract
+
+    def run_pass(self, state: Any) -> bool:
+        """Change the code of one kernel, ``state.func_ir``; whether anything was replaced."""
+        ir, ir_utils = numba.core.ir, numba.core.ir_utils
+        code, changed = state.func_ir, False
+        reads = [
+            assigned
+            for block in code.blocks.values()
+            for assigned in block.find_insts(ir.Assign)
+            if isinstance(assigned.value, ir.Expr) and assigned.value.op == "getattr"
+        ]
+        for assigned in reads:
+            field = assigned.value
+            record = ir_utils.guard(ir_utils.get_definition, code, field.value)
+            kind = state.args[record.index] if isinstance(record, ir.Arg) else None
+            if isinstance(kind, Reference) and field.attr in kind.zeros:
+                assigned.value = ir.Const(0, field.loc)
+                code._definitions[assigned.target.name] = [assigned.value]
+                changed = True
+        return changed
 
 
 def define_for_callers(compiled: Any, code: str) -> None:

@@ -19,6 +19,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from .by_reference import by_reference
 from .compiled import kernel
 from .enumeration import Enumeration, end_of_visited, last_picks, new_enumeration, restart, visit
 from .linalg import EPS, Array, Ints, add, allocated, factor_row
@@ -31,6 +32,7 @@ MAX_LENGTH_RATIO = 1e11
 MOST_VISITS = 2**62
 
 
+@by_reference()
 class Completion(NamedTuple):
     """Work space of :func:`complete` for n free columns, with up to τ chosen ones."""
 

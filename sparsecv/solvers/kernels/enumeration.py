@@ -41,6 +41,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from .by_reference import by_reference
 from .compiled import kernel
 from .linalg import Array, Ints, allocated, dot, record
 
@@ -69,6 +70,7 @@ TESTED_GAIN_SHARE = 1.0 - 1e-10
 LEAST_LEFT = 1e-14
 
 
+@by_reference()
 class Columns(NamedTuple):
     """The columns themselves, and what the current picks leave of them and of y."""
 
@@ -84,6 +86,7 @@ class Columns(NamedTuple):
     triangle: Annotated[Array, "k k+1"]
 
 
+@by_reference()
 class Enumeration(NamedTuple):
     """Products of n columns, and what is kept of the current picks; level ℓ is after ℓ picks."""
 

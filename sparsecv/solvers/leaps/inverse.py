@@ -14,7 +14,7 @@ from ..kernels.compiled import kernel
 LEAST_DIAGONAL_SHARE = 1e-4
 
 
-@kernel(inline=True)
+@kernel(inner=True)
 def unit_loss(chain, beta, diagonal, block, start, width):
     """β_Dᵀ(A_DD)⁻¹β_D for the columns D of a member, by elimination; and whether it has all of D.
 
@@ -58,7 +58,7 @@ def factorised_units(tree, level, v):
         chain.whole[level, a] = whole
 
 
-@kernel(inline=True)
+@kernel(inner=True)
 def subtract_rest(tree, level, row, c):
     """Complete a row of the node's A by what columns that left after the first take off.
 
@@ -72,7 +72,7 @@ def subtract_rest(tree, level, row, c):
             A[level, row, b] -= weight * left[tree.parent_place[level, b]]
 
 
-@kernel(inline=True)
+@kernel(inner=True)
 def inverse_row(tree, level, a):
     """Compute row a of the node's A, unless it is known: A − A_j A_jᵀ/A_jj of the parent's A.
 
@@ -97,7 +97,7 @@ def inverse_row(tree, level, a):
         known[now, row] = 1
 
 
-@kernel(inline=True)
+@kernel(inner=True)
 def list_members(tree, level, j, one_path):
     """Write the free members of the child to ``chain.source``, and where their columns begin.
 
@@ -113,7 +113,7 @@ def list_members(tree, level, j, one_path):
     return v
 
 
-@kernel(inline=True)
+@kernel(inner=True)
 def rows_of_dropped(tree, level, j, low):
     """Write the rows of A of the columns of member j that leave after the first, as they leave.
 
@@ -144,7 +144,7 @@ def rows_of_dropped(tree, level, j, low):
     return True
 
 
-@kernel(inline=True)
+@kernel(inner=True)
 def drop_rest(tree, level, j, u, fresh, one_path):
     """Go on where the first column of member j has left: the other columns of j leave as well.
 
@@ -189,7 +189,7 @@ def drop_rest(tree, level, j, u, fresh, one_path):
     return fresh
 
 
-@kernel(inline=True)
+@kernel(inner=True)
 def order_columns(tree, level, j, v):
     """Write the order of the child's columns to ``chain.places``, from that of its v members.
 
@@ -207,7 +207,7 @@ def order_columns(tree, level, j, v):
             position += 1
 
 
-@kernel(inline=True)
+@kernel(inner=True)
 def sum_steps(tree, level, v):
     """Sum ``step`` over the columns of each of the v free members of the child, in place.
 

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.bounded_fit import BoundedFit, new_bounded_fit
+from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
 from ..kernels.linalg import (
@@ -71,6 +72,7 @@ NOW = np.dtype(
 )
 
 
+@by_reference()
 class Lists(NamedTuple):
     """The best supports known of every size, for one or several problems, and what is wanted.
 
@@ -90,6 +92,7 @@ class Lists(NamedTuple):
     now: Any  # of NOW
 
 
+@by_reference()
 class Chain(NamedTuple):
     """What members of several columns need; w is the largest number of columns of a unit.
 
@@ -116,6 +119,7 @@ class Chain(NamedTuple):
     deleted: Annotated[Array, "n"]  # r_i/(1−h_i) without the member
 
 
+@by_reference()
 class Within(NamedTuple):
     """What a tree with bounds on coefficients keeps besides; without bounds arrays are empty.
 
@@ -141,6 +145,7 @@ RULES = np.dtype(
 )
 
 
+@by_reference()
 class LeapsTree(NamedTuple):
     """Everything a search among m units of p columns needs to stop at any node and go on later.
 
@@ -209,6 +214,14 @@ class LeapsTree(NamedTuple):
     deleted_residual: Annotated[Array, "m n"]  # r_i/(1−h_i)
     chain: Chain
     within: Within
+
+
+@by_reference(zeros=("wide", "bounded"))
+class PlainTree(LeapsTree):
+    """A tree whose units are single columns without bounds.
+
+    Kernels are compiled for such trees alone, which takes two thirds of the time.
+    """
 
 
 def pruned_up_to(p: int, n_best: int) -> int:
@@ -283,7 +296,7 @@ def new_tree(
     # searched for supports that are better by more than 1e-9 of the objective: a choice.
     lists = new_lists(m, sizes, problems, ties, n_best, 1e-9 if bounded else 0.0)
     return allocated(
-        LeapsTree,
+        LeapsTree if wide or bounded else PlainTree,
         lengths,
         lists=lists,
         first=table.first,
@@ -538,7 +551,7 @@ def drop(tree, level, j, one_path):
     return fresh
 
 
-@kernel(inline=True)
+@kernel(inner=True)
 def put_in_order(tree, level, j):
     """Write the arrays of the child that :func:`drop` has begun, in the order of ``child_key``.
 

@@ -27,6 +27,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array, Ints, add, allocated, dot, record
 from .dual_bound import (
@@ -51,6 +52,7 @@ LIMITS = np.dtype(
 )
 
 
+@by_reference()
 class Sweeps(NamedTuple):
     """What :func:`relax` takes: the quadratic part Q, when to end, the best so far, work space."""
 

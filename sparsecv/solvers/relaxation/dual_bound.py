@@ -51,6 +51,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, Array, add, allocated, most_worth
 
@@ -60,6 +61,7 @@ FREE, IN, OUT = 0, 1, 2  # states of a column or unit at a node: free, included,
 EXTRA = 3
 
 
+@by_reference()
 class UnitTerms(NamedTuple):
     """The units of a relaxation: groups of columns sorted by unit, bounds, and work space.
 
@@ -87,6 +89,7 @@ _NONE = np.zeros(0)
 SINGLE_COLUMNS = UnitTerms(True, np.zeros(0, np.int64), _NONE, _NONE, _NONE, _NONE, _NONE, _NONE)
 
 
+@by_reference()
 class Node(NamedTuple):
     """The decisions of a node and the solution of its relaxation, for m units of p columns."""
 
@@ -97,6 +100,7 @@ class Node(NamedTuple):
     top: Annotated[Array, "tau+3"]  # what the last bound says of the largest worths
 
 
+@by_reference()
 class BoundTerms(NamedTuple):
     """What the dual bound needs to know of a problem at one γ.
 
@@ -371,7 +375,8 @@ def bound_terms(terms: BoundTerms, beta: Array, g: Array) -> tuple[Array, Array]
     Returns: A lower bound on yᵀy − βᵀQβ (...,), and upper bounds on g_i²/w_i (..., p), whose sums
         may be subtracted without a further margin.
     """
-    w, length, b, yy, reach_y, eps, _, _ = terms
+    w, length, b, yy, reach_y = terms.w, terms.length, terms.b, terms.yy, terms.reach_y
+    eps = terms.eps
     reach = reach_y + np.abs(beta) @ length
     size = np.abs(g) + np.multiply.outer(eps * reach, length)
     values = size * size / w * (1.0 + eps)

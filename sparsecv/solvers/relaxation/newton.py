@@ -26,6 +26,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array, Ints, add, allocated, dot
 from .descent import measure, relaxed_size
@@ -41,6 +42,7 @@ ACTIVE_COLUMNS = 200
 MOST_STEPS = 60
 
 
+@by_reference()
 class NewtonWork(NamedTuple):
     """√w, and work space of :func:`newton` for p columns, of which at most m are active."""
 
@@ -75,7 +77,7 @@ def list_with_entering(node, s, count, nt):
     Returns: The number of columns with a coefficient, and of all active ones: −1 if they are more
         than ``nt`` holds.
     """
-    state, beta, g, _, _ = node
+    state, beta, g = node.state, node.beta, node.g
     n, room, most, root_w = 0, nt.active.shape[0], 1.001 * s, nt.root_w
     for a in range(count):
         i = nt.columns[a]
@@ -109,7 +111,7 @@ def factor_active(Q, w, node, s, m, nt):
     ``inverse`` and ``v`` of ``nt``.
     Returns: The number of quadratic free columns.
     """
-    state, beta, g, _, _ = node
+    state, beta, g = node.state, node.beta, node.g
     U, v, active, root_w, saturated = nt.U, nt.v, nt.active, nt.root_w, 0
     for a in range(m):
         i = active[a]
@@ -201,7 +203,7 @@ def line_search(w, node, s, n, nt):
 
     Returns: t, and the place of the active coefficient that t makes 0, or −1.
     """
-    state, beta, g, _, _ = node
+    state, beta, g = node.state, node.beta, node.g
     constant, rate, knots, root_w = 0.0, 0.0, 0, nt.root_w
     for a in range(n):
         i = nt.active[a]
@@ -261,7 +263,7 @@ def take_step(node, t, at, m, nt):
     A coefficient is tiny where it is at most 1e-13 of its step: rounding has left none of its
     digits.
     """
-    state, beta, g, _, _ = node
+    state, beta, g = node.state, node.beta, node.g
     for a in range(m):
         i = nt.active[a]
         value = beta[i] + t * nt.d[a]

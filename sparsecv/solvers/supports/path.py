@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.threads import on_one_thread
+from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array, Ints, allocated, column_worth
 from .rounding import complete_support
@@ -462,6 +463,7 @@ def principal_directions(
     return G[np.ix_(stay, stay)], b[stay], np.array(ends)
 
 
+@by_reference()
 class Sizes(NamedTuple):
     """The best supports of every size, and the arrays of one support, the current support.
 

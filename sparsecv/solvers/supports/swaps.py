@@ -19,6 +19,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array, Ints, add, allocated, column_worth, dot, factor_row, record
 
@@ -35,6 +36,7 @@ REFINEMENTS = 2
 MAX_BROKEN_PROMISES = 4
 
 
+@by_reference()
 class Swaps(NamedTuple):
     """Gram matrices, a support, and the arrays of the support that the module's docstring names.
 
@@ -82,6 +84,7 @@ SUPPORT = np.dtype(
 )
 
 
+@by_reference()
 class Units(NamedTuple):
     """The units of the p columns, and those of the current support.
 
@@ -176,7 +179,8 @@ def invert_on(s, ridge, n):
 @kernel(inner=True)
 def fill_columns(s, ridge, n):
     """Compute V, c and d of the support's n columns from A and β."""
-    G, b, support, A, beta, V, c, d, _ = s
+    G, b, support, A, beta = s.G, s.b, s.support, s.A, s.beta
+    V, c, d = s.V, s.c, s.d
     p = b.shape[0]
     for j in range(p):
         c[j] = b[j]
@@ -252,7 +256,8 @@ def add_member(s, ridge, k, a, column):
     it in the new A. Where it is not small beside δ, v is refined, else a column that nearly depends
     on the others would cost A all digits.
     """
-    G, _, support, A, beta, V, c, d, spare = s
+    G, support, A, beta, V = s.G, s.support, s.A, s.beta, s.V
+    c, d, spare = s.c, s.d, s.spare
     p = c.shape[0]
     for j in range(p):
         V[a, j] = G[column, j]
@@ -453,7 +458,8 @@ def attained_gain(s, units, ridge, k, least):
     where that does not help, A has lost its digits too, and all arrays are computed anew. Of a
     support whose gain then is at most ``least`` only A and β are.
     """
-    G, b, support, A, beta, _, c, _, spare = s
+    G, b, support, A, beta = s.G, s.b, s.support, s.A, s.beta
+    c, spare = s.c, s.spare
     n = units.now[0].count
     for number in range(REFINEMENTS + 1):
         gain, worst, scale = 0.0, 0.0, 0.0

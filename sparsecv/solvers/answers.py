@@ -138,6 +138,7 @@ class PathProblem:
     sizes, shape (τ,): The support sizes, increasing and distinct.
     at: The problem at every γ, in the order in which they are answered.
     most: The most columns of a support. With groups a size is a number of groups, not of columns.
+    nothing, unbounded, shape (τ,): Bounds of 0 and of ∞, which nobody may change.
     """
 
     def __init__(
@@ -150,6 +151,7 @@ class PathProblem:
         self.problem, self.sizes = problem, checked_sizes(problem, np.asarray(sizes))
         self.at = [problem.replace(gamma=float(gamma)) for gamma in gammas]
         self.most = problem.p if problem.constraints.grouped else int(self.sizes[-1])
+        self.nothing, self.unbounded = np.zeros(self.sizes.size), np.full(self.sizes.size, np.inf)
         self._gammas, self._listed = gammas, listed or {}
         self._grower: SupportGrower | None = None
 
@@ -294,7 +296,7 @@ class Exact(Solver):
             return None
         here = trees.todo[tree.inner]
         ended = status is Status.OPTIMAL
-        proved, bound = ~here | ended, np.full(here.size, np.inf)
+        proved, bound = ~here | ended, path.unbounded
         if ended and trees.table.bounded:
             bound = tree.open_bound()
         by_tree = TreeProof(proved, tree.reach, spread, tree.left_out(at), bound)
@@ -307,8 +309,8 @@ class Exact(Solver):
             return rest._replace(proved=rest.proved | proved, by_tree=by_tree)
         supports = np.full((here.size, path.most), -1, dtype=np.int64)
         supports[:, : chosen.shape[1]] = chosen
-        nothing, n_trees = np.zeros(here.size), int(here.any())
-        return Answer(supports, proved, here, nothing, tree.n_nodes, n_trees, by_tree=by_tree)
+        work = tree.n_nodes, int(here.any())
+        return Answer(supports, proved, here, path.nothing, *work, by_tree=by_tree)
 
     def by_searches(
         self,

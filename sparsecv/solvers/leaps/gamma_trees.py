@@ -82,6 +82,7 @@ class GammaTrees:
             columns, triangular = columns[np.append(table.columns, -1)], False
         self.columns, self.triangular = columns, triangular
         self.sizes = np.unique(self.tree.inner)
+        self.wanted = wanted_from(self.sizes, m)
         # A tree lists supports whose loss exceeds the least loss of their size by at most 5 %, and
         # at most four of a size. With at most 16 columns no bound is proved, because searching such
         # a tree again is faster. The three numbers are measured. Nor is one where no two γ are near
@@ -92,6 +93,10 @@ class GammaTrees:
             self.listed = {}
         elif m > 16 and len(known) > 1 and (np.diff(ridge_scale(problem, known)) < NEAR).any():
             self.margin = 0.05
+        # Of every size the tree finds the five supports of least loss, as far as their losses
+        # exceed the least by at most the margin. A loss is the objective less ``full``, the
+        # objective of the fit on all columns.
+        self.tree.lists.now["rank"], self.tree.lists.now["margin"] = 5, self.margin
         self.todo = np.zeros(m + 1, dtype=bool)
         self.best = self.tree.best = np.full((m + 1, m), -1, dtype=np.int64)
         order = np.empty((3, p), dtype=np.int64)
@@ -122,14 +127,13 @@ class GammaTrees:
         if self.listed:
             tree.begin()
             self.todo &= ~self.told_by_lists(at.gamma, float(tree.now("tie")))
-        sizes = np.flatnonzero(self.todo)
+        sizes, wanted = self.sizes, self.wanted
+        if self.listed:
+            sizes = np.flatnonzero(self.todo)
+            wanted = wanted_from(sizes, m)
         if not sizes.size:
             return Status.OPTIMAL
-        lists.next_wanted[:] = wanted_from(sizes, m)
-        # Of every size the tree finds the five supports of least loss, as far as their losses
-        # exceed the least by at most the margin. A loss is the objective less ``full``, the
-        # objective of the fit on all columns.
-        lists.now["rank"], lists.now["margin"] = 5, self.margin
+        lists.next_wanted[:] = wanted
         status, tie = tree.run(limits, self.best), float(tree.now("tie"))
         losses = lists.loss[sizes, 0]
         if status is Status.OPTIMAL and self.margin > 0.0:
@@ -149,7 +153,7 @@ class GammaTrees:
         # Where rounding may have exchanged the first supports of a list, fresh fits decide.
         if status is not Status.OPTIMAL:
             return status
-        best = tree.best_sizes()[sizes]
+        best = tree.best_sizes()[sizes] if self.table.bounded else sizes
         losses = lists.loss[best, 0]
         again = losses[:, 1] <= tree.tied(losses[:, 0])
         if self.table.bounded:  # The support of a smaller size, which may not be wanted, serves.

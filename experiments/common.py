@@ -27,8 +27,8 @@ from sparsecv.design.model import Model
 from sparsecv.design.prepare import versions
 from sparsecv.selection.averaging import averaged_coefficients
 from sparsecv.selection.choice import Choice, chosen_from, known_model, other_choices
-from sparsecv.selection.study import Asked, Study
-from sparsecv.selection.surfaces import Evaluated, evaluated, first_partition, with_rest
+from sparsecv.selection.study import Request, Study
+from sparsecv.selection.surfaces import Evaluated, evaluate_partition, first_partition, with_rest
 from sparsecv.tables.datasets import resolve
 from sparsecv.tables.table import Table
 
@@ -130,9 +130,9 @@ def studied(
     """
     design = design_of(X, y)
     data = RowFolds.of(design, X, y, make_folds(5, y.size, seed=seed))
-    asked = Asked(Settings(time_limit=60.0), gammas, rule=rule, seed=seed)
+    asked = Request(Settings(time_limit=60.0), gammas, rule=rule, seed=seed)
     study = Study.of(data, design, asked)
-    first, choice = chosen_from(study, evaluated(study, first_partition(study)))
+    first, choice = chosen_from(study, evaluate_partition(study, first_partition(study)))
     first = with_rest(study, first)
     return StudiedRows(study, first, other_choices(study, first, choice, every=every))
 

@@ -34,7 +34,7 @@ from experiments.common import machine, studied
 from experiments.selection.projection import GAMMAS, Tried, run
 from sparsecv.cv.engine import cross_validate
 from sparsecv.design.folds import make_folds
-from sparsecv.design.model import Model, along
+from sparsecv.design.model import Model, values_of
 from sparsecv.selection.averaging import average_of, averages_in_folds, error_of_averages
 from sparsecv.selection.inner_folds import FoldWeights
 from sparsecv.selection.projection import choose_size, project_average
@@ -95,7 +95,7 @@ def tried(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tr
         own = replace(average, weights=weights, inner=inner, in_folds=result, coefs=coefs)
         own = replace(own, error=error)
         found = project_average(study, own, no_limit)
-        distance = along(found.sizes, "distance")
+        distance = values_of(found.sizes, "distance")
         signal = 1.0 - found.reference / float(np.var(y))
         coef, intercept = fit.average(result, weights)
         columns = np.count_nonzero(coef)

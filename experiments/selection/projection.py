@@ -63,7 +63,7 @@ from experiments.references import PATHS, of_least_error
 from experiments.selection.selection_rules import halves
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.results import least
-from sparsecv.design.model import Model, along
+from sparsecv.design.model import Model, values_of
 from sparsecv.selection.averaging import averages_in_folds, error_of_averages
 from sparsecv.selection.inner_folds import FoldWeights
 from sparsecv.selection.projection import PROJECTION, choose_size, project_average
@@ -121,7 +121,7 @@ def subsets(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[
     g, t = least(surface, result.taus, result.gammas[at], result.rounding)
     yield tried("repeated", result.by_gamma[at[g]].model(design, full, t))
     for size in SIZES:
-        for t in np.flatnonzero(along(projection.sizes, "tau") == size):
+        for t in np.flatnonzero(values_of(projection.sizes, "tau") == size):
             yield tried(f"projected@{size}", projection.sizes[t])
             g = int(np.argmin(surface[:, t]))
             yield tried(f"subset@{size}", result.by_gamma[at[g]].model(design, full, int(t)))
@@ -444,8 +444,12 @@ def excess_errors(n: int, p: int, r2: float, kind: str, seed: int) -> tuple[list
         fit = studied(X, y, None, "projected", seed)
     found, best = fit.choices["projected"].projection, fit.choices["minimum"]
     assert found is not None
-    sizes, distance = found.sizes, along(found.sizes, "distance")
-    allowed = (along(sizes, "tau") <= best.tau) | (along(sizes, "cv_error") <= best.cv_error)
+    sizes, distance = found.sizes, values_of(found.sizes, "distance")
+    fewer, better = (
+        values_of(sizes, "tau") <= best.tau,
+        values_of(sizes, "cv_error") <= best.cv_error,
+    )
+    allowed = fewer | better
     share = PROJECTION.max_distance_share * found.reference
     loose = choose_size(distance, share, allowed)
     models = fit.model("minimum"), sizes[found.chosen], sizes[loose]

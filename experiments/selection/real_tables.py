@@ -47,7 +47,7 @@ from sklearn.preprocessing import StandardScaler
 
 from experiments.common import machine
 from sparsecv import SparseRidgeCV
-from sparsecv.design.model import along
+from sparsecv.design.model import values_of
 from sparsecv.selection import projection
 
 ROWS, COLUMNS, VALUES = (25, 3000), (5, 45), 10
@@ -145,9 +145,9 @@ def by_rule(X: np.ndarray, y: np.ndarray, Z: np.ndarray, rule: str, seed: int) -
     if rule != "projected":
         return
     found = model._run_.choice.projection
-    distance = along(found.sizes, "distance")
+    distance = values_of(found.sizes, "distance")
     for name, (most, share) in SETTINGS.items():
-        limit = np.minimum(most, share * along(found.sizes, "tau") / len(y)) * found.reference
+        limit = np.minimum(most, share * values_of(found.sizes, "tau") / len(y)) * found.reference
         rounding = model._run_.study.data.rounding
         t = projection.choose_size(distance, limit + rounding, found.allowed)
         one = found.sizes[t]

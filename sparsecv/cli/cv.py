@@ -11,18 +11,18 @@ from ..cv.checkpoint import CheckpointFolder
 from ..cv.settings import Settings
 from ..design.design import Protocol
 from ..design.fold_models import FoldModels
-from ..design.model import along
+from ..design.model import values_of
 from ..design.prepare import Prepared, prepare
 from ..errors import InputError
 from ..plots import curves, over_gamma, size_path
 from ..report import peers
-from ..report.outcome import best_subsets, criteria_of_sizes
+from ..report.outcome import alternatives_of_sizes, criteria_of_sizes
 from ..selection.certified_choice import choice_certificate
 from ..selection.intervals import fold_models
 from ..selection.nested import nested_by_default, nested_error, refuse_nested
 from ..selection.result import Result, Shown
-from ..selection.run import run
-from ..selection.study import Asked
+from ..selection.run import fit_table
+from ..selection.study import Request
 from ..solvers.core.result import Status
 from ..tables.table import Table
 from . import column_options, grids, outputs
@@ -52,21 +52,22 @@ def cv(data: str, **given: Any) -> Exit:
         how |= {"compare": asked.compare, "seed": asked.seed, "progress": steps}
         if asked.checkpoint is not None:
             how["checkpoint"] = CheckpointFolder(asked.checkpoint)
-        wanted, layout = Asked(settings, gammas, taus, **how), Protocol(asked.protocol, asked.scale)
+        wanted = Request(settings, gammas, taus, **how)
+        layout = Protocol(asked.protocol, asked.scale)
         how = {"asked": column_options.column_constraints(source, given), "seed": asked.seed}
         how["partitions"] = wanted.partitions(layout.name)
         prepared = prepare(source, asked.folds, layout, **how)
         _refuse(prepared, wanted, asked)
         try:
-            found = run(prepared, wanted)
+            found = fit_table(prepared, wanted)
             found.shown = _shown(found, source)
             ended = _expected(found, asked, source.groups)
         except KeyboardInterrupt as interrupt:
             found, ended = _partial(interrupt), INTERRUPTED
             found.shown = _shown(found, source)
         intervals = _intervals(found) if asked.save and not ended else None
-    if found.work.reused:
-        note(f"--checkpoint: {len(found.work.reused)} γ taken over from {asked.checkpoint}")
+    if found.ended.reused:
+        note(f"--checkpoint: {len(found.ended.reused)} γ taken over from {asked.checkpoint}")
     found.shown.seconds = steps.seconds
     more = {"interrupted": bool(ended), "seconds": steps.seconds}
     if asked.certificate is not None and not ended:
@@ -76,7 +77,7 @@ def cv(data: str, **given: Any) -> Exit:
     return _status(found, ended, asked.time_limit is not None)
 
 
-def _refuse(prepared: Prepared, wanted: Asked, asked: SimpleNamespace) -> None:
+def _refuse(prepared: Prepared, wanted: Request, asked: SimpleNamespace) -> None:
     """Refuse what the table does not allow, before the fit; announce the time limit."""
     plan = wanted.plan(prepared.data, asked.protocol)
     announce_limit(plan, prepared.design.n_units, asked.time_limit)
@@ -112,8 +113,8 @@ def besides(found: Result, asked: SimpleNamespace) -> None:
     if asked.criteria:
         found.answers["criteria"] = criteria_of_sizes(found)
     if asked.n_best is not None:
-        seconds = found.limit if found.study is None else found.study.seconds_left
-        found.answers["alternatives"] = best_subsets(found, asked.n_best, seconds)
+        seconds = found.ended.left if found.study is None else found.study.seconds_left
+        found.answers["alternatives"] = alternatives_of_sizes(found, asked.n_best, seconds)
 
 
 def _expected(found: Result, asked: SimpleNamespace, groups: Any) -> str:
@@ -173,7 +174,7 @@ def _status(found: Result, ended: str, named: bool) -> Exit:
     if settings.time_limit is None or not named:
         return Exit.DONE
     if study.plan.estimates_serve:  # Nothing was to be proved: only the time can be too short.
-        finished = found.work.limit is not Status.TIME_LIMIT
+        finished = found.ended.limit is not Status.TIME_LIMIT
     else:  # A search looks for the choice alone, not for the CV error of every size.
         errors = settings.searches or surface.finished
         finished = errors and choice.certified and found.model.proved
@@ -192,7 +193,7 @@ def _draw(found: Result, asked: SimpleNamespace) -> None:
     kind = "leave-one-out" if asked.folds == "loo" else f"{asked.folds} folds"
     path, title = str(asked.plot), f"{found.name}, {kind}"
     if choice.projection is not None:
-        sizes = along(found.sizes, "tau")
+        sizes = values_of(found.sizes, "tau")
         others = peers.linear_peers(study.data, [surface.folds], sizes)
         size_path.plot_errors(found.sizes, found.marks, others, path, title)
     elif surface.minimum is not None:

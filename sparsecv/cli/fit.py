@@ -16,8 +16,8 @@ from ..design.prepare import ALL_ROWS, prepare
 from ..plots.size_path import plot_size_path
 from ..selection.certified_choice import model_certificate
 from ..selection.result import Result, Shown
-from ..selection.run import run
-from ..selection.study import Asked
+from ..selection.run import fit_table
+from ..selection.study import Request
 from . import column_options, grids, outputs
 from .console import Steps, announce_limit, as_limit, open_console, progress, read, remarks
 from .cv import besides
@@ -47,19 +47,19 @@ def fit(data: str, **given: Any) -> Exit:
         settings.check_constraints(ready.design.constraints)
         checked_taus([tau], units, ready.design.constraints)
         deadline = settings.deadline()
-        wanted = Asked(settings, gammas=[gamma], taus=[tau], deadline=deadline)
+        wanted = Request(settings, gammas=[gamma], taus=[tau], deadline=deadline)
         announce_limit(wanted.plan(ready.data, asked.protocol), units, asked.time_limit)
         most = "" if limit is None else f", at most {limit:g} s"
         steps(f"proving the best {tau} of {units}{most}", 0, 1)
         assert deadline.stop is not None
         with interruptible(deadline.stop, gently=True) as stop:
-            found = run(ready, wanted)
+            found = fit_table(ready, wanted)
         note = INTERRUPTED if stop.is_set() else ""
-        seconds, nodes = found.work.seconds, found.work.n_nodes
+        seconds, nodes = found.ended.seconds, found.ended.n_nodes
         searches = f"The search took {seconds:.3g} s and {nodes:,} nodes."
         found.shown = Shown(remarks=list(remarks(source)), searches=searches)
         # Other sizes are searched for once, where they are needed, and after Ctrl-C only estimated.
-        found.limit = 0.0 if note else deadline.remaining()
+        found.ended = found.ended._replace(left=0.0 if note else deadline.remaining())
         steps(f"the best of every size up to {tau}{most}", 0, 1)
         if not note:
             besides(found, asked)

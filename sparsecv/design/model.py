@@ -57,7 +57,7 @@ class Model:
         return self.gap < 0.75
 
 
-def along(models: Sequence[Model], name: str) -> NDArray[Any]:
+def values_of(models: Sequence[Model], name: str) -> NDArray[Any]:
     """An attribute of several models, as an array."""
     return np.array([getattr(model, name) for model in models])
 

@@ -38,12 +38,14 @@ class Prepared:
     make: Makes the training problems of the folds, from rows or from moments.
     fills, shape (p_raw,): What the model of all rows fills missing values with; None where missing
         values are errors.
+    holds_out: Whether folds hold rows out; else all rows are the one fold.
     """
 
     source: Table
     design: Design
     make: Callable[[], FoldData]
     fills: Array | None = None
+    holds_out: bool = True
 
     def problem(self) -> SparseRidgeProblem:
         """The problem of all rows in memory, with placeholders for γ and τ."""
@@ -97,7 +99,8 @@ def prepare(
         layout = make_folds(folds, source.n, seed=seed, X=X, y=y, groups=source.groups)
     own = source.weights, source.missing
     design, fills = rows_design(X, y, protocol, *own, names=names, asked=asked)
-    return Prepared(source, design, partial(RowFolds.of, design, X, y, layout, *own), fills)
+    make = partial(RowFolds.of, design, X, y, layout, *own)
+    return Prepared(source, design, make, fills, folds is not ALL_ROWS)
 
 
 def rows_design(

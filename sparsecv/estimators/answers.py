@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..design.model import Model, along
+from ..design.model import Model, values_of
 from ..errors import InputError
 from ..report.frames import coefficients_frame, path_frame
-from ..report.outcome import best_subsets, comparison, criteria_of_sizes
+from ..report.outcome import alternatives_of_sizes, comparison, criteria_of_sizes
 from ..selection.study import check_size
 from .base import SparseLinearModel
 
@@ -114,7 +114,7 @@ class ModelAnswers(SparseLinearModel):
             raise InputError(f"n must be a whole number >= 1; got {n!r}")
         if self._ranked_ is None or self._ranked_[0] != n:
             limit = None if self.time_limit is None else float(self.time_limit)
-            self._ranked_ = int(n), best_subsets(self._fit(), int(n), limit)
+            self._ranked_ = int(n), alternatives_of_sizes(self._fit(), int(n), limit)
         return self._ranked_[1].copy()
 
     def compare(self) -> DataFrame:
@@ -183,7 +183,7 @@ class ModelAnswers(SparseLinearModel):
         """
         check_is_fitted(self)
         sizes = self._sizes_
-        check_size(along(sizes, "tau"), size)
+        check_size(values_of(sizes, "tau"), size)
         (model,) = (one for one in sizes if one.tau == size)
         other: Any = self._of_size(model.tau, model.gamma)
         other._keep(model)

@@ -14,8 +14,8 @@ from ..design.saved import SavedModel
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..selection.certified_choice import model_certificate
 from ..selection.result import Result
-from ..selection.run import run
-from ..selection.study import Asked
+from ..selection.run import fit_table
+from ..selection.study import Request
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.result import Status
@@ -163,9 +163,10 @@ class SparseRidge(ModelViews, ModelFiles):
         settings = Settings(backend=self.backend, **own)
         deadline, ready = settings.deadline(), self._prepared(X, y, sample_weight)
         tau = checked_tau(self.tau, ready.design)
-        found = run(ready, Asked(settings, gammas=[self.gamma], taus=[tau], deadline=deadline))
+        wanted = Request(settings, gammas=[self.gamma], taus=[tau], deadline=deadline)
+        found = fit_table(ready, wanted)
         self._keep(found.model)
-        self.status_, self.n_nodes_ = str(found.status), found.work.n_nodes
+        self.status_, self.n_nodes_ = str(found.status), found.ended.n_nodes
         self._remember(found)
         ready.data.release()  # The user may write to X and y from here on.
         if not found.model.proved:

@@ -19,8 +19,8 @@ from ..selection.choice import Choice
 from ..selection.intervals import fold_models
 from ..selection.nested import nested_error, refuse_nested
 from ..selection.result import Result
-from ..selection.run import run
-from ..selection.study import Asked
+from ..selection.run import fit_table
+from ..selection.study import Request
 from ..selection.surfaces import with_everything
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
@@ -278,11 +278,11 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         own: dict[str, Any] = {"rule": self.rule, "seed": self.random_state}
         own["deadline"] = settings.deadline()
         own |= {"progress": _printed} if self.verbose else {}
-        asked = Asked(settings, self.gammas, self.taus, **own)
+        asked = Request(settings, self.gammas, self.taus, **own)
         partitions = asked.partitions(self._protocol().name)
         ready = self._prepared(X, y, sample_weight, groups, self.cv, partitions)
         refuse_nested(ready.data, self.cv, self.nested)
-        found = run(ready, asked)
+        found = fit_table(ready, asked)
         assert found.held_out is not None
         study, surface, choice = found.held_out
         self._remember(found)
@@ -376,7 +376,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         self.cv_error_bounds_ = (best.lower_bound, best.upper)
         self._set_tables(surface)
         self._keep(found.model)
-        self.status_, self.n_nodes_ = str(found.status), found.work.n_nodes
+        self.status_, self.n_nodes_ = str(found.status), found.ended.n_nodes
 
     def _set_tables(self, result: CVResult) -> None:
         """Set the attributes that show all pairs (γ, τ): as arrays over both, and as rows."""

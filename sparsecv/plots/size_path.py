@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..design.design import Array
-from ..design.model import Model, along
+from ..design.model import Model, values_of
 from ..errors import InputError
 from ..selection.sizes import SizeMarks
 from .curves import focus, label_sizes, mark, save, star, without_formulas
@@ -28,7 +28,7 @@ def draw_errors(
 
     peers: CV errors of lasso and ridge at the same sizes; it may be empty.
     """
-    tau, error, spread = (along(sizes, name) for name in ("tau", "cv_error", "std_error"))
+    tau, error, spread = (values_of(sizes, name) for name in ("tau", "cv_error", "std_error"))
     axes.fill_between(tau, error - spread, error + spread, color=BLUE, alpha=0.15, linewidth=0)
     # A picture of more sizes has no dots, which would hide the line. Forty dots were chosen.
     dots = "o-" if tau.size <= 40 else "-"
@@ -55,7 +55,7 @@ def draw_errors(
 
 def draw_objectives(axes: Any, sizes: Sequence[Model]) -> None:
     """Draw the training objective of every size on axes; open marks are not proved."""
-    tau, objective, proved = (along(sizes, name) for name in ("tau", "objective", "proved"))
+    tau, objective, proved = (values_of(sizes, name) for name in ("tau", "objective", "proved"))
     axes.plot(tau, objective, "-", color=BLUE, label="best subset")
     for here, filled, what in ((proved, "full", "proved"), (~proved, "none", "not proved")):
         if here.any():
@@ -78,7 +78,7 @@ def draw_effects(
     spread, shape (p_raw,): The standard deviations.
     names: Names of all columns.
     """
-    tau = along(sizes, "tau")
+    tau = values_of(sizes, "tau")
     used = np.unique(np.concatenate([model.support for model in sizes]))
     effects = np.array([model.coef[used] * spread[used] for model in sizes])
     inside = np.array([np.isin(used, model.support) for model in sizes])
@@ -123,7 +123,7 @@ def draw_sizes(
     panels = list(np.ravel(np.array(ax, dtype=object)))
     if not 1 <= len(panels) <= 2 or not all(hasattr(panel, "errorbar") for panel in panels):
         raise InputError(f"ax must be None, axes of matplotlib or a pair of axes; got {ax!r}")
-    held_out = not np.isnan(along(sizes, "cv_error")).all()
+    held_out = not np.isnan(values_of(sizes, "cv_error")).all()
     if held_out:
         draw_errors(panels[0], sizes, marks, {})
     else:

@@ -109,7 +109,7 @@ def _errors(result: Result, surface: CVResult, choice: Choice) -> Iterator[Fact]
     kind = "leave-one-out" if folds.leave_one_out else counted(folds.k, "fold")
     meaning = f"mean squared held-out error, {kind}. It compares models and chose among them: "
     meaning += "expect more on new data."
-    settled = result.expected is not None or choice.size_given or not result.work.nests
+    settled = result.expected is not None or choice.size_given or not result.ended.nests
     meaning += "" if settled else " --nested, or nested=True, tells how much."
     yield Fact("CV error", f"{number(choice.cv_error, exact)} ± {number(spread)} (s.e.)", meaning)
     known = bounds_text(choice.lower, choice.cv_error, choice.upper)

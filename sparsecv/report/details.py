@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..cv.results import Array, CVResult, bounds_text
-from ..design.model import Model, along
+from ..design.model import Model, values_of
 from ..plots.size_path import draw_errors
 from ..plots.style import in_style, new_figure
 from ..selection.choice import Choice
@@ -87,7 +87,7 @@ def _every_size(result: Result, with_peers: bool) -> Section:
     """
     sizes, marks = result.sizes, result.marks
     proved, sentences = [model.proved for model in sizes], []
-    taus = along(sizes, "tau")
+    taus = values_of(sizes, "tau")
     peers: dict[str, Array] = {}
     columns = [SectionColumn("size", taus)]
     if result.held_out is None:
@@ -134,14 +134,14 @@ def _held_out(
     for t, word in ((marks.one_se, "1 s.e."), (marks.least, "least"), (marks.chosen, "chosen")):
         if t is not None:
             words[t] = word
-    yield SectionColumn("CV error", numbers(along(sizes, "cv_error"), exact))
-    yield SectionColumn("± s.e.", along(sizes, "std_error"), minor=True)
+    yield SectionColumn("CV error", numbers(values_of(sizes, "cv_error"), exact))
+    yield SectionColumn("± s.e.", values_of(sizes, "std_error"), minor=True)
     if found is None:
         r2 = [result.r_squared(model.cv_error) for model in sizes]
         yield SectionColumn("R²", ["" if np.isnan(one) else f"{one:.3f}" for one in r2], minor=True)
     else:
         yield SectionColumn("distance", [percent(one) for one in _shares(found)])
-    yield from _own_gammas(along(sizes, "gamma"), minor=True)
+    yield from _own_gammas(values_of(sizes, "gamma"), minor=True)
     yield SectionColumn("bounds", known)
     yield SectionColumn("", words, "words")
 
@@ -154,7 +154,7 @@ def _own_gammas(gammas: Array, minor: bool) -> Iterator[SectionColumn]:
 
 def _shares(found: Projection) -> Array:
     """Distances of all sizes to the average over the average's CV error."""
-    distance = along(found.sizes, "distance")
+    distance = values_of(found.sizes, "distance")
     return distance / found.reference if found.reference > 0.0 else np.zeros(distance.size)
 
 
@@ -169,7 +169,7 @@ def _aim(choice: Choice, found: Projection) -> str:
     else:
         least = percent(found.max_share.max())
         aim = f"the size of least distance, as no distance is small (at most {least} of that error)"
-    others = choose_size(along(found.sizes, "distance"), found.max_share * found.reference)
+    others = choose_size(values_of(found.sizes, "distance"), found.max_share * found.reference)
     left_out = int(np.count_nonzero(~found.allowed))
     if not choice.size_given and others != found.chosen:
         aim += (

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..design.design import Array
 from ..design.folds import Index
-from ..design.model import Model, along
+from ..design.model import Model, values_of
 from ..selection.choice import Choice
 
 if TYPE_CHECKING:
@@ -39,13 +39,14 @@ def columns_and_names(supports: Iterable[Index], names: Sequence[str]) -> dict[s
 def path_frame(sizes: Sequence[Model], names: Sequence[str]) -> DataFrame:
     """The model of every size: "coef" has the coefficients of "columns", in the same order."""
     found: dict[str, Any] = {
-        "tau": along(sizes, "tau"),
-        "gamma": along(sizes, "gamma"),
+        "tau": values_of(sizes, "tau"),
+        "gamma": values_of(sizes, "gamma"),
         **columns_and_names((model.support for model in sizes), names),
         "coef": [model.coef[model.support].tolist() for model in sizes],
-        **{name: along(sizes, name) for name in ("intercept", "cv_error", "std_error", "proved")},
     }
-    distance = along(sizes, "distance")
+    for name in ("intercept", "cv_error", "std_error", "proved"):
+        found[name] = values_of(sizes, name)
+    distance = values_of(sizes, "distance")
     return frame_of(found if np.isnan(distance).all() else found | {"distance": distance})
 
 
@@ -54,7 +55,7 @@ def criteria_frame(
 ) -> DataFrame:
     """The criteria of the model of every size, beside its CV error."""
     supports = columns_and_names((model.support for model in sizes), names)
-    tau, error = along(sizes, "tau"), along(sizes, "cv_error")
+    tau, error = values_of(sizes, "tau"), values_of(sizes, "cv_error")
     return frame_of({"tau": tau, **supports, "cv_error": error, **values})
 
 

@@ -30,7 +30,7 @@ def _criteria(result: Result) -> dict[str, Array]:
     return criteria(result.problem, result.design, supports)
 
 
-def best_subsets(result: Result, n: int, seconds: float | None) -> DataFrame:
+def alternatives_of_sizes(result: Result, n: int, seconds: float | None) -> DataFrame:
     """The n best subsets of every size.
 
     seconds: As of :func:`~sparsecv.selection.alternatives.ranked_by_size`.

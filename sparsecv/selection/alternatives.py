@@ -17,7 +17,7 @@ from ..cv.results import CVResult, mean_over_folds
 from ..cv.settings import DEFAULT_SECONDS
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData
-from ..design.model import Model, along
+from ..design.model import Model, values_of
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
@@ -50,7 +50,7 @@ def ranked_by_size(
     known += () if searched else others
     limits = Limits(DEFAULT_SECONDS if seconds is None else seconds)
     found: dict[int, RankedSupports] = {}
-    every, taus = along(sizes, "gamma"), along(sizes, "tau")
+    every, taus = values_of(sizes, "gamma"), values_of(sizes, "tau")
     gammas = np.unique(every)
     for left, gamma in zip(range(gammas.size, 0, -1), gammas, strict=True):
         here = np.flatnonzero(every == gamma)
@@ -72,7 +72,7 @@ def alternatives_table(
     errors: CV errors and their standard errors, in this order; NaN is shown where there are none.
     """
     counts = [len(one.supports) for one in ranked]
-    tau, gamma = (np.repeat(along(sizes, name), counts) for name in ("tau", "gamma"))
+    tau, gamma = (np.repeat(values_of(sizes, name), counts) for name in ("tau", "gamma"))
     columns = [design.kept[support] for one in ranked for support in one.supports]
     nothing = np.full(tau.size, np.nan)
     error, spread = (nothing, nothing) if errors is None else errors

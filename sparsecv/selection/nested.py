@@ -26,7 +26,7 @@ from ..design.prepare import rows_design
 from ..errors import InputError
 from .choice import chosen_from, known_model
 from .study import Study
-from .surfaces import evaluated, first_partition, named_report
+from .surfaces import evaluate_partition, first_partition, named_report
 
 
 class NestedSettings(NamedTuple):
@@ -231,5 +231,5 @@ def _fitted(
         progress=named_report(study.asked.progress, name),
     )
     inner = Study.of(data, design, asked)
-    first, choice = chosen_from(inner, evaluated(inner, first_partition(inner)))
+    first, choice = chosen_from(inner, evaluate_partition(inner, first_partition(inner)))
     return known_model(inner, first.result, choice), fills

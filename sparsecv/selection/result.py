@@ -26,13 +26,15 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-class Work(NamedTuple):
+class Ended(NamedTuple):
     """How a run has ended, and what it took.
 
     limit: Optimal, or the worst limit that was met.
     n_nodes: Nodes of all searches that the rule asked for.
     reused: The γ that were read from a checkpoint, once for every partition.
     seconds: Seconds of the search where nothing is held out.
+    left: Seconds that a search for other sizes or subsets may take where nothing is held out; None
+        for no limit. A cross-validation has a limit of its own.
     nests: Whether the error to expect on new data can be computed.
     """
 
@@ -40,6 +42,7 @@ class Work(NamedTuple):
     n_nodes: int
     reused: Sequence[float] = ()
     seconds: float = 0.0
+    left: float | None = None
     nests: bool = False
 
 
@@ -48,10 +51,9 @@ class Result:
     """A model of one response, all that was found with it, and what else is asked of the fit.
 
     table: The table, how its columns were standardised, and its folds.
+    problem: All rows; where nothing was chosen at the γ and τ of the fit.
     model: The model of all rows.
-    work: How the run has ended, and what it took.
-    limit: Seconds of a search for other sizes or subsets where nothing was held out; None for no
-        limit. A cross-validation has a limit of its own.
+    ended: How the run has ended, and what it took.
     study, surface, choices: What the cross-validation read, h(γ, τ) of its first partition into
         folds, and what rules choose; None and empty where nothing was held out.
     first: The surface with its ledger, for further proofs; None after Ctrl-C, too.
@@ -62,9 +64,9 @@ class Result:
     """
 
     table: Prepared
+    problem: SparseRidgeProblem
     model: Model
-    work: Work
-    limit: float | None = None
+    ended: Ended
     study: Study | None = None
     surface: CVResult | None = None
     first: Evaluated | None = None
@@ -82,10 +84,10 @@ class Result:
     def status(self) -> Status:
         """Optimal where the choice and its model are proved, else the worst limit that was met."""
         if self.choice is None:
-            return self.work.limit
+            return self.ended.limit
         if self.choice.certified and self.model.proved:
             return Status.OPTIMAL
-        return Status.UNPROVED if self.work.limit is Status.OPTIMAL else self.work.limit
+        return Status.UNPROVED if self.ended.limit is Status.OPTIMAL else self.ended.limit
 
     @property
     def held_out(self) -> tuple[Study, CVResult, Choice] | None:
@@ -98,12 +100,6 @@ class Result:
     def design(self) -> Design:
         """How the columns were standardised."""
         return self.table.design
-
-    @property
-    def problem(self) -> SparseRidgeProblem:
-        """The problem of all rows; where nothing was chosen at the γ and τ of the fit."""
-        full, model = self.table.data.full(), self.model
-        return full if self.study is not None else full.replace(gamma=model.gamma, tau=model.tau)
 
     @property
     def name(self) -> str:
@@ -125,7 +121,7 @@ class Result:
         """The model of every size; after a cross-validation nothing is searched for."""
         if self.held_out is not None:
             return models_by_size(*self.held_out)
-        return models_at_gamma(self.problem, self.design, self.model, self.limit)
+        return models_at_gamma(self.problem, self.design, self.model, self.ended.left)
 
     @property
     def knows_sizes(self) -> bool:

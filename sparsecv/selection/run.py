@@ -16,13 +16,13 @@ from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.core.result import Status, worst
 from .choice import chosen_from, known_model, least_error, other_choices, with_model_of
-from .result import Result, Work
+from .result import Ended, Result
 from .sizes import choice_of_size
-from .study import Asked, Study
-from .surfaces import Evaluated, evaluated, first_partition, with_rest
+from .study import Request, Study
+from .surfaces import Evaluated, evaluate_partition, first_partition, with_rest
 
 
-def run(table: Prepared, asked: Asked) -> Result:
+def fit_table(table: Prepared, asked: Request) -> Result:
     """Fit a model to a table: choose it by cross-validation, or find the best one of a given size.
 
     table: The table with its design and its folds. Where nothing is held out, the model has the one
@@ -31,13 +31,13 @@ def run(table: Prepared, asked: Asked) -> Result:
     Raises KeyboardInterrupt: Ctrl-C was pressed. The attribute ``result`` of the exception is the
         Result of what is known by then, or None.
     """
-    if not table.folds.holds_out:
+    if not table.holds_out:
         return _of_given_size(table, asked)
     # The plan: which sizes and partitions are evaluated, what is proved, and until when.
     study, first = Study.of(table.data, table.design, asked), None
     try:
         # h(γ, τ) of every fold: estimates of all pairs, then proofs of those that the rule needs.
-        first = evaluated(study, first_partition(study))
+        first = evaluate_partition(study, first_partition(study))
         # The choice. The rule projected evaluates other partitions, finds weights for every fold by
         # inner folds, averages, and projects the averages. Then the model of a pair is proved.
         first, choice = chosen_from(study, first)
@@ -56,7 +56,7 @@ def run(table: Prepared, asked: Asked) -> Result:
     more = [] if choice.projection is None else choice.projection.average.partitions.others
     parts: list[Evaluated] = [first, *more]
     limit = worst([first.result.status, choice.status, *(one.status for one in parts)])
-    work = Work(
+    ended = Ended(
         limit,
         sum(one.n_nodes for one in parts),
         [gamma for one in parts for gamma in one.reused],
@@ -64,8 +64,9 @@ def run(table: Prepared, asked: Asked) -> Result:
     )
     return Result(
         table,
+        study.data.full(),
         known_model(study, first.result, choice),
-        work,
+        ended,
         study=study,
         surface=first.result,
         first=first,
@@ -73,29 +74,25 @@ def run(table: Prepared, asked: Asked) -> Result:
     )
 
 
-def _of_given_size(table: Prepared, asked: Asked) -> Result:
+def _of_given_size(table: Prepared, asked: Request) -> Result:
     """The best subset of the one size at the one γ that are asked for, fitted to all rows."""
-    whole, settings = table.data.full(), asked.settings
-    settings.check_constraints(whole.constraints)
+    settings, design = asked.settings, table.design
+    settings.check_constraints(design.constraints)
     gamma = float(checked_gammas(asked.gammas)[0])
-    tau = int(checked_taus(asked.taus, whole.p, whole.constraints)[0])
-    plan = asked.plan(table.data, table.design.protocol.name)
-    problem = whole.replace(gamma=gamma, tau=tau)
-    own: dict[str, Any] = {
-        "backend": settings.backend,
-        "n_jobs": settings.n_jobs,
-        "stop": plan.stop,
-    }
-    own |= {} if settings.tol is None else {"tol": float(settings.tol)}
+    tau = int(checked_taus(asked.taus, design.p, design.constraints)[0])
+    problem = table.problem().replace(gamma=gamma, tau=tau)
+    deadline = asked.deadline or settings.deadline()
+    how: dict[str, Any] = {"backend": settings.backend, "n_jobs": settings.n_jobs}
+    how |= {} if settings.tol is None else {"tol": float(settings.tol)}
+    how |= {"time_limit": deadline.remaining(), "stop": deadline.stop}
     try:
-        proof = best_support(problem, time_limit=plan.limits.remaining(), **own)
+        proof = best_support(problem, **how)
     except SolverUnavailable as error:
         raise InputError(str(error)) from error
     proved = proof.status is Status.OPTIMAL
-    how = proof.support, tau, proof.lower_bound, proved
-    model = fitted_model(table.design, problem, *how)
-    work = Work(proof.status, proof.n_nodes, seconds=proof.seconds)
-    return Result(table, model, work, settings.time_limit)
+    model = fitted_model(design, problem, proof.support, tau, proof.lower_bound, proved)
+    ended = Ended(proof.status, proof.n_nodes, seconds=proof.seconds, left=settings.time_limit)
+    return Result(table, problem, model, ended)
 
 
 def _interrupted(table: Prepared, study: Study, surface: CVResult) -> Result:
@@ -110,7 +107,7 @@ def _interrupted(table: Prepared, study: Study, surface: CVResult) -> Result:
     choice = replace(choice, certified=False, size_given=False)
     model = replace(known_model(study, surface, choice), proved=False)
     nodes, nests = int(surface.table("n_nodes").sum()), study.data.raw is not None
-    work = Work(surface.status, nodes, nests=nests)
+    ended = Ended(surface.status, nodes, nests=nests)
     known: dict[str, Any] = {"study": study, "surface": surface}
     known["choices"] = {study.rule: choice}
-    return Result(table, model, work, **known)
+    return Result(table, study.data.full(), model, ended, **known)

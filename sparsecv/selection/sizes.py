@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..cv.results import TIE, CVResult, least
 from ..design.design import Design
-from ..design.model import Model, along, fitted_model
+from ..design.model import Model, fitted_model, values_of
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.threads import one_blas_thread
@@ -48,8 +48,8 @@ def size_marks(
         best = result.best()
         one_se = int(np.flatnonzero(result.taus == best.one_se)[0])
         return SizeMarks(chosen, best.tau_index, one_se)
-    errors = along(sizes, "cv_error")
-    _, t = least(errors[None, :], along(sizes, "tau"), np.zeros(1), result.rounding)
+    errors = values_of(sizes, "cv_error")
+    _, t = least(errors[None, :], values_of(sizes, "tau"), np.zeros(1), result.rounding)
     within = errors <= errors[t] + sizes[t].std_error + result.rounding
     return SizeMarks(chosen, t, int(np.flatnonzero(within)[0]))
 
@@ -111,7 +111,7 @@ def choice_of_size(result: CVResult, choice: Choice, size: int) -> Choice:
     Raises InputError: There is no such size.
     """
     found = choice.projection
-    sizes = result.taus if found is None else along(found.sizes, "tau")
+    sizes = result.taus if found is None else values_of(found.sizes, "tau")
     check_size(sizes, size)
     t = int(np.flatnonzero(sizes == size)[0])
     if found is not None:

@@ -40,7 +40,7 @@ def _silent(what: str, done: int, total: int, detail: str = "") -> None:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """What is asked of a fit.
 
     settings: How CV errors are computed and proved, and the time limit of the whole run.
@@ -114,7 +114,7 @@ class Study:
 
     data: FoldData
     design: Design
-    asked: Asked
+    asked: Request
     plan: RunPlan
     rule: str
     reason: str
@@ -124,7 +124,7 @@ class Study:
     partitions: int
 
     @classmethod
-    def of(cls, data: FoldData, design: Design, asked: Asked) -> Study:
+    def of(cls, data: FoldData, design: Design, asked: Request) -> Study:
         """The study of some rows, which begins now.
 
         Raises InputError: The rows do not allow what is asked for.

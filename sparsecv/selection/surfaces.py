@@ -75,7 +75,7 @@ def first_partition(study: Study) -> Partition:
     return Partition(study.data, study.gammas, study.tried, name, after)
 
 
-def evaluated(study: Study, partition: Partition) -> Evaluated:
+def evaluate_partition(study: Study, partition: Partition) -> Evaluated:
     """h(γ, τ) of a partition, at sizes that grow as far as they are worth trying.
 
     What the rule needs is proved, unless estimates serve. On a range of γ and by an alternation CV
@@ -290,7 +290,7 @@ def all_partitions(study: Study, first: Evaluated) -> Partitions:
         after = study.partitions - 1 - number + study.n_after
         data, tried = study.data.partition(number, study.asked.seed), [Tried(taus, int(taus[-1]))]
         other = Partition(data, gammas, tried, name, after, first.surface)
-        others.append(evaluated(study, other))
+        others.append(evaluate_partition(study, other))
     if others and study.plan.proves_pairs:
         _prove_mean(study, [first.surface, *(one.surface for one in others)], gammas, taus)
         first, others = first.refreshed(), [one.refreshed() for one in others]

@@ -33,7 +33,7 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol
 from sparsecv.design.prepare import prepare
 from sparsecv.errors import CheckpointWarning
-from sparsecv.selection.study import Asked, Study
+from sparsecv.selection.study import Request, Study
 from sparsecv.selection.surfaces import all_partitions
 from sparsecv.tables.table import Table
 
@@ -63,7 +63,7 @@ def run(
     prepared = prepare(source, folds, protocol or Protocol(), seed=seed, asked=asked)
     checkpoint = None if folder is None else CheckpointFolder(folder)
     own: dict[str, Any] = {"rule": "minimum", "seed": seed, "checkpoint": checkpoint}
-    wanted = Asked(settings or Settings(), gammas, taus, **own)
+    wanted = Request(settings or Settings(), gammas, taus, **own)
     return first_of(Study.of(prepared.data, prepared.design, wanted)).result
 
 
@@ -342,7 +342,7 @@ def test_a_full_disk_is_one_warning_for_all_partitions(
     X, y = table()
     prepared = prepare(Table(X, y, list("abcd")), "4", Protocol(), seed=0)
     both = [
-        Asked(Settings(), GAMMAS, [1, 2], rule="projected", checkpoint=one)
+        Request(Settings(), GAMMAS, [1, 2], rule="projected", checkpoint=one)
         for one in (None, CheckpointFolder(tmp_path))
     ]
     studies = [Study.of(prepared.data, prepared.design, asked) for asked in both]

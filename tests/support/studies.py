@@ -15,8 +15,8 @@ from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
 from sparsecv.selection.averaging import Average, averaged_coefficients
 from sparsecv.selection.choice import Choice, chosen_from, other_choices
-from sparsecv.selection.study import Asked, Study
-from sparsecv.selection.surfaces import Evaluated, evaluated, first_partition, with_rest
+from sparsecv.selection.study import Request, Study
+from sparsecv.selection.surfaces import Evaluated, evaluate_partition, first_partition, with_rest
 
 from .problems import regression
 
@@ -30,7 +30,7 @@ def made(n: int = 30, p: int = 5, seed: int = 0) -> tuple[Array, Array]:
 def study_of(
     X: Array, y: Array, cv: Any = 5, gammas: Any = (1.0, 30.0), taus: Any = None, **options: Any
 ) -> Study:
-    """A study as the estimator makes one; ``options`` are those of Settings or of Asked."""
+    """A study as the estimator makes one; ``options`` are those of Settings or of Request."""
     own: dict[str, Any] = {"rule": "minimum"}
     for name in ("rule", "certificate", "seed"):
         if name in options:
@@ -38,12 +38,12 @@ def study_of(
     design = make_design(Summary.of(X, y), Protocol(), [f"x{j}" for j in range(X.shape[1])])
     folds = make_folds(cv, y.size, seed=own.get("seed", 0))
     data = RowFolds.of(design, X, y, folds)
-    return Study.of(data, design, Asked(Settings(**options), gammas, taus, **own))
+    return Study.of(data, design, Request(Settings(**options), gammas, taus, **own))
 
 
 def first_of(study: Study) -> Evaluated:
     """The evaluated first partition of a study."""
-    return evaluated(study, first_partition(study))
+    return evaluate_partition(study, first_partition(study))
 
 
 def choices_of(

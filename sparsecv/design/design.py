@@ -14,6 +14,7 @@ from ..solvers.core.constraints import UnitConstraints
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.rows import Rows
 from ..solvers.core.threads import cached
+from ..tables.columns import joined
 
 Array = NDArray[np.float64]
 
@@ -57,20 +58,6 @@ class Protocol:
     def refit_intercept(self) -> bool:
         """Whether each fold centres its training rows by their own mean."""
         return self.intercept and self.name == "honest"
-
-
-def joined(X: Array, y: Array) -> Array:
-    """[X y] as one array, shape (n, p + 1); nobody may write to it.
-
-    Nothing is copied where X and y are all columns of one array, as the tables of files return
-    them.
-    """
-    table = X.base
-    if isinstance(table, np.ndarray) and table.ndim == 2 and table.flags.c_contiguous:
-        pairs = ((X, table[:, :-1]), (y, table[:, -1]))
-        if all(one.__array_interface__ == other.__array_interface__ for one, other in pairs):
-            return table
-    return np.column_stack([X, y])
 
 
 def centre(rows: Array, weights: Array | None = None) -> tuple[Array, Array]:

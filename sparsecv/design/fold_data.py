@@ -19,7 +19,8 @@ from ..solvers.core.rows import MAX_ROWS_PER_COLUMN, Rows, triangle_of
 from ..solvers.core.threads import cached
 from ..solvers.kernels.linalg import EPS
 from ..solvers.relaxation.gram import GramForm
-from .design import Array, Design, Summary, centre, joined
+from ..tables.columns import joined
+from .design import Array, Design, Summary, centre
 from .folds import Folds, Index
 from .missing import checked_fill, fill, fill_values
 

@@ -17,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.results import mean_over_folds
-from ..design.design import Array, joined
+from ..design.design import Array
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds, make_folds
 from ..design.missing import fill
 from ..design.model import Model
 from ..design.prepare import rows_design
 from ..errors import InputError
+from ..tables.columns import joined
 from .choice import chosen_from, known_model
 from .study import Study
 from .surfaces import evaluate_partition, first_partition, named_report

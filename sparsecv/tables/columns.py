@@ -152,3 +152,24 @@ def is_finite(*blocks: FloatArray) -> bool:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         return all(np.isfinite(block.sum()) or np.isfinite(block).all() for block in blocks)
+
+
+def joined(*blocks: FloatArray) -> FloatArray:
+    """Columns, and blocks of columns, side by side in one array, whose rows are contiguous.
+
+    Nothing is copied where the blocks are all columns of one array, as tables of files are: nobody
+    may write to the array.
+    """
+    table, start = blocks[0].base, 0
+    if isinstance(table, np.ndarray) and table.ndim == 2 and table.flags.c_contiguous:
+        for block in blocks:
+            end = start + (1 if block.ndim == 1 else block.shape[1])
+            if end > table.shape[1]:
+                break
+            own = table[:, start] if block.ndim == 1 else table[:, start:end]
+            if block.__array_interface__ != own.__array_interface__:
+                break
+            start = end
+        if start == table.shape[1]:
+            return table
+    return np.column_stack(blocks)

@@ -6,7 +6,6 @@ import codecs
 import csv
 import gzip
 import io
-import warnings
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,13 +16,16 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, first_line
-from .cells import Column, column_of
+from .cells import Column, column_of, column_of_numbers
 from .columns import MISSING, FloatArray, quoted, reads_as_number
 from .marks import Marks, Reading, marks_of, possible_marks
 from .source import Cells, Source
 
 # Where two of these marks are equally frequent in the header line, the earlier mark is preferred.
 _DELIMITERS = "\t;,|"
+# The rows of a file are read in pieces of about this many cells, which take some 20 MB as text.
+# Small pieces take pandas longer, and large ones take memory. The number is a choice.
+CELLS_AT_A_TIME = 1_000_000
 # pandas finds missing cells fast where it knows their texts; ``column_of`` finds the others.
 _USUAL_MISSING = sorted({*MISSING, *(text.upper() for text in MISSING), "NaN", "-NaN"})
 
@@ -211,42 +213,93 @@ class TextFile:
             f"{width}; correct that line{hint}"
         )
 
-    def _parsed(self, texts: Collection[int], columns: list[int] | None = None) -> Any:
-        """The rows as a data frame of pandas, whose columns are named by their positions.
+    def _pieces(self, texts: Collection[int], places: list[int] | None = None) -> Iterator[Any]:
+        """Yield the rows as data frames of pandas, whose columns are named by their positions.
 
         texts: Positions of columns that are read as text.
-        columns: Positions of the columns that are read, by default all.
+        places: Positions of the columns that are read. By default all are, and only then does
+            pandas refuse rows that are too long.
         """
         import pandas as pd
 
-        options: dict[str, Any] = {}
+        options: Any = {}
         if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
             options["float_precision"] = "round_trip"  # Newer versions always round correctly.
-        with self._lines() as lines, warnings.catch_warnings():
-            warnings.simplefilter("ignore", pd.errors.DtypeWarning)
+        with self._lines() as lines:
             for _ in range(self._above):
                 next(lines)
             try:
-                return pd.read_csv(
+                with pd.read_csv(
                     lines,
                     sep=self._delimiter,
                     header=None,
                     names=range(len(self.names)),
                     index_col=False,
-                    usecols=columns,
+                    usecols=places,
                     dtype=dict.fromkeys(texts, str),
                     skipinitialspace=True,
                     keep_default_na=False,
                     na_values=_USUAL_MISSING,
                     decimal=self._usual.decimal,
+                    chunksize=max(1, CELLS_AT_A_TIME // len(self.names)),
+                    low_memory=False,  # A column of a piece then has one type.
                     **options,
-                )
+                ) as reader:
+                    yield from reader
+                return
             except pd.errors.EmptyDataError:
-                return pd.DataFrame(columns=range(len(self.names)), dtype=float)
+                return
             except pd.errors.ParserError as error:
                 reason = first_line(error)
         self._check_rows(reason)
-        raise AssertionError  # ``_check_rows`` has raised for a reason.
+
+    def _texts(self, places: list[int]) -> dict[int, Any]:
+        """Columns as text, by their positions."""
+        import pandas as pd
+
+        pieces = [*self._pieces(places, places)] if places else []
+        return {j: pd.concat([piece[j] for piece in pieces]) for j in places if pieces}
+
+    def _numbers_and_words(
+        self, texts: Collection[int], places: Sequence[int]
+    ) -> tuple[int, dict[int, FloatArray], dict[int, Any]]:
+        """The number of rows, and by their positions columns of numbers and columns of words.
+
+        Numbers are columns of one array, whose rows are filled while pieces of the file are read.
+
+        texts: Positions of columns that are read as text.
+        places: Positions of the columns.
+        """
+        import pandas as pd
+
+        n, last, is_short = 0, len(self.names) - 1, False
+        first, mixed = dict[int, str](), set[int]()
+        numbers, block = list[int](), np.empty((0, 0))
+        words: dict[int, list[Any]] = {}
+        for piece in self._pieces(texts):
+            is_short = is_short or bool(piece[last].isna().any())
+            kinds = {j: _kind_of_cells(piece[j]) for j in places}
+            if not first:
+                first, numbers = kinds, [j for j in places if kinds[j] == "number"]
+                block = np.empty((0, len(numbers)))
+                words = {j: [] for j in places if kinds[j] != "number"}
+            mixed |= {j for j in places if kinds[j] != first[j]}
+            end = n + len(piece)
+            if end > len(block):
+                block.resize((max(end, 3 * len(block) // 2), len(numbers)), refcheck=False)
+            for k, j in enumerate(numbers):
+                block[n:end, k] = np.nan if j in mixed else piece[j]
+            for j, cells in words.items():
+                cells.append(piece[j])
+            n = end
+        if is_short:  # pandas fills a row that is too short up with missing cells.
+            self._check_rows()
+        block.resize((n, len(numbers)), refcheck=False)
+        found = {j: block[:, k] for k, j in enumerate(numbers) if j not in mixed}
+        whole = {j: pd.concat(cells) for j, cells in words.items() if j not in mixed}
+        if not first:
+            found = {j: np.empty(0) for j in places}
+        return n, found, whole | self._texts(sorted(mixed))
 
     def read(self, columns: Sequence[str], factors: Collection[str]) -> Cells:
         """Columns by name; see :class:`~sparsecv.tables.source.Source`."""
@@ -255,29 +308,24 @@ class TextFile:
         first = {name: place for place, name in reversed([*enumerate(self.names)])}
         places = {name: first[name] for name in columns}
         declared = [places[name] for name in factors if name in places]
-        frame = self._parsed(declared)
-        # Where a row is too short pandas fills it up with missing cells.
-        if len(frame) and frame.iloc[:, -1].isna().any():
-            self._check_rows()
-        mixed = [j for j in places.values() if _is_mixed(frame[j])]
-        if mixed:  # Blocks of rows hold numbers, and others text.
-            frame[mixed] = self._parsed(mixed, mixed)
-        common: dict[str, Any] = {"text": True, "na": self._reading.na}
+        n, values, words = self._numbers_and_words(declared, [*dict.fromkeys(places.values())])
+        na = self._reading.na
 
         def column(name: str, cells: Any) -> Column:
             series = nw.from_native(cells, series_only=True)
-            return column_of(name, series, declared=name in factors, **common)
+            return column_of(name, series, declared=name in factors, text=True, na=na)
 
         def as_text(names: Sequence[str]) -> dict[str, Column]:
-            """Columns that hold fractions as columns of words."""
-            some = [name for name in names if frame[places[name]].dtype.kind == "f"]
-            if not some:
-                return {}
-            at = [places[name] for name in some]
-            cells = self._parsed(at, at)
-            return {name: column(name, cells[j]) for name, j in zip(some, at, strict=True)}
+            """Columns of numbers as columns of words."""
+            cells = self._texts([places[name] for name in names])
+            return {name: column(name, cells[places[name]]) for name in names}
 
-        found = {name: column(name, frame[j]) for name, j in places.items()}
+        found = dict[str, Column]()
+        for name, j in places.items():
+            if j in values:
+                found[name] = column_of_numbers(name, values[j], False, na)
+            else:
+                found[name] = column(name, words[j])
         usual, known = self._usual, self._reading.usual
         # Semicolons are the rule where commas are decimal marks, and points those of thousands.
         probable = known or ("," if self._delimiter == ";" and usual.decimal == "." else None)
@@ -288,7 +336,7 @@ class TextFile:
         )
         if shown is None and any(_fractions(one).size for one in found.values()):
             shown = usual.decimal
-        return Cells(len(frame), numbers, shown)
+        return Cells(n, numbers, shown)
 
 
 def _fractions(column: Column) -> FloatArray:
@@ -311,6 +359,7 @@ def _shows_mark(column: Column) -> bool:
     )
 
 
-def _is_mixed(cells: Any) -> bool:
-    """Whether a column that pandas has read holds text beside numbers, or beside true and false."""
-    return cells.dtype == object and len(set(map(type, cells.dropna().unique()))) > 1
+def _kind_of_cells(cells: Any) -> str:
+    """Whether pandas has read numbers, or else the kind of NumPy's type that it has read."""
+    kind = str(cells.dtype.kind)
+    return "number" if kind in "iuf" else kind

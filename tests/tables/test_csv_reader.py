@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from support.tables import NAMES, check, csv_text, refused, table, write
 
 from sparsecv.errors import InputError
+from sparsecv.tables.columns import joined
 from sparsecv.tables.marks import Reading
 from sparsecv.tables.sources import open_table
 from sparsecv.tables.text import detect_delimiter
 
-# pandas reads twice so many rows of two or three columns in more than one block.
-ROWS_OF_BLOCKS = 150_000
+# Twice so many rows of two or three columns are read in many pieces.
+ROWS_OF_PIECES = 500
 
 # ---------------------------------------------------------------------------- round trips
 
@@ -100,9 +101,9 @@ def test_booleans_are_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize("n", [100, ROWS_OF_BLOCKS])
+@pytest.mark.parametrize("n", [2, ROWS_OF_PIECES])
 def test_booleans_and_numbers_are_levels_of_one_column(tmp_path: Path, first: bool, n: int) -> None:
-    # Also when the two kinds fall into different blocks.
+    # Also when the two kinds fall into different pieces.
     cells = ["true"] * n + ["7"] * n
     rows = [f"{cell},1" for cell in (cells if first else cells[::-1])]
     source = open_table(write(tmp_path / "t.csv", "\n".join(["flag,y", *rows])))
@@ -217,8 +218,8 @@ def test_missing_values(tmp_path: Path, cell: str, mark: str) -> None:
     refused(path, "missing value", "'y'", "data row 3", "remove the row")
 
 
-def test_row_numbers_run_over_blocks(tmp_path: Path) -> None:
-    rows = [f"{i},1" for i in range(2 * ROWS_OF_BLOCKS)]
+def test_row_numbers_run_over_pieces(tmp_path: Path) -> None:
+    rows = [f"{i},1" for i in range(2 * ROWS_OF_PIECES)]
     row = len(rows) - 23
     for cell, word in (("", "missing"), ("inf", "infinite"), ("abc", "text")):
         rows[row - 1] = f"{cell},1"
@@ -254,7 +255,7 @@ def test_text_columns_become_levels(tmp_path: Path) -> None:
 
 
 def test_levels_of_a_column_that_turns_text_late(tmp_path: Path) -> None:
-    cells = ["03", "4"] * ROWS_OF_BLOCKS + ["5more"]
+    cells = ["03", "4"] * ROWS_OF_PIECES + ["5more"]
     text = "\n".join(["y,doors,x", *(f"{i},{c},{i * i}" for i, c in enumerate(cells))])
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(text.encode()))
@@ -334,3 +335,41 @@ def test_junk_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text:
         assert np.isfinite(y).all()
         assert X.shape[0] == len(y) >= 2
         assert X.shape[1] >= 1
+
+
+@given(
+    rows=st.lists(
+        st.tuples(
+            *[st.sampled_from(["1", "-2", "2.5", "1e3", "", "NA", "x", "07", "true", "3.102"])] * 2,
+            st.sampled_from(["1", "2.5", "4", "1.102"]),
+        ),
+        min_size=2,
+        max_size=12,
+    ),
+    mark=st.sampled_from([",", ";"]),
+)
+def test_pieces_do_not_matter(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, ...]], mark: str
+) -> None:
+    text = "\n".join([mark.join("aby"), *(mark.join(row) for row in rows)])
+    path = write(tmp_path_factory.mktemp("pieces") / "t.csv", text)
+    found = list[Any]()
+    for cells in (3, 7, 1_000):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sparsecv.tables.text.CELLS_AT_A_TIME", cells)
+            try:
+                source = open_table(path, missing="mean")
+                X, y = source.load()
+                found.append([source.coding.levels, X.tolist(), y.tolist()])
+            except InputError as error:
+                found.append(str(error))
+    assert repr(found[0]) == repr(found[1]) == repr(found[2])
+
+
+@pytest.mark.parametrize("options", [{}, {"target": "a"}, {"drop": "d.e"}])
+def test_numbers_are_held_once(tmp_path: Path, options: dict[str, Any]) -> None:
+    """X and y are columns of the array that was filled while the file was read."""
+    X, y = open_table(write(tmp_path / "t.csv", csv_text(table())), **options).load()
+    assert X.base is y.base
+    assert X.base.shape == (len(y), X.shape[1] + 1)
+    assert joined(X, y) is X.base

@@ -1,4 +1,4 @@
-"""All columns at fault in one line, numbers in disguise, text read in blocks, hints."""
+"""All columns at fault in one line, numbers in disguise, text read in pieces, hints."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from sparsecv.tables.faults import Faults
 from sparsecv.tables.sources import open_table
 from sparsecv.tables.table import Table
 
-# pandas reads so many rows of four columns in more than one block.
-ROWS_OF_BLOCKS = 150_000
+# So many rows of four columns are read in many pieces.
+ROWS_OF_PIECES = 500
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "memory"])
@@ -76,12 +76,12 @@ def test_text_is_not_a_number_in_disguise(tmp_path: Path, cell: str) -> None:
     assert open_table(path).feature_names == ["a", f"p={max(cell, 'u')}"]
 
 
-# ---------------------------------------------------------------------------- blocks
+# ---------------------------------------------------------------------------- pieces
 
 
 @pytest.mark.parametrize("with_text", [False, True])
-def test_text_in_blocks(tmp_path: Path, with_text: bool) -> None:
-    values = table(ROWS_OF_BLOCKS)
+def test_text_in_pieces(tmp_path: Path, with_text: bool) -> None:
+    values = table(ROWS_OF_PIECES)
     path = write(tmp_path / "t.csv", csv_text(values))
     if with_text:
         lines = path.read_text().splitlines()

@@ -14,7 +14,7 @@ from rich.console import Console
 from .. import __version__
 from ..design.fold_models import FoldModels
 from ..design.prepare import Prepared, versions
-from ..design.saved import SavedModel
+from ..design.saved import SavedModel, named_fills
 from ..report.details import sections
 from ..report.document import document, plain
 from ..report.page import page
@@ -46,9 +46,9 @@ def deliver(
     intervals: What a model file keeps for prediction intervals.
     """
     if asked.save is not None:
-        own: Any = {"fills": ready.fills, "intervals": intervals, "note": note}
-        own |= kept_facts(ready.source)
-        SavedModel.of(found.model, ready.names, **own).write(asked.save)
+        own: Any = {"fills": named_fills(ready.names, ready.fills), "intervals": intervals}
+        own |= {"note": note} | kept_facts(ready.source)
+        SavedModel(found.model, ready.names, **own).write(asked.save)
     if asked.json_file is not None:
         write_json(asked.json_file, head(ready.source, found.design.p) | document(found) | more)
     with progress(asked.quiet, steps):

@@ -85,7 +85,7 @@ def _predictions(
     faults: Gets the rows whose prediction is no number.
     coverage: With a number, the ends of the prediction interval follow every prediction.
     """
-    models, names = saved.fold_models if coverage is not None else None, saved.needed(True)
+    models, names = saved.intervals if coverage is not None else None, saved.needed(True)
     place = [] if models is None else [names.index(saved.features[c]) for c in models.columns]
     usable = np.isfinite(X).all(axis=1)
     values = np.full(len(X), np.nan)

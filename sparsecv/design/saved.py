@@ -1,12 +1,12 @@
-"""A fitted model as a file: plain JSON, checked on reading."""
+"""A model as a file: plain JSON, checked on reading."""
 
 from __future__ import annotations
 
 import codecs
 import json
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -25,98 +25,54 @@ from .model import Model
 HEAD = {"format": "sparsecv model", "version": 1}
 
 
+# What a file must hold, in this order, and what files of earlier versions lack.
+_ENTRIES = (
+    *("features", "named", "support", "coef", "intercept", "target", "tau", "gamma"),
+    *("objective", "lower_bound", "proved", "levels"),
+)
+_LATER: dict[str, Any] = {
+    "fills": {},
+    "note": "",
+    "intervals": None,
+    "unknown": "error",
+    "reading": {},
+}
+
+
 @dataclass(frozen=True)
 class SavedModel:
-    """A model as its file holds it: what predictions need, and what is known of the model.
+    """A model with what predictions of other tables need, as a file holds both.
 
+    model: The model.
     features: Names of all columns that the model was fitted to.
-    unknown: With "zero" a text that is none of its column's levels has no level.
     named: Whether the data had these names; otherwise the names count the columns.
-    support: Names of the features that the model uses.
-    coef: Coefficients of the features in ``support``, in the same order.
-    objective, lower_bound: Those of :class:`~sparsecv.design.model.Model`, None for NaN.
-    proved: Whether the support is proved best for its τ and γ.
+    target: The name of the response.
     levels: Levels of the text columns that 0/1 columns ``column=level`` stand for.
     fills: What a missing value of a feature is filled with, by the feature's name; empty where
         missing values are errors.
     note: What a user should know of the model, such as that its search was interrupted.
-    intervals: The models of the folds with their residuals (:class:`FoldModels`), which prediction
-        intervals are made from; None where they were not asked for.
+    intervals: The models of the folds with their residuals, which prediction intervals are made
+        from; None where they were not asked for.
+    unknown: With "zero" a text that is none of its column's levels has no level.
     reading: How the text of the table's file was read, as files of new rows are. Its codes of
         missing values are missing in data frames, too.
     """
 
+    model: Model
     features: list[str]
-    named: bool
-    support: list[str]
-    coef: list[float]
-    intercept: float
+    named: bool = True
     target: str = "y"
-    tau: int | None = None
-    gamma: float | None = None
-    objective: float | None = None
-    lower_bound: float | None = None
-    proved: bool = False
-    levels: dict[str, list[str]] = field(default_factory=dict)
+    levels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     fills: dict[str, float] = field(default_factory=dict)
     note: str = ""
-    intervals: dict[str, Any] | None = None
+    intervals: FoldModels | None = None
     unknown: str = "error"
     reading: Reading = AS_SHOWN
 
-    @classmethod
-    def of(
-        cls,
-        model: Model,
-        features: Sequence[str],
-        *,
-        fills: NDArray[np.float64] | None = None,
-        intervals: FoldModels | None = None,
-        **facts: Any,
-    ) -> SavedModel:
-        """The saved form of a fitted model.
-
-        fills, shape (p,): What missing values of the features are filled with.
-        intervals: The models of the folds, from which prediction intervals are made.
-        facts: The other fields, by their names; ``named`` is True unless it is given.
-        """
-
-        def none_if_nan(value: float) -> float | None:
-            return None if math.isnan(value) else float(value)
-
-        return cls(
-            features=list(features),
-            support=[features[column] for column in model.support],
-            coef=model.coef[model.support].tolist(),
-            intercept=float(model.intercept),
-            tau=int(model.tau),
-            gamma=none_if_nan(model.gamma),
-            objective=none_if_nan(model.objective),
-            lower_bound=none_if_nan(model.lower_bound),
-            proved=bool(model.proved),
-            fills={} if fills is None else dict(zip(features, fills.tolist(), strict=True)),
-            intervals=None if intervals is None else intervals.document(list(features)),
-            **{"named": True} | facts,
-        )
-
-    def fitted(self) -> Model:
-        """The fitted model that the file describes, with coefficients of all features."""
-        support = np.array([self.features.index(name) for name in self.support], dtype=np.intp)
-        coef = np.zeros(len(self.features))
-        coef[support] = self.coef
-        objective = math.nan if self.objective is None else self.objective
-        bound = math.nan if self.lower_bound is None else self.lower_bound
-        tau = support.size if self.tau is None else self.tau
-        gamma = math.nan if self.gamma is None else self.gamma
-        own = support, coef, self.intercept, tau, gamma
-        return Model(*own, objective, bound, self.proved)
-
     @property
-    def fold_models(self) -> FoldModels | None:
-        """The models of the folds; None where the file has none."""
-        if self.intervals is None:
-            return None
-        return FoldModels.of_document(self.intervals, self.features)
+    def support(self) -> list[str]:
+        """Names of the features that the model uses."""
+        return [self.features[column] for column in self.model.support]
 
     @property
     def codes(self) -> list[float]:
@@ -126,7 +82,8 @@ class SavedModel:
 
     def needed(self, intervals: bool = False) -> list[str]:
         """Names of the features that predictions need, or predictions with their intervals."""
-        more = self.intervals["features"] if intervals and self.intervals is not None else []
+        folds = self.intervals if intervals else None
+        more = [] if folds is None else [self.features[column] for column in folds.columns]
         return list(dict.fromkeys([*self.support, *more]))
 
     def coding(self, intervals: bool = False, known: Collection[str] = ()) -> Coding:
@@ -160,15 +117,38 @@ class SavedModel:
 
     def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Predictions (m,) for rows X (m, len(support)) of the support's columns, in its order."""
-        return np.asarray(X @ np.array(self.coef) + self.intercept)
+        return np.asarray(X @ self.model.coef[self.model.support] + self.model.intercept)
+
+    def document(self) -> dict[str, Any]:
+        """The entries of the file."""
+        model, known = self.model, {}
+        for name in ("gamma", "objective", "lower_bound"):
+            value = float(getattr(model, name))
+            known[name] = None if math.isnan(value) else value
+        return {
+            "features": self.features,
+            "named": self.named,
+            "support": self.support,
+            "coef": model.coef[model.support].tolist(),
+            "intercept": float(model.intercept),
+            "target": self.target,
+            "tau": int(model.tau),
+            **known,
+            "proved": bool(model.proved),
+            "levels": dict(self.levels),
+            "fills": self.fills,
+            "note": self.note,
+            "intervals": None if self.intervals is None else self.intervals.document(self.features),
+            "unknown": self.unknown,
+            "reading": self.reading._asdict(),
+        }
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the file.
 
         Raises InputError: The file cannot be written.
         """
-        head = HEAD | {"sparsecv": __version__}
-        document = head | asdict(self) | {"reading": self.reading._asdict()}
+        document = HEAD | {"sparsecv": __version__} | self.document()
         text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False)
         with file_faults(f"cannot write {path}"):
             Path(path).write_text(text + "\n", encoding="utf-8")
@@ -193,61 +173,81 @@ class SavedModel:
                 f"{path}: version {found.get('version')!r} of the model format; this program "
                 f"reads version {HEAD['version']}"
             )
-        names = [one.name for one in fields(cls)]
-        # Files of earlier versions lack these fields; their defaults then hold.
-        later = ("fills", "note", "intervals", "unknown", "reading")
-        if missing := [name for name in names if name not in found and name not in later]:
+        if missing := [name for name in _ENTRIES if name not in found]:
             raise InputError(f"{path}: damaged model file: {missing[0]!r} is missing")
-        kept = {name: found[name] for name in names if name in found}
+        found = _LATER | found
+        wrong, folds, reading = _wrong(found), None, AS_SHOWN
         try:
-            kept["reading"] = _as_reading(**kept.get("reading", {}))
+            reading = _as_reading(**found["reading"])
         except (TypeError, LookupError, InputError):
-            raise InputError(
-                f"{path}: damaged model file: 'reading' does not hold what it should"
-            ) from None
-        model = cls(**kept)
-        if wrong := model._wrong():
-            raise InputError(f"{path}: damaged model file: {wrong!r} does not hold what it should")
-        return model
-
-    def _wrong(self) -> str | None:
-        """The name of the first field whose value a model cannot have, or None."""
-
-        def names(value: Any) -> bool:
-            return isinstance(value, list) and all(isinstance(one, str) for one in value)
-
-        def distinct(value: Any) -> bool:
-            return names(value) and 0 < len(set(value)) == len(value)
-
-        checks = {
-            "features": distinct(self.features),
-            "named": isinstance(self.named, bool),
-            "support": distinct(self.support),
-            "coef": isinstance(self.coef, list) and all(map(is_number, self.coef)),
-            "intercept": is_number(self.intercept),
-            "target": isinstance(self.target, str),
-            "tau": self.tau is None
-            or (type(self.tau) is int and 0 < self.tau <= len(self.features)),
-            "gamma": self.gamma is None or (is_number(self.gamma) and self.gamma >= 0),
-            "objective": self.objective is None or is_number(self.objective),
-            "lower_bound": self.lower_bound is None or is_number(self.lower_bound),
-            "proved": isinstance(self.proved, bool),
-            "levels": isinstance(self.levels, dict) and all(map(names, self.levels.values())),
-            "fills": isinstance(self.fills, dict) and all(map(is_number, self.fills.values())),
-            "note": isinstance(self.note, str),
-            "unknown": self.unknown in ("error", "zero"),
-        }
-        if wrong := next((name for name, right in checks.items() if not right), None):
-            return wrong
-        if not set(self.support) <= set(self.features):
-            return "support"
-        if self.fills and set(self.fills) != set(self.features):
-            return "fills"
+            wrong = wrong or "reading"
         try:
-            _ = self.fold_models
+            if found["intervals"] is not None and wrong is None:
+                folds = FoldModels.of_document(found["intervals"], found["features"])
         except (ValueError, KeyError, TypeError):
-            return "intervals"
-        return None if len(self.coef) == len(self.support) else "coef"
+            wrong = "intervals"
+        if wrong is not None:
+            raise InputError(f"{path}: damaged model file: {wrong!r} does not hold what it should")
+        same = ("features", "named", "target", "levels", "fills", "note", "unknown")
+        kept = {name: found[name] for name in same}
+        return cls(_model_of(found), intervals=folds, reading=reading, **kept)
+
+
+def named_fills(features: Sequence[str], fills: NDArray[np.float64] | None) -> dict[str, float]:
+    """What missing values are filled with, by the names of the features; empty where none are.
+
+    fills, shape (p,): The values, or None where missing values are errors.
+    """
+    return {} if fills is None else dict(zip(features, fills.tolist(), strict=True))
+
+
+def _model_of(found: dict[str, Any]) -> Model:
+    """The model that the entries of a sound file describe."""
+    features = found["features"]
+    support = np.array([features.index(name) for name in found["support"]], dtype=np.intp)
+    coef = np.zeros(len(features))
+    coef[support] = found["coef"]
+    known = {}
+    for name in ("gamma", "objective", "lower_bound"):
+        known[name] = math.nan if found[name] is None else float(found[name])
+    tau = support.size if found["tau"] is None else found["tau"]
+    return Model(support, coef, found["intercept"], tau, proved=found["proved"], **known)
+
+
+def _wrong(found: dict[str, Any]) -> str | None:
+    """The name of the first entry whose value a model cannot have, or None."""
+
+    def names(value: Any) -> bool:
+        return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+    def distinct(value: Any) -> bool:
+        return names(value) and 0 < len(set(value)) == len(value)
+
+    features, tau, gamma = found["features"], found["tau"], found["gamma"]
+    checks = {
+        "features": distinct(features),
+        "named": isinstance(found["named"], bool),
+        "support": distinct(found["support"]),
+        "coef": isinstance(found["coef"], list) and all(map(is_number, found["coef"])),
+        "intercept": is_number(found["intercept"]),
+        "target": isinstance(found["target"], str),
+        "tau": tau is None or (type(tau) is int and 0 < tau <= len(features)),
+        "gamma": gamma is None or (is_number(gamma) and gamma >= 0),
+        "objective": found["objective"] is None or is_number(found["objective"]),
+        "lower_bound": found["lower_bound"] is None or is_number(found["lower_bound"]),
+        "proved": isinstance(found["proved"], bool),
+        "levels": isinstance(found["levels"], dict) and all(map(names, found["levels"].values())),
+        "fills": isinstance(found["fills"], dict) and all(map(is_number, found["fills"].values())),
+        "note": isinstance(found["note"], str),
+        "unknown": found["unknown"] in ("error", "zero"),
+    }
+    if wrong := next((name for name, right in checks.items() if not right), None):
+        return wrong
+    if not set(found["support"]) <= set(features):
+        return "support"
+    if found["fills"] and set(found["fills"]) != set(features):
+        return "fills"
+    return None if len(found["coef"]) == len(found["support"]) else "coef"
 
 
 def _as_reading(**kept: Any) -> Reading:

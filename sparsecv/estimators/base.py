@@ -150,7 +150,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         check_is_fitted(self)
         if self._saved_ is None:
             raise InputError("prediction intervals need folds: use SparseRidgeCV")
-        kept = self._saved_.fold_models
+        kept = self._saved_.intervals
         if kept is None:
             raise InputError(
                 "the file of this model keeps nothing for intervals: write it by sparsecv cv "

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..design.model import Model
-from ..design.saved import SavedModel
+from ..design.saved import SavedModel, named_fills
 from ..errors import InputError
 from ..selection.result import Result
 from ..solvers.core.certificate_file import Certificate
@@ -47,13 +47,13 @@ class ModelFiles(SparseLinearModel):
     def _take(self, saved: SavedModel) -> Self:
         """Take over a model that a file holds; return self."""
         self._saved_ = saved
-        model = saved.fitted()
+        model = saved.model
         self._keep(model)
         self.unknown = saved.unknown
         self.n_features_in_ = len(saved.features)
         if saved.named:
             self.feature_names_in_ = np.array(saved.features, dtype=object)
-        self.status_ = "optimal" if saved.proved else "not proved"
+        self.status_ = "optimal" if model.proved else "not proved"
         self.gamma_ = model.gamma
         if saved.fills:
             self._fills_ = np.array([saved.fills[name] for name in saved.features])
@@ -158,12 +158,13 @@ class ModelFiles(SparseLinearModel):
         if self._saved_ is not None:  # A file also holds what this object has no place for.
             kept = None if models is None else self._saved_.intervals
             return replace(self._saved_, unknown=self.unknown, intervals=kept)
-        return SavedModel.of(
+        labels = self._labels(self.coef_.size)
+        return SavedModel(
             self._fitted(),
-            self._labels(self.coef_.size),
+            labels,
             named=self._coding_ is not None or hasattr(self, "feature_names_in_"),
-            levels={} if self._coding_ is None else dict(self._coding_.levels),
-            fills=self._fills_,
+            levels={} if self._coding_ is None else self._coding_.levels,
+            fills=named_fills(labels, self._fills_),
             intervals=models,
             unknown=self.unknown,
         )

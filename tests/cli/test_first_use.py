@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.commands import complaint, run_json
+from support.models import linear
 
 import sparsecv
 from sparsecv.cli.main import main
@@ -122,14 +123,14 @@ def test_rows_that_cannot_be_predicted_stay_empty(suffix: str, capsys: Capture) 
 
 
 def test_names_of_rows_beside_a_row_of_blanks(capsys: Capture) -> None:
-    SavedModel(["a", "b"], True, ["a", "b"], [1.0, 1.0], 1.0).write("m.json")
+    SavedModel(linear([1.0, 1.0], 1.0), ["a", "b"]).write("m.json")
     Path("n.csv").write_text("k,a,b\nu,0,0\n   \nv,1,2\n")
     assert main(["predict", "m.json", "n.csv", "--id", "k", "--id", "k"]) == 0
     assert capsys.readouterr().out == "k,k,prediction\nu,u,1.0\nv,v,4.0\n"
 
 
 def test_predictions_that_overflow_stay_empty(capsys: Capture) -> None:
-    SavedModel(["a", "b"], True, ["a", "b"], [1e200, 1e200], 1.0).write("m.json")
+    SavedModel(linear([1e200, 1e200], 1.0), ["a", "b"]).write("m.json")
     for bad in ("1e150,0", "1e150,-1e150"):  # inf, and inf − inf
         Path("n.csv").write_text(f"a,b\n0,0\n{bad}\n")
         assert main(["predict", "m.json", "n.csv", "--out", "p.csv"]) == 1
@@ -153,7 +154,7 @@ def test_predictions_that_overflow_stay_empty(capsys: Capture) -> None:
 )
 def test_a_command_imports_what_it_needs(command: str, without: set[str]) -> None:
     Path("t.csv").write_text(rows())
-    SavedModel(["a", "b"], True, ["b"], [2.0], 1.0).write("m.json")
+    SavedModel(linear([0.0, 2.0], 1.0), ["a", "b"]).write("m.json")
     script = (
         "import sys\n"
         "from sparsecv.cli.main import main\n"

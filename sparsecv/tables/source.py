@@ -11,6 +11,10 @@ from .cells import Column, column_of, column_of_numbers
 from .columns import FloatArray, quoted, suggestion
 from .marks import AS_SHOWN, Reading
 
+# Files are read in pieces of about this many cells, some 20 MB of text or 8 MB of numbers. Small
+# pieces take longer, and large ones take memory. The number is a choice.
+CELLS_AT_A_TIME = 1_000_000
+
 
 class Cells(NamedTuple):
     """Some columns of a table.

@@ -34,7 +34,7 @@ from .factors import encoded, learned
 from .faults import Faults
 from .marks import AS_SHOWN, Reading, possible_marks
 from .roles import groups_of, weights_of
-from .source import Cells, Source, source_of_frame
+from .source import CELLS_AT_A_TIME, Cells, Source, source_of_frame
 from .table import Table
 from .text import TextFile, check_header, in_numbers
 
@@ -85,6 +85,7 @@ def open_file(path: str | PathLike[str], reading: Reading = AS_SHOWN) -> Source:
 def _open_parquet(path: Path, reading: Reading) -> Source:
     """A Parquet file, of which only the columns in use are read, with the types that it states.
 
+    Some columns are read at a time. Numbers become columns of one array, so that each is held once.
     Columns that pandas has stored as the index of a data frame are those of ``index``.
 
     Raises InputError: pyarrow is not installed, or the file is not Parquet.
@@ -102,9 +103,10 @@ def _open_parquet(path: Path, reading: Reading) -> Source:
         try:
             with pq.ParquetFile(path, pre_buffer=False) as file:
                 if columns is not None:
-                    return file.read(list(columns))
+                    # A column "a" also brings in "a.b", so columns are taken by name.
+                    return file.read(list(columns)).select(list(columns))
                 written = (file.metadata.metadata or {}).get(b"ARROW:schema")
-                return file.schema_arrow, written
+                return file.schema_arrow, written, file.metadata.num_rows
         except pa.ArrowException as error:
             reason = first_line(error)
             raise InputError(
@@ -115,18 +117,31 @@ def _open_parquet(path: Path, reading: Reading) -> Source:
             raise InputError(f"cannot read {path}: {reason}") from error
 
     def read(columns: Sequence[str], factors: Collection[str]) -> Cells:
-        table = opened(columns)
-        # A column "a" also brings in "a.b", so columns are taken by name.
-        frame = nw.from_native(table.select(list(columns)), eager_only=True)
-        source = source_of_frame(path.name, frame, reading)
-        n, found, _ = source.read(columns, {*factors, *categories})
+        declared, found = {*factors, *categories}, dict[str, Column]()
+        numbers = [one for one in columns if one not in declared and is_number(one)]
+        places = {name: place for place, name in enumerate(numbers)}
+        block = np.empty((n, len(numbers)))
+        width = max(1, CELLS_AT_A_TIME // max(1, n))
+        for start in range(0, len(columns), width):
+            some = columns[start : start + width]
+            frame = nw.from_native(opened(some), eager_only=True)
+            part = source_of_frame(path.name, frame, reading).read(some, declared)
+            for name, column in part.columns.items():
+                if name in places:
+                    block[:, places[name]] = column.values
+                    column = column._replace(values=block[:, places[name]])
+                found[name] = column
         found |= {name: unusable(name, n, "periods") for name in periods if name in found}
         return Cells(n, found)
+
+    def is_number(name: str) -> bool:
+        kind = schema.field(name).type
+        return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
 
     def release() -> None:
         pa.default_memory_pool().release_unused()
 
-    schema, written = opened(None)
+    schema, written, n = opened(None)
     categories, periods = list[str](), list[str]()
     if written:  # Arrow reads categories of numbers, and periods, as numbers.
         own = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(written)))

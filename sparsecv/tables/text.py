@@ -19,13 +19,10 @@ from ..errors import InputError, first_line
 from .cells import Column, column_of, column_of_numbers
 from .columns import MISSING, FloatArray, quoted, reads_as_number
 from .marks import Marks, Reading, marks_of, possible_marks
-from .source import Cells, Source
+from .source import CELLS_AT_A_TIME, Cells, Source
 
 # Where two of these marks are equally frequent in the header line, the earlier mark is preferred.
 _DELIMITERS = "\t;,|"
-# The rows of a file are read in pieces of about this many cells, which take some 20 MB as text.
-# Small pieces take pandas longer, and large ones take memory. The number is a choice.
-CELLS_AT_A_TIME = 1_000_000
 # pandas finds missing cells fast where it knows their texts; ``column_of`` finds the others.
 _USUAL_MISSING = sorted({*MISSING, *(text.upper() for text in MISSING), "NaN", "-NaN"})
 

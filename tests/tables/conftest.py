@@ -1,4 +1,4 @@
-"""Tests of tables read text in pieces of few rows, as files of many rows are read."""
+"""Tests of tables read files in small pieces, as large files are read."""
 
 from collections.abc import Iterator
 
@@ -8,5 +8,6 @@ import pytest
 @pytest.fixture(autouse=True, scope="module")
 def small_pieces() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sparsecv.tables.text.CELLS_AT_A_TIME", 20)
+        for module in ("text", "sources"):
+            patch.setattr(f"sparsecv.tables.{module}.CELLS_AT_A_TIME", 20)
         yield

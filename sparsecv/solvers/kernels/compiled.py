@@ -106,9 +106,6 @@ def _kernel(function: Callable[..., Any], options: dict[str, Any], most_copied: 
         py_func=function, targetoptions=options, pipeline_class=NamedByContent
     )
     made.by_name = len(function.__code__.co_code) > most_copied and not options["forceinline"]
-    # Where not even a temporary folder can be written, every process compiles the kernel again.
-    with suppress(OSError, RuntimeError):
-        made.enable_caching()
     return made
 
 
@@ -188,6 +185,17 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     by_name: bool
 
+    @cached_property
+    def known(self) -> set[str]:
+        """Names of the machine code that is loaded or compiled, of no argument types at first.
+
+        A process compiles or loads few of all kernels. These alone look for their files.
+        """
+        # Where not even a temporary folder can be written, every process compiles the kernel again.
+        with suppress(OSError, RuntimeError):
+            self.enable_caching()
+        return set()
+
     def enable_caching(self) -> None:
         """Keep the machine code in files."""
         self._cache = KernelCache(self)
@@ -195,14 +203,17 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     def compile(self, sig: Any) -> Any:
         """Compile or load the machine code for the argument types ``sig``, and time that."""
         with _lock, nullcontext() if _open else _compiling():
+            known = self.known
             _open.append((self, []))
             try:
                 entry = super().compile(sig)
             finally:
                 _open.pop()
-            if self.by_name:
-                for made in self.overloads.values():
-                    define_for_callers(made, "")
+            for made in self.overloads.values():
+                if made.fndesc.llvm_func_name not in known:
+                    known.add(made.fndesc.llvm_func_name)
+                    if self.by_name:
+                        define_for_callers(made, "")
             return entry
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
@@ -260,6 +271,8 @@ class Callee(NamedTuple):
 
     def __call__(self) -> None:
         """Load or compile the kernel; numba calls this before it loads the caller."""
+        if self.symbol in self.kernel.known:  # Types of records take long to compare.
+            return
         self.kernel.compile(self.args)
         if self.kernel.symbol(self.args) != self.symbol:  # a missing name would end the process
             raise LookupError(self.symbol)

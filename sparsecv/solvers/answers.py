@@ -307,8 +307,10 @@ class Exact(Solver):
             rest = self.by_searches(asked, previous, limits, here, True, going_on)
             rest.supports[proved, : chosen.shape[1]] = chosen
             return rest._replace(proved=rest.proved | proved, by_tree=by_tree)
-        supports = np.full((here.size, path.most), -1, dtype=np.int64)
-        supports[:, : chosen.shape[1]] = chosen
+        supports = chosen
+        if chosen.shape[1] < path.most:
+            supports = np.full((here.size, path.most), -1, dtype=np.int64)
+            supports[:, : chosen.shape[1]] = chosen
         work = tree.n_nodes, int(here.any())
         return Answer(supports, proved, here, path.nothing, *work, by_tree=by_tree)
 

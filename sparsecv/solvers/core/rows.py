@@ -202,6 +202,11 @@ class Rows:
         return np.asarray(np.einsum("ij,ij->j", self.rows, self.rows)[:-1])
 
     @cached
+    def sum_of_squares(self) -> float:
+        """Σ ℓ_j² over the columns of X, of lengths ℓ_j."""
+        return float(self.squares.sum())
+
+    @cached
     def yy(self) -> float:
         """Squared length of y."""
         return float(self.y @ self.y)

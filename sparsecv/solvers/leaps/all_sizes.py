@@ -394,7 +394,7 @@ def coefficient_spread(problem: SparseRidgeProblem) -> float:
 
     The working γ at most doubles the objective of a support whose status may be optimal.
     """
-    return 2.0 * math.sqrt(float(problem.squared_lengths.sum()) / problem.gamma)
+    return 2.0 * math.sqrt(problem.data.sum_of_squares / problem.gamma)
 
 
 def certain(objective: Array, margin: Array, yy: float) -> NDArray[np.bool_]:

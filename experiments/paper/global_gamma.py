@@ -32,7 +32,7 @@ SMALLEST_EXCESS = 1e-5  # percent: the picture shows smaller excesses here
 @in_style
 def draw_range(found: GlobalMinimum, trace: list[Step]) -> None:
     """Draw h(γ, τ) of Diabetes, and the iterations of an alternating minimisation as a path."""
-    figure, ((axis,),) = new_figure(figsize=(8.0, 1.8 + 0.28 * found.taus.size))
+    figure, ((axis,),) = new_figure(figsize=(8.0, 1.8 + 0.28 * found.shown.taus.size))
     places = [(step.gamma, step.tau - 1) for step in trace]
     places.append((trace[-1].next_gamma, trace[-1].next_tau - 1))
     axis.plot(*zip(*places, strict=True), color="black", marker=".", label="alternation")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from itertools import groupby
 from types import SimpleNamespace
 from typing import Any
@@ -48,9 +47,9 @@ def benchmark(**given: Any) -> Exit:
                 file_faults(f"--csv {asked.csv_file}"),
                 asked.csv_file.open("w", newline="", encoding="utf-8") as file,
             ):
-                table = csv.DictWriter(file, list(asdict(row)))
+                table = csv.DictWriter(file, list(row.entries()))
                 table.writeheader()
-                table.writerows(map(asdict, rows))
+                table.writerows(one.entries() for one in rows)
     screen.show(console, _sections(rows))
     proved = all(row.status == "optimal" for row in rows)
     return Exit.DONE if proved else Exit.GAP
@@ -58,10 +57,10 @@ def benchmark(**given: Any) -> Exit:
 
 def _sections(rows: Sequence[Row]) -> Iterator[Section]:
     """Yield a table of the work of every way, and a table of the mean reductions over γ."""
-    for (name, folds), some in groupby(rows, key=lambda row: (row.dataset, row.folds)):
+    for (name, folds), some in groupby(rows, key=lambda row: (row.case.dataset, row.case.folds)):
         runs = list(some)
         columns = [
-            SectionColumn("γ", [row.gamma for row in runs]),
+            SectionColumn("γ", [row.case.gamma for row in runs]),
             SectionColumn("way", [row.way for row in runs], "words"),
             SectionColumn("problems", [f"{row.mio:,}" for row in runs]),
             SectionColumn("fewer", [percent(row.reduction, 3) for row in runs]),

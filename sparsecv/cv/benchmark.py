@@ -6,9 +6,8 @@ This is the comparison of the first paper's Section 4.1 (Tables 1 and 2).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +30,18 @@ WAYS = {
 }
 
 
-@dataclass(frozen=True)
-class Row:
-    """The work and the result of one way for one data set, one kind of folds and one γ.
+class Case(NamedTuple):
+    """What every way is run on: a data set of n rows and p columns, a kind of folds and one γ."""
+
+    dataset: str
+    n: int
+    p: int
+    folds: str
+    gamma: float
+
+
+class Row(NamedTuple):
+    """The work and the result of one way on one case.
 
     mio: Number of mixed-integer problems: one for every fold and τ that was branched on, and one
         for every τ of a tree of all rows. A shared tree ("exact") serves all τ and counts once.
@@ -41,11 +49,7 @@ class Row:
     node_reduction: 1 − nodes / nodes of the grid; NaN where the grid was not run.
     """
 
-    dataset: str
-    n: int
-    p: int
-    folds: str
-    gamma: float
+    case: Case
     way: str
     mio: int
     nodes: int
@@ -56,6 +60,12 @@ class Row:
     cv_error: float
     lower: float
     status: str
+
+    def entries(self) -> dict[str, Any]:
+        """All numbers and names by their names, those of the case first."""
+        own = self._asdict()
+        del own["case"]
+        return self.case._asdict() | own
 
 
 def run(
@@ -127,7 +137,7 @@ def run(
             fewer = 1.0 - one.n_mio / of_grid[0], 1.0 - one.n_nodes / of_grid[1]
             work = one.n_mio, one.n_nodes, one.seconds, *fewer
             error = best.tau, best.cv_error, best.lower_bound, one.status
-            yield Row(name, n, p, kind, gamma, way, *work, *error)
+            yield Row(Case(name, n, p, kind, gamma), way, *work, *error)
 
 
 def averages(rows: Sequence[Row]) -> Iterator[tuple[tuple[str, str, str], NDArray[np.float64]]]:
@@ -136,11 +146,13 @@ def averages(rows: Sequence[Row]) -> Iterator[tuple[tuple[str, str, str], NDArra
     Each item is (folds, way, data set) and (mean of ``reduction``, mean of ``node_reduction``). The
     data set "all" has the means over data sets.
     """
-    for folds, way in dict.fromkeys((row.folds, row.way) for row in rows if row.way != "grid"):
+    kinds = ((row.case.folds, row.way) for row in rows if row.way != "grid")
+    for folds, way in dict.fromkeys(kinds):
         here: dict[str, list[tuple[float, float]]] = {}
         for row in rows:
-            if (row.folds, row.way) == (folds, way):
-                here.setdefault(row.dataset, []).append((row.reduction, row.node_reduction))
+            if (row.case.folds, row.way) == (folds, way):
+                fewer = row.reduction, row.node_reduction
+                here.setdefault(row.case.dataset, []).append(fewer)
         means = {name: np.mean(pairs, axis=0) for name, pairs in here.items()}
         means["all"] = np.mean(list(means.values()), axis=0)
         yield from (((folds, way, name), mean) for name, mean in means.items())

@@ -34,7 +34,7 @@ from ..solvers.leaps.gamma_range import (
 )
 from .error_bounds import CellData, bound_cell
 from .progress import Report
-from .results import GlobalMinimum
+from .results import ErrorsOverGamma, GlobalMinimum
 from .settings import GammaSpan, checked_taus
 
 Array = NDArray[np.float64]
@@ -322,19 +322,16 @@ class _Search:
         best, t = self.polished(at[0], at[1], best)
         left = [cell for cell in heap + final if cell[0] <= best]
         least = min((cell[0] for cell in left), default=best)
-        shown, errors = self._shown(*gammas)
         return GlobalMinimum(
             int(self.taus[at[0]]),
             2.0 * t,
             best,
             min(least, best),
-            *gammas,
+            GammaSpan(*gammas),
             tolerance,
             status,
-            self.taus,
             self._merged(left),
-            shown,
-            errors,
+            self._shown(*gammas),
             n_trees,
             self.n_cells,
             self.limits.elapsed(),
@@ -358,7 +355,7 @@ class _Search:
                 merged.append([float(self.taus[s]), 2.0 * a, 2.0 * b])
         return np.array(merged).reshape(-1, 3)
 
-    def _shown(self, low: float, high: float) -> tuple[Array, Array]:
+    def _shown(self, low: float, high: float) -> ErrorsOverGamma:
         """h at some γ inside the range and every τ."""
         # The surface that pictures show has this many γ, evenly spaced in log γ: a choice.
         gammas = self._spaced(low, high, 81)
@@ -366,4 +363,4 @@ class _Search:
         for g, t in enumerate(gammas / 2.0):
             for s in range(self.taus.size):
                 errors[g, s] = self.error(s, float(t))
-        return gammas, errors
+        return ErrorsOverGamma(gammas, self.taus, errors)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from ..design.model import Model, fitted_model
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, worst
 from ..solvers.supports.rounding import stacked
+from .settings import GammaSpan
 
 Array = NDArray[np.float64]
 # CV errors whose relative difference is at most this number count as equal, as rounding may have
@@ -212,6 +213,18 @@ class Step:
     predicted: float
 
 
+class ErrorsOverGamma(NamedTuple):
+    """h(γ, τ) at some γ of a range; ∞ where a limit left supports unknown.
+
+    gammas, taus, shape (g,) and (τ,): The pairs.
+    cv_error, shape (g, τ): Their CV errors.
+    """
+
+    gammas: Array
+    taus: NDArray[np.intp]
+    cv_error: Array
+
+
 @dataclass(frozen=True)
 class GlobalMinimum:
     """The least CV error over every τ and every γ of a range.
@@ -225,18 +238,17 @@ class GlobalMinimum:
         the range. Where several supports of a fold are optimal at a γ, the lower bound holds for
         each, except that of supports which tie at every γ the lexicographically first counts: the
         error by another way of breaking such ties may lie below the lower bound.
-    low, high : float
-        The range of γ.
+    span : GammaSpan
+        The range of γ: ``low`` and ``high``.
     tolerance : float
         The relative gap (upper − lower)/upper that was asked for.
     status : Status
         Optimal where the gap is at most the tolerance, else the limit that was reached.
-    taus : ndarray of int, shape (τ,)
     left : ndarray, shape (cells, 3)
         The pairs that cannot be excluded: τ and a low and a high γ. Everywhere else h is proved to
         exceed ``upper``.
-    gammas, cv_error : ndarray, shape (g,) and (g, τ)
-        h(γ, τ) at some γ of the range, for pictures; ∞ where a limit left supports unknown.
+    shown : ErrorsOverGamma
+        h(γ, τ) at some γ of the range, for pictures.
     n_trees, n_cells : int
         Trees searched for supports, and cells bounded.
     seconds : float
@@ -246,14 +258,11 @@ class GlobalMinimum:
     gamma: float
     upper: float
     lower: float
-    low: float
-    high: float
+    span: GammaSpan
     tolerance: float
     status: Status
-    taus: NDArray[np.intp]
     left: Array = field(repr=False)
-    gammas: Array = field(repr=False)
-    cv_error: Array = field(repr=False)
+    shown: ErrorsOverGamma = field(repr=False)
     n_trees: int
     n_cells: int
     seconds: float

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..design.fold_data import FoldData
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, worst
@@ -55,7 +56,6 @@ def search_tau(
 class _Search:
     """One run of Algorithm 1 at the γ of row g.
 
-    paper: Whether only the bounds of the first paper are used (settings "paper", "paper-exact").
     full: The training problem of all rows.
     shared: The tree of all rows that is searched for all folds; None where each fold is searched
         by itself.
@@ -68,9 +68,6 @@ class _Search:
         self, ledger: Ledger, g: int, settings: Settings, limits: Limits, report: Report
     ) -> None:
         self.ledger, self.g, self.settings, self.limits = ledger, g, settings, limits
-        self.data, self.gamma = ledger.data, ledger.gammas[g]
-        self.taus, self.k = ledger.taus, ledger.k
-        self.paper = settings.bounds != "best"
         self.full, self._report = ledger.problem(g, ledger.k), report
         # Phase 2 searches every fold alone by the paper's bounds, and with fewer than 8 folds: the
         # bounds of a tree of all rows are too weak for a fold that leaves out more than an eighth
@@ -79,6 +76,31 @@ class _Search:
         self.shared = None if alone else SharedTree.of(ledger, g)
         self.given_up = np.zeros((self.taus.size, self.k), dtype=bool)
         self.solved, self.tried = np.zeros((2, self.taus.size), dtype=bool)
+
+    @property
+    def paper(self) -> bool:
+        """Whether only the bounds of the first paper are used."""
+        return self.settings.bounds != "best"
+
+    @property
+    def data(self) -> FoldData:
+        """The folds."""
+        return self.ledger.data
+
+    @property
+    def k(self) -> int:
+        """The number of folds."""
+        return self.ledger.k
+
+    @property
+    def gamma(self) -> float:
+        """The γ of the search."""
+        return self.ledger.gammas[self.g]
+
+    @property
+    def taus(self) -> NDArray[np.intp]:
+        """The sizes."""
+        return self.ledger.taus
 
     def report_folds(self, t: int = 0) -> None:
         """Report how many folds of one τ are exact, as the progress of the search at this γ."""

@@ -56,7 +56,7 @@ def plot_minimum(minimum: GlobalMinimum, path: str, title: str = "") -> None:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     plot_minimum(found, f"{folder}/h.png", "synthetic")
     """
-    figure, ((axis,),) = new_figure(figsize=(8.0, 1.8 + 0.28 * minimum.taus.size))
+    figure, ((axis,),) = new_figure(figsize=(8.0, 1.8 + 0.28 * minimum.shown.taus.size))
     draw_minimum(figure, axis, minimum)
     bounds = f"{minimum.lower:.6g} ≤ min h ≤ {minimum.upper:.6g}; pale: proved to be larger"
     axis.set_title("\n".join(filter(None, [without_formulas(title), bounds])), fontsize=10)
@@ -65,10 +65,11 @@ def plot_minimum(minimum: GlobalMinimum, path: str, title: str = "") -> None:
 
 def draw_minimum(figure: Any, axis: Any, minimum: GlobalMinimum) -> None:
     """Draw h(γ, τ) over a range of γ on an axis of a figure, whose rows are the sizes in order."""
-    shown = minimum.gammas > 0.0
-    gammas, taus = minimum.gammas[shown], minimum.taus
+    curve, taus = minimum.shown, minimum.shown.taus
+    shown = curve.gammas > 0.0
+    gammas = curve.gammas[shown]
     least = max(minimum.upper, 1e-300)  # a number to divide by where the least error is 0
-    share = np.clip(minimum.cv_error[shown] / least, 1.0, MOST_OF_THE_LEAST)
+    share = np.clip(curve.cv_error[shown] / least, 1.0, MOST_OF_THE_LEAST)
     excess = 100.0 * (share - 1.0)
     edges, rows = _edges(gammas), np.arange(taus.size + 1) - 0.5
     image = axis.pcolormesh(edges, rows, excess.T, cmap="viridis_r", rasterized=True)

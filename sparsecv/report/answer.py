@@ -147,7 +147,7 @@ def _sure(result: Result, surface: CVResult, choice: Choice) -> Iterator[Fact]:
     pairs += "that was tried" if surface.trace else "of the grid"
     if span is not None:
         tolerance = span.tolerance
-        pairs = f"no τ and no γ from {span.low:g} to {span.high:g}"
+        pairs = f"no τ and no γ from {span.span.low:g} to {span.span.high:g}"
         yield from _range(span)
     within = f" by more than {100 * tolerance:g} %" if tolerance else ""
     nearer = f"no other {counted(choice.tau)} predict{'s' if choice.tau == 1 else ''} more like "

@@ -131,10 +131,11 @@ def _surface(result: Result, surface: CVResult) -> dict[str, Any]:
     if surface.tolerance is not None:
         found["tolerance"] = surface.tolerance
     if span is not None:
-        same = ("tau", "gamma", "low", "high", "tolerance", "certified", "status", "seconds")
+        same = ("tau", "gamma", "tolerance", "certified", "status", "seconds")
         left = [{"tau": int(tau), "gamma": [low, high]} for tau, low, high in span.left]
         own = {"upper_bound": span.upper, "lower_bound": span.lower, "not_excluded": left}
-        found["global"] = {name: getattr(span, name) for name in same} | own
+        known = {name: getattr(span, name) for name in same} | span.span._asdict()
+        found["global"] = known | own
     return found
 
 

@@ -170,7 +170,7 @@ def _certified(study: Study, surface: Surface, span: GammaSpan) -> tuple[CVResul
             n_jobs=settings.n_jobs,
             progress=surface.report,
         )
-        surface.visit(np.sort(np.append(found.gammas[::VISITED_EVERY], found.gamma)))
+        surface.visit(np.sort(np.append(found.shown.gammas[::VISITED_EVERY], found.gamma)))
         surface.prove(_need(study))
     return replace(surface.result(), minimum=found), found.status
 

@@ -134,9 +134,10 @@ def test_the_first_of_supports_that_tie_at_every_gamma_is_certified() -> None:
 def test_shown_errors_are_those_of_cross_validation() -> None:
     data = instance(6)
     found = global_minimum(data, np.arange(1, data.p + 1))
-    at = np.arange(3, found.gammas.size, 20)
-    exact = cross_validate(data, found.gammas[at], found.taus).table("cv_error")
-    np.testing.assert_allclose(found.cv_error[at], exact, rtol=1e-6)
+    shown = found.shown
+    at = np.arange(3, shown.gammas.size, 20)
+    exact = cross_validate(data, shown.gammas[at], shown.taus).table("cv_error")
+    np.testing.assert_allclose(shown.cv_error[at], exact, rtol=1e-6)
 
 
 def test_ridge_alone_takes_many_columns() -> None:
@@ -157,7 +158,7 @@ def test_a_range_from_zero_contains_the_least_error_of_plain_best_subset(seed: i
     assert found.certified
     exact = cross_validate(data, [0.0, 1e-3, 0.1, 1.0, 10.0], [1, 2, 3, 4]).best().cv_error
     assert found.lower <= exact
-    assert found.gammas[0] == 0.0
+    assert found.shown.gammas[0] == 0.0
 
 
 def test_more_threads_give_the_same_bits() -> None:

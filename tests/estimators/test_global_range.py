@@ -35,7 +35,7 @@ def test_the_certified_pair_is_chosen_and_no_other_gamma_is_better() -> None:
 
 def test_a_range_and_a_tolerance_can_be_named() -> None:
     model = SparseRidgeCV(cv=4, gammas="global:0:2", tol=1e-6).fit(X, Y)
-    assert (model.minimum_.low, model.minimum_.high) == (0.0, 2.0)
+    assert model.minimum_.span == (0.0, 2.0)
     assert model.minimum_.gap <= 1e-6
     assert model.gamma_ <= 2.0
 

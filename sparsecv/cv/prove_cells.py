@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from ..design.design import Array
-from ..solvers.answers import share_of_nodes
 from ..solvers.core.limits import Limits
+from ..solvers.core.plan import share_of_nodes
 from ..solvers.core.result import Proof, Status, worst
 from ..solvers.paths import support_path
 from ..solvers.ridge_fits import SupportPath

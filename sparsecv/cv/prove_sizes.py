@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.design import Array
-from ..solvers.answers import share_of_nodes
+from ..solvers.core.plan import share_of_nodes
 from ..solvers.core.result import Status
 from ..solvers.leaps.gamma_trees import NEAR, ridge_scale
 from ..solvers.ridge_fits import SupportPath

@@ -14,16 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .branching.size_sweep import SizeSearch
-from .core.constraints import UnitConstraints
 from .core.limits import Limits
 from .core.plan import (
     FIRST_NODES,
     LEAPS,
-    TURNS,
     Way,
     estimates_search,
     holds_tree,
     one_tree_proves,
+    share_of_nodes,
     ways,
 )
 from .core.problem import SparseRidgeProblem, checked_sizes
@@ -46,23 +45,15 @@ Supports = NDArray[np.int64]
 # Seconds for swaps at the first γ where the time is up before it: every γ after takes its supports,
 # so that a moment spent there pays.
 LEAST_SECONDS_AT_FIRST_GAMMA = 0.05
-# Within bounds on coefficients a tree gets this share of the nodes that it gets without, as its
-# nodes take about ten times as long (measured at 20 columns).
-SHARE_OF_NODES_WITHIN_BOUNDS = 0.1
 # Where all sizes are to be proved, the tree of one γ takes turns with other searches from this many
 # nodes on, which take about half a second at 35 columns (measured).
-NODES_OF_A_PROOF = TURNS[1][0]
+NODES_OF_A_PROOF = 20_000_000
 # After a tree that was left open, the next trees get this share of its nodes until one of them
 # ends. Where the searches at a γ have reached a limit of nodes, all searches at the next γ get this
 # share of the limit. So where all trees of a problem are large, ten γ take about twice the time of
 # one: a choice.
 SHARE_OF_NODES_AFTER_AN_OPEN_TREE = 0.1
 LIMITS_REACHED = (Status.NODE_LIMIT, Status.TIME_LIMIT, Status.INTERRUPTED)
-
-
-def share_of_nodes(constraints: UnitConstraints) -> float:
-    """The share of a number of nodes that a tree gets under some constraints."""
-    return SHARE_OF_NODES_WITHIN_BOUNDS if constraints.bounded else 1.0
 
 
 class TreeProof(NamedTuple):

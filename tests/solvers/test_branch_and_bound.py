@@ -54,6 +54,61 @@ def test_bounds_hold_whenever_it_stops(seed: int, nodes: int | None) -> None:
         assert found.status is Status.PRECISION
 
 
+@settings(max_examples=examples(60))
+@given(st.integers(0, 2**32 - 1), st.integers(1, 7))
+def test_a_size_goes_on_where_it_stopped(seed: int, more: int) -> None:
+    """Stopped again and again, with supports from elsewhere in between, as in one go."""
+    problem, rng = ugly_problem(seed), np.random.default_rng(seed)
+    whole, best = between(problem, tol=0.0)
+    search, bound, nodes = single.SizeAlone(problem, tol=0.0), 0.0, 0
+    for _ in range(500):
+        if rng.random() < 0.2:
+            search.offer(rng.permutation(problem.p)[: problem.tau])
+        found = search.run(Limits(None, nodes))
+        assert found.lower_bound >= bound
+        assert found.lower_bound <= best * (1 + 1e-12) + 1e-14 * problem.yy
+        assert found.objective >= best * (1 - 1e-9) - 1e-13 * problem.yy
+        if found.status is not Status.NODE_LIMIT:
+            break
+        assert found.n_nodes >= nodes
+        bound, nodes = found.lower_bound, found.n_nodes + more
+    assert found.status is whole.status
+    assert found.objective == pytest.approx(whole.objective, rel=1e-9, abs=1e-13 * problem.yy)
+    assert search.run(Limits()).n_nodes == found.n_nodes
+
+
+@pytest.mark.parametrize("head_start", [0.0, 3e5, np.inf])
+def test_stops_change_no_search(head_start: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped in the plain tree, or in the tree after it, a search has the nodes of one go."""
+    monkeypatch.setattr(single, "FITTING_SUPPORTS", head_start)
+    monkeypatch.setattr(single, "HEAD_START_SUPPORTS", head_start)
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 40))
+    y = X[:, :8].sum(axis=1) + 3.0 * rng.standard_normal(60)
+    problem = SparseRidgeProblem(X, y, gamma=0.1, tau=15)
+    whole = branch_and_bound(problem)
+    assert whole.n_nodes > 300
+    search, runs = single.SizeAlone(problem, tol=1e-6), 0
+    while search.proof.status is not Status.OPTIMAL:
+        search.run(Limits(None, search.proof.n_nodes + 50))
+        runs += 1
+    assert runs > 5
+    assert search.proof.objective == whole.objective
+    assert search.proof.n_nodes <= 1.05 * whole.n_nodes + 10
+    seconds = [entry[0] for entry in search.proof.history]
+    assert seconds == sorted(seconds)
+
+
+def test_supports_are_visited_once_the_turn_is_long_enough() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 20))
+    X[:, 1] = X[:, 0] + 1e-9 * X[:, 1]
+    problem = SparseRidgeProblem(X, X[:, 2] + rng.standard_normal(40), gamma=1e-9, tau=3)
+    search = single.SizeAlone(problem, tol=0.0)
+    assert search.run(Limits(), 1139).status is Status.NODE_LIMIT
+    assert search.run(Limits(), 1140).status is Status.OPTIMAL  # C(20, 3)
+
+
 def test_many_columns() -> None:
     X, y, _ = make_synthetic(80, 700, 4, 0.4, 10.0, seed=3)  # beyond every enumeration workspace
     problem = SparseRidgeProblem(X, y, gamma=5.0, tau=2)

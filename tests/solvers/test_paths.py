@@ -22,7 +22,7 @@ from sparsecv.solvers import (
 from sparsecv.solvers.branching import size_sweep
 from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.core.plan import ALONE, FIRST_NODES, LEAPS, Way, few_supports
+from sparsecv.solvers.core.plan import ALONE, LEAPS, NODES_OF_FIRST_TURN, Way, few_supports
 from sparsecv.solvers.paths import path_of_one_tree
 from sparsecv.solvers.ridge_fits import known_path
 
@@ -217,17 +217,17 @@ def alike(n: int = 40, p: int = 20) -> tuple[NDArray[np.float64], NDArray[np.flo
 
 @pytest.mark.parametrize("gamma", [100.0, 1e3])
 def test_sizes_alone_are_those_of_the_tree(gamma: float) -> None:
-    X, y = alike(p=24)
-    problem = SparseRidgeProblem(X, y, gamma=gamma, tau=24)
+    X, y = alike(p=26)
+    problem = SparseRidgeProblem(X, y, gamma=gamma, tau=26)
     tree = best_subsets(problem)
-    assert tree.n_nodes > 2 * FIRST_NODES
+    assert tree.n_nodes > 2 * NODES_OF_FIRST_TURN
     found = solve_sizes(problem)
     assert found.status is Status.OPTIMAL
     assert found.proved.all()
     assert found.n_nodes < tree.n_nodes / 2
     np.testing.assert_allclose(found.objective, tree.objective, rtol=1e-12)
     assert np.all(found.lower_bound <= tree.objective)
-    path = support_path(problem, [1.0, gamma], np.arange(1, 25))
+    path = support_path(problem, [1.0, gamma], np.arange(1, 27))
     assert path.proved.all()
     for support, objective in zip(path.at(1), tree.objective, strict=True):
         assert problem.objective(support) == pytest.approx(objective, rel=1e-12)
@@ -248,11 +248,14 @@ def test_many_true_columns_are_proved_by_sizes_alone(gamma: float) -> None:
     assert (np.diff(path.objective[0]) <= 1e-9 * problem.yy).all()
 
 
+@pytest.mark.parametrize("room", [1e9, 0.0])
 def test_sizes_that_branching_does_not_settle_go_back_to_the_tree(
-    monkeypatch: pytest.MonkeyPatch,
+    room: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ways = (Way(LEAPS, nodes=500), Way(ALONE, nodes=1), Way(LEAPS))
+    """Also where there is no room to keep a search until the next turn."""
+    ways = (Way(LEAPS, nodes=500), Way(ALONE, nodes=1), Way(ALONE, nodes=300), Way(LEAPS))
     monkeypatch.setattr(size_sweep, "ways", lambda *_: ways)
+    monkeypatch.setattr(size_sweep, "MAX_OPEN_BYTES", room)
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((22, 18)), rng.standard_normal(22)
     problem = SparseRidgeProblem(X, y, gamma=1e-3, tau=18)

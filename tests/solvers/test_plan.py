@@ -27,12 +27,12 @@ def problem_of(p: int, tau: int, dependent: bool = False) -> SparseRidgeProblem:
 
 def phrase(planned: tuple[Way, ...]) -> str:
     """The searches in words, each with its limits; those that take turns stand together."""
-    said, turns = [], len(TURNS)
-    if len(planned) > 2 * turns:
-        for first in (0, 1):
-            budgets = ", ".join(f"{way.nodes:,}" for way in planned[first : 2 * turns : 2])
-            said.append(f"{planned[first].search} ({budgets} nodes)")
-        said, planned = [" in turn with ".join(said)], planned[2 * turns :]
+    said = []
+    if len(planned) > 2 * TURNS:
+        tree, alone = planned[:2]
+        turns = f"{tree.search} ({tree.nodes:,} nodes) in turn with {alone.search} (as long)"
+        said = [f"{turns}, and half as much again in each turn"]
+        planned = planned[2 * TURNS :]
     for way in planned:
         limits = [] if way.nodes is None else [f"{way.nodes:,} nodes"]
         limits += [] if way.seconds is None else ["twice the time of every support"]

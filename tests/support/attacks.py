@@ -9,10 +9,11 @@ A claim is compared with rational arithmetic, enumeration or a second search.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +29,11 @@ from sparsecv.solvers import (
     solve_sizes,
     support_path,
 )
+from sparsecv.solvers.branching import size_sweep
 from sparsecv.solvers.branching.enumeration import enumerated as enumerate_supports
 from sparsecv.solvers.branching.single import branch_and_bound
 from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.core.plan import ALONE, EVERY, LEAPS, Way
 from sparsecv.solvers.core.result import Proof, Status, Work
 from sparsecv.solvers.kernels.completion import PartialSupport, complete, completion_work
 from sparsecv.solvers.leaps.all_sizes import BestSubsets, n_best_subsets
@@ -133,6 +136,17 @@ def family_attack(name: str, grid: bool = False) -> Attack:
     return attack
 
 
+def in_turns(
+    problem: SparseRidgeProblem, sizes: Iterable[int], rng: np.random.Generator, limit: int | None
+) -> BestSubsets:
+    """Every size by searches that take turns of a few nodes, as they do with more columns."""
+    nodes = np.cumsum(rng.integers(1, 20, size=8)).tolist()
+    turns = [(Way(LEAPS, nodes=n), Way(ALONE, nodes=int(rng.integers(1, 40)) * n)) for n in nodes]
+    planned = (*itertools.chain.from_iterable(turns), Way(LEAPS), Way(EVERY))
+    with mock.patch.object(size_sweep, "ways", return_value=planned):
+        return solve_sizes(problem, sizes=list(sizes), limits=Limits(node_limit=limit))
+
+
 def ugly(rng: np.random.Generator, number: int) -> Iterator[str]:
     """Every search, finished or cut short, on at most seven columns."""
     data = ugly_data(rng)
@@ -152,10 +166,15 @@ def ugly(rng: np.random.Generator, number: int) -> Iterator[str]:
     for limit in (None, 0, 1, 3):
         cut = branch_and_bound(fresh, tol=0.0, limits=Limits(None, limit))
         yield from above(cut.lower_bound, value, f"node limit {limit}")
-    every = best_subsets(problem, limits=Limits(node_limit=int(rng.integers(0, 30))))
-    for size, bound in zip(every.sizes, every.lower_bound, strict=True):
+    limit = int(rng.integers(0, 30))
+    every = best_subsets(problem, limits=Limits(node_limit=limit))
+    turned = in_turns(problem, range(1, tau + 1), rng, None if rng.random() < 0.5 else 5 * limit)
+    for i, size in enumerate(every.sizes.tolist()):
         least = min(f for S, f in exact.items() if len(S) == size)
-        yield from above(float(bound), least, f"all sizes, size {size}")
+        yield from above(float(every.lower_bound[i]), least, f"all sizes, size {size}")
+        yield from above(float(turned.lower_bound[i]), least, f"in turns, size {size}")
+        own = exact[tuple(turned.supports[i].tolist())]
+        yield from worse(turned.proof(i, Work()), own, least, f"in turns, size {size}")
 
 
 def tree(rng: np.random.Generator, number: int) -> Iterator[str]:
@@ -334,6 +353,11 @@ def constrained(rng: np.random.Generator, number: int) -> Iterator[str]:
             units = whole.constraints.units(support).size
             if not whole.constraints.allowed(support) or units > size:
                 yield f"{kinds}, size {size}: {support} is not allowed"
+        turned = in_turns(whole, sizes, rng, limit)
+        for size, support, bound in zip(sizes, turned.supports, turned.lower_bound, strict=True):
+            yield from above(float(bound), values[size], f"{kinds}, size {size}, in turns")
+            if not whole.constraints.allowed(support):
+                yield f"{kinds}, size {size}, in turns: {support} is not allowed"
         for size in sizes:
             at = whole.replace(tau=size)
             branched = branch_and_bound(at.at_unit_length(), tol=0.0, limits=Limits(None, limit))

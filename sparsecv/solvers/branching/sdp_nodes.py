@@ -57,6 +57,11 @@ class RefittedTree(Tree):
         return super().n_open + self.below.n_open
 
     @property
+    def n_bytes(self) -> float:
+        """Memory of this tree and of the tree below, and a diagonal for every node that waits."""
+        return super().n_bytes + self.below.n_bytes + 8.0 * self.gram.b.size * len(self.diagonals)
+
+    @property
     def bound(self) -> float:
         """Least bound of the nodes that were pruned or are still open."""
         return min(super().bound, self.below.bound)

@@ -305,6 +305,12 @@ class Tree:
         if self.gram.grouping is not None:
             self._fit_afresh()
 
+    @property
+    def n_bytes(self) -> float:
+        """Memory of the tree: about three matrices of its columns, and the table of nodes."""
+        rows, p = int(self.open.state.shape[0]), self.gram.b.size
+        return 24.0 * p * p + rows * self.bytes_per_node()
+
     def bytes_per_node(self) -> float:
         """Memory of one row of the table: 9 bytes for each column, and 48 for numbers and lists."""
         return 9.0 * self.gram.b.size + 48.0
@@ -318,13 +324,27 @@ class Search:
     """The search of one tree by one thread, or by several threads with open nodes of their own.
 
     n_jobs: Number of threads, as in joblib; 1 by default.
+    since: Has run since the history of the gap began; by default from now on.
+    after: A search of the same problem, whose nodes and history come before those of this one. Its
+        tree may be the same.
     """
 
-    def __init__(self, tree: Tree, n_jobs: int | None = None) -> None:
-        self.trees = [tree]
+    def __init__(
+        self,
+        tree: Tree,
+        n_jobs: int | None = None,
+        *,
+        since: Limits | None = None,
+        after: Search | None = None,
+    ) -> None:
+        self.trees, self.since = [tree], since or Limits()
+        self.nodes_before = 1  # The root counts.
         self.jobs = 1 if n_jobs is None else effective_n_jobs(n_jobs)
         self.chunk = max(4, FIRST_CHUNK_COLUMNS // tree.gram.b.size)
         self.history: list[tuple[float, float, float]] = []
+        if after is not None:
+            self.since, self.history = after.since, after.history
+            self.nodes_before += 0 if after.trees[0] is tree else after.n_nodes
 
     @property
     def n_nodes(self) -> int:
@@ -357,16 +377,17 @@ class Search:
         return sum(float(tree.now["work"][0]) for tree in self.trees)
 
     def run(self, limits: Limits, pause: float = np.inf) -> Status | None:
-        """Search until no node is open or a limit is reached.
+        """Search until no node is open or a limit is reached; a further call goes on from there.
 
+        limits: A limit of nodes counts those of earlier calls, too.
         pause: The search returns None once its relaxations have taken the time in which enumeration
             visits this many supports.
         """
         with ExitStack() as stack:
             pool: ThreadPoolExecutor | None = None
             while True:
-                self._note(limits.elapsed())
-                reached = limits.reached(1 + self.n_nodes)
+                self._note(self.since.elapsed())
+                reached = limits.reached(self.nodes_before + self.n_nodes)
                 if reached is not None:
                     return reached
                 if self.work > pause:
@@ -376,7 +397,7 @@ class Search:
                         self._split()
                     if len(self.trees) > 1:
                         pool = stack.enter_context(ThreadPoolExecutor(self.jobs))
-                left = limits.nodes_left(1 + self.n_nodes, self.chunk)
+                left = limits.nodes_left(self.nodes_before + self.n_nodes, self.chunk)
                 started = limits.elapsed()
                 if pool is None:
                     codes = [self.trees[0].advance(left)]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.limits import Limits
-from ..core.plan import BRANCH, EVERY, ways_of_one_size
+from ..core.plan import BRANCH, EVERY, Way, ways_of_one_size
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Proof, Status, Work, nothing_known, relative_gap
 from ..core.threads import on_one_thread
@@ -44,6 +45,10 @@ FITTING_SUPPORTS = 20.0
 # After the head start, a tree whose bound has closed at least this share of the root's gap goes on
 # as it is. The root's gap is the incumbent's objective less the root's bound.
 MAX_SHARE_CLOSED = 0.6
+# A fitted diagonal that closes no more than this share of the root's gap is not used. A choice.
+LEAST_SHARE_OF_A_FIT = 0.03
+# Seconds of local search for a better incumbent; a share of a short time. A choice.
+HEURISTIC_SECONDS = 0.2
 
 
 @on_one_thread
@@ -87,157 +92,260 @@ def branch_and_bound(
     >>> found.support, round(found.objective, 3), found.lower_bound <= found.objective
     (array([1, 3]), 5.333, True)
     """
-    limits, known, n_nodes = limits or Limits(), nothing_known(), 0
-    for way in ways_of_one_size(problem):
+    search = SizeAlone(problem, warm_starts, tol=tol, gram=gram, n_jobs=n_jobs)
+    return search.run(limits or Limits())
+
+
+class SizeAlone:
+    """The searches of :func:`ways_of_one_size` in order, which stop at limits and go on from there.
+
+    problem, warm_starts, tol, gram, n_jobs: As of :func:`branch_and_bound`.
+    proof: What is known of the problem so far.
+    """
+
+    def __init__(
+        self,
+        problem: SparseRidgeProblem,
+        warm_starts: Sequence[NDArray[np.intp]] = (),
+        *,
+        tol: float,
+        gram: GramForm | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.problem, self.starts, self.gram = problem, list(warm_starts), gram
+        self.tol, self.n_jobs, self.clock = tol, n_jobs, Limits()
+        self.ways, self.proof = list(ways_of_one_size(problem)), nothing_known()
+        self.seconds_branching, self.nodes_before = 0.0, 0  # nodes of searches that have ended
+        self.below: BelowRoot | None = None  # None before that search has begun
+
+    @property
+    def n_bytes(self) -> float:
+        """Memory that the search below the root holds."""
+        return 0.0 if self.below is None else self.below.n_bytes
+
+    def offer(self, support: NDArray[np.intp]) -> None:
+        """Start from a support that another search has found, if it is better than all so far."""
+        self.starts.append(support)
+        if self.below is not None:
+            self.below.offer(support)
+
+    def run(self, limits: Limits, most_supports: float = np.inf) -> Proof:
+        """Search until the size is proved, a limit is reached, or nothing is left to try.
+
+        A limit of nodes counts those of earlier calls, too. Every support is visited only where
+        there are at most ``most_supports``.
+        """
+        problem = self.problem
+        while self.ways and self.proof.status is not Status.OPTIMAL:
+            way = self.ways[0]
+            if way.search == EVERY and comb(problem.p, problem.tau) > most_supports:
+                self.proof = replace(self.proof, status=Status.NODE_LIMIT)
+                return self.proof
+            found = self._by(way, limits)
+            nodes = self.nodes_before + found.n_nodes
+            work = found.work._replace(n_nodes=nodes, seconds=self.clock.elapsed())
+            self.proof = self.proof.joined(found, work)
+            reached = limits.reached(nodes)
+            if reached is None or found.status is not reached:
+                self.ways.pop(0)  # The search has ended, or met a limit of its own.
+                self.nodes_before, self.below = nodes, None
+            if reached is not None:
+                return self.proof
+        if self.proof.status is Status.NODE_LIMIT:  # It is a limit of the plan.
+            self.proof = replace(self.proof, status=Status.PRECISION)
+        return self.proof
+
+    def _by(self, way: Way, limits: Limits) -> Proof:
+        """Search in one way."""
+        if way.search != BRANCH:
+            return self._on_triangle(way.search, way.within(limits))
+        if way.seconds is not None:
+            way = way._replace(seconds=max(way.seconds - self.seconds_branching, 0.0))
         within = way.within(limits)
-        if way.search == BRANCH:
-            found = _branched(problem, warm_starts, tol, within, gram, n_jobs)
-        else:
-            starts = [known.support] if known.support.size else warm_starts
-            found = _on_triangle(problem, way.search, starts, within)
-        n_nodes += found.n_nodes
-        known = known.joined(found, found.work._replace(n_nodes=n_nodes, seconds=limits.elapsed()))
-        if known.status is Status.OPTIMAL or limits.reached(known.n_nodes) is not None:
-            return known
-    if known.status is Status.NODE_LIMIT:  # It is a limit of the plan, not of the caller.
-        known = replace(known, status=Status.PRECISION)
-    return known
+        found = self._branched(within)
+        self.seconds_branching += within.elapsed()
+        return found
 
-
-def _on_triangle(
-    problem: SparseRidgeProblem,
-    search: str,
-    warm_starts: Sequence[NDArray[np.intp]],
-    limits: Limits,
-) -> Proof:
-    """Search on a triangular factor of X, which keeps twice as many digits as the relaxation."""
-    left, tau = limits.remaining(), np.array([problem.tau])
-    if not problem.constraints.plain:
-        return enumerated(problem, tau, [], limits)[0]
-    seconds = 0.2 if left is None else min(0.2, 0.2 * left)
-    start = heuristic_support(problem, warm_starts=warm_starts, time_limit=seconds)
-    if search == EVERY:
-        return enumerated(problem, tau, [start], limits)[0]
-    tree = best_subsets(problem, sizes=tau, warm_starts=[start], limits=limits)
-    return tree.proof(0, Work(tree.n_nodes))
-
-
-def _branched(
-    problem: SparseRidgeProblem,
-    warm_starts: Sequence[NDArray[np.intp]],
-    tol: float,
-    limits: Limits,
-    gram: GramForm | None,
-    n_jobs: int | None,
-) -> Proof:
-    """Branch on the perspective relaxation; the arguments are those of `branch_and_bound`."""
-    incumbent, root, gram = reduced_root(problem, warm_starts, tol, gram, limits)
-    target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
-    bound, status = min(root.screened_bound, root.bound), Status.OPTIMAL
-    if root.bound < target and root.units.size <= problem.tau:
-        # Any other support holds a column that was screened out.
-        rest = problem.constraints.columns_of(root.units)
-        incumbent.offer(rest)
-        bound = root.screened_bound
+    def _on_triangle(self, search: str, limits: Limits) -> Proof:
+        """Search on a triangular factor of X, which keeps more digits than the relaxation."""
+        problem, left, tau = self.problem, limits.remaining(), np.array([self.problem.tau])
         if not problem.constraints.plain:
-            bound = min(bound, support_bound(problem, rest))
-    elif root.bound < target and gram is None:  # A tree had no time, or no room, to begin.
-        status = limits.reached(0) or Status.UNPROVED
-    elif root.bound < target and gram is not None:
-        return _below_root(problem, incumbent, root, gram, tol, limits, n_jobs)
-    return _proof(problem, incumbent, bound, status, Work(1, limits.elapsed()), tol)
+            return enumerated(problem, tau, [], limits)[0]
+        known = self.proof.support
+        starts, seconds = [known] if known.size else self.starts, HEURISTIC_SECONDS
+        seconds = seconds if left is None else min(seconds, 0.2 * left)
+        start = heuristic_support(problem, warm_starts=starts, time_limit=seconds)
+        if search == EVERY:
+            return enumerated(problem, tau, [start], limits)[0]
+        tree = best_subsets(problem, sizes=tau, warm_starts=[start], limits=limits)
+        return tree.proof(0, Work(tree.n_nodes))
+
+    def _branched(self, limits: Limits) -> Proof:
+        """Branch on the perspective relaxation."""
+        if self.below is not None:
+            return self.below.run(limits)
+        problem, tol = self.problem, self.tol
+        incumbent, root, gram = reduced_root(problem, self.starts, tol, self.gram, limits)
+        target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
+        bound, status = min(root.screened_bound, root.bound), Status.OPTIMAL
+        if root.bound < target and root.units.size <= problem.tau:
+            # Any other support holds a column that was screened out.
+            rest = problem.constraints.columns_of(root.units)
+            incumbent.offer(rest)
+            bound = root.screened_bound
+            if not problem.constraints.plain:
+                bound = min(bound, support_bound(problem, rest))
+        elif root.bound < target and gram is None:  # A tree had no time, or no room, to begin.
+            status = limits.reached(0) or Status.UNPROVED
+        elif root.bound < target and gram is not None:
+            self.below = BelowRoot(problem, incumbent, root, gram, tol, self.n_jobs, self.clock)
+            return self.below.run(limits)
+        return _proof(problem, incumbent, bound, status, Work(1, limits.elapsed()), tol)
 
 
-def _below_root(
-    problem: SparseRidgeProblem,
-    incumbent: Incumbent,
-    root: Root,
-    gram: GramForm,
-    tol: float,
-    limits: Limits,
-    n_jobs: int | None,
-) -> Proof:
-    """Search below the root, on the columns or groups of columns that the root has left.
+class BelowRoot:
+    """The search of the columns, or groups of columns, that the root has left.
 
     The plain tree goes first. Where it does not end soon, a fitted diagonal, a better incumbent and
     a new tree are tried, in the order of what they cost. The numbers were chosen by measured time
     on benchmarks.
 
     gram: The Gram form of the units that the root has left.
+    clock: Has run since the problem's search began.
     """
-    p, fitted = gram.b.size, Fitted(gram.D, root.beta, root.root_lam, root.bound)
-    plain, tree = fitted, Tree(gram, problem, tol, root.units)
 
-    def enter(support: NDArray[np.intp]) -> None:
-        """Enter the units of a support that the root has left."""
-        units = problem.constraints.units(support)
-        tree.enter(np.searchsorted(root.units, units[np.isin(units, root.units)]))
+    def __init__(
+        self,
+        problem: SparseRidgeProblem,
+        incumbent: Incumbent,
+        root: Root,
+        gram: GramForm,
+        tol: float,
+        n_jobs: int | None,
+        clock: Limits,
+    ) -> None:
+        self.problem, self.incumbent, self.root = problem, incumbent, root
+        self.gram, self.tol, self.n_jobs = gram, tol, n_jobs
+        self.single, self.tree = gram.grouping is None, Tree(gram, problem, tol, root.units)
+        self.first = Search(self.tree, since=clock)
+        self.last: Search | None = None  # the search that goes on after the head start
+        # The diagonal for a new tree, and whether that tree's nodes get diagonals of their own.
+        self.fitted = Fitted(gram.D, root.beta, root.root_lam, root.bound)
+        self.fits_tried = self.refits = False
+        self.relaxed: float | None = None  # the bound of the converged relaxation, once computed
+        self.offer(incumbent.support)
+        self.tree.aim_below(incumbent.objective)
+        if not self.single:
+            lost = gram.rounding(problem.gamma / 2.0, problem.tau, incumbent.objective)
+            self.tree.now["enumerates"] = lost <= MOST_LOST * incumbent.objective
+        self.tree.now["rough_left"], self.tree.now["open_share"] = ROUGH_NODES, 0.3
+        self.tree.start(root.beta, root.root_lam, root.bound, root.state)
 
-    def fit(start: Fitted, steps: int = STEPS) -> Fitted:
+    @property
+    def searches(self) -> list[Search]:
+        """The searches below the root, without one whose tree another goes on with."""
+        if self.last is None or self.last.trees[0] is self.tree:
+            return [self.last or self.first]
+        return [self.first, self.last]
+
+    @property
+    def n_bytes(self) -> float:
+        """Memory of all trees."""
+        return sum(tree.n_bytes for search in self.searches for tree in search.trees)
+
+    def offer(self, support: NDArray[np.intp]) -> None:
+        """Improve a support, of those columns that the root has left, for an incumbent."""
+        tree, units = self.searches[-1].trees[0], self.problem.constraints.units(support)
+        tree.enter(np.searchsorted(self.root.units, units[np.isin(units, self.root.units)]))
+
+    def run(self, limits: Limits) -> Proof:
+        """Search until no node is open or a limit is reached.
+
+        A limit of nodes counts those of earlier calls, too, and the root for one.
+        """
+        ended = self._head_start(limits) if self.last is None else None
+        if self.last is not None:
+            ended = self.last.run(limits)
+        return self._proof(ended or Status.TIME_LIMIT, limits)
+
+    def _head_start(self, limits: Limits) -> Status | None:
+        """Search the plain tree alone; None once ``last`` is the search that goes on after that."""
+        first, p, fits = self.first, self.gram.b.size, self.gram.fits
+        ended = first.run(limits, min(FITTING_SUPPORTS * p**3, HEAD_START_SUPPORTS))
+        if ended is not None:
+            return ended
+        if fits and not self.fits_tried:
+            self.fits_tried = True
+            self.fitted = self._fit(self.fitted._replace(D=interior(self.gram)), limits, 8)
+            if self.fitted.bound > first.bound:
+                self.fitted = self._fit(self.fitted, limits)
+                # Fits at nodes take too long where descent solves their relaxations (measured).
+                self.refits = self.single and self._closed(self.fitted.bound) > REFIT_SHARE
+        if not self.refits:
+            ended = first.run(limits, HEAD_START_SUPPORTS)
+            if ended is not None:
+                return ended
+            left, start = limits.remaining(), [self.tree.columns(first.support)]
+            seconds = HEURISTIC_SECONDS if left is None else min(HEURISTIC_SECONDS, 0.3 * left)
+            self.offer(heuristic_support(self.problem, warm_starts=start, time_limit=seconds))
+        if not self.refits and self._closed(first.bound) >= MAX_SHARE_CLOSED:
+            # The tree goes on with what its branching has learnt.
+            self.last = Search(self.tree, self.n_jobs, after=first)
+        else:  # In a new tree, as what rough nodes have taught of columns misleads.
+            if fits and not self.refits:
+                self.fitted = self._fit(self.fitted, limits)
+            self.last = Search(self._new_tree(), self.n_jobs, after=first)
+        return None
+
+    def _fit(self, start: Fitted, limits: Limits, steps: int = STEPS) -> Fitted:
         """Fit the diagonal of the root's relaxation to (γ, τ)."""
-        upper, to_choose = float(tree.now["upper"][0]), problem.tau - problem.constraints.min_size
-        at = (gram, problem.gamma / 2.0, root.state, to_choose, start, upper)
+        problem = self.problem
+        upper, to_choose = self._upper, problem.tau - problem.constraints.min_size
+        at = (self.gram, problem.gamma / 2.0, self.root.state, to_choose, start, upper)
         return fit_diagonal(*at, steps, limits)
 
-    def closed(bound: float) -> float:
+    def _closed(self, bound: float) -> float:
         """The share of the root's gap that a bound closes."""
-        return (bound - root.bound) / (float(tree.now["upper"][0]) - root.bound)
+        return (bound - self.root.bound) / (self._upper - self.root.bound)
 
-    single = gram.grouping is None
-    enter(incumbent.support)
-    tree.aim_below(incumbent.objective)
-    if not single:
-        lost = gram.rounding(problem.gamma / 2.0, problem.tau, incumbent.objective)
-        tree.now["enumerates"] = lost <= MOST_LOST * incumbent.objective
-    tree.now["rough_left"], tree.now["open_share"] = ROUGH_NODES, 0.3
-    tree.start(root.beta, root.root_lam, root.bound, root.state)
-    first = last = Search(tree)
-    ended = first.run(limits, min(FITTING_SUPPORTS * p**3, HEAD_START_SUPPORTS))
-    fits = ended is None and gram.fits
-    if fits:
-        fitted = fit(fitted._replace(D=interior(gram)), 8)
-        if fitted.bound > first.bound:
-            fitted = fit(fitted)
-    # Fits at nodes take too long where descent solves their relaxations (measured).
-    refits = fits and single and fitted.bound > first.bound
-    refits = refits and closed(fitted.bound) > REFIT_SHARE
-    if not refits:
-        ended = ended or first.run(limits, HEAD_START_SUPPORTS)
-    if ended is None:
-        if not refits:  # Local search takes 0.2 seconds, or less of a short time.
-            left, start = limits.remaining(), [tree.columns(first.support)]
-            seconds = 0.2 if left is None else min(0.2, 0.3 * left)
-            enter(heuristic_support(problem, warm_starts=start, time_limit=seconds))
-        if not refits and closed(first.bound) >= MAX_SHARE_CLOSED:
-            last = Search(tree, n_jobs)  # The tree goes on with what its branching has learnt.
-        else:  # In a new tree, as what rough nodes have taught of columns misleads.
-            fitted = fit(fitted) if fits and not refits else fitted
-            kind = RefittedTree if single and closed(fitted.bound) > REFIT_SHARE else Tree
-            fitted = fitted if closed(fitted.bound) > 0.03 else plain
-            begun = kind(replace(gram, D=fitted.D), problem, tol, root.units)
-            begun.take_incumbent(tree)
-            begun.now["enumerates"] = tree.now["enumerates"]
-            begun.now["rough_left"] = ROUGH_NODES if kind is Tree else 0
-            begun.start(fitted.beta, fitted.root_lam, fitted.bound, root.state)
-            last = Search(begun, n_jobs)
-        last.history = first.history
-        ended = last.run(limits)
-    # A search that goes on with the first tree deals its nodes out to other threads' trees.
-    searches = [last] if last.trees[0] is tree else [first, last]
-    incumbent.offer(tree.columns(last.support))
-    every = [tree.now[0] for search in searches for tree in search.trees]
-    bound = min(root.screened_bound, max(search.bound for search in searches))
-    if tree.now["enumerates"][0] > 0:
-        # Enumeration passes over no support whose objective is below this bound.
-        upper = min(min(float(now["upper"]), float(now["least"])) for now in every)
-        bound = min(bound, upper - gram.rounding(problem.gamma / 2.0, problem.tau, upper))
-    within, plain_problem = limits.share(20.0), problem.constraints.plain
-    if plain_problem and relative_gap(incumbent.objective, bound) > max(tol, WORST_GAP):
-        bound = max(bound, _relaxed(problem, incumbent.gram, within))
-    nodes = 1 + sum(search.n_nodes for search in searches)
-    branched = sum(search.n_branched for search in searches)
-    work = Work(nodes, limits.elapsed(), branched, tuple(last.history))
-    return _proof(problem, incumbent, bound, ended or Status.TIME_LIMIT, work, tol)
+    @property
+    def _upper(self) -> float:
+        """The objective of the plain tree's incumbent."""
+        return float(self.tree.now["upper"][0])
+
+    def _new_tree(self) -> Tree:
+        """A tree from the root on, with the fitted diagonal where that closes much of the gap."""
+        share, root = self._closed(self.fitted.bound), self.root
+        kind = RefittedTree if self.single and share > REFIT_SHARE else Tree
+        if share <= LEAST_SHARE_OF_A_FIT:
+            self.fitted = Fitted(self.gram.D, root.beta, root.root_lam, root.bound)
+        fitted = self.fitted
+        begun = kind(replace(self.gram, D=fitted.D), self.problem, self.tol, root.units)
+        begun.take_incumbent(self.tree)
+        begun.now["enumerates"] = self.tree.now["enumerates"]
+        begun.now["rough_left"] = ROUGH_NODES if kind is Tree else 0
+        begun.start(fitted.beta, fitted.root_lam, fitted.bound, root.state)
+        return begun
+
+    def _proof(self, status: Status, limits: Limits) -> Proof:
+        """What the search has proved so far."""
+        problem, gram, incumbent, searches = self.problem, self.gram, self.incumbent, self.searches
+        incumbent.offer(self.tree.columns(searches[-1].support))
+        every = [tree.now[0] for search in searches for tree in search.trees]
+        bound = min(self.root.screened_bound, max(search.bound for search in searches))
+        if self.tree.now["enumerates"][0] > 0:
+            # Enumeration passes over no support whose objective is below this bound.
+            upper = min(min(float(now["upper"]), float(now["least"])) for now in every)
+            bound = min(bound, upper - gram.rounding(problem.gamma / 2.0, problem.tau, upper))
+        gap = relative_gap(incumbent.objective, bound)
+        if problem.constraints.plain and gap > max(self.tol, WORST_GAP):
+            if self.relaxed is None:
+                self.relaxed = _relaxed(problem, incumbent.gram, limits.share(20.0))
+            bound = max(bound, self.relaxed)
+        nodes = 1 + sum(search.n_nodes for search in searches)
+        branched = sum(search.n_branched for search in searches)
+        work = Work(nodes, limits.elapsed(), branched, tuple(searches[-1].history))
+        return _proof(problem, incumbent, bound, status, work, self.tol)
 
 
 def _relaxed(problem: SparseRidgeProblem, gram: GramForm | None, limits: Limits) -> float:

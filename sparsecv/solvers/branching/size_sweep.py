@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.limits import Limits
-from ..core.plan import ALONE, EVERY, LEAPS, Way, few_supports, ways
+from ..core.plan import (
+    ALONE,
+    EVERY,
+    LEAPS,
+    NODES_PER_ROOT,
+    SUPPORTS_PER_NODE,
+    Way,
+    few_supports,
+    ways,
+)
 from ..core.problem import ReducedProblem, SparseRidgeProblem, checked_sizes
 from ..core.result import Proof, Status, Work, nothing_known, worst
 from ..core.threads import on_one_thread
@@ -20,7 +29,8 @@ from ..relaxation.gram import GramForm, wants_gram
 from ..supports.path import SupportGrower
 from ..supports.rounding import pad_support
 from .enumeration import enumerated
-from .single import branch_and_bound
+from .search import MAX_OPEN_BYTES
+from .single import SizeAlone
 
 
 @on_one_thread
@@ -93,7 +103,10 @@ class SizeSearch:
         self.worst_gap, self.tree = max(tol, worst_gap), tree
         self.proofs = [nothing_known()] * sizes.size
         self.open_nodes: list[OpenNode] = []
-        self.n_trees = self.nodes_alone = 0  # nodes of all searches but the tree of all sizes
+        self.searches: dict[int, SizeAlone] = {}  # of sizes alone, by their positions
+        self.shared_gram: GramForm | None = None
+        # Nodes of all searches but the tree of all sizes, and the same with what roots have taken.
+        self.n_trees = self.nodes_alone = self.work_alone = 0
 
     @property
     def open(self) -> list[int]:
@@ -116,6 +129,9 @@ class SizeSearch:
         if reduced is not None:
             return self.run_reduced(reduced, limits)
         for way in ways(problem, self.sizes.tolist()) if self.open else ():
+            had = 0 if self.tree is None else self.tree.n_nodes
+            if way.search == LEAPS and way.nodes is not None and had >= way.nodes:
+                continue  # The tree was begun elsewhere, and has had the nodes of this turn.
             if way.search == LEAPS and not ended:
                 ended = self.by_tree(way, way.within(limits))
             elif way.search == ALONE and not ended:
@@ -197,39 +213,59 @@ class SizeSearch:
         return found.status in (Status.OPTIMAL, Status.PRECISION)
 
     def alone(self, way: Way, limits: Limits) -> None:
-        """Prove one open size after the other, from its support and that of the size below.
+        """Search the open sizes alone, each from its support and that of the size below.
 
-        Where the way limits nodes, it ends after three failures in a row: a choice.
+        Sizes get equal shares of the time or, where the way limits nodes, of its nodes. What easy
+        sizes leave goes to the others.
         """
-        problem, todo, failures, gram = self.problem, self.open, 0, None
-        if len(todo) > 1 and problem.constraints.plain and wants_gram(problem):
-            gram = GramForm.of(problem, limits=limits)
-        self.n_trees += len(todo)
+        todo = [i for i in self.open if i not in self.searches or self.searches[i].ways]
         while todo:
             for done, i in enumerate(todo):
-                ended = failures == 3 or limits.reached(self.n_nodes) is not None
-                if ended and np.isfinite(self.proofs[i].objective):
+                known = np.isfinite(self.proofs[i].objective)
+                if known and limits.reached(self.n_nodes) is not None:
                     return
-                share, size = limits.share(float(len(todo) - done)), int(self.sizes[i])
-                near = [proof.support for proof in self.proofs[max(i - 1, 0) : i + 1][::-1]]
-                found = branch_and_bound(
-                    problem.replace(tau=size),
-                    warm_starts=[support for support in near if support.size] or self.starts,
-                    limits=limits.within(share.remaining(), way.nodes),
-                    gram=gram,
-                    **self.how,
-                )
-                self.nodes_alone += found.n_nodes
-                if problem.constraints.plain:
-                    support = pad_support(found.support, size, problem.p)
-                    found = replace(found, support=support)
-                self.enter(i, found)
+                share, nodes = limits.share(float(len(todo) - done)), None
                 if way.nodes is not None:
-                    failures = 0 if self.proofs[i].status is Status.OPTIMAL else failures + 1
+                    nodes = max(way.nodes - self.work_alone, 0) // (len(todo) - done)
+                if nodes != 0 or not known:
+                    self.one_alone(i, limits.within(share.remaining()), nodes)
+            todo = [i for i in todo if self.proofs[i].status is Status.TIME_LIMIT]
             if way.nodes is not None:
                 return
-            # The time that easy sizes have left goes to sizes whose own time was up.
-            todo = [i for i in todo if self.proofs[i].status is Status.TIME_LIMIT]
+
+    def one_alone(self, i: int, limits: Limits, more_nodes: int | None) -> None:
+        """Begin or go on with the search of one size alone, for so many nodes more."""
+        problem, size, known = self.problem, int(self.sizes[i]), self.proofs[i]
+        if i not in self.searches:
+            near = [proof.support for proof in self.proofs[max(i - 1, 0) : i + 1][::-1]]
+            starts = [support for support in near if support.size] or self.starts
+            at_size = problem.replace(tau=size)
+            self.searches[i] = SizeAlone(at_size, starts, gram=self.gram(limits), **self.how)
+            self.n_trees += 1
+            more_nodes = None if more_nodes is None else max(more_nodes - NODES_PER_ROOT, 1)
+            self.work_alone += NODES_PER_ROOT
+        search = self.searches[i]
+        if known.objective < search.proof.objective:
+            search.offer(known.support)
+        before, supports = search.proof.n_nodes, np.inf
+        if more_nodes is not None:
+            supports = float(SUPPORTS_PER_NODE * (before + more_nodes))
+            limits = limits.within(nodes=before + more_nodes)
+        found = search.run(limits, supports)
+        self.nodes_alone += found.n_nodes - before
+        self.work_alone += found.n_nodes - before
+        if problem.constraints.plain:
+            found = replace(found, support=pad_support(found.support, size, problem.p))
+        self.enter(i, found)
+        if sum(each.n_bytes for each in self.searches.values()) > MAX_OPEN_BYTES:
+            del self.searches[i]  # A later turn begins anew.
+
+    def gram(self, limits: Limits) -> GramForm | None:
+        """The Gram form that all sizes share, where there are several and it is worth its time."""
+        several = len(self.open) > 1 and self.problem.constraints.plain
+        if self.shared_gram is None and several and wants_gram(self.problem):
+            self.shared_gram = GramForm.of(self.problem, limits=limits)
+        return self.shared_gram
 
     def every(self, way: Way, limits: Limits) -> None:
         """Visit every support of the open sizes that have few."""

@@ -7,7 +7,7 @@ other. The modules that choose read it here. The tables of docs/limits.md are co
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from math import comb
 from typing import NamedTuple
@@ -32,19 +32,22 @@ MOST_MODELS = 20_000
 # tried.
 FIRST_NODES = 200_000
 # From 17 to 45 columns two searches take turns: the tree of all sizes, and branch and bound for
-# each size alone. Each pair has the budgets of a turn. The first number is how many nodes the tree
-# may have had by the end of the turn, earlier turns included. The second is how many nodes branch
-# and bound may have for a size. Nothing tells beforehand which of the two ends first: where many
-# columns are worth nearly the same, the tree is large, and a few hundred nodes of branch and bound
-# prove a size. The two budgets of a turn take about equally long, half a second each in the second
-# turn (measured at 35 columns). Later turns have four times the budgets of the turn before, which
-# is a choice.
-TURNS = (
-    (FIRST_NODES, 200),
-    (20_000_000, 2_000),
-    (80_000_000, 8_000),
-    (320_000_000, 32_000),
-)
+# each size alone. Nothing tells beforehand which of the two ends first: where many columns are
+# worth nearly the same, the tree is large, and a few hundred nodes of branch and bound prove a
+# size. Both go on where they have stopped, and both have taken about as long at the end of a turn:
+# this many nodes of the tree in the first turn, some 50 ms, and half as many again in each turn
+# after. So the two together take about 2.5 times as long as the quicker one would alone.
+NODES_OF_FIRST_TURN = 2_000_000
+GROWTH_OF_TURNS = 1.5
+# The last turn allows the tree some days.
+TURNS = 40
+# Within bounds on coefficients a tree of all sizes gets this share of the nodes that it gets
+# without, as its nodes take at least ten times as long (measured at 20 to 40 columns).
+SHARE_OF_NODES_WITHIN_BOUNDS = 0.1
+# The root of a size takes as long as this many nodes of branch and bound: 1 to 1.5 ms (measured).
+NODES_PER_ROOT = 30
+# A node of branch and bound takes as long as visiting this many supports: some 40 µs (measured).
+SUPPORTS_PER_NODE = 12_000
 
 # Branch and bound forms the products of every two columns that screening has left. Where the
 # products take more bytes than this, the search ends with the best support known. The number is a
@@ -62,7 +65,8 @@ class Way(NamedTuple):
 
     search: ``LEAPS`` searches one tree for all sizes, and goes on where that tree has stopped.
         ``ALONE`` proves one size after the other as :func:`ways_of_one_size` says.
-    nodes: It ends after this many nodes of the tree; for ``ALONE`` of each size.
+    nodes: It ends after this many nodes, earlier turns included; for ``ALONE`` of all sizes, with
+        ``NODES_PER_ROOT`` more for each size.
     seconds: It ends after this many seconds, unless the caller limits nodes.
     share: It ends after this share of the time left.
     supports: ``EVERY`` leaves out sizes with more supports than this.
@@ -100,8 +104,7 @@ def ways(problem: SparseRidgeProblem, sizes: Collection[int]) -> tuple[Way, ...]
     if units <= 16:  # No tree of so few columns is large.
         found = Way(LEAPS), every
     elif one_tree_proves(problem.constraints):
-        turns = [(Way(LEAPS, nodes=tree), Way(ALONE, nodes=alone)) for tree, alone in TURNS]
-        found = *chain.from_iterable(turns), Way(LEAPS), every
+        found = *chain.from_iterable(turns(problem)), Way(LEAPS), every
     else:
         # A short tree proves the sizes near p, and finds every other size a support: some 2 ms.
         found = Way(LEAPS, nodes=20_000, share=0.25, grown=not plain), Way(ALONE), every
@@ -111,6 +114,23 @@ def ways(problem: SparseRidgeProblem, sizes: Collection[int]) -> tuple[Way, ...]
         # Bounds of trees are mostly 0, so that sizes of few supports are enumerated first.
         return every, *found[:-1]
     return found
+
+
+def turns(problem: SparseRidgeProblem) -> Iterator[tuple[Way, Way]]:
+    """The searches that take turns from 17 to 45 columns, with the nodes that each turn allows."""
+    rules = problem.constraints
+    share = share_of_nodes(rules)
+    for turn in range(TURNS):
+        nodes = NODES_OF_FIRST_TURN * GROWTH_OF_TURNS**turn
+        # A node of branch and bound takes as long as about p² nodes of the tree: measured at 35 to
+        # 45 columns, as 30 to 60 µs and 24 ns.
+        alone = nodes / rules.n_units**2
+        yield Way(LEAPS, nodes=int(share * nodes)), Way(ALONE, nodes=int(alone))
+
+
+def share_of_nodes(constraints: UnitConstraints) -> float:
+    """The share of a number of nodes that a tree of all sizes gets under constraints."""
+    return SHARE_OF_NODES_WITHIN_BOUNDS if constraints.bounded else 1.0
 
 
 def ways_of_one_size(problem: SparseRidgeProblem) -> tuple[Way, ...]:

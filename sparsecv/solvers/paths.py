@@ -11,14 +11,13 @@ from .answers import SOLVERS, Answer, Asked, PathProblem, Supports
 from .core.limits import Limits
 from .core.problem import SparseRidgeProblem
 from .core.result import Status, worst
-from .core.threads import on_one_thread
+from .core.threads import on_one_thread, threads_for
 from .kernels.linalg import Array
 from .leaps.all_sizes import best_subsets, rounding_margin
 from .leaps.gamma_trees import Listed
 from .ridge_fits import Support, SupportPath, fit_supports
 
 
-@on_one_thread
 def support_path(
     problem: SparseRidgeProblem,
     gammas: Sequence[float] | Array,
@@ -76,15 +75,16 @@ def support_path(
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
     path, limits = PathProblem(problem, gammas, sizes, listed), limits or Limits()
     answers: list[Answer] = []
-    for g, at in enumerate(path.at):
-        asked, previous = Asked(path, at, len(path.at) - g), answers[-1] if answers else None
-        reached = limits.reached(0)
-        if reached is None:
-            answers.append(SOLVERS[solver].answer(asked, previous, limits))
-        else:
+    with threads_for(problem):
+        for g, at in enumerate(path.at):
+            asked, previous = Asked(path, at, len(path.at) - g), answers[-1] if answers else None
+            reached = limits.reached(0)
+            if reached is None:
+                answers.append(SOLVERS[solver].answer(asked, previous, limits))
+                continue
             supports = asked.grown(None, limits) if previous is None else _nearest(path, answers)
             answers.append(Answer.of_supports(supports, reached))
-    return _fitted(path, answers)
+        return _fitted(path, answers)
 
 
 @on_one_thread

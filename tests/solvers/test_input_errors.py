@@ -13,7 +13,6 @@ from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
 from sparsecv.cv import estimate
 from sparsecv.errors import InputError
-from sparsecv.estimators import sparse_ridge
 from sparsecv.solvers import (
     SparseRidgeProblem,
     best_subsets,
@@ -84,8 +83,7 @@ def test_a_bug_is_not_bad_input(
 ) -> None:
     X, y, _ = plain(0, 12, 3)
     monkeypatch.setattr(estimate, "fold_unit", bug)
-    monkeypatch.setattr(sparse_ridge, "best_support", bug)
-    monkeypatch.setattr("sparsecv.cli.fit.best_support", bug)
+    monkeypatch.setattr("sparsecv.selection.run.best_support", bug)
     runs = [
         lambda: SparseRidgeCV(cv=3, gammas=[1.0], rule="minimum").fit(X, y),
         lambda: SparseRidge(2).fit(X, y),

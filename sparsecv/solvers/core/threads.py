@@ -108,15 +108,21 @@ def one_blas_thread() -> Iterator[None]:
             _here.limited = False
 
 
+@contextmanager
+def threads_for(problem: Any) -> Iterator[None]:
+    """Keep the linear algebra library to one thread if a problem is small."""
+    # With more numbers in [X y] threads save more than they lose by waiting (measured).
+    large = problem.data.y.size * problem.p > 5_000_000
+    with nullcontext() if large else one_blas_thread():
+        yield
+
+
 def on_one_thread(entry: Callable[P, R]) -> Callable[P, R]:
     """Run a function of a problem on one thread of linear algebra if the problem is small."""
 
     @wraps(entry)
     def inner(*args: P.args, **kwargs: P.kwargs) -> R:
-        problem: Any = args[0] if args else kwargs["problem"]
-        # With more numbers in [X y] threads save more than they lose by waiting (measured).
-        large = problem.data.y.size * problem.p > 5_000_000
-        with nullcontext() if large else one_blas_thread():
+        with threads_for(args[0] if args else kwargs["problem"]):
             return entry(*args, **kwargs)
 
     return inner

@@ -90,6 +90,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(os.environ.pop(WARMED), ignore_errors=True)
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the files whose tests share one process; any free process runs the other tests."""
     for item in items:

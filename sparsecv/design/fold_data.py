@@ -482,6 +482,8 @@ class RowFolds(FoldData):
     @cached
     def _full(self) -> SparseRidgeProblem:
         problem = self._problem_of(self._weighted(self._solved), Origin(self._scale))
+        if len(problem.data.rows) < len(self.given):  # The problem has a triangle of its own.
+            vars(self).pop("_solved", None)
         if self.weights is not None:  # A row of weight 0 is a row of zeros here.
             problem.data.n = problem.n = self.n
         return problem

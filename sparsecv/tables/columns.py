@@ -161,15 +161,14 @@ def joined(*blocks: FloatArray) -> FloatArray:
     may write to the array.
     """
     table, start = blocks[0].base, 0
-    if isinstance(table, np.ndarray) and table.ndim == 2 and table.flags.c_contiguous:
-        for block in blocks:
-            end = start + (1 if block.ndim == 1 else block.shape[1])
-            if end > table.shape[1]:
-                break
-            own = table[:, start] if block.ndim == 1 else table[:, start:end]
-            if block.__array_interface__ != own.__array_interface__:
-                break
-            start = end
-        if start == table.shape[1]:
-            return table
-    return np.column_stack(blocks)
+    if not (isinstance(table, np.ndarray) and table.ndim == 2 and table.flags.c_contiguous):
+        return np.column_stack(blocks)
+    for block in blocks:
+        end = start + (1 if block.ndim == 1 else block.shape[1])
+        if end > table.shape[1]:
+            return np.column_stack(blocks)
+        own = table[:, start] if block.ndim == 1 else table[:, start:end]
+        if block.__array_interface__ != own.__array_interface__:
+            return np.column_stack(blocks)
+        start = end
+    return table if start == table.shape[1] else np.column_stack(blocks)

@@ -5,6 +5,7 @@ import pytest
 from support.tables import NAMES, check, table
 
 from sparsecv.errors import InputError
+from sparsecv.tables.columns import joined
 from sparsecv.tables.table import Table
 
 # ---------------------------------------------------------------------------- in memory
@@ -32,3 +33,15 @@ def test_array_source_faults() -> None:
     hole[4, 2] = np.nan
     with pytest.raises(InputError, match=r"missing value in column 'd\.e', data row 5"):
         Table(hole, y, NAMES)
+
+
+def test_blocks_side_by_side() -> None:
+    rows = np.random.default_rng(0).standard_normal((5, 4))
+    X, y = rows[:, :3], rows[:, 3]
+    for whole in ([X, y], [*rows.T], [rows[:, :2], rows[:, 2:]], [rows[:, :]]):
+        assert joined(*whole) is rows
+    copied = ([rows[:, :], y], [X, X[:, 0]], [y, X], [X], [X[:4], y[:4]], [X.copy(), y.copy()])
+    for blocks in copied:
+        found = joined(*blocks)
+        assert found is not rows
+        np.testing.assert_array_equal(found, np.column_stack(blocks))

@@ -64,7 +64,7 @@ def variants(study: Study, partitions: Partitions) -> dict[str, np.ndarray]:
     found = {f"T={t}": tempered(surface, n, t) for t in (5, 10, 20, 40)}
     alone = study.data.with_folds(make_folds("loo", n))
     found["loo"] = tempered(
-        cross_validate(alone, GAMMAS, partitions.first.result.taus).table("cv_error"), n, 10.0
+        cross_validate(alone, GAMMAS, partitions.first.taus).table("cv_error"), n, 10.0
     )
     folds = np.concatenate([one.table("fold_error") for one in partitions.results], axis=2)
     apart = folds - folds[np.unravel_index(np.argmin(surface), surface.shape)]

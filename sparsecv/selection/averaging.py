@@ -66,7 +66,7 @@ class Average:
     @property
     def result(self) -> CVResult:
         """h(γ, τ) of the first partition, whose models of all rows are averaged."""
-        return self.partitions.first.result
+        return self.partitions.first
 
     @property
     def proved(self) -> bool:
@@ -88,15 +88,15 @@ class Average:
 def average_of(study: Study, first: Evaluated) -> Average:
     """Average the models of an evaluated first partition."""
     partitions = all_partitions(study, first)
-    result, at = partitions.first.result, partitions.gammas
+    result, at = partitions.first, partitions.gammas
     weights = np.zeros((result.gammas.size, result.taus.size))
     weights[at] = model_weights(partitions.mean, result.gammas[at], study.data.weight)
     inner = _weights_in_folds(study, result)
     reached = study.limit(inner.proved)
-    in_folds = _surface_in_folds(study, partitions.first, inner)
+    in_folds = _surface_in_folds(study, first, inner)
     coefs = averages_in_folds(study, in_folds, inner)
     error, spread = error_of_averages(study.data, coefs)
-    status = worst([partitions.status, reached])
+    status = worst([partitions.spent.status, reached])
     return Average(partitions, weights, inner, in_folds, coefs, error, spread, status)
 
 

@@ -19,7 +19,7 @@ from .choice import chosen_from, known_model, least_error, other_choices, with_m
 from .result import Ended, Result
 from .sizes import choice_of_size
 from .study import Request, Study
-from .surfaces import Evaluated, evaluate_partition, first_partition, with_rest
+from .surfaces import evaluate_partition, first_partition, with_rest
 
 
 def fit_table(table: Prepared, asked: Request) -> Result:
@@ -52,16 +52,11 @@ def fit_table(table: Prepared, asked: Request) -> Result:
         found = None if known is None else _interrupted(table, study, known)
         interrupt.result = found  # type: ignore[attr-defined]
         raise
-    choice = choices[study.rule]
-    more = [] if choice.projection is None else choice.projection.average.partitions.others
-    parts: list[Evaluated] = [first, *more]
-    limit = worst([first.result.status, choice.status, *(one.status for one in parts)])
-    ended = Ended(
-        limit,
-        sum(one.n_nodes for one in parts),
-        [gamma for one in parts for gamma in one.reused],
-        nests=study.data.raw is not None,
-    )
+    choice, spent = choices[study.rule], first.spent
+    if choice.projection is not None:
+        spent = spent.joined(choice.projection.average.partitions.spent)
+    limit = worst([first.result.status, choice.status, spent.status])
+    ended = Ended(limit, spent.n_nodes, spent.reused, nests=study.data.raw is not None)
     return Result(
         table,
         study.data.full(),

@@ -47,20 +47,35 @@ class Partition(NamedTuple):
     models: Surface | None = None
 
 
+class Spent(NamedTuple):
+    """What evaluations of surfaces took, and how they have ended.
+
+    n_nodes: Nodes of the searches.
+    status: Optimal, or the worst limit that was met.
+    reused: The γ that were read from a checkpoint, once for every partition.
+    """
+
+    n_nodes: int = 0
+    status: Status = Status.OPTIMAL
+    reused: tuple[float, ...] = ()
+
+    def joined(self, other: Spent) -> Spent:
+        """Both together."""
+        status = worst([self.status, other.status])
+        return Spent(self.n_nodes + other.n_nodes, status, self.reused + other.reused)
+
+
 class Evaluated(NamedTuple):
     """An evaluated surface.
 
     surface: The surface, whose ledger takes further proofs.
     result: h(γ, τ) at the γ that were asked for, as far as it was proved when this record was made.
-    n_nodes, status, reused: Nodes of the searches of the evaluation, how it has ended, and the γ
-        that were read from a checkpoint.
+    spent: What the evaluation took.
     """
 
     surface: Surface
     result: CVResult
-    n_nodes: int
-    status: Status
-    reused: list[float]
+    spent: Spent
 
     def refreshed(self) -> Evaluated:
         """The record with what the surface has proved by now."""
@@ -82,12 +97,11 @@ def evaluate_partition(study: Study, partition: Partition) -> Evaluated:
     errors always get the proofs and intervals that the settings ask for.
     """
     data, gammas = partition.data, partition.gammas
-    n_nodes, statuses, reused = 0, list[Status](), list[float]()
+    spent = Spent()
     for tried in partition.tried:
         surface = unvisited(study, partition, tried.taus)
         if isinstance(gammas, GammaSpan):
-            result, ended = _certified(study, surface, gammas)
-            statuses.append(ended)
+            result = _certified(study, surface, gammas)
         elif gammas is None and not study.averages:
             result = alternate(surface, _need(study))
         else:
@@ -99,17 +113,22 @@ def evaluate_partition(study: Study, partition: Partition) -> Evaluated:
                     surface.visit(DEFAULT_GAMMAS if gammas is None else gammas)
                     edge = _past_the_ends(surface) if gammas is None else ""
             result = replace(surface.result(), edge=edge)
-        n_nodes += int(result.table("n_nodes").sum())
-        statuses.append(result.status)
-        if surface.checkpoint is not None:
-            reused += surface.checkpoint.reused
+        spent = spent.joined(_spent(surface, result))
         errors = result.table("cv_error")[:, result.taus <= tried.end]
         grows = tried is not partition.tried[-1]
         if not (grows and worth_more_sizes(errors, result.gammas, data.weight)):
             break
         if study.plan.out_of_time:
             break
-    return Evaluated(surface, result, n_nodes, worst(statuses), reused)
+    return Evaluated(surface, result, spent)
+
+
+def _spent(surface: Surface, result: CVResult) -> Spent:
+    """What the evaluation of a surface took."""
+    ended = [] if result.minimum is None else [result.minimum.status]
+    status = worst([result.status, *ended])
+    reused = () if surface.checkpoint is None else tuple(surface.checkpoint.reused)
+    return Spent(int(result.table("n_nodes").sum()), status, reused)
 
 
 def _past_the_ends(surface: Surface) -> str:
@@ -152,11 +171,8 @@ def named_report(report: Report, name: str) -> Report:
     return lambda what, *more: report(name + what, *more)
 
 
-def _certified(study: Study, surface: Surface, span: GammaSpan) -> tuple[CVResult, Status]:
-    """h(γ, τ) at the γ of the least error in a range, proved, and at some γ of the range.
-
-    Returns: The result, and how the search of the least error has ended.
-    """
+def _certified(study: Study, surface: Surface, span: GammaSpan) -> CVResult:
+    """h(γ, τ) at the γ of the least error in a range, proved, and at some γ of the range."""
     settings = study.asked.settings
     tolerance = GLOBAL_TOLERANCE if settings.tol is None else float(settings.tol)
     with surface:
@@ -172,7 +188,7 @@ def _certified(study: Study, surface: Surface, span: GammaSpan) -> tuple[CVResul
         )
         surface.visit(np.sort(np.append(found.shown.gammas[::VISITED_EVERY], found.gamma)))
         surface.prove(_need(study))
-    return replace(surface.result(), minimum=found), found.status
+    return replace(surface.result(), minimum=found)
 
 
 def _need(study: Study) -> Need:
@@ -235,23 +251,25 @@ def with_everything(study: Study, first: Evaluated) -> Evaluated:
 class Partitions(NamedTuple):
     """h(γ, τ) of all partitions, where the first partition's models carry weight.
 
-    first: The first partition, at all γ and sizes.
-    others: The other partitions for which there was time.
+    first: h(γ, τ) of the first partition, at all γ and sizes.
+    others: h(γ, τ) of the other partitions for which there was time.
     gammas: The positions, among the γ of the first partition, of those of the other partitions.
     n_sizes: The number of sizes of the other partitions, the first sizes of all.
     whole: Whether the time has sufficed for all partitions.
+    spent: What the evaluation of the other partitions took.
     """
 
-    first: Evaluated
-    others: list[Evaluated]
+    first: CVResult
+    others: list[CVResult]
     gammas: Index
     n_sizes: int
     whole: bool
+    spent: Spent
 
     @property
     def results(self) -> list[CVResult]:
         """h(γ, τ) of every partition at :attr:`gammas`, the first partition among them."""
-        return [self.first.result.at(self.gammas), *(one.result for one in self.others)]
+        return [self.first.at(self.gammas), *self.others]
 
     @property
     def mean(self) -> Array:
@@ -259,15 +277,9 @@ class Partitions(NamedTuple):
 
         At sizes that not all partitions have, the mean is ∞.
         """
-        beyond = self.first.result.taus.size - self.n_sizes
+        beyond = self.first.taus.size - self.n_sizes
         every = [one.table("cv_error")[:, : self.n_sizes] for one in self.results]
         return np.pad(np.mean(every, axis=0), ((0, 0), (0, beyond)), constant_values=np.inf)
-
-    @property
-    def status(self) -> Status:
-        """Optimal, or the worst limit that the evaluation of another partition has reached."""
-        cut = [] if self.whole else [Status.TIME_LIMIT]
-        return worst([*cut, *(one.status for one in self.others)])
 
 
 def all_partitions(study: Study, first: Evaluated) -> Partitions:
@@ -281,20 +293,22 @@ def all_partitions(study: Study, first: Evaluated) -> Partitions:
     positions = _spread_gammas(result, np.flatnonzero(weights.any(axis=1)))
     n_sizes = int(np.flatnonzero(weights.any(axis=0))[-1]) + 1
     gammas, taus = result.gammas[positions], result.taus[:n_sizes]
-    others, whole = list[Evaluated](), True
+    others, whole, spent = list[Evaluated](), True, Spent()
     for number in range(1, study.partitions):
         if study.plan.out_of_time:
-            whole = False
+            whole, spent = False, spent.joined(Spent(status=Status.TIME_LIMIT))
             break
         name = f"partition {number + 1} of {study.partitions}, "
         after = study.partitions - 1 - number + study.n_after
         data, tried = study.data.partition(number, study.asked.seed), [Tried(taus, int(taus[-1]))]
         other = Partition(data, gammas, tried, name, after, first.surface)
         others.append(evaluate_partition(study, other))
+        spent = spent.joined(others[-1].spent)
     if others and study.plan.proves_pairs:
         _prove_mean(study, [first.surface, *(one.surface for one in others)], gammas, taus)
         first, others = first.refreshed(), [one.refreshed() for one in others]
-    return Partitions(first, others, positions, n_sizes, whole)
+    results = [one.result for one in others]
+    return Partitions(first.result, results, positions, n_sizes, whole, spent)
 
 
 def _spread_gammas(result: CVResult, weighted: Index) -> Index:

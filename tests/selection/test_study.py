@@ -137,7 +137,7 @@ def test_partitions_there_was_no_time_for() -> None:
     late = replace(study, plan=replace(study.plan, limits=Limits(0.0, None, StopFlag())))
     partitions = all_partitions(late, first)
     assert partitions.others == []
-    assert str(partitions.status) == "time limit"
+    assert str(partitions.spent.status) == "time limit"
     np.testing.assert_array_equal(partitions.mean, first.result.table("cv_error"))
     choice = CHOOSERS["projected"](late, first)
     assert not choice.certified
@@ -155,11 +155,11 @@ def test_a_partition_with_open_intervals_certifies_nothing() -> None:
     honest = projection_of(study, average)
     assert honest.certified
     (other,) = average.partitions.others
-    result = deepcopy(other.result)
+    result = deepcopy(other)
     for one in result.by_gamma:
         one.lower[:] = 0.0
         one.exact[:] = False
-    partitions = average.partitions._replace(others=[other._replace(result=result)])
+    partitions = average.partitions._replace(others=[result])
     again = projection_of(study, replace(average, partitions=partitions))
     assert not again.certified
     assert (again.tau, again.gamma) == (honest.tau, honest.gamma)
@@ -213,7 +213,7 @@ def test_a_projection_is_certified_where_what_carries_weight_is_proved(
     elif what == "fold":
         average.result.by_gamma[g].exact[t] = False
     elif what == "other partition":
-        average.partitions.others[0].result.by_gamma[g].exact[t] = False
+        average.partitions.others[0].by_gamma[g].exact[t] = False
     elif what == "own weights":
         # A pair that carries weight in a fold alone.
         own = average.inner.weights[0]
@@ -280,7 +280,7 @@ def test_other_partitions_skip_gammas_that_are_close() -> None:
     assert every.best().gamma_index in at
     kept = np.sort(every.gammas[at])
     assert np.all(kept[1:] >= 1.5 * kept[:-1])
-    np.testing.assert_array_equal(average.partitions.others[0].result.gammas, kept)
+    np.testing.assert_array_equal(average.partitions.others[0].gammas, kept)
     used = every.gammas[average.weights.any(axis=1)]
     assert np.isin(used, kept).all()
 
@@ -300,10 +300,10 @@ def test_beyond_trees_other_partitions_are_asked_what_counts() -> None:
     np.testing.assert_array_equal(partitions.gammas, [0, 1])
     reach = int(np.flatnonzero(weights.any(axis=0))[-1]) + 1
     (other,) = partitions.others
-    assert other.result.taus.tolist() == first.taus[:reach].tolist()
-    assert not other.result.table("lower").any()  # no bounds
+    assert other.taus.tolist() == first.taus[:reach].tolist()
+    assert not other.table("lower").any()  # no bounds
     error = partitions.mean
-    every = [first.table("cv_error")[:2, :reach], other.result.table("cv_error")]
+    every = [first.table("cv_error")[:2, :reach], other.table("cv_error")]
     np.testing.assert_allclose(error[:, :reach], np.mean(every, axis=0))
     assert np.isinf(error[:, reach:]).all()
     expected = model_weights(error, gammas[:2], 100)

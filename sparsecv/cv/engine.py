@@ -228,7 +228,7 @@ class Surface:
 
     def _errors(self) -> Array:
         """The CV errors of all answers at the γ asked for, times the number of rows."""
-        return self.ledger.sums("error")[self._asked_rows()]
+        return self.ledger.sums(self.ledger.answer.error)[self._asked_rows()]
 
     def _asked_rows(self) -> list[int]:
         """The rows of the ledger of the γ asked for."""
@@ -294,7 +294,7 @@ class Surface:
         return float(better.sum(axis=1).min()) / self.data.total
 
     def _fold_errors(self, gamma: float) -> Array:
-        return np.asarray(self.ledger.error[self.rows[gamma], :, : self.ledger.k])
+        return np.asarray(self.ledger.answer.error[self.rows[gamma], :, : self.ledger.k])
 
     def supports(self, gamma: float, tau_index: int) -> list[Support]:
         """The support of every fold's answer at one pair, which the γ step holds fixed."""
@@ -349,12 +349,12 @@ class Surface:
     @contextmanager
     def _billed(self, rows: Sequence[int]) -> Iterator[None]:
         """Divide the seconds of the context among rows, but for those that were divided within."""
-        clock, seconds = Limits(), self.ledger.seconds
+        clock, seconds = Limits(), self.ledger.work.seconds
         before = float(seconds.sum())
         yield
         self._refuse_interrupt()
-        own = clock.elapsed() - (float(self.ledger.seconds.sum()) - before)
-        self.ledger.seconds[list(rows)] += max(own, 0.0) / len(rows)
+        own = clock.elapsed() - (float(self.ledger.work.seconds.sum()) - before)
+        self.ledger.work.seconds[list(rows)] += max(own, 0.0) / len(rows)
 
     def _refuse_interrupt(self) -> None:
         """Raise KeyboardInterrupt where Ctrl-C was pressed."""

@@ -142,7 +142,7 @@ def estimate_models(
 ) -> None:
     """Give the problem of all rows an answer at every γ and τ, unless the ledger has answers."""
     data, k, clock = ledger.data, ledger.k, Limits()
-    missing = [g for g in rows if not np.isfinite(ledger.objective[g, :, k]).all()]
+    missing = [g for g in rows if not np.isfinite(ledger.answer.objective[g, :, k]).all()]
     if missing:
         report("fitting all rows", 0, 1)
         rounds = 3.0 if plan.estimates_by_row_tree else k / workers(n_jobs) + 1.0
@@ -152,7 +152,7 @@ def estimate_models(
             whole = support_path(data.full(), gammas, ledger.taus, solver=how, limits=share)
             for i, g in enumerate(some):
                 ledger.take_path(g, k, whole, i)
-        ledger.seconds[missing] += clock.elapsed() / len(missing)
+        ledger.work.seconds[missing] += clock.elapsed() / len(missing)
 
 
 def estimate_folds(
@@ -167,13 +167,13 @@ def estimate_folds(
     rows: Rows of the ledger; answers that are exact already are kept.
     """
     data, k, by_tree = ledger.data, ledger.k, plan.estimates_by_row_tree
-    shared = [g for g in rows if by_tree and ledger.exact[g, :, k].all()]
+    shared = [g for g in rows if by_tree and ledger.cells.exact[g, :, k].all()]
     for done, g in enumerate(shared):
         detail = f"every row left out at γ = {ledger.gammas[g]:.4g}"
         report("fitting the folds", done, len(shared), detail)
         run(_deleted_rows(ledger, g, limits.share(float(len(rows) - done))))
     rest = [g for g in rows if not ledger.proved(g)]
-    folds = np.flatnonzero(~ledger.exact[rest, :, :k].all(axis=(0, 1))).tolist()
+    folds = np.flatnonzero(~ledger.cells.exact[rest, :, :k].all(axis=(0, 1))).tolist()
     units = [
         (j, *part) for j in folds for part in _by_solver(ledger, rest, j, plan, plan.fold_trees)
     ]
@@ -217,7 +217,7 @@ def _is_hard(ledger: Ledger, g: int, j: int) -> bool:
         return False
     logs = np.log(np.maximum(ledger.gammas, MIN_GAMMA))
     nearest = min(ledger.first, key=lambda i: float(abs(logs[i] - logs[g])))
-    return bool(ledger.left_open[nearest, :, j].any())
+    return bool(ledger.cells.left_open[nearest, :, j].any())
 
 
 def _deleted_rows(ledger: Ledger, g: int, limits: Limits) -> Batch:
@@ -235,9 +235,9 @@ def _deleted_rows(ledger: Ledger, g: int, limits: Limits) -> Batch:
     def enter(index: int, found: DeletedRowSubsets) -> Status:
         block = blocks[index]
         ledger.take_rows(g, fold_of[block], found, deleted.factor[block])
-        ledger.n_mio[g] += found.skipped.size < block.size
-        ledger.trees[g] += found.skipped.size < block.size  # the tree serves every τ
-        ledger.n_nodes[g] += found.n_nodes
+        ledger.work.n_mio[g] += found.skipped.size < block.size
+        ledger.work.trees[g] += found.skipped.size < block.size  # the tree serves every τ
+        ledger.work.n_nodes[g] += found.n_nodes
         ledger.note_limit(g, found.status)
         return found.status
 

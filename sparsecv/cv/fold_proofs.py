@@ -128,11 +128,11 @@ class Prover(ABC):
     def prove_model(self, g: int, t: int, limits: Limits) -> bool:
         """Prove the model of all rows at the cell (g, t) within limits; whether it is proved."""
         ledger = self.ledger
-        if not ledger.exact[g, t, ledger.k]:
+        if not ledger.cells.exact[g, t, ledger.k]:
             self.report_cell(g, t, "the model of all rows")
             self.search_model(g, t, limits)
             self.work.save([g])
-        return bool(ledger.exact[g, t, ledger.k])
+        return bool(ledger.cells.exact[g, t, ledger.k])
 
     def search_model(self, g: int, t: int, limits: Limits) -> float:
         """Search the problem of all rows at one cell, whose bound u* bounds every fold's error.
@@ -141,7 +141,7 @@ class Prover(ABC):
         Returns: The bound that is found, or 0 without a search.
         """
         ledger, k = self.ledger, self.ledger.k
-        if ledger.exact[g, t, k] or limits.reached(0) is not None:
+        if ledger.cells.exact[g, t, k] or limits.reached(0) is not None:
             return 0.0
         problem = ledger.problem(g, k).replace(tau=int(ledger.taus[t]))
         options = {"backend": "", "gram": self.forms.gram(k, problem), "n_jobs": self.work.n_jobs}

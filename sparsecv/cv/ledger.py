@@ -27,6 +27,7 @@ from ..solvers.leaps.gamma_trees import Listed
 from ..solvers.leaps.open_nodes import OpenNode, prediction_ranges
 from ..solvers.ridge_fits import SupportPath, known_path
 from ..solvers.supports.rounding import pad_support, stacked
+from .arrays import MODEL, Cells, Models, Supports, Work
 from .bounds import bounds_along_gamma, objective_gap_bound, squared_error_bounds
 from .needs import Known
 from .results import TIE, mean_over_folds
@@ -42,101 +43,53 @@ MIN_RESIDUAL_SHARE = 1e-5
 # A larger upper bound on a fold's error counts as ∞, so that sums over folds do not overflow. The
 # number is a choice.
 MAX_UPPER = 1e290
-# The arrays that hold a fold's model: its training objective, its squared error on the held-out
-# rows and the number of its support. The arrays "best_objective" and so on hold the best known
-# model.
-_ANSWER = ("objective", "error", "choice")
-# What is known of every cell (γ, τ, problem), in _CELL, and of every row (γ), in _COUNT, before the
-# first search.
-_CELL: dict[str, Any] = {
-    "objective": np.inf,
-    "error": 0.0,
-    "choice": 0,
-    "lower": 0.0,
-    "upper": np.inf,
-    "best_objective": np.inf,
-    "best_error": 0.0,
-    "best_choice": 0,
-    "bound": 0.0,
-    "exact": False,
-    "searched": False,
-    "left_open": False,
-    "imprecise": False,
-}
-_COUNT: dict[str, Any] = {"n_mio": 0, "n_nodes": 0, "seconds": 0.0}
-_STORED = (*_ANSWER, "exact", "searched", "left_open", "lower", "upper", "bound")
 
 
 class Ledger:
     """Answers, incumbents and intervals of all problems, in arrays of shape (γ, τ, k + 1).
 
     gammas: The γ of every row. The arrays may have further rows, which have no γ yet.
-    objective, error, choice: Training objective of the answer, its squared error on the held-out
-        rows (0 for the problem of all rows) and its number in ``supports``. The objective is
-        infinite until there is an answer.
-    best_objective, best_error, best_choice: Objective, error and number of a fold's incumbent.
-    bound: Lower bound on the optimal objective of the problem of all rows; 0 for folds.
-    lower, upper: Bounds on the fold's error h_j; 0 and ∞ until something is known.
-    exact: Whether the answer is proved optimal.
-    searched: Whether a tree was searched for this problem, γ and τ alone.
-    left_open: Whether the search of the problem's own rows, which gave its first answer, has proved
-        nothing. A later proof leaves this unchanged.
     first: The rows of the γ that were visited first.
-    trees: Number of trees that all problems share, shape (γ, τ).
-    n_mio, n_nodes, seconds: Mixed-integer problems, nodes and seconds so far, shape (γ,).
     status, history: For every γ the worst limit that was reached, and the steps of Algorithm 1.
+    answer: The models that answer the problems.
+    best: The incumbents of the folds.
+    cells: What is proved and was searched of every cell.
+    work: What the searches at every γ have taken.
     supports: Every distinct support, in the order of its first use.
-    imprecise: Whether a tree of the problem's sizes has ended without a proof, which rounding has
-        prevented or the room that it needs.
     listed: By problem what the trees of its proofs have listed.
     """
-
-    objective: Array
-    error: Array
-    choice: NDArray[np.intp]
-    best_objective: Array
-    best_error: Array
-    best_choice: NDArray[np.intp]
-    bound: Array
-    lower: Array
-    upper: Array
-    exact: NDArray[np.bool_]
-    searched: NDArray[np.bool_]
-    left_open: NDArray[np.bool_]
-    imprecise: NDArray[np.bool_]
-    trees: NDArray[np.intp]
-    n_mio: NDArray[np.intp]
-    n_nodes: NDArray[np.intp]
-    seconds: Array
 
     def __init__(
         self, data: FoldData, taus: NDArray[np.intp], gammas: Sequence[float] = ()
     ) -> None:
-        self.data, self.taus, self.k = data, taus, data.folds.k
-        # The largest number of columns of a support; a group of columns counts once in a size.
-        self.most = data.constraints.most_columns(int(taus[-1]))
+        self.data, self.taus = data, taus
         self.gammas: list[float] = []
         self.first: list[int] = []
         self.status: list[Status] = []
         self.history: list[list[list[float]]] = []
-        self.supports: list[Support] = []
-        self._numbers: dict[bytes, int] = {}
+        shape = taus.size, self.k + 1
+        self.answer, self.best, self.cells = Models(shape), Models(shape), Cells(shape)
+        self.work, self.supports = Work(taus.size), Supports()
         self.listed: dict[int, Listed] = {}
-        empty = {name: np.full((taus.size, self.k + 1), value) for name, value in _CELL.items()}
-        empty["upper"][:, self.k] = 0.0  # The problem of all rows holds nothing out.
-        counts = {name: np.array(value) for name, value in _COUNT.items()}
-        self._empty = {**empty, **counts, "trees": np.zeros(taus.size, dtype=np.intp)}
-        for name, one in self._empty.items():
-            setattr(self, name, one[None][:0])
         self.add(gammas)
+
+    @property
+    def _most(self) -> int:
+        """The largest number of columns of a support; a group of columns counts once in a size."""
+        return self.data.constraints.most_columns(int(self.taus[-1]))
+
+    @property
+    def k(self) -> int:
+        """The number of folds, which is the number of the problem of all rows."""
+        return self.data.folds.k
 
     def add(self, gammas: Sequence[float]) -> list[int]:
         """Give every γ a row in which nothing is known; return the numbers of the rows."""
         first, needed = len(self.gammas), len(self.gammas) + len(gammas)
-        if needed > self.exact.shape[0]:  # The number of rows doubles, so that copies stay few.
-            for name, one in self._empty.items():
-                more = np.repeat(one[None], max(needed - first, first), axis=0)
-                setattr(self, name, np.concatenate([getattr(self, name), more]))
+        # The number of rows doubles, so that copies stay few.
+        if needed > self.cells.exact.shape[0]:
+            for arrays in (self.answer, self.best, self.cells, self.work):
+                arrays.grow(max(needed - first, first))
         self.gammas += gammas
         self.status += [Status.OPTIMAL] * len(gammas)
         self.history += [[] for _ in gammas]
@@ -144,32 +97,24 @@ class Ledger:
 
     def answered(self, g: int) -> bool:
         """Whether every problem has an answer at every τ."""
-        return bool(np.isfinite(self.objective[g]).all())
+        return bool(np.isfinite(self.answer.objective[g]).all())
 
     def complete(self, g: int) -> bool:
         """Whether every answer is proved, or Algorithm 1 has ended at its tolerance."""
         found = self.history[g] and self.status[g] is Status.OPTIMAL
-        return self.answered(g) and bool(found or self.exact[g].all())
+        return self.answered(g) and bool(found or self.cells.exact[g].all())
 
     def proved(self, g: int) -> bool:
         """Whether the answers of all folds are proved."""
-        return bool(self.exact[g, :, : self.k].all())
+        return bool(self.cells.exact[g, :, : self.k].all())
 
     def note_limit(self, g: int, status: Status) -> None:
         """Remember the limit that ended some work at one γ."""
         self.status[g] = worst([self.status[g], status])
 
-    def number(self, support: Support) -> int:
-        """The number of a support, which is its position in ``supports``."""
-        key = support.tobytes()
-        if key not in self._numbers:
-            self._numbers[key] = len(self.supports)
-            self.supports.append(support)
-        return self._numbers[key]
-
     def support(self, g: int, t: int, j: int) -> Support:
         """The columns of problem j's answer; problem k is that of all rows."""
-        return self.supports[int(self.choice[g, t, j])]
+        return self.supports[int(self.answer.choice[g, t, j])]
 
     def problem(self, g: int, j: int) -> SparseRidgeProblem:
         """The training problem j at the γ of row g."""
@@ -185,10 +130,10 @@ class Ledger:
         error: Squared errors on the held-out rows, one for every size of the path.
         """
         where = np.searchsorted(self.taus, path.sizes)
-        self.left_open[g, where, j] = ~path.proved[i]
+        self.cells.left_open[g, where, j] = ~path.proved[i]
         self.note_limit(g, path.status)
-        self._take(g, j, path, i, error, ~self.exact[g, where, j])
-        self.n_nodes[g] += path.n_nodes[i] if j < self.k else 0
+        self._take(g, j, path, i, error, ~self.cells.exact[g, where, j])
+        self.work.n_nodes[g] += path.n_nodes[i] if j < self.k else 0
         self.bracket_by_tree(g, j, path, i)
 
     def take_proofs(
@@ -204,10 +149,10 @@ class Ledger:
             it, because the path names the first of supports that tie.
         """
         where = np.searchsorted(self.taus, path.sizes)
-        better = (j == self.k) & (path.objective[i] <= self.objective[g, where, j])
+        better = (j == self.k) & (path.objective[i] <= self.answer.objective[g, where, j])
         answers = better | (path.proved[i] & first_of_ties)
-        self._take(g, j, path, i, error, answers & ~self.exact[g, where, j])
-        self.n_nodes[g] += path.n_nodes[i]
+        self._take(g, j, path, i, error, answers & ~self.cells.exact[g, where, j])
+        self.work.n_nodes[g] += path.n_nodes[i]
 
     def _take(
         self, g: int, j: int, path: SupportPath, i: int, error: Any, answers: NDArray[np.bool_]
@@ -218,21 +163,21 @@ class Ledger:
         """
         where = np.searchsorted(self.taus, path.sizes)
         at, objective, proved = (g, where, j), path.objective[i], path.proved[i]
-        number = np.array([self.number(support) for support in path.at(i)])
+        number = np.array([self.supports.number(support) for support in path.at(i)])
         error = np.broadcast_to(error, number.shape)
         tree = path.unfinished.get(i)
         if tree is not None and tree.status in (Status.PRECISION, Status.UNPROVED):
-            self.imprecise[at] |= ~proved
-        for name, values in zip(_ANSWER, (objective, error, number), strict=True):
-            getattr(self, name)[g, where[answers], j] = values[answers]
+            self.cells.imprecise[at] |= ~proved
+        new = tuple(values[answers] for values in (objective, error, number))
+        self.answer.put(g, (where[answers], j), new)
         if j == self.k:
-            bound = np.minimum(path.lower_bound[i], self.objective[at])
-            self.bound[at] = np.maximum(self.bound[at], bound)
-            self.exact[at] |= proved
+            bound = np.minimum(path.lower_bound[i], self.answer.objective[at])
+            self.cells.bound[at] = np.maximum(self.cells.bound[at], bound)
+            self.cells.exact[at] |= proved
             return
         self._enter(g, (where, j), objective, error, number)
-        self.searched[at] |= path.searched[i]
-        self.n_mio[g] += path.n_trees[i]
+        self.cells.searched[at] |= path.searched[i]
+        self.work.n_mio[g] += path.n_trees[i]
         self.prove(g, where[proved], j)
 
     def bracket_by_tree(self, g: int, j: int, path: SupportPath, i: int) -> None:
@@ -249,12 +194,13 @@ class Ledger:
         folds: The folds that hold out the tree's rows, shape (m,).
         weight: Factors of the deleted residuals (``FoldData.deleted_rows``), shape (m,).
         """
-        number = np.array([self.number(s) for s in found.supports], dtype=np.intp)[found.choice]
+        numbers = [self.supports.number(support) for support in found.supports]
+        number = np.array(numbers, dtype=np.intp)[found.choice]
         known = np.where(np.isnan(found.objective), np.inf, found.objective)
         self._enter(g, np.s_[:, folds], known, (weight * found.residual) ** 2, number)
         low, high = squared_error_bounds(weight * found.low, weight * found.high)
         for t in range(self.taus.size):
-            usable = np.isfinite(known[t]) & ~self.exact[g, t, folds]
+            usable = np.isfinite(known[t]) & ~self.cells.exact[g, t, folds]
             self.narrow(g, t, folds[usable], low[t, usable], high[t, usable])
             self.prove(g, t, folds[usable & (found.low[t] == found.high[t])])
 
@@ -265,15 +211,17 @@ class Ledger:
         row: The row of the other ledger that has the same γ.
         """
         m, k = self.taus.size, self.k
-        for name in ("objective", "bound", "exact"):
-            getattr(self, name)[g, :, k] = getattr(other, name)[row, :m, other.k]
+        theirs = np.s_[row, :m, other.k]
+        self.answer.objective[g, :, k] = other.answer.objective[theirs]
+        self.cells.bound[g, :, k] = other.cells.bound[theirs]
+        self.cells.exact[g, :, k] = other.cells.exact[theirs]
         found = [other.support(row, t, other.k) for t in range(m)]
-        self.choice[g, :, k] = [self.number(support) for support in found]
+        self.answer.choice[g, :, k] = [self.supports.number(support) for support in found]
 
     def take_proof(self, at: Cell, found: Proof) -> None:
         """Enter the support, the bound and the status that a solver returned for one problem."""
         g, t, _ = at
-        self.n_nodes[g] += found.n_nodes
+        self.work.n_nodes[g] += found.n_nodes
         tau, constraints, support = int(self.taus[t]), self.data.constraints, found.support
         if constraints.plain:
             support = pad_support(support, tau, self.data.p)
@@ -298,17 +246,18 @@ class Ledger:
             if proved:
                 self.prove(g, t, j)
             return
-        if objective <= self.objective[at]:
-            self.objective[at], self.choice[at] = objective, self.number(support)
-        self.bound[at] = max(self.bound[at], min(bound, self.objective[at]))
-        self.exact[at] |= proved
+        if objective <= self.answer.objective[at]:
+            self.answer.objective[at] = objective
+            self.answer.choice[at] = self.supports.number(support)
+        self.cells.bound[at] = max(self.cells.bound[at], min(bound, self.answer.objective[at]))
+        self.cells.exact[at] |= proved
 
     def offer(self, g: int, t: int, folds: NDArray[np.intp] | int, support: Support) -> None:
         """Make a support the incumbent of the folds whose incumbents have larger objectives."""
         folds = np.atleast_1d(folds)
         if folds.size:
             found = self.fits(g, folds, support)
-            self._enter(g, (t, folds), *found, np.full(folds.size, self.number(support)))
+            self._enter(g, (t, folds), *found, np.full(folds.size, self.supports.number(support)))
 
     def _enter(
         self, g: int, at: Any, objective: Array, error: Array, choice: NDArray[np.intp]
@@ -318,12 +267,9 @@ class Ledger:
         at: Index into arrays of shape (τ, k + 1).
         objective, error, choice: Objectives, held-out errors and numbers of the new supports.
         """
-        better = objective < self.best_objective[g][at]
-        if not better.any():
-            return
-        for name, values in zip(_ANSWER, (objective, error, choice), strict=True):
-            table = getattr(self, "best_" + name)[g]
-            table[at] = np.where(better, values, table[at])
+        better = objective < self.best.objective[g][at]
+        if better.any():
+            self.best.put(g, at, (objective, error, choice), better)
 
     def prove(self, g: int, t: Any, folds: Any) -> None:
         """Mark incumbents as optimal; an incumbent with a smaller objective becomes the answer.
@@ -331,13 +277,11 @@ class Ledger:
         t, folds: Positions of τ and numbers of folds, as indices into arrays of shape (τ, k + 1).
         """
         at = t, folds
-        better = self.best_objective[g][at] < self.objective[g][at] * (1.0 - TIE)
+        better = self.best.objective[g][at] < self.answer.objective[g][at] * (1.0 - TIE)
         if np.any(better):
-            for name in _ANSWER:
-                answer, best = getattr(self, name)[g], getattr(self, "best_" + name)[g]
-                answer[at] = np.where(better, best[at], answer[at])
-        self.exact[g][at] = True
-        self.lower[g][at] = self.upper[g][at] = self.error[g][at]
+            self.answer.put(g, at, self.best.of(g, at), better)
+        self.cells.exact[g][at] = True
+        self.cells.lower[g][at] = self.cells.upper[g][at] = self.answer.error[g][at]
 
     def narrow(self, g: int, t: Any, folds: Any, low: Any, high: Any) -> None:
         """Intersect the intervals of some folds' errors with the intervals [low, high].
@@ -348,11 +292,11 @@ class Ledger:
         t, folds, low, high: Numbers, or arrays of one shape.
         """
         at = g, t, folds
-        low, high = np.maximum(self.lower[at], low), np.minimum(self.upper[at], high)
+        low, high = np.maximum(self.cells.lower[at], low), np.minimum(self.cells.upper[at], high)
         high = np.where(high < MAX_UPPER, high, np.inf)
-        proved = self.exact[at]
-        self.lower[at] = np.where(proved, self.lower[at], np.minimum(low, high))
-        self.upper[at] = np.where(proved, self.upper[at], np.maximum(low, high))
+        proved = self.cells.exact[at]
+        self.cells.lower[at] = np.where(proved, self.cells.lower[at], np.minimum(low, high))
+        self.cells.upper[at] = np.where(proved, self.cells.upper[at], np.maximum(low, high))
 
     def narrow_by_objective(self, g: int, t: int) -> None:
         """Raise lower bounds by Corollary 3 of the first paper, h_j ≥ u* − u_j, where not exact.
@@ -360,9 +304,9 @@ class Ledger:
         u_j is the objective of fold j's incumbent, and u* the optimum of all rows, in whose place
         a lower bound is used. Folds are skipped whose training and held-out rows are not all rows.
         """
-        left = np.flatnonzero(~self.exact[g, t, : self.k]).tolist()
+        left = np.flatnonzero(~self.cells.exact[g, t, : self.k]).tolist()
         folds = np.array([j for j in left if self.data.covers(j)], dtype=np.intp)
-        full, best = float(self.bound[g, t, self.k]), self.best_objective[g, t, folds]
+        full, best = float(self.cells.bound[g, t, self.k]), self.best.objective[g, t, folds]
         low = np.array([objective_gap_bound(full, float(objective)) for objective in best])
         self.narrow(g, t, folds, low, np.inf)
 
@@ -374,9 +318,10 @@ class Ledger:
         which rounding could let it exceed. Rows of the arrays beyond the number of γ are spare.
         """
         at = np.s_[: len(self.gammas), :, self.k]
-        known = np.maximum.accumulate(self.bound[at][:, ::-1], axis=1)[:, ::-1]
+        bound = self.cells.bound[at]
+        known = np.maximum.accumulate(bound[:, ::-1], axis=1)[:, ::-1]
         shared = bounds_along_gamma(np.array(self.gammas), known)
-        self.bound[at] = np.maximum(self.bound[at], np.minimum(shared, self.objective[at]))
+        bound[:] = np.maximum(bound, np.minimum(shared, self.answer.objective[at]))
 
     def bracket(
         self,
@@ -396,15 +341,15 @@ class Ledger:
         training: The training problem of fold j, where the caller has it at any γ.
         """
         sizes = np.arange(self.taus.size) if where is None else where
-        left = sizes[~self.exact[g, sizes, j]]
+        left = sizes[~self.cells.exact[g, sizes, j]]
         if left.size == 0:
             return
         problem = (training or self.data.training(j)).replace(gamma=self.gammas[g])
         H, t = self.data.held_out(j)
-        best = [self.supports[c] for c in self.best_choice[g, left, j]]
-        known = stacked(best, self.most)
+        best = [self.supports[c] for c in self.best.choice[g, left, j]]
+        known = stacked(best, self._most)
         predicted = known_path(problem, [self.gammas[g]], self.taus[left], known[None]).predict(H)
-        upper, sizes = self.best_objective[g, left, j, None], self.taus[left]
+        upper, sizes = self.best.objective[g, left, j, None], self.taus[left]
         upper = upper + attained_margin(problem, upper)
         root = OpenNode(np.empty(0, dtype=np.intp), np.arange(self.data.p, dtype=np.intp), -1)
         low, high, _ = prediction_ranges(problem, nodes or [root], H, sizes, predicted[0], upper)
@@ -422,7 +367,7 @@ class Ledger:
         """
         small, large = sorted((self.data.folds.n, self.data.p))
         for j in range(self.k):
-            without = [g for g in rows if np.isinf(self.upper[g, :, j]).any()]
+            without = [g for g in rows if np.isinf(self.cells.upper[g, :, j]).any()]
             if not without:
                 continue
             training = self.data.training(j)
@@ -469,19 +414,19 @@ class Ledger:
     def known(self, rows: Sequence[int] | NDArray[np.intp]) -> Known:
         """What is known of the CV errors at the γ of some rows."""
         at, k, total = list(rows), self.k, self.data.total
-        error, std_error = mean_over_folds(self.error[at, :, :k], self.data.fold_weight)
+        error, std_error = mean_over_folds(self.answer.error[at, :, :k], self.data.fold_weight)
         lower, upper = (
-            getattr(self, name)[at, :, :k].sum(axis=2) / total for name in ("lower", "upper")
+            side[at, :, :k].sum(axis=2) / total for side in (self.cells.lower, self.cells.upper)
         )
-        exact = np.asarray(self.exact[at, :, :k].all(axis=2))
+        exact = np.asarray(self.cells.exact[at, :, :k].all(axis=2))
         gammas, rounding = np.array(self.gammas)[at], self.data.rounding
         lower = np.where(exact, error, np.minimum(lower, error))
         upper = np.where(exact, error, np.maximum(upper, error))
         return Known(gammas, self.taus, error, std_error, lower, upper, exact, rounding)
 
-    def sums(self, name: str) -> Array:
-        """An array summed over the folds, shape (γ, τ)."""
-        return np.asarray(getattr(self, name)[: len(self.gammas), :, : self.k].sum(axis=2))
+    def sums(self, values: Array) -> Array:
+        """An array of the ledger, such as ``cells.lower``, summed over the folds, shape (γ, τ)."""
+        return np.asarray(values[: len(self.gammas), :, : self.k].sum(axis=2))
 
     def tables(self, rows: Sequence[int]) -> dict[str, Any]:
         """The tables of :class:`~sparsecv.cv.results.CVResult` at the γ of some rows, by name."""
@@ -495,16 +440,18 @@ class Ledger:
             "lower": known.lower,
             "upper": known.upper,
             "exact": known.exact,
-            **{name: getattr(self, name)[at].tolist() for name in _COUNT},
-            "mio_by_tau": self.searched[at, :, :k].sum(axis=2) + self.trees[at],
+            "n_mio": self.work.n_mio[at].tolist(),
+            "n_nodes": self.work.n_nodes[at].tolist(),
+            "seconds": self.work.seconds[at].tolist(),
+            "mio_by_tau": self.cells.searched[at, :, :k].sum(axis=2) + self.work.trees[at],
             "supports": [self.supports] * len(at),
-            "choice": self.choice[at, :, :k],
-            "fold_error": self.error[at, :, :k],
-            "most": [self.most] * len(at),
+            "choice": self.answer.choice[at, :, :k],
+            "fold_error": self.answer.error[at, :, :k],
+            "most": [self._most] * len(at),
             "models": models,
-            "model_objective": self.objective[at, :, k],
-            "model_bound": self.bound[at, :, k],
-            "model_proved": self.exact[at, :, k],
+            "model_objective": self.answer.objective[at, :, k],
+            "model_bound": self.cells.bound[at, :, k],
+            "model_proved": self.cells.exact[at, :, k],
             "status": [str(self._ended(g)) for g in at],
             "history": [self.history[g] for g in at],
         }
@@ -519,18 +466,25 @@ class Ledger:
         The array tells whether an answer is finished, and gives the bounds on its error and on
         its objective. Two arrays differ where something has been proved in between.
         """
-        finished = self.exact[g] | self.complete(g)
-        return np.stack([finished, self.lower[g], self.upper[g], self.bound[g]])
+        finished = self.cells.exact[g] | self.complete(g)
+        return np.stack([finished, self.cells.lower[g], self.cells.upper[g], self.cells.bound[g]])
+
+    @property
+    def _stored(self) -> dict[str, NDArray[Any]]:
+        """The arrays of cells that a checkpoint keeps, by name."""
+        kept = "exact", "searched", "left_open", "lower", "upper", "bound"
+        cells = self.cells.named()
+        return {**self.answer.named(), **{name: cells[name] for name in kept}}
 
     def stored(self, g: int, problems: NDArray[np.intp]) -> dict[str, Any]:
         """What a checkpoint keeps of some problems at the γ of row g, as JSON values.
 
         problems, shape (m,): Numbers of problems, in increasing order.
         """
-        used, choice = np.unique(self.choice[g][:, problems], return_inverse=True)
+        used, choice = np.unique(self.answer.choice[g][:, problems], return_inverse=True)
         return {
-            **{name: getattr(self, name)[g][:, problems].tolist() for name in _STORED},
-            **{name: getattr(self, name)[g].tolist() for name in ("trees", *_COUNT)},
+            **{name: array[g][:, problems].tolist() for name, array in self._stored.items()},
+            **{name: array[g].tolist() for name, array in self.work.named().items()},
             "choice": choice.reshape(-1, problems.size).tolist(),
             "problems": problems.tolist(),
             "supports": [self.supports[c].tolist() for c in used],
@@ -544,30 +498,30 @@ class Ledger:
         proved, or where Algorithm 1 had ended; of the problem of all rows the better answer is.
         """
         at = np.array(stored["problems"], dtype=np.intp)
+        every = np.s_[:, at]
         cells = {
-            name: np.array(stored[name], dtype=self._empty[name].dtype).reshape(-1, at.size)
-            for name in _STORED
+            name: np.array(stored[name], dtype=array.dtype).reshape(-1, at.size)
+            for name, array in self._stored.items()
         }
         supports = [np.array(columns, dtype=np.intp) for columns in stored["supports"]]
-        cells["choice"] = np.array([self.number(one) for one in supports])[cells["choice"]]
+        cells["choice"] = np.array([self.supports.number(one) for one in supports])[cells["choice"]]
         ended = bool(stored["history"]) and not self.history[g]
         model = (at == self.k) & np.isfinite(cells["objective"])
-        for name in ("trees", *_COUNT):
-            getattr(self, name)[g] = np.maximum(getattr(self, name)[g], stored[name])
+        for name, counts in self.work.named().items():
+            counts[g] = np.maximum(counts[g], stored[name])
         if ended:
             self.history[g] = stored["history"]
-        better = model & (cells["objective"] <= self.objective[g][:, at])
-        taken = (cells["exact"] | ended | better) & ~self.exact[g][:, at]
-        for name in _ANSWER:
-            answers = getattr(self, name)[g]
-            answers[:, at] = np.where(taken, cells[name], answers[:, at])
+        better = model & (cells["objective"] <= self.answer.objective[g][:, at])
+        taken = (cells["exact"] | ended | better) & ~self.cells.exact[g][:, at]
+        self.answer.put(g, every, tuple(cells[name] for name in MODEL), taken)
         cells["objective"] = np.where(taken, cells["objective"], np.inf)
-        self._enter(g, np.s_[:, at], *(cells[name] for name in _ANSWER))
+        self._enter(g, every, *(cells[name] for name in MODEL))
         self.narrow(g, np.arange(self.taus.size)[:, None], at, cells["lower"], cells["upper"])
+        known = self.cells
         for name in ("exact", "searched", "left_open"):
-            getattr(self, name)[g][:, at] |= cells[name]
-        for name in ("lower", "upper"):
-            ends = getattr(self, name)[g]
-            ends[:, at] = np.where(self.exact[g][:, at], self.error[g][:, at], ends[:, at])
-        bound = np.minimum(cells["bound"], self.objective[g][:, at])
-        self.bound[g][:, at] = np.maximum(self.bound[g][:, at], bound)
+            self._stored[name][g][:, at] |= cells[name]
+        for side in (known.lower, known.upper):
+            proved = known.exact[g][:, at]
+            side[g][:, at] = np.where(proved, self.answer.error[g][:, at], side[g][:, at])
+        bound = np.minimum(cells["bound"], self.answer.objective[g][:, at])
+        self.cells.bound[g][:, at] = np.maximum(self.cells.bound[g][:, at], bound)

@@ -126,10 +126,10 @@ class CellProver(Prover):
             self.prove_model(*self._models()[0], limits.share(2.0))
         self._prove_errors()
         for g, t in self._models():
-            if ledger.exact[g, t, : ledger.k].all():
+            if ledger.cells.exact[g, t, : ledger.k].all():
                 self.prove_model(g, t, limits)
         open_rows = [g for g, _ in self._cells(with_imprecise=True)]
-        models = [g for g, t in self._models() if not ledger.exact[g, t, ledger.k]]
+        models = [g for g, t in self._models() if not ledger.cells.exact[g, t, ledger.k]]
         return sorted({*open_rows, *models})
 
     def _models(self) -> list[tuple[int, int]]:
@@ -155,7 +155,7 @@ class CellProver(Prover):
                     self._try_all_sizes(g, t)
                 else:
                     tried.add((g, t))
-                    self.report_cell(g, t, f"{int((~ledger.exact[g, t, :k]).sum())} folds")
+                    self.report_cell(g, t, f"{int((~ledger.cells.exact[g, t, :k]).sum())} folds")
                     if self._prove_cell(g, t, seconds):
                         hard[t] = max(hard.get(t, 0.0), ledger.gammas[g])
                     self.work.save([g])
@@ -195,7 +195,7 @@ class CellProver(Prover):
         ledger, spent = self.ledger, self.clock.elapsed()
         share = share_of_nodes(ledger.data.constraints)
         nodes = max(int(share * TRIAL_NODES_PER_SECOND * spent), 2 * self.trials.largest)
-        left = np.flatnonzero(~ledger.exact[g, :, : ledger.k].all(axis=0)).tolist()
+        left = np.flatnonzero(~ledger.cells.exact[g, :, : ledger.k].all(axis=0)).tolist()
         for problems, most in ((left[:1], nodes), (left[1:], 4 * nodes)):
             self.report_cell(g, t, f"all sizes of {len(left)} folds")
             if set(self._search_trees(g, problems, most)) - {Status.OPTIMAL}:
@@ -212,7 +212,7 @@ class CellProver(Prover):
         """
         ledger, tasks = self.ledger, []
         for j in problems:
-            choice = ledger.choice if j == ledger.k else ledger.best_choice
+            choice = ledger.answer.choice if j == ledger.k else ledger.best.choice
             starts = [ledger.supports[c] for c in choice[g, :, j]]
             tasks.append((j, ledger.gammas[g], ledger.taus, starts, most_nodes))
 
@@ -242,14 +242,15 @@ class CellProver(Prover):
             self.search_model(g, t, limits.within(seconds))
             most = limits.within(seconds * max(10.0, 0.1 * ledger.k))
             failed = {shared.solve_tau(t, most, self.work.run, branch=True)}
-            ledger.n_mio[g] += 1 + int(ledger.searched[g, t].sum())
-            ledger.trees[g, t] += 1
+            ledger.work.n_mio[g] += 1 + int(ledger.cells.searched[g, t].sum())
+            ledger.work.trees[g, t] += 1
         else:
             if self.bounding.of((g, t)) == FIRST_ROUND_SECONDS:
                 self._bound(g, t)
                 if (g, t) not in self._cells():
                     return False
-            left = [(g, t, j) for j in np.flatnonzero(~ledger.exact[g, t, : ledger.k]).tolist()]
+            still_open = np.flatnonzero(~ledger.cells.exact[g, t, : ledger.k])
+            left = [(g, t, j) for j in still_open.tolist()]
             # A single open fold keeps h at the cell unproved, so that the seconds of the other
             # folds would be better spent on other cells.
             failed = set(self.prove_folds(left, seconds=seconds)) - {Status.OPTIMAL}
@@ -266,11 +267,11 @@ class CellProver(Prover):
         Returns: The bound of this search, without what other cells imply here, so that the caller
             sees what the seconds have brought.
         """
-        ledger, k, before = self.ledger, self.ledger.k, self.ledger.bound[..., -1].copy()
+        ledger, k, before = self.ledger, self.ledger.k, self.ledger.cells.bound[..., -1].copy()
         found = self.search_model(g, t, self.work.limits.within(self.bounding.of((g, t))))
         self.bounding.seconds[g, t] = ROUND_GROWTH * self.bounding.of((g, t))
         ledger.share_bounds()
-        risen = (ledger.bound[..., k] > before)[self.rows]
+        risen = (ledger.cells.bound[..., k] > before)[self.rows]
         for i, at in np.argwhere(risen).tolist():
             ledger.narrow_by_objective(int(self.rows[i]), at)
         return found
@@ -283,18 +284,19 @@ class CellProver(Prover):
         ledger, k, bounding = self.ledger, self.ledger.k, self.bounding
         while bounding.spent < bounding.share * self.clock.elapsed():
             cells = [] if self.work.limits.reached(0) is not None else self._cells()
-            lower, error = ledger.sums("lower"), ledger.sums("error")
+            lower, error = ledger.sums(ledger.cells.lower), ledger.sums(ledger.answer.error)
             least = min(cells, key=lambda at: (lower[at], bounding.of(at)), default=None)
             if least is None:
                 return
             at, started = (*least, k), self.clock.elapsed()
-            known, gap = ledger.bound[at], float(ledger.objective[at] - ledger.bound[at])
-            if ledger.exact[at] or k * gap <= MIN_RISE_SHARE * error[least]:
+            known = ledger.cells.bound[at]
+            gap = float(ledger.answer.objective[at] - known)
+            if ledger.cells.exact[at] or k * gap <= MIN_RISE_SHARE * error[least]:
                 return
             found = self._bound(*least)
             bounding.spent += self.clock.elapsed() - started
             least_rise = MIN_CLOSED_SHARE * gap
-            if ledger.bound[at] >= known + least_rise:
+            if ledger.cells.bound[at] >= known + least_rise:
                 bounding.share = BOUNDING_SHARE
             elif found >= known - least_rise:
                 bounding.share *= 0.75
@@ -322,8 +324,8 @@ class CellProver(Prover):
 
         def enter(index: int, found: tuple[Proof, float, float]) -> Status:
             at = problems[index]
-            ledger.n_mio[g] += not ledger.searched[at]
-            ledger.searched[at] = True
+            ledger.work.n_mio[g] += not ledger.cells.searched[at]
+            ledger.cells.searched[at] = True
             ledger.take_proof(at, found[0])
             ledger.narrow(*at, *found[1:])
             return found[0].status
@@ -337,8 +339,8 @@ class CellProver(Prover):
             near = [(g, t), (g, t - 1), *((i, t) for i in self._beside(g))]
             starts = [ledger.support(*at, j) for at in near if at[1] >= 0 and not backend]
             # Corollary 3 serves folds that train on all rows but those that they hold out.
-            bound = float(ledger.bound[g, t, ledger.k]) if ledger.data.covers(j) else 0.0
-            best = float(ledger.best_objective[g, t, j])
+            bound = float(ledger.cells.bound[g, t, ledger.k]) if ledger.data.covers(j) else 0.0
+            best = float(ledger.best.objective[g, t, j])
             at = ledger.gammas[g], int(ledger.taus[t])
             tasks.append((j, at, best, starts, bound, backend))
         unit, limits = partial(in_time, prove_fold), self.work.limits
@@ -370,6 +372,6 @@ def solve_grid(prover: CellProver, g: int, backend: str) -> None:
     full, share = ledger.data.full(), limits.share(k + 1.0)
     whole = support_path(full, [ledger.gammas[g]], ledger.taus, limits=share)
     ledger.take_path(g, k, whole, 0)
-    open_cells = ~(ledger.exact & ledger.searched)[g, :, :k]
+    open_cells = ~(ledger.cells.exact & ledger.cells.searched)[g, :, :k]
     if cells := [(g, t, j) for t, j in np.argwhere(open_cells).tolist()]:
         ledger.note_limit(g, worst(prover.prove_folds(cells, backend)))

@@ -83,9 +83,9 @@ class SizesProver(Prover):
         ledger, needed = self.ledger, need(self.ledger.known(self.rows))
         found = np.repeat(needed.errors[:, :, None], ledger.k + 1, axis=2)
         found[:, :, ledger.k] = needed.models
-        found &= ~ledger.exact[self.rows]
+        found &= ~ledger.cells.exact[self.rows]
         if not with_imprecise:
-            found &= ~ledger.imprecise[self.rows]
+            found &= ~ledger.cells.imprecise[self.rows]
         return np.asarray(found)
 
     def _next(self, need: Need, tried: set[int], hard: float) -> list[int]:

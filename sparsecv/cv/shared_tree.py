@@ -67,7 +67,7 @@ def solve_problem(ledger: Ledger, at: Cell, limits: Limits, **options: Any) -> P
     g, t, j = at
     problem = ledger.problem(g, j).replace(tau=int(ledger.taus[t]))
     found = searched(problem, [ledger.support(*at)], limits, **options)
-    ledger.searched[at] |= j < ledger.k
+    ledger.cells.searched[at] |= j < ledger.k
     ledger.take_proof(at, found)
     return found
 
@@ -144,20 +144,20 @@ class SharedTree:
         def objectives(folds: NDArray[np.intp], support: NDArray[np.intp]) -> Array:
             """Offer a support to some folds, and return the least objective known in each."""
             ledger.offer(g, t, folds, support)
-            return np.asarray(ledger.best_objective[g, t, folds])
+            return np.asarray(ledger.best.objective[g, t, folds])
 
-        known = [ledger.supports[c] for c in ledger.best_choice[g, t, :k]]
+        known = [ledger.supports[c] for c in ledger.best.choice[g, t, :k]]
         starts = [pad_support(s[: problem.tau], problem.tau, problem.p) for s in (*known, start)]
-        given = np.array(starts), ledger.best_objective[g, t, :k], objectives
+        given = np.array(starts), ledger.best.objective[g, t, :k], objectives
         found = solve_jointly(self.left_out, problem, *given, limits=limits)
-        ledger.n_nodes[g] += found[0].n_nodes
+        ledger.work.n_nodes[g] += found[0].n_nodes
         is_open = np.array([not one.solved for one in found])
         ledger.prove(g, t, np.flatnonzero(~is_open))
         is_open &= [self._precise(t, j, one) for j, one in enumerate(found)]
         left = np.flatnonzero(is_open).tolist()
 
         def enter(index: int, one: PartialProof) -> Status:
-            ledger.n_nodes[g] += one.n_nodes
+            ledger.work.n_nodes[g] += one.n_nodes
             self.enter(t, left[index], one)
             is_open[left[index]] = not one.solved
             return one.status
@@ -165,7 +165,8 @@ class SharedTree:
         tasks, unit = [(problem, j, found[j], branch) for j in left], partial(in_time, close_fold)
         statuses = run(Batch([g], unit, self.left_out, tasks, enter, lambda rounds: limits))
         # The Gram matrix of a fold without open nodes and without a proof is too imprecise.
-        for j in np.flatnonzero(~ledger.exact[g, t, :k] & ~is_open).tolist() if branch else []:
+        imprecise = ~ledger.cells.exact[g, t, :k] & ~is_open & branch
+        for j in np.flatnonzero(imprecise).tolist():
             statuses.append(solve_problem(ledger, (g, t, j), limits).status)
         return worst(statuses)
 
@@ -175,7 +176,7 @@ class SharedTree:
         The incumbent's objective, from the rows of the fold, must not exceed the objective that
         nodes were pruned by. Of a fold that is solved it must not exceed the lower bound either.
         """
-        fresh = float(self.ledger.best_objective[self.g, t, j])
+        fresh = float(self.ledger.best.objective[self.g, t, j])
         least = found.objective
         if found.solved:  # The bound is the least objective, less what is taken off here again.
             least = min(least, (found.lower_bound + found.rounding) / (1.0 - TOLERANCE))
@@ -210,7 +211,7 @@ class SharedTree:
         shifts = [-share * float(least.min()) for share in shares]
         if not extract and (left_out.n <= self.full.p or left_out.eigen[0][0] <= 0.0):
             shifts = [share * half for share in GAMMA_SHARES]
-        best = ledger.best_objective[g, t, : ledger.k]
+        best = ledger.best.objective[g, t, : ledger.k]
         for shift in shifts:
             every = np.full(ledger.k, shift)
             beta, bound = left_out.centres(relaxation, half, int(ledger.taus[t]), every)
@@ -225,13 +226,13 @@ class SharedTree:
             low, high = np.where(finite, low, 0.0), np.where(finite, high, np.inf)
             ledger.narrow(g, t, every_fold, low, high)
             solved = bound >= best * (1.0 - PROOF_GAP)
-            ledger.prove(g, t, np.flatnonzero(solved & ~ledger.exact[g, t, : ledger.k]))
+            ledger.prove(g, t, np.flatnonzero(solved & ~ledger.cells.exact[g, t, : ledger.k]))
 
     def solve_fold(self, t: int, j: int, limits: Limits) -> None:
         """Branch on the open nodes of fold j until the fold is solved or a limit is reached."""
         problem = self.full.replace(tau=int(self.ledger.taus[t]))
         found = search_alone(self.left_out, problem, j, self.open[t, j], limits, branch=True)
-        self.ledger.n_nodes[self.g] += found.n_nodes
+        self.ledger.work.n_nodes[self.g] += found.n_nodes
         self.enter(t, j, found)
 
     def enter(self, t: int, j: int, found: PartialProof) -> None:
@@ -246,7 +247,7 @@ class SharedTree:
         t, j: Index of τ, and number of the fold.
         """
         ledger, g, n = self.ledger, self.g, self.left_out.n
-        ledger.searched[g, t, j] |= found.work.n_branched > 0
+        ledger.cells.searched[g, t, j] |= found.work.n_branched > 0
         ledger.offer(g, t, j, found.support)
         precise = self._precise(t, j, found)
         if found.solved:
@@ -262,5 +263,5 @@ class SharedTree:
             self._spectra[j] = Spectrum.of_gram(gram, n)
         H, targets = ledger.data.held_out(j)
         low, high = open_node_range(gram, found, problem, H, targets, self._spectra[j])
-        known = ledger.best_error[g, t, j]  # The incumbent may lie below no open node.
+        known = ledger.best.error[g, t, j]  # The incumbent may lie below no open node.
         ledger.narrow(g, t, j, min(low, known), max(high, known))

@@ -45,7 +45,7 @@ def search_tau(
     entry replaces the bounds of one τ.
     """
     ledger.status[g], ledger.history[g] = Status.OPTIMAL, []
-    ledger.n_mio[g] = ledger.n_nodes[g] = ledger.trees[g] = 0
+    ledger.work.n_mio[g] = ledger.work.n_nodes[g] = ledger.work.trees[g] = 0
     search = _Search(ledger, g, settings, limits, report)
     search.report_folds()
     search.bracket()
@@ -104,12 +104,14 @@ class _Search:
 
     def report_folds(self, t: int = 0) -> None:
         """Report how many folds of one τ are exact, as the progress of the search at this γ."""
-        done = self.ledger.exact[self.g, t, : self.k].sum() if self.ledger.history[self.g] else 0
+        exact = self.ledger.cells.exact[self.g, t, : self.k]
+        done = exact.sum() if self.ledger.history[self.g] else 0
         self._report("searching for the size", int(done), self.k, f"γ = {self.gamma:.4g}")
 
     def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lower and upper bounds on Σ_j h_j, shape (τ,) each."""
-        return self.ledger.sums("lower")[self.g], self.ledger.sums("upper")[self.g]
+        ledger, g = self.ledger, self.g
+        return ledger.sums(ledger.cells.lower)[g], ledger.sums(ledger.cells.upper)[g]
 
     @property
     def ended(self) -> bool:
@@ -135,7 +137,8 @@ class _Search:
                 support = heuristic_support(problem, warm_starts=[support], time_limit=left)
             bound, at = max(first.bound, second.bound), (g, t, self.k)
             ledger.take(at, support, problem.objective(support), bound, False)
-            ledger.exact[at] |= ledger.bound[at] >= ledger.objective[at] * (1.0 - PROOF_GAP)
+            least = ledger.answer.objective[at] * (1.0 - PROOF_GAP)
+            ledger.cells.exact[at] |= ledger.cells.bound[at] >= least
             if self.settings.bounds == "paper-exact":
                 self._solve_all_rows(t)
             if together is not None:
@@ -182,7 +185,7 @@ class _Search:
         spectrum = Spectrum.of(training)
         # Corollary 3 needs the optimum on the fold's training and held-out rows together, which is
         # known only where they are all rows; elsewhere 0 is the bound.
-        whole = ledger.bound[g, :, self.k] if self.data.covers(j) else 0.0 * self.taus
+        whole = ledger.cells.bound[g, :, self.k] if self.data.covers(j) else 0.0 * self.taus
         shares, paths = [0.0], self._relaxations(training)
         if self.paper:
             if training.n is not None and training.n <= training.p:
@@ -195,7 +198,7 @@ class _Search:
             if problem.constraints.plain:
                 for one in found if self.paper else found[:1]:
                     ledger.offer(g, t, j, largest(np.abs(one.beta), problem.tau))
-            upper, free = float(ledger.best_objective[g, t, j]), problem.unconstrained()
+            upper, free = float(ledger.best.objective[g, t, j]), problem.unconstrained()
             given: Any = whole[t], upper, *held_out
             if self.paper:
                 for epsilon, one in zip(shares, found, strict=True):
@@ -224,23 +227,23 @@ class _Search:
                 self._solve_all_rows(t)
             elif self.shared is not None and not self.tried[t]:
                 self.tried[t] = True
-                if ledger.trees[g, t] == 0:  # the tree counts where its problem did not
+                if ledger.work.trees[g, t] == 0:  # the tree counts where its problem did not
                     self._count_tree(t)
                 self.shared.solve_tau(t, self.limits, run, branch=False)
                 ledger.narrow_by_objective(g, t)
             else:
-                left = np.flatnonzero(~ledger.exact[g, t, : self.k] & ~self.given_up[t])
+                left = np.flatnonzero(~ledger.cells.exact[g, t, : self.k] & ~self.given_up[t])
                 if left.size == 0:  # All folds are searched to the end, but rounding leaves a gap.
                     return Status.PRECISION
-                width = ledger.upper[g, t, left] - ledger.lower[g, t, left]
+                width = ledger.cells.upper[g, t, left] - ledger.cells.lower[g, t, left]
                 self._solve_fold(t, int(left[np.argmax(width)]))
             self._note(t)
             self.report_folds(t)
         return Status.OPTIMAL
 
     def _count_tree(self, t: int) -> None:
-        self.ledger.n_mio[self.g] += 1
-        self.ledger.trees[self.g, t] += 1
+        self.ledger.work.n_mio[self.g] += 1
+        self.ledger.work.trees[self.g, t] += 1
 
     def _solve_all_rows(self, t: int) -> None:
         """Solve the problem of all rows at τ, as its objective bounds every fold's error.
@@ -249,7 +252,7 @@ class _Search:
         j's training problem.
         """
         self.solved[t] = True
-        if not self.ledger.exact[self.g, t, self.k]:
+        if not self.ledger.cells.exact[self.g, t, self.k]:
             self._count_tree(t)
             solve_problem(self.ledger, (self.g, t, self.k), self.limits)
         if not self.paper:
@@ -264,10 +267,10 @@ class _Search:
         ended and rounding leaves the fold without a proof.
         """
         ledger, g, backend = self.ledger, self.g, self.settings.backend
-        ledger.n_mio[g] += 1
+        ledger.work.n_mio[g] += 1
         own = backend in ("auto", "native")
         if self.shared is not None and (t, j) in self.shared.open and own:
-            ledger.searched[g, t, j] = True
+            ledger.cells.searched[g, t, j] = True
             self.shared.solve_fold(t, j, self.limits)
             return
         found = solve_problem(ledger, (g, t, j), self.limits, backend=backend)
@@ -278,10 +281,10 @@ class _Search:
 
         Where upper bounds tie, the choice is made as in :meth:`CVResult.best`.
         """
-        upper = np.maximum(self.sums()[1], self.ledger.sums("error")[self.g])
+        upper = np.maximum(self.sums()[1], self.ledger.sums(self.ledger.answer.error)[self.g])
         rounding = self.data.rounding * self.data.total
         _, t = least(upper[None], self.taus, np.array([self.gamma]), rounding)
-        if self.ledger.exact[self.g, t, self.k]:
+        if self.ledger.cells.exact[self.g, t, self.k]:
             return Status.OPTIMAL
         at, backend = (self.g, t, self.k), self.settings.backend
         return solve_problem(self.ledger, at, self.limits, backend=backend, tol=1e-6).status
@@ -289,5 +292,5 @@ class _Search:
     def _note(self, t: int) -> None:
         """Enter the bounds of one τ into the history."""
         low, high = (float(side[t]) / self.data.total for side in self.sums())
-        count = int(self.ledger.n_mio[self.g])
+        count = int(self.ledger.work.n_mio[self.g])
         self.ledger.history[self.g].append([count, t, low, high])

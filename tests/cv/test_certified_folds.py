@@ -106,10 +106,10 @@ def test_unfinished_proofs_of_rows_that_no_fold_sees(monkeypatch: pytest.MonkeyP
         for index, task in enumerate(batch.tasks):
             batch.enter(index, batch.unit(batch.shared, *task, Limits()))
     truth = brute_force(X, y, data.folds.pairs, [gamma], taus, True)
-    low, high = ledger.sums("lower")[0], ledger.sums("upper")[0]
+    low, high = ledger.sums(ledger.cells.lower)[0], ledger.sums(ledger.cells.upper)[0]
     held = inside(low / data.total, high / data.total, truth)
     assert held.all(), f"wrong at τ = {taus[~held[0]]}"
-    assert ledger.lower[0, :, : data.folds.k].all()
+    assert ledger.cells.lower[0, :, : data.folds.k].all()
 
 
 def test_the_incumbent_of_an_unfinished_search_may_be_optimal() -> None:
@@ -135,9 +135,9 @@ def test_the_incumbent_of_an_unfinished_search_may_be_optimal() -> None:
         rounding=0.0,
     )
     shared.enter(0, 0, found)
-    error = ledger.best_error[0, 0, 0]
-    assert np.isfinite(ledger.upper[0, 0, 0])
-    assert ledger.lower[0, 0, 0] <= error <= ledger.upper[0, 0, 0]
+    error = ledger.best.error[0, 0, 0]
+    assert np.isfinite(ledger.cells.upper[0, 0, 0])
+    assert ledger.cells.lower[0, 0, 0] <= error <= ledger.cells.upper[0, 0, 0]
 
 
 @pytest.mark.parametrize("taus", [[11], [1, 11], [10, 11]])

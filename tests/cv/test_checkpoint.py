@@ -367,12 +367,16 @@ def test_a_file_is_replaced_where_more_is_proved(tmp_path: Path) -> None:
     ledger, store = whole.ledger, Checkpoint(CheckpointFolder(tmp_path), b"", {})
     own = units(data, RunPlan.of(Settings(), data))
     store.load(Ledger(data, TAUS, [0.1]), 0, own)
-    ledger.exact[0, 1, 3], ledger.lower[0, 1, 3], ledger.upper[0, 1, 3] = False, 0.0, np.inf
+    ledger.cells.exact[0, 1, 3], ledger.cells.lower[0, 1, 3], ledger.cells.upper[0, 1, 3] = (
+        False,
+        0.0,
+        np.inf,
+    )
     for low in (1e-3, 2e-3):
         ledger.narrow(0, 1, [3], low, np.inf)
         store.save(ledger, 0, own)
         assert len(list(tmp_path.iterdir())) == 12 + 1
         again = Ledger(data, TAUS, [0.1])
         Checkpoint(CheckpointFolder(tmp_path), b"", {}).load(again, 0, own)
-        assert again.lower[0, 1, 3] == low
+        assert again.cells.lower[0, 1, 3] == low
         assert (~again.exact[0]).sum() == 1

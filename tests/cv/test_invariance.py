@@ -92,10 +92,10 @@ def ledger_of(
 def assert_same_fold(ours: Ledger, theirs: Ledger, g: int, j: int) -> None:
     problems = [known.problem(g, j) for known in (ours, theirs)]
     for t in range(TAUS.size):
-        exact = ours.exact[g, t, j], theirs.exact[g, t, j]
+        exact = ours.cells.exact[g, t, j], theirs.cells.exact[g, t, j]
         if exact[0] != exact[1]:  # What is proved first depends on all folds' errors.
-            least, other = sorted((ours, theirs), key=lambda known: not known.exact[g, t, j])
-            assert least.objective[g, t, j] <= other.objective[g, t, j] * (1.0 + 1e-9)
+            least, other = sorted((ours, theirs), key=lambda known: not known.cells.exact[g, t, j])
+            assert least.answer.objective[g, t, j] <= other.answer.objective[g, t, j] * (1.0 + 1e-9)
             continue
         mine, yours = ours.support(g, t, j), theirs.support(g, t, j)
         np.testing.assert_array_equal(mine, yours)
@@ -104,8 +104,8 @@ def assert_same_fold(ours: Ledger, theirs: Ledger, g: int, j: int) -> None:
         assert fits[0].objective == fits[1].objective
         # Objectives of a tree that leave-one-out folds share are differences, good to rounding.
         shared = ours.data.folds.leave_one_out and all(exact)
-        assert ours.objective[g, t, j] == pytest.approx(
-            theirs.objective[g, t, j], rel=1e-8 if shared else 1e-13
+        assert ours.answer.objective[g, t, j] == pytest.approx(
+            theirs.answer.objective[g, t, j], rel=1e-8 if shared else 1e-13
         )
 
 
@@ -268,7 +268,7 @@ def test_an_open_fold_of_few_columns_does_not_see_its_held_out_rows(
     X = rng.standard_normal((26, 22)) + rng.standard_normal((26, 1))
     table = Table(X, X[:, :3].sum(axis=1) + 3.0 * rng.standard_normal(26), None)
     folds = make_folds(FOLDS[kind], 26, seed=0, X=X)
-    assert not ledger_of(table, folds, "exact", None).exact.all()
+    assert not ledger_of(table, folds, "exact", None).cells.exact.all()
     check_folds(table, folds, (0, folds.k - 1), "exact", None)
 
 
@@ -303,7 +303,7 @@ def estimates_of(table: Table, folds: Folds, asked: UnitConstraints | None = Non
 def assert_same_estimates(ours: Ledger, theirs: Ledger, j: int) -> None:
     """What is proved of fold j, its supports and its coefficients agree to the last bit."""
     rows = range(len(ours.gammas))
-    np.testing.assert_array_equal(ours.exact[rows, :, j], theirs.exact[rows, :, j])
+    np.testing.assert_array_equal(ours.cells.exact[rows, :, j], theirs.cells.exact[rows, :, j])
     for g, t in itertools.product(rows, range(ours.taus.size)):
         mine, yours = ours.support(g, t, j), theirs.support(g, t, j)
         np.testing.assert_array_equal(mine, yours)
@@ -326,8 +326,8 @@ def test_an_estimate_does_not_depend_on_the_tree_of_all_rows(n: int, p: int, see
         theirs = estimates_of(replaced(table, folds.split(j)[1]), folds)
         assert_same_estimates(ours, theirs, j)
         if n == 200:
-            assert ours.exact[0, :, ours.k].all()
-            assert not theirs.exact[0, :, ours.k].all()
+            assert ours.cells.exact[0, :, ours.k].all()
+            assert not theirs.cells.exact[0, :, ours.k].all()
 
 
 def test_folds_that_a_shared_tree_leaves_open_have_one_kind_of_answer(
@@ -340,7 +340,7 @@ def test_folds_that_a_shared_tree_leaves_open_have_one_kind_of_answer(
     table = Table(X, X[:, :3].sum(axis=1) + 3.0 * rng.standard_normal(26), None)
     ours = estimates_of(table, make_folds("loo", 26))
     rows = range(len(ours.gammas))
-    left = np.argwhere(~ours.exact[rows, :, : ours.k])
+    left = np.argwhere(~ours.cells.exact[rows, :, : ours.k])
     assert left.size
     for j in range(ours.k):
         path = support_path(ours.problem(0, j), ours.gammas, ours.taus, solver="heuristic")
@@ -365,12 +365,12 @@ def test_estimates_of_short_trees(
     low = np.where(np.arange(18) < 6, 0.0, -np.inf)
     asked = UnitConstraints.of(18, bounds=(low, np.inf)) if constrained else None
     folds = make_folds(FOLDS[kind], 20, seed=0, X=X)
-    nodes = estimates_of(table, folds, asked).n_nodes[0] / folds.k
+    nodes = estimates_of(table, folds, asked).work.n_nodes[0] / folds.k
     monkeypatch.setattr(answers, "FIRST_NODES", nodes / (0.08 if constrained else 1.0))
     monkeypatch.setattr(size_sweep, "ways", lambda *_: (Way(LEAPS),))
     ours = estimates_of(table, folds, asked)
     for j in (0, folds.k - 1):
         theirs = estimates_of(replaced(table, folds.split(j)[1]), folds, asked)
         assert_same_estimates(ours, theirs, j)
-    proved = ours.exact[: len(ours.gammas), :, : folds.k].all(axis=1)
+    proved = ours.cells.exact[: len(ours.gammas), :, : folds.k].all(axis=1)
     assert 0 < proved.sum() < proved.size

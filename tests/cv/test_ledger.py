@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from sparsecv.cv.engine import Surface
 from sparsecv.cv.ledger import Ledger
@@ -17,6 +18,7 @@ from sparsecv.solvers.ridge_fits import known_path
 
 TAUS = np.array([1, 2, 4], dtype=np.intp)
 ARRAYS = ("error", "objective", "lower", "upper", "exact", "searched", "bound", "trees")
+COUNTS = ("n_mio", "n_nodes", "seconds")
 
 
 def data_of(cv: Any = 4, p: int = 5, n: int = 20) -> RowFolds:
@@ -41,18 +43,24 @@ def stored_row(known: Ledger) -> Any:
     return json.loads(json.dumps(known.stored(0, np.arange(known.k + 1))))
 
 
+def arrays_of(known: Ledger) -> dict[str, NDArray[Any]]:
+    return {**known.answer.named(), **known.cells.named(), **known.work.named()}
+
+
 def assert_equal(found: Ledger, expected: Ledger) -> None:
     """Answers of folds are kept where they are proved, or where Algorithm 1 has ended."""
-    kept = expected.exact | expected.complete(0)
+    kept = expected.cells.exact | expected.complete(0)
     kept[:, :, -1] = True
+    own, other = arrays_of(found), arrays_of(expected)
     for name in ARRAYS:
-        ours, theirs = getattr(found, name), getattr(expected, name)
+        ours, theirs = own[name], other[name]
         assert ours.dtype == theirs.dtype, name
         if name in ("error", "objective"):
             ours, theirs = ours[kept], theirs[kept]
         np.testing.assert_array_equal(ours, theirs, name)
-    for name in ("n_mio", "n_nodes", "seconds", "history"):
-        assert getattr(found, name)[0] == getattr(expected, name)[0], name
+    for name in COUNTS:
+        assert own[name][0] == other[name][0], name
+    assert found.history[0] == expected.history[0]
     assert found.complete(0) == expected.complete(0)
     for _, t, j in np.argwhere(kept).tolist():
         np.testing.assert_array_equal(found.support(0, t, j), expected.support(0, t, j))
@@ -85,9 +93,9 @@ def test_round_trip_through_json(cv: Any, p: int, settings: Settings) -> None:
 def test_open_intervals_come_back() -> None:
     data = data_of()
     known = ledger_of(data)
-    known.exact[0, 1, 2] = known.exact[0, 0, 0] = False
-    known.lower[0, 1, 2], known.upper[0, 0, 0] = 0.0, np.inf
-    known.exact[0, 1, data.folds.k], known.bound[0, 1, data.folds.k] = False, 0.25
+    known.cells.exact[0, 1, 2] = known.cells.exact[0, 0, 0] = False
+    known.cells.lower[0, 1, 2], known.cells.upper[0, 0, 0] = 0.0, np.inf
+    known.cells.exact[0, 1, data.folds.k], known.cells.bound[0, 1, data.folds.k] = False, 0.25
     again = fresh(data)
     again.restore(0, stored_row(known))
     assert_equal(again, known)
@@ -97,20 +105,20 @@ def test_open_intervals_come_back() -> None:
 def test_the_interval_of_a_proved_fold_stays() -> None:
     """Supports that tie have different errors, and a bound may be of any of them."""
     known = ledger_of(data_of())
-    error = known.error[0, 1, :2].copy()
-    assert known.exact[0, 1, :2].all()
+    error = known.answer.error[0, 1, :2].copy()
+    assert known.cells.exact[0, 1, :2].all()
     known.narrow(0, 1, np.arange(2), 2.0 * error, 3.0 * error)
-    np.testing.assert_array_equal(known.lower[0, 1, :2], error)
-    np.testing.assert_array_equal(known.upper[0, 1, :2], error)
+    np.testing.assert_array_equal(known.cells.lower[0, 1, :2], error)
+    np.testing.assert_array_equal(known.cells.upper[0, 1, :2], error)
 
 
 def test_stored_ends_that_rounding_moves_past_known_ends_can_be_stored_again() -> None:
     known, again = ledger_of(data_of()), fresh(data_of())
-    known.exact[0, 1, 2] = False
+    known.cells.exact[0, 1, 2] = False
     for low, high in ((1.0, np.nextafter(3.0, 0.0)), (3.0, 5.0)):
-        known.lower[0, 1, 2], known.upper[0, 1, 2] = low, high
+        known.cells.lower[0, 1, 2], known.cells.upper[0, 1, 2] = low, high
         again.restore(0, stored_row(known))
-    assert again.lower[0, 1, 2] < again.upper[0, 1, 2]
+    assert again.cells.lower[0, 1, 2] < again.cells.upper[0, 1, 2]
     fresh(data_of()).restore(0, stored_row(again))
 
 
@@ -118,9 +126,9 @@ def test_upper_bounds_that_would_overflow_in_a_sum_are_infinite() -> None:
     """The sum over four folds of 1e308 is no finite number; warnings are errors here."""
     ledger = fresh(data_of())
     ledger.narrow(0, 0, np.arange(4), 0.0, 1e308)
-    assert ledger.sums("upper")[0, 0] == np.inf
+    assert ledger.sums(ledger.cells.upper)[0, 0] == np.inf
     ledger.narrow(0, 0, np.arange(4), 0.0, 2.0)
-    assert ledger.sums("upper")[0, 0] == 8.0
+    assert ledger.sums(ledger.cells.upper)[0, 0] == 8.0
 
 
 def test_a_foreign_support_changes_no_estimate_before_it_is_proved() -> None:
@@ -133,7 +141,7 @@ def test_a_foreign_support_changes_no_estimate_before_it_is_proved() -> None:
         ledger.take_path(0, j, path, 0, error)
     before = ledger.tables([0])["cv_error"]
     ledger.offer(0, 0, np.arange(4), np.array([0]))
-    assert (ledger.best_objective[0, 0, :4] < ledger.objective[0, 0, :4]).all()
+    assert (ledger.best.objective[0, 0, :4] < ledger.answer.objective[0, 0, :4]).all()
     np.testing.assert_array_equal(ledger.tables([0])["cv_error"], before)
     ledger.prove(0, 0, np.arange(4))
     assert ledger.tables([0])["cv_error"] < before

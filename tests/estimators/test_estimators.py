@@ -215,8 +215,8 @@ def test_unproved_final_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     def forget(self: Surface, need: Need) -> None:
         """What is known where the time is up before the model's own tree has ended."""
         model = np.s_[:, :, self.ledger.k]
-        self.ledger.exact[model] = False
-        self.ledger.bound[model] *= 0.5
+        self.ledger.cells.exact[model] = False
+        self.ledger.cells.bound[model] *= 0.5
         self.ledger.note_limit(0, Status.TIME_LIMIT)
 
     monkeypatch.setattr(Surface, "prove", forget)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -74,11 +75,9 @@ def alternate(
     ('converged', True)
     """
     with surface:
-        for _ in surface.passes(need):
-            search = _Alternation(surface)
-            ended = search.run(start)
+        found = surface.settle(lambda: _Alternation(surface).run(start), need)
     surface.order.sort()
-    return replace(surface.result(), trace=search.trace, ended=ended, edge=search.edge)
+    return replace(surface.result(), **found)
 
 
 def grown_grid(
@@ -124,7 +123,6 @@ class _Alternation:
 
     errors: The CV errors (τ,) at every visited γ.
     fixed: Decompositions of the folds' training rows on the supports of past γ steps.
-    edge: Why the default grid could not be extended, or "".
     """
 
     def __init__(self, surface: Surface) -> None:
@@ -132,11 +130,13 @@ class _Alternation:
         self.errors: dict[float, Array] = {}
         self.trace: list[Step] = []
         self.fixed: dict[tuple[int, bytes], FixedSupports] = {}
-        self.edge = ""
 
-    def run(self, start: float | None) -> str:
-        """Alternate from one γ, or from the best minima of the default grid; return the end."""
-        trees = self.surface.plan.trees
+    def run(self, start: float | None) -> dict[str, Any]:
+        """Alternate from one γ, or from the best minima of the default grid.
+
+        Returns: The attributes ``trace``, ``ended`` and ``edge`` of the result.
+        """
+        trees, edge = self.surface.plan.trees, ""
         if start is None:
             surface = self.surface
 
@@ -144,7 +144,7 @@ class _Alternation:
                 return float(surface.cv_error(gamma).min())
 
             surface.visit(DEFAULT_GAMMAS)
-            self.edge = grown_grid(surface.visit, least, lambda: surface.plan.out_of_time)[1]
+            edge = grown_grid(surface.visit, least, lambda: surface.plan.out_of_time)[1]
             self.errors = {g: surface.cv_error(g) for g in surface.order}
             # Up to 45 columns, the alternation starts from at most this many local minima of the
             # default grid.
@@ -160,7 +160,7 @@ class _Alternation:
                 break
         if start is None and trees:
             self.refine()
-        return ended
+        return {"trace": self.trace, "ended": ended, "edge": edge}
 
     def visit(self, gamma: float) -> None:
         """Have the surface visit one γ, and keep the CV errors there."""

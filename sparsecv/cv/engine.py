@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ MAX_LATE_OPERATIONS, SECONDS_OF_CHEAP_INTERVALS = 5e7, 1.0
 # to the model that is chosen in the end, whose support is then proved on all rows. The number is a
 # choice.
 SHARE_OF_THE_MODEL = 0.1
+Found = TypeVar("Found")
 # How a unit ends after which a batch that is all or none goes on.
 _ENDED = (Status.OPTIMAL, Status.PRECISION)
 
@@ -212,19 +213,25 @@ class Surface:
                 solve_grid(cells, g, self.settings.backend)
         self._save([g])
 
-    def passes(self, need: Need | None = None) -> Iterator[None]:
-        """Passes over γ that depend on errors: the loop body visits γ, which are then proved.
+    def settle(self, visit: Callable[[], Found], need: Need | None = None) -> Found:
+        """Visit γ that depend on errors, and prove them; again where proofs have changed errors.
 
-        Where proofs have changed the errors, and time is left, another pass follows. The γ of the
-        last pass are then those that the proved errors lead to.
+        The γ of the last visit are then those that the proved errors lead to. Nothing is proved
+        where estimates serve, and there is no further visit where no time is left.
+
+        visit: Visits the γ.
+        need: As of :meth:`prove`.
+        Returns: What the last visit has returned.
         """
-        again = True
-        while again:
+        while True:
             self.order = []
-            yield
+            found = visit()
+            if self.plan.estimates_serve:
+                return found
             before = self._errors()
             self.prove(need)
-            again = not np.array_equal(before, self._errors()) and not self.plan.out_of_time
+            if np.array_equal(before, self._errors()) or self.plan.out_of_time:
+                return found
 
     def _errors(self) -> Array:
         """The CV errors of all answers at the γ asked for, times the number of rows."""

@@ -28,7 +28,7 @@ from ..solvers.ridge_fits import SupportPath
 from .estimate import tree_unit
 from .fold_proofs import ProofRun, Prover, prove_fold
 from .ledger import Cell, Ledger
-from .needs import Need, of_everything
+from .needs import Need
 from .plan import RunPlan
 from .progress import Batch, in_time
 from .shared_tree import SharedTree
@@ -105,13 +105,11 @@ class CellProver(Prover):
 
     plan: The plan of the run. Where it proves everything, cells of large γ, which take least time,
         come first.
-    need: What the choice needs.
     """
 
     def __init__(self, ledger: Ledger, rows: Sequence[int], work: ProofRun, plan: RunPlan) -> None:
         super().__init__(ledger, rows, work)
-        self.plan, self.clock = plan, Limits()
-        self.need: Need = of_everything
+        self.plan = plan
         self.imprecise = np.zeros((len(ledger.gammas), ledger.taus.size), dtype=bool)
         self.trees = dict[int, SharedTree | None]()
         self.trials, self.bounding = Trials(), Bounding()
@@ -121,54 +119,54 @@ class CellProver(Prover):
 
         The first of these takes at most half of a time limit.
         """
-        self.need, limits, ledger = need, self.work.limits, self.ledger
+        limits, ledger = self.work.limits, self.ledger
         if limits.remaining() is not None:
-            self.prove_model(*self._models()[0], limits.share(2.0))
-        self._prove_errors()
-        for g, t in self._models():
+            self.prove_model(*self._models(need)[0], limits.share(2.0))
+        self._prove_errors(need)
+        for g, t in self._models(need):
             if ledger.cells.exact[g, t, : ledger.k].all():
                 self.prove_model(g, t, limits)
-        open_rows = [g for g, _ in self._cells(with_imprecise=True)]
-        models = [g for g, t in self._models() if not ledger.cells.exact[g, t, ledger.k]]
+        open_rows = [g for g, _ in self._cells(need, with_imprecise=True)]
+        models = [g for g, t in self._models(need) if not ledger.cells.exact[g, t, ledger.k]]
         return sorted({*open_rows, *models})
 
-    def _models(self) -> list[tuple[int, int]]:
+    def _models(self, need: Need) -> list[tuple[int, int]]:
         """Cells whose model of all rows is needed, the least estimate first."""
         known = self.ledger.known(self.rows)
-        wanted, order = self.need(known).models, np.argsort(known.error, axis=None, kind="stable")
+        wanted, order = need(known).models, np.argsort(known.error, axis=None, kind="stable")
         cells = [divmod(int(i), known.taus.size) for i in order]
         return [(int(self.rows[i]), t) for i, t in cells if wanted[i, t]]
 
-    def _prove_errors(self) -> None:
+    def _prove_errors(self, need: Need) -> None:
         """Prove the cells that are needed, until they are exact or the time is up."""
         ledger, k, limits = self.ledger, self.ledger.k, self.work.limits
         ledger.share_bounds()
         for g, t in itertools.product(self.rows.tolist(), range(ledger.taus.size)):
             ledger.narrow_by_objective(g, t)
-        seconds, self.clock = FIRST_ROUND_SECONDS, Limits()
-        while limits.reached(0) is None and (cells := self._cells()):
+        seconds, clock = FIRST_ROUND_SECONDS, Limits()
+        while limits.reached(0) is None and (cells := self._cells(need)):
             tried: set[tuple[int, int]] = set()
             hard: dict[int, float] = {}  # For an index of τ the largest γ left to the next round.
             while cells and limits.reached(0) is None:
                 g, t = cells[0]
-                if self.plan.tries_all_sizes and self.clock.elapsed() >= self.trials.next:
-                    self._try_all_sizes(g, t)
+                if self.plan.tries_all_sizes and clock.elapsed() >= self.trials.next:
+                    self._try_all_sizes(g, t, clock.elapsed())
                 else:
                     tried.add((g, t))
                     self.report_cell(g, t, f"{int((~ledger.cells.exact[g, t, :k]).sum())} folds")
-                    if self._prove_cell(g, t, seconds):
+                    if self._prove_cell(need, g, t, seconds):
                         hard[t] = max(hard.get(t, 0.0), ledger.gammas[g])
                     self.work.save([g])
                 if not self.plan.many_folds and seconds > FIRST_ROUND_SECONDS:
-                    self._raise_least()
+                    self._raise_least(need, clock)
                 cells = [
                     (g, t)
-                    for g, t in self._cells()
+                    for g, t in self._cells(need)
                     if (g, t) not in tried and ledger.gammas[g] >= hard.get(t, 0.0)
                 ]
             seconds *= ROUND_GROWTH
 
-    def _cells(self, with_imprecise: bool = False) -> list[tuple[int, int]]:
+    def _cells(self, need: Need, with_imprecise: bool = False) -> list[tuple[int, int]]:
         """Row and index of τ of the cells that are needed and open, the least estimate first.
 
         Where everything is to be proved, the largest γ comes first.
@@ -176,7 +174,7 @@ class CellProver(Prover):
         with_imprecise: Whether cells count that no longer search can prove.
         """
         known, rows = self.ledger.known(self.rows), self.rows
-        wanted = self.need(known).errors & ~known.exact
+        wanted = need(known).errors & ~known.exact
         if not with_imprecise:
             wanted &= ~self.imprecise[rows]
         order = np.argsort(known.error, axis=None, kind="stable")
@@ -186,13 +184,15 @@ class CellProver(Prover):
         cells = (divmod(int(i), known.taus.size) for i in order)
         return [(int(rows[i]), t) for i, t in cells if wanted[i, t]]
 
-    def _try_all_sizes(self, g: int, t: int) -> None:
+    def _try_all_sizes(self, g: int, t: int, spent: float) -> None:
         """Search one tree for all sizes of every fold at the γ of row g.
 
         The tree of the first fold has a limit of nodes. Where it ends, the trees of the other folds
         have four times the limit; otherwise no further tree is searched.
+
+        spent: Seconds that the proofs have taken.
         """
-        ledger, spent = self.ledger, self.clock.elapsed()
+        ledger = self.ledger
         share = share_of_nodes(ledger.data.constraints)
         nodes = max(int(share * TRIAL_NODES_PER_SECOND * spent), 2 * self.trials.largest)
         left = np.flatnonzero(~ledger.cells.exact[g, :, : ledger.k].all(axis=0)).tolist()
@@ -232,7 +232,7 @@ class CellProver(Prover):
         how["allot"] = lambda _: limits.within()
         return self.work.run(Batch([g], unit, data, tasks, enter, **how))
 
-    def _prove_cell(self, g: int, t: int, seconds: float) -> bool:
+    def _prove_cell(self, need: Need, g: int, t: int, seconds: float) -> bool:
         """Prove the folds of one cell, each with a limit of some seconds.
 
         Returns: Whether a limit was reached, so that the cell is left to the next round.
@@ -247,7 +247,7 @@ class CellProver(Prover):
         else:
             if self.bounding.of((g, t)) == FIRST_ROUND_SECONDS:
                 self._bound(g, t)
-                if (g, t) not in self._cells():
+                if (g, t) not in self._cells(need):
                     return False
             still_open = np.flatnonzero(~ledger.cells.exact[g, t, : ledger.k])
             left = [(g, t, j) for j in still_open.tolist()]
@@ -276,25 +276,25 @@ class CellProver(Prover):
             ledger.narrow_by_objective(int(self.rows[i]), at)
         return found
 
-    def _raise_least(self) -> None:
+    def _raise_least(self, need: Need, clock: Limits) -> None:
         """Raise the least lower bound by bounds on the optimum of all rows, for a share of time.
 
         By Corollary 3 the error of a cell rises with these bounds, k times as much.
         """
         ledger, k, bounding = self.ledger, self.ledger.k, self.bounding
-        while bounding.spent < bounding.share * self.clock.elapsed():
-            cells = [] if self.work.limits.reached(0) is not None else self._cells()
+        while bounding.spent < bounding.share * clock.elapsed():
+            cells = [] if self.work.limits.reached(0) is not None else self._cells(need)
             lower, error = ledger.sums(ledger.cells.lower), ledger.sums(ledger.answer.error)
             least = min(cells, key=lambda at: (lower[at], bounding.of(at)), default=None)
             if least is None:
                 return
-            at, started = (*least, k), self.clock.elapsed()
+            at, started = (*least, k), clock.elapsed()
             known = ledger.cells.bound[at]
             gap = float(ledger.answer.objective[at] - known)
             if ledger.cells.exact[at] or k * gap <= MIN_RISE_SHARE * error[least]:
                 return
             found = self._bound(*least)
-            bounding.spent += self.clock.elapsed() - started
+            bounding.spent += clock.elapsed() - started
             least_rise = MIN_CLOSED_SHARE * gap
             if ledger.cells.bound[at] >= known + least_rise:
                 bounding.share = BOUNDING_SHARE

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,12 +107,7 @@ def evaluate_partition(study: Study, partition: Partition) -> Evaluated:
             result = alternate(surface, _need(study))
         else:
             with surface:
-                edge = ""
-                # Where proofs change errors, another pass visits the γ that the errors lead to.
-                serve = study.plan.estimates_serve
-                for _ in (None,) if serve else surface.passes(_need(study)):
-                    surface.visit(DEFAULT_GAMMAS if gammas is None else gammas)
-                    edge = _past_the_ends(surface) if gammas is None else ""
+                edge = surface.settle(partial(_visited, surface, gammas), _need(study))
             result = replace(surface.result(), edge=edge)
         spent = spent.joined(_spent(surface, result))
         errors = result.table("cv_error")[:, result.taus <= tried.end]
@@ -131,11 +127,15 @@ def _spent(surface: Surface, result: CVResult) -> Spent:
     return Spent(int(result.table("n_nodes").sum()), status, reused)
 
 
-def _past_the_ends(surface: Surface) -> str:
-    """Visit γ past an end of the default grid, as long as the weights of an average are there.
+def _visited(surface: Surface, gammas: Array | None) -> str:
+    """Visit γ, or the default grid and γ past its ends as long as an average has weight there.
 
-    Returns: Why the grid could not be extended; empty where it needs no other γ.
+    Returns: Why the default grid could not be extended; empty where it needs no other γ.
     """
+    if gammas is not None:
+        surface.visit(gammas)
+        return ""
+    surface.visit(DEFAULT_GAMMAS)
 
     def score(gamma: float) -> float:
         return soft_least(surface.cv_error(gamma), surface.data.weight)

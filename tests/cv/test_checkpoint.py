@@ -379,4 +379,4 @@ def test_a_file_is_replaced_where_more_is_proved(tmp_path: Path) -> None:
         again = Ledger(data, TAUS, [0.1])
         Checkpoint(CheckpointFolder(tmp_path), b"", {}).load(again, 0, own)
         assert again.cells.lower[0, 1, 3] == low
-        assert (~again.exact[0]).sum() == 1
+        assert (~again.cells.exact[0]).sum() == 1

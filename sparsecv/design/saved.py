@@ -105,12 +105,16 @@ class SavedModel:
         unknown: With "zero" a text that is no level has no level.
         Raises InputError: A column is missing, or holds an unknown level, text or no value.
         """
-        from ..tables.frames import as_frame, features_of
+        from ..tables.factors import features
+        from ..tables.faults import Faults
+        from ..tables.frames import as_frame
+        from ..tables.source import source_of_frame
 
-        needed, names = self.needed(intervals=True), [str(name) for name in as_frame(frame).columns]
-        coding = self.coding(intervals=True, known=names)
-        how: dict[str, Any] = {"fills": self.fills, "unknown": unknown, "reading": self.reading}
-        values = features_of(frame, coding, needed, bool(self.fills), **how)
+        source, needed = source_of_frame("X", as_frame(frame), self.reading), self.needed(True)
+        coding = self.coding(intervals=True, known=source.names)
+        faults = Faults("X", None, bool(self.fills), coding.names)
+        values = features(source, coding, needed, faults, self.fills, unknown)
+        faults.check()
         X = np.zeros((len(values), len(self.features)))
         X[:, [self.features.index(feature) for feature in needed]] = values
         return X

@@ -25,7 +25,6 @@ from ..selection.result import Result
 from ..solvers.core.column_rules import Constraints, ResolvedRules
 from ..tables.coding import Coding
 from ..tables.frames import (
-    check_frame_of_numbers,
     check_names_match,
     coding_of,
     encoded_frame,
@@ -180,7 +179,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
                     known = np.where(np.isin(known, saved.codes), np.nan, known)
                 values = validate_data(self, known, reset=False, **checks)
             except ValueError:
-                check_frame_of_numbers(X)
+                if given is not None:  # This names the first cell that is no number.
+                    encoded_frame(Coding(given), X, True, "error")
                 raise
         values = as_dense(values, PART)
         if given is not None and fitted is not None:

@@ -29,7 +29,6 @@ class Selection(NamedTuple):
     target: str
     weights: str | None = None
     groups: str | None = None
-    order: str | None = None
 
 
 def quoted(value: object, max_characters: int = 40) -> str:

@@ -225,8 +225,9 @@ def _check_numbers(column: Column, values: FloatArray, faults: Faults) -> None:
         return
     faults.missing(name, np.flatnonzero(np.isnan(values)))
     if len(rows := np.flatnonzero(np.isinf(values))):
-        remedies = ["correct it", "remove the row"]
-        faults.add(name, f"column {quoted(name)} holds text", remedies, rows)
+        cell = quoted(column.cells[column.values[rows[0]]])
+        what = f"column {quoted(name)} holds {cell}, which is no number"
+        faults.add(name, what, ["correct it", "remove the row"], rows)
 
 
 def features(

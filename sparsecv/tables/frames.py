@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
 from .coding import Coding
-from .columns import FloatArray, check_names, quoted, quoted_names
+from .columns import FloatArray, check_names, quoted_names
 from .factors import features, learned
 from .faults import Faults
-from .marks import AS_SHOWN, Reading
 from .source import source_of_frame
 
 
@@ -70,22 +68,6 @@ def check_names_match(given: list[str], fitted: list[str]) -> None:
         )
 
 
-def check_frame_of_numbers(X: Any) -> None:
-    """Raise an InputError that names the first cell of a frame's columns that is no number."""
-    frame = as_frame(X)
-    for name in () if frame is None else frame.columns:
-        for row, cell in enumerate(frame.get_column(name).to_list()):
-            try:
-                float(cell)
-            except TypeError:
-                continue  # Another check speaks of missing values.
-            except ValueError:
-                raise InputError(
-                    f"X: column {quoted(str(name))} holds {quoted(str(cell))} in row {row}, but "
-                    "numbers in the rows of fit: correct the cell, or remove the row"
-                ) from None
-
-
 def coding_of(X: Any, missing_allowed: bool = False) -> Coding | None:
     """The coding of a data frame; None where X is no frame, or has no factor.
 
@@ -114,27 +96,8 @@ def encoded_frame(coding: Coding, X: Any, missing_allowed: bool, unknown: str) -
         text = quoted_names(coding.levels)
         raise InputError(f"pass a data frame: the model was fitted to text or categories in {text}")
     check_names_match([str(name) for name in frame.columns], list(coding.names))
-    return features_of(X, coding, coding.features, missing_allowed, unknown=unknown)
-
-
-def features_of(
-    X: Any,
-    coding: Coding,
-    wanted: Sequence[str],
-    missing_allowed: bool,
-    fills: Mapping[str, float] | None = None,
-    unknown: str = "error",
-    reading: Reading = AS_SHOWN,
-) -> FloatArray:
-    """The features of a model in the rows of a data frame, shape (n, len(wanted)).
-
-    missing_allowed: Missing values are no fault; they stay NaN where there are no fills.
-    reading: Its codes of missing values are missing in the frame, too.
-    The other arguments are those of :func:`sparsecv.tables.factors.features`.
-    Raises InputError: A column is missing or repeated, or cells cannot be used.
-    """
     faults = Faults("X", None, missing_allowed, coding.names)
-    source = source_of_frame("X", as_frame(X), reading)
-    found = features(source, coding, wanted, faults, fills, unknown)
+    source = source_of_frame("X", frame)
+    found = features(source, coding, coding.features, faults, unknown=unknown)
     faults.check()
     return found

@@ -93,7 +93,8 @@ def test_rows_that_cannot_be_predicted_stay_empty(suffix: str, capsys: Capture) 
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1
-    fourth = "column 'b' holds text" if suffix == "csv" else "missing value in column 'b'"
+    number = "column 'b' holds 'x', which is no number"
+    fourth = number if suffix == "csv" else "missing value in column 'b'"
     for words in (
         "3 of 5 rows have no prediction",
         "'other', which is none of its levels: 'f', 'm', data row 2",

@@ -100,7 +100,9 @@ def test_text_among_numbers_to_predict_is_named(library: Any) -> None:
     X, y = rows()
     model = SparseRidge(tau=2).fit(library.DataFrame({"a": X[:, 0], "b": X[:, 1]}), y)
     new = library.DataFrame({"a": ["0.5", "1.5"], "b": ["2.0", "a lot"]})
-    with pytest.raises(InputError, match="column 'b' holds 'a lot' in row 1"):
+    with pytest.raises(
+        InputError, match="column 'b' holds 'a lot', which is no number, data row 2"
+    ):
         model.predict(new)
 
 

@@ -218,7 +218,7 @@ def test_what_is_no_factor() -> None:
         InputError, match="feature names should match those passed to fit, in their order"
     ):
         model.predict(frame[["city", "a", "b", "new"]])
-    with pytest.raises(InputError, match="'a' holds text, data row 1"):
+    with pytest.raises(InputError, match="'a' holds 'large', which is no number, data row 1"):
         model.predict(frame.assign(a="large"))
     with pytest.raises(InputError, match="infinite value in column 'b', data row 2"):
         model.predict(frame.assign(b=[0.0, np.inf, *range(58)]))

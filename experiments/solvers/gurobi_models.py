@@ -19,7 +19,7 @@ from sparsecv.solvers.backends.conic import (
     Scaled,
     conic_claim,
 )
-from sparsecv.solvers.backends.gurobi import gurobi_model, searched
+from sparsecv.solvers.backends.gurobi import gurobi_model, gurobi_search
 from sparsecv.solvers.backends.oracle import Claim, Oracle, prove
 
 FORMS = ("perspective", "big-m", "indicator")
@@ -45,7 +45,7 @@ def _claim(form: str, oracle: Oracle) -> Claim:
         model.Params.MIPGapAbs = oracle.gap(BOUND_LOSS_RATIO)
         for name in ("FeasibilityTol", "IntFeasTol"):
             model.setParam(name, FEASIBILITY_TOLERANCE)
-        bound, nodes, status = searched(gp, model, oracle, lambda model: None)
+        bound, nodes, status = gurobi_search(gp, model, oracle, lambda model: None)
         found = np.asarray(z.X) if model.SolCount > 0 else None
     return conic_claim(oracle, bound + scaled.constant, nodes, status, found)
 

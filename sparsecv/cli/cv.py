@@ -113,7 +113,8 @@ def besides(found: Result, asked: SimpleNamespace) -> None:
     if asked.criteria:
         found.answers["criteria"] = criteria_of_sizes(found)
     if asked.n_best is not None:
-        seconds = found.ended.left if found.study is None else found.study.seconds_left
+        study = found.study
+        seconds = found.ended.left if study is None else study.plan.limits.remaining()
         found.answers["alternatives"] = alternatives_of_sizes(found, asked.n_best, seconds)
 
 

@@ -17,7 +17,7 @@ from .pair_criteria import PairCriterion, corrected_errors, stable_errors
 from .projection import Projection, project_average
 from .rules import RULES, checked_rule
 from .study import Study
-from .surfaces import Evaluated, with_model
+from .surfaces import Evaluated
 
 
 @dataclass(frozen=True)
@@ -118,28 +118,13 @@ def least_error(result: CVResult) -> Choice:
     return of_pair("minimum", result, *at, best.cv_error, best.certified)
 
 
-def _minimum(study: Study, first: Evaluated) -> Choice:
-    """The pair of least h."""
-    return least_error(first.result)
-
-
-def _one_se(study: Study, first: Evaluated) -> Choice:
+def within_one_se(result: CVResult) -> Choice:
     """The least τ whose h, at the best γ for that τ, is within a standard error of the least h."""
-    result, best = first.result, first.result.best()
+    best = result.best()
     g, t = best.one_se_gamma_index, int(np.flatnonzero(result.taus == best.one_se)[0])
     known = Known.of(result)
     proved = bool(known.exact[of_one_se(known).errors].all())
     return of_pair("one-se", result, g, t, result.by_gamma[g].cv_error[t], proved)
-
-
-def _stability(study: Study, first: Evaluated) -> Choice:
-    """The pair of least h + λ·μ̂_h, with λ chosen by nested folds (Algorithm 1, stability paper)."""
-    return _least("stability", first.result, stable_errors(study, first.result))
-
-
-def _corrected(study: Study, first: Evaluated) -> Choice:
-    """The pair of least bias-corrected CV error (Burman 1989)."""
-    return _least("corrected", first.result, corrected_errors(study, first.result))
 
 
 def _least(rule: str, result: CVResult, pairs: PairCriterion) -> Choice:
@@ -148,11 +133,6 @@ def _least(rule: str, result: CVResult, pairs: PairCriterion) -> Choice:
     proved = all(bool(one.model_proved.all()) for one in result.by_gamma) and pairs.proved
     found = of_pair(rule, result, g, t, pairs.values[g, t], result.complete and proved)
     return replace(found, pairs=pairs)
-
-
-def _projected(study: Study, first: Evaluated) -> Choice:
-    """The average of all models, replaced by a sparse model that predicts almost alike."""
-    return projection_of(study, average_of(study, first))
 
 
 def projection_of(study: Study, average: Average) -> Choice:
@@ -187,12 +167,17 @@ def of_projection(choice: Choice, found: Projection) -> Choice:
     )
 
 
+# How every rule chooses from the evaluated first partition of a study.
 CHOOSERS: dict[str, Callable[[Study, Evaluated], Choice]] = {
-    "minimum": _minimum,
-    "one-se": _one_se,
-    "stability": _stability,
-    "corrected": _corrected,
-    "projected": _projected,
+    "minimum": lambda study, first: least_error(first.result),
+    "one-se": lambda study, first: within_one_se(first.result),
+    "stability": lambda study, first: _least(
+        "stability", first.result, stable_errors(study, first.result)
+    ),
+    "corrected": lambda study, first: _least(
+        "corrected", first.result, corrected_errors(study, first.result)
+    ),
+    "projected": lambda study, first: projection_of(study, average_of(study, first)),
 }
 
 
@@ -210,7 +195,9 @@ def with_model_of(study: Study, first: Evaluated, choice: Choice) -> Evaluated:
     """The surface with the model of a choice proved, as far as the time allows."""
     if not choice.is_pair:
         return first.refreshed()
-    return with_model(study, first, choice.gamma, choice.position[1])
+    first.surface.plan = study.plan
+    first.surface.prove_model(choice.gamma, choice.position[1])
+    return first.refreshed()
 
 
 def other_choices(

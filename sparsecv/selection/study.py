@@ -179,11 +179,6 @@ class Study:
         """
         return 2.0 if self.averages else float(self.rule == "stability")
 
-    @property
-    def seconds_left(self) -> float | None:
-        """Seconds that a search beside the study may take; None: no limit."""
-        return self.plan.limits.remaining()
-
     def limit(self, proved: bool) -> Status:
         """The limit that was reached by now where something is not proved; else optimal."""
         reached = None if proved else self.plan.limits.reached(0)

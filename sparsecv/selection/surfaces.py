@@ -223,13 +223,6 @@ def _identity(study: Study, folds: Folds) -> dict[str, Any]:
 # further proofs
 
 
-def with_model(study: Study, first: Evaluated, gamma: float, tau_index: int) -> Evaluated:
-    """The surface with the model of all rows at one pair proved, as far as the time allows."""
-    first.surface.plan = study.plan
-    first.surface.prove_model(gamma, tau_index)
-    return first.refreshed()
-
-
 def with_rest(study: Study, first: Evaluated) -> Evaluated:
     """The surface with proofs of what the choice did not need, as the plan says."""
     first.surface.plan = study.plan

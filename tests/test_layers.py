@@ -1,6 +1,8 @@
 """The layers of docs/architecture: lower ones never import upper ones, and nothing is circular."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import sparsecv
@@ -102,3 +104,13 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         for own in leaves:
             del arrows[own]
     assert arrows == {}
+
+
+def test_few_functions_stand_between_a_fit_and_the_first_kernel() -> None:
+    """Ten from the function that fits a table on, that function and a caller counted."""
+    script = Path(__file__).with_name("frames.py")
+    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    *names, kernel = run.stdout.splitlines()
+    assert kernel.startswith("kernel ")
+    assert len(names) <= 12
+    assert len(names) - names.index("selection.run.fit_table") <= 9

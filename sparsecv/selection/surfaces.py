@@ -107,6 +107,9 @@ def evaluate_partition(study: Study, partition: Partition) -> Evaluated:
             result = alternate(surface, _need(study))
         else:
             with surface:
+                # Every pair is estimated. Then what is needed is proved, and where proofs change
+                # errors the γ that they lead to are visited.
+                surface.visit(DEFAULT_GAMMAS if gammas is None else gammas)
                 edge = surface.settle(partial(_visited, surface, gammas), _need(study))
             result = replace(surface.result(), edge=edge)
         spent = spent.joined(_spent(surface, result))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
-from ..errors import InputError
+from ..errors import InputError, warn_caller
 from .columns import quoted
 
 # Every mark of thousands that --thousands takes; the first two are also decimal marks.
@@ -144,6 +144,9 @@ def marks_of(
     doubtful = [cell for cell in open_cells if in_doubt or usual.decimal not in cell.text]
     if not shown and doubtful:
         if settled := [marks for marks in possible if marks.decimal == known]:
+            value = settled[0].number(doubtful[0].text)
+            what = f"{label}: {doubtful[0]} is read as {value:.15g}, with the decimal mark of the "
+            warn_caller(f"{what}model's table; --decimal names another", UserWarning)
             return settled[0]
         cell = doubtful[0]
         first, second = (marks.number(cell.text) for marks in possible)

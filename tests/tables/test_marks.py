@@ -160,13 +160,20 @@ def test_levels_of_a_file_with_decimal_commas(tmp_path: Path) -> None:
     assert open_table(path).coding.levels == {"dose": ["1", "1.5", "none"]}
 
 
-def test_predict_takes_the_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.filterwarnings("default:n.csv")
+def test_predict_takes_the_marks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     rows: Any = [f"{i % 7 + 1}.{100 + i};{i},5;{3 * i},25" for i in range(30)]
     Path("t.csv").write_text("\n".join(["a;b;y", *rows]))
     assert main(["fit", "t.csv", "--tau", "2", "--save", "m.json", "--quiet"]) == 0
     Path("n.csv").write_text("a;b\n3.102;7\n")
     assert main(["predict", "m.json", "n.csv", "--out", "p.csv"]) == 0
+    assert capsys.readouterr().err == (
+        "warning: n.csv: '3.102' in column 'a' (data row 1) is read as 3102, with the decimal mark "
+        "of the model's table; --decimal names another\n"
+    )
     Path("o.csv").write_text("a,b\n3102,7\n")
     assert main(["predict", "m.json", "o.csv", "--out", "q.csv"]) == 0
     assert Path("p.csv").read_text() == Path("q.csv").read_text()
@@ -198,6 +205,14 @@ LATER: list[tuple[list[str], str, str, list[float]]] = [
     (["--encoding", "latin-1"], "{i}.5;{i}", "a;x;größe\n2.5;1;1\n", [2.5]),
 ]
 
+# Rows and later files that leave open what their mark is, with the cell that a warning names.
+OPEN = {
+    ("{i},5;{i}", "a;x\n3.102;1\n"): ["'3.102'"],
+    ("{i},5;{i}", "a\tx\n3.102\t1\n"): ["'3.102'"],
+    ("{i}.5;{i}", "a;x\n1,234;1\n939;2\n"): ["'1,234'"],
+    ("{i}.5,{i}", 'a,x\n"1,234",1\n'): ["'1,234'"],
+}
+
 
 @pytest.mark.parametrize(("said", "row", "later", "expected"), LATER)
 def test_a_later_file_is_read_like_that_of_the_model(
@@ -209,6 +224,8 @@ def test_a_later_file_is_read_like_that_of_the_model(
     expected: list[float],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    warned = list[str]()
+    monkeypatch.setattr("sparsecv.tables.marks.warn_caller", lambda text, _: warned.append(text))
     mark = "," if "," in row and ";" not in row else ";"
     rows = [mark.join([row.format(i=i * i), str(3 * i * i + 1)]) for i in range(2, 14)]
     rows += [mark.join(["-999", "3", "4"])] * ("--na" in said)
@@ -218,6 +235,8 @@ def test_a_later_file_is_read_like_that_of_the_model(
     encoding = "latin-1" if "--encoding" in said else "utf-8"
     Path("n.csv").write_text(later, encoding=encoding)
     assert main(["predict", "m.json", "n.csv", "--out", "p.csv"]) == 0
+    cells = [text.split(" ")[1] for text in warned]
+    assert cells == OPEN.get((*said, row, later), [])
     model = sparsecv.load("m.json")
     mean = model.predict(pd.DataFrame({"a": [np.nan]}))[0] if "--na" in said else np.nan
     wanted = [mean if np.isnan(a) else model.intercept_ + a * model.coef_[0] for a in expected]
@@ -234,6 +253,7 @@ def _comma_model(*options: str) -> None:
     assert main(["fit", "t.csv", "--tau", "1", "--save", "m.json", "--quiet", *options]) == 0
 
 
+@pytest.mark.filterwarnings("ignore:n.csv")
 @pytest.mark.parametrize("options", [[], ["--decimal", ","], ["--thousands", "."]])
 def test_options_of_predict_come_before_the_marks_of_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]

@@ -75,7 +75,9 @@ def alternate(
     ('converged', True)
     """
     with surface:
-        found = surface.settle(lambda: _Alternation(surface).run(start), need)
+        found = _Alternation(surface).run(start)
+        while not surface.settled(need):
+            found = _Alternation(surface).run(start)
     surface.order.sort()
     return replace(surface.result(), **found)
 

@@ -69,7 +69,7 @@ class Models(GammaArrays):
             array[g][at] = np.where(where, new, array[g][at])
 
 
-class Cells(GammaArrays):
+class CellProofs(GammaArrays):
     """What is proved and was searched of every problem, in arrays of shape (γ, τ, k + 1).
 
     lower, upper: Bounds on the fold's error h_j; 0 and ∞ until something is known.
@@ -97,7 +97,7 @@ class Cells(GammaArrays):
         super().__init__(**bounds, exact=no, searched=no, left_open=no, imprecise=no)
 
 
-class Work(GammaArrays):
+class SearchWork(GammaArrays):
     """What the searches at every γ have taken.
 
     n_mio, n_nodes, seconds, shape (γ,): Mixed-integer problems, nodes and seconds so far.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,6 @@ MAX_LATE_OPERATIONS, SECONDS_OF_CHEAP_INTERVALS = 5e7, 1.0
 # to the model that is chosen in the end, whose support is then proved on all rows. The number is a
 # choice.
 SHARE_OF_THE_MODEL = 0.1
-Found = TypeVar("Found")
 # How a unit ends after which a batch that is all or none goes on.
 _ENDED = (Status.OPTIMAL, Status.PRECISION)
 
@@ -213,25 +212,23 @@ class Surface:
                 solve_grid(cells, g, self.settings.backend)
         self._save([g])
 
-    def settle(self, visit: Callable[[], Found], need: Need | None = None) -> Found:
-        """Visit γ that depend on errors, and prove them; again where proofs have changed errors.
+    def settled(self, need: Need | None = None) -> bool:
+        """Prove what a choice needs; whether the γ that were asked for stay as they are.
 
-        The γ of the last visit are then those that the proved errors lead to. Nothing is proved
-        where estimates serve, and there is no further visit where no time is left.
+        Where proofs change errors, other γ may be worth a visit: the caller then visits all γ anew,
+        as the errors now lead to them. That ends once no time is left. Nothing is proved where
+        estimates serve.
 
-        visit: Visits the γ.
         need: As of :meth:`prove`.
-        Returns: What the last visit has returned.
         """
-        while True:
-            self.order = []
-            found = visit()
-            if self.plan.estimates_serve:
-                return found
-            before = self._errors()
-            self.prove(need)
-            if np.array_equal(before, self._errors()) or self.plan.out_of_time:
-                return found
+        if self.plan.estimates_serve:
+            return True
+        before = self._errors()
+        self.prove(need)
+        if np.array_equal(before, self._errors()) or self.plan.out_of_time:
+            return True
+        self.order = []
+        return False
 
     def _errors(self) -> Array:
         """The CV errors of all answers at the γ asked for, times the number of rows."""

@@ -27,7 +27,7 @@ from ..solvers.leaps.gamma_trees import Listed
 from ..solvers.leaps.open_nodes import OpenNode, prediction_ranges
 from ..solvers.ridge_fits import SupportPath, known_path
 from ..solvers.supports.rounding import pad_support, stacked
-from .arrays import MODEL, Cells, Models, Supports, Work
+from .arrays import MODEL, CellProofs, Models, SearchWork, Supports
 from .bounds import bounds_along_gamma, objective_gap_bound, squared_error_bounds
 from .needs import Known
 from .results import TIE, mean_over_folds
@@ -68,8 +68,8 @@ class Ledger:
         self.status: list[Status] = []
         self.history: list[list[list[float]]] = []
         shape = taus.size, self.k + 1
-        self.answer, self.best, self.cells = Models(shape), Models(shape), Cells(shape)
-        self.work, self.supports = Work(taus.size), Supports()
+        self.answer, self.best, self.cells = Models(shape), Models(shape), CellProofs(shape)
+        self.work, self.supports = SearchWork(taus.size), Supports()
         self.listed: dict[int, Listed] = {}
         self.add(gammas)
 

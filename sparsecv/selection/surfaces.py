@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,8 +108,11 @@ def evaluate_partition(study: Study, partition: Partition) -> Evaluated:
             with surface:
                 # Every pair is estimated. Then what is needed is proved, and where proofs change
                 # errors the γ that they lead to are visited.
-                surface.visit(DEFAULT_GAMMAS if gammas is None else gammas)
-                edge = surface.settle(partial(_visited, surface, gammas), _need(study))
+                settled = False
+                while not settled:
+                    surface.visit(DEFAULT_GAMMAS if gammas is None else gammas)
+                    edge = _past_the_ends(surface) if gammas is None else ""
+                    settled = surface.settled(_need(study))
             result = replace(surface.result(), edge=edge)
         spent = spent.joined(_spent(surface, result))
         errors = result.table("cv_error")[:, result.taus <= tried.end]
@@ -130,15 +132,11 @@ def _spent(surface: Surface, result: CVResult) -> Spent:
     return Spent(int(result.table("n_nodes").sum()), status, reused)
 
 
-def _visited(surface: Surface, gammas: Array | None) -> str:
-    """Visit γ, or the default grid and γ past its ends as long as an average has weight there.
+def _past_the_ends(surface: Surface) -> str:
+    """Visit γ past an end of the default grid, as long as the weights of an average are there.
 
-    Returns: Why the default grid could not be extended; empty where it needs no other γ.
+    Returns: Why the grid could not be extended; empty where it needs no other γ.
     """
-    if gammas is not None:
-        surface.visit(gammas)
-        return ""
-    surface.visit(DEFAULT_GAMMAS)
 
     def score(gamma: float) -> float:
         return soft_least(surface.cv_error(gamma), surface.data.weight)

@@ -35,7 +35,8 @@ ALL_ROWS = object()
 class Prepared:
     """A table, how its columns are standardised, and the training problems of its folds.
 
-    make: Makes the training problems of the folds, from rows or from moments.
+    make: Makes the training problems of the folds, from rows or from moments; None once they are
+        made and the rows are released.
     fills, shape (p_raw,): What the model of all rows fills missing values with; None where missing
         values are errors.
     holds_out: Whether folds hold rows out; else all rows are the one fold.
@@ -43,7 +44,7 @@ class Prepared:
 
     source: Table
     design: Design
-    make: Callable[[], FoldData]
+    make: Callable[[], FoldData] | None
     fills: Array | None = None
     holds_out: bool = True
 
@@ -56,7 +57,13 @@ class Prepared:
     @cached
     def data(self) -> FoldData:
         """The training problems of the folds."""
+        assert self.make is not None
         return self.make()
+
+    def release(self) -> None:
+        """Forget the user's arrays, which the user may write to from here on; keep what is made."""
+        self.data.release()
+        self.source, self.make = self.source.without_rows(), None
 
     @property
     def names(self) -> list[str]:

@@ -168,7 +168,7 @@ class SparseRidge(ModelViews, ModelFiles):
         self._keep(found.model)
         self.status_, self.n_nodes_ = str(found.status), found.ended.n_nodes
         self._remember(found)
-        ready.data.release()  # The user may write to X and y from here on.
+        ready.release()
         if not found.model.proved:
             large = found.status is Status.UNPROVED
             ended = "the table is too large for a proof" if large else f"{found.status} reached"

@@ -294,7 +294,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
             found.expected = nested_error(study, self.cv, self.nested, groups)
             self.nested_error_ = found.expected.error
             self.nested_std_error_ = found.expected.std_error
-        ready.data.release()
+        ready.release()
         return self
 
     def __getattr__(self, name: str) -> Any:

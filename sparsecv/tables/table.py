@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -114,6 +115,13 @@ class Table:
         X may be NaN where :attr:`missing` is not None.
         """
         return self._X, self._y
+
+    def without_rows(self) -> Self:
+        """The names and facts of the table alone."""
+        made = copy(self)
+        for name in ("_X", "_y", "chunks"):
+            vars(made).pop(name, None)
+        return made
 
     def _check_columns(self) -> None:
         """Refuse a table without features, or with empty or repeated names."""

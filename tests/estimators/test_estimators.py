@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
+import weakref
 from typing import Any
 
 import numpy as np
@@ -276,3 +278,15 @@ def test_a_size_beyond_the_columns_that_vary_is_said_at_the_call() -> None:
     with pytest.warns(LoweredSizeWarning, match="3 of the 4 columns vary") as caught:
         SparseRidge(tau=4).fit(X, y)
     assert {one.filename for one in caught} == {__file__}
+
+
+@pytest.mark.parametrize("kind", [SparseRidge, SparseRidgeCV])
+def test_a_fit_keeps_no_array_of_the_user(kind: Any) -> None:
+    """The memory of X is free once the user drops it, and what is asked later needs no X."""
+    X = np.random.default_rng(0).standard_normal((60, 4))
+    there, model = weakref.ref(X), kind().fit(X, X[:, 0] + 1.0)
+    del X
+    gc.collect()
+    assert there() is None
+    assert len(model.alternatives(2)) >= 4
+    assert model.compare().index.size > 1

@@ -267,8 +267,9 @@ def test_a_cell_without_room_for_its_pieces_is_left_undivided() -> None:
     cell, others = np.array([0.1, 50.0]), np.array([np.inf, np.inf])
 
     def pieces(waiting: int, room: int, others: Array = others) -> int:
-        work = np.empty((waiting, 2)), np.empty((waiting, 2), dtype=np.bool_), np.empty((5, 4))
-        found = np.empty((room, 2)), np.empty(room, dtype=np.int64)
+        active = np.empty((waiting, 2), dtype=np.bool_)
+        work = envelope.Division(np.empty((waiting, 2)), active, np.empty((6, 4)))
+        found = envelope.FoundPieces(np.empty((room, 2)), np.empty(room, dtype=np.int64))
         return int(envelope.divide(cell, others, lengths, listed, fits, work, found, 0))
 
     assert pieces(envelope.MAX_WAITING, 40) >= 2

@@ -71,6 +71,35 @@ class Deleted(NamedTuple):
     top: Annotated[Array, "p+3"]
 
 
+class NodesToBound(NamedTuple):
+    """Nodes of a search on all rows."""
+
+    state: NDArray[np.int8]  # (m, p) decisions
+    beta: Array  # (m, p) coefficients
+    lam: Array  # (m,) √λ of the nodes' relaxations
+    to_choose: NDArray[np.intp]  # (m,) free columns still to choose
+
+
+class Sums(NamedTuple):
+    """What the bound of a node needs of its coefficients β, on all rows."""
+
+    linear: float  # bᵀβ
+    quadratic: float  # βᵀGβ
+    reach: float
+    square: float  # |β|²
+
+
+class ToReach(NamedTuple):
+    """What the bound of a node is for.
+
+    The largest g² are selected only where a cheaper bound does not reach the target.
+    """
+
+    lam: float  # √λ of the node's relaxation
+    to_choose: int  # free columns still to choose
+    target: float
+
+
 @kernel(inner=True, reorder=True)
 def sum_from_above(g, length, raise_by, inside, free, k, level):
     """Σ v over included columns plus an upper bound on the sum of the k largest v of free columns.
@@ -105,27 +134,26 @@ def problem_bound(dp, j, state, beta, c, sums, here):
 
     On entry ``dp`` holds the node's columns. The kernel writes ``dp.e``, ``dp.g`` and ``dp.top``.
 
-    c, sums: b − Gβ on all rows, computed from β in one go, and of all rows bᵀβ, βᵀGβ, reach, |β|².
-    here: √λ of the node's relaxation, free columns still to choose, and the bound to reach. The
-        largest g² are selected only where a cheaper bound does not reach it.
+    c: b − Gβ on all rows, computed from β in one go.
+    sums, here: A ``Sums`` and a ``ToReach``.
     """
     whole, g, e, first, shift = dp.whole, dp.g, dp.e, dp.start[j], dp.shift[j]
     m, eps, length = dp.start[j + 1] - first, whole.eps, whole.length
-    linear, quadratic, reach, square = sums
-    lam, k, target = here
-    quadratic += shift * square
+    linear, reach, k = sums.linear, sums.reach, here.to_choose
+    quadratic = sums.quadratic + shift * sums.square
     for r in range(m):
         fitted = dot(dp.D[first + r], beta, beta.shape[0])
         e[r] = dp.T[first + r] - fitted
         quadratic -= fitted * fitted
         linear -= dp.T[first + r] * fitted
     deleted_gradient(g, c, shift, beta, dp.D, e, first, m)
-    weight, raise_by, level = dp.w[j], eps * reach, lam * lam * (whole.w[0] + dp.extracted)
+    weight, raise_by = dp.w[j], eps * reach
+    level = here.lam * here.lam * (whole.w[0] + dp.extracted)
     total = sum_from_above(g, length, raise_by, dp.inside, dp.free, k, level)
     total *= (1.0 + eps) / weight
     lost = raise_by * reach
     bound, _ = bound_of_parts(dp.yy[j], linear, quadratic, total, lost, dp.scaled[j])
-    if bound < target:
+    if bound < here.target:
         columns = (state, dp.columns, list_allowed(state, dp.columns))
         total = sum_largest(dp.unit, *columns, k, g, raise_by, dp.top)
         total *= (1.0 + eps) / weight
@@ -197,7 +225,8 @@ def moved_bound(dp, j, state, here):
     """The dual bound of a node on problem j at ``dp.moved``; writes ``dp.moved_c`` besides."""
     beta, c = dp.moved, dp.moved_c
     gram_gradient(dp.G, dp.whole.b, beta, c)
-    sums = (*products(dp.whole, beta, c), dot(beta, beta, beta.shape[0]))
+    linear, quadratic, reach = products(dp.whole, beta, c)
+    sums = Sums(linear, quadratic, reach, dot(beta, beta, beta.shape[0]))
     return problem_bound(dp, j, state, beta, c, sums, here)
 
 
@@ -208,22 +237,23 @@ def bound_nodes(dp, nodes, target, most, left, bounds, betas):
     A bound at a node's own coefficients comes first, and a bound at moved coefficients where the
     first is below the target.
 
-    nodes: Decisions, shape (m, p), coefficients, (m, p), √λ, (m,), and columns to choose, (m,).
+    nodes: A ``NodesToBound``.
     target, shape (k,): The bound that closes a node for a problem.
     most: A problem with more open nodes than this is bounded no more.
     left, shape (k,): Increased by the number of nodes that stay open for a problem.
     bounds, shape (m, k): Gets the better bound, ∞ where the problem is bounded no more.
     betas, shape (k, p) or (0, p): Gets the coefficients of the bounds at the last node.
     """
-    states, own, lams, to_choose = nodes
-    for a in range(own.shape[0]):
-        state, beta, n = states[a], own[a], -1
+    lams = nodes.lam
+    for a in range(lams.shape[0]):
+        state, beta, n = nodes.state[a], nodes.beta[a], -1
         for i in range(beta.shape[0]):
             dp.inside[i], dp.free[i] = state[i] == IN, state[i] == FREE
         gram_gradient(dp.G, dp.whole.b, beta, dp.c)
-        sums = (*products(dp.whole, beta, dp.c), dot(beta, beta, beta.shape[0]))
+        linear, quadratic, reach = products(dp.whole, beta, dp.c)
+        sums = Sums(linear, quadratic, reach, dot(beta, beta, beta.shape[0]))
         for j in range(target.shape[0]):
-            best, here = np.inf, (lams[a], to_choose[a], target[j])
+            best, here = np.inf, ToReach(lams[a], nodes.to_choose[a], target[j])
             moved = False
             if left[j] <= most:
                 best = problem_bound(dp, j, state, beta, dp.c, sums, here)
@@ -386,7 +416,7 @@ class LeftOut:
                 break
             at = order[first : first + block]
             bounds = np.empty((at.size, self.count))
-            nodes = (state[at], beta[at], lam[at], to_choose[at])
+            nodes = NodesToBound(state[at], beta[at], lam[at], to_choose[at])
             bound_nodes(dp, nodes, target, most, left, bounds, none)
             which, problems = np.nonzero(~(bounds >= target))
             found.append(order.size * problems + at[which])
@@ -408,7 +438,7 @@ class LeftOut:
         p, k = self.gram.b.size, self.count
         dp = self.problems(ridge, shift, -float(np.median(shift)), False)
         free, lam = np.zeros((1, p), dtype=np.int8), np.array([np.sqrt(relaxation.multiplier)])
-        nodes = (free, relaxation.beta[None], lam, np.array([tau]))
+        nodes = NodesToBound(free, relaxation.beta[None], lam, np.array([tau]))
         beta, bound, never = np.empty((k, p)), np.empty((1, k)), np.full(k, np.inf)
         bound_nodes(dp, nodes, never, 1, np.zeros(k, dtype=np.intp), bound, beta)
         return beta, bound[0]

@@ -83,7 +83,7 @@ def _fit(
     """Fit the supports of a table without bounds on coefficients."""
     most, rows = table.supports.shape[2], table.columns.shape[1]
     order = np.empty((3, max(most, 1)), dtype=np.int64)
-    room = np.empty((most + 1, most + 1)), np.empty((most + 1, rows)), order
+    room = fits.FitRoom(np.empty((most + 1, most + 1)), np.empty((most + 1, rows)), order)
     surely = fits.LEAST_SINGULAR_VALUE_OF_QUICK_FITS
     without_ridge = max(surely, most * problem.data.dependent_share)
     for g, gamma in enumerate(gammas):

@@ -45,9 +45,9 @@ class Completion(NamedTuple):
 class PartialSupport(NamedTuple):
     """A support's first m columns, and the n free columns of which it gets k more."""
 
-    chosen: Ints
+    chosen: Ints  # of which the first m count
     m: int
-    columns: Ints
+    columns: Ints  # of which the first n are free
     n: int
     k: int
 
@@ -88,14 +88,15 @@ def elimination_loss(
 
 
 @kernel(inner=True)
-def project_out(G, b, ridge, chosen, m, columns, n, work):
-    """Project the m chosen columns I out of the n free columns F.
+def project_out(G, b, ridge, which, n, work):
+    """Project the chosen columns I of a ``PartialSupport`` out of its first n free columns F.
 
     L, V and level 0 of ``work.free`` are written, but for products of free columns.
 
     Returns: The gain of the support I, which is yᵀy less its objective.
     """
     V, c, d, L, gain = work.V, work.free.c[0], work.free.d[0], work.L, 0.0
+    chosen, m, columns = which.chosen, which.m, which.columns
     for f in range(n):
         c[f] = b[columns[f]]
         d[f] = G[columns[f], columns[f]] + ridge
@@ -161,12 +162,11 @@ def complete(G, b, ridge, which, best, least, work):
     Returns: The largest gain, or ``best`` where none is larger. Where one is, ``work.free.found``
         has the k places in ``columns``.
     """
-    V, free = work.V, work.free
-    chosen, m, columns, n, k = which
-    C, share, now = free.C, free.share, free.now[0]
+    V, free, columns, k = work.V, work.free, which.columns, which.k
+    C, share, now, m, n = free.C, free.share, free.now[0], which.m, which.n
     if k > 1:
         n = max(end_of_visited(share, 0, n, k, least), min(n, k))
-    free.gain[0] = project_out(G, b, ridge, chosen, m, columns, n, work)
+    free.gain[0] = project_out(G, b, ridge, which, n, work)
     if k == 0:
         return max(free.gain[0], best)
     now.gain, now.objective, now.least = best, np.inf, least

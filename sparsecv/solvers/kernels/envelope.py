@@ -8,9 +8,10 @@ support alone can be best, or until no two of the supports differ by more than r
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .compiled import kernel
 from .linalg import EPS, Array
@@ -43,6 +44,43 @@ class Fits(NamedTuple):
     # (supports, 2): the root of the sum of the columns' squared lengths, and the least singular
     # value.
     reach: Array
+
+
+class Division(NamedTuple):
+    """Work space for dividing a cell among at most k supports."""
+
+    waiting: Array  # (MAX_WAITING, 2) ends of intervals
+    active: NDArray[np.bool_]  # (MAX_WAITING, ≥ k) which supports may be best there
+    room: Array  # (6, ≥ max(k, 4))
+
+
+class FoundPieces(NamedTuple):
+    """Pieces of cells, in increasing order."""
+
+    ends: Array  # (most, 2)
+    rows: NDArray[np.int64]  # (most,) of ``Fits``
+
+
+class ListedRows(NamedTuple):
+    """The listed supports of several problems: of problem i ``rows[start[i] : start[i + 1]]``."""
+
+    rows: NDArray[np.int64]  # of ``Fits``
+    start: NDArray[np.int64]
+
+
+class ListsAtAnEnd(NamedTuple):
+    """What is known at one end of a cell: m listed supports of each problem, and all others."""
+
+    masks: NDArray[np.uint64]  # (problems, m) the listed supports, 0 where there is none
+    bounds: Array  # (problems, m) lower bounds on their objectives
+    others: Array  # (problems,) lower bounds on the objectives of other supports
+
+
+class BothEnds(NamedTuple):
+    """The same of both ends of a cell."""
+
+    low: Any
+    high: Any
 
 
 @kernel(inner=True)
@@ -220,15 +258,14 @@ def divide(cell, others, lengths, listed, fits, work, found, n):
     others: Lower bounds on the objective of other supports at both ends; ∞ without others.
     lengths: Length of y, and its square.
     listed, shape (k,): Rows of ``fits``, of supports in lexicographic order.
-    work: Work spaces (MAX_WAITING, 2), (MAX_WAITING, ≥ k) and (5, ≥ max(k, 4)).
-    found, n: Ends of pieces (most, 2), in increasing order, and rows of ``fits`` (most,). The first
-        n entries are pieces of other problems, and the pieces of this problem take the next. Pieces
-        overlap where several supports may be best.
+    work: A ``Division``.
+    found, n: A ``FoundPieces``, whose first n entries are pieces of other problems. The pieces of
+        this problem take the next. Pieces overlap where several supports may be best.
     Returns: The number of entries afterwards; −1 where other supports may be best; −2 where there
         is no room; −3 where other supports may be best at both ends of the cell.
     """
     top, begin = 0, n
-    (waiting, active, room), (ends, at) = work, found
+    waiting, active, room, ends, at = work.waiting, work.active, work.room, found.ends, found.rows
     waiting[0, 0], waiting[0, 1] = cell[0], cell[1]
     first_of_tied(fits, lengths, cell[0], cell[1], listed, active[0])
     while top >= 0:
@@ -273,12 +310,11 @@ def divide_cells(cell, others, lengths, listed, fits, work, found, count):
     """Divide a cell for several problems: :func:`divide` for each, one after the other.
 
     others, lengths, shape (problems, 2): See :func:`divide`.
-    listed: Rows of ``fits``, and numbers ``start``: problem i has rows ``start[i]`` to
-        ``start[i + 1]``.
+    listed: A ``ListedRows``.
     work, found: See :func:`divide`.
     count, shape (problems,): Takes the number of every problem's pieces, or −1, −2 or −3.
     """
-    n, (every, start) = 0, listed
+    n, every, start = 0, listed.rows, listed.start
     for i in range(count.shape[0]):
         mine = every[start[i] : start[i + 1]]
         end = divide(cell, others[i], lengths[i], mine, fits, work, found, n)
@@ -296,15 +332,14 @@ def contenders(cell, lists, best, fits, lengths, room, both, keep):
     housing) take 1.3 to 1.6 times as long.
 
     cell: Low and high end of t = γ/2.
-    lists: For each of the two ends the masks (problems, m) of the listed supports, 0 where there is
-        none, lower bounds on their objectives, and on those of other supports (problems,).
+    lists: ``BothEnds`` of ``ListsAtAnEnd``.
     best, shape (problems, 2): Rows of ``fits``: the first listed support of each end.
     lengths, shape (problems, 2): See :func:`divide`.
     room, both: Work space (6, ≥ 4), and booleans (2,).
-    keep: For each end the marks (problems, m), which are written; a support is marked once.
+    keep: ``BothEnds`` of marks (problems, m), which are written; a support is marked once.
     """
     pair = room[5]
-    (lists_low, lists_high), (keep_low, keep_high) = lists, keep
+    lists_low, lists_high, keep_low, keep_high = lists.low, lists.high, keep.low, keep.high
     parts = 8 if cell[0] > 0.0 else 1
     ratio = (cell[1] / cell[0]) ** (1.0 / parts) if parts > 1 else 1.0
     for i in range(best.shape[0]):
@@ -316,19 +351,21 @@ def contenders(cell, lists, best, fits, lengths, room, both, keep):
             both[0] = both[1] = True
             bracket(fits, lengths[i], low, high, best[i], both, room)
             for side in range(2):
-                masks, bounds, _ = lists_low if side == 0 else lists_high
-                other, other_bounds, others = lists_high if side == 0 else lists_low
+                here = lists_low if side == 0 else lists_high
+                there = lists_high if side == 0 else lists_low
+                masks, bounds = here.masks, here.bounds
+                other, other_bounds, others = there.masks, there.bounds, there.others
                 marks = keep_low if side == 0 else keep_high
                 for c in range(masks.shape[1]):
                     if masks[i, c] == 0 or marks[i, c]:
                         continue
-                    there, twice = others[i], False
+                    bound, twice = others[i], False
                     for q in range(masks.shape[1]):
                         if other[i, q] == masks[i, c]:
-                            there, twice = other_bounds[i, q], True
+                            bound, twice = other_bounds[i, q], True
                     if twice and side == 1:
                         continue
-                    pair[side], pair[1 - side] = bounds[i, c], there
+                    pair[side], pair[1 - side] = bounds[i, c], bound
                     worse = others_are_worse(pair, lengths[i, 1], cell, low, high, room[4])
                     marks[i, c] = worse != 1
             low = high

@@ -5,16 +5,27 @@ Columns of X are rows of the array ``columns_of``, so that every inner loop runs
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from .compiled import kernel
-from .linalg import add, dot
+from .linalg import Array, add, dot
 
 # Where the columns of a support, brought to length 1, may have a singular value below this number,
 # the support is fitted by ``core.subset_fit.ridge_fit``, which alone decides which columns depend
 # on each other. Rounding moves the predictions of other fits by about 1e-16 over this number, 1e-10
 # of their length, whichever supports are fitted from the same factor. The value is a choice.
 LEAST_SINGULAR_VALUE_OF_QUICK_FITS = 1e-6
+
+
+class FitRoom(NamedTuple):
+    """Work space for fits of at most ``most`` columns."""
+
+    R: Array  # (most + 1, most + 1)
+    work: Array  # (most + 1, rows)
+    order: NDArray[np.int64]  # (3, most)
 
 
 @kernel(reorder=True)
@@ -165,16 +176,16 @@ def nested_order(supports, c, order):
 
 
 @kernel
-def ridge_fits(columns_of, ridge, triangular, supports, coef, objective, workspace, least_value):
+def ridge_fits(columns_of, ridge, triangular, supports, coef, objective, room, least_value):
     """Ridge fits on every row of ``supports`` (c, most), whose columns are ended by −1.
 
     columns_of, triangular, least_value: As :func:`ridge_triangle` takes them.
     coef, objective: Take the coefficients (c, most), in the order of ``supports``, and
         ‖y − Xβ‖² + ridge·‖β‖² (c,), which is NaN where :func:`ridge_triangle` returns False.
-    workspace: R (most + 1, most + 1), work (most + 1, rows) and order (3, most).
+    room: A ``FitRoom``.
     Returns: The number of rows without a fit.
     """
-    R, work, order = workspace
+    R, work, order = room.R, room.work, room.order
     c, failed = supports.shape[0] - 1, 0
     while c >= 0:
         rows, size = nested_order(supports, c, order), order[2, 0]

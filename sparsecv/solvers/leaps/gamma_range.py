@@ -262,11 +262,11 @@ class GammaRange:
         ]
         most, waiting = 2 * LIST_LENGTH, envelope.MAX_WAITING
         marks = np.empty((waiting, most), dtype=np.bool_)
-        self._work = np.empty((waiting, 2)), marks, np.empty((6, most))
+        self._work = envelope.Division(np.empty((waiting, 2)), marks, np.empty((6, most)))
         # The kernel has room for 64 pieces of each problem in a cell. Where the room does not
         # suffice the cell is halved.
         room = 64 * len(problems)
-        self._pieces = np.empty((room, 2)), np.empty(room, dtype=np.int64)
+        self._pieces = envelope.FoundPieces(np.empty((room, 2)), np.empty(room, dtype=np.int64))
 
     def run(self, low: float, high: float) -> list[Pieces]:
         """Search the range from low to high; one record per size.
@@ -335,22 +335,24 @@ class GammaRange:
         decomposed, lengths = self.decomposed[s], np.ascontiguousarray(self.lengths[numbers])
         cell = np.array([a.gamma, b.gamma]) / 2.0
         lists = [
-            (x.masks[s, numbers], x.objective[s, numbers], x.others[s, numbers]) for x in (a, b)
+            envelope.ListsAtAnEnd(
+                x.masks[s, numbers], x.objective[s, numbers], x.others[s, numbers]
+            )
+            for x in (a, b)
         ]
-        best = np.column_stack([decomposed.of(numbers, x[0][:, 0]) for x in lists])
-        keep = [np.empty(x[0].shape, dtype=np.bool_) for x in lists]
-        both, room = np.empty(2, dtype=np.bool_), self._work[2]
-        envelope.contenders(
-            cell, tuple(lists), best, decomposed.fits, lengths, room, both, tuple(keep)
-        )
+        best = np.column_stack([decomposed.of(numbers, x.masks[:, 0]) for x in lists])
+        keep = envelope.BothEnds(*(np.empty(x.masks.shape, dtype=np.bool_) for x in lists))
+        both, room = np.empty(2, dtype=np.bool_), self._work.room
+        listed = envelope.BothEnds(*lists)
+        envelope.contenders(cell, listed, best, decomposed.fits, lengths, room, both, keep)
         at, slot = np.nonzero(np.column_stack(keep))
-        masks = np.column_stack([x[0] for x in lists])[at, slot]
+        masks = np.column_stack([x.masks for x in lists])[at, slot]
         # With bits reversed, the largest mask is that of the lexicographically first support.
         order = np.lexsort((~over_columns(masks, np.arange(63, -1, -1)), at))
         at, masks = at[order], masks[order]
         start = np.searchsorted(at, np.arange(numbers.size + 1)).astype(np.int64)
-        listing = decomposed.of(numbers[at], masks), start
-        others = np.column_stack([x[2] for x in lists])
+        listing = envelope.ListedRows(decomposed.of(numbers[at], masks), start)
+        others = np.column_stack([x.others for x in lists])
         count = np.empty(numbers.size, dtype=np.int64)
         envelope.divide_cells(
             cell, others, lengths, listing, decomposed.fits, self._work, self._pieces, count

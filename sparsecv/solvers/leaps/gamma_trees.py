@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status
-from ..kernels.fits import ridge_fits, ridge_triangle
+from ..kernels.fits import FitRoom, ridge_fits, ridge_triangle
 from ..kernels.linalg import EPS, Array, Mask, mask_columns
 from ..supports.rounding import stacked
 from .all_sizes import SizesTree, ranking
@@ -100,7 +100,7 @@ class GammaTrees:
         self.todo = np.zeros(m + 1, dtype=bool)
         self.best = self.tree.best = np.full((m + 1, m), -1, dtype=np.int64)
         order = np.empty((3, p), dtype=np.int64)
-        self.work = self.tree.tree.triangle, np.empty_like(columns), order
+        self.room = FitRoom(self.tree.tree.triangle, np.empty_like(columns), order)
         self.coef, self.every = np.empty((8 * (m + 1), p)), np.arange(p)
 
     def search(self, at: SparseRidgeProblem, limits: Limits) -> Status | None:
@@ -119,8 +119,8 @@ class GammaTrees:
         tree, lists, ridge = self.tree, self.tree.lists, at.gamma / 2.0
         m = self.table.units.size
         # The factor of all columns is written to R, the array from which the tree makes its root.
-        given, (R, work, _) = (self.columns, self.every, self.every.size, ridge), self.work
-        if not ridge_triangle(R, *given, self.triangular, work, 0.0):
+        given = self.columns, self.every, self.every.size, ridge
+        if not ridge_triangle(self.room.R, *given, self.triangular, self.room.work, 0.0):
             return None
         tree.at_ridge(ridge)
         self.todo[self.sizes] = True
@@ -195,7 +195,7 @@ class GammaTrees:
         columns = self.table.expanded(supports)
         supports = supports.reshape(*values.shape, -1)
         given = self.columns, gamma / 2.0, self.triangular, columns
-        if ridge_fits(*given, self.coef, values.reshape(-1), self.work, 0.0) > 0:
+        if ridge_fits(*given, self.coef, values.reshape(-1), self.room, 0.0) > 0:
             return np.zeros_like(told)
         least = values.min(axis=1)
         n_tied = (values <= least[:, None] * (1.0 + 2.0 * tie)).sum(axis=1)

@@ -33,6 +33,7 @@ from ..kernels.linalg import Array, Ints, add, allocated, dot, record
 from .dual_bound import (
     FREE,
     IN,
+    QuadraticForm,
     gram_bound,
     gram_gradient,
     insert,
@@ -56,10 +57,7 @@ LIMITS = np.dtype(
 class Sweeps(NamedTuple):
     """What :func:`relax` takes: the quadratic part Q, when to end, the best so far, work space."""
 
-    # Six arrays: Q (p, p); X (p, n), one row for each column of the data; y (n,); the residual
-    # y − Xᵀβ (n,); the e of Q = XXᵀ + eI; and the diagonal of Q (p,). In residual form Q is (0, 0);
-    # in Gram form the others are empty.
-    form: Any
+    form: QuadraticForm
     limits: Any  # (1,) of ``LIMITS``
     best: Array  # (2,) the best certified bound, which starts at what the caller sets; least value
     active: Annotated[Ints, "p"]  # the active columns come first
@@ -68,14 +66,14 @@ class Sweeps(NamedTuple):
     scratch: Annotated[Array, "p"]  # values that are sorted
 
 
-def gram_arrays(Q: Array) -> tuple[Any, ...]:
-    """``Sweeps.form`` in Gram form, for Q (p, p)."""
+def gram_arrays(Q: Array) -> QuadraticForm:
+    """A quadratic part in Gram form, for Q (p, p)."""
     none = np.zeros(0)
-    return Q, np.zeros((0, 0)), none, none, 0.0, none
+    return QuadraticForm(Q, np.zeros((0, 0)), none, none, 0.0, none)
 
 
 def new_sweeps(
-    form: tuple[Any, ...], p: int, gap: float, rounds: int = 0, shortfall_share: float = 0.0
+    form: QuadraticForm, p: int, gap: float, rounds: int = 0, shortfall_share: float = 0.0
 ) -> Sweeps:
     """What :func:`relax` takes for p columns or units, without a target; see ``LIMITS``."""
     stops = {"gap": gap, "rounds": rounds, "shortfall_share": shortfall_share}
@@ -215,7 +213,7 @@ def sweep_rows(form, w, node, columns, root_lam):
     Returns: The largest (Q_ii + w_i)·step² of the pass, about the largest decrease of the objective
         by a step, by which the caller sees whether another pass pays.
     """
-    _, X, _, r, e, diagonal = form
+    X, r, e, diagonal = form.X, form.residual, form.extra, form.diagonal
     n, beta = r.shape[0], node.beta
     most = 0.0
     for a in range(columns.shape[0]):
@@ -288,7 +286,7 @@ def fit_multiplier(state, columns, count, k, size, scratch):
 @kernel
 def gradient(form, b, node, columns, count):
     """Compute g = b − Qβ from β; in residual form g = Xr − eβ from the residual r in ``form``."""
-    Q, X, _, r, e, _ = form
+    Q, X, r, e = form.Q, form.X, form.residual, form.extra
     if X.shape[0] == 0:
         gram_gradient(Q, b, node.beta, node.g)
         return
@@ -300,7 +298,7 @@ def gradient(form, b, node, columns, count):
 @kernel
 def dual_bound(form, terms, node, columns, count, k):
     """The certified bound at β: :func:`residual_bound` where ``form`` has X, else Gram form's."""
-    if form[1].shape[0] > 0:
+    if form.X.shape[0] > 0:
         return residual_bound(form, terms, node, columns, count, k)
     return gram_bound(terms, node, columns, count, k)
 
@@ -388,7 +386,7 @@ def relax(sweeps, terms, node, k):
     Returns: The number of rounds; negative where neither the target nor the gap was reached.
     """
     form, best, columns, size = sweeps.form, sweeps.best, sweeps.columns, sweeps.size
-    Q, stop, count = form[0], sweeps.limits[0], list_allowed(node.state, columns)
+    Q, stop, count = form.Q, sweeps.limits[0], list_allowed(node.state, columns)
     best[1] = np.inf
     root_lam, rounds = node.lam[0], 0
     low, high = 0.0, np.inf  # bracket of √λ once Σz has been seen on both sides

@@ -90,6 +90,21 @@ SINGLE_COLUMNS = UnitTerms(True, np.zeros(0, np.int64), _NONE, _NONE, _NONE, _NO
 
 
 @by_reference()
+class QuadraticForm(NamedTuple):
+    """The quadratic part Q of a relaxation: in Gram form Q itself, in residual form Q = XXᵀ + eI.
+
+    In residual form the matrix Q is (0, 0); in Gram form everything else is empty.
+    """
+
+    Q: Array  # (p, p)
+    X: Array  # (p, n), one row for each column of the data
+    y: Array  # (n,)
+    residual: Array  # (n,) y − Xᵀβ
+    extra: float  # e
+    diagonal: Array  # (p,) of Q
+
+
+@by_reference()
 class Node(NamedTuple):
     """The decisions of a node and the solution of its relaxation, for m units of p columns."""
 
@@ -316,10 +331,10 @@ def gram_bound(terms, node, columns, count, k):
 def residual_bound(form, terms, node, columns, count, k):
     """The dual bound of a node in residual form, where D = 0; otherwise as :func:`gram_bound`.
 
-    form: As ``descent.Sweeps.form``, with y, any vector in place of the residual, and the e ≥ 0 of
-        Q = XᵀX + eI. On entry ``node.g`` is Xᵀr − eβ.
+    form: A ``QuadraticForm`` with any vector in place of the residual r, and e ≥ 0. On entry
+        ``node.g`` is Xr − eβ.
     """
-    _, _, y, r, extra, _ = form
+    y, r, extra = form.y, form.residual, form.extra
     eps, along, square, size = terms.eps, 0.0, 0.0, 0.0
     for t in range(r.shape[0]):
         along += r[t] * y[t]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
@@ -20,7 +19,7 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..kernels.completion import elimination_loss
 from ..kernels.linalg import EPS, Array
-from .dual_bound import BoundTerms, relative_rounding, unit_terms, weights
+from .dual_bound import BoundTerms, QuadraticForm, relative_rounding, unit_terms, weights
 from .extraction import MAX_COLUMNS, extraction, largest_diagonal
 
 # The least relative gap, a share of the incumbent's objective, at which a node is pruned and a
@@ -37,8 +36,6 @@ ROTATION_UNITS = 16.0
 # A D of the least eigenvalue that takes off at most this share of the squared lengths closes few
 # nodes, as where columns nearly depend on each other. The number is a choice.
 LEAST_SHARE_OF_LENGTHS = 0.01
-
-Form = tuple[Any, ...]  # the quadratic part of a relaxation, as ``descent.Sweeps.form`` has it
 
 
 @dataclass(frozen=True)
@@ -285,7 +282,7 @@ def _components(X: Array) -> tuple[Array, float]:
 
 def residual_form(
     problem: SparseRidgeProblem, columns: NDArray[np.intp], half: float, tall: bool = False
-) -> tuple[Form, BoundTerms]:
+) -> tuple[QuadraticForm, BoundTerms]:
     """The quadratic part and the terms of the dual bound in residual form, on some columns.
 
     half: ε/2 of eq. (5), the part of γ/2 that stays in the quadratic part Q = XᵀX + (ε/2)I.
@@ -294,7 +291,7 @@ def residual_form(
     rows, ridge = problem.rows if tall else problem.triangle, problem.gamma / 2.0
     X, y = np.ascontiguousarray(rows[:, columns].T), rows[:, problem.p].copy()
     squares, yy = np.einsum("ij,ij->i", X, X), float(y @ y)
-    form = (np.zeros((0, 0)), X, y, y.copy(), half, squares + half)
+    form = QuadraticForm(np.zeros((0, 0)), X, y, y.copy(), half, squares + half)
     eps = relative_rounding(y.size, 0, problem.data.lost)
     w = np.full(columns.size, ridge - half)
     lengths = np.sqrt(squares + ridge)

@@ -12,8 +12,8 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.threads import on_one_thread
 from ..kernels.linalg import Array
-from .dual_bound import IN, OUT, BoundTerms
-from .gram import Form, GramForm, residual_form, wants_gram
+from .dual_bound import IN, OUT, BoundTerms, QuadraticForm
+from .gram import GramForm, residual_form, wants_gram
 from .newton import ACTIVE_COLUMNS
 from .relaxer import Relaxer
 
@@ -217,7 +217,7 @@ class _Search:
         first most columns have to leave by descent.
         """
         self.keep()
-        if not self.finished and self.relaxer.form[1].shape[0] == 0:
+        if not self.finished and self.relaxer.form.X.shape[0] == 0:
             # Newton steps try at most 40 values of √λ, until Σz deviates from τ by at most 1e-9 τ.
             self.relaxer.newton(np.inf, 40, 1e-9)
             self.keep()
@@ -264,7 +264,7 @@ class _Search:
             helped = True
         return helped
 
-    def bound_by(self, form: tuple[Form, BoundTerms]) -> None:
+    def bound_by(self, form: tuple[QuadraticForm, BoundTerms]) -> None:
         """Compute the bound in residual form as well, at the best coefficients."""
         now = self.relaxer
         rows = Relaxer(*form, now.node.state, now.to_choose)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
 from . import descent as kernels
-from .dual_bound import EXTRA, FREE, IN, OUT, BoundTerms, Node, first_multiplier, fix_columns
+from .dual_bound import (
+    EXTRA,
+    FREE,
+    IN,
+    OUT,
+    BoundTerms,
+    Node,
+    QuadraticForm,
+    first_multiplier,
+    fix_columns,
+)
 from .gram import GramForm, residual_form
 from .newton import ACTIVE_COLUMNS, MOST_STEPS, newton, newton_work
 
@@ -18,14 +26,14 @@ from .newton import ACTIVE_COLUMNS, MOST_STEPS, newton, newton_work
 class Relaxer:
     """A node with its relaxation, whose coefficients solvers overwrite.
 
-    form, terms: The quadratic part, as ``descent.Sweeps.form`` has it, and the terms of the bound.
+    form, terms: The quadratic part, and the terms of the bound.
     state: (m,), free (0), included (1) and excluded (2) columns or units.
     to_choose: Number of free columns or units still to choose.
     """
 
     def __init__(
         self,
-        form: tuple[Any, ...],
+        form: QuadraticForm,
         terms: BoundTerms,
         state: NDArray[np.int8],
         to_choose: int,

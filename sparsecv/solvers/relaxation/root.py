@@ -174,7 +174,7 @@ def relax_root(root: Root, relaxer: Relaxer, target: float) -> None:
     The numbers are choices, which decide what time that takes and not what is proved.
     """
     solved = False
-    if relaxer.form[1].shape[0] == 0 and relaxer.terms.units.single:
+    if relaxer.form.X.shape[0] == 0 and relaxer.terms.units.single:
         # Newton steps try at most 20 values of √λ, until Σz deviates from τ by at most 1e-4 τ.
         bound, solved = relaxer.newton(target, 20, 1e-4)
         root.bound = max(root.bound, bound)

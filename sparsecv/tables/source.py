@@ -38,8 +38,6 @@ class Source:
     read: Takes names of columns, and names of those that are factors whatever their cells are.
         Returns the columns. It raises an InputError where the table cannot be read.
     index: Names of columns that are no features unless a user names them.
-    release: Returns memory that reading has taken to the system, once the columns are not used any
-        more. Arrow would keep the memory for later, twice that of the table.
     reading: How the text in the table is read.
     """
 
@@ -47,7 +45,6 @@ class Source:
     names: list[str]
     read: Callable[[Sequence[str], Collection[str]], Cells]
     index: Sequence[str] = ()
-    release: Callable[[], None] = lambda: None
     reading: Reading = AS_SHOWN
 
     def texts(self, columns: Sequence[str]) -> list[list[str]]:

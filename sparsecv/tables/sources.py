@@ -7,7 +7,6 @@ message of one line, which names the column or the row.
 from __future__ import annotations
 
 import base64
-import json
 import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
@@ -123,23 +122,22 @@ def _open_parquet(path: Path, reading: Reading) -> Source:
         block = np.empty((n, len(numbers)))
         width = max(1, CELLS_AT_A_TIME // max(1, n))
         for start in range(0, len(columns), width):
-            some = columns[start : start + width]
-            frame = nw.from_native(opened(some), eager_only=True)
-            part = source_of_frame(path.name, frame, reading).read(some, declared)
-            for name, column in part.columns.items():
+            for name, column in part(columns[start : start + width], declared).items():
                 if name in places:
                     block[:, places[name]] = column.values
                     column = column._replace(values=block[:, places[name]])
                 found[name] = column
+        pa.default_memory_pool().release_unused()  # Arrow would keep the memory for later.
         found |= {name: unusable(name, n, "periods") for name in periods if name in found}
         return Cells(n, found)
+
+    def part(columns: Sequence[str], declared: Collection[str]) -> dict[str, Column]:
+        frame = nw.from_native(opened(columns), eager_only=True)
+        return source_of_frame(path.name, frame, reading).read(columns, declared).columns
 
     def is_number(name: str) -> bool:
         kind = schema.field(name).type
         return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
-
-    def release() -> None:
-        pa.default_memory_pool().release_unused()
 
     schema, written, n = opened(None)
     categories, periods = list[str](), list[str]()
@@ -147,12 +145,9 @@ def _open_parquet(path: Path, reading: Reading) -> Source:
         own = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(written)))
         categories = [one.name for one in own if pa.types.is_dictionary(one.type)]
         periods = [one.name for one in own if "period" in _extension(one)]
-    try:
-        stored = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
-    except (KeyError, ValueError, TypeError):
-        stored = []
+    stored = (schema.pandas_metadata or {}).get("index_columns", [])
     index = [name for name in stored if isinstance(name, str) and name in schema.names]
-    return Source(path.name, list(schema.names), read, index, release, reading)
+    return Source(path.name, list(schema.names), read, index, reading)
 
 
 def _extension(field: Any) -> str:
@@ -348,7 +343,6 @@ def open_table(
     coding = learned(source.label, n, [found[one] for one in columns], faults)
     roles = {one: found[one] for one in others}
     rows = encoded({one: found.pop(one) for one in columns}, n, coding, faults)
-    source.release()
     kept: slice | NDArray[np.bool_] = slice(None)
     facts: dict[str, Any] = {"name": name, "label": source.label, "target_name": use.target}
     facts["coding"] = coding._replace(names=coding.names[:-1])

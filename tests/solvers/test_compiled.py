@@ -132,6 +132,25 @@ def test_another_process_finds_what_a_kernel_calls(modules: Path) -> None:
     assert subprocess.check_output(command, env=environment, text=True).split() == ["22", "True"]
 
 
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals")
+@pytest.mark.parametrize("modules", [0], indirect=True)
+def test_a_terminal_is_told_before_kernels_are_compiled(modules: Path) -> None:
+    """The line comes once, before two kernels are compiled, and not where files have them."""
+    call = "import sys, caller; print('begin', file=sys.stderr); print(caller.above(1, 2))"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(modules), str(ROOT)])}
+    for told in ("compiling, once after an install: this may take a minute\n", ""):
+        ours, theirs = os.openpty()
+        command = [sys.executable, "-c", call]
+        with subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=theirs, text=True
+        ) as process:
+            os.close(theirs)
+            assert process.communicate()[0] == "22\n"
+        shown = os.read(ours, 1000).decode().replace("\r\n", "\n")
+        os.close(ours)
+        assert shown == f"begin\n{told}"
+
+
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
 @pytest.mark.parametrize("left", [0.0, 0.5, -1.0])
 def test_a_damaged_file_is_compiled_anew(modules: Path, suffix: str, left: float) -> None:

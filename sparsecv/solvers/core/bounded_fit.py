@@ -27,6 +27,9 @@ Array = NDArray[np.float64]
 # Share of the curvature of the objective that makes up for slopes that a fit has left, which are of
 # the size of rounding errors; the rest bounds what dropping units adds. The value is a choice.
 LACKING_SHARE = 1e-3
+# How many roundings of a product of columns, at most, make up the error of a slope that is computed
+# without what the free columns leave of the column. The value is a choice on the safe side.
+ROUNDINGS = 100.0
 
 
 @by_reference()
@@ -154,9 +157,19 @@ def steepest(fit, m, n, refused, ridge, curvature):
     rows, y, at, most, lacking = fit.y.shape[0], fit.work[n], -1, 0.0, 0.0
     length, size = np.sqrt(dot(y, y, rows)), np.sqrt(dot(fit.y, fit.y, rows))
     for a in range(m):
+        size += abs(fit.coef[fit.columns[a]]) * fit.lengths[fit.columns[a]]
+    for a in range(m):
         i = fit.columns[a]
-        size += abs(fit.coef[i]) * fit.lengths[i]
         if fit.free[i] == 1:
+            continue
+        w = LACKING_SHARE * max(ridge, curvature * fit.lengths[i] ** 2)
+        below, above = fit.lower[i] - fit.coef[i], fit.upper[i] - fit.coef[i]
+        # What the free columns leave of y is orthogonal to them up to rounding, so that the slope
+        # is the column's product with it. That tells a slope that clearly points out of the bounds.
+        slope = dot(fit.columns_of[i], y, rows)
+        clear = (rows + 8.0) * ROUNDINGS * EPS * fit.lengths[i] * size
+        upwards, downwards = above > 0.0 and slope > -clear, below < 0.0 and slope < clear
+        if w == 0.0 and not upwards and not downwards:
             continue
         for r in range(rows):
             fit.left[r] = fit.columns_of[i, r]
@@ -164,8 +177,6 @@ def steepest(fit, m, n, refused, ridge, curvature):
             share = dot(fit.work[c], fit.left, rows) / fit.triangle[c, c] ** 2
             add(fit.left, fit.work[c], -share, rows)
         slope, left = dot(fit.left, y, rows), np.sqrt(dot(fit.left, fit.left, rows))
-        w = LACKING_SHARE * max(ridge, curvature * fit.lengths[i] ** 2)
-        below, above = fit.lower[i] - fit.coef[i], fit.upper[i] - fit.coef[i]
         off = (rows + 8.0) * EPS * left * length
         if w > 0.0:
             lacking += most_worth(slope, off, w, below, above)
@@ -211,18 +222,32 @@ def fit_inside(fit, m, ridge, curvature):
 def fits_inside(fit, supports, outside, coef, loss):
     """Fit every row of ``supports`` that is marked in ``outside`` within the bounds.
 
+    A fit starts from the fit of the row before in the columns that both have, as most supports
+    contain the support before, and fewer columns are freed or fixed on the way.
+
     supports: (c, most), columns in each row, ended by −1.
     outside: (c,), 1 for the rows that are fitted.
-    coef: (c, most), in the order of ``supports``: coefficients to start from, and then the fits.
+    coef: (c, most), in the order of ``supports``: coefficients to start from where the row before
+        has none, and then the fits.
     loss: (c,), takes the losses of these rows.
     """
+    m, known, most = 0, fit.free, supports.shape[1]
     for c in range(supports.shape[0]):
-        m = 0
-        while outside[c] > 0 and m < supports.shape[1] and supports[c, m] >= 0:
-            i = fit.columns[m] = supports[c, m]
-            fit.coef[i] = min(max(coef[c, m], fit.lower[i]), fit.upper[i])
-            m += 1
-        if outside[c] > 0:
-            loss[c], _ = fit_inside(fit, m, 0.0, 0.0)
+        if outside[c] == 0:
+            continue
         for a in range(m):
-            coef[c, a] = fit.coef[supports[c, a]]
+            known[fit.columns[a]] = 1
+        for a in range(most):
+            i = supports[c, a]
+            if i >= 0 and known[i] == 0:
+                fit.coef[i] = min(max(coef[c, a], fit.lower[i]), fit.upper[i])
+        for a in range(m):
+            known[fit.columns[a]] = 0
+        m = 0
+        while m < most and supports[c, m] >= 0:
+            fit.columns[m] = supports[c, m]
+            m += 1
+        loss[c], _ = fit_inside(fit, m, 0.0, 0.0)
+        for a in range(m):
+            i = fit.columns[a]
+            coef[c, a], known[i] = fit.coef[i], 0

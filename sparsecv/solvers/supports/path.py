@@ -33,9 +33,11 @@ from .swaps import (
     factor_units,
     join,
     leave,
+    moved_products,
     new_swaps,
     new_units,
     recompute,
+    settle,
     swap_from,
     wide_gain,
     without,
@@ -499,10 +501,10 @@ def move_to(s, ridge, k):
         u = units.of[a].member
         updates += (1 - 2 * mark[u]) * (units.of[u + 1].first - units.of[u].first)
     s.size[0] = k
-    # More updates cost more than to compute all anew. Under bounds every update also changes b, by
-    # the part of the columns that lie at a bound. Rounding errors of b would stay, because
-    # ``attained_gain`` corrects β and c alone; so all is computed anew.
-    if n == 0 or units.now[0].bounded or 2.5 * updates > columns:
+    # More updates cost more than to compute all anew. A column that is held at a bound other than 0
+    # changes b. Rounding errors of b would stay, because ``attained_gain`` corrects β and c alone;
+    # so all is computed anew where b is not as it was given.
+    if n == 0 or 2.5 * updates > columns or moved_products(current, units):
         for a in range(k):
             mark[goal[a]], units.of[a].member = 0, goal[a]
         return recompute(current, units, ridge, k)
@@ -512,6 +514,8 @@ def move_to(s, ridge, k):
             leave(current, units, n, a)
             n -= 1
         mark[u] = 0
+    if n == k and units.now[0].bounded:
+        settle(current, units, ridge, k)  # A unit that joins would do so.
     for a in range(k):
         if mark[goal[a]] == 1:
             mark[goal[a]] = 0

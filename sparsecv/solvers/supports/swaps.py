@@ -435,6 +435,15 @@ def settle(s, units, ridge, k):
 
 
 @kernel(inner=True)
+def moved_products(s, units):
+    """Whether b differs from Xᵀy, as it does once a column was held at a bound other than 0."""
+    moved = False
+    for j in range(s.b.shape[0] if units.now[0].bounded else 0):
+        moved = moved or s.b[j] != units.columns[j].given
+    return moved
+
+
+@kernel(inner=True)
 def held_gain(s, units, ridge, k):
     """What the held columns of the k members add to the gain b_Sᵀβ of the free columns."""
     total = 0.0

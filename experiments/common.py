@@ -130,8 +130,8 @@ def studied(
     """
     design = design_of(X, y)
     data = RowFolds.of(design, X, y, make_folds(5, y.size, seed=seed))
-    asked = Request(Settings(time_limit=60.0), gammas, rule=rule, seed=seed)
-    study = Study.of(data, design, asked)
+    request = Request(Settings(time_limit=60.0), gammas, rule=rule, seed=seed)
+    study = Study.of(data, design, request)
     first, choice = chosen_from(study, evaluate_partition(study, first_partition(study)))
     first = with_rest(study, first)
     return StudiedRows(study, first, other_choices(study, first, choice, every=every))

@@ -52,14 +52,14 @@ def cv(data: str, **given: Any) -> Exit:
         how |= {"compare": asked.compare, "seed": asked.seed, "progress": steps}
         if asked.checkpoint is not None:
             how["checkpoint"] = CheckpointFolder(asked.checkpoint)
-        wanted = Request(settings, gammas, taus, **how)
+        request = Request(settings, gammas, taus, **how)
         layout = Protocol(asked.protocol, asked.scale)
         how = {"asked": column_options.column_constraints(source, given), "seed": asked.seed}
-        how["partitions"] = wanted.partitions(layout.name)
+        how["partitions"] = request.partitions(layout.name)
         prepared = prepare(source, asked.folds, layout, **how)
-        _refuse(prepared, wanted, asked)
+        _refuse(prepared, request, asked)
         try:
-            found = fit_table(prepared, wanted)
+            found = fit_table(prepared, request)
             found.shown = _shown(found, source)
             ended = _expected(found, asked, source.groups)
         except KeyboardInterrupt as interrupt:
@@ -77,9 +77,9 @@ def cv(data: str, **given: Any) -> Exit:
     return _status(found, ended, asked.time_limit is not None)
 
 
-def _refuse(prepared: Prepared, wanted: Request, asked: SimpleNamespace) -> None:
+def _refuse(prepared: Prepared, request: Request, asked: SimpleNamespace) -> None:
     """Refuse what the table does not allow, before the fit; announce the time limit."""
-    plan = wanted.plan(prepared.data, asked.protocol)
+    plan = request.plan(prepared.data, asked.protocol)
     announce_limit(plan, prepared.design.n_units, asked.time_limit)
     if asked.nested and asked.size is not None:
         raise InputError("--nested judges the choice of a size. With --size, leave it out")
@@ -171,7 +171,7 @@ def _status(found: Result, ended: str, named: bool) -> Exit:
         return Exit.INTERRUPTED
     assert found.held_out is not None
     study, surface, choice = found.held_out
-    settings = study.asked.settings
+    settings = study.request.settings
     if settings.time_limit is None or not named:
         return Exit.DONE
     if study.plan.estimates_serve:  # Nothing was to be proved: only the time can be too short.

@@ -47,13 +47,13 @@ def fit(data: str, **given: Any) -> Exit:
         settings.check_constraints(ready.design.constraints)
         checked_taus([tau], units, ready.design.constraints)
         deadline = settings.deadline()
-        wanted = Request(settings, gammas=[gamma], taus=[tau], deadline=deadline)
-        announce_limit(wanted.plan(ready.data, asked.protocol), units, asked.time_limit)
+        request = Request(settings, gammas=[gamma], taus=[tau], deadline=deadline)
+        announce_limit(request.plan(ready.data, asked.protocol), units, asked.time_limit)
         most = "" if limit is None else f", at most {limit:g} s"
         steps(f"proving the best {tau} of {units}{most}", 0, 1)
         assert deadline.stop is not None
         with interruptible(deadline.stop, gently=True) as stop:
-            found = fit_table(ready, wanted)
+            found = fit_table(ready, request)
         note = INTERRUPTED if stop.is_set() else ""
         seconds, nodes = found.ended.seconds, found.ended.n_nodes
         searches = f"The search took {seconds:.3g} s and {nodes:,} nodes."

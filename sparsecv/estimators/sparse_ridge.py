@@ -163,8 +163,8 @@ class SparseRidge(ModelViews, ModelFiles):
         settings = Settings(backend=self.backend, **own)
         deadline, ready = settings.deadline(), self._prepared(X, y, sample_weight)
         tau = checked_tau(self.tau, ready.design)
-        wanted = Request(settings, gammas=[self.gamma], taus=[tau], deadline=deadline)
-        found = fit_table(ready, wanted)
+        request = Request(settings, gammas=[self.gamma], taus=[tau], deadline=deadline)
+        found = fit_table(ready, request)
         self._keep(found.model)
         self.status_, self.n_nodes_ = str(found.status), found.ended.n_nodes
         self._remember(found)

@@ -278,11 +278,11 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         own: dict[str, Any] = {"rule": self.rule, "seed": self.random_state}
         own["deadline"] = settings.deadline()
         own |= {"progress": _printed} if self.verbose else {}
-        asked = Request(settings, self.gammas, self.taus, **own)
-        partitions = asked.partitions(self._protocol().name)
+        request = Request(settings, self.gammas, self.taus, **own)
+        partitions = request.partitions(self._protocol().name)
         ready = self._prepared(X, y, sample_weight, groups, self.cv, partitions)
         refuse_nested(ready.data, self.cv, self.nested)
-        found = fit_table(ready, asked)
+        found = fit_table(ready, request)
         assert found.held_out is not None
         study, surface, choice = found.held_out
         self._remember(found)

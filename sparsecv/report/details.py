@@ -67,7 +67,7 @@ def _work(result: Result) -> Iterator[str]:
     if result.held_out is not None:
         study, surface, _ = result.held_out
         largest = study.data.constraints.max_size
-        if study.asked.taus is None and surface.taus[-1] < largest:
+        if study.request.taus is None and surface.taus[-1] < largest:
             yield (
                 f"Sizes up to {surface.taus[-1]} of {largest} were tried, as far as larger ones "
                 "may be worth it; --tau, or taus, names others."

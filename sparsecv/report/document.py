@@ -57,8 +57,8 @@ def _chosen(result: Result, study: Study, choice: Choice) -> dict[str, Any]:
     """
     proof = {name: getattr(choice, name) for name in ("lower", "upper", "certified")}
     return {
-        "method": study.asked.settings.method,
-        "backend": study.asked.settings.backend,
+        "method": study.request.settings.method,
+        "backend": study.request.settings.backend,
         "chosen": {
             "rule": study.rule,
             **_pair(choice),

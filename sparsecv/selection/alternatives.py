@@ -98,7 +98,7 @@ def alternatives(
     """
     full = study.data.full()
     others = surface.by_gamma[0].supports  # the supports of all folds, γ and sizes
-    study.asked.progress(f"the {n} best subsets of each size", 0, 1)
+    study.request.progress(f"the {n} best subsets of each size", 0, 1)
     ranked = ranked_by_size(full, study.design, sizes, n, seconds, others)
     rows = [(model.gamma, one.supports) for model, one in zip(sizes, ranked, strict=True)]
     tasks = [(j,) for j in range(study.data.folds.k)]

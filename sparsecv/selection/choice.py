@@ -221,7 +221,7 @@ def other_choices(
 def _allowed(study: Study, name: str) -> bool:
     """Whether the folds and the method of a study allow a rule."""
     try:
-        checked_rule(name, study.data, study.asked.settings)
+        checked_rule(name, study.data, study.request.settings)
     except InputError:
         return False
     return True

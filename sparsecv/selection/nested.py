@@ -125,7 +125,7 @@ def nested_by_default(study: Study) -> bool:
 
     study: That of the fit, which has just ended.
     """
-    settings = study.asked.settings
+    settings = study.request.settings
     return (
         study.data.raw is not None
         and study.plan.trees
@@ -158,7 +158,7 @@ def nested_error(
     assert data.raw is not None
     groups = None if groups is None else np.asarray(groups)
     rows = GivenRows(*data.raw, data.weights, groups)
-    folds = _outer_folds(rows.y.size, cv, nested, study.asked.seed, groups, rows.X, rows.y)
+    folds = _outer_folds(rows.y.size, cv, nested, study.request.seed, groups, rows.X, rows.y)
     sums, weight = np.empty((2, folds.k))
     done = 0
     for j, (train, test) in enumerate(folds.splits()):
@@ -218,19 +218,19 @@ def _fitted(
         raise InputError("fewer than 2 of them have a weight above 0")
     protocol, own = study.design.protocol, (weights, study.data.rows_for("nested needs").missing)
     design, fills = rows_design(X, y, protocol, *own, asked=study.design.asked)
-    folds = make_folds(cv, y.size, seed=study.asked.seed, X=X, y=y, groups=groups)
+    folds = make_folds(cv, y.size, seed=study.request.seed, X=X, y=y, groups=groups)
     data = RowFolds.of(design, X, y, folds, *own)
     # A rare 0/1 column may be constant in these rows, which then have fewer columns than sizes.
     least, most = max(1, data.constraints.min_size), data.constraints.max_size
     name = f"the error to expect, outer fold {j + 1} of {k}, "
-    asked = replace(
-        study.asked,
+    request = replace(
+        study.request,
         deadline=study.plan.limits.share(k - j),
-        taus=None if study.asked.taus is None else np.clip(study.sizes, least, most),
+        taus=None if study.request.taus is None else np.clip(study.sizes, least, most),
         rule=study.rule,
         size=None,
-        progress=named_report(study.asked.progress, name),
+        progress=named_report(study.request.progress, name),
     )
-    inner = Study.of(data, design, asked)
+    inner = Study.of(data, design, request)
     first, choice = chosen_from(inner, evaluate_partition(inner, first_partition(inner)))
     return known_model(inner, first.result, choice), fills

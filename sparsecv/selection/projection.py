@@ -252,7 +252,7 @@ def project_average(study: Study, average: Average, most: tuple[int, float]) -> 
         more CV error than the other choice is not chosen.
     """
     data, result = study.data, average.result
-    sizes = result.taus if study.asked.taus is None else study.sizes
+    sizes = result.taus if study.request.taus is None else study.sizes
     unit = ridge_unit(data, data.folds.k)
     ridges = projection_ridges(unit, result.gammas[average.weights.any(axis=1)])
     gammas = ridges * unit

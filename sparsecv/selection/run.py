@@ -22,7 +22,7 @@ from .study import Request, Study
 from .surfaces import evaluate_partition, first_partition, with_rest
 
 
-def fit_table(table: Prepared, asked: Request) -> Result:
+def fit_table(table: Prepared, request: Request) -> Result:
     """Fit a model to a table: choose it by cross-validation, or find the best one of a given size.
 
     table: The table with its design and its folds. Where nothing is held out, the model has the one
@@ -32,9 +32,9 @@ def fit_table(table: Prepared, asked: Request) -> Result:
         Result of what is known by then, or None.
     """
     if not table.holds_out:
-        return _of_given_size(table, asked)
+        return _of_given_size(table, request)
     # The plan: which sizes and partitions are evaluated, what is proved, and until when.
-    study, first = Study.of(table.data, table.design, asked), None
+    study, first = Study.of(table.data, table.design, request), None
     try:
         # h(γ, τ) of every fold: estimates of all pairs, then proofs of those that the rule needs.
         first = evaluate_partition(study, first_partition(study))
@@ -43,9 +43,9 @@ def fit_table(table: Prepared, asked: Request) -> Result:
         first, choice = chosen_from(study, first)
         # The pairs that the choice did not need are proved for as long again.
         first = with_rest(study, first)
-        choices = other_choices(study, first, choice, every=asked.compare)
-        if asked.size is not None:
-            choices[study.rule] = choice_of_size(first.result, choice, asked.size)
+        choices = other_choices(study, first, choice, every=request.compare)
+        if request.size is not None:
+            choices[study.rule] = choice_of_size(first.result, choice, request.size)
             first = with_model_of(study, first, choices[study.rule])
     except KeyboardInterrupt as interrupt:
         known = getattr(interrupt, "partial", None) if first is None else first.result
@@ -69,14 +69,14 @@ def fit_table(table: Prepared, asked: Request) -> Result:
     )
 
 
-def _of_given_size(table: Prepared, asked: Request) -> Result:
+def _of_given_size(table: Prepared, request: Request) -> Result:
     """The best subset of the one size at the one γ that are asked for, fitted to all rows."""
-    settings, design = asked.settings, table.design
+    settings, design = request.settings, table.design
     settings.check_constraints(design.constraints)
-    gamma = float(checked_gammas(asked.gammas)[0])
-    tau = int(checked_taus(asked.taus, design.p, design.constraints)[0])
+    gamma = float(checked_gammas(request.gammas)[0])
+    tau = int(checked_taus(request.taus, design.p, design.constraints)[0])
     problem = table.problem().replace(gamma=gamma, tau=tau)
-    deadline = asked.deadline or settings.deadline()
+    deadline = request.deadline or settings.deadline()
     how: dict[str, Any] = {"backend": settings.backend, "n_jobs": settings.n_jobs}
     how |= {} if settings.tol is None else {"tol": float(settings.tol)}
     how |= {"time_limit": deadline.remaining(), "stop": deadline.stop}

@@ -103,18 +103,18 @@ class Study:
 
     data: The rows in the first partition into folds.
     design: How the columns were centred and scaled, by which models return to the user's units.
-    asked: What is asked of the fit.
+    request: What is request of the fit.
     plan: What the run does, and until when.
     rule, reason: The rule that chooses, and why it is this rule, in words.
-    gammas: What ``asked`` says of γ, checked.
-    sizes: The sizes that were asked for, or else all that may be worth trying.
+    gammas: What ``request`` says of γ, checked.
+    sizes: The sizes that were request for, or else all that may be worth trying.
     tried: The sizes that are evaluated first, and those that follow where they are worth it.
     partitions: The number of partitions of the rows into folds, with the first.
     """
 
     data: FoldData
     design: Design
-    asked: Request
+    request: Request
     plan: RunPlan
     rule: str
     reason: str
@@ -124,41 +124,41 @@ class Study:
     partitions: int
 
     @classmethod
-    def of(cls, data: FoldData, design: Design, asked: Request) -> Study:
+    def of(cls, data: FoldData, design: Design, request: Request) -> Study:
         """The study of some rows, which begins now.
 
-        Raises InputError: The rows do not allow what is asked for.
+        Raises InputError: The rows do not allow what is request for.
         """
-        settings, gammas = asked.settings, asked_gammas(asked.gammas)
-        rule, reason = asked.ruled(design.protocol.name)
+        settings, gammas = request.settings, asked_gammas(request.gammas)
+        rule, reason = request.ruled(design.protocol.name)
         checked_rule(rule, data, settings)
         averages = rule == "projected"
         if isinstance(gammas, GammaSpan):
             _refuse_range(settings, averages)
         every = default_taus(data.weight, data.p, data.constraints)
-        named = every if asked.taus is None else asked.taus
+        named = every if request.taus is None else request.taus
         sizes = checked_taus(named, data.p, data.constraints)
-        plan = asked.plan(data, design.protocol.name)
-        if asked.taus is not None and not averages:
+        plan = request.plan(data, design.protocol.name)
+        if request.taus is not None and not averages:
             tried = [Tried(sizes, int(sizes[-1]))]
         else:
             # Beyond 45 columns, where models are averaged and estimates suffice, sizes grow. A
             # projection onto sizes that the user names is one of an average over all sizes that are
             # worth trying.
-            tried = growing_sizes(every, every[:0] if asked.taus is None else sizes)
+            tried = growing_sizes(every, every[:0] if request.taus is None else sizes)
             tried = tried if plan.estimates_serve else tried[-1:]
-        if asked.size is not None:
-            check_size(sizes, asked.size)
-            tried = [one for one in tried if one.end >= asked.size] or tried
+        if request.size is not None:
+            check_size(sizes, request.size)
+            tried = [one for one in tried if one.end >= request.size] or tried
         # By the method grid every fold and τ is a problem of its own, which costs too much.
         costly = averages and settings.grid
         partitions = 1 if costly else data.count_partitions(PARTITIONS)
         own = rule, reason, gammas, sizes, tried
-        return cls(data, design, asked, plan, *own, partitions)
+        return cls(data, design, request, plan, *own, partitions)
 
     def again(self) -> Study:
         """The same study with a time limit of its own from now on, as the fit had."""
-        plan = RunPlan.of(self.asked.settings, self.data, averages=self.averages)
+        plan = RunPlan.of(self.request.settings, self.data, averages=self.averages)
         return replace(self, plan=plan)
 
     @property
@@ -211,8 +211,8 @@ class Study:
         after: The time that is left is shared with so many more rounds of units.
         """
         report, jobs = (
-            TimedReport(self.asked.progress, self.plan.limits),
-            self.asked.settings.n_jobs,
+            TimedReport(self.request.progress, self.plan.limits),
+            self.request.settings.n_jobs,
         )
         report(what, 0, len(tasks))
         with self.interruptible() as limits:

@@ -152,17 +152,17 @@ def unvisited(study: Study, partition: Partition, taus: Index) -> Surface:
     The time limit is one deadline for the whole study, and the surface gets its share of the time
     that is left.
     """
-    store, asked = None, study.asked
-    if asked.checkpoint is not None:
+    store, request = None, study.request
+    if request.checkpoint is not None:
         identity = _identity(study, partition.data.folds)
-        store = Checkpoint(asked.checkpoint, partition.data.digest(), identity)
+        store = Checkpoint(request.checkpoint, partition.data.digest(), identity)
     return Surface(
         partition.data,
         taus,
-        asked.settings,
+        request.settings,
         plan=study.plan.part(1.0 + partition.after),
         checkpoint=store,
-        progress=named_report(asked.progress, partition.name),
+        progress=named_report(request.progress, partition.name),
         models=partition.models,
     )
 
@@ -174,7 +174,7 @@ def named_report(report: Report, name: str) -> Report:
 
 def _certified(study: Study, surface: Surface, span: GammaSpan) -> CVResult:
     """h(γ, τ) at the γ of the least error in a range, proved, and at some γ of the range."""
-    settings = study.asked.settings
+    settings = study.request.settings
     tolerance = GLOBAL_TOLERANCE if settings.tol is None else float(settings.tol)
     with surface:
         found = global_minimum(
@@ -205,7 +205,7 @@ def _need(study: Study) -> Need:
 
 def _identity(study: Study, folds: Folds) -> dict[str, Any]:
     """Plain JSON values: all that a checkpoint depends on beside the data."""
-    label, settings, protocol = folds.label, study.asked.settings, study.design.protocol
+    label, settings, protocol = folds.label, study.request.settings, study.design.protocol
     pairs = [[test.tolist() for _, test in folds.pairs], [a.tolist() for a, _ in folds.pairs]]
     search = [settings.search_tolerance, settings.bounds]
     return {
@@ -294,7 +294,7 @@ def all_partitions(study: Study, first: Evaluated) -> Partitions:
             break
         name = f"partition {number + 1} of {study.partitions}, "
         after = study.partitions - 1 - number + study.n_after
-        data, tried = study.data.partition(number, study.asked.seed), [Tried(taus, int(taus[-1]))]
+        data, tried = study.data.partition(number, study.request.seed), [Tried(taus, int(taus[-1]))]
         other = Partition(data, gammas, tried, name, after, first.surface)
         others.append(evaluate_partition(study, other))
         spent = spent.joined(others[-1].spent)

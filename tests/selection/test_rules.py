@@ -59,7 +59,7 @@ def test_the_default_is_the_minimum_where_the_least_error_alone_is_looked_for() 
         study = study_of(X, y, rule=None, **options)
         assert study.rule == "minimum"
         assert study.reason.startswith(words)
-    paper = rules.resolved_rule(None, study.asked.settings, None, protocol="paper")
+    paper = rules.resolved_rule(None, study.request.settings, None, protocol="paper")
     assert paper[0] == "minimum"
     assert SparseRidgeCV(gammas="global", taus=[1]).fit(X, y).rule_ == "minimum"
     found = SparseRidgeCV(gammas=100.0).fit(X, y)

@@ -48,7 +48,8 @@ def fit_table(table: Prepared, request: Request) -> Result:
             choices[study.rule] = choice_of_size(first.result, choice, request.size)
             first = with_model_of(study, first, choices[study.rule])
     except KeyboardInterrupt as interrupt:
-        known = getattr(interrupt, "partial", None) if first is None else first.result
+        known = getattr(interrupt, "partial", None)
+        known = known if first is None else first.refreshed().result
         found = None if known is None else _interrupted(table, study, known)
         interrupt.result = found  # type: ignore[attr-defined]
         raise

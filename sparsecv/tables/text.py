@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -98,6 +98,22 @@ def in_numbers(
     marks = shown or usual
     found = columns if marks == usual else columns | numbers
     return {name: one.under(marks) for name, one in found.items()}, shown and shown.decimal
+
+
+class _Parsed(NamedTuple):
+    """Columns of a file of text as pandas reads them, by their positions.
+
+    n: The number of rows.
+    numbers: Columns of numbers, each shape (n,). They are columns of one array, whose rows are
+        filled while pieces of the file are read.
+    words: Columns of text, or of true and false, as series of pandas.
+    floats: Positions of columns of numbers that are not all written as whole numbers.
+    """
+
+    n: int
+    numbers: dict[int, FloatArray]
+    words: dict[int, Any]
+    floats: set[int]
 
 
 class TextFile:
@@ -257,12 +273,8 @@ class TextFile:
         pieces = [*self._pieces(places, places)] if places else []
         return {j: pd.concat([piece[j] for piece in pieces]) for j in places if pieces}
 
-    def _numbers_and_words(
-        self, texts: Collection[int], places: Sequence[int]
-    ) -> tuple[int, dict[int, FloatArray], dict[int, Any]]:
-        """The number of rows, and by their positions columns of numbers and columns of words.
-
-        Numbers are columns of one array, whose rows are filled while pieces of the file are read.
+    def _parsed(self, texts: Collection[int], places: Sequence[int]) -> _Parsed:
+        """The rows as pandas reads them.
 
         texts: Positions of columns that are read as text.
         places: Positions of the columns.
@@ -272,7 +284,7 @@ class TextFile:
         n, last, is_short = 0, len(self.names) - 1, False
         first, mixed = dict[int, str](), set[int]()
         numbers, block = list[int](), np.empty((0, 0))
-        words: dict[int, list[Any]] = {}
+        words, floats = dict[int, list[Any]](), set[int]()
         for piece in self._pieces(texts):
             is_short = is_short or bool(piece[last].isna().any())
             kinds = {j: _kind_of_cells(piece[j]) for j in places}
@@ -281,9 +293,10 @@ class TextFile:
                 block = np.empty((0, len(numbers)))
                 words = {j: [] for j in places if kinds[j] != "number"}
             mixed |= {j for j in places if kinds[j] != first[j]}
+            floats |= {j for j in numbers if piece[j].dtype.kind == "f"}
             end = n + len(piece)
             if end > len(block):
-                block.resize((max(end, 3 * len(block) // 2), len(numbers)), refcheck=False)
+                block.resize((max(end, 5 * len(block) // 4), len(numbers)), refcheck=False)
             for k, j in enumerate(numbers):
                 block[n:end, k] = np.nan if j in mixed else piece[j]
             for j, cells in words.items():
@@ -296,7 +309,7 @@ class TextFile:
         whole = {j: pd.concat(cells) for j, cells in words.items() if j not in mixed}
         if not first:
             found = {j: np.empty(0) for j in places}
-        return n, found, whole | self._texts(sorted(mixed))
+        return _Parsed(n, found, whole | self._texts(sorted(mixed)), floats)
 
     def read(self, columns: Sequence[str], factors: Collection[str]) -> Cells:
         """Columns by name; see :class:`~sparsecv.tables.source.Source`."""
@@ -305,7 +318,7 @@ class TextFile:
         first = {name: place for place, name in reversed([*enumerate(self.names)])}
         places = {name: first[name] for name in columns}
         declared = [places[name] for name in factors if name in places]
-        n, values, words = self._numbers_and_words(declared, [*dict.fromkeys(places.values())])
+        parsed = self._parsed(declared, [*dict.fromkeys(places.values())])
         na = self._reading.na
 
         def column(name: str, cells: Any) -> Column:
@@ -313,16 +326,17 @@ class TextFile:
             return column_of(name, series, declared=name in factors, text=True, na=na)
 
         def as_text(names: Sequence[str]) -> dict[str, Column]:
-            """Columns of numbers as columns of words."""
-            cells = self._texts([places[name] for name in names])
-            return {name: column(name, cells[places[name]]) for name in names}
+            """Columns that may hold fractions as columns of words."""
+            some = [name for name in names if places[name] in parsed.floats]
+            cells = self._texts([places[name] for name in some])
+            return {name: column(name, cells[places[name]]) for name in some}
 
         found = dict[str, Column]()
         for name, j in places.items():
-            if j in values:
-                found[name] = column_of_numbers(name, values[j], False, na)
+            if j in parsed.numbers:
+                found[name] = column_of_numbers(name, parsed.numbers[j], False, na)
             else:
-                found[name] = column(name, words[j])
+                found[name] = column(name, parsed.words[j])
         usual, known = self._usual, self._reading.usual
         # Semicolons are the rule where commas are decimal marks, and points those of thousands.
         probable = known or ("," if self._delimiter == ";" and usual.decimal == "." else None)
@@ -333,7 +347,7 @@ class TextFile:
         )
         if shown is None and any(_fractions(one).size for one in found.values()):
             shown = usual.decimal
-        return Cells(n, numbers, shown)
+        return Cells(parsed.n, numbers, shown)
 
 
 def _fractions(column: Column) -> FloatArray:

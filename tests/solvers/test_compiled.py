@@ -151,6 +151,28 @@ def test_a_terminal_is_told_before_kernels_are_compiled(modules: Path) -> None:
         assert shown == f"begin\n{told}"
 
 
+NAME = """
+from numba import float64, int64
+from sparsecv.solvers.kernels.compiled import Kernel
+from sparsecv.solvers.kernels.linalg import dot
+types = (float64[::1], float64[::1], int64)
+if isinstance(dot, Kernel):
+    dot.compile(types)
+    print(dot.symbol(types))
+"""
+
+
+def test_processes_that_compile_at_the_same_time_name_code_alike(tmp_path: Path) -> None:
+    """One stores a kernel, the other what calls it: a name that no file has ends the process."""
+    names = set()
+    for seed in range(4):
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": str(seed)}
+        environment["NUMBA_CACHE_DIR"] = str(tmp_path / str(seed))
+        done = subprocess.check_output([sys.executable, "-c", NAME], env=environment, text=True)
+        names.add(done)
+    assert len(names) == 1
+
+
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
 @pytest.mark.parametrize("left", [0.0, 0.5, -1.0])
 def test_a_damaged_file_is_compiled_anew(modules: Path, suffix: str, left: float) -> None:

@@ -62,8 +62,21 @@ PRIVATE: dict[str, Any] = {
     "no_cfunc_wrapper": True,  # Python and kernels call a kernel; C never does
     "_nrt": False,  # kernels allocate nothing, so numba need not count references
 }
+
+
+class Sorted(set[str]):
+    """A set whose text is the same in every process.
+
+    numba names machine code by the text of its options. That of a plain set of strings has another
+    order in another process, and code that is stored by both would call names that no file has.
+    """
+
+    def __repr__(self) -> str:
+        return f"{{{', '.join(map(repr, sorted(self)))}}}"
+
+
 # Sums may be reordered, and products and sums fused; NaN and infinity keep their meaning.
-REORDER = {"fastmath": {"reassoc": True, "contract": True}}
+REORDER = {"fastmath": Sorted({"contract", "reassoc"})}
 # A kernel of at most this many bytes of Python bytecode is copied into its callers; a larger kernel
 # is compiled once and called by name. The number is a choice: results do not depend on it.
 MAX_COPIED_BYTES = 400

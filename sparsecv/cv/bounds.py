@@ -361,13 +361,13 @@ def open_node_range(
     rows, targets: Held-out rows and responses of the fold, shape (m, p) and (m,).
     """
     tau, gamma = problem.tau, problem.gamma
-    upper, beta = found.objective, found.beta
-    m = found.leaves.shape[0]
+    upper, beta = found.objective, found.leaves.beta
+    m = found.leaves.size
     centre = beta @ rows.T
     ball = (np.sqrt(2.0 * max(upper, 0.0) / gamma) + np.linalg.norm(beta, axis=1)) * (1 + 1e-9)
     low, high = np.zeros(m), np.full(m, np.inf)
     for epsilon in epsilons(gamma, spectrum):
-        bound = node_bounds(gram, found.leaves, beta, tau, gamma, epsilon)
+        bound = node_bounds(gram, found.leaves.state, beta, tau, gamma, epsilon)
         gap = np.maximum(upper - bound, 0.0) * (1 + 1e-9) + 1e-13 * gram.yy + found.rounding
         radius = np.sqrt(gap)
         A, left = spectrum.image(rows, epsilon / 2.0)

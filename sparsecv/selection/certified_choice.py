@@ -154,7 +154,7 @@ def _blocks(
                 some = np.flatnonzero(closed)
                 parts = [forms[j] for j in some], some.tolist(), [supports[j] for j in some]
                 if some.size:
-                    blocks.append(block_of(*parts, (leaves[0], points), units, g))
+                    blocks.append(block_of(*parts, leaves, points, units, g))
                 left = np.flatnonzero(~closed)
             for j in left.tolist():
                 own = [forms[j]], [goals[j]], [supports[j]]
@@ -163,5 +163,5 @@ def _blocks(
                 if not closed.all():
                     return []
                 parts = [forms[j]], [j], [supports[j]]
-                blocks.append(block_of(*parts, (leaves[0], points), units, g))
+                blocks.append(block_of(*parts, leaves, points, units, g))
     return blocks

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..verify import ONE
+from .branching.leaves import Leaves
 from .branching.search import Search, Tree
 from .core.certificate_file import Certificate, CertifiedTable, IntegerScale, Point
 from .core.limits import Limits
@@ -89,9 +90,7 @@ class Form:
         return np.asarray(found - goal)
 
 
-def leaves_of(
-    form: Form, support: NDArray[np.intp], raised: float
-) -> tuple[NDArray[np.int8], Array]:
+def leaves_of(form: Form, support: NDArray[np.intp], raised: float) -> Leaves:
     """Leaves that together hold every support, and the coefficients that bound them.
 
     raised: Leaves are pruned at 1 + raised times the objective of the support, which may be < 1.
@@ -107,7 +106,7 @@ def leaves_of(
     if Search(tree).run(limit) is not Status.OPTIMAL:
         where = f"size {problem.tau}, gamma = {problem.gamma:g}"
         raise InputError(f"no certificate: its tree at {where} has too many leaves")
-    return tree.leaves()[:2]
+    return tree.leaves()
 
 
 def preorder(states: NDArray[np.int8], points: Sequence[Token]) -> list[Token]:
@@ -143,14 +142,14 @@ def points_of(
     forms: Sequence[Form],
     goals: Sequence[float],
     supports: Sequence[NDArray[np.intp]],
-    leaves: tuple[NDArray[np.int8], Array],
+    leaves: Leaves,
     units: IntegerScale,
 ) -> tuple[list[Token], NDArray[np.bool_]]:
     """The rounded coefficients of every leaf, and for which problems they close all leaves.
 
     goals, supports: What bounds have to exceed, and the incumbent, for every problem.
     """
-    (states, betas), m = leaves, leaves[0].shape[0]
+    states, m = leaves.state, leaves.size
     points: list[Token] = [0] * m
     full = (states == IN).sum(axis=1) == forms[0].problem.tau
 
@@ -163,9 +162,9 @@ def points_of(
             found[f] = alone | (excess > ROUNDING * form.gram.yy)
         return found
 
-    left, best = np.arange(m), closed(betas, np.arange(m))
+    left, best = np.arange(m), closed(leaves.beta, np.arange(m))
     for bits in BITS:
-        tried, solved = units.rounded(betas[left], bits)
+        tried, solved = units.rounded(leaves.beta[left], bits)
         enough = closed(solved, left)
         for a, point in zip(left, tried, strict=True):
             points[a] = point
@@ -180,14 +179,15 @@ def block_of(
     forms: Sequence[Form],
     numbers: Sequence[int],
     supports: Sequence[NDArray[np.intp]],
-    tree: tuple[NDArray[np.int8], list[Token]],
+    leaves: Leaves,
+    points: list[Token],
     units: IntegerScale,
     gamma: int = 0,
 ) -> dict[str, Any]:
     """A tree and what it proves, as the checker reads it.
 
     forms, numbers, supports: Problems, the folds that they stand for, and the incumbents.
-    tree: The decisions of leaves, and their coefficients.
+    leaves, points: The leaves of the tree, and their rounded coefficients.
     gamma: Number of the problems' γ.
     """
     fits = []
@@ -199,7 +199,7 @@ def block_of(
         fits.append([number, columns + zero, bits, c + [0] * len(zero)])
     size, diagonal = forms[0].problem.tau, forms[0].diagonal
     known = {"gamma": gamma, "size": size, "diagonal": diagonal, "fits": fits}
-    return known | {"tree": preorder(*tree)}
+    return known | {"tree": preorder(leaves.state, points)}
 
 
 def refuse(problem: SparseRidgeProblem) -> None:
@@ -238,7 +238,7 @@ def fit_certificate(
     if not closed.all():
         why = "columns nearly depend or the fit is perfect"
         raise InputError(f"no certificate: rounding hides the proof, as {why}")
-    block = block_of([form], [0], [support], (leaves[0], points), units)
+    block = block_of([form], [0], [support], leaves, points, units)
     numbers = {"gammas": [repr(problem.gamma)], "sizes": [problem.tau], "held_out": [[]]}
     # The checker wants a claim that is at most the exact objective, and near to it.
     claimed = repr(float(f"{objective * (1.0 - CLAIMED_BELOW):.12g}"))

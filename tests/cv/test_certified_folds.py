@@ -30,6 +30,7 @@ from sparsecv.design.folds import make_folds
 from sparsecv.errors import UnprovedWarning
 from sparsecv.solvers import Status, solve
 from sparsecv.solvers.branching.family import PartialProof
+from sparsecv.solvers.branching.leaves import Leaves
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.result import Work
 
@@ -129,9 +130,8 @@ def test_the_incumbent_of_an_unfinished_search_may_be_optimal() -> None:
         0.0,
         Status.TIME_LIMIT,
         Work(),
-        leaves=np.array([[2, 2, 1, 1, 2]], dtype=np.int8),  # The support (2, 3) alone is open.
-        beta=beta,
-        root_lam=np.ones(1),
+        # The support (2, 3) alone is open.
+        leaves=Leaves.of(np.array([[2, 2, 1, 1, 2]], dtype=np.int8), beta, np.ones(1)),
         rounding=0.0,
     )
     shared.enter(0, 0, found)

@@ -23,6 +23,7 @@ from sparsecv.solvers import (
 )
 from sparsecv.solvers.branching import driver, single
 from sparsecv.solvers.branching import search as search_module
+from sparsecv.solvers.branching.leaves import Leaves
 from sparsecv.solvers.branching.search import Search, Tree
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation import root as root_module
@@ -209,7 +210,8 @@ def root_tree(problem: SparseRidgeProblem) -> Tree:
     _, root, gram = reduced_root(problem, [], 1e-6, None, Limits())
     assert gram is not None
     tree = Tree(gram, problem, 1e-6)
-    tree.add(np.zeros((1, gram.b.size), dtype=np.int8), root.beta[None], np.array([root.root_lam]))
+    free = np.zeros((1, gram.b.size), dtype=np.int8)
+    tree.add(Leaves.of(free, root.beta[None], np.array([root.root_lam])))
     return tree
 
 

@@ -20,6 +20,7 @@ from sparsecv.solvers import (
     perspective_relaxation,
 )
 from sparsecv.solvers.branching.family import MAX_NODES, search_alone, solve_jointly
+from sparsecv.solvers.branching.leaves import Leaves
 from sparsecv.solvers.branching.row_deletion import LeftOut
 from sparsecv.solvers.branching.search import Search, Tree
 from sparsecv.solvers.core.limits import Limits
@@ -100,7 +101,7 @@ def test_every_support_lies_below_a_leaf(seed: int, most_nodes: int, raised: flo
     tree = Tree(GramForm.of(problem), problem, 0.0)
     tree.enter(heuristic_support(problem), 0)
     tree.keep_leaves()
-    tree.add(np.zeros((1, problem.p), dtype=np.int8), np.zeros((1, problem.p)), np.ones(1))
+    tree.add(Leaves.root(problem.p, problem.p, 1.0))
     Search(tree).run(Limits().within(nodes=most_nodes))
     tree.go_on(raised)
     Search(tree).run(Limits().within(nodes=2 * most_nodes))

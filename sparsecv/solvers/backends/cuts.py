@@ -18,11 +18,12 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from ..branching import driver
+from ..branching.leaves import Leaves
 from ..branching.search import Tree
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
-from ..relaxation.dual_bound import FREE, IN, bound_terms, first_multiplier
+from ..relaxation.dual_bound import IN, bound_terms, first_multiplier
 from ..relaxation.gram import GramForm
 
 
@@ -88,8 +89,8 @@ class FrontierCuts:
         self.form, self.tree = form, Tree(form.gram, form.problem, 0.0)
         self.tree.st = self.tree.st._replace(Q=form.Q, terms=form.terms)
         self.tree.now["keep_closed"] = 1  # Every support is then below one of the leaves.
-        root_lam = np.array([first_multiplier(form.b, form.w, form.tau)])
-        self.tree.add(np.zeros((1, form.p), dtype=np.int8), np.zeros((1, form.p)), root_lam)
+        lam = first_multiplier(form.b, form.w, form.tau)
+        self.tree.add(Leaves.root(form.p, form.p, lam))
 
     @property
     def size(self) -> int:
@@ -103,11 +104,12 @@ class FrontierCuts:
 
     def cuts(self) -> list[Cut]:
         """A cut for every leaf."""
-        state, beta, *_ = self.tree.leaves()
+        leaves = self.tree.leaves()
+        beta = leaves.beta
         constants, slopes = bound_terms(self.form.terms, beta, self.form.b - beta @ self.form.Q)
         found = [Cut(*cut) for cut in zip(constants.tolist(), slopes, strict=True)]
-        for leaf in np.flatnonzero(~(state == FREE).any(axis=1)):  # The leaf is one support.
-            found[leaf] = self.form.at_support(np.flatnonzero(state[leaf] == IN))
+        for leaf in np.flatnonzero(leaves.of_one_support()):
+            found[leaf] = self.form.at_support(np.flatnonzero(leaves.state[leaf] == IN))
         return found
 
     def grow(self, target: float, limits: Limits, most: float = np.inf) -> None:

@@ -19,11 +19,12 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Proof, Status, Work
 from ..kernels.linalg import Array
-from ..relaxation.dual_bound import FREE, IN, first_multiplier
+from ..relaxation.dual_bound import IN, first_multiplier
 from ..relaxation.gram import TOLERANCE
 from ..supports.rounding import pad_support
+from .leaves import Leaves
 from .row_deletion import LeftOut
-from .search import MAX_OPEN_BYTES, Nodes, Search, Tree
+from .search import MAX_OPEN_BYTES, Search, Tree
 
 # The search of all rows ends after so many nodes, and a problem that more leaves stay open for is
 # searched from the root. Both numbers are choices.
@@ -36,21 +37,17 @@ Objectives = Callable[[NDArray[np.intp], NDArray[np.intp]], Array]
 class PartialProof(Proof):
     """The incumbent of one problem, and the nodes that may hold a better support.
 
-    leaves, beta, shape (m, p): Nodes still open, as included (1), excluded (2) and free (0)
-        columns, and coefficients to bound them by; none where the incumbent is proved optimal.
-    root_lam, shape (m,): √λ, λ the multiplier of the cardinality constraint.
+    leaves: The nodes that are still open; none where the incumbent is proved optimal.
     rounding: What the objective may be off by: Gram matrices keep half of the digits.
     """
 
-    leaves: NDArray[np.int8]
-    beta: Array
-    root_lam: Array
+    leaves: Leaves
     rounding: float
 
     @property
     def solved(self) -> bool:
         """Whether the incumbent is optimal."""
-        return bool(self.leaves.shape[0] == 0)
+        return self.leaves.size == 0
 
 
 def solve_jointly(
@@ -83,8 +80,8 @@ def solve_jointly(
     tree.enter(supports[k], 0)
     most = min(most_nodes, tree.keep_leaves())
     lam = first_multiplier(left_out.gram.b, tree.st.terms.w, tau)
-    tree.add(np.zeros((1, p), dtype=np.int8), np.zeros((1, p)), np.array([lam]))
-    root = tree.take(tree.waiting)
+    root = Leaves.root(p, p, lam)
+    tree.add(root)
     status = Search(tree).run(limits.within(nodes=most))
     if status is Status.OPTIMAL:
         # A bound 1 percent above the optimum, and 8 nodes for each problem, were chosen by times of
@@ -93,7 +90,7 @@ def solve_jointly(
         most = min(most, tree.n_nodes + 8 * k)
         status = Search(tree).run(limits.within(nodes=most))
     leaves, work = tree.leaves(), Work(tree.n_nodes)
-    m, single = leaves[0].shape[0], ~(leaves[0] == FREE).any(axis=1)
+    m, single = leaves.size, leaves.of_one_support()
     # The leaves of k problems take at most as much memory as a search may.
     held = int(MAX_OPEN_BYTES / (k * tree.bytes_per_node()))
     bounded = partial(left_out.open_leaves, leaves, problem, min(max_leaves, held), limits)
@@ -102,7 +99,7 @@ def solve_jointly(
     tried, before = pairs[single[pairs % m]], upper.copy()
     for leaf in np.unique(tried % m):
         which = tried[tried % m == leaf] // m
-        support = pad_support(np.flatnonzero(leaves[0][leaf] == IN), tau, p)
+        support = pad_support(np.flatnonzero(leaves.state[leaf] == IN), tau, p)
         value = objectives(which, support)
         better = value < upper[which]
         upper[which[better]], supports[which[better]] = value[better], support
@@ -114,9 +111,8 @@ def solve_jointly(
     proofs = []
     for j in range(k):
         at = pairs[first[j] : first[j + 1]] - m * j
-        state, beta, lams, _, unsolved = (part[at] for part in leaves) if known[j] else root
         # The bounds of the leaves are those of the problem of all rows.
-        nodes = state, beta, lams, np.full(lams.size, -np.inf), unsolved
+        nodes = leaves.some(at).afresh() if known[j] else root
         proofs.append(_partial(supports[j], upper[j], rounding[j], nodes, status, work))
     return proofs
 
@@ -143,16 +139,16 @@ def search_alone(
     tree.enter(found.support, 0)
     if np.isfinite(found.objective):  # Here the support's objective may be rounded to more.
         tree.now["upper"] = np.minimum(tree.now["upper"], found.objective)
-    tree.add(found.leaves, found.beta, found.root_lam)
+    tree.add(found.leaves.afresh())
     # The limits are restarted, as what a search may spend on enumeration grows with its time.
     own, upper = limits.within(), float(tree.now["upper"][0])
     tree.now["only_relax"] = not branch
     status = Search(tree).run(own)
     while tree.kept.size > 0 and status is Status.OPTIMAL and tree.now["upper"][0] < upper:
         upper = float(tree.now["upper"][0])  # A better incumbent may close the nodes kept.
-        nodes = tree.take(tree.kept)[:3]
+        nodes = tree.take(tree.kept).afresh()
         tree.clear()
-        tree.add(*nodes)
+        tree.add(nodes)
         status = Search(tree).run(own)
     known = (np.sort(tree.st.support), float(tree.now["upper"][0]), found.rounding)
     nodes_left = tree.take(np.concatenate([tree.kept, tree.waiting]))
@@ -164,7 +160,7 @@ def _partial(
     support: NDArray[np.int64],
     objective: float,
     rounding: float,
-    nodes: Nodes,
+    nodes: Leaves,
     ended: Status | None,
     work: Work,
     overlooked: float = np.inf,
@@ -176,19 +172,16 @@ def _partial(
     overlooked: The least objective that enumeration has computed. The support that has it is not
         the incumbent where a second fit of the support has come out larger.
     """
-    leaves, beta, root_lam, bounds, _ = nodes
     status, least = Status.OPTIMAL, min(objective, overlooked)
-    if bounds.size:
+    if nodes.size:
         status = Status.NODE_LIMIT if ended in (None, Status.OPTIMAL) else ended
-        least = min(least, float(bounds.min()))
+        least = min(least, float(nodes.bound.min()))
     return PartialProof(
         support.astype(np.intp, copy=False),
         objective,
         max(0.0, least * (1.0 - TOLERANCE) - rounding),
         status,
         work,
-        leaves,
-        beta,
-        root_lam,
+        nodes,
         rounding,
     )

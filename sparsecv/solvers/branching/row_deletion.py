@@ -38,7 +38,7 @@ from ..relaxation.dual_bound import (
 )
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.perspective import Relaxation
-from .search import Nodes
+from .leaves import Leaves
 
 
 @by_reference()
@@ -69,15 +69,6 @@ class Deleted(NamedTuple):
     moved_c: Annotated[Array, "p"]  # b − Gβ on all rows at these
     g: Annotated[Array, "p"]  # gradient of one problem
     top: Annotated[Array, "p+3"]
-
-
-class NodesToBound(NamedTuple):
-    """Nodes of a search on all rows."""
-
-    state: NDArray[np.int8]  # (m, p) decisions
-    beta: Array  # (m, p) coefficients
-    lam: Array  # (m,) √λ of the nodes' relaxations
-    to_choose: NDArray[np.intp]  # (m,) free columns still to choose
 
 
 class Sums(NamedTuple):
@@ -231,13 +222,13 @@ def moved_bound(dp, j, state, here):
 
 
 @kernel
-def bound_nodes(dp, nodes, target, most, left, bounds, betas):
+def bound_nodes(dp, nodes, tau, target, most, left, bounds, betas):
     """Bound nodes of a search on all rows for every problem, until a problem has too many open.
 
     A bound at a node's own coefficients comes first, and a bound at moved coefficients where the
     first is below the target.
 
-    nodes: A ``NodesToBound``.
+    nodes, tau: ``Leaves`` of a search on all rows, and τ.
     target, shape (k,): The bound that closes a node for a problem.
     most: A problem with more open nodes than this is bounded no more.
     left, shape (k,): Increased by the number of nodes that stay open for a problem.
@@ -247,13 +238,15 @@ def bound_nodes(dp, nodes, target, most, left, bounds, betas):
     lams = nodes.lam
     for a in range(lams.shape[0]):
         state, beta, n = nodes.state[a], nodes.beta[a], -1
+        to_choose = tau
         for i in range(beta.shape[0]):
             dp.inside[i], dp.free[i] = state[i] == IN, state[i] == FREE
+            to_choose -= state[i] == IN
         gram_gradient(dp.G, dp.whole.b, beta, dp.c)
         linear, quadratic, reach = products(dp.whole, beta, dp.c)
         sums = Sums(linear, quadratic, reach, dot(beta, beta, beta.shape[0]))
         for j in range(target.shape[0]):
-            best, here = np.inf, ToReach(lams[a], nodes.to_choose[a], target[j])
+            best, here = np.inf, ToReach(lams[a], to_choose, target[j])
             moved = False
             if left[j] <= most:
                 best = problem_bound(dp, j, state, beta, dp.c, sums, here)
@@ -386,7 +379,7 @@ class LeftOut:
 
     def open_leaves(
         self,
-        leaves: Nodes,
+        leaves: Leaves,
         problem: SparseRidgeProblem,
         most: int,
         limits: Limits,
@@ -402,13 +395,11 @@ class LeftOut:
         Returns: Increasing numbers m·problem + leaf for the open ones of m leaves; and for every
             problem whether all its open leaves are among these.
         """
-        state, beta, lam, bound, _ = leaves
         target = upper * (1.0 - TOLERANCE)
         extracted = float(np.median(self.gram.D))
         dp = self.problems(problem.gamma / 2.0, -self.least, extracted, True)
-        to_choose = problem.tau - np.count_nonzero(state == IN, axis=1)
         left, found = np.where(asked, 0, most + 1), [np.zeros(0, dtype=np.intp)]
-        order, none = np.argsort(bound, kind="stable"), np.empty((0, problem.p))
+        order, none = np.argsort(leaves.bound, kind="stable"), np.empty((0, problem.p))
         block = max(1, 4_000_000 // (self.count * problem.p))  # some milliseconds
         for first in range(0, order.size, block):
             if limits.reached(0) is not None:
@@ -416,12 +407,12 @@ class LeftOut:
                 break
             at = order[first : first + block]
             bounds = np.empty((at.size, self.count))
-            nodes = NodesToBound(state[at], beta[at], lam[at], to_choose[at])
-            bound_nodes(dp, nodes, target, most, left, bounds, none)
+            nodes = leaves.some(at)
+            bound_nodes(dp, nodes, problem.tau, target, most, left, bounds, none)
             which, problems = np.nonzero(~(bounds >= target))
             found.append(order.size * problems + at[which])
         pairs, known = np.sort(np.concatenate(found)), left <= most
-        return pairs[known[pairs // bound.size]], known
+        return pairs[known[pairs // leaves.size]], known
 
     def centres(
         self, relaxation: Relaxation, ridge: float, tau: int, shift: Array
@@ -437,10 +428,10 @@ class LeftOut:
         """
         p, k = self.gram.b.size, self.count
         dp = self.problems(ridge, shift, -float(np.median(shift)), False)
-        free, lam = np.zeros((1, p), dtype=np.int8), np.array([np.sqrt(relaxation.multiplier)])
-        nodes = NodesToBound(free, relaxation.beta[None], lam, np.array([tau]))
+        root = Leaves.root(p, p, float(np.sqrt(relaxation.multiplier)))
+        nodes = root._replace(beta=relaxation.beta[None])
         beta, bound, never = np.empty((k, p)), np.empty((1, k)), np.full(k, np.inf)
-        bound_nodes(dp, nodes, never, 1, np.zeros(k, dtype=np.intp), bound, beta)
+        bound_nodes(dp, nodes, tau, never, 1, np.zeros(k, dtype=np.intp), bound, beta)
         return beta, bound[0]
 
     def spreads(self, H: Array, shift: float, of: NDArray[np.intp]) -> Array:

@@ -11,7 +11,8 @@ from ..relaxation.diagonal import Fitted, fit_diagonal
 from ..relaxation.dual_bound import FREE, IN, weights
 from ..relaxation.gram import GramForm
 from . import driver
-from .search import Nodes, Tree
+from .leaves import Leaves
+from .search import Tree
 
 # If the fit of a diagonal at the root closes more than this share of the root's gap, diagonals are
 # fitted at nodes, too. A fit at a node pays if it closes more than this share of the node's
@@ -66,25 +67,18 @@ class RefittedTree(Tree):
         """Least bound of the nodes that were pruned or are still open."""
         return min(super().bound, self.below.bound)
 
-    def add(
-        self,
-        state: NDArray[np.int8],
-        beta: Array,
-        lam: Array,
-        bound: Array | float = -np.inf,
-        unsolved: NDArray[np.int8] | int = 1,
-    ) -> NDArray[np.int64]:
+    def add(self, nodes: Leaves) -> NDArray[np.int64]:
         """Put nodes in the heap, with the root's diagonal, which is valid at every node."""
-        rows = super().add(state, beta, lam, bound)
+        rows = super().add(_unsolved(nodes))
         self.diagonals.update(dict.fromkeys(rows.tolist(), self.gram.D))
         return rows
 
     def _return(self) -> None:
         """Let the nodes of the tree below wait here, with the diagonal of that tree."""
-        rows = super().add(*self.below.emptied()[:4])
+        rows = super().add(_unsolved(self.below.emptied()))
         self.diagonals.update(dict.fromkeys(rows.tolist(), self.D))
 
-    def emptied(self) -> Nodes:
+    def emptied(self) -> Leaves:
         """Take every open node out, the least bound first, to deal the nodes out to threads."""
         self._return()
         return super().emptied()
@@ -131,5 +125,11 @@ class RefittedTree(Tree):
         self.st.Q.flat[:: D.size + 1] = np.diag(self.gram.G) - D
         self.st.terms.w[:] = weights(ridge, D)
         self.nt.root_w[:] = np.sqrt(self.st.terms.w)
-        self.below.add(state[None], beta[None], np.array([lam]), bound, int(one_support))
+        one = state[None], beta[None], np.array([lam])
+        self.below.add(Leaves.of(*one, bound, int(one_support)))
         return True
+
+
+def _unsolved(nodes: Leaves) -> Leaves:
+    """The same nodes, whose relaxations are solved when they are taken up."""
+    return nodes._replace(unsolved=np.ones(nodes.size, dtype=np.int8))

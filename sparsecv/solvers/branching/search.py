@@ -24,6 +24,7 @@ from ..relaxation.newton import newton_work
 from ..supports.rounding import pad_support
 from ..supports.swaps import new_units
 from . import driver, node
+from .leaves import Leaves
 
 # Bytes that the open nodes of one thread's tree may take; a table of that size is searched depth
 # first.
@@ -33,9 +34,6 @@ MAX_OPEN_BYTES = 512e6
 FIRST_ROWS = 256
 # Nodes until the first look at the clock, times the number of columns; at least 4 nodes. A choice.
 FIRST_CHUNK_COLUMNS = 6400
-# Of m nodes: decisions (m, p), β (m, p), √λ (m,), lower bounds (m,), and 1 where the relaxation has
-# not been solved (m,).
-Nodes = tuple[NDArray[np.int8], Array, Array, Array, NDArray[np.int8]]
 
 
 class Tree:
@@ -111,32 +109,18 @@ class Tree:
         least = float(self.open.bound[self.waiting].min(initial=np.inf))
         return min(least, float(self.now["pruned"][0]))
 
-    def add(
-        self,
-        state: NDArray[np.int8],
-        beta: Array,
-        lam: Array,
-        bound: Array | float = -np.inf,
-        unsolved: NDArray[np.int8] | int = 1,
-    ) -> NDArray[np.int64]:
-        """Put nodes in the heap; return their rows in the table.
-
-        state, shape (rows, m): Free (0), included (1) and excluded (2) columns or units.
-        beta, shape (rows, p).
-        lam, shape (rows,): √λ.
-        bound: Lower bounds on the objectives of the nodes' supports.
-        unsolved: 1 for a node whose relaxation is solved only when the node is taken up.
-        """
-        count = state.shape[0]
+    def add(self, nodes: Leaves) -> NDArray[np.int64]:
+        """Put nodes in the heap; return their rows in the table."""
+        count = nodes.size
         while self.counts["spare"][0] < count + 3:
             self.grow(2 * self.open.state.shape[0])
         first = int(self.counts["spare"][0]) - count
         rows = self.open.spare[first : first + count].copy()
         self.counts["spare"] = first
-        self.open.state[rows], self.open.beta[rows] = state, beta
-        self.open.lam[rows], self.open.bound[rows] = lam, bound
-        self.open.unsolved[rows] = unsolved
-        self.open.key[rows] = np.maximum(bound, 0.0)
+        self.open.state[rows], self.open.beta[rows] = nodes.state, nodes.beta
+        self.open.lam[rows], self.open.bound[rows] = nodes.lam, nodes.bound
+        self.open.unsolved[rows] = nodes.unsolved
+        self.open.key[rows] = np.maximum(nodes.bound, 0.0)
         driver.push_all(self.open, rows)
         return rows
 
@@ -158,7 +142,7 @@ class Tree:
         """
         if state is None:
             state = np.zeros(self.gram.n_units, dtype=np.int8)
-        self.add(state[None], beta[None], np.array([root_lam]), bound, unsolved=0)
+        self.add(Leaves.of(state[None], beta[None], np.array([root_lam]), bound, unsolved=0))
 
     def learn_from(self, other: Tree) -> None:
         """Copy the incumbent and the gains of branching of a tree of the same problem."""
@@ -179,10 +163,11 @@ class Tree:
         self.objective[:] = np.minimum(self.objective, objective)
         self.now["upper"] = np.minimum(self.now["upper"], objective)
 
-    def take(self, rows: NDArray[np.int64]) -> Nodes:
+    def take(self, rows: NDArray[np.int64]) -> Leaves:
         """The nodes in the given rows of the table."""
         at = self.open
-        return at.state[rows], at.beta[rows], at.lam[rows], at.bound[rows], at.unsolved[rows]
+        every = Leaves(at.state, at.beta, at.lam, at.bound, at.unsolved)
+        return every.some(rows)
 
     def keep_leaves(self) -> int:
         """Let the search keep its leaves, and go depth first, which leaves few nodes at a limit.
@@ -200,9 +185,9 @@ class Tree:
         nodes = self.leaves()
         self.clear()
         self.now["tolerance"] = -raised
-        self.add(*nodes)
+        self.add(nodes)
 
-    def leaves(self) -> Nodes:
+    def leaves(self) -> Leaves:
         """Nodes that together hold every support, after :meth:`keep_leaves` and a search.
 
         The search may have ended early: nodes that wait are leaves, too. A leaf that holds one
@@ -211,7 +196,7 @@ class Tree:
         coefficients.
         """
         nodes = self.take(np.concatenate([self.kept, self.waiting]))
-        state, beta = nodes[:2]
+        state, beta = nodes.state, nodes.beta
         included, free = (np.count_nonzero(state == way, axis=1) for way in (IN, FREE))
         full, few = included == self.problem.tau, included + free <= self.problem.tau
         state[(state == FREE) & few[:, None]] = IN
@@ -230,7 +215,7 @@ class Tree:
         self.counts["waiting"], self.counts["kept"], self.counts["spare"] = 0, 0, rows
         self.open.spare[:] = np.arange(rows)
 
-    def emptied(self) -> Nodes:
+    def emptied(self) -> Leaves:
         """Take every open node out, the least bound first."""
         rows = self.waiting
         nodes = self.take(rows[np.argsort(self.open.bound[rows], kind="stable")])
@@ -429,7 +414,7 @@ class Search:
             tree.learn_from(first)
             self.trees.append(tree)
         for number, tree in enumerate(self.trees):
-            tree.add(*_some(nodes, number, self.jobs))
+            tree.add(nodes.some(slice(number, None, self.jobs)))
         self._share()
 
     def _share(self) -> None:
@@ -446,15 +431,8 @@ class Search:
             if full.n_open < 2:
                 continue
             nodes = full.emptied()
-            full.add(*_some(nodes, 0, 2))
-            idle.add(*_some(nodes, 1, 2))
-
-
-def _some(nodes: Nodes, first: int, step: int) -> Nodes:
-    """Every ``step``-th of the nodes, from position ``first`` on."""
-    state, beta, lam, bound, unsolved = nodes
-    at = slice(first, None, step)
-    return state[at], beta[at], lam[at], bound[at], unsolved[at]
+            full.add(nodes.some(slice(0, None, 2)))
+            idle.add(nodes.some(slice(1, None, 2)))
 
 
 def new_state(

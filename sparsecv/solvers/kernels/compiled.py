@@ -376,10 +376,13 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled kernel for the types ``sig``, or None where no file has it."""
+        found = None
         try:
-            found = super().load_overload((sig, self.kernel.stamp), target_context)
+            # numba's own method first loads all that numba can compile, which takes three times as
+            # long as all kernels of a fit. Machine code that exists needs nothing of it.
+            with self._guard_against_spurious_io_errors():
+                found = self._load_overload((sig, self.kernel.stamp), target_context)
         except Exception:  # unpickling half a file may raise anything
-            found = None
             with suppress(OSError):
                 self.flush()
         # Another process may have written numba's index and not yet the file that the index names:

@@ -148,9 +148,9 @@ def proofs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
     cells: list[tuple[float, int]] = []
     real = CellProver._prove_cell
 
-    def noted(self: CellProver, g: int, t: int, seconds: float) -> Any:
+    def noted(self: CellProver, need: Any, g: int, t: int, seconds: float) -> Any:
         cells.append((self.ledger.gammas[g], int(self.ledger.taus[t])))
-        return real(self, g, t, seconds)
+        return real(self, need, g, t, seconds)
 
     monkeypatch.setattr(CellProver, "_prove_cell", noted)
     return cells

@@ -73,11 +73,6 @@ def _builtin(name: str, reading: Reading) -> Source | None:
     return source_of_arrays(name, dict(zip(names, values.T, strict=True)), reading)
 
 
-def _is_builtin(name: str) -> bool:
-    """Whether a name is that of a built-in data set."""
-    return name == "diabetes" or name.partition(":")[0] == "synthetic"
-
-
 def _folder() -> Path | None:
     """The folder that the environment variable SPARSECV_DATA names."""
     stated = os.environ.get("SPARSECV_DATA")
@@ -163,7 +158,7 @@ def load_dataset(name: str) -> Table:
     >>> table.n, table.p
     (442, 10)
     """
-    if not _is_builtin(name) and _find(name) is None:  # Files elsewhere do not count.
+    if _find(name) is None and _builtin(name, AS_SHOWN) is None:  # Files elsewhere do not count.
         raise _unknown(name)
     return resolve(name)
 

@@ -49,7 +49,7 @@ def test_enumeration_says_something() -> None:
         data = ugly_data(rng)
         problem = SparseRidgeProblem(data.X, data.y, gamma=data.gamma, tau=1)
         upper = min(problem.objective([i]) for i in range(problem.p))
-        lost = GramForm.of(problem).rounding(problem.gamma / 2.0, 1, upper)
+        lost = GramForm.of(problem).overlooked(problem.gamma / 2.0, 1, upper)
         shares.append(lost / upper if upper > 0.0 else 0.0)
     assert np.median(shares) < 1e-8
     assert np.mean(np.array(shares) < 1e-5) > 0.6

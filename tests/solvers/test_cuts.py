@@ -21,7 +21,7 @@ from sparsecv.solvers.relaxation.gram import GramForm
 def form_of(problem: SparseRidgeProblem, extract: bool = True) -> CutForm:
     gram = GramForm.of(problem, extract=False)
     if extract:
-        gram = replace(gram, D=largest_diagonal(gram.G, problem.gamma / 2.0, gram.eps))
+        gram = replace(gram, D=largest_diagonal(gram.G, problem.gamma / 2.0, gram.rounding.eps))
     return CutForm(problem, np.arange(problem.p, dtype=np.intp), gram)
 
 

@@ -237,7 +237,7 @@ def enumerated(rng: np.random.Generator, number: int) -> Iterator[str]:
     which = PartialSupport(chosen, m, free, free.size, tau - m)
     here = (gram.G, gram.b, ridge, which, record, -np.inf)
     upper = gram.yy - float(complete(*here, completion_work(tau, p, max(tau - 1, 1))))
-    lost = gram.rounding(ridge, tau, upper)
+    lost = gram.overlooked(ridge, tau, upper)
     yield from above(upper - lost, least, f"{tau - m} of {free.size} columns")
 
 

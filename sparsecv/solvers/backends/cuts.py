@@ -53,7 +53,7 @@ class CutForm:
         # Cuts take no multiple of the residual, and neither do the bounds of the leaves.
         self.Q, self.terms = gram.quadratic(), gram.terms(ridge)._replace(scaled=False)
         self.w, self.b, self.yy = self.terms.w, gram.b, gram.yy
-        self.margin = gram.rounding(ridge, problem.tau, gram.yy)
+        self.margin = gram.overlooked(ridge, problem.tau, gram.yy)
 
     def cut(self, beta: Array) -> Cut:
         """The cut of any coefficients, shape (p,)."""

@@ -208,7 +208,7 @@ def prove(
     columns = np.union1d(root.units, support).astype(np.intp)
     if gram is None or columns.size > root.units.size:
         gram = GramForm.of(problem, columns, extract=False)
-    gram = replace(gram, D=largest_diagonal(gram.G, problem.gamma / 2.0, gram.eps))
+    gram = replace(gram, D=largest_diagonal(gram.G, problem.gamma / 2.0, gram.rounding.eps))
     oracle = Oracle(
         CutForm(problem, columns, gram),
         np.searchsorted(columns, support).astype(np.intp),

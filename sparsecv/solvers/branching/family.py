@@ -106,8 +106,8 @@ def solve_jointly(
     more, again = bounded(upper, upper < before)
     pairs = np.setdiff1d(np.concatenate([pairs[~again[pairs // m]], more]), tried)
     first = np.searchsorted(pairs, m * np.arange(k + 1))
-    margin = left_out.gram.rounding(problem.gamma / 2.0, tau, float(tree.now["upper"][0]))
-    rounding = margin + left_out.rounding(problem.gamma / 2.0, tau, upper)
+    margin = left_out.gram.overlooked(problem.gamma / 2.0, tau, float(tree.now["upper"][0]))
+    rounding = margin + left_out.overlooked(problem.gamma / 2.0, tau, upper)
     proofs = []
     for j in range(k):
         at = pairs[first[j] : first[j + 1]] - m * j

@@ -23,7 +23,6 @@ from ..core.problem import SparseRidgeProblem
 from ..core.threads import cached
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
-from ..kernels.completion import elimination_loss
 from ..kernels.linalg import EPS, Array, Ints, add, allocated, dot, factor_row, invert_factor
 from ..relaxation.dual_bound import (
     FREE,
@@ -33,10 +32,10 @@ from ..relaxation.dual_bound import (
     gram_gradient,
     list_allowed,
     products,
-    relative_rounding,
     sum_largest,
 )
 from ..relaxation.gram import TOLERANCE, GramForm
+from ..relaxation.gram_rounding import Rounding
 from ..relaxation.perspective import Relaxation
 from .leaves import Leaves
 
@@ -286,24 +285,20 @@ class LeftOut:
         return int(self.start.size - 1)
 
     @cached
-    def squares(self) -> Array:
-        """Squared lengths of the columns on all rows, shape (p,)."""
-        return np.asarray(np.maximum(np.diag(self.gram.G), 0.0))
-
-    @cached
     def eigen(self) -> tuple[Array, Array]:
         """Eigenvalues of G, rounded down, and the eigenvectors."""
         values, vectors = np.linalg.eigh(self.gram.G)
-        return values - self._eps * max(float(values[-1]), 0.0), vectors
+        return values - self.rounding.eps * max(float(values[-1]), 0.0), vectors
 
     @cached
     def _turned(self) -> Array:
         """``rows`` in the basis of the eigenvectors."""
         return np.asarray(self.rows @ self.eigen[1])
 
-    @property
-    def _eps(self) -> float:
-        return 2.0 * max(self.gram.eps, relative_rounding(self.n, self.gram.b.size))
+    @cached
+    def rounding(self) -> Rounding:
+        """What the matrices of every problem are off by."""
+        return self.gram.rounding.without_rows(self.n)
 
     @cached
     def least(self) -> Array:
@@ -326,16 +321,16 @@ class LeftOut:
         for j in np.flatnonzero(~single).tolist():
             fold = sla.eigvalsh(self.form(j, False).G, check_finite=False)
             low[j] = max(0.0, float(fold[0]) - 1e-9 * largest)
-        return np.asarray(np.maximum(low - self._eps * largest, 0.0))
+        return np.asarray(np.maximum(low - self.rounding.eps * largest, 0.0))
 
-    def rounding(self, ridge: float, tau: int, upper: Array) -> Array:
+    def overlooked(self, ridge: float, tau: int, upper: Array) -> Array:
         """By how much a support that enumeration overlooks may be better than ``upper``.
 
         ridge: γ/2.
         upper, shape (k,): Objective of every problem's incumbent; the result has the same shape.
         """
-        squares, yy, w = self.squares + ridge, self.gram.yy, ridge + self.least[:, None]
-        return elimination_loss(squares, w, ridge, yy, self._eps, tau, np.minimum(upper, yy))
+        w, most = ridge + self.least[:, None], np.minimum(upper, self.gram.yy)
+        return self.rounding.overlooked(w, ridge, tau, most)
 
     def form(self, j: int, extract: bool = True) -> GramForm:
         """Gram matrices of problem j, with the multiple of I that :attr:`least` allows."""
@@ -346,8 +341,7 @@ class LeftOut:
             gram.b - D.T @ t,
             max(float(gram.yy - t @ t), 0.0),
             np.full(gram.b.size, self.least[j] if extract else 0.0),
-            self._eps,
-            (self.squares, gram.yy),
+            self.rounding,
         )
 
     def problems(self, ridge: float, shift: Array, extracted: float, multiples: bool) -> Deleted:
@@ -365,8 +359,8 @@ class LeftOut:
             Deleted,
             {"p": p, "most": most},
             G=np.ascontiguousarray(gram.G),
-            whole=whole._replace(eps=self._eps, w=np.full(p, ridge)),
-            unit=whole._replace(eps=self._eps, w=np.ones(p)),
+            whole=whole._replace(eps=self.rounding.eps, w=np.full(p, ridge)),
+            unit=whole._replace(eps=self.rounding.eps, w=np.ones(p)),
             D=self.rows,
             T=self.targets,
             start=self.start,

@@ -236,7 +236,7 @@ class BelowRoot:
         self.offer(incumbent.support)
         self.tree.aim_below(incumbent.objective)
         if not self.single:
-            lost = gram.rounding(problem.gamma / 2.0, problem.tau, incumbent.objective)
+            lost = gram.overlooked(problem.gamma / 2.0, problem.tau, incumbent.objective)
             self.tree.now["enumerates"] = lost <= MOST_LOST * incumbent.objective
         self.tree.now["rough_left"], self.tree.now["open_share"] = ROUGH_NODES, 0.3
         self.tree.start(root.beta, root.root_lam, root.bound, root.state)
@@ -336,7 +336,7 @@ class BelowRoot:
         if self.tree.now["enumerates"][0] > 0:
             # Enumeration passes over no support whose objective is below this bound.
             upper = min(min(float(now["upper"]), float(now["least"])) for now in every)
-            bound = min(bound, upper - gram.rounding(problem.gamma / 2.0, problem.tau, upper))
+            bound = min(bound, upper - gram.overlooked(problem.gamma / 2.0, problem.tau, upper))
         gap = relative_gap(incumbent.objective, bound)
         if problem.constraints.plain and gap > max(self.tol, WORST_GAP):
             if self.relaxed is None:

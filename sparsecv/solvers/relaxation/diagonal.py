@@ -56,7 +56,7 @@ def shared_diagonal(gram: GramForm) -> Array:
     """
     if gram.scaled or gram.b.size > MAX_COLUMNS:
         return gram.D
-    D = 0.9 * largest_diagonal(gram.G, gram.D.min(), gram.eps) + 0.1 * interior(gram)
+    D = 0.9 * largest_diagonal(gram.G, gram.D.min(), gram.rounding.eps) + 0.1 * interior(gram)
     return D if D.min() > 0.0 and D.sum() > gram.D.sum() else gram.D
 
 
@@ -152,7 +152,7 @@ class _Node:
         trace = float(self.terms.length @ self.terms.length)
         # Where Cholesky's method succeeds on an m × m matrix no eigenvalue is below
         # −(m + 2)u·trace, u = 2⁻⁵³ (Rump 2006); eight times that is taken, EPS being 2u.
-        self.lost = (4.0 * (m + 2) * EPS + gram.eps) * trace
+        self.lost = (4.0 * (m + 2) * EPS + gram.rounding.eps) * trace
 
     def of(self, D: Array) -> Array:
         """A diagonal (p,) restricted to the node: (m,), 0 on included columns."""

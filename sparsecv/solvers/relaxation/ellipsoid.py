@@ -60,7 +60,7 @@ class Spectrum:
     def of_gram(cls, gram: GramForm, n: int) -> Spectrum:
         """The spectrum from the Gram matrix of n rows: with half of the digits, in less time."""
         values, vectors = np.linalg.eigh(gram.G)
-        most = float(np.diag(gram.G).sum() if gram.before is None else gram.before[0].sum())
+        most = float(gram.rounding.squares.sum())
         lost = 4.0 * (n + values.size + 16) * EPS * max(most, 0.0)
         kept = values > ZERO_SHARE * max(most, 0.0)
         squares = np.maximum(values[kept] - lost, 0.0)

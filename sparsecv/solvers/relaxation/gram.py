@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
-from ..kernels.completion import elimination_loss
 from ..kernels.linalg import EPS, Array
 from .dual_bound import BoundTerms, QuadraticForm, relative_rounding, unit_terms, weights
 from .extraction import MAX_COLUMNS, extraction, largest_diagonal
+from .gram_rounding import Rounding
 
 # The least relative gap, a share of the incumbent's objective, at which a node is pruned and a
 # search ends. It replaces a smaller gap that a caller gives, as the margins for rounding are of
@@ -89,19 +89,15 @@ class GramForm:
     """G = XᵀX, b = Xᵀy, yᵀy and a diagonal D of a problem, for any γ and τ.
 
     ``D`` (p,) has G − D ⪰ 0. Moved from the quadratic part of the objective into the weights, D
-    makes the perspective relaxation far tighter where n > p. ``eps`` is the ε of
-    :func:`~.dual_bound.relative_rounding`. Where rows were subtracted from G and b, ``before``
-    holds diag(G) and yᵀy of all rows, as rounding errors are relative to these; for groups whose
-    columns were rotated it holds the groups' squared lengths. ``grouping`` is None where every unit
-    is a single column without bounds.
+    makes the perspective relaxation far tighter where n > p. ``rounding`` says what the matrices
+    are off by. ``grouping`` is None where every unit is a single column without bounds.
     """
 
     G: Array
     b: Array
     yy: float
     D: Array
-    eps: float
-    before: tuple[Array, float] | None = None
+    rounding: Rounding
     grouping: Grouping | None = None
 
     @classmethod
@@ -123,7 +119,8 @@ class GramForm:
         eps = relative_rounding(problem.rows.shape[0], problem.p, problem.data.lost)
         extract = extract and _affordable(G.shape[0], limits)
         D = extraction(G, problem.rank_bound, eps) if extract else np.zeros(G.shape[0])
-        return cls(G, head.T @ y, problem.yy, D, eps)
+        rounding = Rounding(eps, np.diag(G).copy(), problem.yy)
+        return cls(G, head.T @ y, problem.yy, D, rounding)
 
     @classmethod
     def of_units(
@@ -158,8 +155,11 @@ class GramForm:
             X.T @ rows[:, problem.p],
             problem.yy,
             np.zeros(G.shape[0]),
-            relative_rounding(rows.shape[0], G.shape[0], problem.data.lost + off),
-            (np.concatenate(squares), problem.yy),
+            Rounding(
+                relative_rounding(rows.shape[0], G.shape[0], problem.data.lost + off),
+                np.concatenate(squares),
+                problem.yy,
+            ),
             Grouping(np.append(0, np.cumsum(widths)), np.concatenate(low), np.concatenate(high)),
         )
         if not _affordable(G.shape[0], limits):
@@ -173,14 +173,13 @@ class GramForm:
         lengths and not of the components' lengths. As the components of a group are orthogonal, a
         diagonal takes off a block for every group.
         """
-        squares = np.diag(self.G)
+        squares, rounding = np.diag(self.G), self.rounding
         if self.grouping is None or rank < squares.size or not (squares > 0.0).all():
-            return extraction(self.G, rank, self.eps)
-        scale = (self.before or (squares, 0.0))[0]
-        D = extraction(self.G, squares.size, self.eps * float((scale / squares).mean()))
+            return extraction(self.G, rank, rounding.eps)
+        D = extraction(self.G, squares.size, rounding.at_unit_length(squares))
         if D.sum() > LEAST_SHARE_OF_LENGTHS * squares.sum():
             return D
-        return largest_diagonal(self.G, ridge, self.eps * float(scale.sum() / squares.sum()), D)
+        return largest_diagonal(self.G, ridge, rounding.of_trace(squares), D)
 
     def on(self, units: NDArray[np.intp], problem: SparseRidgeProblem, limits: Limits) -> GramForm:
         """The form of some of the columns or units, with a diagonal of its own if there is time.
@@ -194,8 +193,7 @@ class GramForm:
             self.b[columns],
             self.yy,
             self.D[columns],
-            self.eps,
-            None if self.before is None else (self.before[0][columns], self.before[1]),
+            self.rounding.on(columns),
             None if grouping is None else grouping.on(units),
         )
         if not _affordable(columns.size, limits):
@@ -231,10 +229,9 @@ class GramForm:
 
     def terms(self, ridge: float, half: float = 0.0) -> BoundTerms:
         """The terms of the dual bound at γ = 2·ridge, where half·I stays in Q (``quadratic``)."""
-        squares, yy = self.before or (np.diag(self.G), self.yy)
-        length = np.sqrt(np.maximum(squares, 0.0) + ridge)
-        reach_y, w = float(np.sqrt(max(yy, 0.0))), weights(ridge - half, self.D)
-        terms = BoundTerms(w, length, self.b, self.yy, reach_y, self.eps, self.scaled)
+        off, w = self.rounding, weights(ridge - half, self.D)
+        lengths = off.lengths(ridge), self.b, self.yy, off.length_of_y
+        terms = BoundTerms(w, *lengths, off.eps, self.scaled)
         if self.grouping is None:
             return terms
         first, lower, upper = self.grouping.first, self.grouping.lower, self.grouping.upper
@@ -245,13 +242,10 @@ class GramForm:
         """The largest number of columns of a support of τ units."""
         return tau if self.grouping is None else int(np.sort(self.grouping.widths)[-tau:].sum())
 
-    def rounding(self, ridge: float, tau: int, upper: float) -> float:
+    def overlooked(self, ridge: float, tau: int, upper: float) -> float:
         """How far below ``upper`` enumeration may overlook a support of τ units; ridge = γ/2."""
-        terms = self.terms(ridge)
-        yy = terms.reach_y**2
-        squares, at = terms.length**2, np.array(upper)
-        most = self.most_columns(tau)
-        return float(elimination_loss(squares, terms.w, ridge, yy, self.eps, most, at))
+        w, most = weights(ridge, self.D), self.most_columns(tau)
+        return float(self.rounding.overlooked(w, ridge, most, np.array(upper)))
 
 
 def _affordable(p: int, limits: Limits | None) -> bool:

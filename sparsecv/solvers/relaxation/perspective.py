@@ -111,7 +111,7 @@ def perspective_relaxation(
         relaxer.start(warm_start.beta, float(np.sqrt(warm_start.multiplier)))
     search = _Search(relaxer, gap, limits)
     search.run()
-    if gram is not None and gram.scaled and gram.before is None:
+    if gram is not None and gram.scaled and not gram.rounding.rows_deleted:
         # Residual form may keep more digits. It cannot bound ``gram`` of fewer rows.
         search.bound_by(residual_form(problem, np.arange(p), half, tall=True))
     return search.result(problem.data_loss(problem.yy))

@@ -208,15 +208,14 @@ def default_taus(n: float, p: int, constraints: UnitConstraints | None = None) -
 
     They are 1..p where one tree can serve all sizes; with more columns they end at the largest τ
     with τ log τ ≤ min(n, p) (Section 4.2, first paper). Constraints may allow fewer sizes, and a
-    group of columns counts as one.
+    group of columns counts as one in a size.
 
     n: Number of rows, or the sum of their weights.
     """
-    least, p = (1, p) if constraints is None else _sizes(constraints)
-    top = p
+    least, top = (1, p) if constraints is None else _sizes(constraints)
     if p > MAX_COLUMNS:
-        candidates = np.arange(1, p + 1)
-        top = int(candidates[candidates * np.log(candidates) <= min(n, p)][-1])
+        candidates = np.arange(1, top + 1)
+        top = int(candidates[candidates * np.log(candidates) <= min(n, top)][-1])
     return np.arange(least, max(least, top) + 1, dtype=np.intp)
 
 

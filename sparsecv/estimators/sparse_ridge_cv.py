@@ -44,8 +44,8 @@ class SparseRidgeCV(ModelViews, ModelFiles):
     cv : int, "loo", "size:M", splitter or iterable
         Folds; K folds are shuffled with ``random_state``, once for the whole grid.
     taus : array of int or None
-        Sparsities; None means 1..p (beyond 168 columns: up to the largest τ with
-        τ log τ ≤ min(n, p)). Where models are averaged beyond 45 columns, sizes are tried from 1
+        Sparsities; None means 1..p (beyond 168 columns, each level of a factor counted: up to
+        the largest τ with τ log τ ≤ min(n, p)). Where models are averaged beyond 45 columns, sizes are tried from 1
         on as far as they carry weight in the average; ``taus_`` says which were tried.
     gammas : float, array of float, str or None
         Ridge weights; gamma = 2 * alpha of scikit-learn's Ridge. None visits ten values from 1e-4

@@ -33,6 +33,7 @@ from sparsecv.errors import UnprovedWarning
 from sparsecv.solvers import answers
 from sparsecv.solvers.branching import size_sweep
 from sparsecv.solvers.core import plan
+from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.supports import path
 
@@ -275,6 +276,10 @@ def test_default_taus_and_grids() -> None:
     top = int(large[-1])
     assert large.tolist() == list(range(1, top + 1))
     assert top * np.log(top) <= 100 < (top + 1) * np.log(top + 1)
+    # Columns decide how far sizes go, as the time of a size depends on them; sizes count units.
+    units = UnitConstraints.of(200, unit=np.arange(200) // 2)
+    assert default_taus(100, 200, units).tolist() == large.tolist()
+    assert default_taus(100, 160, UnitConstraints.of(160, unit=np.arange(160) // 2))[-1] == 80
 
 
 @pytest.mark.parametrize("p", [40, 50])

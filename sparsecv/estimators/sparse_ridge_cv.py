@@ -45,8 +45,9 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         Folds; K folds are shuffled with ``random_state``, once for the whole grid.
     taus : array of int or None
         Sparsities; None means 1..p (beyond 168 columns, each level of a factor counted: up to
-        the largest τ with τ log τ ≤ min(n, p)). Where models are averaged beyond 45 columns, sizes are tried from 1
-        on as far as they carry weight in the average; ``taus_`` says which were tried.
+        the largest τ with τ log τ ≤ min(n, p)). Where models are averaged beyond 45 columns, sizes
+        are tried from 1 on as far as they carry weight in the average; ``taus_`` says which were
+        tried.
     gammas : float, array of float, str or None
         Ridge weights; gamma = 2 * alpha of scikit-learn's Ridge. None visits ten values from 1e-4
         to 1e4 and more past an end that is best (a fold's own average goes past an end where its

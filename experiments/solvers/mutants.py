@@ -105,8 +105,16 @@ FAULTS = (
     Fault(
         "the child that includes the column is dropped",
         "solvers/branching/driver.py",
-        "    add(st, open_nodes, ch.trial, raised, later)\n",
+        "    enqueue(st, open_nodes, ch.trial, raised, later)\n",
         "    ch.trial.lam[0] = raised\n",
+        TREES,
+    ),
+    Fault(
+        "a search of one size goes on without the open node of least bound",
+        "solvers/branching/single.py",
+        "            return self.below.run(limits)\n        problem, tol",
+        "            self.below.tree.add(self.below.tree.emptied().some(slice(1, None)))\n"
+        "            return self.below.run(limits)\n        problem, tol",
         TREES,
     ),
     Fault(

@@ -95,7 +95,9 @@ def test_stops_change_no_search(head_start: float, monkeypatch: pytest.MonkeyPat
         runs += 1
     assert runs > 5
     assert search.proof.objective == whole.objective
-    assert search.proof.n_nodes <= 1.05 * whole.n_nodes + 10
+    # The head start ends between two looks at its work, which come at other nodes with stops.
+    share = 0.0 if head_start == np.inf else 0.15
+    assert abs(search.proof.n_nodes - whole.n_nodes) <= share * whole.n_nodes
     seconds = [entry[0] for entry in search.proof.history]
     assert seconds == sorted(seconds)
 

@@ -36,7 +36,11 @@ INTERRUPTED_LATE = "Ctrl-C came after the choice, while the error to expect was 
 
 
 def cv(data: str, **given: Any) -> Exit:
-    """Print the exact CV error at every sparsity, choose the best and fit the model."""
+    """Print the CV error of every size as far as it is proved, choose a model and fit it.
+
+    given: The values of all options. ``read`` takes names out of "exclude" that are no columns of
+        numbers, so that constraints are made after it.
+    """
     asked, ended = SimpleNamespace(**given), ""
     steps = Steps(asked.verbose)
     console = open_console(asked.quiet, asked.json_file)

@@ -162,7 +162,7 @@ class Surface:
 
         A γ that was visited before costs nothing. The γ of the first call stand for all others:
         where a problem's tree was left open at the nearest of them, no tree is tried for that
-        problem before its estimate (``Ledger.is_hard``).
+        problem before its estimate (``estimate._is_hard``).
         """
         ledger, asked = self.ledger, checked_gammas(gammas).tolist()
         self.order += asked

@@ -223,7 +223,7 @@ class _Search:
     ) -> None:
         self.taus, self.tables, self.limits, self.total = taus, tables, limits, data.total
         self._work, self._out = (np.empty((3, 2)), np.empty(6)), np.empty(5)
-        self.n_cells, self._least = 0, 0.0
+        self.n_cells, self._narrowest = 0, 0.0
 
     def bound(self, s: int, low: float, high: float, middle: float = 0.0) -> tuple[float, ...]:
         """Bound h, the CV error, in a cell: at the s-th τ, for t = γ/2 from ``low`` to ``high``.
@@ -232,7 +232,8 @@ class _Search:
             hundredth of ``high`` where ``low`` is 0.
         Returns: A lower bound on h in the whole cell; an upper bound at ``middle``; ``middle``; and
             the t at which to divide the cell. The last is 0 where that would not help: where the
-            two bounds differ by rounding alone, or the cell is as narrow as cells get.
+            two bounds differ by rounding alone, where several supports may be best and none
+            begins or ends to be best inside the cell, or the cell is as narrow as cells get.
         """
         self.n_cells += 1
         middle = middle or split_gamma(low, high)
@@ -246,7 +247,7 @@ class _Search:
         # Smaller cells have no better bounds, unless from γ = 0 on there is no bound at all.
         if not several and low > 0.0 and upper - lower <= 4.0 * lost:
             divide = 0.0
-        if high - low <= NARROW * high or high <= self._least:
+        if high - low <= NARROW * high or high <= self._narrowest:
             divide = 0.0
         return lower / self.total, upper / self.total, middle, divide
 
@@ -284,7 +285,7 @@ class _Search:
         """Divide cells until the gap is at most the tolerance or a limit is reached."""
         # The range of every τ is cut into this many cells first.
         ends = self._spaced(*gammas, 32 + 1) / 2.0
-        self._least = LEAST_GAMMA_SHARE**2 * ends[-1]
+        self._narrowest = LEAST_GAMMA_SHARE**2 * ends[-1]
         heap: list[Cell] = []
         final: list[Cell] = []  # Cells that are not divided.
         best, at = np.inf, (0, float(gammas[1]) / 2.0)

@@ -5,8 +5,8 @@ solution is the model. Four things are kept apart. The answer to a problem is th
 problem's own rows gave, or a support that is proved optimal; the error of the answer on the
 held-out rows is the estimate of the fold's error. The incumbent is the best support known from
 anywhere, other folds included: it bounds the optimum of its problem from above, and becomes the
-answer only where it is proved optimal. An interval holds the error of an optimal support. Where the
-answer is proved, its error and both ends of the interval agree.
+answer only where it is proved optimal. An interval holds the errors of all optimal supports. Where
+the answer is proved, its error and both ends of the interval agree.
 """
 
 from __future__ import annotations
@@ -289,7 +289,8 @@ class Ledger:
         Ends that rounding has moved past each other are exchanged. The interval of a proved answer
         is its error, and stays.
 
-        t, folds, low, high: Numbers, or arrays of one shape.
+        t, folds, low, high: Numbers, or arrays that broadcast together; no cell occurs twice.
+            [low, high] must hold the error of every optimal support, or the intersection is wrong.
         """
         at = g, t, folds
         low, high = np.maximum(self.cells.lower[at], low), np.minimum(self.cells.upper[at], high)

@@ -64,6 +64,9 @@ class SizesProver(Prover):
         The γ near a γ are proved together with it, as one tree may serve all of them. Where a tree
         takes more nodes than the round allows, γ at or below that tree's γ wait for the next round:
         trees of smaller γ are mostly larger.
+
+        Returns: The rows of γ at which something needed stays unproved, because of a limit or
+            because digits are lost.
         """
         reached, hard = self.work.limits.reached, -1.0
         while reached(0) is None and self._next(need, set(), -1.0):

@@ -286,7 +286,8 @@ def make_design(
     made = Design(protocol, p, kept, shift[at], scale[at], mean, spread, total)
     if asked is None or asked.constraints.plain:
         return made
-    asked.constraints.restricted(kept)  # This raises the error where no column is left.
+    # This is called for its error: a column that varies in no row was asked to be in every model.
+    asked.constraints.restricted(kept)
     return replace(made, asked=asked)
 
 

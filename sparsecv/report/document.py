@@ -53,7 +53,9 @@ def plain(value: Any) -> Any:
 def _chosen(result: Result, study: Study, choice: Choice) -> dict[str, Any]:
     """The choice, its rule and its errors.
 
-    "nested" is the error to expect on new data, or null. "rule" stands in "chosen" and beside it.
+    Readers of the JSON file use these names, so none may be renamed. "rule" therefore stands in
+    "chosen" and beside it. "rule_status" is the worst status of the whole run, and "nested" the
+    error to expect on new data, or null.
     """
     proof = {name: getattr(choice, name) for name in ("lower", "upper", "certified")}
     return {

@@ -256,9 +256,10 @@ def _without_pairs(block: Index) -> list[Split]:
 
 
 def _inside_folds(data: FoldData) -> list[Split]:
-    """Inner folds of the training rows of every fold; a fold of one training row has none.
+    """Inner folds of the training rows of every fold.
 
-    A row of weight 0 is no row.
+    A fold has none where its training rows are one row or one group of rows, or where no row is
+    early enough in time. A row of weight 0 is no row.
     """
     folds, weights = data.folds, data.rows_for("inner folds need").weights
     pairs = list(folds.splits())

@@ -48,8 +48,9 @@ def _refuse(rule: str, data: FoldData) -> None:
         )
     if rule == "stability":
         rows = data.rows_for("rule stability needs")
-        checked_partition(folds.label, folds.n, True, rows.weights)
+        checked_partition(folds.label, folds.n, nested=True, weights=rows.weights)
         if rows.missing is not None:
+            # Every fold fills its missing values its own way; losses on all rows need one way.
             what = "no missing values but --missing drop"
             raise InputError(f"rule stability takes {what}: choose another rule")
         pairs = folds.k * (folds.k - 1) // 2
@@ -58,7 +59,8 @@ def _refuse(rule: str, data: FoldData) -> None:
         # this many losses, of one γ and τ, take 200 MB.
         if pairs * folds.n > 25_000_000:
             raise InputError(
-                f"rule stability solves every pair of folds, {pairs:,} here: use fewer folds"
+                "rule stability predicts every row without every pair of folds: "
+                f"{pairs:,} pairs times {folds.n:,} rows exceed 25,000,000; use fewer folds"
             )
 
 

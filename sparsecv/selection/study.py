@@ -103,11 +103,11 @@ class Study:
 
     data: The rows in the first partition into folds.
     design: How the columns were centred and scaled, by which models return to the user's units.
-    request: What is request of the fit.
+    request: What is asked of the fit.
     plan: What the run does, and until when.
     rule, reason: The rule that chooses, and why it is this rule, in words.
     gammas: What ``request`` says of γ, checked.
-    sizes: The sizes that were request for, or else all that may be worth trying.
+    sizes: The sizes that were asked for, or else all that may be worth trying.
     tried: The sizes that are evaluated first, and those that follow where they are worth it.
     partitions: The number of partitions of the rows into folds, with the first.
     """
@@ -127,7 +127,7 @@ class Study:
     def of(cls, data: FoldData, design: Design, request: Request) -> Study:
         """The study of some rows, which begins now.
 
-        Raises InputError: The rows do not allow what is request for.
+        Raises InputError: The rows do not allow what is asked for.
         """
         settings, gammas = request.settings, asked_gammas(request.gammas)
         rule, reason = request.ruled(design.protocol.name)

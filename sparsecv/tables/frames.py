@@ -86,9 +86,11 @@ def coding_of(X: Any, missing_allowed: bool = False) -> Coding | None:
 
 
 def encoded_frame(coding: Coding, X: Any, missing_allowed: bool, unknown: str) -> FloatArray:
-    """The columns of numbers of a frame, shape (n, columns); missing values are NaN.
+    """The features of a frame, in the order of ``coding.features``, shape (n, features).
 
-    unknown: With "zero" a cell that is no level has no level.
+    coding: That of the frame that a model was fitted to.
+    missing_allowed: Whether cells may be missing; these are NaN.
+    unknown: With "zero" a cell that is no level has 0 in every 0/1 column of its factor.
     Raises InputError: X is no frame with these columns, or cells cannot be used.
     """
     frame = as_frame(X)

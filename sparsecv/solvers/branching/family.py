@@ -131,6 +131,7 @@ def search_alone(
     found: The incumbent and the open nodes of the problem.
     branch: Whether to search until the problem is solved. Otherwise the open nodes are relaxed, and
         none is branched on or enumerated.
+    Returns: The proof, with the nodes still open, and the work of this call alone.
     """
     limits = limits or Limits()
     if found.solved:

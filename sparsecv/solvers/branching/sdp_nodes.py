@@ -21,6 +21,8 @@ REFIT_SHARE = 0.5
 # After a fit at a node this many nodes below it are searched before the next fit. The number
 # doubles with each fit that does not pay, and halves, to this least value, with each that does.
 MIN_NODES_PER_REFIT = 10
+# Damped Newton steps of a fit at a node, which starts at the diagonal of a node above it; a choice.
+STEPS_AT_A_NODE = 4
 
 
 class RefittedTree(Tree):
@@ -101,6 +103,8 @@ class RefittedTree(Tree):
     def _take_up(self) -> bool:
         """Fit the diagonal of the node of least bound, and give the node to the tree below.
 
+        The tree below reads Q and the weights of this tree, which are written for the node's
+        diagonal. It must be empty, as bounds of its nodes hold for the diagonal they were made for.
         Returns: False if the node's new bound prunes the node.
         """
         now, ridge, row = self.now, self.problem.gamma / 2.0, int(driver.pop(self.open))
@@ -113,7 +117,9 @@ class RefittedTree(Tree):
         if bound < target and not one_support:
             now["nodes"] += 1
             start = Fitted(D, beta, float(lam), float(bound))
-            D, beta, lam, fitted = fit_diagonal(self.gram, ridge, state, left, start, target, 4)
+            D, beta, lam, fitted = fit_diagonal(
+                self.gram, ridge, state, left, start, target, STEPS_AT_A_NODE
+            )
             pays = fitted - bound > REFIT_SHARE * (target - bound)
             half = max(MIN_NODES_PER_REFIT, self.budget // 2)
             self.budget = half if pays else 2 * self.budget

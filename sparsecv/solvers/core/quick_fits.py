@@ -41,12 +41,14 @@ def quick_fits(
     coef: Array,
     objective: Array,
 ) -> None:
-    """Fit supports by compiled code.
+    """Ridge fits of supports, within the problem's bounds on coefficients, by compiled code.
 
     Where that is not precise enough, the objective is NaN.
 
-    coef, objective: Take the fits; the shapes are those of
-        :func:`~sparsecv.solvers.ridge_fits.fit_supports`.
+    gammas, shape (γ,): Used in place of the problem's γ.
+    supports, shape (γ, τ, most): Increasing columns, ended by −1.
+    coef, objective, shape (γ, τ, most) and (γ, τ): Take the fits. Coefficients are in the order of
+        the support, and stay as they are beyond its end.
     """
     for part, table in _tables(problem, supports):
         _fit(problem, table, gammas[part], coef[part], objective[part])

@@ -242,9 +242,12 @@ class Rows:
         return max(DEPENDENT_SHARE, math.sqrt(self.rows.shape[1] * self.gram.off))
 
     def scaled(self, lengths: Array) -> Rows:
-        """The rows with columns divided by ``lengths`` (p,), for searches at a tiny γ.
+        """The rows with the columns of X divided by ``lengths``, for searches at a tiny γ.
 
-        Where columns are dependent, the working γ is the one that leaves bounds the most digits.
+        These rows themselves are returned where nothing changes. Where columns are dependent,
+        ``zero_share``, which sets the working γ, is the one that leaves bounds the most digits.
+
+        lengths: (p,), powers of 2, so that nothing is rounded and ``unit`` can be shared.
         """
         share = ZERO_SHARE
         if lengths.size <= MAX_DEPENDENT_COLUMNS:
@@ -256,6 +259,7 @@ class Rows:
         whole = np.append(lengths, 1.0)
         scaled = Rows(self.triangle / whole)
         scaled.n, scaled.lost, scaled.zero_share = self.n, self.lost, share
+        scaled.length_of_y = self.length_of_y
         scaled.unit = self.unit
         if self.gram is not None:
             scaled.gram = self.gram._replace(squares=self.gram.squares / whole**2)

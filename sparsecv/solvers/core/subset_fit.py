@@ -214,11 +214,13 @@ def fit_within(
     bounds: tuple[Array, Array],
     share: float = DEPENDENT_SHARE,
 ) -> SubsetFit:
-    """A fit within bounds on the coefficients; ``fit`` is the ridge fit, which is outside them.
+    """The best fit within bounds on the coefficients, but for what its field ``lacking`` says.
 
-    R, shape (s + 1, s + 1): What :func:`augmented_triangle` gives.
+    R, shape (s + 1, s + 1): What :func:`augmented_triangle` gives, which holds the ridge.
+    ridge: γ/2, from which ``lacking`` is computed.
+    fit: The ridge fit, whose coefficients are outside the bounds.
     bounds: The least and the greatest coefficient of every column, shape (s,) each.
-    share: As :func:`new_bounded_fit` takes it.
+    share: A column of which others leave at most this share of its length counts as dependent.
     """
     s = fit.coef.size
     # The least eigenvalue of the Gram matrix at unit length is at least 1 over the sum; half of it

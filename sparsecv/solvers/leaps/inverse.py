@@ -46,7 +46,13 @@ def unit_loss(chain, beta, diagonal, block, start, width):
 
 @kernel(inner=True)
 def factorised_units(tree, level, v):
-    """Write blocks and added losses of the v free members of a node just factorised."""
+    """Write what the v free members add to the loss when they are dropped, and what that needs.
+
+    On entry the node is factorised, so that all rows of its A are known. ``chain.block`` gets the
+    part of A below the diagonal between the columns of each member, and ``added_loss`` what
+    :func:`unit_loss` says. That may be too small where digits are lost, never too large, and
+    ``chain.whole`` says where it is exact.
+    """
     chain, first, free = tree.chain, tree.first, tree.free
     for a in range(v):
         start, width = tree.start[level, a], first[free[level, a] + 1] - first[free[level, a]]

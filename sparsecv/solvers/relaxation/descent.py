@@ -266,7 +266,7 @@ def fit_multiplier(state, columns, count, k, size, scratch):
     for a in range(count):
         i = columns[a]
         if state[i] == FREE and size[i] > 0.0:
-            insert(scratch, n, size[i])  # Falling; only active columns come here.
+            insert(scratch, n, size[i])  # Falling; most sizes are 0, so that few columns come here.
             n += 1
             total += size[i] * size[i]
             tail += size[i]
@@ -280,7 +280,7 @@ def fit_multiplier(state, columns, count, k, size, scratch):
             return root, head + tail * root
         tail -= scratch[m]
         head += scratch[m] * scratch[m]
-    return 0.0, total
+    return 0.0, total  # k is 0: no free column may be chosen, and no multiplier makes Σz equal 0.
 
 
 @kernel

@@ -157,7 +157,14 @@ class Relaxer:
     def descend(
         self, target: float, gap: float, rounds: int, shortfall_share: float = 0.0
     ) -> float:
-        """Coordinate descent with limits as in ``descent.LIMITS``; returns the best bound."""
+        """Improve β and √λ by coordinate descent.
+
+        It ends where a bound reaches ``target``, where the relaxation's value is at most the share
+        ``gap`` above the bound, after ``rounds`` bounds, or where the value is below ``target`` and
+        above the bound by at most ``shortfall_share`` of what the bound lacks to the target.
+
+        Returns: The best bound of this call, which may belong to an earlier β.
+        """
         if not self.root_lam > 0.0:
             b, w, k = self.terms.b, self.terms.w, max(self.to_choose, 1)
             if self.terms.units.single and self.to_choose > 0:

@@ -286,7 +286,7 @@ def make_design(
     made = Design(protocol, p, kept, shift[at], scale[at], mean, spread, total)
     if asked is None or asked.constraints.plain:
         return made
-    # This is called for its error: a column that varies in no row was asked to be in every model.
+    # This is called for its error: without constant columns none may be left that may enter a model.
     asked.constraints.restricted(kept)
     return replace(made, asked=asked)
 

@@ -286,7 +286,7 @@ def make_design(
     made = Design(protocol, p, kept, shift[at], scale[at], mean, spread, total)
     if asked is None or asked.constraints.plain:
         return made
-    # This is called for its error: without constant columns none may be left that may enter a model.
+    # This is called for its error: perhaps every column that may enter a model is constant.
     asked.constraints.restricted(kept)
     return replace(made, asked=asked)
 

@@ -547,48 +547,50 @@ def without(s, units, ridge, u):
     """
     p, number, loss, columns = s.c.shape[0], 0, 0.0, units.columns
     first, last, rows = units.of[u].first, units.of[u + 1].first, units.rows
-    inverse, coef = units.inverse, units.slope
+    inverse, coef, c, d = units.inverse, units.slope, units.c, units.d
+    V, old_c, lengths = s.V, s.c, units.lengths
     m = columns[first].place
     if last - first == 1 and m >= 0:
         inverse[0] = 1.0 / max(s.A[m, m], 1e-300)
         ratio = s.beta[m] * inverse[0]
+        more = inverse[0]
         for j in range(p):
-            units.c[j] = s.c[j] + s.V[m, j] * ratio
-            units.d[j] = units.lengths[j] + s.V[m, j] * s.V[m, j] * inverse[0]
+            c[j] = old_c[j] + V[m, j] * ratio
+            d[j] = lengths[j] + V[m, j] * V[m, j] * more
         for j in range(p if units.now[0].n_wide > 0 else 0):
-            rows[0, j] = s.V[m, j]
+            rows[0, j] = V[m, j]
         return s.beta[m] * ratio, 1
     for j in range(p):
-        units.c[j], units.d[j] = s.c[j], units.lengths[j]
+        c[j], d[j] = old_c[j], lengths[j]
     for i in range(first, last):
         value = columns[i].value
         if columns[i].place < 0 and value != 0.0:  # held at a bound other than 0
-            loss += value * (2.0 * (units.c[i] - ridge * value) + s.d[i] * value)
-            add(units.c, s.G[i], value, p)
+            loss += value * (2.0 * (c[i] - ridge * value) + s.d[i] * value)
+            add(c, s.G[i], value, p)
             for e in range(units.now[0].count):
-                add(units.c, s.G[s.support[e]], -value * s.V[e, i], p)
+                add(c, s.G[s.support[e]], -value * V[e, i], p)
     for i in range(first, last):
         m = columns[i].place
         if m < 0:
             continue
         coef[number] = s.beta[m]
         for j in range(p):
-            rows[number, j] = s.V[m, j]
+            rows[number, j] = V[m, j]
         filled = 0
         for j in range(first, last):
             if columns[j].place >= 0:
                 units.block[number, filled] = s.A[m, columns[j].place]
                 filled += 1
             else:
-                coef[number] += columns[j].value * s.V[m, j]
+                coef[number] += columns[j].value * V[m, j]
         number += 1
     for a in range(number):
         inverse[a] = 1.0 / max(units.block[a, a], 1e-300)
         ratio = coef[a] * inverse[a]
         loss += coef[a] * ratio
-        add(units.c, rows[a], ratio, p)
+        add(c, rows[a], ratio, p)
         for j in range(p):
-            units.d[j] += rows[a, j] * rows[a, j] * inverse[a]
+            d[j] += rows[a, j] * rows[a, j] * inverse[a]
         for e in range(a + 1, number):
             weight = units.block[e, a] * inverse[a]
             coef[e] -= weight * coef[a]
@@ -654,8 +656,9 @@ def best_swap(s, units, ridge, k, least):
     """
     best, leaving, entering, n_wide = least, -1, -1, units.now[0].n_wide
     of, columns, lengths, c, d = units.of, units.columns, units.lengths, units.c, units.d
+    old_c, old_d, V = s.c, s.d, s.V
     for j in range(c.shape[0]):
-        lengths[j] = s.d[j]
+        lengths[j] = old_d[j]
     for e in range(k + n_wide):  # an infinite length keeps a column from joining alone
         u = of[e].member if e < k else of[e - k].wide
         for j in range(of[u].first, of[u + 1].first):
@@ -674,8 +677,8 @@ def best_swap(s, units, ridge, k, least):
             cost, number = s.beta[m] * ratio, 1
             better = 0  # mostly no column is better, which a loop without branches finds faster
             for j in range(c.shape[0]):
-                left = s.c[j] + s.V[m, j] * ratio
-                length = lengths[j] + s.V[m, j] * s.V[m, j] * inverse
+                left = old_c[j] + V[m, j] * ratio
+                length = lengths[j] + V[m, j] * V[m, j] * inverse
                 better += left * left > (best + cost) * length
         if better > 0:
             cost, number = without(s, units, ridge, u)

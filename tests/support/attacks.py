@@ -62,7 +62,7 @@ EVERY_SHARE = tuple(10.0 ** np.arange(-12.0, 13.0))
 
 def above(bound: float, value: Fraction, what: str) -> Iterator[str]:
     """A line where a lower bound is above an objective that is attained."""
-    if Fraction(bound) > value:
+    if bound > -np.inf and Fraction(bound) > value:  # −∞ says nothing
         yield f"{what}: {bound!r} above {float(value)!r} by {float(Fraction(bound) - value):.3g}"
 
 

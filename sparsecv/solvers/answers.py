@@ -42,8 +42,7 @@ from .supports.path import SupportGrower
 from .supports.rounding import Support, largest, stacked
 
 Supports = NDArray[np.int64]
-# Seconds for swaps at the first γ where the time is up before it: every γ after takes its supports,
-# so that a moment spent there pays.
+# Seconds for swaps at the first γ where the time is up before it. Every γ after takes its supports.
 LEAST_SECONDS_AT_FIRST_GAMMA = 0.05
 # Where all sizes are to be proved, the tree of one γ takes turns with other searches from this many
 # nodes on, which take about half a second at 35 columns (measured).

@@ -103,7 +103,8 @@ class SizeSearch:
         self.worst_gap, self.tree = max(tol, worst_gap), tree
         self.proofs = [nothing_known()] * sizes.size
         self.open_nodes: list[OpenNode] = []
-        self.searches: dict[int, SizeAlone] = {}  # of sizes alone, by their positions
+        # Every search of a single size is kept under the position of its size, and can go on.
+        self.searches: dict[int, SizeAlone] = {}
         self.shared_gram: GramForm | None = None
         # Nodes of all searches but the tree of all sizes, and the same with what roots have taken.
         self.n_trees = self.nodes_alone = self.work_alone = 0

@@ -45,9 +45,9 @@ class Completion(NamedTuple):
 class PartialSupport(NamedTuple):
     """A support's first m columns, and the n free columns of which it gets k more."""
 
-    chosen: Ints  # of which the first m count
+    chosen: Ints  # The first m are the columns that the support has already.
     m: int
-    columns: Ints  # of which the first n are free
+    columns: Ints  # The first n are the free columns.
     n: int
     k: int
 

@@ -222,13 +222,13 @@ def fit_inside(fit, m, ridge, curvature):
 def fits_inside(fit, supports, outside, coef, loss):
     """Fit every row of ``supports`` that is marked in ``outside`` within the bounds.
 
-    A fit starts from the fit of the row before in the columns that both have, as most supports
-    contain the support before, and fewer columns are freed or fixed on the way.
+    A fit starts from the last fit in the columns that both have. Most supports contain the support
+    before, so that fewer columns are freed or fixed on the way.
 
     supports: (c, most), columns in each row, ended by −1.
     outside: (c,), 1 for the rows that are fitted.
-    coef: (c, most), in the order of ``supports``: coefficients to start from where the row before
-        has none, and then the fits.
+    coef: (c, most), in the order of ``supports``: coefficients to start from where the last fit has
+        none, and then the fits.
     loss: (c,), takes the losses of these rows.
     """
     m, known, most = 0, fit.free, supports.shape[1]

@@ -62,6 +62,7 @@ class _InnerModels:
     taus: The sizes, which may be changed once nothing is known any more (:meth:`forget`).
     errors: For every γ, split and block of the split the squared errors, shape (τ,).
     proved: For every γ whether the supports of every split are proved, shape (split, τ).
+    tried: For every γ whether a proof of the supports has been tried, shape (split, τ).
     """
 
     def __init__(self, data: FoldData, splits: Sequence[Split], run: Run, solver: str) -> None:
@@ -70,12 +71,14 @@ class _InnerModels:
         self.taus = np.empty(0, dtype=np.intp)
         self.errors = dict[float, list[dict[int, Array]]]()
         self.proved = dict[float, NDArray[np.bool_]]()
+        self.tried = dict[float, NDArray[np.bool_]]()
 
     def forget(self, taus: Index) -> None:
         """Forget all errors, and take other sizes."""
         self.taus = taus
         self.errors.clear()
         self.proved.clear()
+        self.tried.clear()
 
     def visit(self, gammas: Sequence[float]) -> None:
         """Compute the errors at some γ; a γ that was visited before costs nothing."""
@@ -90,6 +93,7 @@ class _InnerModels:
                 for (_, tests), (errors, _) in zip(self.splits, found, strict=True)
             ]
             self.proved[gamma] = np.array([proved[g] for _, proved in found])
+            self.tried[gamma] = self.proved[gamma].copy()
 
     def _computed(self, what: str, tasks: Tasks, solver: str, nodes: int | None) -> list[Any]:
         """Results of :func:`_inner_errors` for tasks of a split, its γ and its sizes."""
@@ -106,24 +110,27 @@ class _InnerModels:
         return np.asarray(sum(parts, np.zeros(self.taus.size)))
 
     def open_pairs(
-        self, gammas: Array, weights: Sequence[Array]
+        self, gammas: Array, weights: Sequence[Array], done: dict[float, NDArray[np.bool_]]
     ) -> list[tuple[int, NDArray[np.bool_]]]:
-        """Splits with models that are not proved, and which pairs (γ, τ) with weight these are.
+        """Splits with models that are not done, and which pairs (γ, τ) with weight these are.
 
         weights: For every block the weights (γ, τ) at some γ and all sizes.
+        done: :attr:`proved` or :attr:`tried`.
         """
         found = []
         for s, (_, tests) in enumerate(self.splits):
             carry = np.any([weights[b] > 0.0 for b in tests], axis=0)
-            sure = np.array([self.proved[gamma][s] for gamma in gammas.tolist()])
-            if (carry & ~sure).any():
-                found.append((s, carry & ~sure))
+            mine = np.array([done[gamma][s] for gamma in gammas.tolist()])
+            if (carry & ~mine).any():
+                found.append((s, carry & ~mine))
         return found
 
     def prove(
         self, gammas: Array, pairs: list[tuple[int, NDArray[np.bool_]]], nodes: int | None
     ) -> bool:
         """Prove models at pairs that :meth:`open_pairs` has named; return whether one is proved.
+
+        A proof that ends at its limits is not tried again, as it would end there again.
 
         nodes: The most nodes of a proof.
         """
@@ -139,6 +146,7 @@ class _InnerModels:
                 for b, of_block in zip(self.splits[s][1], errors, strict=True):
                     self.errors[gamma][s][b][where] = of_block[g][new]
                 self.proved[gamma][s][where] = True
+                self.tried[gamma][s][at] = True
                 some |= bool(new.any())
         return some
 
@@ -213,12 +221,13 @@ def inner_weights(
 
     while True:
         every = [weights_of(b, gammas) for b in range(rows.size)]
-        left_open = models.open_pairs(gammas, every)
-        if not (left_open and plan.proves_models):
+        untried = models.open_pairs(gammas, every, models.tried)
+        if not (untried and plan.proves_models):
             break
-        if not models.prove(gammas, left_open, proof_nodes(plan)):
+        if not models.prove(gammas, untried, proof_nodes(plan)):
             break
-    return FoldWeights(gammas, taus, [every[b] for b in block], not left_open)
+    proved = not models.open_pairs(gammas, every, models.proved)
+    return FoldWeights(gammas, taus, [every[b] for b in block], proved)
 
 
 def _first_enough(

@@ -78,7 +78,7 @@ def alternate(
         found = _Alternation(surface).run(start)
         while not surface.settled(need):
             found = _Alternation(surface).run(start)
-    surface.order.sort()
+    surface.sort_gammas()
     return replace(surface.result(), **found)
 
 

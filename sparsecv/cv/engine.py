@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,16 @@ class Surface:
         if isinstance(error, SolverUnavailable):  # There was no licence for a fold.
             raise InputError(str(error)) from error
 
+    def under(self, plan: RunPlan) -> Surface:
+        """This surface for a part of the run that has a plan of its own.
+
+        What the returned surface estimates and proves is known here, too. The γ that are asked of
+        it are not: here the γ asked for, and the plan, stay what they are.
+        """
+        other = copy(self)
+        other.plan, other.order, other._context = plan, self.order.copy(), ExitStack()
+        return other
+
     # what is done
 
     def visit(self, gammas: Sequence[float] | Array) -> None:
@@ -185,6 +196,10 @@ class Surface:
         for i, g in enumerate(rows if self.plan.alone and self.plan.proves != "nothing" else []):
             if not ledger.complete(g):
                 self._solve_alone(g, self.plan.limits.share(len(rows) - i))
+
+    def sort_gammas(self) -> None:
+        """Put the γ that were asked for into increasing order."""
+        self.order.sort()
 
     def _estimate(self, rows: list[int]) -> None:
         """Answer every problem at the γ of some rows of the ledger."""

@@ -121,8 +121,7 @@ def _surface_in_folds(study: Study, first: Evaluated, inner: FoldWeights) -> CVR
         more = Partition(study.data, inner.gammas, sizes, "", study.n_after)
         surface = unvisited(study, more, inner.taus)
     gammas, carry = inner.gammas.tolist(), np.max(inner.weights, axis=0) > 0.0
-    surface.plan = study.plan.part(2.0)
-    with surface:
+    with surface.under(study.plan.part(2.0)) as surface:
         if new := [gamma for gamma in gammas if gamma not in surface.rows]:
             surface.visit(new)
         if surface.plan.proves_pairs:

@@ -195,8 +195,7 @@ def with_model_of(study: Study, first: Evaluated, choice: Choice) -> Evaluated:
     """The surface with the model of a choice proved, as far as the time allows."""
     if not choice.is_pair:
         return first.refreshed()
-    first.surface.plan = study.plan
-    first.surface.prove_model(choice.gamma, choice.position[1])
+    first.surface.under(study.plan).prove_model(choice.gamma, choice.position[1])
     return first.refreshed()
 
 

@@ -142,7 +142,7 @@ def _past_the_ends(surface: Surface) -> str:
         return soft_least(surface.cv_error(gamma), surface.data.weight)
 
     _, edge = grown_grid(surface.visit, score, lambda: surface.plan.out_of_time)
-    surface.order.sort()
+    surface.sort_gammas()
     return edge
 
 
@@ -226,15 +226,13 @@ def _identity(study: Study, folds: Folds) -> dict[str, Any]:
 
 def with_rest(study: Study, first: Evaluated) -> Evaluated:
     """The surface with proofs of what the choice did not need, as the plan says."""
-    first.surface.plan = study.plan
-    first.surface.prove_rest()
+    first.surface.under(study.plan).prove_rest()
     return first.refreshed()
 
 
 def with_everything(study: Study, first: Evaluated) -> Evaluated:
     """The surface with proofs of every CV error and every model, as far as the time allows."""
-    first.surface.plan = replace(study.plan, proves="all")
-    with first.surface as surface:
+    with first.surface.under(replace(study.plan, proves="all")) as surface:
         surface.prove()
     return first.refreshed()
 
@@ -349,6 +347,6 @@ def _prove_mean(
             break
         before = mean
         for number, surface in enumerate(surfaces):
-            surface.plan = study.plan.part(len(surfaces) - number + study.n_after)
-            with surface:
-                surface.prove(of_pairs(gammas, taus, carry, models=number == 0))
+            pieces = len(surfaces) - number + study.n_after
+            with surface.under(study.plan.part(pieces)) as part:
+                part.prove(of_pairs(gammas, taus, carry, models=number == 0))

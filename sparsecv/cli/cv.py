@@ -130,7 +130,7 @@ def _expected(found: Result, asked: SimpleNamespace, groups: Any) -> str:
     study, nested = found.study, asked.nested
     assert study is not None
     if nested is None:  # What is asked for besides takes time that the fit did not take.
-        nested = asked.size is None and nested_by_default(study)
+        nested = asked.size is None and nested_by_default(study, found.ended.seconds, groups)
     besides(found, asked)
     if not nested:
         return ""

@@ -44,10 +44,10 @@ class NestedSettings(NamedTuple):
     # folds lack a tenth of the rows, which at 20 rows makes the error 11 to 14 % too large
     # (docs/benchmarks.md).
     max_rows_left_out_one_by_one: int = 30
-    # A command whose fit took more seconds than this does not nest the fit unless asked to. Every
-    # outer fit takes about as long as the fit itself, so that five outer folds take up to about
-    # 5 s and ten up to about 10 s. Beyond 45 columns no command nests unasked. The number is a
-    # choice.
+    # A command nests a fit unasked where all outer fits together are expected to take at most this
+    # many seconds. An outer fit takes about as long as the fit took to choose its model, so that
+    # with five outer folds this may be a fifth of a second. Beyond 45 columns no command nests
+    # unasked. The number, about what a command takes to start, is a choice.
     max_seconds_unasked: float = 1.0
 
 
@@ -120,19 +120,18 @@ def _named(j: int, k: int, train: NDArray[np.intp]) -> Iterator[None]:
         raise InputError(text) from None
 
 
-def nested_by_default(study: Study) -> bool:
+def nested_by_default(study: Study, seconds: float, groups: Any = None) -> bool:
     """Whether outer fits take so little time that a command nests the fit without being asked.
 
     study: That of the fit, which has just ended.
+    seconds: The seconds until the fit had chosen its model. An outer fit ends there, too.
+    groups, shape (n,), optional: Group of every row.
     """
-    settings = study.request.settings
-    return (
-        study.data.raw is not None
-        and study.plan.trees
-        and not (settings.grid or settings.searches)
-        and study.plan.limits.elapsed() <= NESTED.max_seconds_unasked
-        and not study.plan.spent
-    )
+    settings, plan = study.request.settings, study.plan
+    if study.data.raw is None or not plan.trees or settings.grid or settings.searches:
+        return False
+    expected = _n_outer(study.data.folds.n, groups) * seconds
+    return expected <= NESTED.max_seconds_unasked and not plan.spent
 
 
 def nested_error(
@@ -198,11 +197,17 @@ def _outer_folds(
     if not isinstance(nested, (bool, np.bool_)):
         cv = int(nested)
     elif isinstance(cv, (str, Integral)):
-        units = n if groups is None else np.unique(groups).size
-        few = units <= NESTED.max_rows_of_ten_folds
-        cv = NESTED.outer_folds if few else NESTED.outer_folds_of_more_rows
-        cv = units if units <= NESTED.max_rows_left_out_one_by_one else cv
+        cv = _n_outer(n, groups)
     return make_folds(cv, n, seed=seed, X=X, y=y, groups=groups)
+
+
+def _n_outer(n: int, groups: Any) -> int:
+    """The number of outer folds of n rows, or of their groups, where the user names none."""
+    units = n if groups is None else np.unique(groups).size
+    if units <= NESTED.max_rows_left_out_one_by_one:
+        return units
+    few = units <= NESTED.max_rows_of_ten_folds
+    return NESTED.outer_folds if few else NESTED.outer_folds_of_more_rows
 
 
 def _fitted(

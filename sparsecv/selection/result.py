@@ -32,7 +32,8 @@ class Ended(NamedTuple):
     limit: Optimal, or the worst limit that was met.
     n_nodes: Nodes of all searches that the rule asked for.
     reused: The γ that were read from a checkpoint, once for every partition.
-    seconds: Seconds of the search where nothing is held out.
+    seconds: Seconds until the model was chosen and proved; those of the search where nothing is
+        held out.
     left: Seconds that a search for other sizes or subsets may take where nothing is held out; None
         for no limit. A cross-validation has a limit of its own.
     nests: Whether the error to expect on new data can be computed.

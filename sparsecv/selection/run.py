@@ -41,6 +41,7 @@ def fit_table(table: Prepared, request: Request) -> Result:
         # The choice. The rule projected evaluates other partitions, finds weights for every fold by
         # inner folds, averages, and projects the averages. Then the model of a pair is proved.
         first, choice = chosen_from(study, first)
+        seconds = study.plan.limits.elapsed()
         # The pairs that the choice did not need are proved for as long again.
         first = with_rest(study, first)
         choices = other_choices(study, first, choice, every=request.compare)
@@ -57,7 +58,8 @@ def fit_table(table: Prepared, request: Request) -> Result:
     if choice.projection is not None:
         spent = spent.joined(choice.projection.average.partitions.spent)
     limit = worst([first.result.status, choice.status, spent.status])
-    ended = Ended(limit, spent.n_nodes, spent.reused, nests=study.data.raw is not None)
+    nests = study.data.raw is not None
+    ended = Ended(limit, spent.n_nodes, spent.reused, seconds, nests=nests)
     return Result(
         table,
         study.data.full(),

@@ -111,6 +111,7 @@ def test_paper_units_are_those_of_the_cv_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(nested, "NESTED", nested.NESTED._replace(max_seconds_unasked=np.inf))
     X, y = made(40, 4)
     write_csv(Path("t.csv"), X, y)
     found = []
@@ -120,6 +121,25 @@ def test_paper_units_are_those_of_the_cv_error(
     # both take the mean of y and its spread from training rows
     assert found[1]["error"] * y.var() == pytest.approx(found[0]["error"], rel=0.2)
     assert found[2] is None
+
+
+def test_what_would_take_long_is_not_nested_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    X, y = made(40, 4)
+    write_csv(Path("t.csv"), X, y)
+    common = "cv", "t.csv", "--gamma", "1"
+    monkeypatch.setattr(nested, "NESTED", nested.NESTED._replace(max_seconds_unasked=0.0))
+    assert run_json(*common)["nested"] is None
+    assert run_json(*common, "--nested")["nested"]["folds"] == 10
+    # What is expected grows with the number of outer folds: ten for 40 rows, and one for each of 20
+    # groups.
+    study, groups = study_of(X, y), np.arange(40) // 2
+    monkeypatch.setattr(nested, "NESTED", nested.NESTED._replace(max_seconds_unasked=1.0))
+    assert nested.nested_by_default(study, 0.09)
+    assert not nested.nested_by_default(study, 0.09, groups)
+    assert nested.nested_by_default(study, 0.04, groups)
 
 
 def test_sizes_are_cut_where_a_rare_column_is_constant() -> None:

@@ -20,16 +20,17 @@ y = hitters.pop("Salary")
 X = pd.get_dummies(hitters, drop_first=True, dtype=float)
 
 found = best_subsets(SparseRidgeProblem(X - X.mean(), y - y.mean(), gamma=0, tau=19))
-print(f"the best subset of every size is proved: {bool(found.proved.all())}")
+print(f"the best subset of every size is proved: {all(one.proved for one in found)}")
 for size in (1, 2, 6):
-    print(size, ", ".join(X.columns[found.supports[size - 1]]))
+    print(size, ", ".join(X.columns[found[size - 1].support]))
 
 # %%
 # The book's criteria, from the residual sums of squares.
 
 n, k, total = len(y), np.arange(1, 20), np.square(y - y.mean()).sum()
-bic = n * np.log(found.objective / total) + (k + 1) * np.log(n)
-cp = found.objective / (found.objective[-1] / (n - 20)) + 2 * (k + 1) - n
+rss = np.array([one.objective for one in found])
+bic = n * np.log(rss / total) + (k + 1) * np.log(n)
+cp = rss / (rss[-1] / (n - 20)) + 2 * (k + 1) - n
 print(f"least BIC: {k[bic.argmin()]} variables; least Cp: {k[cp.argmin()]} variables")
 
 # %%

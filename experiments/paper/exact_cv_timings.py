@@ -40,8 +40,9 @@ def tree_seconds(name: str, gamma: float) -> tuple[float, int, int]:
 
     def both() -> tuple[float, int]:
         whole = best_subsets(problem)
-        shared = best_subsets_rows_deleted(problem, deleted, targets, warm_starts=whole.supports)
-        return whole.seconds + shared.seconds, whole.n_nodes + shared.n_nodes
+        starts = [one.support for one in whole]
+        shared = best_subsets_rows_deleted(problem, deleted, targets, warm_starts=starts)
+        return whole[0].seconds + shared.seconds, whole[0].n_nodes + shared.n_nodes
 
     with threadpool_limits(1):
         both()

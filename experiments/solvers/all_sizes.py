@@ -44,11 +44,11 @@ def main() -> None:
             sizes=range(first, last + 1),
             limits=Limits(args.limit),
         )
-        gap = float((1.0 - found.lower_bound / found.objective).max())
+        gap, proved = max(one.gap for one in found), sum(one.proved for one in found)
         print(
-            f"p = {p}, noise {args.noise:g}, sizes {first} to {last}: {int(found.proved.sum())} of "
-            f"{found.sizes.size} proved in {time.process_time() - started:.2f} s, largest gap "
-            f"{gap:.1e}, {found.n_nodes:,} nodes",
+            f"p = {p}, noise {args.noise:g}, sizes {first} to {last}: {proved} of "
+            f"{len(found)} proved in {time.process_time() - started:.2f} s, largest gap "
+            f"{gap:.1e}, {found[0].n_nodes:,} nodes",
             flush=True,
         )
 

@@ -19,7 +19,6 @@ from experiments.common import machine, registry, rows
 from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem, best_subsets
 from sparsecv.solvers.branching.enumeration import enumerated
-from sparsecv.solvers.core.result import Status
 
 
 def main() -> None:
@@ -43,11 +42,12 @@ def main() -> None:
         proofs = enumerated(problem, np.arange(1, p + 1), [])
         ended = time.process_time()
         truth = np.array([proof.objective for proof in proofs])
-        difference = float(np.max(np.abs(tree.objective - truth) / truth))
-        optimal = sum(proof.status is Status.OPTIMAL for proof in proofs)
-        gap = float(np.max(1.0 - tree.lower_bound / tree.objective))
+        objective = np.array([one.objective for one in tree])
+        difference = float(np.max(np.abs(objective - truth) / truth))
+        optimal, proved = (sum(one.proved for one in found) for found in (proofs, tree))
+        gap = max(one.gap for one in tree)
         print(
-            f"{info.name:14} {y.size:6} {p:3} {difference:.1e}  {tree.proved.sum()} {optimal}  "
+            f"{info.name:14} {y.size:6} {p:3} {difference:.1e}  {proved} {optimal}  "
             f"{gap:.1e}  {middle - began:.2f} {ended - middle:.2f}",
             flush=True,
         )

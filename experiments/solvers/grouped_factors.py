@@ -20,9 +20,8 @@ import pandas as pd
 
 from experiments.common import machine
 from sparsecv import Constraints
-from sparsecv.solvers import SparseRidgeProblem, solve_sizes
+from sparsecv.solvers import Answer, SparseRidgeProblem, solve_sizes
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.leaps.all_sizes import BestSubsets
 
 
 def hitters() -> tuple[pd.DataFrame, np.ndarray]:
@@ -65,11 +64,9 @@ def dummies(table: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
     return X / X.std(axis=0), names
 
 
-def gap(found: BestSubsets, i: int) -> str:
+def gap(found: Answer) -> str:
     """The relative gap of a size, 0 where it is proved."""
-    if found.proved[i]:
-        return "0"
-    return f"{1.0 - found.lower_bound[i] / found.objective[i]:.2g}"
+    return "0" if found.proved else f"{found.gap:.2g}"
 
 
 def compare(name: str, gamma: float, seconds: float) -> None:
@@ -86,21 +83,22 @@ def compare(name: str, gamma: float, seconds: float) -> None:
     single = solve_sizes(plain, limits=Limits(seconds))
     print(f"\n{name}: n = {y.size}, {m} columns of the table, {X.shape[1]} with dummies")
     print(
-        f"grouped: {found.proved.sum()} of {m} sizes proved in {found.seconds:.0f} s; single "
-        f"columns: {single.proved.sum()} of {m} in {single.seconds:.0f} s\n"
+        f"grouped: {sum(one.proved for one in found)} of {m} sizes proved in "
+        f"{found[0].seconds:.0f} s; single columns: {sum(one.proved for one in single)} of {m} in "
+        f"{single[0].seconds:.0f} s\n"
     )
     print(
         "| size | R² | columns | gap | R², single columns | gap |\n|---:|---:|---:|---:|---:|---:|"
     )
-    for i, size in enumerate(found.sizes):
+    for one, other in zip(found, single, strict=False):
         shares = []
-        for problem, supports in ((grouped, found.supports), (plain, single.supports)):
-            fit = problem.fit(supports[i])
-            residual = y - X[:, supports[i]] @ fit.coef
+        for problem, support in ((grouped, one.support), (plain, other.support)):
+            fit = problem.fit(support)
+            residual = y - X[:, support] @ fit.coef
             shares.append(1.0 - float(residual @ residual) / float(y @ y))
         print(
-            f"| {size} | {shares[0]:.4f} | {found.supports[i].size} | {gap(found, i)} | "
-            f"{shares[1]:.4f} | {gap(single, i)} |"
+            f"| {one.size} | {shares[0]:.4f} | {one.support.size} | {gap(one)} | "
+            f"{shares[1]:.4f} | {gap(other)} |"
         )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv.solvers import Proof, SparseRidgeProblem, register_backend
+from sparsecv.solvers import Answer, SparseRidgeProblem, register_backend
 from sparsecv.solvers.backends.conic import (
     BOUND_LOSS_RATIO,
     FEASIBILITY_TOLERANCE,
@@ -25,7 +25,7 @@ from sparsecv.solvers.backends.oracle import Claim, Oracle, prove
 FORMS = ("perspective", "big-m", "indicator")
 
 
-def solve_model(problem: SparseRidgeProblem, form: str, **options: Any) -> Proof:
+def solve_model(problem: SparseRidgeProblem, form: str, **options: Any) -> Answer:
     """Solve eq. (1), main paper, by Gurobi's own branch-and-bound.
 
     form: "perspective": min βᵀQβ − 2bᵀβ + wᵀs, β_i² ≤ s_i z_i, with the diagonal D moved into w.

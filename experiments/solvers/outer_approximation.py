@@ -13,13 +13,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from experiments.common import fold_rows, machine
 from sparsecv.design.design import Protocol
-from sparsecv.solvers import Proof, SparseRidgeProblem, Status, solve
+from sparsecv.solvers import Answer, SparseRidgeProblem, Status, solve
 from sparsecv.solvers.backends.cuts import CutForm
 from sparsecv.solvers.backends.gurobi import solve_gurobi
 from sparsecv.solvers.backends.oracle import Oracle, approximated
@@ -37,20 +38,19 @@ CASES = (
     ("autompg", 0.1, (5, 10)),
     ("synthetic:100,100,5,0.5,5,0", 1.0, (5,)),
 )
-Run = Callable[[SparseRidgeProblem], Proof]
+Run = Callable[[SparseRidgeProblem], Answer]
 
 
-def plain(problem: SparseRidgeProblem, seconds: float) -> Proof:
+def plain(problem: SparseRidgeProblem, seconds: float) -> Answer:
     """Solve a problem by lazy cuts in Gurobi's callback alone: the textbook form."""
     limits, incumbent = Limits(seconds), Incumbent(problem, [])
     form = CutForm(problem, np.arange(problem.p), GramForm.of(problem, extract=False))
     oracle = Oracle(form, incumbent.support, limits=limits)
-    found = approximated(solve_gurobi, oracle, root_cuts=1)
-    work = Work(found.n_nodes, limits.elapsed())
-    return Proof(oracle.support, oracle.upper, found.bound, found.status, work)
+    found, _ = approximated(solve_gurobi, oracle, root_cuts=1)
+    return replace(found, work=Work(found.n_nodes, limits.elapsed()))
 
 
-def least_time(run: Run, problem: SparseRidgeProblem) -> tuple[float, Proof]:
+def least_time(run: Run, problem: SparseRidgeProblem) -> tuple[float, Answer]:
     """Run up to five times within two seconds; return the least seconds and the last proof."""
     times: list[float] = []
     while len(times) < 5 and sum(times) < 2.0:

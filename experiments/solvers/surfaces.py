@@ -67,10 +67,10 @@ def sizes(name: str, gamma: float, seconds: float) -> None:
     problem = fold_rows(name, "5", Protocol()).full().replace(gamma=gamma)
     started = time.perf_counter()
     found = solve_sizes(problem, sizes=np.arange(1, problem.p + 1), limits=Limits(seconds))
-    gap = 1.0 - found.lower_bound / found.objective
+    gap, proved = max(one.gap for one in found), sum(one.proved for one in found)
     print(
-        f"{name} γ={gamma:g}: {int(found.proved.sum())} of {found.sizes.size} sizes proved in "
-        f"{time.perf_counter() - started:.0f} s, gaps up to {100.0 * gap.max():.2g} %",
+        f"{name} γ={gamma:g}: {proved} of {len(found)} sizes proved in "
+        f"{time.perf_counter() - started:.0f} s, gaps up to {100.0 * gap:.2g} %",
         flush=True,
     )
 

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..solvers.branching.family import PartialProof
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.relaxation.ellipsoid import Ellipsoid, Spectrum, ellipsoid, node_bounds
+from ..solvers.core.result import Answer
+from ..solvers.relaxation.ellipsoid import Ellipsoid, ShiftedForm, Spectrum, ellipsoid
 from ..solvers.relaxation.gram import GramForm
 from ..solvers.relaxation.perspective import Relaxation
 
@@ -343,7 +343,7 @@ def epsilons(gamma: float, spectrum: Spectrum) -> list[float]:
 
 def open_node_range(
     gram: GramForm,
-    found: PartialProof,
+    found: Answer,
     problem: SparseRidgeProblem,
     rows: Array,
     targets: Array,
@@ -356,18 +356,18 @@ def open_node_range(
     not include the error of the incumbent.
 
     gram, spectrum: Gram form and eigenvalues of the training rows.
-    found: The incumbent and the open nodes.
+    found: The incumbent and the open nodes, of which there are some.
     problem: A problem that has the γ and τ of the search.
     rows, targets: Held-out rows and responses of the fold, shape (m, p) and (m,).
     """
-    tau, gamma = problem.tau, problem.gamma
-    upper, beta = found.objective, found.leaves.beta
-    m = found.leaves.size
+    gamma, leaves = problem.gamma, found.leaves
+    assert leaves is not None
+    upper, beta, m = found.objective, leaves.beta, leaves.size
     centre = beta @ rows.T
     ball = (np.sqrt(2.0 * max(upper, 0.0) / gamma) + np.linalg.norm(beta, axis=1)) * (1 + 1e-9)
     low, high = np.zeros(m), np.full(m, np.inf)
     for epsilon in epsilons(gamma, spectrum):
-        bound = node_bounds(gram, found.leaves.state, beta, tau, gamma, epsilon)
+        bound = leaves.bounds(ShiftedForm(gram, gamma, epsilon), problem.tau)
         gap = np.maximum(upper - bound, 0.0) * (1 + 1e-9) + 1e-13 * gram.yy + found.rounding
         radius = np.sqrt(gap)
         A, left = spectrum.image(rows, epsilon / 2.0)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..design.fold_data import FoldData
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Proof, Status
+from ..solvers.core.result import Answer
 from ..solvers.relaxation.diagonal import shared_diagonal
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import GramForm, wants_gram
@@ -66,7 +66,7 @@ def prove_fold(
     full_bound: float,
     backend: str,
     limits: Limits,
-) -> tuple[Proof, float, float]:
+) -> tuple[Answer, float, float]:
     """The unit of one cell and fold j: branch and bound on the fold's training problem.
 
     at: γ and τ of the cell.
@@ -82,7 +82,7 @@ def prove_fold(
     problem = folds.data.training(j).replace(gamma=at[0], tau=at[1])
     gram = None if backend else folds.gram(j, problem)
     found = searched(problem, starts, limits, gram, backend=backend)
-    if found.status is Status.OPTIMAL:
+    if found.proved:
         return found, 0.0, np.inf
     support = found.support
     if problem.constraints.plain:

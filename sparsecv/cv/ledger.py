@@ -18,13 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
+from ..solvers.core.leaves import Leaves
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Proof, Status, worst
+from ..solvers.core.result import Answer, Status, worst
 from ..solvers.leaps.all_sizes import attained_margin
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
 from ..solvers.leaps.gamma_trees import Listed
-from ..solvers.leaps.open_nodes import OpenNode, prediction_ranges
+from ..solvers.leaps.open_nodes import prediction_ranges
 from ..solvers.ridge_fits import SupportPath, known_path
 from ..solvers.supports.rounding import pad_support, stacked
 from .arrays import MODEL, CellProofs, Models, SearchWork, Supports
@@ -165,8 +166,7 @@ class Ledger:
         at, objective, proved = (g, where, j), path.objective[i], path.proved[i]
         number = np.array([self.supports.number(support) for support in path.at(i)])
         error = np.broadcast_to(error, number.shape)
-        tree = path.unfinished.get(i)
-        if tree is not None and tree.status in (Status.PRECISION, Status.UNPROVED):
+        if path.stopped(i) in (Status.PRECISION, Status.UNPROVED):
             self.cells.imprecise[at] |= ~proved
         new = tuple(values[answers] for values in (objective, error, number))
         self.answer.put(g, (where[answers], j), new)
@@ -181,10 +181,10 @@ class Ledger:
         self.prove(g, where[proved], j)
 
     def bracket_by_tree(self, g: int, j: int, path: SupportPath, i: int) -> None:
-        """Intervals of a fold's error from the open nodes of a path's tree, if it was left open."""
-        if (tree := path.unfinished.get(i)) is not None and j < self.k:
+        """Intervals of a fold's error from the leaves of a path's tree, if it was left open."""
+        if i in path.unfinished and j < self.k:
             where = np.searchsorted(self.taus, path.sizes)
-            self.bracket(g, j, tree.open_nodes, where)
+            self.bracket(g, j, path.leaves(i), where)
 
     def take_rows(
         self, g: int, folds: NDArray[np.intp], found: DeletedRowSubsets, weight: Array
@@ -218,7 +218,7 @@ class Ledger:
         found = [other.support(row, t, other.k) for t in range(m)]
         self.answer.choice[g, :, k] = [self.supports.number(support) for support in found]
 
-    def take_proof(self, at: Cell, found: Proof) -> None:
+    def take_proof(self, at: Cell, found: Answer) -> None:
         """Enter the support, the bound and the status that a solver returned for one problem."""
         g, t, _ = at
         self.work.n_nodes[g] += found.n_nodes
@@ -227,8 +227,7 @@ class Ledger:
             support = pad_support(support, tau, self.data.p)
         else:
             support = constraints.padded(support, tau)
-        proved = found.status is Status.OPTIMAL
-        self.take(at, support, found.objective, found.lower_bound, proved)
+        self.take(at, support, found.objective, found.lower_bound, found.proved)
 
     def take(
         self, at: Cell, support: Support, objective: float, bound: float, proved: bool
@@ -328,14 +327,14 @@ class Ledger:
         self,
         g: int,
         j: int,
-        nodes: Sequence[OpenNode] = (),
+        leaves: Leaves | None = None,
         where: NDArray[np.intp] | None = None,
         training: SparseRidgeProblem | None = None,
     ) -> None:
-        """Intervals of a fold's error, from a tree's open nodes, at the sizes that are not exact.
+        """Intervals of a fold's error, from a tree's leaves, at the sizes that are not exact.
 
-        Every open node bounds the predictions ŷ of supports below the node, and Corollary 2 of the
-        first paper bounds (y − ŷ)². Without nodes the root counts as open, which gives an interval
+        Every leaf bounds the predictions ŷ of supports below the leaf, and Corollary 2 of the first
+        paper bounds (y − ŷ)². Without leaves the root counts as open, which gives an interval
         around the fold's ridge fit on all columns.
 
         where: Positions of the sizes that the tree was searched for; by default all sizes.
@@ -352,8 +351,8 @@ class Ledger:
         predicted = known_path(problem, [self.gammas[g]], self.taus[left], known[None]).predict(H)
         upper, sizes = self.best.objective[g, left, j, None], self.taus[left]
         upper = upper + attained_margin(problem, upper)
-        root = OpenNode(np.empty(0, dtype=np.intp), np.arange(self.data.p, dtype=np.intp), -1)
-        low, high, _ = prediction_ranges(problem, nodes or [root], H, sizes, predicted[0], upper)
+        leaves = Leaves.root(problem.p, problem.p) if leaves is None else leaves
+        low, high, _ = prediction_ranges(problem, leaves, H, sizes, predicted[0], upper)
         least, most = squared_error_bounds(low - t, high - t)
         for i, size in enumerate(left.tolist()):
             self.narrow(g, size, j, least[i].sum(), most[i].sum())

@@ -22,7 +22,7 @@ import numpy as np
 from ..design.design import Array
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import share_of_nodes
-from ..solvers.core.result import Proof, Status, worst
+from ..solvers.core.result import Answer, Status, worst
 from ..solvers.paths import support_path
 from ..solvers.ridge_fits import SupportPath
 from .estimate import tree_unit
@@ -224,8 +224,7 @@ class CellProver(Prover):
                 nodes = int(path.n_nodes[0]) if j < ledger.k else 0
                 self.trials.largest = max(self.trials.largest, nodes)
                 return Status.OPTIMAL
-            tree = path.unfinished.get(0)
-            return Status.TIME_LIMIT if tree is None else tree.status
+            return path.stopped(0) or Status.TIME_LIMIT
 
         unit, limits, data = partial(in_time, tree_unit), self.work.limits, ledger.data
         how: dict[str, Any] = {"keep": True, "all_or_none": True}
@@ -322,7 +321,7 @@ class CellProver(Prover):
         """The batch of :meth:`prove_folds`, whose units share the limits of the proofs."""
         ledger, (g, first, _) = self.ledger, problems[0]
 
-        def enter(index: int, found: tuple[Proof, float, float]) -> Status:
+        def enter(index: int, found: tuple[Answer, float, float]) -> Status:
             at = problems[index]
             ledger.work.n_mio[g] += not ledger.cells.searched[at]
             ledger.cells.searched[at] = True

@@ -135,8 +135,7 @@ class SizesProver(Prover):
                 ledger.take_proofs(g, j, path, i, errors[i], first_of_ties=True)
                 ledger.bracket_by_tree(g, j, path, i)
                 if not path.proved[i].all():
-                    tree = path.unfinished.get(i)
-                    ended = Status.TIME_LIMIT if tree is None else tree.status
+                    ended = path.stopped(i) or Status.TIME_LIMIT
                     if ended is not Status.PRECISION:
                         hard.append(ledger.gammas[g])
             return ended

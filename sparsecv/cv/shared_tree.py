@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..solvers.api import best_support
-from ..solvers.branching.family import PartialProof, search_alone, solve_jointly
+from ..solvers.branching.family import search_alone, solve_jointly
 from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.branching.single import branch_and_bound
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Proof, Status, worst
+from ..solvers.core.result import Answer, Status, worst
 from ..solvers.core.threads import cached
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import TOLERANCE, GramForm, wants_gram
@@ -48,7 +48,7 @@ def searched(
     n_jobs: int | None = None,
     backend: str = "auto",
     tol: float = 0.0,
-) -> Proof:
+) -> Answer:
     """The best support of one problem.
 
     gram: XᵀX, where the caller has it.
@@ -62,7 +62,7 @@ def searched(
     return best_support(problem, backend=backend, warm_start=start, tol=tol, **limited)
 
 
-def solve_problem(ledger: Ledger, at: Cell, limits: Limits, **options: Any) -> Proof:
+def solve_problem(ledger: Ledger, at: Cell, limits: Limits, **options: Any) -> Answer:
     """Solve one problem from its own rows, and enter the proof; options as of ``searched``."""
     g, t, j = at
     problem = ledger.problem(g, j).replace(tau=int(ledger.taus[t]))
@@ -76,10 +76,10 @@ def close_fold(
     left_out: LeftOut,
     problem: SparseRidgeProblem,
     j: int,
-    found: PartialProof,
+    found: Answer,
     branch: bool,
     limits: Limits,
-) -> PartialProof:
+) -> Answer:
     """Close leaves that the search of all rows has left open for fold j; run as a task of a batch.
 
     Every leaf is first bounded by a relaxation on the fold's training rows, which closes most
@@ -91,7 +91,7 @@ def close_fold(
     Returns: The fold's incumbent, its open nodes if there are any, and the work of both steps.
     """
     one = search_alone(left_out, problem, j, found, limits, branch=False)
-    if one.solved or not branch:
+    if one.proved or not branch:
         return one
     two = search_alone(left_out, problem, j, one, limits, branch=True)
     return replace(two, work=two.work._replace(n_nodes=one.work.n_nodes + two.work.n_nodes))
@@ -107,7 +107,7 @@ class SharedTree:
     def __init__(self, ledger: Ledger, g: int, left_out: LeftOut) -> None:
         self.ledger, self.g, self.left_out = ledger, g, left_out
         self.full = ledger.problem(g, ledger.k)
-        self.open: dict[tuple[int, int], PartialProof] = {}
+        self.open: dict[tuple[int, int], Answer] = {}
         self._spectra: dict[int, Spectrum] = {}
 
     @classmethod
@@ -151,15 +151,15 @@ class SharedTree:
         given = np.array(starts), ledger.best.objective[g, t, :k], objectives
         found = solve_jointly(self.left_out, problem, *given, limits=limits)
         ledger.work.n_nodes[g] += found[0].n_nodes
-        is_open = np.array([not one.solved for one in found])
+        is_open = np.array([not one.proved for one in found])
         ledger.prove(g, t, np.flatnonzero(~is_open))
         is_open &= [self._precise(t, j, one) for j, one in enumerate(found)]
         left = np.flatnonzero(is_open).tolist()
 
-        def enter(index: int, one: PartialProof) -> Status:
+        def enter(index: int, one: Answer) -> Status:
             ledger.work.n_nodes[g] += one.n_nodes
             self.enter(t, left[index], one)
-            is_open[left[index]] = not one.solved
+            is_open[left[index]] = not one.proved
             return one.status
 
         tasks, unit = [(problem, j, found[j], branch) for j in left], partial(in_time, close_fold)
@@ -170,7 +170,7 @@ class SharedTree:
             statuses.append(solve_problem(ledger, (g, t, j), limits).status)
         return worst(statuses)
 
-    def _precise(self, t: int, j: int, found: PartialProof) -> bool:
+    def _precise(self, t: int, j: int, found: Answer) -> bool:
         """Whether fold j's objectives are precise enough for a proof; see MAX_ROUNDING_SHARE.
 
         The incumbent's objective, from the rows of the fold, must not exceed the objective that
@@ -178,7 +178,7 @@ class SharedTree:
         """
         fresh = float(self.ledger.best.objective[self.g, t, j])
         least = found.objective
-        if found.solved:  # The bound is the least objective, less what is taken off here again.
+        if found.proved:  # The bound is the least objective, less what is taken off here again.
             least = min(least, (found.lower_bound + found.rounding) / (1.0 - TOLERANCE))
         known = least * (1.0 + MAX_ROUNDING_SHARE) + found.rounding
         return fresh <= known and found.rounding <= MAX_ROUNDING_SHARE * fresh
@@ -235,7 +235,7 @@ class SharedTree:
         self.ledger.work.n_nodes[self.g] += found.n_nodes
         self.enter(t, j, found)
 
-    def enter(self, t: int, j: int, found: PartialProof) -> None:
+    def enter(self, t: int, j: int, found: Answer) -> None:
         """Enter a fold's incumbent, and its proof or, from its open nodes, an interval.
 
         A fold whose Gram matrix is too imprecise for a proof stays unproved without open nodes.
@@ -250,7 +250,7 @@ class SharedTree:
         ledger.cells.searched[g, t, j] |= found.work.n_branched > 0
         ledger.offer(g, t, j, found.support)
         precise = self._precise(t, j, found)
-        if found.solved:
+        if found.proved:
             self.open.pop((t, j), None)
             if precise:
                 ledger.prove(g, t, j)

@@ -18,7 +18,7 @@ from ..solvers.api import best_support
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import FIRST_NODES
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Proof, Status, Work, nothing_known, relative_gap, worst
+from ..solvers.core.result import Answer, Status, Work, nothing_known, relative_gap, worst
 from ..solvers.leaps.all_sizes import best_subsets
 
 # The search may stop where the relative gap of the total is at most this number, which is also the
@@ -29,7 +29,7 @@ TOLERANCE = 1e-6
 class Allocation(NamedTuple):
     """A proof for every equation, at the size that its share of the budget allows."""
 
-    proofs: list[Proof]
+    proofs: list[Answer]
     objective: float
     lower_bound: float
     status: Status
@@ -49,9 +49,9 @@ class _Equation:
 
     def __init__(self, problem: SparseRidgeProblem, most: int) -> None:
         self.problem = problem
-        empty = replace(nothing_known(), objective=problem.yy)
-        self.proofs = [empty] * (most + 1)
-        self.proofs[0] = Proof(empty.support, problem.yy, problem.yy, Status.OPTIMAL, Work())
+        empty = [replace(nothing_known(size), objective=problem.yy) for size in range(most + 1)]
+        empty[0] = replace(empty[0], lower_bound=problem.yy, status=Status.OPTIMAL)
+        self.answers = empty
         self.settled = np.arange(most + 1) == 0
 
     def first(self, start: ArrayLike | None, limits: Limits) -> None:
@@ -64,35 +64,35 @@ class _Equation:
         within = limits.within(nodes=FIRST_NODES)
         found = best_subsets(self.problem, sizes=sizes, warm_starts=starts, limits=within)
         for i, size in enumerate(sizes.tolist()):
-            self.enter(size, found.proof(i, Work()), found.proved[i])
+            self.enter(size, found[i], found[i].proved)
         self.spread()
 
     def prove(self, size: int, tol: float, limits: Limits) -> None:
         """Solve one size until its relative gap is ``tol``."""
         found = best_support(
             self.problem.replace(tau=size),
-            warm_start=self.proofs[size].support,
+            warm_start=self.answers[size].support,
             tol=tol,
             time_limit=limits.remaining(),
             stop=limits.stop,
         )
-        self.enter(size, found, found.status is Status.OPTIMAL and found.gap > tol)
+        self.enter(size, found, found.proved and found.gap > tol)
         self.spread()
 
     def bound(self, size: int) -> float:
         """The least objective of a size where that is settled, else its lower bound."""
-        proof = self.proofs[size]
+        proof = self.answers[size]
         return proof.objective if self.settled[size] else proof.lower_bound
 
-    def enter(self, size: int, found: Proof, settled: bool) -> None:
+    def enter(self, size: int, found: Answer, settled: bool) -> None:
         """Take over what a search says of a size."""
-        proof = self.proofs[size].joined(found, Work())
-        self.proofs[size] = replace(proof, status=Status.OPTIMAL) if settled else proof
+        proof = self.answers[size].joined(found, Work())
+        self.answers[size] = replace(proof, status=Status.OPTIMAL) if settled else proof
         self.settled[size] = settled
 
     def spread(self) -> None:
         """More columns are never worse: supports go up the sizes, bounds down."""
-        proofs, bound = self.proofs, 0.0
+        proofs, bound = self.answers, 0.0
         for i in range(1, len(proofs)):
             fewer = proofs[i - 1]
             if fewer.objective < proofs[i].objective:
@@ -133,14 +133,14 @@ def solve_budget(
     # that has not reached this gap is made again only for a smaller one.
     tried: dict[tuple[int, int], float] = {}
     while True:
-        bounds = [[r.bound(size) for size in range(len(r.proofs))] for r in equations]
+        bounds = [[r.bound(size) for size in range(len(r.answers))] for r in equations]
         lower, sizes = _allocate(bounds, total)
-        upper, chosen = _allocate([[p.objective for p in r.proofs] for r in equations], total)
+        upper, chosen = _allocate([[p.objective for p in r.answers] for r in equations], total)
         if lower >= upper * (1.0 - TOLERANCE) or limits.reached(0) is not None:
             break
         cells = []
         for t, size in enumerate(sizes):
-            proof = equations[t].proofs[size]
+            proof = equations[t].answers[size]
             # With a lower bound of ``enough`` at this size, the allocation's total of lower bounds
             # would reach (1 − TOLERANCE)·upper. A larger bound, and so a smaller gap, is of no use.
             enough = upper * (1.0 - TOLERANCE) - (lower - bounds[t][size])
@@ -153,11 +153,11 @@ def solve_budget(
         _, t, size, needed = max(cells)
         tried[t, size] = needed
         equations[t].prove(size, needed, limits)
-    proofs = [equations[t].proofs[size] for t, size in enumerate(chosen)]
+    proofs = [equations[t].answers[size] for t, size in enumerate(chosen)]
     status = Status.OPTIMAL
     if lower < upper * (1.0 - TOLERANCE):
         status = limits.reached(0) or worst([Status.UNPROVED, *(p.status for p in proofs)])
-    bound, _ = _allocate([[p.lower_bound for p in r.proofs] for r in equations], total)
+    bound, _ = _allocate([[p.lower_bound for p in r.answers] for r in equations], total)
     return Allocation(proofs, upper, min(bound, upper), status)
 
 

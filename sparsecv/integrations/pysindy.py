@@ -19,7 +19,7 @@ from ..errors import InputError, UnprovedWarning, not_installed, warn_caller
 from ..estimators.sparse_ridge_cv import SparseRidgeCV
 from ..solvers.api import solve
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Proof, Status, Work, relative_gap
+from ..solvers.core.result import Answer, Status, relative_gap
 from .budget import solve_budget
 
 try:
@@ -239,7 +239,7 @@ class SparseRidgeOptimizer(_Optimizer):
             text = f"not proved to be the best: {self.status_}, relative gap {self.gap_}"
             warn_caller(text, UnprovedWarning)
 
-    def _jointly(self, equations: list[_Equation], target_sparsity: int) -> list[Proof]:
+    def _jointly(self, equations: list[_Equation], target_sparsity: int) -> list[Answer]:
         """Solve all equations together, with one budget of nonzero coefficients.
 
         The sum of the equations' objectives is minimised, and its bound, gap and status are stored.
@@ -345,12 +345,18 @@ class _Equation:
         if most < 0:
             raise InputError("the constraints fix more coefficients than group_sparsity allows")
         yy = float(left @ left)
-        self.nothing = Proof(np.empty(0, dtype=np.intp), yy, yy, Status.OPTIMAL, Work())
+        self.nothing = Answer(
+            size=0,
+            support=np.empty(0, dtype=np.intp),
+            objective=yy,
+            lower_bound=yy,
+            status=Status.OPTIMAL,
+        )
         self.problem = None
         if most > 0:
             self.problem = SparseRidgeProblem(x[:, self.free], left, gamma=2.0 * alpha, tau=most)
 
-    def solved(self, seconds: float) -> Proof:
+    def solved(self, seconds: float) -> Answer:
         """The best coefficients of this equation alone."""
         if self.problem is None:
             return self.nothing
@@ -359,7 +365,7 @@ class _Equation:
             guess = None
         return solve(self.problem, time_limit=seconds, warm_start=guess)
 
-    def coef(self, proof: Proof) -> Array:
+    def coef(self, proof: Answer) -> Array:
         """Coefficients of all features, fixed ones included."""
         coef = np.zeros(self.n_features)
         coef[list(self.fixed)] = list(self.fixed.values())

@@ -21,7 +21,8 @@ from ..design.model import Model, values_of
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.leaps.all_sizes import RankedSupports, n_best_subsets
+from ..solvers.core.result import Answer
+from ..solvers.leaps.all_sizes import n_best_subsets
 from ..solvers.ridge_fits import known_path
 from ..solvers.supports.rounding import stacked
 from .study import Study
@@ -36,7 +37,7 @@ def ranked_by_size(
     n: int,
     seconds: float | None,
     others: Sequence[NDArray[np.intp]] = (),
-) -> list[RankedSupports]:
+) -> list[list[Answer]]:
     """The n best supports of every size at that size's γ, in columns of the problem.
 
     One tree answers all sizes that share a γ. The trees end after ``seconds``, or after
@@ -49,7 +50,7 @@ def ranked_by_size(
     searched = holds_tree(problem)
     known += () if searched else others
     limits = Limits(DEFAULT_SECONDS if seconds is None else seconds)
-    found: dict[int, RankedSupports] = {}
+    found: dict[int, list[Answer]] = {}
     every, taus = values_of(sizes, "gamma"), values_of(sizes, "tau")
     gammas = np.unique(every)
     for left, gamma in zip(range(gammas.size, 0, -1), gammas, strict=True):
@@ -64,16 +65,16 @@ def alternatives_table(
     problem: SparseRidgeProblem,
     design: Design,
     sizes: Sequence[Model],
-    ranked: Sequence[RankedSupports],
+    ranked: Sequence[list[Answer]],
     errors: Errors | None,
 ) -> dict[str, Any]:
     """What ``alternatives`` of estimators returns: an entry for every subset, by size and rank.
 
     errors: CV errors and their standard errors, in this order; NaN is shown where there are none.
     """
-    counts = [len(one.supports) for one in ranked]
+    counts, every = [len(one) for one in ranked], [one for some in ranked for one in some]
     tau, gamma = (np.repeat(values_of(sizes, name), counts) for name in ("tau", "gamma"))
-    columns = [design.kept[support] for one in ranked for support in one.supports]
+    columns = [design.kept[one.support] for one in every]
     nothing = np.full(tau.size, np.nan)
     error, spread = (nothing, nothing) if errors is None else errors
     return {
@@ -81,10 +82,10 @@ def alternatives_table(
         "rank": np.concatenate([np.arange(1, count + 1) for count in counts]),
         "gamma": gamma,
         "columns": columns,
-        "objective": np.concatenate([one.objective for one in ranked]),
+        "objective": np.array([one.objective for one in every]),
         "cv_error": error,
         "std_error": spread,
-        "proved": np.concatenate([np.arange(len(r.supports)) < r.n_proved for r in ranked]),
+        "proved": np.array([one.proved for one in every]),
     }
 
 
@@ -100,7 +101,10 @@ def alternatives(
     others = surface.by_gamma[0].supports  # the supports of all folds, γ and sizes
     study.request.progress(f"the {n} best subsets of each size", 0, 1)
     ranked = ranked_by_size(full, study.design, sizes, n, seconds, others)
-    rows = [(model.gamma, one.supports) for model, one in zip(sizes, ranked, strict=True)]
+    rows = [
+        (model.gamma, [one.support for one in some])
+        for model, some in zip(sizes, ranked, strict=True)
+    ]
     tasks = [(j,) for j in range(study.data.folds.k)]
     sums = study.run("errors of other subsets", fold_errors, (study.data, rows), tasks)
     errors = mean_over_folds(np.stack(sums, axis=-1), study.data.fold_weight)

@@ -8,7 +8,7 @@ from .backends.optional_dependencies import SolverUnavailable
 from .branching.single import branch_and_bound
 from .branching.size_sweep import solve_sizes
 from .core.problem import SparseRidgeProblem
-from .core.result import Proof, Solution, Status
+from .core.result import Answer, Solution, Status
 from .leaps.all_sizes import best_subsets
 from .leaps.deleted_rows import best_subsets_rows_deleted
 from .leaps.gamma_range import SupportsAlongGamma, supports_along_gamma
@@ -19,7 +19,7 @@ from .ridge_fits import SupportPath
 from .supports.path import heuristic_support
 
 __all__ = [
-    "Proof",
+    "Answer",
     "Solution",
     "SolverUnavailable",
     "SparseRidgeProblem",

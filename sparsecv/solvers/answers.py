@@ -26,12 +26,11 @@ from .core.plan import (
     ways,
 )
 from .core.problem import SparseRidgeProblem, checked_sizes
-from .core.result import Status
+from .core.result import Answer, Status, worst
 from .core.threads import cached
 from .kernels.linalg import Array
 from .leaps.all_sizes import (
     MAX_CERTAIN_SPREAD,
-    BestSubsets,
     SizesTree,
     best_subsets,
     coefficient_spread,
@@ -55,34 +54,20 @@ SHARE_OF_NODES_AFTER_AN_OPEN_TREE = 0.1
 LIMITS_REACHED = (Status.NODE_LIMIT, Status.TIME_LIMIT, Status.INTERRUPTED)
 
 
-class TreeProof(NamedTuple):
-    """What the bounds of sizes that a tree of all sizes has proved depend on.
+class AtGamma(NamedTuple):
+    """What is known of every size at one γ: supports, and what their bounds follow from.
 
-    of, shape (τ,): Whether the tree has proved the size.
-    reach: The number ``reach`` of the tree, on which the rounding of its bounds depends.
-    spread: The tree's number ``stretch`` times the spread of coefficients.
-    left_out: The tree's number ``left_out``.
-    bound, shape (τ,): What the tree says of the objectives of all supports; ∞ where the support is
-        the best.
-    """
-
-    of: NDArray[np.bool_]
-    reach: float
-    spread: float
-    left_out: float
-    bound: Array
-
-
-class Answer(NamedTuple):
-    """What is known of every size at one γ.
+    Objectives and bounds follow when the supports of all γ are fitted together.
 
     supports, shape (τ, most): Increasing columns, ended by −1.
     proved, searched, shape (τ,): As of :class:`~sparsecv.solvers.ridge_fits.SupportPath`.
-    lower_bound, shape (τ,): Proved bounds of searches other than the tree of ``by_tree``, or 0.
+    lower_bound, shape (τ,): Proved bounds, less rounding, of searches on single sizes, or 0.
+    tree_bound, shape (τ,): What a tree of all sizes says of the objectives of all supports: ∞ where
+        the support is the best, 0 where nothing. Rounding is to be taken off.
+    reach: The number ``reach`` of that tree, on which the rounding of its bounds depends.
     n_nodes, n_trees: Of the searches at this γ.
     status: The limit that a search has met; optimal without one, whatever is proved.
-    unfinished: What a tree that was left open has found.
-    by_tree: What the bounds depend on that follow from a tree of all sizes.
+    unfinished: The answers of a search of all sizes that was left open.
     left_open: Whether the last tree was left before its end.
     gave_up: Whether the last searches have reached a limit.
     """
@@ -91,30 +76,42 @@ class Answer(NamedTuple):
     proved: NDArray[np.bool_]
     searched: NDArray[np.bool_]
     lower_bound: Array
+    tree_bound: Array
+    reach: float = 0.0
     n_nodes: int = 0
     n_trees: int = 0
     status: Status = Status.OPTIMAL
-    unfinished: BestSubsets | None = None
-    by_tree: TreeProof | None = None
+    unfinished: list[Answer] | None = None
     left_open: bool = False
     gave_up: bool = False
 
     @classmethod
-    def of_supports(cls, supports: Supports, status: Status = Status.OPTIMAL) -> Answer:
+    def of_supports(cls, supports: Supports, status: Status = Status.OPTIMAL) -> AtGamma:
         """Supports of which nothing is proved."""
-        none = np.zeros(len(supports), dtype=bool)
-        return cls(supports, none, none, np.zeros(len(supports)), status=status)
+        no, zero = np.zeros(len(supports), dtype=bool), np.zeros(len(supports))
+        return cls(
+            supports=supports,
+            proved=no,
+            searched=no,
+            lower_bound=zero,
+            tree_bound=zero,
+            status=status,
+        )
 
     @classmethod
-    def of_subsets(cls, found: BestSubsets, most: int) -> Answer:
+    def of_answers(cls, found: list[Answer], most: int) -> AtGamma:
         """What one search has found of all sizes."""
-        every = np.ones(found.sizes.size, dtype=bool)
-        bound, unfinished = np.maximum(found.lower_bound, 0.0), None
-        if not found.proved.all():
-            unfinished = found
-        nodes = found.n_nodes, found.n_trees
-        known = stacked(found.supports, most), found.proved, every, bound
-        return cls(*known, *nodes, unfinished=unfinished)
+        proved = np.array([one.proved for one in found])
+        return cls(
+            supports=stacked([one.support for one in found], most),
+            proved=proved,
+            searched=np.ones(proved.size, dtype=bool),
+            lower_bound=np.array([max(one.lower_bound, 0.0) for one in found]),
+            tree_bound=np.zeros(proved.size),
+            n_nodes=found[0].n_nodes,
+            n_trees=1,
+            unfinished=None if proved.all() else found,
+        )
 
     def columns(self) -> list[Support]:
         """The support of every size."""
@@ -178,7 +175,7 @@ class Asked(NamedTuple):
     problem: SparseRidgeProblem
     to_come: int
 
-    def grown(self, previous: Answer | None, limits: Limits) -> Supports:
+    def grown(self, previous: AtGamma | None, limits: Limits) -> Supports:
         """Good supports within an equal share of the time that is left, without a node limit.
 
         At the first γ swaps get ``LEAST_SECONDS_AT_FIRST_GAMMA`` even if no time is left.
@@ -194,8 +191,8 @@ class Solver(ABC):
     """A way to answer every size of a problem at one γ; it has settings alone, and no state."""
 
     @abstractmethod
-    def answer(self, asked: Asked, previous: Answer | None, limits: Limits) -> Answer:
-        """Answer one γ.
+    def answer(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma:
+        """AtGamma one γ.
 
         previous: The answer at the γ before; None at the first γ.
         limits: Those of all γ together.
@@ -205,16 +202,16 @@ class Solver(ABC):
 class Grown(Solver):
     """Finds good supports and proves nothing; at every γ independently of other γ."""
 
-    def answer(self, asked: Asked, previous: Answer | None, limits: Limits) -> Answer:
-        """Answer one γ by forward steps and swaps."""
-        return Answer.of_supports(asked.grown(previous, limits))
+    def answer(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma:
+        """AtGamma one γ by forward steps and swaps."""
+        return AtGamma.of_supports(asked.grown(previous, limits))
 
 
 class Rounded(Grown):
     """Rounds the relaxation, as in the stability paper; under constraints supports are grown."""
 
-    def answer(self, asked: Asked, previous: Answer | None, limits: Limits) -> Answer:
-        """Answer one γ by the columns of the relaxation's largest coefficients."""
+    def answer(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma:
+        """AtGamma one γ by the columns of the relaxation's largest coefficients."""
         if not asked.problem.constraints.plain:
             return super().answer(asked, previous, limits)
         found = []
@@ -223,7 +220,7 @@ class Rounded(Grown):
             at_size = asked.problem.replace(tau=size)
             relaxed = perspective_relaxation(at_size, warm_start=relaxed, gap=1e-5)
             found.append(largest(np.abs(relaxed.beta), size))
-        return Answer.of_supports(stacked(found, asked.path.most))
+        return AtGamma.of_supports(stacked(found, asked.path.most))
 
 
 class Exact(Solver):
@@ -233,13 +230,13 @@ class Exact(Solver):
     # search has stopped.
     keeps_unproved = True
 
-    def answer(self, asked: Asked, previous: Answer | None, limits: Limits) -> Answer:
-        """Answer one γ by searches."""
+    def answer(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma:
+        """AtGamma one γ by searches."""
         found = self.by_tree(asked, previous, limits)
         return self.without_tree(asked, previous, limits) if found is None else found
 
-    def without_tree(self, asked: Asked, previous: Answer | None, limits: Limits) -> Answer:
-        """Answer one γ where there is no tree of all sizes to begin with."""
+    def without_tree(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma:
+        """AtGamma one γ where there is no tree of all sizes to begin with."""
         every = np.ones(asked.path.sizes.size, dtype=bool)
         left_open = previous is not None and previous.left_open
         return self.by_searches(asked, previous, limits, every, left_open)
@@ -258,7 +255,7 @@ class Exact(Solver):
         return NODES_OF_A_PROOF
 
     def limits_of_searches(
-        self, asked: Asked, previous: Answer | None, limits: Limits, left_open: bool
+        self, asked: Asked, previous: AtGamma | None, limits: Limits, left_open: bool
     ) -> Limits:
         """The limits of the searches at one γ that follow its tree of all sizes.
 
@@ -268,7 +265,7 @@ class Exact(Solver):
             return limits
         return limits.within(nodes=int(SHARE_OF_NODES_AFTER_AN_OPEN_TREE * limits.node_limit))
 
-    def by_tree(self, asked: Asked, previous: Answer | None, limits: Limits) -> Answer | None:
+    def by_tree(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma | None:
         """The answer by the tree of all sizes, and for what it leaves open by other searches.
 
         Returns: None where there is no tree, or the columns are not independent enough for it.
@@ -289,30 +286,41 @@ class Exact(Solver):
         proved, bound = ~here | ended, path.unbounded
         if ended and trees.table.bounded:
             bound = tree.open_bound()
-        by_tree = TreeProof(proved, tree.reach, spread, tree.left_out(at), bound)
         known = trees.best[tree.inner[proved]], path.sizes[proved], path.most
         chosen = trees.table.supports(*known)
         if not proved.all():
             going_on = trees.going_on(at, here)
             rest = self.by_searches(asked, previous, limits, here, True, going_on)
             rest.supports[proved, : chosen.shape[1]] = chosen
-            return rest._replace(proved=rest.proved | proved, by_tree=by_tree)
+            return rest._replace(
+                proved=rest.proved | proved,
+                tree_bound=np.where(proved, bound, 0.0),
+                reach=tree.reach,
+            )
         supports = chosen
         if chosen.shape[1] < path.most:
             supports = np.full((here.size, path.most), -1, dtype=np.int64)
             supports[:, : chosen.shape[1]] = chosen
-        work = tree.n_nodes, int(here.any())
-        return Answer(supports, proved, here, path.nothing, *work, by_tree=by_tree)
+        return AtGamma(
+            supports=supports,
+            proved=proved,
+            searched=here,
+            lower_bound=path.nothing,
+            tree_bound=bound,
+            reach=tree.reach,
+            n_nodes=tree.n_nodes,
+            n_trees=int(here.any()),
+        )
 
     def by_searches(
         self,
         asked: Asked,
-        previous: Answer | None,
+        previous: AtGamma | None,
         limits: Limits,
         where: NDArray[np.bool_],
         left_open: bool,
         tree: SizesTree | None = None,
-    ) -> Answer:
+    ) -> AtGamma:
         """Prove some sizes by the searches of the plan.
 
         where, shape (τ,): The sizes. The others have no support in the answer.
@@ -322,27 +330,31 @@ class Exact(Solver):
         path, sizes = asked.path, asked.path.sizes[where]
         within = self.limits_of_searches(asked, previous, limits, left_open)
         starts = [] if previous is None else previous.columns()
-        found = SizeSearch(asked.problem, sizes, starts, tree=tree).run(within).subsets(0.0)
-        gave_up = found.status in LIMITS_REACHED
-        kept, status = np.ones(sizes.size, dtype=bool), found.status
+        search = SizeSearch(asked.problem, sizes, starts, tree=tree).run(within)
+        found, status = search.answers, worst(one.status for one in search.answers)
+        gave_up, known = status in LIMITS_REACHED, np.array([one.proved for one in found])
+        kept = np.ones(sizes.size, dtype=bool)
         supports = np.full((where.size, path.most), -1, dtype=np.int64)
         if gave_up and not self.keeps_unproved:
-            kept, supports = found.proved, asked.grown(previous, limits)
+            kept, supports = known, asked.grown(previous, limits)
         whole = bool(kept.all())
         if not whole:
             status = limits.reached(0) or Status.OPTIMAL
-        supports[np.flatnonzero(where)[kept]] = stacked(found.supports, path.most)[kept]
+        every = stacked([one.support for one in found], path.most)
+        supports[np.flatnonzero(where)[kept]] = every[kept]
         proved, bound = np.zeros(where.size, dtype=bool), np.zeros(where.size)
-        proved[where], bound[where] = found.proved, np.maximum(found.lower_bound, 0.0)
-        return Answer(
-            supports,
-            proved,
-            where,
-            bound,
-            found.n_nodes,
-            found.n_trees,
-            status,
-            found if whole and not found.proved.all() else None,
+        proved[where] = known
+        bound[where] = [max(one.lower_bound, 0.0) for one in found]
+        return AtGamma(
+            supports=supports,
+            proved=proved,
+            searched=where,
+            lower_bound=bound,
+            tree_bound=path.nothing,
+            n_nodes=search.n_nodes,
+            n_trees=search.n_trees,
+            status=status,
+            unfinished=found if whole and not known.all() else None,
             left_open=tree is not None or gave_up,
             gave_up=gave_up,
         )
@@ -358,12 +370,12 @@ class Timed(Exact):
 
     keeps_unproved = False
 
-    def without_tree(self, asked: Asked, previous: Answer | None, limits: Limits) -> Answer:
-        """Answer one γ by searches that are worth their time, and else by good supports."""
+    def without_tree(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma:
+        """AtGamma one γ by searches that are worth their time, and else by good supports."""
         problem, path = asked.problem, asked.path
         if estimates_search(problem, path.sizes):
             return super().without_tree(asked, previous, limits)
-        found = Answer.of_supports(asked.grown(previous, limits))
+        found = AtGamma.of_supports(asked.grown(previous, limits))
         if not (problem.constraints.plain and holds_tree(problem)):
             return found
         trees = [way for way in ways(problem, path.sizes) if way.search == LEAPS]
@@ -371,10 +383,10 @@ class Timed(Exact):
         first = trees[0] if trees else Way(LEAPS, nodes=20_000, share=0.25)
         starts, short = found.columns(), first.within(limits)
         tree = best_subsets(problem, sizes=path.sizes, warm_starts=starts, limits=short)
-        return Answer.of_subsets(tree, path.most)
+        return AtGamma.of_answers(tree, path.most)
 
     def limits_of_searches(
-        self, asked: Asked, previous: Answer | None, limits: Limits, left_open: bool
+        self, asked: Asked, previous: AtGamma | None, limits: Limits, left_open: bool
     ) -> Limits:
         """An equal share of the time that is left."""
         return limits.share(float(asked.to_come))
@@ -389,7 +401,7 @@ class Estimated(Timed):
         return FIRST_NODES
 
     def limits_of_searches(
-        self, asked: Asked, previous: Answer | None, limits: Limits, left_open: bool
+        self, asked: Asked, previous: AtGamma | None, limits: Limits, left_open: bool
     ) -> Limits:
         """As many nodes as a tree may have."""
         return limits.within(nodes=self.nodes_of_a_tree(asked, left_open))

@@ -18,10 +18,10 @@ from .branching.size_sweep import SizeSearch
 from .certificate import given_certificate
 from .core.limits import Limits, StopFlag
 from .core.problem import SparseRidgeProblem, checked_support
-from .core.result import Proof, Solution, Status, nothing_left
+from .core.result import Answer, Solution, Status, nothing_left
 from .core.threads import on_one_thread
 
-Backend = Callable[..., Proof]  # takes a problem and the keywords of :func:`register_backend`
+Backend = Callable[..., Answer]  # takes a problem and the keywords of :func:`register_backend`
 _BACKENDS: dict[str, Backend] = {}
 
 
@@ -34,7 +34,7 @@ def register_backend(name: str, backend: Backend) -> None:
         A name in use is replaced.
     backend : callable
         Takes a problem and the keywords time_limit, node_limit, stop, tol and n_jobs of
-        :func:`solve`, and ``warm_starts``, a list of supports; returns a :class:`Proof`.
+        :func:`solve`, and ``warm_starts``, a list of supports; returns an :class:`Answer`.
 
     Examples
     --------
@@ -134,15 +134,22 @@ def solve(
     (array([1, 2]), 'optimal')
     """
     limited: dict[str, Any] = {"time_limit": time_limit, "node_limit": node_limit, "stop": stop}
-    proof = best_support(
+    found = best_support(
         problem, backend=backend, tol=tol, warm_start=warm_start, n_jobs=n_jobs, **limited
     )
     # A search at γ = 0 fits columns of length 1, so that its objective has other rounding errors.
-    fit, coef = problem.fit(proof.support), np.zeros(problem.p)
-    coef[proof.support] = fit.coef
-    bound = min(proof.lower_bound, fit.objective)
-    known = proof.support, fit.objective, bound, proof.status, proof.work
-    return Solution(*known, coef, partial(given_certificate, problem, proof.support))
+    fit, coef = problem.fit(found.support), np.zeros(problem.p)
+    coef[found.support] = fit.coef
+    return Solution(
+        size=problem.tau,
+        support=found.support,
+        objective=fit.objective,
+        lower_bound=min(found.lower_bound, fit.objective),
+        status=found.status,
+        work=found.work,
+        coef=coef,
+        _certify=partial(given_certificate, problem, found.support),
+    )
 
 
 @on_one_thread
@@ -154,7 +161,7 @@ def best_support(
     warm_start: ArrayLike | None = None,
     n_jobs: int | None = None,
     **limited: Any,
-) -> Proof:
+) -> Answer:
     """What :func:`solve` finds, without coefficients.
 
     limited: time_limit, node_limit and stop, as :func:`solve` takes them.
@@ -177,16 +184,16 @@ def _native(
     tol: float,
     n_jobs: int | None,
     **limited: Any,
-) -> Proof:
+) -> Answer:
     limits, size = Limits(**limited), np.array([problem.tau])
     how: dict[str, Any] = {"tol": tol, "worst_gap": WORST_GAP, "n_jobs": n_jobs}
-    found = SizeSearch(problem, size, warm_starts, **how).run(limits)
-    proof = found.proofs[0]
-    closed = proof.objective <= nothing_left(problem.yy) or proof.gap <= max(tol, 1e-9)
+    search = SizeSearch(problem, size, warm_starts, **how).run(limits)
+    (found,) = search.answers
+    closed = found.objective <= nothing_left(problem.yy) or found.gap <= max(tol, 1e-9)
     return replace(
-        proof,
-        status=Status.OPTIMAL if closed else proof.status,
-        work=proof.work._replace(n_nodes=found.n_nodes, seconds=limits.elapsed()),
+        found,
+        status=Status.OPTIMAL if closed else found.status,
+        work=found.work._replace(n_nodes=search.n_nodes, seconds=limits.elapsed()),
     )
 
 

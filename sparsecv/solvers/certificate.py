@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..verify import ONE
-from .branching.leaves import Leaves
 from .branching.search import Search, Tree
 from .core.certificate_file import Certificate, CertifiedTable, IntegerScale, Point
+from .core.leaves import FREE, IN, Leaves
 from .core.limits import Limits
 from .core.problem import SparseRidgeProblem
 from .core.result import Status
 from .kernels.linalg import Array
 from .relaxation.diagonal import Fitted, fit_diagonal, interior
-from .relaxation.dual_bound import FREE, IN
 from .relaxation.extraction import MAX_COLUMNS
 from .relaxation.gram import GramForm
 from .relaxation.relaxer import Relaxer
@@ -72,22 +71,23 @@ class Form:
         diagonal = [int(x) for x in whole] if D.any() else []
         return cls(problem, replace(gram, D=D), diagonal)
 
-    def excess(self, goal: float, states: NDArray[np.int8], betas: Array) -> Array:
-        """By how much bounds of leaves exceed a goal; states and betas have shape (m, p)."""
-        gram, tau = self.gram, self.problem.tau
-        g = gram.b - betas @ gram.quadratic()
-        linear, square = betas @ gram.b, np.einsum("ij,ij->i", betas, gram.b - g)
-        worth = g * g / (self.problem.gamma / 2.0 + gram.D)
-        total = np.where(states == IN, worth, 0.0).sum(axis=1)
-        order = np.sort(np.where(states == FREE, worth, 0.0), axis=1)[:, ::-1]
-        chosen = np.arange(order.shape[1]) < (tau - (states == IN).sum(axis=1))[:, None]
-        total += np.where(chosen, order, 0.0).sum(axis=1)
-        found = gram.yy - square - total
+    def parts(self, beta: Array) -> tuple[Array, Array]:
+        """As :class:`DualForm` says, up to rounding."""
+        gram = self.gram
+        g = gram.b - beta @ gram.quadratic()
+        constant = gram.yy - np.einsum("ij,ij->i", beta, gram.b - g)
+        return constant, g * g / (self.problem.gamma / 2.0 + gram.D)
+
+    def bounds(self, leaves: Leaves) -> Array:
+        """Bounds of leaves at their coefficients or, where D = 0, at a multiple of the residual."""
+        gram, (constant, worth) = self.gram, self.parts(leaves.beta)
+        total = leaves.most_worth(worth, self.problem.tau)
+        found = constant - total
         if not self.diagonal:
-            along = gram.yy - linear
-            below = np.maximum(along - linear + square + total, 1e-300)
+            along = gram.yy - leaves.beta @ gram.b
+            below = np.maximum(2.0 * along - constant + total, 1e-300)
             found = np.maximum(found, np.where(along > 0.0, along**2 / below, found))
-        return np.asarray(found - goal)
+        return np.asarray(found)
 
 
 def leaves_of(form: Form, support: NDArray[np.intp], raised: float) -> Leaves:
@@ -149,23 +149,21 @@ def points_of(
 
     goals, supports: What bounds have to exceed, and the incumbent, for every problem.
     """
-    states, m = leaves.state, leaves.size
-    points: list[Token] = [0] * m
-    full = (states == IN).sum(axis=1) == forms[0].problem.tau
+    points: list[Token] = [0] * leaves.size
 
-    def closed(rounded: Array, at: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Whether bounds at some coefficients close some leaves, for every problem."""
-        found = np.empty((len(forms), at.size), dtype=bool)
+    def closed(some: Leaves) -> NDArray[np.bool_]:
+        """Whether bounds at their coefficients close some leaves, for every problem."""
+        found, inside = np.empty((len(forms), some.size), dtype=bool), some.state == IN
+        full = inside.sum(axis=1) == forms[0].problem.tau
         for f, (form, goal, support) in enumerate(zip(forms, goals, supports, strict=True)):
-            excess = form.excess(goal, states[at], rounded)
-            alone = full[at] & (states[at][:, support] == IN).all(axis=1)
-            found[f] = alone | (excess > ROUNDING * form.gram.yy)
+            alone = full & inside[:, support].all(axis=1)
+            found[f] = alone | (form.bounds(some) - goal > ROUNDING * form.gram.yy)
         return found
 
-    left, best = np.arange(m), closed(leaves.beta, np.arange(m))
+    left, best = np.arange(leaves.size), closed(leaves)
     for bits in BITS:
         tried, solved = units.rounded(leaves.beta[left], bits)
-        enough = closed(solved, left)
+        enough = closed(leaves.some(left)._replace(beta=solved))
         for a, point in zip(left, tried, strict=True):
             points[a] = point
         left = left[~(enough | ~best[:, left]).all(axis=0)]

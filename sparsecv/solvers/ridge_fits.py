@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from .core.leaves import Leaves
 from .core.problem import SparseRidgeProblem
 from .core.quick_fits import placed_columns, quick_fits
-from .core.result import Status
+from .core.result import Answer, Status, worst
 from .kernels import fits
 from .kernels.linalg import Array
-from .leaps.all_sizes import BestSubsets
 from .leaps.gamma_trees import Listed
 
 Support = NDArray[np.intp]
@@ -43,8 +43,8 @@ class SupportPath:
     n_nodes, n_trees : ndarray of int, shape (γ,)
     status : Status
         Optimal where everything is proved, else the limit that was met; unproved without one.
-    unfinished : dict of int to BestSubsets
-        By position of γ: trees that were left, with their open nodes.
+    unfinished : dict of int to list of Answer
+        By position of γ: answers of searches that were left, with their leaves.
     listed : dict of float to (ndarray, ndarray)
         What trees of all sizes, up to 45 columns, have listed for proofs at other γ.
     """
@@ -60,7 +60,7 @@ class SupportPath:
     n_nodes: NDArray[np.int64]
     n_trees: NDArray[np.int64]
     status: Status = Status.UNPROVED
-    unfinished: dict[int, BestSubsets] = field(default_factory=dict)
+    unfinished: dict[int, list[Answer]] = field(default_factory=dict)
     listed: Listed = field(default_factory=dict)
 
     @classmethod
@@ -68,9 +68,19 @@ class SupportPath:
         cls, gammas: Array, sizes: NDArray[np.intp], supports: NDArray[np.int64]
     ) -> SupportPath:
         """A path of these supports, of which no fit and no bound is known."""
-        shape, nodes = supports.shape[:2], np.zeros((2, gammas.size), dtype=np.int64)
-        fits = np.zeros(supports.shape), *np.zeros((2, *shape))
-        return cls(gammas, sizes, supports, *fits, *np.zeros((2, *shape), dtype=bool), *nodes)
+        shape = supports.shape[:2]
+        return cls(
+            gammas=gammas,
+            sizes=sizes,
+            supports=supports,
+            coef=np.zeros(supports.shape),
+            objective=np.zeros(shape),
+            lower_bound=np.zeros(shape),
+            proved=np.zeros(shape, dtype=bool),
+            searched=np.zeros(shape, dtype=bool),
+            n_nodes=np.zeros(gammas.size, dtype=np.int64),
+            n_trees=np.zeros(gammas.size, dtype=np.int64),
+        )
 
     def support(self, g: int, t: int) -> Support:
         """The columns at the g-th γ and the t-th size."""
@@ -80,6 +90,16 @@ class SupportPath:
     def at(self, g: int) -> list[Support]:
         """The columns at the g-th γ, for every size."""
         return [row[row >= 0] for row in self.supports[g].astype(np.intp)]
+
+    def stopped(self, g: int) -> Status | None:
+        """How the search of all sizes at the g-th γ ended if it was left; None where none was."""
+        answers = self.unfinished.get(g)
+        return None if answers is None else worst(one.status for one in answers)
+
+    def leaves(self, g: int) -> Leaves | None:
+        """The leaves that hold every better support of every size; None where none are known."""
+        answers = self.unfinished.get(g, ())
+        return next((one.leaves for one in answers if one.leaves is not None), None)
 
     def predict(self, rows: Array) -> Array:
         """Predictions, shape (γ, τ, r), at rows of shape (r, p)."""

@@ -29,10 +29,9 @@ from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import UnprovedWarning
 from sparsecv.solvers import Status, solve
-from sparsecv.solvers.branching.family import PartialProof
-from sparsecv.solvers.branching.leaves import Leaves
+from sparsecv.solvers.core.leaves import Leaves
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.core.result import Work
+from sparsecv.solvers.core.result import Answer
 
 
 @pytest.mark.parametrize("tol", [0.0, 0.99])
@@ -124,15 +123,14 @@ def test_the_incumbent_of_an_unfinished_search_may_be_optimal() -> None:
     assert shared is not None
     beta = np.zeros((1, 5))
     beta[0, 2:4] = data.training(0).replace(gamma=gamma).fit([2, 3]).coef
-    found = PartialProof(
-        known,
-        data.training(0).replace(gamma=gamma).objective(known),
-        0.0,
-        Status.TIME_LIMIT,
-        Work(),
+    found = Answer(
+        size=2,
+        support=known,
+        objective=data.training(0).replace(gamma=gamma).objective(known),
+        lower_bound=0.0,
+        status=Status.TIME_LIMIT,
         # The support (2, 3) alone is open.
         leaves=Leaves.of(np.array([[2, 2, 1, 1, 2]], dtype=np.int8), beta, np.ones(1)),
-        rounding=0.0,
     )
     shared.enter(0, 0, found)
     error = ledger.best.error[0, 0, 0]

@@ -9,29 +9,29 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.answers import ended, lower_bounds, objectives, proofs, supports
 from support.brute_force import Data, Support, fit_rounding, rounding
 from support.fresh import examples
 from support.problems import keeps_digits, plain, problem_of, ugly
 from support.trees import Exact, every_stop, exact_of, key, tied
 
-from sparsecv.solvers import Status, best_subsets
+from sparsecv.solvers import Answer, Status, best_subsets
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.leaps.all_sizes import BestSubsets
 
 
-def check_bounds(data: Data, found: BestSubsets, exact: Exact) -> None:
+def check_bounds(data: Data, found: list[Answer], exact: Exact) -> None:
     """Supports are well formed, bounds hold, objectives are those of the supports returned."""
-    for i, s in enumerate(found.sizes):
-        support = key(found.supports[i])
-        assert len(support) == s
+    for one in found:
+        support = key(one.support)
+        assert len(support) == one.size
         assert list(support) == sorted(set(support))
         assert support[0] >= 0
         assert support[-1] < data.X.shape[1]
-        least = min(exact[s].values())
-        own = float(exact[s][support])
-        assert Fraction(float(found.lower_bound[i])) <= least
-        assert found.lower_bound[i] <= found.objective[i]
-        assert abs(found.objective[i] - own) <= fit_rounding(data, support, own)
+        least = min(exact[one.size].values())
+        own = float(exact[one.size][support])
+        assert Fraction(float(one.lower_bound)) <= least
+        assert one.lower_bound <= one.objective
+        assert abs(one.objective - own) <= fit_rounding(data, support, own)
 
 
 def check_best(data: Data, support: Any, values: dict[Any, Fraction]) -> tuple[Fraction, Fraction]:
@@ -62,21 +62,21 @@ def lost_to_dependence(data: Data) -> float:
     return float(working * (data.y @ data.y) / sigma**2) if below else 0.0
 
 
-def check_optimal(data: Data, found: BestSubsets, exact: Exact) -> None:
+def check_optimal(data: Data, found: list[Answer], exact: Exact) -> None:
     """No support is better, in the objective nor in what it takes off yᵀy."""
     X, y, gamma = data
     if keeps_digits(data):  # else columns may depend on each other so nearly that no proof is left
-        too_much = lost_to_dependence(data) > 1e-5 * found.objective
-        assert (found.proved | too_much).all()
-        assert found.status is (Status.OPTIMAL if found.proved.all() else Status.PRECISION)
+        too_much = lost_to_dependence(data) > 1e-5 * objectives(found)
+        assert (proofs(found) | too_much).all()
+        assert ended(found) is (Status.OPTIMAL if proofs(found).all() else Status.PRECISION)
     yy = float(y @ y)
     # a gain is a square whose root is known to some ulp of ||y|| ||x|| / √(γ/2), if that is small
     ratio = 2.0 * float(np.square(X).sum(axis=0).max())
     share = 1.0 if ratio >= gamma else math.sqrt(ratio / gamma)
-    for i, s in enumerate(found.sizes):
-        if not found.proved[i]:
+    for one in found:
+        if not one.proved:
             continue
-        own, least = check_best(data, found.supports[i], exact[s])
+        own, least = check_best(data, one.support, exact[one.size])
         gain = float(exact[0][()] - least)
         lost = math.sqrt(gain) - math.sqrt(float(exact[0][()] - own))
         assert lost <= 1e-9 * math.sqrt(gain) + 1e-13 * share * math.sqrt(yy)
@@ -116,24 +116,24 @@ def test_every_size_is_optimal_from_any_start(
     warm = [[j for j in start if j < p] for start in [*starts, *starts[:1]]]
     exact = exact_of(data)
     found = best_subsets(problem_of(data), sizes=asked[::-1], warm_starts=warm)
-    np.testing.assert_array_equal(found.sizes, asked)
+    np.testing.assert_array_equal([one.size for one in found], asked)
     check_bounds(data, found, exact)
     check_optimal(data, found, exact)
-    assert found.open_nodes == []
+    assert all(one.leaves is None for one in found)
     if mild and data.gamma > 0.0:  # what dependent columns take off a bound at 0 is not limited
         yy, inflation = float(data.y @ data.y), 1.0 + 2.0 * np.square(data.X).sum() / data.gamma
-        allowed = (1e-9 + 1e-14 * inflation) * found.objective
-        allowed += 1e-12 * np.sqrt(found.objective * yy) + 1e-26 * yy
-        assert np.all(found.objective - found.lower_bound <= allowed)
+        allowed = (1e-9 + 1e-14 * inflation) * objectives(found)
+        allowed += 1e-12 * np.sqrt(objectives(found) * yy) + 1e-26 * yy
+        assert np.all(objectives(found) - lower_bounds(found) <= allowed)
 
 
 def test_an_optimal_warm_start_is_kept_at_once() -> None:
     data = plain(12, 25, 10)
     problem = problem_of(data)
     best = best_subsets(problem)
-    again = best_subsets(problem, warm_starts=best.supports, limits=Limits(node_limit=0))
-    np.testing.assert_array_equal(again.objective, best.objective)
-    assert best_subsets(problem, warm_starts=best.supports).n_nodes <= best.n_nodes
+    again = best_subsets(problem, warm_starts=supports(best), limits=Limits(node_limit=0))
+    np.testing.assert_array_equal(objectives(again), objectives(best))
+    assert best_subsets(problem, warm_starts=supports(best))[0].n_nodes <= best[0].n_nodes
 
 
 # --- ties ---------------------------------------------------------------------------------------
@@ -164,13 +164,13 @@ def test_exact_ties_go_to_the_lexicographically_first(data: Data) -> None:
     yy, p = exact[0][()], data.X.shape[1]
     full = exact[p][tuple(range(p))]
     found = best_subsets(problem_of(data))
-    for i, s in enumerate(found.sizes):
-        least = min(exact[s].values())
+    for one in found:
+        least = min(exact[one.size].values())
         loss, gain = least - full, yy - least
-        if s < p and min(loss, gain) < Fraction(1, 10**6) * yy:
+        if one.size < p and min(loss, gain) < Fraction(1, 10**6) * yy:
             continue  # all that tells supports apart is rounding
-        tied = [S for S, f in exact[s].items() if f == least]
-        assert key(found.supports[i]) == min(tied)
+        tied = [S for S, f in exact[one.size].items() if f == least]
+        assert key(one.support) == min(tied)
 
 
 @pytest.mark.parametrize("copies", [2, 5, 9, 12])
@@ -180,7 +180,7 @@ def test_equal_columns_are_taken_from_the_left(copies: int, gamma: float) -> Non
     x = rng.standard_normal(20)
     X = np.repeat(x[:, None], copies, axis=1)
     found = best_subsets(problem_of(Data(X, x + rng.standard_normal(20), gamma)))
-    assert [key(s) for s in found.supports] == [tuple(range(s)) for s in found.sizes]
+    assert [key(one.support) for one in found] == [tuple(range(one.size)) for one in found]
 
 
 @pytest.mark.parametrize("seed", [2931, 4474, 4587])
@@ -192,9 +192,9 @@ def test_many_near_ties_do_not_crowd_out_the_best(seed: int) -> None:
     exact = exact_of(data)
     found = best_subsets(problem_of(data))
     check_bounds(data, found, exact)
-    for i, s in enumerate(found.sizes):
-        least = min(exact[s].values())
-        assert exact[s][key(found.supports[i])] - least <= Fraction(1, 10**8) * least
+    for one in found:
+        least = min(exact[one.size].values())
+        assert exact[one.size][key(one.support)] - least <= Fraction(1, 10**8) * least
 
 
 # --- limits -------------------------------------------------------------------------------------
@@ -204,16 +204,16 @@ def test_stopping_never_loosens_bounds_nor_incumbents() -> None:
     stops = every_stop(plain(2, 20, 9, noise=2.0))
     assert len(stops) > 30
     for before, after in pairwise(stops):
-        assert np.all(after.objective <= before.objective * (1.0 + 1e-12))
-        assert np.all(after.lower_bound >= before.lower_bound * (1.0 - 1e-9))
+        assert np.all(objectives(after) <= objectives(before) * (1.0 + 1e-12))
+        assert np.all(lower_bounds(after) >= lower_bounds(before) * (1.0 - 1e-9))
 
 
 def test_tau_gives_the_default_sizes() -> None:
     problem = problem_of(plain(0, 9, 6)).replace(tau=3)
     found = best_subsets(problem)
-    np.testing.assert_array_equal(found.sizes, [1, 2, 3])
+    np.testing.assert_array_equal([one.size for one in found], [1, 2, 3])
     larger = best_subsets(problem, sizes=[5])
-    assert larger.supports[0].size == 5
+    assert larger[0].support.size == 5
 
 
 # --- more columns, masks of several words, far-off units ----------------------------------------
@@ -227,17 +227,17 @@ def test_one_search_equals_one_search_per_size(p: int, n: int, gamma: float, noi
     data = plain(p, n, p, gamma, noise)
     problem = problem_of(data)
     found = best_subsets(problem)
-    assert found.status is Status.OPTIMAL
-    assert np.all(np.diff(found.objective) <= 1e-12 * found.objective[0])
-    assert np.all(found.lower_bound <= found.objective)
-    for i, s in enumerate(found.sizes):
-        alone = best_subsets(problem, sizes=[s])
-        assert alone.objective[0] == pytest.approx(found.objective[i], rel=1e-12)
-        assert key(alone.supports[0]) == key(found.supports[i])
+    assert ended(found) is Status.OPTIMAL
+    assert np.all(np.diff(objectives(found)) <= 1e-12 * found[0].objective)
+    assert np.all(lower_bounds(found) <= objectives(found))
+    for one in found:
+        alone = best_subsets(problem, sizes=[one.size])
+        assert alone[0].objective == pytest.approx(one.objective, rel=1e-12)
+        assert key(alone[0].support) == key(one.support)
     order = np.random.default_rng(p).permutation(p)
     other = best_subsets(problem_of(Data(data.X[:, order], data.y, gamma)))
-    np.testing.assert_allclose(other.objective, found.objective, rtol=1e-11)
-    assert [key(sorted(order[s])) for s in other.supports] == [key(s) for s in found.supports]
+    np.testing.assert_allclose(objectives(other), objectives(found), rtol=1e-11)
+    assert [key(sorted(order[s])) for s in supports(other)] == [key(s) for s in supports(found)]
 
 
 def least_by_normal_equations(data: Data, s: int) -> tuple[float, Support]:
@@ -262,15 +262,14 @@ def test_columns_beyond_one_machine_word(p: int) -> None:
     y = X[:, planted] @ np.array([1.0, -2.0, 3.0]) + 0.1 * rng.standard_normal(200)
     data = Data(X, y, 1e-3)
     found = best_subsets(problem_of(data), sizes=[1, 2, 3], limits=Limits(node_limit=100_000))
-    assert key(found.supports[2]) == tuple(planted)
+    assert key(found[2].support) == tuple(planted)
     for i, s in enumerate([1, 2, 3] if p < 100 else [1, 2]):
         least, support = least_by_normal_equations(data, s)
-        assert key(found.supports[i]) == support
-        assert found.objective[i] == pytest.approx(least, rel=1e-10)
-        assert found.lower_bound[i] <= least
-    if found.status is not Status.OPTIMAL:
-        members = [set(node.members.tolist()) for node in found.open_nodes]
-        assert all(m <= set(range(p)) for m in members)
+        assert key(found[i].support) == support
+        assert found[i].objective == pytest.approx(least, rel=1e-10)
+        assert found[i].lower_bound <= least
+    for one in found:
+        assert one.proved or (one.leaves is not None and one.leaves.state.shape[1] == p)
 
 
 @pytest.mark.parametrize("gamma", [1e-20, 1e-12, 1e12, 1e30, 1e100])
@@ -281,13 +280,13 @@ def test_gamma_far_off_the_data(gamma: float, shape: str) -> None:
     if shape == "equal columns":
         X[:, 5] = X[:, 0]
     found = best_subsets(problem_of(Data(X, y, gamma)))
-    assert found.status is Status.OPTIMAL or not keeps_digits(Data(X, y, gamma))
-    assert np.all(np.isfinite(found.objective))
-    assert np.all(found.lower_bound <= found.objective)
+    assert ended(found) is Status.OPTIMAL or not keeps_digits(Data(X, y, gamma))
+    assert np.all(np.isfinite(objectives(found)))
+    assert np.all(lower_bounds(found) <= objectives(found))
     exact = exact_of(Data(X, y, gamma))
-    for i, s in enumerate(found.sizes):
-        own = float(exact[s][key(found.supports[i])])
-        assert own <= float(min(exact[s].values())) + rounding(own, float(y @ y))
+    for one in found:
+        own = float(exact[one.size][key(one.support)])
+        assert own <= float(min(exact[one.size].values())) + rounding(own, float(y @ y))
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1e-30, 1e30, 1e100])
@@ -295,5 +294,5 @@ def test_any_unit_of_y(scale: float) -> None:
     X, y, gamma = plain(4, 12, 6)
     plain_found = best_subsets(problem_of(Data(X, y, gamma)))
     found = best_subsets(problem_of(Data(X, y * scale, gamma)))
-    np.testing.assert_allclose(found.objective, plain_found.objective * scale**2, rtol=1e-10)
-    assert np.all(found.lower_bound > 0.999 * found.objective)
+    np.testing.assert_allclose(objectives(found), objectives(plain_found) * scale**2, rtol=1e-10)
+    assert np.all(lower_bounds(found) > 0.999 * objectives(found))

@@ -14,7 +14,7 @@ from support.fresh import examples
 from support.problems import ugly_problem
 
 from sparsecv.solvers import (
-    Proof,
+    Answer,
     SparseRidgeProblem,
     Status,
     branch_and_bound,
@@ -23,8 +23,8 @@ from sparsecv.solvers import (
 )
 from sparsecv.solvers.branching import driver, single
 from sparsecv.solvers.branching import search as search_module
-from sparsecv.solvers.branching.leaves import Leaves
 from sparsecv.solvers.branching.search import Search, Tree
+from sparsecv.solvers.core.leaves import Leaves
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation import root as root_module
 from sparsecv.solvers.relaxation.gram import GramForm
@@ -33,7 +33,7 @@ from sparsecv.solvers.relaxation.root import Root, reduced_root, relax_root
 from sparsecv.tables.synthetic import make_synthetic
 
 
-def between(problem: SparseRidgeProblem, **options: Any) -> tuple[Proof, float]:
+def between(problem: SparseRidgeProblem, **options: Any) -> tuple[Answer, float]:
     """What a search returns, with the least objective between its bound and its incumbent."""
     found, best = branch_and_bound(problem, **options), optimum(problem)
     assert found.lower_bound <= best * (1 + 1e-12) + 1e-14 * problem.yy
@@ -90,15 +90,15 @@ def test_stops_change_no_search(head_start: float, monkeypatch: pytest.MonkeyPat
     whole = branch_and_bound(problem)
     assert whole.n_nodes > 300
     search, runs = single.SizeAlone(problem, tol=1e-6), 0
-    while search.proof.status is not Status.OPTIMAL:
-        search.run(Limits(None, search.proof.n_nodes + 50))
+    while search.answer.status is not Status.OPTIMAL:
+        search.run(Limits(None, search.answer.n_nodes + 50))
         runs += 1
     assert runs > 5
-    assert search.proof.objective == whole.objective
+    assert search.answer.objective == whole.objective
     # The head start ends between two looks at its work, which come at other nodes with stops.
     share = 0.0 if head_start == np.inf else 0.15
-    assert abs(search.proof.n_nodes - whole.n_nodes) <= share * whole.n_nodes
-    seconds = [entry[0] for entry in search.proof.history]
+    assert abs(search.answer.n_nodes - whole.n_nodes) <= share * whole.n_nodes
+    seconds = [entry[0] for entry in search.answer.history]
     assert seconds == sorted(seconds)
 
 

@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from scipy.optimize import nnls
+from support.answers import proofs
 from support.brute_force import exact_given, exact_objective
 from support.constrained import TOGETHER, Rules, best_of_every_size, random_rules, value
 from support.fresh import plain_run
@@ -70,13 +71,13 @@ def test_every_size_equals_enumeration(kinds: tuple[str, ...]) -> None:
         least, yy = least_up_to(X, y, gamma, rules), float(y @ y)
         whole, sizes = problem_of(X, y, gamma, rules, least)
         every = best_subsets(whole, sizes=sizes)
-        assert every.proved.all()
-        assert seed >= 8 or solve_sizes(whole, sizes=sizes, limits=Limits(10.0)).proved.all()
+        assert proofs(every).all()
+        assert seed >= 8 or proofs(solve_sizes(whole, sizes=sizes, limits=Limits(10.0))).all()
         for i, size in enumerate(sizes):
             most = least[size] * (1.0 + 1e-12) + 1e-13 * yy
-            assert close(float(every.objective[i]), least[size], yy), (seed, size)
-            assert every.lower_bound[i] <= most
-            assert whole.constraints.allowed(every.supports[i])
+            assert close(float(every[i].objective), least[size], yy), (seed, size)
+            assert every[i].lower_bound <= most
+            assert whole.constraints.allowed(every[i].support)
             found = solve(whole.replace(tau=size))
             assert found.status == "optimal" or found.objective <= 1e-20 * yy
             assert close(found.objective, least[size], yy), (seed, size)
@@ -127,7 +128,8 @@ def test_factors_beside_numbers_equal_leaps_and_bounds(
         asked = Constraints(**rules)
         whole = SparseRidgeProblem(X, y, gamma=gamma, tau=9, constraints=asked)
         every = best_subsets(whole, sizes=[3, 6, 9])
-        for size, best in zip(every.sizes.tolist(), every.objective.tolist(), strict=True):
+        for one in every:
+            size, best = one.size, one.objective
             found = branch_and_bound(whole.replace(tau=size))
             assert found.status == "optimal"
             assert found.objective == pytest.approx(best, rel=2e-6)
@@ -230,8 +232,8 @@ def test_warm_starts_and_sizes_count_units() -> None:
         X, y, gamma=1.0, tau=6, constraints=Constraints(groups=labels, include=[0])
     )
     found = solve_sizes(whole, warm_starts=[np.array([0, 1, 2, 5])])
-    assert [whole.constraints.units(s).size for s in found.supports] == [1, 2, 3, 4, 5, 6]
-    assert found.supports[0].tolist() == [0, 1, 2]
+    assert [whole.constraints.units(one.support).size for one in found] == [1, 2, 3, 4, 5, 6]
+    assert found[0].support.tolist() == [0, 1, 2]
     path = support_path(whole, [1.0], [1, 2, 6])
     assert path.support(0, 0).tolist() == [0, 1, 2]
     assert path.support(0, 2).tolist() == list(range(9))
@@ -273,11 +275,11 @@ def test_units_of_nearly_dependent_columns_have_the_loss_of_what_is_left(draw: i
     problem = SparseRidgeProblem(X, y, gamma=gamma, tau=1, constraints=Constraints(groups=groups))
     rules = problem.constraints
     found = solve_sizes(problem, sizes=range(1, rules.n_units + 1))
-    for i, size in enumerate(found.sizes):
-        units = combinations(range(rules.n_units), int(size))
+    for one in found:
+        units = combinations(range(rules.n_units), one.size)
         least = min(problem.objective(rules.columns_of(np.array(some))) for some in units)
-        assert found.lower_bound[i] <= least * (1.0 + 1e-9)
-        assert found.objective[i] == pytest.approx(least, rel=1e-6)
+        assert one.lower_bound <= least * (1.0 + 1e-9)
+        assert one.objective == pytest.approx(least, rel=1e-6)
 
 
 def test_bounds_of_gram_matrices_with_included_columns_hold() -> None:

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from numba import config
 from numpy.typing import NDArray
+from support.answers import lower_bounds, objectives
 from support.problems import grown, regression
 
 from sparsecv import Constraints
 from sparsecv.solvers import (
-    Proof,
+    Answer,
     SparseRidgeProblem,
     best_subsets,
     branch_and_bound,
@@ -26,7 +27,7 @@ from sparsecv.solvers import (
 )
 from sparsecv.solvers.branching import driver, single
 from sparsecv.solvers.branching.enumeration import enumerated
-from sparsecv.solvers.branching.family import PartialProof, search_alone, solve_jointly
+from sparsecv.solvers.branching.family import search_alone, solve_jointly
 from sparsecv.solvers.branching.row_deletion import LeftOut
 from sparsecv.solvers.kernels import envelope
 from sparsecv.solvers.relaxation import perspective, relaxer, root
@@ -82,9 +83,8 @@ def test_fits_within_bounds(kind: str, gamma: float) -> None:
     assert ((low <= coef) & (coef <= high)).all()
     assert (slope[coef < high] <= 1e-9).all()
     assert (slope[coef > low] >= -1e-9).all()
-    found = best_subsets(given)
-    for size, objective in zip(found.sizes.tolist(), found.objective, strict=True):
-        assert objective == pytest.approx(least(given, size), rel=1e-9)
+    for one in best_subsets(given):
+        assert one.objective == pytest.approx(least(given, one.size), rel=1e-9)
 
 
 @pytest.mark.parametrize("gamma", [1e-3, 1.0, 1e4])
@@ -95,8 +95,8 @@ def test_trees(kind: str, gamma: float) -> None:
     sizes = np.arange(1, given.p + 1)
     slack = 1e-9 * given.yy
     found = best_subsets(given, sizes=sizes)
-    np.testing.assert_allclose(found.objective, expected, rtol=1e-8, atol=slack)
-    assert (found.lower_bound <= np.array(expected) + 1e-14 * given.yy).all()
+    np.testing.assert_allclose(objectives(found), expected, rtol=1e-8, atol=slack)
+    assert (lower_bounds(found) <= np.array(expected) + 1e-14 * given.yy).all()
     path = support_path(given, [gamma, 2.0 * gamma], sizes)
     np.testing.assert_allclose(path.objective[0], expected, rtol=1e-8, atol=slack)
     errors = path.squared_errors(*rows(kind))
@@ -107,8 +107,8 @@ def test_trees(kind: str, gamma: float) -> None:
 @pytest.mark.parametrize("kind", ["plain", "wide", "one column"])
 def test_enumeration(kind: str) -> None:
     given = problem(kind, 1.0)
-    for size, proof in enumerate(enumerated(given, np.arange(1, 6), []), start=1):
-        assert proof.objective == pytest.approx(least(given, size), rel=1e-9)
+    for one in enumerated(given, np.arange(1, 6), []):
+        assert one.objective == pytest.approx(least(given, one.size), rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["plain", "collinear"])
@@ -126,11 +126,11 @@ def test_heuristics(kind: str) -> None:
         given = SparseRidgeProblem(*rows(kind), gamma=0.5, tau=2, constraints=asked)
         exact, by_size = best_subsets(given), grown(given, [1, 2])
         for size in (1, 2):
-            value = float(exact.objective[size - 1])
+            value = exact[size - 1].objective
             assert given.objective(by_size[size]) == pytest.approx(value, rel=1e-7)
 
 
-def check_branching(given: SparseRidgeProblem, best: float, **options: Any) -> Proof:
+def check_branching(given: SparseRidgeProblem, best: float, **options: Any) -> Answer:
     solved = branch_and_bound(given, **options)
     assert solved.objective == pytest.approx(best, rel=1e-9 if options else 1e-8)
     assert solved.lower_bound <= best * (1.0 + 1e-12)
@@ -161,15 +161,15 @@ def without_rows(kind: str, size: int, gamma: float) -> tuple[LeftOut, list[Spar
 
 def jointly(
     left_out: LeftOut, whole: SparseRidgeProblem, alone: list[SparseRidgeProblem], **options: int
-) -> list[PartialProof]:
+) -> list[Answer]:
     """The proofs of the search of all rows, which begins at the first three columns."""
 
-    def objectives(which: Any, support: Any) -> Any:
+    def values(which: Any, support: Any) -> Any:
         return np.array([alone[j].objective(support) for j in which])
 
     starts = np.tile([0, 1, 2], (len(alone) + 1, 1))
-    upper = objectives(range(len(alone)), starts[0])
-    return solve_jointly(left_out, whole, starts, upper, objectives, **options)
+    upper = values(range(len(alone)), starts[0])
+    return solve_jointly(left_out, whole, starts, upper, values, **options)
 
 
 @pytest.mark.parametrize("max_leaves", [0, 2000])
@@ -180,7 +180,7 @@ def test_one_search_for_many(kind: str, size: int, max_leaves: int) -> None:
     found = jointly(left_out, whole, alone, max_leaves=max_leaves)
     for j, fold in enumerate(alone):
         support = found[j].support
-        if not found[j].solved:
+        if not found[j].proved:
             relaxed = search_alone(left_out, whole, j, found[j])
             support = search_alone(left_out, whole, j, relaxed, branch=True).support
         assert fold.objective(support) == pytest.approx(least(fold, 3), rel=1e-7)
@@ -195,7 +195,7 @@ def test_a_row_that_the_others_say_nothing_of() -> None:
         SparseRidgeProblem(np.delete(X, j, 0), np.delete(y, j), gamma=1.0, tau=3)
         for j in range(y.size)
     ]
-    assert not jointly(left_out, whole, alone)[0].solved
+    assert not jointly(left_out, whole, alone)[0].proved
 
 
 @pytest.mark.parametrize("form", ["gram", "residual"])
@@ -240,7 +240,7 @@ def test_branching_on_groups(
     asked = Constraints(groups=[*"aabb", *[None] * 5], bounds=bounds)
     given = SparseRidgeProblem(X, y, gamma=1.0, tau=4, constraints=asked)
     monkeypatch.setattr(single, "ROUGH_NODES", 0)
-    best = float(best_subsets(given).objective[-1])
+    best = best_subsets(given)[-1].objective
     assert check_branching(given, best, tol=0.0).status == "optimal"
 
 

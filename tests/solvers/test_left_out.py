@@ -13,16 +13,11 @@ from support.brute_force import optimum
 from support.fresh import examples
 from support.problems import ugly_problem
 
-from sparsecv.solvers import (
-    SparseRidgeProblem,
-    Status,
-    heuristic_support,
-    perspective_relaxation,
-)
+from sparsecv.solvers import SparseRidgeProblem, Status, heuristic_support, perspective_relaxation
 from sparsecv.solvers.branching.family import MAX_NODES, search_alone, solve_jointly
-from sparsecv.solvers.branching.leaves import Leaves
 from sparsecv.solvers.branching.row_deletion import LeftOut
 from sparsecv.solvers.branching.search import Search, Tree
+from sparsecv.solvers.core.leaves import Leaves
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation.gram import GramForm
 
@@ -81,12 +76,12 @@ def test_every_neighbour_is_solved(seed: int, patience: int, most_nodes: int) ->
     found = jointly(problem, left_out, folds, max_leaves=patience, most_nodes=most_nodes)
     for j, fold in enumerate(folds):
         best, scale = optimum(fold), 1e-9 * problem.yy + 4.0 * found[j].rounding
-        if not found[j].solved:
+        if not found[j].proved:
             alone = search_alone(left_out, problem, j, found[j])
-            if not alone.solved:
+            if not alone.proved:
                 assert alone.n_nodes > 0
                 alone = search_alone(left_out, problem, j, alone, branch=True)
-            assert alone.solved
+            assert alone.proved
             assert alone.status is Status.OPTIMAL
             support = alone.support
         else:
@@ -166,9 +161,9 @@ def test_relaxations_alone_do_not_branch() -> None:
     found = jointly(problem, left_out, without_each_row(problem, X, y), most_nodes=1)
     alone = [search_alone(left_out, problem, j, found[j]) for j in range(40)]
     assert not any(one.work.n_branched for one in alone)
-    assert any(not one.solved for one in alone)
+    assert any(not one.proved for one in alone)
     solved = [search_alone(left_out, problem, j, one, branch=True) for j, one in enumerate(alone)]
-    assert all(one.solved for one in solved)
+    assert all(one.proved for one in solved)
 
 
 def test_no_time_leaves_everything_open() -> None:
@@ -177,10 +172,10 @@ def test_no_time_leaves_everything_open() -> None:
     problem = SparseRidgeProblem(X, y, gamma=0.1, tau=4)
     left_out = LeftOut(GramForm.of(problem), X, y, np.arange(31), 30)
     found = jointly(problem, left_out, without_each_row(problem, X, y), limits=Limits(0.0))
-    assert not any(one.solved for one in found)
+    assert not any(one.proved for one in found)
     one = search_alone(left_out, problem, 0, found[0], Limits(0.0), branch=True)
     assert one.status is Status.TIME_LIMIT
-    assert not one.solved
+    assert not one.proved
 
 
 @pytest.mark.parametrize("seed", [100121, *range(100200, 100220)])
@@ -207,8 +202,8 @@ def test_what_enumeration_has_passed_over_counts_in_the_bound(seed: int) -> None
     upper, most = values[np.arange(n), worse], int(rng.integers(1, 8))
     found = solve_jointly(left_out, problem, np.array(starts), upper, objectives, most_nodes=most)
     for j, one in enumerate(found):
-        if not one.solved:
+        if not one.proved:
             one = search_alone(left_out, problem, j, one, None, branch=False)
-        if not one.solved:
+        if not one.proved:
             one = search_alone(left_out, problem, j, one, None, branch=True)
         assert one.lower_bound <= values[j].min() * (1.0 + 1e-7), (j, one.rounding)

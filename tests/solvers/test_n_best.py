@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from support.answers import lower_bounds, objectives, proofs
 from support.brute_force import Data, enumerate_all
 from support.constrained import TOGETHER, bounded_ridge, random_rules, value
 from support.problems import regression
@@ -43,12 +44,12 @@ def test_they_are_those_of_enumeration(start: int) -> None:
         every, p = enumerate_all(data), data.X.shape[1]
         for size, found in enumerate(n_best_subsets(problem, range(1, p + 1), n), start=1):
             truth = np.sort(every[size].objective)[:n]
-            np.testing.assert_allclose(found.objective, truth, rtol=1e-8, atol=1e-10)
-            assert len({tuple(s) for s in found.supports}) == truth.size
-            assert found.n_proved == truth.size
-            for support, objective in zip(found.supports, found.objective, strict=True):
-                own = every[size].of(support)[0]
-                assert objective == pytest.approx(own, rel=1e-8, abs=1e-10)
+            np.testing.assert_allclose(objectives(found), truth, rtol=1e-8, atol=1e-10)
+            assert len({tuple(one.support) for one in found}) == truth.size
+            assert proofs(found).all()
+            for one in found:
+                own = every[size].of(one.support)[0]
+                assert one.objective == pytest.approx(own, rel=1e-8, abs=1e-10)
 
 
 def test_tied_supports_come_in_lexicographic_order() -> None:
@@ -57,7 +58,7 @@ def test_tied_supports_come_in_lexicographic_order() -> None:
     problem = SparseRidgeProblem(np.repeat(x, 6, axis=1), x[:, 0], gamma=1.0, tau=1)
     for size, found in enumerate(n_best_subsets(problem, [1, 2, 3], 4), start=1):
         expected = list(combinations(range(6), size))[:4]
-        assert [tuple(s.tolist()) for s in found.supports] == expected
+        assert [tuple(one.support.tolist()) for one in found] == expected
 
 
 @pytest.mark.parametrize("constrained", [False, True])
@@ -73,8 +74,8 @@ def test_ties_with_the_worst_displace_no_better_support(constrained: bool) -> No
     truth = sorted(problem.objective(np.array(s)) for s in combinations(range(10), 3))
     for n in (10, 40, 110):
         found = n_best_subsets(problem, [3], n)[0]
-        np.testing.assert_allclose(found.objective, truth[:n], rtol=1e-8)
-        assert len({tuple(s) for s in found.supports}) == n
+        np.testing.assert_allclose(objectives(found), truth[:n], rtol=1e-8)
+        assert len({tuple(one.support) for one in found}) == n
 
 
 @pytest.mark.parametrize("gamma", [0.0, 1e-6, 1.0, 1e5])
@@ -83,8 +84,8 @@ def test_least_squares_and_large_gamma(gamma: float) -> None:
     problem = SparseRidgeProblem(X, y, gamma=gamma, tau=1)
     for size, found in enumerate(n_best_subsets(problem, range(1, 9), 6), start=1):
         values = sorted(problem.objective(np.array(s)) for s in combinations(range(8), size))
-        np.testing.assert_allclose(found.objective, values[:6], rtol=1e-10)
-        assert found.n_proved == found.objective.size
+        np.testing.assert_allclose(objectives(found), values[:6], rtol=1e-10)
+        assert proofs(found).all()
 
 
 def test_what_a_limit_leaves_is_not_called_proved() -> None:
@@ -98,9 +99,11 @@ def test_what_a_limit_leaves_is_not_called_proved() -> None:
     for nodes in (1, 20, 100, 500, 10**6):
         ranked = n_best_subsets(problem, range(1, 13), 5, limits=Limits(None, nodes))
         for size, found in enumerate(ranked, start=1):
-            truth = np.sort(every[size].objective)[: found.n_proved]
-            np.testing.assert_allclose(found.objective[: found.n_proved], truth, rtol=1e-9)
-        counts.append(sum(found.n_proved for found in ranked))
+            truth, proved = np.sort(every[size].objective)[: len(found)], proofs(found)
+            assert (np.diff(proved.astype(int)) <= 0).all()
+            np.testing.assert_allclose(objectives(found)[proved], truth[proved], rtol=1e-9)
+            assert (lower_bounds(found) <= truth * (1.0 + 1e-12)).all()
+        counts.append(sum(int(proofs(found).sum()) for found in ranked))
     assert counts == sorted(counts)
     assert counts[0] < counts[-1] == sum(min(5, every[s].objective.size) for s in range(1, 13))
 
@@ -111,8 +114,9 @@ def test_many_columns_are_ranked_without_a_proof() -> None:
     problem = SparseRidgeProblem(X, X[:, 0] - X[:, 1], gamma=1.0, tau=1)
     known = [np.array([0, 1]), np.array([0, 5]), np.array([7])]
     one, two = n_best_subsets(problem, [1, 2], 3, known=known)
-    assert [s.tolist() for s in two.supports] == [[0, 1], [0, 5]]
-    assert (one.n_proved, two.n_proved, len(one.supports)) == (0, 0, 1)
+    assert [found.support.tolist() for found in two] == [[0, 1], [0, 5]]
+    assert [found.support.tolist() for found in one] == [[7]]
+    assert not proofs([*one, *two]).any()
 
 
 def test_supersets_bound_the_rank_where_a_node_is_pruned() -> None:
@@ -152,12 +156,12 @@ def test_under_constraints_they_are_those_of_enumeration(kinds: tuple[str, ...])
         if not problem.rows[:, : problem.p].any(axis=0).all():
             continue  # A column that is projected out to 0 enters no plain tree.
         for size, found in zip(sizes, n_best_subsets(problem, sizes, n), strict=True):
-            truth, supports = np.sort(values[size])[:n], {tuple(s) for s in found.supports}
-            np.testing.assert_allclose(found.objective, truth, rtol=1e-8, atol=1e-11 * (y @ y))
-            assert len(supports) == truth.size == found.n_proved
-            for columns in found.supports:
-                assert problem.constraints.allowed(columns)
-                assert problem.constraints.units(columns).size == size
+            truth, supports = np.sort(values[size])[:n], {tuple(one.support) for one in found}
+            np.testing.assert_allclose(objectives(found), truth, rtol=1e-8, atol=1e-11 * (y @ y))
+            assert len(supports) == truth.size == proofs(found).sum()
+            for one in found:
+                assert problem.constraints.allowed(one.support)
+                assert problem.constraints.units(one.support).size == size
 
 
 def test_under_constraints_a_limit_leaves_only_what_is_right() -> None:
@@ -169,8 +173,10 @@ def test_under_constraints_a_limit_leaves_only_what_is_right() -> None:
         X, y, gamma=1.0, tau=3, constraints=Constraints(groups=labels, positive=[0, 5])
     )
     (every,) = n_best_subsets(problem, [3], 6)
-    assert every.n_proved == 6
+    assert proofs(every).all()
+    assert len(every) == 6
     for nodes in (1, 5, 20, 60):
         (found,) = n_best_subsets(problem, [3], 6, limits=Limits(None, nodes))
-        proved = found.objective[: found.n_proved]
-        np.testing.assert_allclose(proved, every.objective[: found.n_proved], rtol=1e-9)
+        proved = proofs(found)
+        known = objectives(every)[: len(found)]
+        np.testing.assert_allclose(objectives(found)[proved], known[proved], rtol=1e-9)

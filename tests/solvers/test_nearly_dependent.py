@@ -99,10 +99,10 @@ def test_all_columns_are_not_called_optimal_where_their_fit_loses_digits() -> No
         X = rng.standard_normal((6, 3))
         X[:, 1] = X[:, 0] + 2e-11 * rng.standard_normal(6)
         y = rng.standard_normal(6)
-        tree = best_subsets(SparseRidgeProblem(X, y, gamma=0.0, tau=3), sizes=[3])
-        if tree.status is Status.OPTIMAL:
+        (found,) = best_subsets(SparseRidgeProblem(X, y, gamma=0.0, tau=3), sizes=[3])
+        if found.proved:
             exact = exact_objective(exact_moments(X, y), 0.0, [0, 1, 2])
-            assert tree.objective[0] <= float(exact) * (1.0 + 4e-6)
+            assert found.objective <= float(exact) * (1.0 + 4e-6)
             checked += 1
     assert checked < 40
 
@@ -221,10 +221,10 @@ def test_bounds_of_trees_hold_at_gamma_zero_for_twin_columns() -> None:
             X, y, gamma=0.0, tau=p - 1, constraints=Constraints(groups=groups)
         )
         for tree in (best_subsets(problem), solve_sizes(problem)):
-            for size, bound in zip(tree.sizes, tree.lower_bound, strict=True):
-                assert bound <= float(least[size]) * (1.0 + 1e-12), note
-        for size, bound in zip(range(1, p), best_subsets(grouped).lower_bound, strict=True):
-            assert bound <= float(least[min(size + 1, p)]) * (1.0 + 1e-12), note
+            for one in tree:
+                assert one.lower_bound <= float(least[one.size]) * (1.0 + 1e-12), note
+        for one in best_subsets(grouped):
+            assert one.lower_bound <= float(least[min(one.size + 1, p)]) * (1.0 + 1e-12), note
         for k in range(1, p + 1):
             for found in (solve(problem.replace(tau=k)), branch_and_bound(problem.replace(tau=k))):
                 assert found.lower_bound <= float(least[k]) * (1.0 + 1e-12), note
@@ -274,6 +274,6 @@ def test_no_objective_of_a_tree_lies_below_the_optimum(seed: int) -> None:
         X[:, 1] = X[:, 0] * rng.uniform(0.5, 3.0) + near * rng.normal(size=n)
         y = rng.normal(size=n)
         found, joint = best_subsets(SparseRidgeProblem(X, y, gamma=0.0, tau=p)), exact_moments(X, y)
-        for support, objective in zip(found.supports, found.objective, strict=True):
-            least = float(exact_objective(joint, 0.0, support))
-            assert objective >= least * (1.0 - 1e-7) - 1e-10 * (y @ y)
+        for one in found:
+            least = float(exact_objective(joint, 0.0, one.support))
+            assert one.objective >= least * (1.0 - 1e-7) - 1e-10 * (y @ y)

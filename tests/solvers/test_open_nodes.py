@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.answers import ended, lower_bounds, objectives, supports
 from support.brute_force import (
     Array,
     Data,
@@ -18,26 +19,32 @@ from support.fresh import examples
 from support.problems import gram_of, plain, problem_of, ugly
 from support.trees import every_stop, exact_of, key, known_best, tied
 
-from sparsecv.solvers import SparseRidgeProblem, Status, best_subsets
+from sparsecv.solvers import Answer, SparseRidgeProblem, Status, best_subsets
+from sparsecv.solvers.core.leaves import FREE, IN, OUT, Leaves
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.rows import MAX_COLUMNS
 from sparsecv.solvers.leaps import all_sizes
-from sparsecv.solvers.leaps.all_sizes import BestSubsets
-from sparsecv.solvers.leaps.open_nodes import OpenNode, expand, prediction_ranges
+from sparsecv.solvers.leaps.open_nodes import expand, prediction_ranges
 
 
-def node(fixed: list[int], free: list[int], pending: int) -> OpenNode:
-    return OpenNode(np.array(fixed, dtype=np.intp), np.array(free, dtype=np.intp), pending)
+def leaf(p: int, fixed: list[int], free: list[int]) -> list[int]:
+    """The state of a node of p columns that keeps some and may drop others."""
+    return [IN if j in fixed else FREE if j in free else OUT for j in range(p)]
 
 
-def holds(node: OpenNode, support: Support) -> bool:
-    """Whether a support lies below a node's unsearched children, straight from the definition."""
-    S, fixed, free = set(support), node.fixed.tolist(), node.free.tolist()
-    if not (set(fixed) <= S <= {*fixed, *free}):
-        return False
-    if node.pending < 0:
-        return True
-    return any(set(free[:j]) <= S and free[j] not in S for j in range(node.pending))
+def children(p: int, fixed: list[int], free: list[int], pending: int) -> Leaves:
+    """A node itself where ``pending`` is −1, else the leaves that each lack one free column."""
+    states = [leaf(p, fixed, free)]
+    if pending >= 0:
+        states = [leaf(p, [*fixed, *free[:j]], free[j + 1 :]) for j in range(pending)]
+    return Leaves.at_zero(np.array(states, dtype=np.int8), p)
+
+
+def holds(leaves: Leaves, support: Support) -> bool:
+    """Whether a support lies below a leaf, straight from the definition."""
+    inside = np.isin(np.arange(leaves.state.shape[1]), support)
+    wrong = ((leaves.state == IN) & ~inside) | ((leaves.state == OUT) & inside)
+    return bool((~wrong.any(axis=1)).any())
 
 
 def prediction(data: Data, support: Support, rows: Array) -> Array:
@@ -45,7 +52,7 @@ def prediction(data: Data, support: Support, rows: Array) -> Array:
     return np.asarray(rows[:, columns] @ ridge(data.X[:, columns], data.y, data.gamma))
 
 
-def without_tree(problem: SparseRidgeProblem) -> BestSubsets:
+def without_tree(problem: SparseRidgeProblem) -> list[Answer]:
     """What is known of a problem that has too many columns for a tree."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(all_sizes, "holds_tree", lambda _: False)
@@ -60,20 +67,26 @@ def without_tree(problem: SparseRidgeProblem) -> BestSubsets:
 def test_every_better_support_lies_below_an_open_node(data: Data) -> None:
     exact = exact_of(data)
     for found in every_stop(data):
-        for i, s in enumerate(found.sizes):
-            own = exact[s][tuple(found.supports[i].tolist())]
-            slack = 1e-9 * float(own) + tied(data, found.supports[i], exact[s])
-            better = [S for S, f in exact[s].items() if float(own - f) > slack]
-            assert all(any(holds(open_, S) for open_ in found.open_nodes) for S in better)
+        for one in found:
+            own = exact[one.size][tuple(one.support.tolist())]
+            slack = 1e-9 * float(own) + tied(data, one.support, exact[one.size])
+            better = [S for S, f in exact[one.size].items() if float(own - f) > slack]
+            leaves = one.leaves
+            assert not better or leaves is not None
+            assert leaves is None or all(holds(leaves, S) for S in better)
 
 
 def test_open_nodes_name_the_columns_of_the_problem_beside_zero_columns() -> None:
     data = plain(7, 30, 6, noise=3.0)
     data.X[:, [0, 3]] = 0.0
     found = best_subsets(problem_of(data), limits=Limits(node_limit=3))
-    assert found.open_nodes
-    for open_ in found.open_nodes:
-        assert not {0, 3} & set(open_.members.tolist())
+    leaves = next(one.leaves for one in found if one.leaves is not None)
+    assert (leaves.state[:, [0, 3]] == OUT).all()
+    assert (leaves.state != OUT).any()
+
+
+def test_a_leaf_of_no_column_says_nothing_of_any_size() -> None:
+    assert list(expand(problem_of(plain(3, 20, 6)), children(6, [], [4], 1), np.eye(6))) == []
 
 
 @pytest.mark.parametrize("gamma", [1e-4, 1.0, 1e4])
@@ -84,7 +97,6 @@ def test_open_nodes_name_the_columns_of_the_problem_beside_zero_columns() -> Non
         ([], [5, 3, 1], 2),
         ([2, 4], [5, 0, 1], 3),
         ([2], [0], 1),
-        ([], [4], 1),
         ([1, 3], [0, 5], -1),
         ([], [0, 1, 2, 3, 4, 5], -1),
         ([2], [], -1),
@@ -95,28 +107,26 @@ def test_children_are_ridge_fits(
 ) -> None:
     data = plain(3, 20, 6, gamma)
     rows = np.random.default_rng(1).standard_normal((4, 6))
-    children = expand(problem_of(data), node(fixed, free, pending), rows)
+    (fits,) = expand(problem_of(data), children(6, fixed, free, pending), rows)
     sets = [[*fixed, *free]]
     if pending >= 0:
         sets = [[*fixed, *free[:j], *free[j + 1 :]] for j in range(pending)]
-        np.testing.assert_array_equal(
-            children.low, [max(len(fixed) + j, 1) for j in range(pending)]
-        )
-        assert children.high == len(fixed) + len(free) - 1
+        np.testing.assert_array_equal(fits.low, [max(len(fixed) + j, 1) for j in range(pending)])
+        assert fits.high == len(fixed) + len(free) - 1
     else:
-        np.testing.assert_array_equal(children.low, [max(len(fixed), 1)])
-        assert children.high == len(fixed) + len(free)
-    assert children.centre.shape == children.spread.shape == (len(sets), 4)
+        np.testing.assert_array_equal(fits.low, [max(len(fixed), 1)])
+        assert fits.high == len(fixed) + len(free)
+    assert fits.centre.shape == fits.spread.shape == (len(sets), 4)
     problem = problem_of(data)
     for c, members in enumerate(sets):
         A, x = data.X[:, members], rows[:, members]
         M = A.T @ A + gamma / 2.0 * np.eye(len(members))
-        assert children.loss[c] == pytest.approx(problem.objective(members), rel=1e-10)
+        assert fits.loss[c] == pytest.approx(problem.objective(members), rel=1e-10)
         np.testing.assert_allclose(
-            children.centre[c], x @ np.linalg.solve(M, A.T @ data.y), rtol=1e-9, atol=1e-12
+            fits.centre[c], x @ np.linalg.solve(M, A.T @ data.y), rtol=1e-9, atol=1e-12
         )
         np.testing.assert_allclose(
-            children.spread[c],
+            fits.spread[c],
             np.einsum("ij,ji->i", x, np.linalg.solve(M, x.T)),
             rtol=1e-9,
             atol=1e-12,
@@ -126,29 +136,32 @@ def test_children_are_ridge_fits(
 # --- ranges ---------------------------------------------------------------------------------------
 
 
-def ranges(problem: SparseRidgeProblem, found: BestSubsets, rows: Array) -> tuple[Array, Array]:
+def ranges(problem: SparseRidgeProblem, found: list[Answer], rows: Array) -> tuple[Array, Array]:
     """Ranges of the predictions at ``rows`` that a stopped search leaves."""
-    fits = [problem.fit(support) for support in found.supports]
+    fits = [problem.fit(one.support) for one in found]
     predicted = np.array(
-        [rows[:, s] @ fit.coef for s, fit in zip(found.supports, fits, strict=True)]
+        [rows[:, one.support] @ fit.coef for one, fit in zip(found, fits, strict=True)]
     )
-    upper = np.array([fit.objective for fit in fits])
-    return prediction_ranges(
-        problem, found.open_nodes, rows, found.sizes, predicted, upper[:, None]
-    )[:2]
+    upper, sizes = (
+        np.array([[fit.objective] for fit in fits]),
+        np.array([one.size for one in found]),
+    )
+    known = [one.leaves for one in found if one.leaves is not None]
+    leaves = known[0] if known else Leaves.root(problem.p, problem.p).some(slice(0))
+    return prediction_ranges(problem, leaves, rows, sizes, predicted, upper)[:2]
 
 
-def check_ranges(data: Data, stops: list[BestSubsets], rows: Array) -> None:
+def check_ranges(data: Data, stops: list[list[Answer]], rows: Array) -> None:
     """Ranges hold the prediction of a unique optimum, and of the support finally returned."""
     exact = exact_of(data)
     final, problem = stops[-1], problem_of(data)
     yy, length = float(data.y @ data.y), np.square(data.X).sum(axis=0)
     for found in stops:
         low, high = ranges(problem, found, rows)
-        assert low.shape == high.shape == (found.sizes.size, rows.shape[0])
+        assert low.shape == high.shape == (len(found), rows.shape[0])
         assert np.all(low <= high)
-        for i, s in enumerate(found.sizes):
-            for support in known_best(exact[s], key(final.supports[i]), yy):
+        for i, s in enumerate(one.size for one in found):
+            for support in known_best(exact[s], key(final[i].support), yy):
                 x = rows[:, list(support)]
                 M = length[list(support)] + data.gamma / 2.0
                 scale = math.sqrt(yy) * np.sqrt(np.square(x) @ (1.0 / M))  # of a prediction
@@ -179,12 +192,12 @@ def test_ranges_of_a_longer_search(n: int, gamma: float) -> None:
 def test_an_incumbent_without_an_objective_bounds_nothing() -> None:
     """A row of zeros has a spread of 0 and the gap is infinite: no warning, and no NaN."""
     problem = SparseRidgeProblem(np.eye(4), np.arange(4.0), gamma=1.0, tau=2)
-    root = OpenNode(np.empty(0, dtype=np.intp), np.arange(4, dtype=np.intp), -1)
+    root = Leaves.root(4, 4)
     rows, sizes = np.array([[0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]]), np.array([2])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         low, high, _ = prediction_ranges(
-            problem, [root], rows, sizes, np.zeros((1, 2)), np.array([[np.inf]])
+            problem, root, rows, sizes, np.zeros((1, 2)), np.array([[np.inf]])
         )
     assert (low == -np.inf).all()
     assert (high == np.inf).all()
@@ -198,9 +211,10 @@ def test_an_incumbent_without_an_objective_bounds_nothing() -> None:
 def test_primal_and_dual_agree(n: int, p: int, gamma: float) -> None:
     data = plain(n, n, p, gamma)
     rows = np.vstack([data.X[:1], np.random.default_rng(p).standard_normal((3, p))])
-    whole = node([], list(range(p)), -1)
+    whole = Leaves.root(p, p)
     # the moments alone give p + 1 data rows: the primal way
-    primal, dual = expand(gram_of(data), whole, rows), expand(problem_of(data), whole, rows)
+    (primal,) = expand(gram_of(data), whole, rows)
+    (dual,) = expand(problem_of(data), whole, rows)
     yy = float(data.y @ data.y)
     assert dual.loss[0] == pytest.approx(primal.loss[0], rel=1e-6, abs=1e-12 * yy)
     np.testing.assert_allclose(dual.centre, primal.centre, rtol=1e-6, atol=1e-7)
@@ -213,12 +227,15 @@ def test_primal_and_dual_agree(n: int, p: int, gamma: float) -> None:
 def test_the_bound_of_the_whole_problem(data: Data) -> None:
     exact = exact_of(data)
     found = without_tree(problem_of(data))
-    for i, s in enumerate(found.sizes):
-        own, least = float(exact[s][tuple(found.supports[i].tolist())]), min(exact[s].values())
-        assert found.lower_bound[i] <= least
-        assert found.lower_bound[i] <= found.objective[i]
-        slack = fit_rounding(data, found.supports[i], own)
-        assert found.objective[i] == pytest.approx(own, abs=slack)
+    for one in found:
+        own, least = (
+            float(exact[one.size][tuple(one.support.tolist())]),
+            min(exact[one.size].values()),
+        )
+        assert one.lower_bound <= least
+        assert one.lower_bound <= one.objective
+        slack = fit_rounding(data, one.support, own)
+        assert one.objective == pytest.approx(own, abs=slack)
 
 
 @pytest.mark.parametrize("apart", [1e-9, 1e-7, 1e-5])
@@ -230,8 +247,8 @@ def test_the_bound_of_the_whole_problem_on_columns_nearly_the_same(apart: float)
         X[:, 1] = X[:, 0] + apart * rng.standard_normal(5)
         data = Data(X, rng.standard_normal(5), 0.0)
         found, exact = without_tree(problem_of(data)), exact_of(data)
-        for size, bound in zip(found.sizes.tolist(), found.lower_bound.tolist(), strict=True):
-            assert bound <= min(exact[size].values())
+        for one in found:
+            assert one.lower_bound <= min(exact[one.size].values())
 
 
 @settings(max_examples=examples(100))
@@ -250,7 +267,7 @@ def test_dual_ranges_with_equal_columns_and_a_tiny_gamma(seed: int) -> None:
     problem, rows = problem_of(data), rng.standard_normal((20, 6))
     found = without_tree(problem)
     low, high = ranges(problem, found, rows)
-    for i, support in enumerate(best_subsets(problem).supports):
+    for i, support in enumerate(supports(best_subsets(problem))):
         expected = rows[:, support] @ problem.fit(support).coef
         assert np.all(low[i] <= expected + 1e-6)
         assert np.all(expected <= high[i] + 1e-6)
@@ -262,8 +279,8 @@ def test_dual_bound_of_long_dependent_rows(length: float) -> None:
     data = Data(X, np.array([2.125, -2.125]), 1e-8)
     found = without_tree(problem_of(data))
     exact = exact_of(data)
-    for i, s in enumerate(found.sizes):
-        assert found.lower_bound[i] <= min(exact[s].values())
+    for one in found:
+        assert one.lower_bound <= min(exact[one.size].values())
 
 
 @pytest.mark.parametrize("n", [30, 250])
@@ -277,22 +294,22 @@ def test_too_many_columns_to_branch_on(n: int) -> None:
     problem = problem_of(data)
     poor = [np.array([0, 1, 2]), np.array([3])]
     found = best_subsets(problem, sizes=sizes, warm_starts=[*poor, planted])
-    assert found.status is Status.NODE_LIMIT
-    assert len(found.open_nodes) == 1
-    assert [s.size for s in found.supports] == sizes
-    assert found.supports[1].tolist() == planted
-    assert np.all(found.lower_bound <= found.objective)
+    assert ended(found) is Status.NODE_LIMIT
+    assert all(one.leaves is not None and one.leaves.size == 1 for one in found if not one.proved)
+    assert [s.size for s in supports(found)] == sizes
+    assert found[1].support.tolist() == planted
+    assert np.all(lower_bounds(found) <= objectives(found))
     for i, s in enumerate(sizes):
         for _ in range(200):
             support = np.sort(rng.choice(p, s, replace=False))
-            assert found.lower_bound[i] <= problem.objective(support)
-            assert found.objective[i] <= problem.objective(support) * (1.0 + 1e-12)
+            assert found[i].lower_bound <= problem.objective(support)
+            assert found[i].objective <= problem.objective(support) * (1.0 + 1e-12)
     rows = rng.standard_normal((6, p))
     low, high = ranges(problem, found, rows)
-    for i, support in enumerate(found.supports):
+    for i, support in enumerate(supports(found)):
         fit = problem.fit(support)
         assert np.all(low[i] <= rows[:, support] @ fit.coef)
         assert np.all(rows[:, support] @ fit.coef <= high[i])
     # all columns: the only support there is
-    assert found.objective[-1] == pytest.approx(problem.objective(np.arange(p)), rel=1e-9)
-    assert found.lower_bound[-1] == pytest.approx(found.objective[-1], rel=1e-5)
+    assert found[-1].objective == pytest.approx(problem.objective(np.arange(p)), rel=1e-9)
+    assert found[-1].lower_bound == pytest.approx(found[-1].objective, rel=1e-5)

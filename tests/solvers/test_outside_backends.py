@@ -29,7 +29,7 @@ from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.solvers import (
-    Proof,
+    Answer,
     SolverUnavailable,
     SparseRidgeProblem,
     Status,
@@ -57,7 +57,7 @@ CONIC = ["conic"] if HAS_SCIP else []
 needs_scip_conic = pytest.mark.skipif(not HAS_SCIP, reason="cvxpy or pyscipopt is not installed")
 
 
-def conic_by_scip(problem: SparseRidgeProblem, **options: Any) -> Proof:
+def conic_by_scip(problem: SparseRidgeProblem, **options: Any) -> Answer:
     """What SCIP proves of the conic model that MOSEK gets; no licence of MOSEK is here."""
     return prove(partial(conic.claimed, solver="SCIP"), problem, **options)
 
@@ -138,7 +138,7 @@ def test_a_bound_above_an_objective_or_a_failure_proves_nothing(
     problem, best = hard()
 
     def liar(oracle: Oracle) -> Claim:
-        return Claim(share * best.objective, status, 7)
+        return oracle.claim(share * best.objective / oracle.scale, 7, status, 0.0)
 
     found = prove(partial(approximated, liar), problem)
     assert found.status is Status.FAILED
@@ -243,15 +243,12 @@ def test_a_licence_that_is_too_small_is_named() -> None:
         plain_claim(problem, solve_gurobi)
 
 
-def plain_claim(problem: SparseRidgeProblem, master: Solver) -> tuple[Claim, float]:
-    """Outer approximation as it is usually written: no column screened, D = 0, one cut.
-
-    Returns: The claim, and the objective of the best support.
-    """
+def plain_claim(problem: SparseRidgeProblem, master: Solver) -> Claim:
+    """Outer approximation as it is usually written: no column screened, D = 0, one cut."""
     incumbent = Incumbent(problem, [])
     form = CutForm(problem, np.arange(problem.p), GramForm.of(problem, extract=False))
     oracle = Oracle(form, incumbent.support)
-    return approximated(master, oracle, root_cuts=1), oracle.upper
+    return approximated(master, oracle, root_cuts=1)
 
 
 @pytest.mark.parametrize("name", MASTERS)
@@ -263,10 +260,10 @@ def test_plain_outer_approximation_finds_the_same(name: str) -> None:
     wide = SparseRidgeProblem(X, X[:, 0] + rng.standard_normal(60), gamma=2000.0, tau=2)
     for problem in (hard()[0], wide):
         best = solve(problem, tol=0.0).objective
-        found, objective = plain_claim(problem, getattr(master, f"solve_{name}"))
+        found, precision = plain_claim(problem, getattr(master, f"solve_{name}"))
         assert found.status is Status.OPTIMAL
-        assert objective == pytest.approx(best, rel=1e-9)
-        assert best - found.bound <= found.precision * best
+        assert found.objective == pytest.approx(best, rel=1e-9)
+        assert best - found.lower_bound <= precision * best
 
 
 def test_supports_with_too_many_columns_are_no_incumbents() -> None:
@@ -275,7 +272,7 @@ def test_supports_with_too_many_columns_are_no_incumbents() -> None:
     def curious(oracle: Oracle) -> Claim:
         for support in itertools.combinations(range(oracle.form.p), problem.tau + 1):
             oracle.at(np.isin(np.arange(oracle.form.p), support))
-        return Claim(oracle.bound, Status.NODE_LIMIT, 1)
+        return oracle.claim(-np.inf, 1, Status.NODE_LIMIT, 0.0)
 
     found = prove(partial(approximated, curious), problem)
     assert found.objective >= best.objective * (1.0 - 1e-12)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.answers import lower_bounds, objectives, proofs, supports
 from support.brute_force import Data
 from support.fresh import examples
 from support.problems import keeps_digits, plain, regression, ugly
@@ -71,7 +72,7 @@ def test_ties_go_to_the_first_support() -> None:
     path = support_path(doubled, [gamma, 100.0 * gamma], [1, 2, 3])
     for g in range(2):
         tree = best_subsets(doubled.replace(gamma=float(path.gammas[g])), sizes=[1, 2, 3])
-        for ours, theirs in zip(path.at(g), tree.supports, strict=True):
+        for ours, theirs in zip(path.at(g), supports(tree), strict=True):
             np.testing.assert_array_equal(ours, theirs)
 
 
@@ -82,10 +83,10 @@ def test_a_larger_problem_agrees_with_the_tree() -> None:
     path = support_path(problem, gammas, sizes)
     for g, gamma in enumerate(gammas):
         tree = best_subsets(problem.replace(gamma=float(gamma)), sizes=sizes)
-        assert tree.proved.all()
+        assert proofs(tree).all()
         assert path.proved[g].all()
-        np.testing.assert_allclose(path.objective[g], tree.objective, rtol=1e-12)
-        for ours, theirs in zip(path.at(g), tree.supports, strict=True):
+        np.testing.assert_allclose(path.objective[g], objectives(tree), rtol=1e-12)
+        for ours, theirs in zip(path.at(g), supports(tree), strict=True):
             np.testing.assert_array_equal(ours, theirs)
 
 
@@ -99,7 +100,7 @@ def test_fits_predictions_and_errors_are_those_of_its_supports(solver: str, p: i
     predicted, errors = path.predict(X[20:]), path.squared_errors(X[20:], y[20:])
     for g, gamma in enumerate(gammas):
         at_gamma = problem.replace(gamma=gamma)
-        least = solve_sizes(at_gamma, sizes=sizes).objective
+        least = objectives(solve_sizes(at_gamma, sizes=sizes))
         for t, size in enumerate(sizes):
             support = path.support(g, t)
             assert support.size == size
@@ -150,7 +151,7 @@ def test_sizes_that_a_short_tree_leaves_open_are_not_called_proved() -> None:
     assert (path.status is Status.OPTIMAL) == path.proved.all()
     for g, gamma in enumerate([0.01, 1.0]):
         alone = solve_sizes(problem.replace(gamma=gamma), sizes=[8, 9, 10], limits=Limits(1.0))
-        assert (path.lower_bound[g] <= alone.objective * (1.0 + 1e-12)).all()
+        assert (path.lower_bound[g] <= objectives(alone) * (1.0 + 1e-12)).all()
 
 
 @pytest.mark.parametrize("nodes", [0, 20, 200, None])
@@ -184,8 +185,8 @@ def test_enumeration_of_many_columns() -> None:
         sizes = np.array([1, 2, 4])
         assert few_supports(problem, sizes)
         tree = solve_sizes(problem, sizes=sizes)
-        assert tree.proved.all()
-        for ours, theirs in zip(enumerated(problem, sizes, []), tree.objective, strict=True):
+        assert proofs(tree).all()
+        for ours, theirs in zip(enumerated(problem, sizes, []), objectives(tree), strict=True):
             assert ours.objective == pytest.approx(theirs, rel=1e-10)
             assert ours.status is Status.OPTIMAL
     assert not few_supports(problem, [10])
@@ -220,20 +221,19 @@ def test_sizes_alone_are_those_of_the_tree(gamma: float) -> None:
     X, y = alike(p=26)
     problem = SparseRidgeProblem(X, y, gamma=gamma, tau=26)
     tree = best_subsets(problem)
-    assert tree.n_nodes > 2 * NODES_OF_FIRST_TURN
+    assert tree[0].n_nodes > 2 * NODES_OF_FIRST_TURN
     found = solve_sizes(problem)
-    assert found.status is Status.OPTIMAL
-    assert found.proved.all()
-    assert found.n_nodes < tree.n_nodes / 2
-    np.testing.assert_allclose(found.objective, tree.objective, rtol=1e-12)
-    assert np.all(found.lower_bound <= tree.objective)
+    assert proofs(found).all()
+    assert found[0].n_nodes < tree[0].n_nodes / 2
+    np.testing.assert_allclose(objectives(found), objectives(tree), rtol=1e-12)
+    assert np.all(lower_bounds(found) <= objectives(tree))
     path = support_path(problem, [1.0, gamma], np.arange(1, 27))
     assert path.proved.all()
-    for support, objective in zip(path.at(1), tree.objective, strict=True):
+    for support, objective in zip(path.at(1), objectives(tree), strict=True):
         assert problem.objective(support) == pytest.approx(objective, rel=1e-12)
     one = solve(problem.replace(tau=9))
     assert one.status is Status.OPTIMAL
-    assert one.objective == pytest.approx(tree.objective[8], rel=1e-9)
+    assert one.objective == pytest.approx(tree[8].objective, rel=1e-9)
 
 
 @pytest.mark.parametrize("gamma", [0.1, 100.0])
@@ -260,11 +260,10 @@ def test_sizes_that_branching_does_not_settle_go_back_to_the_tree(
     X, y = rng.standard_normal((22, 18)), rng.standard_normal(22)
     problem = SparseRidgeProblem(X, y, gamma=1e-3, tau=18)
     tree, found = best_subsets(problem), solve_sizes(problem)
-    assert found.proved.all()
-    assert found.status is Status.OPTIMAL
-    np.testing.assert_allclose(found.objective, tree.objective, rtol=1e-10)
-    assert np.all(found.lower_bound <= found.objective)
-    assert found.n_nodes > tree.n_nodes
+    assert proofs(found).all()
+    np.testing.assert_allclose(objectives(found), objectives(tree), rtol=1e-10)
+    assert np.all(lower_bounds(found) <= objectives(found))
+    assert found[0].n_nodes > tree[0].n_nodes
 
 
 @pytest.mark.slow
@@ -276,9 +275,9 @@ def test_time_that_easy_sizes_leave_goes_to_the_others() -> None:
     solve_sizes(problem, sizes=[1, 2], limits=Limits(time_limit=0.5))  # compiles
     seconds = 8.0
     found = solve_sizes(problem, sizes=np.arange(1, 31), limits=Limits(time_limit=seconds))
-    assert found.proved.all() or found.seconds >= 0.9 * seconds
-    assert found.seconds <= seconds + 30.0
-    assert np.all(found.lower_bound <= found.objective)
+    assert proofs(found).all() or found[0].seconds >= 0.9 * seconds
+    assert found[0].seconds <= seconds + 30.0
+    assert np.all(lower_bounds(found) <= objectives(found))
 
 
 @pytest.mark.parametrize("high", [1.1, 1e4])
@@ -291,8 +290,8 @@ def test_lists_at_two_gammas_prove_what_is_best_in_between(high: float) -> None:
     assert high > 1.1 or path.searched[2:].mean() < 0.8
     for g, gamma in enumerate(path.gammas.tolist()):
         alone = best_subsets(problem.replace(gamma=gamma), sizes=sizes)
-        np.testing.assert_allclose(path.objective[g], alone.objective, rtol=1e-12)
-        assert np.all(path.lower_bound[g] <= alone.objective)
+        np.testing.assert_allclose(path.objective[g], objectives(alone), rtol=1e-12)
+        assert np.all(path.lower_bound[g] <= objectives(alone))
     # What the trees have listed proves sizes of another path, and the answers stay the same.
     told = support_path(problem, [1.005, *inside], sizes, listed=path.listed)
     assert told.proved.all()

@@ -185,7 +185,7 @@ def test_every_size_of_eighty_columns() -> None:
     y = X[:, :40].sum(1) + rng.normal(size=1000)
     problem = SparseRidgeProblem(X, y, gamma=1e-3, tau=80)
     found = solve_sizes(problem, sizes=[16, 20, 24, 28], limits=Limits(time_limit=240.0))
-    assert found.proved.all()
+    assert all(one.proved for one in found)
 
 
 @pytest.mark.parametrize("seed", range(20))

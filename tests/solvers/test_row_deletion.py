@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.answers import objectives
 from support.brute_force import (
     Array,
     Data,
@@ -64,10 +65,10 @@ def test_equals_one_search_per_row_at_size(n: int, p: int, gamma: float) -> None
     for i in range(n):
         rest = without(data, i)
         alone = best_subsets(problem_of(rest))
-        np.testing.assert_allclose(found.objective[:, i], alone.objective, rtol=1e-9)
+        np.testing.assert_allclose(found.objective[:, i], objectives(alone), rtol=1e-9)
         for a in range(p):
-            assert chosen(found, a, i) == key(alone.supports[a])
-            columns = list(alone.supports[a])
+            assert chosen(found, a, i) == key(alone[a].support)
+            columns = list(alone[a].support)
             beta = problem_of(rest).fit(columns).coef
             expected = data.y[i] - data.X[i, columns] @ beta
             assert found.residual[a, i] == pytest.approx(expected, rel=1e-7, abs=1e-9)

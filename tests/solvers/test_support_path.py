@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.answers import objectives, supports
 from support.brute_force import optimum
 from support.fresh import examples
 from support.problems import alike, grown, plain, regression, ugly_problem
@@ -31,7 +32,7 @@ def test_near_the_optimum(n: int, p: int) -> None:
     sizes = range(1, 9)
     exact = best_subsets(problem, sizes=sizes)
     found = grown(problem, sizes)
-    for k, least in zip(sizes, exact.objective, strict=True):
+    for k, least in zip(sizes, objectives(exact), strict=True):
         assert found[k].size == k
         assert (np.diff(found[k]) > 0).all()
         assert problem.objective(found[k]) <= least * 1.05
@@ -61,13 +62,13 @@ def test_warm_starts_can_only_help() -> None:
     X, y, gamma = plain(3, 40, 25, 0.1, noise=3.0)
     problem = SparseRidgeProblem(X, y, gamma=gamma, tau=8)
     exact = best_subsets(problem, sizes=range(1, 11))
-    warm = grown(problem, range(1, 11), starts=exact.supports)
-    for k, least in zip(range(1, 11), exact.objective, strict=True):
+    warm = grown(problem, range(1, 11), starts=supports(exact))
+    for k, least in zip(range(1, 11), objectives(exact), strict=True):
         assert problem.objective(warm[k]) == pytest.approx(least, rel=1e-9)
     hurried = heuristic_support(problem, time_limit=0.0)
-    again = heuristic_support(problem, warm_starts=[exact.supports[7]], time_limit=0.0)
+    again = heuristic_support(problem, warm_starts=[exact[7].support], time_limit=0.0)
     assert hurried.size == again.size == 8
-    assert problem.objective(again) == pytest.approx(exact.objective[7], rel=1e-9)
+    assert problem.objective(again) == pytest.approx(exact[7].objective, rel=1e-9)
 
 
 def test_more_columns_than_are_looked_at() -> None:
@@ -208,7 +209,7 @@ def test_groups_signs_and_bounds(seed: int) -> None:
     grower = SupportGrower(problem, sizes)
     found = grower.at(problem.gamma, [], Limits())
     hurried = grower.at(problem.gamma, [], Limits(0.0))
-    for size, least in zip(sizes.tolist(), exact.objective, strict=True):
+    for size, least in zip(sizes.tolist(), objectives(exact), strict=True):
         for support in (found[size], hurried[size]):
             assert asked.allowed(support)
             assert asked.units(support).size == size
@@ -221,7 +222,7 @@ def test_groups_signs_and_bounds(seed: int) -> None:
         assert problem.yy - gain == pytest.approx(objective, rel=1e-7)
     single = heuristic_support(problem)
     assert asked.allowed(single)
-    assert problem.objective(single) <= float(exact.objective[2]) * 1.05
+    assert problem.objective(single) <= float(exact[2].objective) * 1.05
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -260,7 +261,9 @@ def test_few_sizes_are_off_the_optimum() -> None:
     for seed in range(40):
         problem, sizes = correlated(seed, 40, 30), np.arange(1, 31)
         path = support_path(problem, [problem.gamma], sizes, solver="heuristic")
-        far += int(np.sum(path.objective[0] > 1.01 * best_subsets(problem, sizes=sizes).objective))
+        far += int(
+            np.sum(path.objective[0] > 1.01 * objectives(best_subsets(problem, sizes=sizes)))
+        )
     assert far <= 20
 
 

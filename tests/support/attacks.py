@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 from unittest import mock
@@ -34,9 +33,9 @@ from sparsecv.solvers.branching.enumeration import enumerated as enumerate_suppo
 from sparsecv.solvers.branching.single import branch_and_bound
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.plan import ALONE, EVERY, LEAPS, Way
-from sparsecv.solvers.core.result import Proof, Status, Work
+from sparsecv.solvers.core.result import Answer, Status
 from sparsecv.solvers.kernels.completion import PartialSupport, complete, completion_work
-from sparsecv.solvers.leaps.all_sizes import BestSubsets, n_best_subsets
+from sparsecv.solvers.leaps.all_sizes import n_best_subsets
 from sparsecv.solvers.relaxation.ellipsoid import Spectrum, centre_bound
 from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.perspective import screen
@@ -138,7 +137,7 @@ def family_attack(name: str, grid: bool = False) -> Attack:
 
 def in_turns(
     problem: SparseRidgeProblem, sizes: Iterable[int], rng: np.random.Generator, limit: int | None
-) -> BestSubsets:
+) -> list[Answer]:
     """Every size by searches that take turns of a few nodes, as they do with more columns."""
     nodes = np.cumsum(rng.integers(1, 20, size=8)).tolist()
     turns = [(Way(LEAPS, nodes=n), Way(ALONE, nodes=int(rng.integers(1, 40)) * n)) for n in nodes]
@@ -169,12 +168,12 @@ def ugly(rng: np.random.Generator, number: int) -> Iterator[str]:
     limit = int(rng.integers(0, 30))
     every = best_subsets(problem, limits=Limits(node_limit=limit))
     turned = in_turns(problem, range(1, tau + 1), rng, None if rng.random() < 0.5 else 5 * limit)
-    for i, size in enumerate(every.sizes.tolist()):
-        least = min(f for S, f in exact.items() if len(S) == size)
-        yield from above(float(every.lower_bound[i]), least, f"all sizes, size {size}")
-        yield from above(float(turned.lower_bound[i]), least, f"in turns, size {size}")
-        own = exact[tuple(turned.supports[i].tolist())]
-        yield from worse(turned.proof(i, Work()), own, least, f"in turns, size {size}")
+    for one, other in zip(every, turned, strict=True):
+        least = min(f for S, f in exact.items() if len(S) == one.size)
+        yield from above(one.lower_bound, least, f"all sizes, size {one.size}")
+        yield from above(other.lower_bound, least, f"in turns, size {one.size}")
+        own = exact[tuple(other.support.tolist())]
+        yield from worse(other, own, least, f"in turns, size {one.size}")
 
 
 def tree(rng: np.random.Generator, number: int) -> Iterator[str]:
@@ -210,14 +209,14 @@ def all_sizes(rng: np.random.Generator, number: int) -> Iterator[str]:
     except ValueError:  # γ is lost beside dependent columns
         return
     joint = exact_moments(data.X, data.y)
-    for i in rng.permutation(found.sizes.size)[:4]:
-        size = enumerate_size(data, int(found.sizes[i]))
+    for i in rng.permutation(len(found))[:4]:
+        one, size = found[i], enumerate_size(data, found[i].size)
         best = [size.supports[c] for c in np.argsort(size.objective)[:2]]
-        own = exact_objective(joint, data.gamma, found.supports[i].tolist())
+        own = exact_objective(joint, data.gamma, one.support.tolist())
         value = min(own, *(exact_objective(joint, data.gamma, S) for S in best))
-        yield from above(float(found.lower_bound[i]), value, f"size {found.sizes[i]}")
-        if found.proved[i] and float(own - value) > 1e-6 * float(own) + 1e-13 * problem.yy:
-            yield f"size {found.sizes[i]}: {float(own)!r} called optimal, not {float(value)!r}"
+        yield from above(one.lower_bound, value, f"size {one.size}")
+        if one.proved and float(own - value) > 1e-6 * float(own) + 1e-13 * problem.yy:
+            yield f"size {one.size}: {float(own)!r} called optimal, not {float(value)!r}"
 
 
 def enumerated(rng: np.random.Generator, number: int) -> Iterator[str]:
@@ -291,9 +290,9 @@ def two_trees(rng: np.random.Generator, number: int) -> Iterator[str]:
     tau = int(rng.integers(1, 5))
     problem = SparseRidgeProblem(X, y, gamma=10.0 ** rng.uniform(-1, 2), tau=tau)
     found = solve(problem, tol=0.0)
-    other = best_subsets(problem, sizes=[tau], limits=Limits(time_limit=20.0))
-    if other.proved[0] and found.objective > other.objective[0] * (1.0 + 1e-8):
-        yield f"{found.objective!r}, the other tree has {other.objective[0]!r}"
+    (other,) = best_subsets(problem, sizes=[tau], limits=Limits(time_limit=20.0))
+    if other.proved and found.objective > other.objective * (1.0 + 1e-8):
+        yield f"{found.objective!r}, the other tree has {other.objective!r}"
     for limit in (0, 2, 10):
         cut = solve(problem, tol=0.0, node_limit=limit)
         if cut.lower_bound > found.objective * (1.0 + 1e-12):
@@ -348,16 +347,16 @@ def constrained(rng: np.random.Generator, number: int) -> Iterator[str]:
             yield from worse(found, own, value, called, lost)
     for limit in (None, int(rng.integers(0, 20))):
         every = best_subsets(whole, sizes=sizes, limits=Limits(node_limit=limit))
-        for size, support, bound in zip(sizes, every.supports, every.lower_bound, strict=True):
-            yield from above(float(bound), values[size], f"{kinds}, size {size}, limit {limit}")
-            units = whole.constraints.units(support).size
-            if not whole.constraints.allowed(support) or units > size:
-                yield f"{kinds}, size {size}: {support} is not allowed"
+        for size, one in zip(sizes, every, strict=True):
+            yield from above(one.lower_bound, values[size], f"{kinds}, size {size}, limit {limit}")
+            units = whole.constraints.units(one.support).size
+            if not whole.constraints.allowed(one.support) or units > size:
+                yield f"{kinds}, size {size}: {one.support} is not allowed"
         turned = in_turns(whole, sizes, rng, limit)
-        for size, support, bound in zip(sizes, turned.supports, turned.lower_bound, strict=True):
-            yield from above(float(bound), values[size], f"{kinds}, size {size}, in turns")
-            if not whole.constraints.allowed(support):
-                yield f"{kinds}, size {size}, in turns: {support} is not allowed"
+        for size, one in zip(sizes, turned, strict=True):
+            yield from above(one.lower_bound, values[size], f"{kinds}, size {size}, in turns")
+            if not whole.constraints.allowed(one.support):
+                yield f"{kinds}, size {size}, in turns: {one.support} is not allowed"
         for size in sizes:
             at = whole.replace(tau=size)
             branched = branch_and_bound(at.at_unit_length(), tol=0.0, limits=Limits(None, limit))
@@ -390,20 +389,13 @@ def any_gamma(rng: np.random.Generator, number: int) -> Iterator[str]:
         yield from worse(proof, own, least[size], called, lost)
 
 
-def every_size(whole: SparseRidgeProblem) -> Iterator[Proof]:
+def every_size(whole: SparseRidgeProblem) -> Iterator[Answer]:
     """Every size by enumeration, by one tree, and by branch and bound."""
     sizes = np.arange(1, whole.p + 1)
     yield from enumerate_supports(whole, sizes, [])
-    yield from tree_proofs(best_subsets(whole))
+    yield from best_subsets(whole)
     for size in sizes.tolist():
         yield branch_and_bound(whole.replace(tau=size), tol=0.0)
-
-
-def tree_proofs(tree: BestSubsets) -> Iterator[Proof]:
-    """What a search of several sizes says of each."""
-    for i, proved in enumerate(tree.proved):
-        status = Status.OPTIMAL if proved else Status.PRECISION
-        yield replace(tree.proof(i, Work()), status=status)
 
 
 def near_problem(drawn: NearColumns) -> SparseRidgeProblem:
@@ -429,13 +421,13 @@ def near_bounds(rng: np.random.Generator, number: int) -> Iterator[str]:
     drawn = NearColumns.drawn(rng, kinds)
     whole, limit = near_problem(drawn), Limits(node_limit=int(rng.integers(0, 20)))
     tree, cut = best_subsets(whole, sizes=list(drawn.exact)), best_subsets(whole, limits=limit)
-    for size, proof in zip(tree.sizes.tolist(), tree_proofs(tree), strict=True):
-        at = whole.replace(tau=size)
+    for proof in tree:
+        size, at = proof.size, whole.replace(tau=proof.size)
         branched = branch_and_bound(at.at_unit_length(), tol=0.0)
         for found in (proof, solve(at, tol=0.0), branched):
             yield from wrong(whole, drawn, found, size, "tree, solve or branching")
-    for size, bound in zip(cut.sizes.tolist(), cut.lower_bound.tolist(), strict=True):
-        yield from above(bound, drawn.least(size), f"all sizes, {limit}, size {size}")
+    for one in cut:
+        yield from above(one.lower_bound, drawn.least(one.size), f"all sizes, {limit}, {one.size}")
 
 
 def near_groups(rng: np.random.Generator, number: int) -> Iterator[str]:
@@ -447,10 +439,10 @@ def near_groups(rng: np.random.Generator, number: int) -> Iterator[str]:
     drawn = NearColumns.drawn(rng, ("groups", *kinds), int(rng.choice([0, 0, 3, 12])))
     whole, limit = near_problem(drawn), Limits(node_limit=int(rng.integers(0, 20)))
     tree, cut = best_subsets(whole, sizes=list(drawn.exact)), best_subsets(whole, limits=limit)
-    for size, proof in zip(tree.sizes.tolist(), tree_proofs(tree), strict=True):
-        yield from wrong(whole, drawn, proof, size, "tree")
-    for size, bound in zip(cut.sizes.tolist(), cut.lower_bound.tolist(), strict=True):
-        yield from above(bound, drawn.least(size), f"all sizes, {limit}, size {size}")
+    for one in tree:
+        yield from wrong(whole, drawn, one, one.size, "tree")
+    for one in cut:
+        yield from above(one.lower_bound, drawn.least(one.size), f"all sizes, {limit}, {one.size}")
     path = support_path(whole, [1e-8, drawn.gamma, 1.0], list(drawn.exact))
     for t, size in enumerate(path.sizes.tolist()):
         yield from above(float(path.lower_bound[1, t]), drawn.least(size), f"path, size {size}")
@@ -482,11 +474,11 @@ def paths_of_units(rng: np.random.Generator, number: int) -> Iterator[str]:
     for g, gamma in enumerate(gammas.tolist()):
         alone = best_subsets(problem.replace(gamma=gamma), sizes=sizes)
         for t, size in enumerate(sizes.tolist()):
-            own, least = float(path.objective[g, t]), float(alone.objective[t])
+            own, least = float(path.objective[g, t]), alone[t].objective
             called = f"{asked}, γ = {gamma:g}, size {size}"
-            if path.proved[g, t] and alone.proved[t] and own > least * (1.0 + 3e-9):
+            if path.proved[g, t] and alone[t].proved and own > least * (1.0 + 3e-9):
                 yield f"{called}: {own!r} called optimal, not {least!r}"
-            if max(path.lower_bound[g, t], alone.lower_bound[t]) > min(own, least):
+            if max(path.lower_bound[g, t], alone[t].lower_bound) > min(own, least):
                 yield f"{called}: a bound is above {min(own, least)!r}"
 
 
@@ -516,7 +508,7 @@ def units_left_out(rng: np.random.Generator, number: int) -> Iterator[str]:
     for i in np.setdiff1d(rng.permutation(n)[:5], found.skipped).tolist():
         fold = SparseRidgeProblem(np.delete(X, i, axis=0), np.delete(y, i), **how)
         alone = best_subsets(fold, sizes=found.sizes)
-        for s, least in enumerate(alone.objective.tolist()):
+        for s, least in enumerate(one.objective for one in alone):
             own = fold.objective(found.supports[found.choice[s, i]])
             called = f"{asked}, γ = {how['gamma']:g}, row {i}, size {found.sizes[s]}"
             if found.status is Status.OPTIMAL and own > least * (1.0 + 1e-6) + 1e-2 * lost:
@@ -532,9 +524,10 @@ def near_included(rng: np.random.Generator, number: int) -> Iterator[str]:
     drawn = NearColumns.drawn(rng, ("include", "exclude") if rng.random() < 0.3 else ("include",))
     whole = near_problem(drawn)
     found = solve_sizes(whole, sizes=list(drawn.exact))
-    for size, proof in zip(found.sizes.tolist(), tree_proofs(found), strict=True):
-        yield from wrong(whole, drawn, proof, size, "sweep")
-        yield from wrong(whole, drawn, solve(whole.replace(tau=size), tol=0.0), size, "solve")
+    for one in found:
+        alone = solve(whole.replace(tau=one.size), tol=0.0)
+        yield from wrong(whole, drawn, one, one.size, "sweep")
+        yield from wrong(whole, drawn, alone, one.size, "solve")
 
 
 def near_ranks(rng: np.random.Generator, number: int) -> Iterator[str]:
@@ -544,11 +537,12 @@ def near_ranks(rng: np.random.Generator, number: int) -> Iterator[str]:
     whole = near_problem(drawn)
     ranked = n_best_subsets(whole, list(drawn.exact), int(rng.integers(1, 6)))
     for found, (size, values) in zip(ranked, sorted(drawn.exact.items()), strict=True):
-        for i, least in enumerate(sorted(values.values())[: found.n_proved]):
-            own, most = values[tuple(found.supports[i].tolist())], float(least) * (1.0 + 2e-5)
-            if max(float(own), float(found.objective[i])) > most + 1e-13 * whole.yy:
+        for i, (one, least) in enumerate(zip(found, sorted(values.values()), strict=False)):
+            yield from above(one.lower_bound, least, f"size {size}, rank {i + 1}")
+            own, most = values[tuple(one.support.tolist())], float(least) * (1.0 + 2e-5)
+            if one.proved and max(float(own), one.objective) > most + 1e-13 * whole.yy:
                 yield (
-                    f"size {size}: rank {i + 1} is {float(own)!r}, found {found.objective[i]!r}, "
+                    f"size {size}: rank {i + 1} is {float(own)!r}, found {one.objective!r}, "
                     f"and not {float(least)!r}; {drawn.rules}, γ = {drawn.gamma:g}"
                 )
 

@@ -101,10 +101,11 @@ def leave_one_out(rng: np.random.Generator, number: int) -> Iterator[str]:
     for j in range(n):
         training = data.training(j).replace(gamma=gamma)
         best = best_subsets(training, sizes=taus)
-        assert best.proved.all()
+        assert all(one.proved for one in best)
         H, t = data.held_out(j)
-        for i, support in enumerate(best.supports):
-            h[i] += np.square(t - H[:, support] @ training.fit(support).coef).sum() / n
+        for i, one in enumerate(best):
+            coef = training.fit(one.support).coef
+            h[i] += np.square(t - H[:, one.support] @ coef).sum() / n
     method = ("exact", "search")[number % 2]
     for limit in (0.05, None):
         settings = Settings(method, tol=0.0, prove="all", time_limit=limit)

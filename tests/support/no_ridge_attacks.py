@@ -64,9 +64,9 @@ def dependent_within_bounds(rng: np.random.Generator, number: int) -> Iterator[s
             yield from above(proof.lower_bound, least, f"{what}, size {size}")
             own = exact[tuple(proof.support.tolist())][0]
             yield from worse(proof, own, least, f"{what}, size {size}", lost)
-        yield from above(float(tree.lower_bound[i]), least, f"all sizes, size {size}")
-        own = exact[tuple(tree.supports[i].tolist())][0]
-        if tree.proved[i] and float(own - least) > 4e-6 * float(own) + lost:
+        yield from above(float(tree[i].lower_bound), least, f"all sizes, size {size}")
+        own = exact[tuple(tree[i].support.tolist())][0]
+        if tree[i].proved and float(own - least) > 4e-6 * float(own) + lost:
             yield f"all sizes, size {size}: {float(own)!r} called optimal, not {float(least)!r}"
 
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
-from sparsecv.solvers import Status, best_subsets
+from sparsecv.solvers import Answer, Status, best_subsets
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.leaps.all_sizes import BestSubsets
 
+from .answers import ended
 from .brute_force import Data, Support, exact_objectives, exact_sizes, fit_rounding
 from .problems import problem_of
 
@@ -18,14 +18,19 @@ def exact_of(data: Data) -> Exact:
     return exact_sizes(exact_objectives(data))
 
 
-def all_sizes(data: Data, **options: Any) -> BestSubsets:
+def all_sizes(data: Data, **options: Any) -> list[Answer]:
     return best_subsets(problem_of(data), **options)
 
 
 def every_stop(data: Data, search: Callable[..., Any] = all_sizes, **options: Any) -> list[Any]:
     """Results of a search of all sizes that stops after 0, 1, 2, … nodes, until it is done."""
     stops: list[Any] = []
-    while not stops or stops[-1].status is Status.NODE_LIMIT:
+
+    def stopped(found: Any) -> bool:
+        status = ended(found) if isinstance(found, list) else found.status
+        return status is Status.NODE_LIMIT
+
+    while not stops or stopped(stops[-1]):
         assert len(stops) < 5_000
         stops.append(search(data, **options, limits=Limits(node_limit=len(stops))))
     return stops

@@ -109,7 +109,7 @@ def claimed(oracle: Oracle, solver: str = "MOSEK") -> Claim:
     except SolverUnavailable:
         raise
     except Exception:  # Solvers raise anything where they give up on the numbers.
-        return Claim(oracle.bound, Status.FAILED)
+        return oracle.claim(-np.inf, 0, Status.FAILED, 0.0)
     return conic_claim(oracle, bound + constant, nodes, status, z.value)
 
 

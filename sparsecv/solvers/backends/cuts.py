@@ -18,12 +18,12 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from ..branching import driver
-from ..branching.leaves import Leaves
 from ..branching.search import Tree
+from ..core.leaves import IN, Leaves
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
-from ..relaxation.dual_bound import IN, bound_terms, first_multiplier
+from ..relaxation.dual_bound import bound_terms, first_multiplier
 from ..relaxation.gram import GramForm
 
 

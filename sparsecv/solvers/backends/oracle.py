@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..branching.single import WORST_GAP
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
-from ..core.result import Proof, Status, Work, relative_gap
+from ..core.result import Answer, Status, Work, relative_gap
 from ..kernels.linalg import Array
 from ..relaxation.extraction import largest_diagonal
 from ..relaxation.gram import TOLERANCE, GramForm
@@ -31,24 +31,12 @@ from .cuts import Cut, CutForm, FrontierCuts
 # Solvers are asked to close no smaller relative gap, because masters' tolerances times a hundred
 # columns are of this size.
 LEAST_GAP_RATIO = 1e-7
+# What an outside solver says of the problem that it was given, its tolerances taken off the bound;
+# and the relative gap that counts as closed for this solver.
+Claim = tuple[Answer, float]
 # Masters are asked for this feasibility of rows, integrality and duals, in units of the first
 # incumbent's objective. Gurobi accepts no smaller value.
 MASTER_TOLERANCE = 1e-9
-
-
-class Claim(NamedTuple):
-    """What an outside solver says of the problem that it was given.
-
-    bound: Lower bound over the columns given, from which the solver's tolerances are taken off.
-    precision: Relative gap that counts as closed for this solver.
-    margin: What was taken off the bound for rounding.
-    """
-
-    bound: float
-    status: Status
-    n_nodes: int = 0
-    precision: float = WORST_GAP
-    margin: float = 0.0
 
 
 class Oracle:
@@ -105,17 +93,25 @@ class Oracle:
         precision: float | None = None,
         margin: float = 0.0,
     ) -> Claim:
-        """What a solver says, without what its tolerances may have added.
+        """What a solver says, without what its tolerances may have added, and its precision.
 
         bound: The solver's lower bound in units of ``scale``.
         lost: By how many units the bound may be too high.
         precision: Relative gap that counts as closed; by default the tolerances decide.
         margin: What was taken off the bound for rounding, besides the margin of the cuts.
         """
-        lower = max(self.bound, (bound - lost) * self.scale)
         if precision is None:
             precision = max(WORST_GAP, 2.0 * (lost * self.scale / self.upper + LEAST_GAP_RATIO))
-        return Claim(lower, status, n_nodes, precision, self.form.margin + margin)
+        found = Answer(
+            size=self.form.tau,
+            support=self.form.columns[self.support],
+            objective=self.upper,
+            lower_bound=max(self.bound, (bound - lost) * self.scale),
+            status=status,
+            work=Work(n_nodes),
+            rounding=self.form.margin + margin,
+        )
+        return found, precision
 
     def offer(self, support: NDArray[np.intp]) -> None:
         """Make a support of τ columns the incumbent if it is better."""
@@ -187,7 +183,7 @@ def prove(
     tol: float = 1e-6,
     n_jobs: int | None = None,
     **limited: Any,
-) -> Proof:
+) -> Answer:
     """Solve a problem by an outside solver, unless screening and rounding are enough.
 
     warm_starts: Supports of at most τ columns.
@@ -204,7 +200,14 @@ def prove(
     closed = min(root.bound, root.screened_bound) >= best * (1.0 - max(tol, TOLERANCE))
     reached = Status.OPTIMAL if closed else limits.reached(0)
     if reached is not None:
-        return _checked(problem, root, support, Claim(root.bound, reached), tol, limits)
+        known = Answer(
+            size=problem.tau,
+            support=support,
+            objective=best,
+            lower_bound=root.bound,
+            status=reached,
+        )
+        return _checked(problem, root, (known, WORST_GAP), tol, limits)
     columns = np.union1d(root.units, support).astype(np.intp)
     if gram is None or columns.size > root.units.size:
         gram = GramForm.of(problem, columns, extract=False)
@@ -217,30 +220,33 @@ def prove(
         limits=limits,
         n_jobs=1 if n_jobs is None else effective_n_jobs(n_jobs),
     )
-    claim = solver(oracle)
-    return _checked(problem, root, columns[oracle.support], claim, tol, limits)
+    return _checked(problem, root, solver(oracle), tol, limits)
 
 
 def _checked(
-    problem: SparseRidgeProblem,
-    root: Root,
-    support: NDArray[np.intp],
-    claim: Claim,
-    tol: float,
-    limits: Limits,
-) -> Proof:
-    """What a claim proves of a support, after its bound is compared with the fit of the support."""
-    best, status, bound = problem.objective(support), claim.status, claim.bound
+    problem: SparseRidgeProblem, root: Root, claim: Claim, tol: float, limits: Limits
+) -> Answer:
+    """What a claim proves of its support, after its bound is compared with the support's fit."""
+    claimed, precision = claim
+    best = problem.objective(claimed.support)
+    status, bound = claimed.status, claimed.lower_bound
     if status is Status.FAILED or not bound <= best * (1.0 + 1e-9) + 1e-12 * problem.yy:
         bound, status = root.bound, Status.FAILED  # No part of a wrong claim is used.
     rounding = 1e-9 * best + 1e-12 * problem.yy + problem.data_loss(best)
     lower = max(0.0, min(max(bound, root.bound), root.screened_bound, best) - rounding)
     gap = relative_gap(best, lower)
-    closed = max(tol, claim.precision)
+    closed = max(tol, precision)
     ended = status in (Status.OPTIMAL, Status.PRECISION, Status.FAILED)
     if gap <= (closed if ended else max(tol, 1e-9)):
         status = Status.OPTIMAL  # The gap is closed, whatever made the solver stop.
     elif status is Status.OPTIMAL:  # The claim of optimality is not confirmed.
-        lost = 4.0 * (claim.margin + rounding) / best
+        lost = 4.0 * (claimed.rounding + rounding) / best
         status = Status.PRECISION if gap <= closed + lost else Status.FAILED
-    return Proof(support, best, lower, status, Work(claim.n_nodes, limits.elapsed()))
+    return Answer(
+        size=problem.tau,
+        support=claimed.support,
+        objective=best,
+        lower_bound=lower,
+        status=status,
+        work=Work(claimed.n_nodes, limits.elapsed()),
+    )

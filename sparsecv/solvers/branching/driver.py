@@ -17,11 +17,12 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.leaves import IN, OUT
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array, Ints
 from ..relaxation.descent import Sweeps, relax
-from ..relaxation.dual_bound import IN, OUT, Node, gram_gradient
+from ..relaxation.dual_bound import Node, gram_gradient
 from ..relaxation.newton import newton
 from .node import (
     CLOSED,

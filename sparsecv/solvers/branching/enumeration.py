@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, checked_sizes
-from ..core.result import Proof, Status, Work, nothing_left
+from ..core.result import Answer, Status, Work, nothing_left
 from ..core.rows import DEPENDENT_SHARE
 from ..kernels.enumeration import every_support, visit
 from ..kernels.linalg import EPS
@@ -90,8 +90,8 @@ def _bound_in_box(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> flo
     return max(least * (1.0 - 4.0 * share) - 2.0 * float(worth.clip(0.0).sum()), 0.0)
 
 
-def _every_model(problem: SparseRidgeProblem, size: int, limits: Limits) -> Proof:
-    """The proof of the best support of so many units under constraints, by a fit of every one.
+def _every_model(problem: SparseRidgeProblem, size: int, limits: Limits) -> Answer:
+    """The best support of so many units under constraints, by a fit of every one.
 
     The bound of a support is its objective, less what a fit within bounds lacks and what rounding
     may have added. It holds at the given γ, whatever γ other searches work with.
@@ -116,7 +116,14 @@ def _every_model(problem: SparseRidgeProblem, size: int, limits: Limits) -> Proo
     sure = objective <= max(nothing_left(problem.yy), bound + 1e-6 * objective)
     if status is Status.OPTIMAL and not sure:
         status = Status.PRECISION
-    return Proof(best, objective, bound, status, Work(visited, limits.elapsed()))
+    return Answer(
+        size=size,
+        support=best,
+        objective=objective,
+        lower_bound=bound,
+        status=status,
+        work=Work(visited, limits.elapsed()),
+    )
 
 
 def enumerated(
@@ -124,8 +131,8 @@ def enumerated(
     sizes: NDArray[np.intp],
     starts: Sequence[NDArray[np.intp]],
     limits: Limits | None = None,
-) -> list[Proof]:
-    """Minimise ||y − Xβ||² + (γ/2)||β||² over every support of each size; a proof per size.
+) -> list[Answer]:
+    """Minimise ||y − Xβ||² + (γ/2)||β||² over every support of each size; an answer per size.
 
     problem: Its τ is not used.
     starts: Supports; where they are good, most others are passed over by a rougher formula.
@@ -135,7 +142,7 @@ def enumerated(
     if not problem.constraints.plain:
         return [_every_model(problem, size, limits) for size in wanted.tolist()]
     search = _Enumerator(problem, int(wanted[-1]), limits)
-    proofs = []
+    answers = []
     for size in wanted.tolist():
         given = [start for start in starts if start.size == size]
         found, least = search.candidates(min(size, search.active.size), given)
@@ -151,6 +158,14 @@ def enumerated(
         least_gap = max(nothing_left(problem.given_yy), bound + 1e-6 * objective)
         if status is Status.OPTIMAL and objective > least_gap:
             status = Status.PRECISION
-        work = Work(search.visited, limits.elapsed())
-        proofs.append(Proof(options[chosen], objective, bound, status, work))
-    return proofs
+        answers.append(
+            Answer(
+                size=size,
+                support=options[chosen],
+                objective=objective,
+                lower_bound=bound,
+                status=status,
+                work=Work(search.visited, limits.elapsed()),
+            )
+        )
+    return answers

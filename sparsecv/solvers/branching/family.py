@@ -9,20 +9,20 @@ Most problems need no search of their own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.leaves import IN, Leaves
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
-from ..core.result import Proof, Status, Work
+from ..core.result import Answer, Status, Work
 from ..kernels.linalg import Array
-from ..relaxation.dual_bound import IN, first_multiplier
+from ..relaxation.dual_bound import first_multiplier
 from ..relaxation.gram import TOLERANCE
 from ..supports.rounding import pad_support
-from .leaves import Leaves
 from .row_deletion import LeftOut
 from .search import MAX_OPEN_BYTES, Search, Tree
 
@@ -31,23 +31,6 @@ from .search import MAX_OPEN_BYTES, Search, Tree
 MAX_NODES, MAX_LEAVES = 20_000, 2000
 # The objectives of one support on the problems of these numbers.
 Objectives = Callable[[NDArray[np.intp], NDArray[np.intp]], Array]
-
-
-@dataclass(frozen=True)
-class PartialProof(Proof):
-    """The incumbent of one problem, and the nodes that may hold a better support.
-
-    leaves: The nodes that are still open; none where the incumbent is proved optimal.
-    rounding: What the objective may be off by: Gram matrices keep half of the digits.
-    """
-
-    leaves: Leaves
-    rounding: float
-
-    @property
-    def solved(self) -> bool:
-        """Whether the incumbent is optimal."""
-        return self.leaves.size == 0
 
 
 def solve_jointly(
@@ -60,7 +43,7 @@ def solve_jointly(
     limits: Limits | None = None,
     most_nodes: int = MAX_NODES,
     max_leaves: int = MAX_LEAVES,
-) -> list[PartialProof]:
+) -> list[Answer]:
     """Search the problem of all rows, and bound every problem that lacks rows at the leaves.
 
     As deleted rows take something off the bounds, the search goes on for a while once the problem
@@ -72,7 +55,8 @@ def solve_jointly(
     objectives: Computes the objectives of one support on some problems.
     most_nodes: The search ends after this many nodes; the nodes then waiting are leaves, too.
     max_leaves: A problem with more open leaves than this has the root as its only leaf.
-    Returns: A proof for every problem, with the nodes of the search of all rows.
+    Returns: An answer for every problem, with its open leaves and the nodes of the search of all
+        rows.
     """
     limits, k, p, tau = limits or Limits(), left_out.count, problem.p, problem.tau
     supports, upper = np.sort(supports), upper.copy()
@@ -108,33 +92,42 @@ def solve_jointly(
     first = np.searchsorted(pairs, m * np.arange(k + 1))
     margin = left_out.gram.overlooked(problem.gamma / 2.0, tau, float(tree.now["upper"][0]))
     rounding = margin + left_out.overlooked(problem.gamma / 2.0, tau, upper)
-    proofs = []
+    answers = []
     for j in range(k):
         at = pairs[first[j] : first[j + 1]] - m * j
         # The bounds of the leaves are those of the problem of all rows.
         nodes = leaves.some(at).afresh() if known[j] else root
-        proofs.append(_partial(supports[j], upper[j], rounding[j], nodes, status, work))
-    return proofs
+        incumbent = Answer(
+            size=tau,
+            support=supports[j].astype(np.intp),
+            objective=upper[j],
+            lower_bound=0.0,
+            status=Status.UNPROVED,
+            work=work,
+            rounding=rounding[j],
+        )
+        answers.append(_with_leaves(incumbent, nodes, status))
+    return answers
 
 
 def search_alone(
     left_out: LeftOut,
     problem: SparseRidgeProblem,
     j: int,
-    found: PartialProof,
+    found: Answer,
     limits: Limits | None = None,
     *,
     branch: bool = False,
-) -> PartialProof:
+) -> Answer:
     """Search the nodes that are open for problem j, with relaxations on the rows of problem j.
 
     found: The incumbent and the open nodes of the problem.
     branch: Whether to search until the problem is solved. Otherwise the open nodes are relaxed, and
         none is branched on or enumerated.
-    Returns: The proof, with the nodes still open, and the work of this call alone.
+    Returns: The answer, with the nodes still open, and the work of this call alone.
     """
     limits = limits or Limits()
-    if found.solved:
+    if found.leaves is None:
         return replace(found, work=Work())
     tree = Tree(left_out.form(j), problem, 0.0)
     tree.enter(found.support, 0)
@@ -151,38 +144,31 @@ def search_alone(
         tree.clear()
         tree.add(nodes)
         status = Search(tree).run(own)
-    known = (np.sort(tree.st.support), float(tree.now["upper"][0]), found.rounding)
-    nodes_left = tree.take(np.concatenate([tree.kept, tree.waiting]))
+    objective, least = float(tree.now["upper"][0]), float(tree.now["least"][0])
     work = Work(tree.n_nodes, 0.0, max(int(tree.now["branched"][0]), int(branch)))
-    return _partial(*known, nodes_left, status, work, float(tree.now["least"][0]))
+    nodes_left = tree.take(np.concatenate([tree.kept, tree.waiting]))
+    known = replace(found, support=np.sort(tree.st.support), objective=objective, work=work)
+    return _with_leaves(known, nodes_left, status, least)
 
 
-def _partial(
-    support: NDArray[np.int64],
-    objective: float,
-    rounding: float,
-    nodes: Leaves,
-    ended: Status | None,
-    work: Work,
-    overlooked: float = np.inf,
-) -> PartialProof:
-    """The proof that the incumbent and the nodes left amount to; pruned nodes hold nothing better.
+def _with_leaves(
+    known: Answer, nodes: Leaves, ended: Status | None, overlooked: float = np.inf
+) -> Answer:
+    """What an incumbent and the nodes left amount to; pruned nodes hold nothing better.
 
+    known: The incumbent, its objective and rounding, and the work of the search.
     ended: How the search ended. If the search ended as OPTIMAL with nodes left, these nodes were
         kept and not branched on, and the status is NODE_LIMIT.
     overlooked: The least objective that enumeration has computed. The support that has it is not
         the incumbent where a second fit of the support has come out larger.
     """
-    status, least = Status.OPTIMAL, min(objective, overlooked)
+    status, least = Status.OPTIMAL, min(known.objective, overlooked)
     if nodes.size:
         status = Status.NODE_LIMIT if ended in (None, Status.OPTIMAL) else ended
         least = min(least, float(nodes.bound.min()))
-    return PartialProof(
-        support.astype(np.intp, copy=False),
-        objective,
-        max(0.0, least * (1.0 - TOLERANCE) - rounding),
-        status,
-        work,
-        nodes,
-        rounding,
+    return replace(
+        known,
+        lower_bound=max(0.0, least * (1.0 - TOLERANCE) - known.rounding),
+        status=status,
+        leaves=nodes if nodes.size else None,
     )

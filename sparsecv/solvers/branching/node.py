@@ -16,15 +16,13 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.leaves import FREE, IN, OUT
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.completion import Completion, PartialSupport, complete, order_by_share
 from ..kernels.linalg import EPS, Array, Ints, add
 from ..relaxation.descent import measure, share_of
 from ..relaxation.dual_bound import (
-    FREE,
-    IN,
-    OUT,
     BoundTerms,
     Node,
     fix_columns,

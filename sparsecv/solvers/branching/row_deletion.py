@@ -18,6 +18,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from ..core.leaves import FREE, IN, Leaves
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.threads import cached
@@ -25,8 +26,6 @@ from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, Array, Ints, add, allocated, dot, factor_row, invert_factor
 from ..relaxation.dual_bound import (
-    FREE,
-    IN,
     BoundTerms,
     bound_of_parts,
     gram_gradient,
@@ -37,7 +36,6 @@ from ..relaxation.dual_bound import (
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.gram_rounding import Rounding
 from ..relaxation.perspective import Relaxation
-from .leaves import Leaves
 
 
 @by_reference()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.leaves import FREE, IN, Leaves
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
 from ..relaxation.diagonal import Fitted, fit_diagonal
-from ..relaxation.dual_bound import FREE, IN, weights
+from ..relaxation.dual_bound import weights
 from ..relaxation.gram import GramForm
 from . import driver
-from .leaves import Leaves
 from .search import Tree
 
 # If the fit of a diagonal at the root closes more than this share of the root's gap, diagonals are
@@ -109,14 +109,15 @@ class RefittedTree(Tree):
         """
         now, ridge, row = self.now, self.problem.gamma / 2.0, int(driver.pop(self.open))
         D = self.diagonals.pop(row)
-        (state,), (beta,), (lam,), (bound,), _ = self.take(np.array([row]))
+        one = self.take(np.array([row]))
         self.free(row)
+        state, beta, lam, bound = one.state[0], one.beta[0], one.lam[0], float(one.bound[0])
         target = float(now["upper"][0] * (1.0 - now["tolerance"][0]))
         left, free = self.problem.tau - int((state == IN).sum()), int((state == FREE).sum())
         one_support = not 0 < left < free
         if bound < target and not one_support:
             now["nodes"] += 1
-            start = Fitted(D, beta, float(lam), float(bound))
+            start = Fitted(D, beta, float(lam), bound)
             D, beta, lam, fitted = fit_diagonal(
                 self.gram, ridge, state, left, start, target, STEPS_AT_A_NODE
             )
@@ -131,8 +132,9 @@ class RefittedTree(Tree):
         self.st.Q.flat[:: D.size + 1] = np.diag(self.gram.G) - D
         self.st.terms.w[:] = weights(ridge, D)
         self.nt.root_w[:] = np.sqrt(self.st.terms.w)
-        one = state[None], beta[None], np.array([lam])
-        self.below.add(Leaves.of(*one, bound, int(one_support)))
+        self.below.add(
+            Leaves.of(state[None], beta[None], np.array([lam]), bound, unsolved=int(one_support))
+        )
         return True
 
 

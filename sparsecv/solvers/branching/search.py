@@ -11,6 +11,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from ..core.leaves import FREE, IN, OUT, Leaves
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status, relative_gap
@@ -18,13 +19,12 @@ from ..kernels.completion import completion_work
 from ..kernels.linalg import Array, allocated, record
 from ..leaps.all_sizes import support_bound
 from ..relaxation.descent import gram_arrays, new_sweeps
-from ..relaxation.dual_bound import FREE, IN, OUT, SINGLE_COLUMNS, Node
+from ..relaxation.dual_bound import SINGLE_COLUMNS, Node
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.newton import newton_work
 from ..supports.rounding import pad_support
 from ..supports.swaps import new_units
 from . import driver, node
-from .leaves import Leaves
 
 # Bytes that the open nodes of one thread's tree may take; a table of that size is searched depth
 # first.
@@ -166,7 +166,9 @@ class Tree:
     def take(self, rows: NDArray[np.int64]) -> Leaves:
         """The nodes in the given rows of the table."""
         at = self.open
-        every = Leaves(at.state, at.beta, at.lam, at.bound, at.unsolved)
+        every = Leaves(
+            state=at.state, beta=at.beta, lam=at.lam, bound=at.bound, unsolved=at.unsolved
+        )
         return every.some(rows)
 
     def keep_leaves(self) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.plan import BRANCH, EVERY, Way, ways_of_one_size
 from ..core.problem import SparseRidgeProblem
-from ..core.result import Proof, Status, Work, nothing_known, relative_gap
+from ..core.result import Answer, Status, Work, nothing_known, relative_gap
 from ..core.threads import on_one_thread
 from ..leaps.all_sizes import best_subsets, support_bound
 from ..relaxation.diagonal import STEPS, Fitted, fit_diagonal, interior
@@ -60,7 +60,7 @@ def branch_and_bound(
     limits: Limits | None = None,
     gram: GramForm | None = None,
     n_jobs: int | None = None,
-) -> Proof:
+) -> Answer:
     """Solve eq. (1), first paper, at the problem's γ and τ.
 
     Parameters
@@ -79,7 +79,7 @@ def branch_and_bound(
 
     Returns
     -------
-    Proof
+    Answer
         The lower bound holds at whatever moment the search stops.
 
     Examples
@@ -100,7 +100,7 @@ class SizeAlone:
     """The searches of :func:`ways_of_one_size` in order, which stop at limits and go on from there.
 
     problem, warm_starts, tol, gram, n_jobs: As of :func:`branch_and_bound`.
-    proof: What is known of the problem so far.
+    answer: What is known of the problem so far.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class SizeAlone:
     ) -> None:
         self.problem, self.starts, self.gram = problem, list(warm_starts), gram
         self.tol, self.n_jobs, self.clock = tol, n_jobs, Limits()
-        self.ways, self.proof = list(ways_of_one_size(problem)), nothing_known()
+        self.ways, self.answer = list(ways_of_one_size(problem)), nothing_known(problem.tau)
         self.seconds_branching, self.nodes_before = 0.0, 0  # nodes of searches that have ended
         self.below: BelowRoot | None = None  # None before that search has begun
 
@@ -129,33 +129,33 @@ class SizeAlone:
         if self.below is not None:
             self.below.offer(support)
 
-    def run(self, limits: Limits, most_supports: float = np.inf) -> Proof:
+    def run(self, limits: Limits, most_supports: float = np.inf) -> Answer:
         """Search until the size is proved, a limit is reached, or nothing is left to try.
 
         A limit of nodes counts those of earlier calls, too. Every support is visited only where
         there are at most ``most_supports``.
         """
         problem = self.problem
-        while self.ways and self.proof.status is not Status.OPTIMAL:
+        while self.ways and not self.answer.proved:
             way = self.ways[0]
             if way.search == EVERY and comb(problem.p, problem.tau) > most_supports:
-                self.proof = replace(self.proof, status=Status.NODE_LIMIT)
-                return self.proof
+                self.answer = replace(self.answer, status=Status.NODE_LIMIT)
+                return self.answer
             found = self._by(way, limits)
             nodes = self.nodes_before + found.n_nodes
             work = found.work._replace(n_nodes=nodes, seconds=self.clock.elapsed())
-            self.proof = self.proof.joined(found, work)
+            self.answer = self.answer.joined(found, work)
             reached = limits.reached(nodes)
             if reached is None or found.status is not reached:
                 self.ways.pop(0)  # The search has ended, or met a limit of its own.
                 self.nodes_before, self.below = nodes, None
             if reached is not None:
-                return self.proof
-        if self.proof.status is Status.NODE_LIMIT:  # It is a limit of the plan.
-            self.proof = replace(self.proof, status=Status.PRECISION)
-        return self.proof
+                return self.answer
+        if self.answer.status is Status.NODE_LIMIT:  # It is a limit of the plan.
+            self.answer = replace(self.answer, status=Status.PRECISION)
+        return self.answer
 
-    def _by(self, way: Way, limits: Limits) -> Proof:
+    def _by(self, way: Way, limits: Limits) -> Answer:
         """Search in one way."""
         if way.search != BRANCH:
             return self._on_triangle(way.search, way.within(limits))
@@ -166,21 +166,21 @@ class SizeAlone:
         self.seconds_branching += within.elapsed()
         return found
 
-    def _on_triangle(self, search: str, limits: Limits) -> Proof:
+    def _on_triangle(self, search: str, limits: Limits) -> Answer:
         """Search on a triangular factor of X, which keeps more digits than the relaxation."""
         problem, left, tau = self.problem, limits.remaining(), np.array([self.problem.tau])
         if not problem.constraints.plain:
             return enumerated(problem, tau, [], limits)[0]
-        known = self.proof.support
+        known = self.answer.support
         starts, seconds = [known] if known.size else self.starts, HEURISTIC_SECONDS
         seconds = seconds if left is None else min(seconds, 0.2 * left)
         start = heuristic_support(problem, warm_starts=starts, time_limit=seconds)
         if search == EVERY:
             return enumerated(problem, tau, [start], limits)[0]
-        tree = best_subsets(problem, sizes=tau, warm_starts=[start], limits=limits)
-        return tree.proof(0, Work(tree.n_nodes))
+        (found,) = best_subsets(problem, sizes=tau, warm_starts=[start], limits=limits)
+        return found
 
-    def _branched(self, limits: Limits) -> Proof:
+    def _branched(self, limits: Limits) -> Answer:
         """Branch on the perspective relaxation."""
         if self.below is not None:
             return self.below.run(limits)
@@ -200,7 +200,7 @@ class SizeAlone:
         elif root.bound < target and gram is not None:
             self.below = BelowRoot(problem, incumbent, root, gram, tol, self.n_jobs, self.clock)
             return self.below.run(limits)
-        return _proof(problem, incumbent, bound, status, Work(1, limits.elapsed()), tol)
+        return _answer(problem, incumbent, bound, status, Work(1, limits.elapsed()), tol)
 
 
 class BelowRoot:
@@ -258,7 +258,7 @@ class BelowRoot:
         tree, units = self.searches[-1].trees[0], self.problem.constraints.units(support)
         tree.enter(np.searchsorted(self.root.units, units[np.isin(units, self.root.units)]))
 
-    def run(self, limits: Limits) -> Proof:
+    def run(self, limits: Limits) -> Answer:
         """Search until no node is open or a limit is reached.
 
         A limit of nodes counts those of earlier calls, too, and the root for one.
@@ -266,7 +266,7 @@ class BelowRoot:
         ended = self._head_start(limits) if self.last is None else None
         if self.last is not None:
             ended = self.last.run(limits)
-        return self._proof(ended or Status.TIME_LIMIT, limits)
+        return self._answer(ended or Status.TIME_LIMIT, limits)
 
     def _head_start(self, limits: Limits) -> Status | None:
         """Search the plain tree alone; None once ``last`` is the search that goes on after that."""
@@ -327,7 +327,7 @@ class BelowRoot:
         begun.start(fitted.beta, fitted.root_lam, fitted.bound, root.state)
         return begun
 
-    def _proof(self, status: Status, limits: Limits) -> Proof:
+    def _answer(self, status: Status, limits: Limits) -> Answer:
         """What the search has proved so far."""
         problem, gram, incumbent, searches = self.problem, self.gram, self.incumbent, self.searches
         incumbent.offer(self.tree.columns(searches[-1].support))
@@ -345,7 +345,7 @@ class BelowRoot:
         nodes = 1 + sum(search.n_nodes for search in searches)
         branched = sum(search.n_branched for search in searches)
         work = Work(nodes, limits.elapsed(), branched, tuple(searches[-1].history))
-        return _proof(problem, incumbent, bound, status, work, self.tol)
+        return _answer(problem, incumbent, bound, status, work, self.tol)
 
 
 def _relaxed(problem: SparseRidgeProblem, gram: GramForm | None, limits: Limits) -> float:
@@ -361,15 +361,15 @@ def _relaxed(problem: SparseRidgeProblem, gram: GramForm | None, limits: Limits)
     return bound
 
 
-def _proof(
+def _answer(
     problem: SparseRidgeProblem,
     incumbent: Incumbent,
     bound: float,
     status: Status,
     work: Work,
     tol: float,
-) -> Proof:
-    """The proof that a bound amounts to, less what rounding may have added to the bound."""
+) -> Answer:
+    """The answer that a bound amounts to, less what rounding may have added to the bound."""
     objective = incumbent.objective
     # Where no node is open, the incumbent's objective is the bound. It may be rounded up by 1e-9 of
     # itself and by 1e-12 of yᵀy. Other bounds give up 1e-9 as well. Both shares are choices, far
@@ -378,4 +378,11 @@ def _proof(
     bound = max(0.0, min(fitted, bound * (1.0 - 1e-9)) - problem.data_loss(objective))
     if status is Status.OPTIMAL and relative_gap(objective, bound) > max(tol, WORST_GAP):
         status = Status.PRECISION
-    return Proof(incumbent.support, objective, bound, status, work)
+    return Answer(
+        size=problem.tau,
+        support=incumbent.support,
+        objective=objective,
+        lower_bound=bound,
+        status=status,
+        work=work,
+    )

@@ -21,10 +21,9 @@ from ..core.plan import (
     ways,
 )
 from ..core.problem import ReducedProblem, SparseRidgeProblem, checked_sizes
-from ..core.result import Proof, Status, Work, nothing_known, worst
+from ..core.result import Answer, Status, Work, nothing_known, worst
 from ..core.threads import on_one_thread
-from ..leaps.all_sizes import BestSubsets, SizesTree, certain, only_support
-from ..leaps.open_nodes import OpenNode
+from ..leaps.all_sizes import SizesTree, certain, only_support
 from ..relaxation.gram import GramForm, wants_gram
 from ..supports.path import SupportGrower
 from ..supports.rounding import pad_support
@@ -40,7 +39,7 @@ def solve_sizes(
     sizes: ArrayLike | None = None,
     warm_starts: Iterable[ArrayLike] = (),
     limits: Limits | None = None,
-) -> BestSubsets:
+) -> list[Answer]:
     """Solve eq. (1), first paper, for every size in ``sizes``, whatever the number of columns.
 
     Up to 45 columns (or groups of columns) this is :func:`best_subsets`. Where its tree is large,
@@ -58,8 +57,9 @@ def solve_sizes(
 
     Returns
     -------
-    BestSubsets
-        ``proved`` says which sizes are optimal. The open nodes are those of the all-sizes tree.
+    list of Answer
+        One for every size, the least size first, with the nodes and seconds of all searches
+        together. Leaves are those of the all-sizes tree.
 
     Examples
     --------
@@ -67,16 +67,18 @@ def solve_sizes(
     >>> from sparsecv.solvers import SparseRidgeProblem, solve_sizes
     >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
     >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
-    >>> [support.tolist() for support in solve_sizes(problem, sizes=[1, 2]).supports]
+    >>> [found.support.tolist() for found in solve_sizes(problem, sizes=[1, 2])]
     [[1], [1, 3]]
     """
     limits, wanted = (limits or Limits()).within(), checked_sizes(problem, sizes)
     starts = [np.asarray(start) for start in warm_starts]
-    return SizeSearch(problem, wanted, starts).run(limits).subsets(limits.elapsed())
+    search = SizeSearch(problem, wanted, starts).run(limits)
+    work = Work(search.n_nodes, limits.elapsed())
+    return [replace(found, work=work) for found in search.answers]
 
 
 class SizeSearch:
-    """Proofs of some sizes of a problem, by the searches of :func:`ways` in turn.
+    """Answers of some sizes of a problem, by the searches of :func:`ways` in turn.
 
     A search starts from the supports and bounds of those before it.
 
@@ -101,8 +103,7 @@ class SizeSearch:
         self.problem, self.sizes, self.starts = problem.at_unit_length(), sizes, list(starts)
         self.how: dict[str, Any] = {"tol": tol, "n_jobs": n_jobs}
         self.worst_gap, self.tree = max(tol, worst_gap), tree
-        self.proofs = [nothing_known()] * sizes.size
-        self.open_nodes: list[OpenNode] = []
+        self.answers = [nothing_known(size) for size in sizes.tolist()]
         # Every search of a single size is kept under the position of its size, and can go on.
         self.searches: dict[int, SizeAlone] = {}
         self.shared_gram: GramForm | None = None
@@ -112,7 +113,7 @@ class SizeSearch:
     @property
     def open(self) -> list[int]:
         """Positions of the sizes that are not proved."""
-        return [i for i, proof in enumerate(self.proofs) if proof.status is not Status.OPTIMAL]
+        return [i for i, found in enumerate(self.answers) if not found.proved]
 
     @property
     def n_nodes(self) -> int:
@@ -125,7 +126,7 @@ class SizeSearch:
         asked = problem.constraints
         if asked.include.sum() == self.sizes[0]:  # Nothing is left to choose for the first size.
             included = asked.columns_of(np.flatnonzero(asked.include))
-            self.proofs[0] = only_support(problem, included, 0.0)
+            self.answers[0] = only_support(problem, included, 0.0)
         reduced = problem.replace(tau=int(self.sizes[-1])).reduced()
         if reduced is not None:
             return self.run_reduced(reduced, limits)
@@ -142,13 +143,13 @@ class SizeSearch:
             reached = limits.reached(self.n_nodes)
             if reached is not None:
                 for i in self.open:
-                    self.proofs[i] = replace(self.proofs[i], status=reached)
+                    self.answers[i] = replace(self.answers[i], status=reached)
             if not self.open or reached is not None:
                 break
         return self
 
     def run_reduced(self, reduced: ReducedProblem, limits: Limits) -> SizeSearch:
-        """Search the same problem with the included columns projected out, and enter its proofs.
+        """Search the same problem with the included columns projected out, and enter its answers.
 
         The reduced problem has no constraints and no excluded columns, and its objective is the
         problem's own. Sizes of the problem count the included columns, too; :meth:`run` has
@@ -161,39 +162,30 @@ class SizeSearch:
         starts = [reduced.reduced_support(start) for start in self.starts]
         how = {**self.how, "worst_gap": self.worst_gap, "tree": self.tree}
         inner = SizeSearch(reduced.problem, self.sizes[where] - least, starts, **how).run(limits)
-        for i, found in zip(where, inner.proofs, strict=True):
+        for i, found in zip(where, inner.answers, strict=True):
             support = reduced.whole_support(found.support)
             value = problem.objective(support)
             bound = min(found.lower_bound, value)
             # Projecting included columns out takes digits of the others.
             sure = certain(np.array(value), np.array(value - bound), problem.yy)
-            lost = found.status is Status.OPTIMAL and not sure
+            lost = found.proved and not sure
             status = Status.PRECISION if lost else found.status
-            self.proofs[i] = Proof(support, value, bound, status, found.work)
+            self.answers[i] = Answer(
+                size=int(self.sizes[i]),
+                support=support,
+                objective=value,
+                lower_bound=bound,
+                status=status,
+                work=found.work,
+            )
         self.n_trees, self.nodes_alone = inner.n_trees, inner.n_nodes
         return self
 
-    def subsets(self, seconds: float) -> BestSubsets:
-        """The proofs as arrays; ``seconds`` is what the search has taken."""
-        statuses = [proof.status for proof in self.proofs]
-        return BestSubsets(
-            self.sizes,
-            [proof.support for proof in self.proofs],
-            np.array([proof.objective for proof in self.proofs]),
-            np.array([proof.lower_bound for proof in self.proofs]),
-            np.array([status is Status.OPTIMAL for status in statuses]),
-            worst(statuses),
-            self.n_nodes,
-            seconds,
-            self.open_nodes,
-            self.n_trees,
-        )
-
-    def enter(self, i: int, found: Proof) -> None:
+    def enter(self, i: int, found: Answer) -> None:
         """Take over the support of a later search if it is as good, its bound and its status."""
-        if found.status is Status.OPTIMAL and found.gap > self.worst_gap:
+        if found.proved and found.gap > self.worst_gap:
             found = replace(found, status=Status.PRECISION)
-        self.proofs[i] = self.proofs[i].joined(found, found.work)
+        self.answers[i] = self.answers[i].joined(found, found.work)
 
     def by_tree(self, way: Way, limits: Limits) -> bool:
         """Search the tree of all sizes, or go on with it; whether it has ended."""
@@ -207,11 +199,9 @@ class SizeSearch:
         self.n_trees = max(self.n_trees, 1)
         left[self.open] = True
         found = self.tree.run(limits, left)
-        self.open_nodes = found.open_nodes
         for i in self.open:
-            status = Status.OPTIMAL if found.proved[i] else found.status
-            self.enter(i, replace(found.proof(i, Work(found.n_nodes)), status=status))
-        return found.status in (Status.OPTIMAL, Status.PRECISION)
+            self.enter(i, found[i])
+        return worst(one.status for one in found) in (Status.OPTIMAL, Status.PRECISION)
 
     def alone(self, way: Way, limits: Limits) -> None:
         """Search the open sizes alone, each from its support and that of the size below.
@@ -222,7 +212,7 @@ class SizeSearch:
         todo = [i for i in self.open if i not in self.searches or self.searches[i].ways]
         while todo:
             for done, i in enumerate(todo):
-                known = np.isfinite(self.proofs[i].objective)
+                known = np.isfinite(self.answers[i].objective)
                 if known and limits.reached(self.n_nodes) is not None:
                     return
                 share, nodes = limits.share(float(len(todo) - done)), None
@@ -230,15 +220,15 @@ class SizeSearch:
                     nodes = max(way.nodes - self.work_alone, 0) // (len(todo) - done)
                 if nodes != 0 or not known:
                     self.one_alone(i, limits.within(share.remaining()), nodes)
-            todo = [i for i in todo if self.proofs[i].status is Status.TIME_LIMIT]
+            todo = [i for i in todo if self.answers[i].status is Status.TIME_LIMIT]
             if way.nodes is not None:
                 return
 
     def one_alone(self, i: int, limits: Limits, more_nodes: int | None) -> None:
         """Begin or go on with the search of one size alone, for so many nodes more."""
-        problem, size, known = self.problem, int(self.sizes[i]), self.proofs[i]
+        problem, size, known = self.problem, int(self.sizes[i]), self.answers[i]
         if i not in self.searches:
-            near = [proof.support for proof in self.proofs[max(i - 1, 0) : i + 1][::-1]]
+            near = [known.support for known in self.answers[max(i - 1, 0) : i + 1][::-1]]
             starts = [support for support in near if support.size] or self.starts
             at_size = problem.replace(tau=size)
             self.searches[i] = SizeAlone(at_size, starts, gram=self.gram(limits), **self.how)
@@ -246,9 +236,9 @@ class SizeSearch:
             more_nodes = None if more_nodes is None else max(more_nodes - NODES_PER_ROOT, 1)
             self.work_alone += NODES_PER_ROOT
         search = self.searches[i]
-        if known.objective < search.proof.objective:
+        if known.objective < search.answer.objective:
             search.offer(known.support)
-        before, supports = search.proof.n_nodes, np.inf
+        before, supports = search.answer.n_nodes, np.inf
         if more_nodes is not None:
             supports = float(SUPPORTS_PER_NODE * (before + more_nodes))
             limits = limits.within(nodes=before + more_nodes)
@@ -273,7 +263,7 @@ class SizeSearch:
         problem = self.problem
         few = [i for i in self.open if few_supports(problem, [self.sizes[i]], way.supports)]
         if few:
-            starts = [*self.starts, *(self.proofs[i].support for i in few)]
+            starts = [*self.starts, *(self.answers[i].support for i in few)]
             for i, found in zip(
                 few, enumerated(problem, self.sizes[few], starts, limits), strict=True
             ):

@@ -1,1 +1,1 @@
-"""What all solvers need: the problem, its solution, limits, and the plan of searches."""
+"""What all solvers need: the problem, answers and leaves of searches, limits, and the plan."""

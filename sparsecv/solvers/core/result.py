@@ -1,4 +1,4 @@
-"""What every solver returns: a support, a bound on every objective, how the search ended."""
+"""What every search returns for a size: a support, a bound on every objective, how it ended."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ..kernels.linalg import EPS
 from .certificate_file import Certificate
+from .leaves import Leaves
 
 
 class Status(StrEnum):
@@ -64,12 +65,17 @@ class Work(NamedTuple):
     history: tuple[tuple[float, float, float], ...] = ()
 
 
-@dataclass(frozen=True)
-class Proof:
-    """A support, its objective, and a proved lower bound on the least objective of any support.
+NO_WORK = Work()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a search says of one size: a support, its objective, and a bound for every support.
 
     Attributes
     ----------
+    size : int
+        The size asked for: how many columns, or groups of columns, a support may have.
     support : ndarray of intp, shape (s,)
         Columns with a coefficient, in increasing order.
     objective : float
@@ -77,22 +83,44 @@ class Proof:
     lower_bound : float
         Proved lower bound on the optimum; the rounding margin is already taken off.
     status : Status
-        How the search ended.
+        How the search ended; optimal where the support is proved to be the best one.
     work : Work
-        What the solve has cost; ``n_nodes``, ``seconds`` and ``history`` are read from it.
+        What the search has cost; ``n_nodes``, ``seconds`` and ``history`` are read from it.
+    rounding : float
+        What rounding may have added to the objective, where a search knows that number.
+    leaves : Leaves or None
+        The nodes that are still open: every better support lies below one of them. None where a
+        search keeps none, or the support is proved to be the best one.
     """
 
+    size: int
     support: NDArray[np.intp]
     objective: float
     lower_bound: float
     status: Status
-    work: Work
+    work: Work = NO_WORK
+    rounding: float = 0.0
+    leaves: Leaves | None = field(default=None, repr=False, compare=False)
 
-    def joined(self, later: Proof, work: Work) -> Proof:
-        """This proof and that of a later search: the better support, the larger bound."""
+    def joined(self, later: Answer, work: Work) -> Answer:
+        """This answer and that of a later search: the better support, the larger bound."""
         better = later if later.objective <= self.objective else self
         bound = min(max(self.lower_bound, later.lower_bound), better.objective)
-        return Proof(better.support, better.objective, bound, later.status, work)
+        leaves = self.leaves if later.leaves is None else later.leaves
+        return Answer(
+            size=self.size,
+            support=better.support,
+            objective=better.objective,
+            lower_bound=bound,
+            status=later.status,
+            work=work,
+            leaves=None if later.proved else leaves,
+        )
+
+    @property
+    def proved(self) -> bool:
+        """Whether the support is proved to be the best one."""
+        return self.status is Status.OPTIMAL
 
     @property
     def gap(self) -> float:
@@ -115,16 +143,16 @@ class Proof:
         return self.work.history
 
 
-@dataclass(frozen=True)
-class Solution(Proof):
-    """A :class:`Proof` with the coefficients of its support.
+@dataclass(frozen=True, kw_only=True)
+class Solution(Answer):
+    """An :class:`Answer` with the coefficients of its support.
 
     Attributes
     ----------
     coef : ndarray of float, shape (p,)
         Coefficients, zero outside the support.
-    support, objective, lower_bound, status, work, gap, n_nodes, seconds, history
-        As in :class:`Proof`.
+    size, support, objective, lower_bound, status, work, proved, gap, n_nodes, seconds, history
+        As in :class:`Answer`.
     """
 
     coef: NDArray[np.float64]
@@ -155,14 +183,15 @@ class Solution(Proof):
         >>> print(solve(problem).certificate().claim[1])
         Columns with this objective: x1, x2
         """
-        if self._certify is None or self.status is not Status.OPTIMAL:
+        if self._certify is None or not self.proved:
             raise InputError(f"a certificate needs a proved solution; this one is: {self.status}")
         return self._certify()
 
 
-def nothing_known() -> Proof:
-    """The proof before any search: no support, and a lower bound of 0."""
-    return Proof(np.empty(0, dtype=np.intp), np.inf, 0.0, Status.UNPROVED, Work())
+def nothing_known(size: int) -> Answer:
+    """The answer before any search: no support, and a lower bound of 0."""
+    nothing, status = np.empty(0, dtype=np.intp), Status.UNPROVED
+    return Answer(size=size, support=nothing, objective=np.inf, lower_bound=0.0, status=status)
 
 
 _WORST_FIRST = list(Status)

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.leaves import Leaves
 from ..core.limits import Limits
 from ..core.plan import holds_tree
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.quick_fits import quick_fits
-from ..core.result import Proof, Status, Work, nothing_left
+from ..core.result import Answer, Status, Work, nothing_left
 from ..core.subset_fit import SubsetFit, inflation_factors
 from ..core.threads import cached, on_one_thread
 from ..kernels.linalg import EPS, Array
 from ..supports.path import SupportGrower
 from ..supports.rounding import forward_order, stacked
-from .open_nodes import RELATIVE_ROUNDING, OpenNode, expand
+from .open_nodes import RELATIVE_ROUNDING, expand
 from .tree import Leaps
 
 # A support counts as proved optimal where rounding leaves no other support more than this share of
@@ -32,50 +31,6 @@ CERTAIN_SHARE, CERTAIN_SHARE_OF_YY = 1e-5, 1e-20
 MAX_CERTAIN_SPREAD = 6e8
 
 
-@dataclass(frozen=True)
-class BestSubsets:
-    """Best supports of several sizes, each with its proof.
-
-    ``objective[i]``, ``lower_bound[i]`` and ``proved[i]`` belong to ``sizes[i]`` and
-    ``supports[i]``.
-
-    Attributes
-    ----------
-    sizes : ndarray of int, shape (sizes,)
-    supports : list of ndarray
-        The best support known of every size.
-    objective, lower_bound : ndarray, shape (sizes,)
-        Its objective, and a proved lower bound on the least objective of this size.
-    proved : ndarray of bool, shape (sizes,)
-        Whether the support is proved to be the best one.
-    status : Status
-        Optimal where every size is proved, else the limit that was met.
-    n_nodes, n_trees : int
-        Number of nodes and of trees that were searched.
-    seconds : float
-        Wall time of the search.
-    open_nodes : list of OpenNode
-        Where ``status`` is not optimal, every support that is better than an unproved incumbent
-        lies below one of these nodes.
-    """
-
-    sizes: NDArray[np.intp]
-    supports: list[NDArray[np.intp]]
-    objective: Array
-    lower_bound: Array
-    proved: NDArray[np.bool_]
-    status: Status
-    n_nodes: int
-    seconds: float
-    open_nodes: list[OpenNode]
-    n_trees: int = 1
-
-    def proof(self, i: int, work: Work) -> Proof:
-        """The support of ``sizes[i]``, its objective and bound, and how the whole search ended."""
-        objective, bound = float(self.objective[i]), float(self.lower_bound[i])
-        return Proof(self.supports[i], objective, bound, self.status, work)
-
-
 @on_one_thread
 def best_subsets(
     problem: SparseRidgeProblem,
@@ -83,7 +38,7 @@ def best_subsets(
     sizes: ArrayLike | None = None,
     warm_starts: Iterable[ArrayLike] = (),
     limits: Limits | None = None,
-) -> BestSubsets:
+) -> list[Answer]:
     """Solve eq. (1), first paper, for every size in ``sizes`` in one leaps-and-bounds tree.
 
     Parameters
@@ -100,9 +55,10 @@ def best_subsets(
 
     Returns
     -------
-    BestSubsets
-        Supports tied within rounding are compared by a fresh QR fit; of those still tied the
-        lexicographically first is returned.
+    list of Answer
+        One for every size, the least size first. Supports tied within rounding are compared by a
+        fresh QR fit; of those still tied the lexicographically first is returned. Nodes and seconds
+        are those of the whole tree.
 
     Raises
     ------
@@ -114,7 +70,7 @@ def best_subsets(
     >>> import numpy as np
     >>> from sparsecv.solvers import SparseRidgeProblem, best_subsets
     >>> problem = SparseRidgeProblem(np.eye(3), np.array([1.0, 3.0, 2.0]), gamma=1.0, tau=2)
-    >>> [support.tolist() for support in best_subsets(problem).supports]
+    >>> [found.support.tolist() for found in best_subsets(problem)]
     [[1], [1, 2]]
     """
     return SizesTree(problem, sizes, warm_starts).run(limits or Limits())
@@ -144,10 +100,11 @@ class SizesTree:
         """Nodes searched so far."""
         return self.tree.n_nodes
 
-    def run(self, limits: Limits, wanted: NDArray[np.bool_] | None = None) -> BestSubsets:
+    def run(self, limits: Limits, wanted: NDArray[np.bool_] | None = None) -> list[Answer]:
         """Search until a limit is reached; a limit of nodes counts those of earlier calls, too.
 
         wanted: As in :meth:`Leaps.narrow`; all sizes by default.
+        Returns: The answers of all sizes.
         """
         limits, problem, tree = limits.within(), self.problem, self.tree
         if wanted is not None and isinstance(tree, Leaps):
@@ -167,27 +124,25 @@ class SizesTree:
             # far the objective of its fit is from the optimum.
             everything = self.sizes >= problem.constraints.n_units
             for i in np.flatnonzero(everything & ~proved):
-                proved[i] = only_support(problem, supports[i], 0.0).status is Status.OPTIMAL
-        if proved.all():
-            status = Status.OPTIMAL
-        elif status is Status.OPTIMAL:
-            status = Status.PRECISION
-        known = self.sizes, supports, objective, lower, proved, status, tree.n_nodes
-        return BestSubsets(*known, limits.elapsed(), tree.open_nodes())
-
-
-class RankedSupports(NamedTuple):
-    """The best supports of one size, the best first.
-
-    supports: Increasing columns of each.
-    objective, shape (m,): Their objectives, increasing.
-    n_proved: So many of them are proved to be the best: no other support has a smaller objective,
-        up to rounding.
-    """
-
-    supports: list[NDArray[np.intp]]
-    objective: Array
-    n_proved: int
+                proved[i] = only_support(problem, supports[i], 0.0).proved
+        work, leaves = Work(tree.n_nodes, limits.elapsed()), None
+        if not proved.all():
+            # Where the tree has ended, rounding alone leaves a size open, and no leaf holds it.
+            leaves = tree.open_leaves()
+            leaves = leaves if leaves.size else None
+        unproved = Status.PRECISION if status is Status.OPTIMAL else status
+        return [
+            Answer(
+                size=int(self.sizes[i]),
+                support=support,
+                objective=float(objective[i]),
+                lower_bound=float(lower[i]),
+                status=Status.OPTIMAL if proved[i] else unproved,
+                work=work,
+                leaves=None if proved[i] else leaves,
+            )
+            for i, support in enumerate(supports)
+        ]
 
 
 @on_one_thread
@@ -198,7 +153,7 @@ def n_best_subsets(
     *,
     known: Sequence[NDArray[np.intp]] = (),
     limits: Limits | None = None,
-) -> list[RankedSupports]:
+) -> list[list[Answer]]:
     """The n best supports of every size, or all where there are fewer, from one tree.
 
     Up to 168 columns (with constraints, as long as a tree's matrices fit into memory) the tree
@@ -210,8 +165,10 @@ def n_best_subsets(
         or to fill a support up to its size. Under constraints a size is a number of units, columns
         or groups of columns, and only supports that obey the constraints count.
     known: Good supports of any size.
-    Returns: For every size, in the order of :func:`checked_sizes`; of supports whose objectives are
-        equal the lexicographically first comes first.
+    Returns: For every size, in the order of :func:`checked_sizes`, its best supports, the best
+        first; of supports whose objectives are equal the lexicographically first comes first. A
+        support is proved where no support but those before it has a smaller objective, up to
+        rounding. The bound is one on the objectives of all but the supports before it.
     """
     limits = (limits or Limits()).within()
     problem = problem.at_unit_length()
@@ -219,7 +176,9 @@ def n_best_subsets(
     known = [s for s in known if rules.allowed(s)]
     n_tied = max(n, 2)
     tree = _begun(problem, wanted, known, n_tied)
-    status, ranked = tree.run(limits), []
+    status, ranked = tree.run(limits), list[list[Answer]]()
+    work = Work(tree.n_nodes, limits.elapsed())
+    unproved = Status.PRECISION if status is Status.OPTIMAL else status
     found = zip(wanted, tree.open_bound(), tree.candidates(n_tied), strict=True)
     for size, bound, candidates in found:
         more = (s for s in known if rules.units(s).size == size)
@@ -229,9 +188,22 @@ def n_best_subsets(
         objective = np.array([fits[j].objective for j in order])
         margin = _margin(problem, objective, tree)
         proved = _closed(status, bound, objective) & certain(objective, margin, problem.yy)
-        count = int(np.logical_and.accumulate(proved).sum())
-        best = [every[j] for j in order]
-        ranked.append(RankedSupports(best, np.maximum.accumulate(objective), count))
+        proved, objective = np.logical_and.accumulate(proved), np.maximum.accumulate(objective)
+        lost = problem.data_losses(objective, (every[j].size for j in order), True)
+        lower = np.maximum(np.minimum(objective, bound) - margin - lost, 0.0)
+        ranked.append(
+            [
+                Answer(
+                    size=int(size),
+                    support=every[j],
+                    objective=float(objective[i]),
+                    lower_bound=float(lower[i]),
+                    status=Status.OPTIMAL if proved[i] else unproved,
+                    work=work,
+                )
+                for i, j in enumerate(order)
+            ]
+        )
     return ranked
 
 
@@ -307,14 +279,13 @@ class _Unsearched:
         """Search nothing; the limit that was reached."""
         return limits.reached(0) or Status.NODE_LIMIT
 
-    def open_nodes(self) -> list[OpenNode]:
+    def open_leaves(self) -> Leaves:
         """The node of all supports."""
-        p = self.problem.p
-        return [OpenNode(np.empty(0, dtype=np.intp), np.arange(p, dtype=np.intp), -1)]
+        return Leaves.root(self.problem.p, self.problem.p)
 
     def open_bound(self) -> Array:
         """The objective of the ridge fit on all columns, for every size."""
-        whole = expand(self.problem, self.open_nodes()[0], np.zeros((0, self.problem.p)))
+        (whole,) = expand(self.problem, self.open_leaves(), np.zeros((0, self.problem.p)))
         return whole.loss.repeat(self.sizes.size)
 
     def candidates(self, n: int) -> list[list[NDArray[np.intp]]]:
@@ -420,13 +391,20 @@ def attained_margin(problem: SparseRidgeProblem, upper: Array) -> Array:
     return np.minimum(margin, 1e300)  # Ranges multiply it with numbers that may be 0.
 
 
-def only_support(problem: SparseRidgeProblem, support: NDArray[np.intp], seconds: float) -> Proof:
-    """The proof of the only support that the constraints allow; seconds is what it has taken."""
+def only_support(problem: SparseRidgeProblem, support: NDArray[np.intp], seconds: float) -> Answer:
+    """The answer of the only support that the constraints allow; seconds is what it has taken."""
     objective, bound = problem.objective(support), support_bound(problem, support)
     bound = max(bound - problem.data_loss(objective, support.size), 0.0)
     sure = certain(np.array(objective), np.array(objective - bound), problem.yy)
     status = Status.OPTIMAL if sure else Status.PRECISION
-    return Proof(support, objective, bound, status, Work(0, seconds))
+    return Answer(
+        size=problem.constraints.units(support).size,
+        support=support,
+        objective=objective,
+        lower_bound=bound,
+        status=status,
+        work=Work(0, seconds),
+    )
 
 
 def support_bound(

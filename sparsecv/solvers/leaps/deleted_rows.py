@@ -11,6 +11,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.leaves import Leaves
 from ..core.limits import Limits
 from ..core.plan import holds_tree
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
@@ -25,7 +26,7 @@ from .all_sizes import (
     coefficient_spread,
     rounding_margin,
 )
-from .open_nodes import Children, OpenNode, prediction_ranges
+from .open_nodes import Children, prediction_ranges
 from .tree import Leaps
 
 # The tree skips a row of leverage h_i in the fit on all columns if 1 − h_i is below this number, as
@@ -78,7 +79,7 @@ class DeletedRowSubsets:
         Number of nodes of the one tree.
     seconds : float
         Wall time of the search.
-    open_nodes : list of OpenNode
+    leaves : Leaves
         Nodes that a limit has left open.
     """
 
@@ -94,7 +95,7 @@ class DeletedRowSubsets:
     status: Status
     n_nodes: int
     seconds: float
-    open_nodes: list[OpenNode]
+    leaves: Leaves
 
 
 @on_one_thread
@@ -166,11 +167,24 @@ def best_subsets_rows_deleted(
         choice[s] = index + len(supports)
         supports += [problem.constraints.padded(support, int(size)) for support in found]
     objective[:, skipped] = residual[:, skipped] = np.nan
-    nodes = [] if tree.lost else tree.open_nodes()
-    bounds = _bounds(tree, Z, t, nodes, objective, residual)
-    work = status, tree.n_nodes, limits.elapsed()
+    leaves = tree.open_leaves()
+    if tree.lost:
+        leaves = leaves.some(slice(0))
+    lower_bound, low, high = _bounds(tree, Z, t, leaves, objective, residual)
     return DeletedRowSubsets(
-        wanted, supports, choice, objective, residual, *bounds, skipped, *work, nodes
+        sizes=wanted,
+        supports=supports,
+        choice=choice,
+        objective=objective,
+        residual=residual,
+        lower_bound=lower_bound,
+        low=low,
+        high=high,
+        skipped=skipped,
+        status=status,
+        n_nodes=tree.n_nodes,
+        seconds=limits.elapsed(),
+        leaves=leaves,
     )
 
 
@@ -227,7 +241,7 @@ def _bounds(
     tree: Leaps,
     rows: Array,
     targets: Array,
-    nodes: list[OpenNode],
+    leaves: Leaves,
     objective: Array,
     residual: Array,
 ) -> tuple[Array, Array, Array]:
@@ -243,15 +257,15 @@ def _bounds(
     left = np.maximum(tree.tree.one_minus_leverage[0], LEAST_ONE_MINUS_LEVERAGE)
     margin += problem.zero_loss(problem.yy) / left
 
-    def without_row(nodes: Children) -> Children:
-        """The children in the problems without a row: residual r/(1−h), leverage h/(1−h)."""
-        left = np.maximum(1.0 - nodes.spread, 0.5 * LEAST_ONE_MINUS_LEVERAGE)
-        pull = targets - nodes.centre
-        loss = np.maximum(nodes.loss[:, None] - pull * pull / left, 0.0)
-        return nodes._replace(loss=loss, centre=pull / left, spread=nodes.spread / left)
+    def without_row(fits: Children) -> Children:
+        """The fits in the problems without a row: residual r/(1−h), leverage h/(1−h)."""
+        left = np.maximum(1.0 - fits.spread, 0.5 * LEAST_ONE_MINUS_LEVERAGE)
+        pull = targets - fits.centre
+        loss = np.maximum(fits.loss[:, None] - pull * pull / left, 0.0)
+        return fits._replace(loss=loss, centre=pull / left, spread=fits.spread / left)
 
     upper = objective + 2.0 * margin
-    low, high, lower = prediction_ranges(problem, nodes, rows, sizes, residual, upper, without_row)
+    low, high, lower = prediction_ranges(problem, leaves, rows, sizes, residual, upper, without_row)
     lower = np.minimum(lower, objective)
     yy = np.maximum(problem.yy - targets * targets, 0.0)
     margin = margin + rounding_margin(lower, yy, tree.reach, coefficient_spread(problem))

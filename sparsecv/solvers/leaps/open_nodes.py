@@ -9,14 +9,14 @@ nodes, and the incumbent's prediction, holds the prediction of every optimal sol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from ..core.leaves import IN, OUT, Leaves
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
 
@@ -27,30 +27,12 @@ from ..kernels.linalg import Array
 RELATIVE_ROUNDING = 1e-9
 
 
-@dataclass(frozen=True)
-class OpenNode:
-    """Children of one node that were not searched.
-
-    The supports left are the subsets of fixed ∪ free that contain ``fixed`` and, for some
-    j < ``pending``, contain free[:j] but not free[j]. ``pending`` = −1: the node itself is open.
-    """
-
-    fixed: NDArray[np.intp]
-    free: NDArray[np.intp]
-    pending: int
-
-    @property
-    def members(self) -> NDArray[np.intp]:
-        """All columns of the node."""
-        return np.concatenate([self.fixed, self.free])
-
-
 class Children(NamedTuple):
-    """Bounds of the c open children of one node.
+    """What ridge fits say of some leaves, c of them, each on the leaf's own columns.
 
-    Below child i are supports of ``low[i]`` to ``high`` columns, whose objectives are at least
+    Below leaf i are supports of ``low[i]`` to ``high`` columns, whose objectives are at least
     ``loss[i]``. For each of r rows x, ``centre`` (c, r) is xᵀβ_S and ``spread`` (c, r) is
-    xᵀ(G_S + γ/2 I)⁻¹x, S the child's members.
+    xᵀ(G_S + γ/2 I)⁻¹x, S the columns that the leaf does not exclude.
     """
 
     low: NDArray[np.intp]
@@ -60,39 +42,73 @@ class Children(NamedTuple):
     spread: Array
 
 
-def expand(problem: SparseRidgeProblem, node: OpenNode, rows: Array) -> Children:
-    """Fit the open children of ``node`` and predict at ``rows``, shape (r, p)."""
-    members = node.members
-    if node.pending < 0 and members.size > problem.triangle.shape[0]:
-        return _expand_dual(problem, members, rows)
-    m, k = members.size, node.fixed.size
-    R = problem.factor(members)
-    T, z, loss = R[:m, :m], R[:m, m], float(R[m, m] ** 2)
-    beta = sla.solve_triangular(T, z, check_finite=False)
-    V = sla.solve_triangular(T, rows[:, members].T, trans="T", check_finite=False)
-    centre = rows[:, members] @ beta
-    spread = np.einsum("ij,ij->j", V, V)
-    if node.pending < 0:
-        low = np.array([max(k, 1)], dtype=np.intp)
-        return Children(low, m, np.array([loss]), centre[None], spread[None])
-    drop = k + np.arange(node.pending)
-    W = sla.solve_triangular(T, V, check_finite=False)[drop]
-    inverse = sla.solve_triangular(T, np.eye(m), check_finite=False)[drop]
-    pivot = np.einsum("ij,ij->i", inverse, inverse)
-    ratio = beta[drop] / pivot
-    return Children(
-        np.maximum(drop, 1),
-        m - 1,
-        loss + beta[drop] * ratio,
-        centre - W * ratio[:, None],
-        np.maximum(spread - W * W / pivot[:, None], 0.0),
-    )
+def families(members: NDArray[np.bool_]) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
+    """Runs of leaves that each lack one column of a common node, and this node's columns.
+
+    A leaf that shares no node with its neighbours is a run of its own, and its own node.
+
+    members, shape (m, p): The columns that each leaf does not exclude.
+    """
+    first, m = 0, members.shape[0]
+    size = members.sum(axis=1)
+    apart = (members[1:] != members[:-1]).sum(axis=1)
+    while first < m:
+        last, parent = first + 1, members[first]
+        if last < m and apart[first] == 2 and size[last] == size[first]:
+            parent = members[first] | members[last]
+            while last < m and size[last] == size[first] and not (members[last] & ~parent).any():
+                last += 1
+        yield slice(first, last), parent
+        first = last
 
 
-def _expand_dual(problem: SparseRidgeProblem, members: NDArray[np.intp], rows: Array) -> Children:
-    """Bounds of a whole node with more members than the data has rows, by the SVD of its columns.
+def expand(problem: SparseRidgeProblem, leaves: Leaves, rows: Array) -> Iterator[Children]:
+    """Fit the columns of all leaves and predict at ``rows``, shape (r, p).
+
+    One factorisation serves all leaves that each lack one column of the same node, as the children
+    of a node of leaps and bounds do.
+    """
+    members, inside = leaves.state != OUT, leaves.state == IN
+    low = np.maximum(inside.sum(axis=1), 1)
+    for some, parent in families(members):
+        if not parent.any():  # The empty support alone lies below, and no size asks for it.
+            continue
+        columns = np.flatnonzero(parent)
+        dropped = np.argmin(members[some][:, columns], axis=1)
+        alone = bool(members[some.start, columns].all())
+        if alone and columns.size > problem.triangle.shape[0]:
+            yield _expand_dual(problem, columns, rows, low[some])
+            continue
+        m = columns.size
+        R = problem.factor(columns)
+        T, z, loss = R[:m, :m], R[:m, m], float(R[m, m] ** 2)
+        beta = sla.solve_triangular(T, z, check_finite=False)
+        V = sla.solve_triangular(T, rows[:, columns].T, trans="T", check_finite=False)
+        centre = rows[:, columns] @ beta
+        spread = np.einsum("ij,ij->j", V, V)
+        if alone:
+            yield Children(low[some], m, np.array([loss]), centre[None], spread[None])
+            continue
+        W = sla.solve_triangular(T, V, check_finite=False)[dropped]
+        inverse = sla.solve_triangular(T, np.eye(m), check_finite=False)[dropped]
+        pivot = np.einsum("ij,ij->i", inverse, inverse)
+        ratio = beta[dropped] / pivot
+        yield Children(
+            low[some],
+            m - 1,
+            loss + beta[dropped] * ratio,
+            centre - W * ratio[:, None],
+            np.maximum(spread - W * W / pivot[:, None], 0.0),
+        )
+
+
+def _expand_dual(
+    problem: SparseRidgeProblem, members: NDArray[np.intp], rows: Array, low: NDArray[np.intp]
+) -> Children:
+    """What the fit on more columns than the data has rows says of a leaf, by their SVD.
 
     rows, shape (r, p): Rows to predict at.
+    low, shape (1,): As in the result.
     """
     y, ridge = problem.triangle[:, problem.p], problem.gamma / 2.0
     if members.size == problem.p:
@@ -108,7 +124,7 @@ def _expand_dual(problem: SparseRidgeProblem, members: NDArray[np.intp], rows: A
     outside = np.maximum(length - np.einsum("ij,ij->j", inside, inside), 0.0)
     spread = (outside + left @ (inside * inside) + 1e-13 * length) / ridge
     return Children(
-        np.array([1], dtype=np.intp),
+        low,
         members.size,
         np.array([loss]),
         ((fitted * s / (s * s + ridge)) @ inside)[None],
@@ -118,7 +134,7 @@ def _expand_dual(problem: SparseRidgeProblem, members: NDArray[np.intp], rows: A
 
 def prediction_ranges(
     problem: SparseRidgeProblem,
-    nodes: Sequence[OpenNode],
+    leaves: Leaves,
     rows: Array,
     sizes: NDArray[np.intp],
     predicted: Array,
@@ -131,7 +147,7 @@ def prediction_ranges(
     end with: the support known, or a support whose objective is lower by more than rounding. Tied
     supports below nodes that are closed already are left out.
 
-    nodes: Open nodes of the problem's tree.
+    leaves: Those of a tree of the problem that are open.
     rows, shape (r, p).
     sizes, shape (k,).
     predicted, shape (k, r): Predictions of the best support known for each size.
@@ -144,8 +160,7 @@ def prediction_ranges(
         the shape of ``upper`` and at most ``upper``.
     """
     low, high, lower = predicted.copy(), predicted.copy(), upper.copy()
-    for node in nodes:
-        children = as_seen(expand(problem, node, rows))
+    for children in map(as_seen, expand(problem, leaves, rows)):
         for least, loss, centre, spread in zip(
             children.low, children.loss, children.centre, children.spread, strict=True
         ):

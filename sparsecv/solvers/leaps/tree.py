@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.leaves import FREE, IN, OUT, Leaves
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status
@@ -44,7 +45,6 @@ from .leaps_node import (
     put_in_order,
     wanted_from,
 )
-from .open_nodes import OpenNode
 from .table import TreeTable
 from .within import begin_within, bound_members, fit_child, key_members
 
@@ -651,24 +651,27 @@ class Leaps:
             found.append(supports)
         return found
 
-    def open_nodes(self) -> list[OpenNode]:
-        """The nodes with children that are not searched yet, in the problem's own columns.
+    def open_leaves(self) -> Leaves:
+        """The nodes that are not searched yet, over the problem's own columns.
 
-        Only nodes on the tree's current path can have any. A tree of groups names the node of all
-        supports, as an open node counts columns.
+        Their parents lie on the tree's current path. A tree of groups names the node of all
+        supports, as a leaf counts columns.
         """
-        nodes, tree, last = [], self.tree, int(self.now("level"))
-        if self.problem.constraints.grouped:
-            every = np.arange(self.problem.p, dtype=np.intp)
-            return [OpenNode(every[:0], every, -1)] if last >= 0 else []
+        tree, last, p = self.tree, int(self.now("level")), self.problem.p
+        if self.problem.constraints.grouped and last >= 0:
+            return Leaves.root(p, p)
+        states = [np.empty((0, p), dtype=np.int8)]
         for level in range(last + 1):
             pending = int(tree.cursor[level]) + 1
-            if pending > 0:
-                free = tree.free[level, : tree.n_columns[level]]
-                fixed = np.setdiff1d(from_mask(tree.mask[level]), free)
-                columns = self.table.columns
-                nodes.append(OpenNode(columns[fixed], columns[free], pending))
-        return nodes
+            free = tree.free[level, : tree.n_columns[level]]
+            fixed = np.setdiff1d(from_mask(tree.mask[level]), free)
+            below = np.full((pending, p), OUT, dtype=np.int8)
+            below[:, self.table.columns[fixed]] = IN
+            # A child keeps the free columns before the one that it lacks.
+            order = np.sign(np.arange(free.size) - np.arange(pending)[:, None])
+            below[:, self.table.columns[free]] = np.array([IN, OUT, FREE])[order + 1]
+            states.append(below)
+        return Leaves.at_zero(np.concatenate(states), p)
 
     def open_bound(self) -> Array:
         """For every size a lower bound on the objective of the supports that were not searched.

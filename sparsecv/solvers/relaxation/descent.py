@@ -27,12 +27,11 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from ..core.leaves import FREE, IN
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array, Ints, add, allocated, dot, record
 from .dual_bound import (
-    FREE,
-    IN,
     QuadraticForm,
     gram_bound,
     gram_gradient,

@@ -8,10 +8,11 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from ..core.leaves import FREE, IN, OUT
 from ..core.limits import Limits
 from ..kernels.linalg import EPS, Array
 from .descent import gram_arrays
-from .dual_bound import FREE, IN, OUT, unit_terms, weights
+from .dual_bound import unit_terms, weights
 from .extraction import MAX_COLUMNS, largest_diagonal
 from .gram import GramForm
 from .relaxer import Relaxer

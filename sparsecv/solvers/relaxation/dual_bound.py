@@ -51,11 +51,11 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.leaves import FREE, IN, OUT
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, Array, add, allocated, most_worth
 
-FREE, IN, OUT = 0, 1, 2  # states of a column or unit at a node: free, included, excluded
 # Entries of the array ``top`` of :func:`gram_bound` besides one for each column still to choose:
 # the next largest value, s², and by how much |g_i|/ℓ_i was raised.
 EXTRA = 3

@@ -16,14 +16,15 @@ then much smaller where n > p.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import EPS, Array
-from .dual_bound import FREE, IN, BoundTerms, bound_terms, relative_rounding
+from .dual_bound import BoundTerms, bound_terms, relative_rounding
 from .gram import GramForm
 from .perspective import checked_beta, perspective_relaxation
 
@@ -218,31 +219,25 @@ def centre_bound(problem: SparseRidgeProblem, beta: Array, epsilon: float = 0.0)
     return float(constant) - chosen - problem.data_loss(problem.yy)
 
 
-def node_bounds(
-    gram: GramForm,
-    leaves: NDArray[np.int8],
-    beta: Array,
-    tau: int,
-    gamma: float,
-    epsilon: float,
-) -> Array:
-    """The bounds (m,) of branch-and-bound nodes at coefficients of their own, less rounding.
+class ShiftedForm(NamedTuple):
+    """The dual bound of a problem with a multiple of I moved between its parts, for leaves.
 
-    Every β of at most τ non-zeros that agrees with a node has an objective of at least the node's
-    bound plus (β − β̂)ᵀ(G + (ε/2)I)(β − β̂).
+    With :meth:`Leaves.bounds` for this form, every β of at most τ non-zeros that agrees with a leaf
+    has an objective of at least the leaf's bound plus (β − β̂)ᵀ(G + (ε/2)I)(β − β̂), β̂ the leaf's
+    coefficients.
 
-    leaves: (m, p), the included (1), excluded (2) and free (0) columns of the nodes.
-    beta: (m, p), the β̂ of each node, 0 where excluded.
     gamma, epsilon: γ and ε of eq. (5).
     """
-    half, ridge = epsilon / 2.0, gamma / 2.0
-    terms = gram.terms(ridge)._replace(w=np.full(gram.b.size, ridge - half))
-    constant, v = bound_terms(terms, beta, gram.b - beta @ gram.G - half * beta)
-    inside, free = leaves == IN, leaves == FREE
-    ranked = -np.sort(-np.where(free, v, 0.0), axis=1)
-    to_choose = np.clip(tau - inside.sum(axis=1), 0, None)
-    chosen = np.where(np.arange(ranked.shape[1]) < to_choose[:, None], ranked, 0.0).sum(axis=1)
-    return np.asarray(constant - np.where(inside, v, 0.0).sum(axis=1) - chosen)
+
+    gram: GramForm
+    gamma: float
+    epsilon: float
+
+    def parts(self, beta: Array) -> tuple[Array, Array]:
+        """As :class:`DualForm` says, less rounding."""
+        gram, half, ridge = self.gram, self.epsilon / 2.0, self.gamma / 2.0
+        terms = gram.terms(ridge)._replace(w=np.full(gram.b.size, ridge - half))
+        return bound_terms(terms, beta, gram.b - beta @ gram.G - half * beta)
 
 
 def ellipsoid(

@@ -26,11 +26,12 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from ..core.leaves import FREE, IN
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array, Ints, add, allocated, dot
 from .descent import measure, relaxed_size
-from .dual_bound import FREE, IN, gram_bound, gram_gradient, list_allowed
+from .dual_bound import gram_bound, gram_gradient, list_allowed
 
 # At most this many columns may be active in the Newton steps of a root or of a relaxation by
 # itself, unless a caller gives another number, as trees do

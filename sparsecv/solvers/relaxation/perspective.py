@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.leaves import IN, OUT
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.threads import on_one_thread
 from ..kernels.linalg import Array
-from .dual_bound import IN, OUT, BoundTerms, QuadraticForm
+from .dual_bound import BoundTerms, QuadraticForm
 from .gram import GramForm, residual_form, wants_gram
 from .newton import ACTIVE_COLUMNS
 from .relaxer import Relaxer

@@ -5,20 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.leaves import FREE, IN, OUT
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
 from . import descent as kernels
-from .dual_bound import (
-    EXTRA,
-    FREE,
-    IN,
-    OUT,
-    BoundTerms,
-    Node,
-    QuadraticForm,
-    first_multiplier,
-    fix_columns,
-)
+from .dual_bound import EXTRA, BoundTerms, Node, QuadraticForm, first_multiplier, fix_columns
 from .gram import GramForm, residual_form
 from .newton import ACTIVE_COLUMNS, MOST_STEPS, newton, newton_work
 

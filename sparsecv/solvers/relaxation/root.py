@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.leaves import FREE, IN, OUT
 from ..core.limits import Limits
 from ..core.plan import has_room
 from ..core.problem import SparseRidgeProblem
@@ -20,7 +21,6 @@ from ..kernels.linalg import Array
 from ..supports.path import heuristic_support
 from ..supports.rounding import complete_support, forward_order, largest, pad_support
 from ..supports.swaps import swapped
-from .dual_bound import FREE, IN, OUT
 from .gram import TOLERANCE, GramForm, wants_gram
 from .relaxer import Relaxer
 

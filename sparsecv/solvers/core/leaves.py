@@ -1,0 +1,120 @@
+"""Leaves of a search: together they hold every support that the search has not closed.
+
+Whoever takes the leaves of a search bounds them for a problem of its own: a search that goes on,
+problems that lack rows, cuts of a master, the intervals of folds, and certificates.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.linalg import Array
+
+FREE, IN, OUT = 0, 1, 2  # states of a column or unit at a node: free, included, excluded
+
+
+class DualForm(Protocol):
+    """A problem that leaves are bounded for, whatever its data and γ are."""
+
+    def parts(self, beta: Array) -> tuple[Array, Array]:
+        """The dual bound at some coefficients, shape (m, p), as a constant and worths of columns.
+
+        Returns: The constants, shape (m,), and the worths, shape (m, p). A support has at least the
+            objective constant − Σ worth over its columns.
+        """
+
+
+class Leaves(NamedTuple):
+    """Some nodes, m of them.
+
+    The supports below a node hold all its included columns and none of its excluded ones.
+
+    state, shape (m, units): Free (0), included (1) and excluded (2) columns, or units of columns.
+    beta, shape (m, p): Coefficients to bound the nodes at; bounds hold at any coefficients that are
+        0 on excluded columns.
+    lam, shape (m,): √λ, λ the multiplier of the cardinality constraint.
+    bound, shape (m,): Lower bounds on the objectives of the nodes' supports, of the problem that
+        was searched.
+    unsolved, shape (m,): 1 for a node whose relaxation is solved only when the node is taken up.
+    """
+
+    state: NDArray[np.int8]
+    beta: Array
+    lam: Array
+    bound: Array
+    unsolved: NDArray[np.int8]
+
+    @classmethod
+    def of(
+        cls,
+        state: NDArray[np.int8],
+        beta: Array,
+        lam: Array,
+        bound: float = -np.inf,
+        unsolved: int = 1,
+    ) -> Leaves:
+        """Nodes with the same bound; without a bound nothing is known of them."""
+        m = state.shape[0]
+        return cls(
+            state=state,
+            beta=beta,
+            lam=lam,
+            bound=np.full(m, bound),
+            unsolved=np.full(m, unsolved, dtype=np.int8),
+        )
+
+    @classmethod
+    def at_zero(cls, state: NDArray[np.int8], columns: int, lam: float = 0.0) -> Leaves:
+        """Nodes with all coefficients 0, which take no memory, and nothing known of them."""
+        m = state.shape[0]
+        return cls.of(state, np.broadcast_to(0.0, (m, columns)), np.full(m, lam))
+
+    @classmethod
+    def root(cls, units: int, columns: int, lam: float = 0.0) -> Leaves:
+        """The node below which every support lies, with all coefficients 0."""
+        return cls.at_zero(np.full((1, units), FREE, dtype=np.int8), columns, lam)
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are."""
+        return int(self.state.shape[0])
+
+    def some(self, rows: NDArray[np.intp] | slice) -> Leaves:
+        """The nodes of some numbers."""
+        return Leaves(
+            state=self.state[rows],
+            beta=self.beta[rows],
+            lam=self.lam[rows],
+            bound=self.bound[rows],
+            unsolved=self.unsolved[rows],
+        )
+
+    def afresh(self) -> Leaves:
+        """The same nodes for another problem, which knows no bound of them yet."""
+        return Leaves.of(self.state, self.beta, self.lam)
+
+    def of_one_support(self) -> NDArray[np.bool_]:
+        """Which nodes hold one support, as no column of theirs is free."""
+        return np.asarray(~(self.state == FREE).any(axis=1))
+
+    def most_worth(self, worth: Array, k: int) -> Array:
+        """The most that supports of k columns below each node are worth.
+
+        worth, shape (m, p): Worths of single columns, at least 0.
+        """
+        inside = self.state == IN
+        ranked = np.sort(np.where(self.state == FREE, worth, 0.0), axis=1)[:, ::-1]
+        chosen = np.arange(ranked.shape[1]) < (k - inside.sum(axis=1))[:, None]
+        total = np.where(inside, worth, 0.0).sum(axis=1)
+        return np.asarray(total + np.where(chosen, ranked, 0.0).sum(axis=1))
+
+    def bounds(self, form: DualForm, k: int) -> Array:
+        """Lower bounds on the objectives of supports of k columns below each node, shape (m,).
+
+        form: The problem, which may have other data and another γ than the problem searched.
+        """
+        constant, worth = form.parts(self.beta)
+        return np.asarray(constant - self.most_worth(worth, k))

@@ -28,6 +28,10 @@ MAX_PARAMETERS = 8
 GIVES_ROWS = {"X", "_X", "_given", "__getitem__", "batches", "blocks", "load", "parts"}
 # Classes whose constructors make a training problem, or the rows of one.
 PROBLEM_CLASSES = {"Rows", "SparseRidgeProblem"}
+# A record of solvers/ with one of these fields says how a search has ended, or what it has proved.
+SAYS_HOW_IT_ENDED = {"status", "proved", "n_proved", "lower_bound"}
+# A record of solvers/ with one of these fields says which columns nodes have in, out or free.
+SAYS_WHAT_IS_FREE = {"state", "pending"}
 # Modules that turn sections of a result into text or a page contain one of these words.
 FORMATS_SECTIONS = ("rich.table", "<table", "<td", "to_html(")
 NOT_CODE = {
@@ -140,6 +144,27 @@ def ways_to_a_problem(modules: list[Module]) -> Iterator[str]:
                     yield f"{module.name}: {one.name}.{node.name}"
 
 
+def records_with(modules: list[Module], fields: set[str]) -> Iterator[str]:
+    """NamedTuples and dataclasses of solvers/ with one of some fields, and those derived from them.
+
+    Fields are annotated names of the class; methods and properties do not count.
+    """
+    records: dict[str, tuple[str, ast.ClassDef]] = {}
+    for module in modules:
+        for one in module.classes() if module.name.startswith("solvers/") else ():
+            marks = [*one.decorator_list, *one.bases]
+            if any(re.search("dataclass|NamedTuple", ast.unparse(mark)) for mark in marks):
+                records[one.name] = module.name, one
+
+    def has_some(name: str) -> bool:
+        own = [x for x in records[name][1].body if isinstance(x, ast.AnnAssign)]
+        bases = [ast.unparse(base) for base in records[name][1].bases]
+        found = any(ast.unparse(x.target) in fields for x in own)
+        return found or any(has_some(base) for base in bases if base in records)
+
+    yield from (f"{records[name][0]}: {name}" for name in records if has_some(name))
+
+
 def questions_of_folds(modules: list[Module]) -> Iterator[str]:
     """Calls of isinstance that ask whether a fold's data are rows or moments."""
     for module in modules:
@@ -247,6 +272,8 @@ def main() -> None:
         "questions whether folds have rows or moments": questions_of_folds(modules),
         "questions whether columns are few, outside core/plan.py": questions_of_width(modules),
         "modules unit_* beside plain ones": twins,
+        "records that a search returns": records_with(modules, SAYS_HOW_IT_ENDED),
+        "formats of nodes and leaves": records_with(modules, SAYS_WHAT_IS_FREE),
         "places that read a clock": clocks(modules),
         "modules that format sections of a result": formatting,
         **face(root),

@@ -131,13 +131,13 @@ def _surface_in_folds(study: Study, first: Evaluated, inner: FoldWeights) -> CVR
 
 def averages_in_folds(study: Study, in_folds: CVResult, inner: FoldWeights) -> list[Array]:
     """Coefficients (p,) of the average of every fold's models, with the fold's own weights."""
-    found = list[Array]()
+    found, at = list[Array](), np.isin(in_folds.taus, inner.taus)
     with study.interruptible():
         for j, of_fold in enumerate(inner.weights):
             weights = np.zeros((in_folds.gammas.size, in_folds.taus.size))
-            weights[:, np.isin(in_folds.taus, inner.taus)] = of_fold
-            rest = in_folds, weights, j
-            found.append(averaged_coefficients(study.data.training(j), *rest))
+            weights[:, at] = of_fold
+            problem = study.data.training(j)
+            found.append(averaged_coefficients(problem, in_folds, weights, fold=j))
     return found
 
 

@@ -45,10 +45,13 @@ class NestedSettings(NamedTuple):
     # (docs/benchmarks.md).
     max_rows_left_out_one_by_one: int = 30
     # A command nests a fit unasked where all outer fits together are expected to take at most this
-    # many seconds. An outer fit takes about as long as the fit took to choose its model, so that
-    # with five outer folds this may be a fifth of a second. Beyond 45 columns no command nests
-    # unasked. The number, about what a command takes to start, is a choice.
-    max_seconds_unasked: float = 1.0
+    # many seconds. An outer fit takes about as long as the fit took to choose its model. Of a table
+    # of 30 rows, which needs the error to expect most, 30 outer fits take a little more than a
+    # second. Beyond 45 columns no command nests unasked. The number is a choice.
+    max_seconds_unasked: float = 2.0
+    # A command nests a fit of more folds than this only where it is asked to, because every outer
+    # fit has as many folds again. The number is a choice.
+    max_folds_unasked: int = 20
 
 
 NESTED = NestedSettings()
@@ -130,8 +133,10 @@ def nested_by_default(study: Study, seconds: float, groups: Any = None) -> bool:
     settings, plan = study.request.settings, study.plan
     if study.data.raw is None or not plan.trees or settings.grid or settings.searches:
         return False
-    expected = _n_outer(study.data.folds.n, groups) * seconds
-    return expected <= NESTED.max_seconds_unasked and not plan.spent
+    folds = study.data.folds
+    if folds.k > NESTED.max_folds_unasked or plan.spent:
+        return False
+    return _n_outer(folds.n, groups) * seconds <= NESTED.max_seconds_unasked
 
 
 def nested_error(

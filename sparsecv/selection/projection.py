@@ -49,6 +49,9 @@ class ProjectionSettings(NamedTuple):
     # Powers of ten below them are added where models of smaller γ carry weight. Every size takes
     # the γ⊥ of its least held-out distance. The values are measured.
     ridges: tuple[float, ...] = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0)
+    # Up to this many folds are projected at every γ⊥. Where folds are more, the others are only
+    # projected at the γ⊥ that are best for some size on these folds. The number is a choice.
+    max_folds_at_every_ridge: int = 30
 
 
 PROJECTION = ProjectionSettings()
@@ -172,6 +175,25 @@ def project_fold(
     return distance, path.squared_errors(rows, targets), path.proved
 
 
+def tried_ridges(study: Study, coefs: list[Array], ridges: Array, sizes: NDArray[np.intp]) -> Array:
+    """The ridge weights, of all ``ridges``, at which every fold's average is projected.
+
+    With few folds they are all. With many, as in leave-one-out, a sample of folds is projected at
+    all of them, and those are left that have the least distance of some size there.
+
+    coefs: The average of every fold, shape (p,) each.
+    """
+    folds = np.flatnonzero(study.data.fold_weight > 0.0)
+    if folds.size <= PROJECTION.max_folds_at_every_ridge:
+        return ridges
+    some = np.linspace(0, folds.size - 1, PROJECTION.max_folds_at_every_ridge).astype(np.intp)
+    shared = FoldAverages(study.data, coefs, ridges)
+    tasks = [(j, sizes, study.plan.model_solver) for j in folds[some].tolist()]
+    found = study.run("comparing ridge weights", project_fold, shared, tasks)
+    distance = np.sum([of_fold for of_fold, _, _ in found], axis=0)
+    return ridges[np.unique(distance.argmin(axis=0))]
+
+
 class _FoldProjections:
     """The projections of every fold's average, estimated at first and then proved where they count.
 
@@ -255,6 +277,7 @@ def project_average(study: Study, average: Average, most: tuple[int, float]) -> 
     sizes = result.taus if study.request.taus is None else study.sizes
     unit = ridge_unit(data, data.folds.k)
     ridges = projection_ridges(unit, result.gammas[average.weights.any(axis=1)])
+    ridges = tried_ridges(study, average.coefs, ridges, sizes)
     gammas = ridges * unit
     folds = _FoldProjections(study, average.coefs, ridges, sizes)
     share = max_distance_shares(sizes, data.weight)

@@ -140,6 +140,9 @@ def test_what_would_take_long_is_not_nested_unasked(
     assert nested.nested_by_default(study, 0.09)
     assert not nested.nested_by_default(study, 0.09, groups)
     assert nested.nested_by_default(study, 0.04, groups)
+    # Every outer fit has as many folds as the fit.
+    monkeypatch.setattr(nested, "NESTED", nested.NESTED._replace(max_folds_unasked=4))
+    assert not nested.nested_by_default(study, 0.04, groups)
 
 
 def test_sizes_are_cut_where_a_rare_column_is_constant() -> None:

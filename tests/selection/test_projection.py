@@ -22,6 +22,7 @@ from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.report.peers import linear_peers
+from sparsecv.selection import projection
 from sparsecv.selection.projection import choose_size
 from sparsecv.selection.study import PARTITIONS
 from sparsecv.solvers import SparseRidgeProblem, support_path
@@ -324,3 +325,26 @@ def test_lasso_and_ridge_of_the_picture() -> None:
     assert found["lasso"][-1] == pytest.approx(total, rel=0.2)
     weighted = RowFolds(X, y, folds, True, np.ones(30))
     assert linear_peers(weighted, [folds], np.arange(1, 6)) == {}
+
+
+def test_with_many_folds_a_sample_of_folds_says_which_ridges_are_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, y = made(60, 4)
+
+    def projected(most: int) -> projection.Projection:
+        asked = projection.PROJECTION._replace(max_folds_at_every_ridge=most)
+        monkeypatch.setattr(projection, "PROJECTION", asked)
+        found = SparseRidgeCV(cv="loo", gammas=[0.1, 1.0, 10.0]).fit(X, y)._run_.choice
+        assert found is not None
+        assert found.projection is not None
+        return found.projection
+
+    every, some = projected(60), projected(10)
+    for own, other in zip(every.sizes, some.sizes, strict=True):
+        # A size that keeps its ridge weight keeps its errors, which are those of all folds.
+        assert other.distance >= own.distance
+        if other.gamma == own.gamma:
+            assert (other.distance, other.cv_error) == (own.distance, own.cv_error)
+    assert any(own.gamma == other.gamma for own, other in zip(every.sizes, some.sizes, strict=True))
+    assert projected(59).chosen == every.chosen

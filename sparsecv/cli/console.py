@@ -83,13 +83,17 @@ def reading(given: dict[str, Any], saved: Reading | None = None) -> Reading:
 
 
 def columns_in(texts: list[str] | None, columns: list[str]) -> list[str]:
-    """The names in the values of an option; the name of a column may hold commas.
+    """The names in the values of an option; the name of a column may hold commas, or be empty.
 
-    columns: Names of the table's columns.
+    columns: Names of the table's columns. If one of them is empty, so may be a part of a value.
     """
     names = list[str]()
     for text in texts or ():
-        names += [text] if text in columns or not text else names_in(text)
+        if text in columns or not text:
+            names.append(text)
+        else:
+            parts = [part.strip() for part in text.split(",")]
+            names += [part for part in parts if part or "" in columns]
     return names
 
 

@@ -30,6 +30,7 @@ from ..tables.frames import (
     encoded_frame,
     frame_names,
     numbers_as_names,
+    response_name,
 )
 from ..tables.table import Table
 from .validation import as_dense, checked_weights, na_as_nan, refuse_text_response
@@ -267,7 +268,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         given, coding = frame_names(X), coding_of(X, self.missing is not None)
         if coding is not None:
             X = encoded_frame(coding, X, True, "error")
-        X, y = na_as_nan(X), na_as_nan(y)
+        response, X, y = y, na_as_nan(X), na_as_nan(y)
         values = np.asarray(y)
         if values.dtype.kind in "mM":
             raise InputError("y holds dates: it must be numeric")
@@ -308,7 +309,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             check_groups(groups, len(y))
             groups = np.asarray(groups)
         own = {"weights": weights, "groups": groups, "missing": self.missing}
-        return Table.checked(X, y, labels, **own)
+        return Table.checked(X, y, labels, target_name=response_name(response, labels), **own)
 
     def _asked(
         self, p: int, names: Sequence[str] | None, numbers: Sequence[int] | None

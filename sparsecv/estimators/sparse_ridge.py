@@ -178,8 +178,8 @@ class SparseRidge(ModelViews, ModelFiles):
 
     def _certified(self, fit: Result) -> Certificate:
         support = np.searchsorted(fit.design.kept, self.support_)
-        proof = support, self.status_, fit.names
-        return model_certificate(fit.table.data, fit.design, fit.problem, *proof)
+        proof, names = (support, self.status_), (fit.names, fit.target)
+        return model_certificate(fit.table.data, fit.design, fit.problem, *proof, *names)
 
     def _of_size(self, tau: int, gamma: float) -> SparseRidge:
         other: SparseRidge = clone(self).set_params(tau=tau)

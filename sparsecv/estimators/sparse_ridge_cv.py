@@ -340,7 +340,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         study, _, choice = fit.held_out
         fit.first = with_everything(study.again(), fit.first)
         surface = fit.surface = fit.first.result
-        made = choice_certificate(study.data, fit.design, surface, fit.names)
+        made = choice_certificate(study.data, fit.design, surface, fit.names, fit.target)
         if not choice.is_least(surface):
             warn_caller(
                 "the certificate is of the pair of least CV error and says nothing of the model "

@@ -66,7 +66,9 @@ def _data(result: Result) -> str:
     p, features = result.design.p, counted(result.design.n_units)
     grouped = result.design.constraints.grouped
     own = f"{counted(p, 'column')} that count as {features}, a group once" if grouped else features
-    text = f"{result.name}: {result.design.total:g} rows, {own}, response {result.target}"
+    # Rows that an estimator was given have no name.
+    text = "" if result.shown.name else f"{result.name}: "
+    text += f"{result.design.total:g} rows × {own}, response {result.target}"
     scaled = {"unit-norm": ", features scaled to unit length", "none": ", features not scaled"}
     text += scaled.get(protocol.scale, "")
     text += ", response scaled, too (--protocol paper)" if protocol.name == "paper" else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,16 @@ def frame_names(X: Any) -> list[str] | None:
     known = X if hasattr(X, "dtypes") else None
     names = list(getattr(known if frame is None else frame, "columns", ()))
     return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def response_name(y: Any, features: Sequence[str]) -> str:
+    """The name of a series, or of the one column of a frame; "y" where there is none.
+
+    features: The names of the features, none of which the response may have.
+    """
+    columns = list(getattr(y, "columns", ()))
+    name = columns[0] if len(columns) == 1 else getattr(y, "name", None)
+    return name if isinstance(name, str) and name and name not in features else "y"
 
 
 def numbers_as_names(X: Any) -> list[int] | None:

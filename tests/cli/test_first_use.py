@@ -51,6 +51,8 @@ def test_drop(capsys: Capture) -> None:
     Path("t.csv").write_text(rows(**{'"x,1"': ["1", "2"], "": ["u"], "z": ["3", "4"]}))
     drop = ["--exclude", "x,1", "--exclude", "", "--exclude", "z, b"]
     assert run_json("fit", "t.csv", "--tau", "1", *drop)["p"] == 1
+    drop = ["--exclude", "x,1", "--exclude", ",z, b"]
+    assert run_json("fit", "t.csv", "--tau", "1", *drop)["p"] == 1
     complaint(capsys, ["fit", "t.csv", "--tau", "1"], ["--exclude ''"])
 
 

@@ -158,7 +158,7 @@ def test_the_summary_is_what_the_command_prints(
     frame.assign(y=y).to_csv("t.csv", index=False)
     model = SparseRidgeCV(gammas=[0.1, 1.0]).fit(frame, y)
     assert main(["cv", "t.csv", "--gamma", "0.1,1", "--no-nested"]) == 0
-    printed = capsys.readouterr().out.replace("data      t:", "data      SparseRidgeCV:")
+    printed = capsys.readouterr().out.replace("data      t: ", "data      ")
     own = model.summary().splitlines()
     assert own == [line.rstrip() for line in printed.splitlines()][: len(own)]
     assert len(own) > 30

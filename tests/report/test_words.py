@@ -179,9 +179,27 @@ def test_a_model_has_one_count_of_features() -> None:
     """Columns of a group count once: both counts stand in one line, and the others are features."""
     frame, y = towns()
     text = " ".join(SparseRidgeCV(gammas=[1.0]).fit(frame, y).summary().split())
-    assert "60 rows, 7 columns that count as 5 features, a group once, response y" in text
+    assert "60 rows × 7 columns that count as 5 features, a group once, response y" in text
     assert not re.search("(?<!columns that count as )[67] features", text)
     assert " of 5 features" in text
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+def test_the_summary_names_the_response_where_it_has_a_name() -> None:
+    frame, y = towns()
+    X = frame[["a", "b"]]
+    for response, name in (
+        (y.rename("price"), "price"),
+        (y.rename("price").to_frame(), "price"),
+        (y.rename("a"), "y"),
+        (y, "y"),
+        (y.to_numpy(), "y"),
+    ):
+        for model in (SparseRidgeCV(gammas=[1.0]), SparseRidge(tau=1)):
+            fitted = model.fit(X, response)
+            text = " ".join(fitted.summary().split())
+            assert f"data 60 rows × 2 features, response {name}" in text
+            assert f"is the change of {name} when" in text
 
 
 def test_constraints_are_named_where_they_were_given() -> None:

@@ -66,7 +66,7 @@ from sparsecv.cv.results import least
 from sparsecv.design.model import Model, values_of
 from sparsecv.selection.averaging import averages_in_folds, error_of_averages
 from sparsecv.selection.inner_folds import FoldWeights
-from sparsecv.selection.projection import PROJECTION, choose_size, project_average
+from sparsecv.selection.projection import choose_size, project_average
 
 NAMES = (
     *("toxicity", "steam", "alcohol2", "prostate", "servo", "hitters", "housing", "autompg"),
@@ -450,7 +450,7 @@ def excess_errors(n: int, p: int, r2: float, kind: str, seed: int) -> tuple[list
         values_of(sizes, "cv_error") <= best.cv_error,
     )
     allowed = fewer | better
-    share = PROJECTION.max_distance_share * found.reference
+    share = 0.01 * found.reference
     loose = choose_size(distance, share, allowed)
     models = fit.model("minimum"), sizes[found.chosen], sizes[loose]
     return [excess(one.coef) for one in models], [one.support.size for one in models]

@@ -39,8 +39,8 @@ class ProjectionSettings(NamedTuple):
 
     # A size may be chosen where its held-out distance to the average is at most this share of the
     # average's CV error, and on many rows at most a smaller share (:func:`max_distance_shares`).
-    # The value is measured: experiments/selection/average_weights.py compares 0.3 %, 1 % and 3 %.
-    max_distance_share: float = 0.01
+    # The value is measured: experiments/selection/real_tables.py compares 1 %, 3 %, 5 % and 10 %.
+    max_distance_share: float = 0.03
     # On n rows a size τ may be chosen whose distance is at most this number times τ/n. The value is
     # measured on tables of ``experiments/selection/projection.py --long``: with 1 in its place two
     # kinds of tables of 20,000 rows and 46 columns have 1.3 times the minimum's excess test error.
@@ -236,14 +236,14 @@ def max_distance_shares(sizes: NDArray[np.intp], n: float) -> Array:
     A model of τ coefficients that are estimated from n rows pays about τ/n of its error for the
     estimation. A projection may lose half of that; a larger distance could hide effects that n rows
     show clearly. The share is therefore τ/2n where that is below ``max_distance_share``,
-    which is the case from n = 50 τ rows on.
+    which is the case from n = 17 τ rows on.
 
     n: Number of rows, or the sum of their weights.
 
     Examples
     --------
     >>> max_distance_shares(np.array([1, 5, 30]), 1000).tolist()
-    [0.0005, 0.0025, 0.01]
+    [0.0005, 0.0025, 0.015]
     """
     own = PROJECTION.share_of_estimation * sizes / n
     return np.asarray(np.minimum(PROJECTION.max_distance_share, own))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,10 +39,6 @@ from .results import ErrorsOverGamma, GlobalMinimum
 from .settings import GammaSpan, checked_taus
 
 Array = NDArray[np.float64]
-# A lower bound on h, the position of τ, low and high t = γ/2, and where to divide, or 0.
-Cell = tuple[float, int, float, float, float]
-
-
 # The search ends once its lower bound on the least CV error is at most this share below the least
 # error found, unless ``tol`` names another share. The number is a choice.
 GLOBAL_TOLERANCE = 1e-4
@@ -56,6 +53,22 @@ BLOCKS_OF_FEW_FOLDS = 4
 # Where the range begins at 0, γ = 0 comes in front, and the last γ is left out. The number is a
 # choice.
 VISITED_EVERY = 8
+
+
+class Cell(NamedTuple):
+    """A size and a range of t = γ/2; cells of a smaller lower bound come first in a heap.
+
+    lower: A lower bound on h in the whole cell.
+    s: Position of the size.
+    low, high: The ends of the range of t.
+    divide: The t at which the cell is divided; 0 where that would not help.
+    """
+
+    lower: float
+    s: int
+    low: float
+    high: float
+    divide: float
 
 
 def cell_data(pieces: Pieces, rows: Array, targets: Array, lengths: Array) -> CellData:
@@ -282,7 +295,12 @@ class _Search:
         n_trees: int,
         status: Status,
     ) -> GlobalMinimum:
-        """Divide cells until the gap is at most the tolerance or a limit is reached."""
+        """Divide cells until the gap is at most the tolerance or a limit is reached.
+
+        gammas: The ends of the range of γ.
+        tolerance: The relative gap that ends the search.
+        n_trees, status: How many trees have found the supports, and how these searches ended.
+        """
         # The range of every τ is cut into this many cells first.
         ends = self._spaced(*gammas, 32 + 1) / 2.0
         self._narrowest = LEAST_GAMMA_SHARE**2 * ends[-1]
@@ -301,41 +319,42 @@ class _Search:
                     best, at = upper, (s, middle)
                 # Once the gap is small, cells that may hold the least error are divided until their
                 # ends differ by less than this factor.
-                cell, small = (max(lower, known), s, a, b, divide), closed and b <= 1.02 * a
+                cell, small = Cell(max(lower, known), s, a, b, divide), closed and b <= 1.02 * a
                 if divide and not small:
                     heapq.heappush(heap, cell)
                 else:
                     final.append(cell)
-            least = min(heap[0][0] if heap else np.inf, min((c[0] for c in final), default=np.inf))
+            of_final = min((one.lower for one in final), default=np.inf)
+            least = min(heap[0].lower if heap else np.inf, of_final)
             closed = closed or least >= best * (1.0 - tolerance)
             reached = self.limits.reached(self.n_cells)
             # What is left may be cells alone whose bounds cannot be improved.
-            stuck = not heap or heap[0][0] > best * (1.0 if closed else 1.0 - tolerance)
+            stuck = not heap or heap[0].lower > best * (1.0 if closed else 1.0 - tolerance)
             if reached is not None or stuck or extra == 0:
                 break
             extra -= closed
-            known, s, a, b, divide = heapq.heappop(heap)
-            todo = [(s, a, divide, known), (s, divide, b, known)]
+            _, s, a, b, divide = cell = heapq.heappop(heap)
+            todo = [(s, a, divide, cell.lower), (s, divide, b, cell.lower)]
             if self.n_cells % 1024 < 2:
                 total = self.n_cells + len(heap)
                 report("bounding the errors", self.n_cells, total, "cells of γ")
         status = Status.OPTIMAL if closed else worst([status, reached or Status.UNPROVED])
         best, t = self.polished(at[0], at[1], best)
-        left = [cell for cell in heap + final if cell[0] <= best]
-        least = min((cell[0] for cell in left), default=best)
+        left = [cell for cell in heap + final if cell.lower <= best]
+        least = min((cell.lower for cell in left), default=best)
         return GlobalMinimum(
-            int(self.taus[at[0]]),
-            2.0 * t,
-            best,
-            min(least, best),
-            GammaSpan(*gammas),
-            tolerance,
-            status,
-            self._merged(left),
-            self._shown(*gammas),
-            n_trees,
-            self.n_cells,
-            self.limits.elapsed(),
+            tau=int(self.taus[at[0]]),
+            gamma=2.0 * t,
+            upper=best,
+            lower=min(least, best),
+            span=GammaSpan(*gammas),
+            tolerance=tolerance,
+            status=status,
+            left=self._merged(left),
+            shown=self._shown(*gammas),
+            n_trees=n_trees,
+            n_cells=self.n_cells,
+            seconds=self.limits.elapsed(),
         )
 
     @staticmethod
@@ -349,11 +368,12 @@ class _Search:
     def _merged(self, cells: list[Cell]) -> Array:
         """Cells as rows (τ, low γ, high γ), neighbours joined."""
         merged: list[list[float]] = []
-        for _, s, a, b, _ in sorted(cells, key=lambda cell: cell[1:3]):
-            if merged and merged[-1][0] == self.taus[s] and merged[-1][2] >= 2.0 * a:
-                merged[-1][2] = 2.0 * b
+        for cell in sorted(cells, key=lambda cell: (cell.s, cell.low)):
+            tau, low, high = float(self.taus[cell.s]), 2.0 * cell.low, 2.0 * cell.high
+            if merged and merged[-1][0] == tau and merged[-1][2] >= low:
+                merged[-1][2] = high
             else:
-                merged.append([float(self.taus[s]), 2.0 * a, 2.0 * b])
+                merged.append([tau, low, high])
         return np.array(merged).reshape(-1, 3)
 
     def _shown(self, low: float, high: float) -> ErrorsOverGamma:

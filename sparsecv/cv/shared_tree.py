@@ -196,7 +196,10 @@ class SharedTree:
         follow from the relaxation of all rows by deleting row j; the ellipsoid bounds the
         prediction of row j.
 
-        relaxation: The perspective relaxation of all rows.
+        The ledger takes the intervals at the tree's γ and the t-th τ, and which folds are proved.
+
+        t: Index of τ.
+        relaxation: The perspective relaxation of all rows at this τ.
         extract: Whether a share of the least eigenvalue of XᵀX is moved into the perspective
             (ε < 0).
         """

@@ -191,7 +191,7 @@ def tried_ridges(study: Study, coefs: list[Array], ridges: Array, sizes: NDArray
     tasks = [(j, sizes, study.plan.model_solver) for j in folds[some].tolist()]
     found = study.run("comparing ridge weights", project_fold, shared, tasks)
     distance = np.sum([of_fold for of_fold, _, _ in found], axis=0)
-    return ridges[np.unique(distance.argmin(axis=0))]
+    return np.asarray(ridges[np.unique(distance.argmin(axis=0))])
 
 
 class _FoldProjections:
@@ -318,6 +318,7 @@ def _projected_models(
         target = full.predicting(coef)
 
         def model(path: SupportPath, g: int, i: int, t: int) -> Model:
+            """The model of the t-th size from the g-th γ⊥ and the i-th size of a path."""
             proof = float(path.lower_bound[g, i]), bool(path.proved[g, i])
             problem = target.replace(gamma=float(gammas[t]))
             return fitted_model(study.design, problem, path.support(g, i), int(sizes[t]), *proof)

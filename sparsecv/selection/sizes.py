@@ -43,6 +43,8 @@ def size_marks(
     """What is marked among the sizes of a choice: pairs (γ, τ) of the grid, or projections.
 
     result: h(γ, τ) of the first partition.
+    sizes: The model of every size.
+    chosen: The position of the chosen model among them; None where it is none of them.
     """
     if choice.is_pair:
         best = result.best()

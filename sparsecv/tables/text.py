@@ -274,10 +274,13 @@ class TextFile:
         return {j: pd.concat([piece[j] for piece in pieces]) for j in places if pieces}
 
     def _parsed(self, texts: Collection[int], places: Sequence[int]) -> _Parsed:
-        """The rows as pandas reads them.
+        """The rows as pandas reads them, piece by piece.
+
+        A column is of numbers or of words by its first piece. Where another piece differs, the
+        column is mixed, and is read once more as text.
 
         texts: Positions of columns that are read as text.
-        places: Positions of the columns.
+        places: Positions of all columns that are kept.
         """
         import pandas as pd
 
@@ -309,7 +312,8 @@ class TextFile:
         whole = {j: pd.concat(cells) for j, cells in words.items() if j not in mixed}
         if not first:
             found = {j: np.empty(0) for j in places}
-        return _Parsed(n, found, whole | self._texts(sorted(mixed)), floats)
+        series = whole | self._texts(sorted(mixed))
+        return _Parsed(n, numbers=found, words=series, floats=floats)
 
     def read(self, columns: Sequence[str], factors: Collection[str]) -> Cells:
         """Columns by name; see :class:`~sparsecv.tables.source.Source`."""

@@ -16,6 +16,7 @@ from sparsecv import Constraints
 from sparsecv.errors import InputError
 from sparsecv.solvers import (
     SparseRidgeProblem,
+    answers,
     best_subsets,
     branch_and_bound,
     solve,
@@ -331,3 +332,21 @@ def test_units_that_nearly_depend_on_the_support_still_join(seed: int) -> None:
     found = branch_and_bound(problem, tol=0.0, limits=Limits(2.0))
     assert problem.constraints.allowed(found.support)
     assert 0.0 <= found.lower_bound <= found.objective <= 1e-9 * problem.yy
+
+
+def test_a_tree_that_was_left_goes_on_beside_included_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The searches that take turns go on with the tree that a path has begun for the same sizes."""
+    monkeypatch.setattr(answers, "NODES_OF_A_PROOF", 20)
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(40, 18)) + rng.normal(size=(40, 1))
+    y = X[:, :6].sum(axis=1) + 5.0 * rng.normal(size=40)
+    rules = Constraints(include=[1, 2], exclude=[7])
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2, constraints=rules)
+    path = support_path(problem, [0.1, 10.0], range(2, 18))
+    assert path.proved.all()
+    for g, gamma in enumerate(path.gammas.tolist()):
+        for one in best_subsets(problem.replace(gamma=gamma), sizes=path.sizes):
+            at = int(np.searchsorted(path.sizes, one.size))
+            assert path.objective[g, at] == pytest.approx(one.objective, rel=1e-9)

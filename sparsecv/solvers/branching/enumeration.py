@@ -155,7 +155,7 @@ def enumerated(
         )
         bound = max(bound, 0.0)
         # Once every support is visited only rounding leaves a gap; a millionth counts as none.
-        least_gap = max(nothing_left(problem.given_yy), bound + 1e-6 * objective)
+        least_gap = max(nothing_left(problem.yy), bound + 1e-6 * objective)
         if status is Status.OPTIMAL and objective > least_gap:
             status = Status.PRECISION
         answers.append(

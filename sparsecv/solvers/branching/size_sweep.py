@@ -20,10 +20,10 @@ from ..core.plan import (
     few_supports,
     ways,
 )
-from ..core.problem import ReducedProblem, SparseRidgeProblem, checked_sizes
+from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.result import Answer, Status, Work, nothing_known, worst
 from ..core.threads import on_one_thread
-from ..leaps.all_sizes import SizesTree, certain, only_support
+from ..leaps.all_sizes import SizesTree, only_support
 from ..relaxation.gram import GramForm, wants_gram
 from ..supports.path import SupportGrower
 from ..supports.rounding import pad_support
@@ -127,9 +127,6 @@ class SizeSearch:
         if asked.include.sum() == self.sizes[0]:  # Nothing is left to choose for the first size.
             included = asked.columns_of(np.flatnonzero(asked.include))
             self.answers[0] = only_support(problem, included, 0.0)
-        reduced = problem.replace(tau=int(self.sizes[-1])).reduced()
-        if reduced is not None:
-            return self.run_reduced(reduced, limits)
         for way in ways(problem, self.sizes.tolist()) if self.open else ():
             had = 0 if self.tree is None else self.tree.n_nodes
             if way.search == LEAPS and way.nodes is not None and had >= way.nodes:
@@ -146,39 +143,6 @@ class SizeSearch:
                     self.answers[i] = replace(self.answers[i], status=reached)
             if not self.open or reached is not None:
                 break
-        return self
-
-    def run_reduced(self, reduced: ReducedProblem, limits: Limits) -> SizeSearch:
-        """Search the same problem with the included columns projected out, and enter its answers.
-
-        The reduced problem has no constraints and no excluded columns, and its objective is the
-        problem's own. Sizes of the problem count the included columns, too; :meth:`run` has
-        answered the size of these alone.
-
-        reduced: What :meth:`SparseRidgeProblem.reduced` makes.
-        """
-        problem, least = self.problem, int(self.problem.constraints.include.sum())
-        where = np.flatnonzero(self.sizes > least)
-        starts = [reduced.reduced_support(start) for start in self.starts]
-        how = {**self.how, "worst_gap": self.worst_gap, "tree": self.tree}
-        inner = SizeSearch(reduced.problem, self.sizes[where] - least, starts, **how).run(limits)
-        for i, found in zip(where, inner.answers, strict=True):
-            support = reduced.whole_support(found.support)
-            value = problem.objective(support)
-            bound = min(found.lower_bound, value)
-            # Projecting included columns out takes digits of the others.
-            sure = certain(np.array(value), np.array(value - bound), problem.yy)
-            lost = found.proved and not sure
-            status = Status.PRECISION if lost else found.status
-            self.answers[i] = Answer(
-                size=int(self.sizes[i]),
-                support=support,
-                objective=value,
-                lower_bound=bound,
-                status=status,
-                work=found.work,
-            )
-        self.n_trees, self.nodes_alone = inner.n_trees, inner.n_nodes
         return self
 
     def enter(self, i: int, found: Answer) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import InputError
-from ..kernels.linalg import EPS
 from .column_rules import Constraints
 from .constraints import UnitConstraints
 from .rows import ZERO_SHARE_OF_DEPENDENT, Rows, gram_root
@@ -280,36 +279,6 @@ class SparseRidgeProblem:
         asked = self.constraints.scaled(lengths)
         return self.from_rows(scaled, gamma=self.given_gamma, tau=self.tau, constraints=asked)
 
-    def reduced(self) -> ReducedProblem | None:
-        """The problem without constraints, where only single columns must be in or out; else None.
-
-        An included column x_j with its penalty is the column (x_j, √(γ/2) e_j) of a longer table.
-        Projecting such columns out of the others and of y leaves the objective as a function of the
-        other coefficients, each with its own penalty. None as well where included columns take all
-        of τ or no other column is left, and for a factor of a Gram matrix, whose errors a
-        projection would hide.
-
-        Returns
-        -------
-        ReducedProblem or None
-            Its τ is what the included columns leave.
-        """
-        asked = self.constraints
-        if asked.plain or asked.grouped or asked.bounded or self.data.gram:
-            return None
-        inside, out = asked.include[asked.unit], asked.exclude[asked.unit]
-        included, k = np.flatnonzero(inside), int(inside.sum())
-        if (inside | out).all() or self.tau <= k:
-            return None
-        table = np.vstack([self.triangle, np.zeros((k, self.p + 1))])
-        table[self.triangle.shape[0] + np.arange(k), included] = math.sqrt(self.given_gamma / 2.0)
-        free = np.flatnonzero(~(inside | out))
-        data = Rows.projected(table, included, free)
-        data.n = None if self.n is None else self.n + k
-        data.lost = max(data.lost, self.data.lost)
-        problem = self.from_rows(data, gamma=self.given_gamma, tau=self.tau - k)
-        return ReducedProblem(problem, included, free)
-
     def predicting(self, coef: ArrayLike) -> SparseRidgeProblem:
         """The same columns, with the predictions Xβ of a model in place of y.
 
@@ -378,9 +347,7 @@ class SparseRidgeProblem:
         -------
         float
         """
-        added = self._projection_loss(upper)
-        if not given_gamma:
-            added += self.zero_loss(upper)
+        added = 0.0 if given_gamma else self.zero_loss(upper)
         if self.data.gram is None or not upper < math.inf:
             return added
         off, least, squares = self.data.gram
@@ -407,8 +374,7 @@ class SparseRidgeProblem:
         -------
         ndarray, shape (m,)
         """
-        exact = self.data.gram is None and self.data.before is None
-        if exact and self.gamma == self.given_gamma:
+        if self.data.gram is None and self.gamma == self.given_gamma:
             return np.zeros(len(uppers))
         pairs = zip(uppers.tolist(), sizes, strict=True)
         return np.array([self.data_loss(upper, int(size), given_gamma) for upper, size in pairs])
@@ -455,29 +421,6 @@ class SparseRidgeProblem:
         off = self.data.unit.independence.moved * reach
         added = 0.5 * (self.gamma - self.given_gamma) * reach * reach / shortest
         return 1.01 * (added + 2.0 * math.sqrt(upper) * off + off * off)
-
-    def _projection_loss(self, upper: float) -> float:
-        """What projecting included columns out may have added to the optimum by rounding.
-
-        A projected column is off by some tens of units u of its length ℓ before, so that the
-        residual is off by δ = 64 EPS (ℓ_y + Σ ℓ_i|β_i|) and the objective f by 2√f δ + δ². The sum
-        is bounded by (γ/2)|β|² ≤ f, and by ‖Xβ‖ ≤ 2|y| with the least singular value of X.
-        """
-        if self.data.before is None or not upper < math.inf:
-            return 0.0
-        length, relative = self.data.lengths_before
-        spread = self._summed(length, upper)
-        if relative > 0.0 and self.data.unit.independence.least > 0.0:
-            spread = min(spread, relative * self._reach())
-        if spread == math.inf:
-            return math.inf
-        delta = 64.0 * EPS * (float(self.data.before[self.p]) + spread)
-        return 2.0 * math.sqrt(upper) * delta + delta * delta
-
-    @property
-    def given_yy(self) -> float:
-        """yᵀy before included columns were projected out, of which rounding is a share."""
-        return max(self.yy, self.data.length_of_y**2)
 
     @property
     def G(self) -> Array:
@@ -571,26 +514,6 @@ class SparseRidgeProblem:
 
     def __repr__(self) -> str:
         return f"SparseRidgeProblem(p={self.p}, gamma={self.gamma:g}, tau={self.tau})"
-
-
-class ReducedProblem(NamedTuple):
-    """A problem whose included columns are projected out, and whose excluded columns are left out.
-
-    included, free: Columns of the whole problem that are in every support, and those that the
-        columns of ``problem`` stand for.
-    """
-
-    problem: SparseRidgeProblem
-    included: NDArray[np.intp]
-    free: NDArray[np.intp]
-
-    def whole_support(self, support: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The columns of the whole problem that a support of the reduced problem stands for."""
-        return np.sort(np.append(self.free[support], self.included))
-
-    def reduced_support(self, support: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The columns of the reduced problem that stand for columns of the whole problem."""
-        return np.flatnonzero(np.isin(self.free, support))
 
 
 def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArray[np.intp]:

@@ -109,9 +109,6 @@ class Rows:
         many columns only where problems at several γ and τ have the table (``shared``).
     X, y: The columns of ``rows``, shape (m, p) and (m,).
     n: The number of rows of the table; None where only matrices are known.
-    before, shape (p + 1,): For columns that others were projected out of, the lengths that the
-        projection's rounding is relative to; None where nothing was projected out.
-    length_of_y: Length of y before other columns were projected out of it; 0 where none were.
     gram: For a problem that was made from a Gram matrix, what its root is off by; else None.
     lost: Bounds the error of a product of two columns of the factor, relative to the product of
         their lengths. Householder's QR of m rows moves each column by at most m·u of its length, u
@@ -125,8 +122,6 @@ class Rows:
         needed = shared or width - 1 <= MAX_COLUMNS
         self.rows = triangle_of(rows) if long and needed else rows
         self.n: int | None = m
-        self.before: Array | None = None
-        self.length_of_y = 0.0
         self.gram: GramError | None = None
         self.lost = 2.0 * m * EPS if m > width else 0.0
         self.zero_share = ZERO_SHARE
@@ -144,28 +139,6 @@ class Rows:
     def y(self) -> Array:
         """The response."""
         return self.rows[:, -1]
-
-    @classmethod
-    def projected(cls, table: Array, out: Index, kept: Index) -> Rows:
-        """What some columns of a table leave of others and of y when they are projected out.
-
-        table, shape (m, p + 1): Rows of [X y].
-        out, kept: Columns of X that are projected out, and those that stay.
-        """
-        left, lengths = np.append(kept, table.shape[1] - 1), np.linalg.norm(table, axis=0)
-        rest = np.ascontiguousarray(table[:, left])
-        if out.size == 0:
-            return cls(rest)
-        scale = np.where(lengths[out] > 0.0, lengths[out], 1.0)
-        U, values, _ = sla.svd(table[:, out] / scale, full_matrices=False)
-        regular = values > DEPENDENT_SHARE * values[0]
-        basis = U[:, regular]
-        for _ in range(2):  # The second step restores the digits that the first step has lost.
-            rest -= basis @ (basis.T @ rest)
-        made = cls(rest)
-        made.before = lengths[left] / float(values[regular].min(initial=1.0))
-        made.length_of_y = float(lengths[-1])
-        return made
 
     @cached
     def triangle(self) -> Array:
@@ -212,15 +185,6 @@ class Rows:
         return float(self.y @ self.y)
 
     @cached
-    def lengths_before(self) -> tuple[float, float]:
-        """√(Σ ℓ_i²) over columns that are not 0: of ``before``, and of it over the length now."""
-        assert self.before is not None
-        lengths = np.sqrt(self.squares)
-        before = self.before[:-1][lengths > 0.0]
-        relative = np.linalg.norm(before / lengths[lengths > 0.0])
-        return float(np.linalg.norm(before)), float(relative)
-
-    @cached
     def longest(self) -> float:
         """Length of the longest column of X; 1 where every column is zero."""
         return float(np.sqrt(self.squares.max(initial=0.0))) or 1.0
@@ -259,12 +223,9 @@ class Rows:
         whole = np.append(lengths, 1.0)
         scaled = Rows(self.triangle / whole)
         scaled.n, scaled.lost, scaled.zero_share = self.n, self.lost, share
-        scaled.length_of_y = self.length_of_y
         scaled.unit = self.unit
         if self.gram is not None:
             scaled.gram = self.gram._replace(squares=self.gram.squares / whole**2)
-        if self.before is not None:
-            scaled.before = self.before / whole
         return scaled
 
 

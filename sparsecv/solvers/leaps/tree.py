@@ -660,16 +660,16 @@ class Leaps:
         tree, last, p = self.tree, int(self.now("level")), self.problem.p
         if self.problem.constraints.grouped and last >= 0:
             return Leaves.root(p, p)
-        states = [np.empty((0, p), dtype=np.int8)]
+        states, columns = [np.empty((0, p), dtype=np.int8)], self.table.columns
+        # The child without a free column keeps those before it, and may lose those after it.
+        place = np.arange(columns.size)
+        kept = np.array([IN, OUT, FREE], dtype=np.int8)[np.sign(place - place[:, None]) + 1]
         for level in range(last + 1):
-            pending = int(tree.cursor[level]) + 1
-            free = tree.free[level, : tree.n_columns[level]]
-            fixed = np.setdiff1d(from_mask(tree.mask[level]), free)
-            below = np.full((pending, p), OUT, dtype=np.int8)
-            below[:, self.table.columns[fixed]] = IN
-            # A child keeps the free columns before the one that it lacks.
-            order = np.sign(np.arange(free.size) - np.arange(pending)[:, None])
-            below[:, self.table.columns[free]] = np.array([IN, OUT, FREE])[order + 1]
+            pending, n = int(tree.cursor[level]) + 1, int(tree.n_columns[level])
+            members = np.full(p, OUT, dtype=np.int8)
+            members[columns[from_mask(tree.mask[level])]] = IN
+            below = np.repeat(members[None], pending, axis=0)
+            below[:, columns[tree.free[level, :n]]] = kept[:pending, :n]
             states.append(below)
         return Leaves.at_zero(np.concatenate(states), p)
 

@@ -55,9 +55,13 @@ class CutForm:
         self.w, self.b, self.yy = self.terms.w, gram.b, gram.yy
         self.margin = gram.overlooked(ridge, problem.tau, gram.yy)
 
+    def parts(self, beta: Array) -> tuple[Array, Array]:
+        """As :class:`DualForm` says, less rounding: constants and slopes of cuts."""
+        return bound_terms(self.terms, beta, self.b - beta @ self.Q)
+
     def cut(self, beta: Array) -> Cut:
         """The cut of any coefficients, shape (p,)."""
-        constant, slopes = bound_terms(self.terms, beta, self.b - self.Q @ beta)
+        constant, slopes = self.parts(beta)
         return Cut(float(constant), slopes)
 
     def at_support(self, support: NDArray[np.intp]) -> Cut:
@@ -105,8 +109,7 @@ class FrontierCuts:
     def cuts(self) -> list[Cut]:
         """A cut for every leaf."""
         leaves = self.tree.leaves()
-        beta = leaves.beta
-        constants, slopes = bound_terms(self.form.terms, beta, self.form.b - beta @ self.form.Q)
+        constants, slopes = self.form.parts(leaves.beta)
         found = [Cut(*cut) for cut in zip(constants.tolist(), slopes, strict=True)]
         for leaf in np.flatnonzero(leaves.of_one_support()):
             found[leaf] = self.form.at_support(np.flatnonzero(leaves.state[leaf] == IN))

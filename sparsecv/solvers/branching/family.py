@@ -145,9 +145,10 @@ def search_alone(
         tree.add(nodes)
         status = Search(tree).run(own)
     objective, least = float(tree.now["upper"][0]), float(tree.now["least"][0])
-    work = Work(tree.n_nodes, 0.0, max(int(tree.now["branched"][0]), int(branch)))
+    branched = max(int(tree.now["branched"][0]), int(branch))
     nodes_left = tree.take(np.concatenate([tree.kept, tree.waiting]))
-    known = replace(found, support=np.sort(tree.st.support), objective=objective, work=work)
+    work = Work(n_nodes=tree.n_nodes, n_branched=branched)
+    known = replace(found, work=work, support=np.sort(tree.st.support), objective=objective)
     return _with_leaves(known, nodes_left, status, least)
 
 

@@ -344,7 +344,12 @@ class BelowRoot:
             bound = max(bound, self.relaxed)
         nodes = 1 + sum(search.n_nodes for search in searches)
         branched = sum(search.n_branched for search in searches)
-        work = Work(nodes, limits.elapsed(), branched, tuple(searches[-1].history))
+        work = Work(
+            n_nodes=nodes,
+            seconds=limits.elapsed(),
+            n_branched=branched,
+            history=tuple(searches[-1].history),
+        )
         return _answer(problem, incumbent, bound, status, work, self.tol)
 
 

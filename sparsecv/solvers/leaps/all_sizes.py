@@ -403,7 +403,7 @@ def only_support(problem: SparseRidgeProblem, support: NDArray[np.intp], seconds
         objective=objective,
         lower_bound=bound,
         status=status,
-        work=Work(0, seconds),
+        work=Work(seconds=seconds),
     )
 
 

@@ -26,7 +26,7 @@ from .all_sizes import (
     coefficient_spread,
     rounding_margin,
 )
-from .open_nodes import Children, prediction_ranges
+from .open_nodes import LeafFits, prediction_ranges
 from .tree import Leaps
 
 # The tree skips a row of leverage h_i in the fit on all columns if 1 − h_i is below this number, as
@@ -257,7 +257,7 @@ def _bounds(
     left = np.maximum(tree.tree.one_minus_leverage[0], LEAST_ONE_MINUS_LEVERAGE)
     margin += problem.zero_loss(problem.yy) / left
 
-    def without_row(fits: Children) -> Children:
+    def without_row(fits: LeafFits) -> LeafFits:
         """The fits in the problems without a row: residual r/(1−h), leverage h/(1−h)."""
         left = np.maximum(1.0 - fits.spread, 0.5 * LEAST_ONE_MINUS_LEVERAGE)
         pull = targets - fits.centre

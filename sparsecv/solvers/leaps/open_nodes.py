@@ -27,7 +27,7 @@ from ..kernels.linalg import Array
 RELATIVE_ROUNDING = 1e-9
 
 
-class Children(NamedTuple):
+class LeafFits(NamedTuple):
     """What ridge fits say of some leaves, c of them, each on the leaf's own columns.
 
     Below leaf i are supports of ``low[i]`` to ``high`` columns, whose objectives are at least
@@ -62,7 +62,7 @@ def families(members: NDArray[np.bool_]) -> Iterator[tuple[slice, NDArray[np.boo
         first = last
 
 
-def expand(problem: SparseRidgeProblem, leaves: Leaves, rows: Array) -> Iterator[Children]:
+def expand(problem: SparseRidgeProblem, leaves: Leaves, rows: Array) -> Iterator[LeafFits]:
     """Fit the columns of all leaves and predict at ``rows``, shape (r, p).
 
     One factorisation serves all leaves that each lack one column of the same node, as the children
@@ -87,24 +87,30 @@ def expand(problem: SparseRidgeProblem, leaves: Leaves, rows: Array) -> Iterator
         centre = rows[:, columns] @ beta
         spread = np.einsum("ij,ij->j", V, V)
         if alone:
-            yield Children(low[some], m, np.array([loss]), centre[None], spread[None])
+            yield LeafFits(
+                low=low[some],
+                high=m,
+                loss=np.array([loss]),
+                centre=centre[None],
+                spread=spread[None],
+            )
             continue
         W = sla.solve_triangular(T, V, check_finite=False)[dropped]
         inverse = sla.solve_triangular(T, np.eye(m), check_finite=False)[dropped]
         pivot = np.einsum("ij,ij->i", inverse, inverse)
         ratio = beta[dropped] / pivot
-        yield Children(
-            low[some],
-            m - 1,
-            loss + beta[dropped] * ratio,
-            centre - W * ratio[:, None],
-            np.maximum(spread - W * W / pivot[:, None], 0.0),
+        yield LeafFits(
+            low=low[some],
+            high=m - 1,
+            loss=loss + beta[dropped] * ratio,
+            centre=centre - W * ratio[:, None],
+            spread=np.maximum(spread - W * W / pivot[:, None], 0.0),
         )
 
 
 def _expand_dual(
     problem: SparseRidgeProblem, members: NDArray[np.intp], rows: Array, low: NDArray[np.intp]
-) -> Children:
+) -> LeafFits:
     """What the fit on more columns than the data has rows says of a leaf, by their SVD.
 
     rows, shape (r, p): Rows to predict at.
@@ -123,12 +129,12 @@ def _expand_dual(
     length = np.einsum("ij,ij->i", H, H)
     outside = np.maximum(length - np.einsum("ij,ij->j", inside, inside), 0.0)
     spread = (outside + left @ (inside * inside) + 1e-13 * length) / ridge
-    return Children(
-        low,
-        members.size,
-        np.array([loss]),
-        ((fitted * s / (s * s + ridge)) @ inside)[None],
-        spread[None],
+    return LeafFits(
+        low=low,
+        high=members.size,
+        loss=np.array([loss]),
+        centre=((fitted * s / (s * s + ridge)) @ inside)[None],
+        spread=spread[None],
     )
 
 
@@ -139,7 +145,7 @@ def prediction_ranges(
     sizes: NDArray[np.intp],
     predicted: Array,
     upper: Array,
-    as_seen: Callable[[Children], Children] = lambda children: children,
+    as_seen: Callable[[LeafFits], LeafFits] = lambda fits: fits,
 ) -> tuple[Array, Array, Array]:
     """Ranges that hold xᵀβ* for every row x and the optimal β* of each size.
 
@@ -155,16 +161,16 @@ def prediction_ranges(
         if every prediction belongs to a problem of its own. Nodes are fitted at a rounded γ and
         from a rounded factor, where an optimum may look worse than it is; ``upper`` includes that
         (``all_sizes.attained_margin``), so that the inequality above holds for exact optima.
-    as_seen: Turns children of ``problem`` into children of the problems that predictions belong to.
+    as_seen: Turns fits of ``problem`` into fits of the problems that predictions belong to.
     Returns: Low and high ends of the ranges, shape (k, r), and lower bounds on the objective, of
         the shape of ``upper`` and at most ``upper``.
     """
     low, high, lower = predicted.copy(), predicted.copy(), upper.copy()
-    for children in map(as_seen, expand(problem, leaves, rows)):
+    for fits in map(as_seen, expand(problem, leaves, rows)):
         for least, loss, centre, spread in zip(
-            children.low, children.loss, children.centre, children.spread, strict=True
+            fits.low, fits.loss, fits.centre, fits.spread, strict=True
         ):
-            at = np.flatnonzero((least <= sizes) & (sizes <= children.high))
+            at = np.flatnonzero((least <= sizes) & (sizes <= fits.high))
             if at.size == 0:
                 continue
             gap = upper[at] - loss + RELATIVE_ROUNDING * upper[at]

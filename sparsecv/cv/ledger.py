@@ -366,12 +366,11 @@ class Ledger:
         limits: A fold stays without where the time left does not suffice.
         """
         small, large = sorted((self.data.folds.n, self.data.p))
-        for j in range(self.k):
-            without = [g for g in rows if np.isinf(self.cells.upper[g, :, j]).any()]
-            if not without:
-                continue
+        open_ends = np.isinf(self.cells.upper[list(rows), :, : self.k])
+        without: NDArray[np.bool_] = np.logical_or.reduce(open_ends, axis=1)
+        for j in np.flatnonzero(without.any(axis=0)).tolist():
             training = self.data.training(j)
-            for g in without:
+            for g in np.array(rows)[without[:, j]].tolist():
                 # An interval costs about as much as a singular value decomposition, whose
                 # operations are counted here. The factor 10 is a choice.
                 if limits is None or limits.affords(10.0 * small**2 * large):

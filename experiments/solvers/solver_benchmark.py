@@ -61,7 +61,7 @@ def case_of(problem: SparseRidgeProblem, rows: tuple[np.ndarray, np.ndarray]) ->
     """The input of the solvers: data, an incumbent, λ of the penalised form, and a big-M."""
     X, y = rows
     G, b, ridge, p = problem.G, problem.b, problem.gamma / 2.0, problem.p
-    start = swapped(G, b, ridge, forward_order(X, y, problem.tau, problem.gamma))
+    start = swapped(G, b, ridge, [forward_order(X, y, problem.tau, problem.gamma)])[0]
     fit = problem.fit(start)
     coef = np.zeros(p)
     coef[start] = fit.coef

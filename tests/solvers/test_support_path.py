@@ -110,7 +110,7 @@ def test_exchanges_keep_what_is_kept_of_a_support(
     G, b = X.T @ X, X.T @ rng.standard_normal(12)
     s, units = swaps.new_swaps(G, b, k), swaps.new_units(np.arange(p + 1), np.zeros(p))
     support, A, beta, V, c, d = s.support, s.A, s.beta, s.V, s.c, s.d
-    units.of.member[:k] = np.arange(k)
+    units.of["member"][:k] = np.arange(k)
     swaps.recompute(s, units, ridge, k)
     for name in ("add", "add_columns", "dot"):  # the two kernels run as plain Python
         monkeypatch.setattr(swaps, name, getattr(swaps, name).py_func)
@@ -148,19 +148,19 @@ def test_the_best_swap_is_the_best_of_all(
     G, b = X.T @ X, X.T @ rng.standard_normal(12)
     kept = (rng.random(m) < 0.1).astype(np.int8)
     s, units = swaps.new_swaps(G, b, p), swaps.new_units(np.array(first), kept)
-    allowed = units.of.allowed[:-1] = rng.integers(0, 2, m)
-    units.of.member[:k] = rng.choice(m, k, replace=False)
+    allowed = units.of["allowed"][:-1] = rng.integers(0, 2, m)
+    units.of["member"][:k] = rng.choice(m, k, replace=False)
     gain = swaps.recompute(s, units, ridge, k)
     before = s.d.copy()
 
     def gain_of(members: list[int]) -> float:
-        support = np.flatnonzero(np.isin(units.columns.unit, members))
+        support = np.flatnonzero(np.isin(units.columns["unit"], members))
         within = G[np.ix_(support, support)] + ridge * np.eye(support.size)
         return float(b[support] @ np.linalg.solve(within, b[support]))
 
     best, at = gain, (-1, -1)
     for i, u in itertools.product(range(k), range(m)):
-        members = units.of.member[:k].tolist()
+        members = units.of["member"][:k].tolist()
         if allowed[u] == 0 or u in members or kept[members[i]] == 1:
             continue
         members[i] = u
@@ -178,7 +178,7 @@ def test_gains_of_swaps_are_attained(seed: int) -> None:
     for start in itertools.islice(itertools.combinations(range(problem.p), k), 12):
         s = swaps.new_swaps(problem.G, problem.b, k)
         units = swaps.new_units(np.arange(problem.p + 1), np.zeros(problem.p))
-        units.of.member[:k] = start
+        units.of["member"][:k] = start
         gain = swaps.swap_search(s, units, problem.gamma / 2.0, k, 50)
         objective = problem.objective(np.sort(s.support))
         assert problem.yy - gain >= objective - 1e-6 * problem.yy - 1e-12

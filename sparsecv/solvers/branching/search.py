@@ -72,9 +72,7 @@ class Tree:
         """Make the table of nodes, which holds no node."""
         m, p = self.gram.n_units, self.gram.b.size
         self.open = open_rows(min(FIRST_ROWS, self._most()), m, p)
-        # Numpy reads named fields of plain arrays faster than those of record arrays.
-        self.now = self.st.now.view(np.ndarray)
-        self.counts = self.open.counts.view(np.ndarray)
+        self.now, self.counts = self.st.now, self.open.counts
 
     def beside(self) -> Tree:
         """A tree without nodes that has this tree's incumbent and work space for its own."""

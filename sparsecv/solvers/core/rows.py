@@ -76,12 +76,13 @@ class UnitColumns:
     """The columns of X at length 1, which all γ and all units of a table share.
 
     X, shape (m, p): The columns of a factor of X, of any lengths; zero columns stay zero.
+    triangular: Whether X is known to be upper triangular.
     gram: For a factor that is the root of a Gram matrix, what the root is off by.
     """
 
-    def __init__(self, X: Array, gram: GramError | None) -> None:
+    def __init__(self, X: Array, triangular: bool, gram: GramError | None) -> None:
         lengths = np.linalg.norm(X, axis=0)
-        self.used, self.gram = lengths > 0.0, gram
+        self.used, self.triangular, self.gram = lengths > 0.0, triangular, gram
         self.X = X / np.where(self.used, lengths, 1.0)
 
     @cached
@@ -97,7 +98,8 @@ class UnitColumns:
     @cached
     def left(self) -> Array:
         """What projecting out all earlier columns leaves of the squared lengths, shape (p,)."""
-        left, diagonal = np.zeros(self.used.size), triangle_of(self.X).diagonal()
+        triangle = self.X if self.triangular else triangle_of(self.X)
+        left, diagonal = np.zeros(self.used.size), triangle.diagonal()
         left[: diagonal.size] = diagonal**2
         return left
 
@@ -192,7 +194,8 @@ class Rows:
     @cached
     def unit(self) -> UnitColumns:
         """The columns of X at length 1."""
-        return UnitColumns(self.triangle[:, :-1], self.gram)
+        factored = self.rows.shape[0] > self.rows.shape[1]
+        return UnitColumns(self.triangle[:, :-1], factored, self.gram)
 
     @property
     def dependent_share(self) -> float:

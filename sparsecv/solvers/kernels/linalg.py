@@ -41,15 +41,21 @@ def mask_columns(masks: Mask, width: int) -> NDArray[np.intp]:
     return columns
 
 
-def record(dtype: np.dtype[Any], **values: float) -> Any:
-    """An array of one record, whose fields kernels read and write as ``array[0].name``.
+def record(dtype: np.dtype[Any], size: int = 1, **values: Any) -> Any:
+    """An array of records, whose fields are ``array[i].name`` to kernels, and ``array[name]``.
 
     **values: The fields that are not 0, by name.
     """
-    made = np.zeros(1, dtype=dtype)
+    made = np.zeros(size, _of_records(dtype))
     for name, value in values.items():
         made[name] = value
-    return made.view(np.recarray)
+    return made
+
+
+@cache
+def _of_records(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type whose records have ``dtype``'s fields as attributes, without compiling as well."""
+    return np.dtype((np.record, dtype))
 
 
 def allocated(kind: Callable[..., Record], lengths: dict[str, int], /, **given: Any) -> Record:
@@ -85,11 +91,6 @@ def _shapes(kind: Any) -> list[tuple[str, Any, list[list[str]]]]:
             dtype = np.dtype(next(iter(get_args(entries)), entries))
             found.append((name, dtype, [x.split("+") for x in hint.__metadata__[0].split()]))
     return found
-
-
-def field(records: Any, name: str) -> Any:
-    """A field of an array of one record, in a tenth of the time that ``records[0].name`` takes."""
-    return records.view(np.ndarray)[name][0]
 
 
 @kernel(inner=True, reorder=True)

@@ -498,7 +498,7 @@ class Leaps:
         self.tree = new_tree(self.table, np.unique(self.inner), inside, targets, n_best)
         self.lists, self.best = self.tree.lists, NOTHING
         # A view of the record, by which fields are read in a tenth of the time.
-        self._now = self.lists.now.view(NOW, np.ndarray)[0]
+        self._now = self.lists.now.view(NOW)[0]
         # Nodes between two looks at the clock, a choice: these take a few milliseconds, or with n
         # deleted rows, where a node's work grows like n·p, some tens of milliseconds.
         n, p = self.tree.t.size, self.tree.scale.size

@@ -205,6 +205,10 @@ def improve_incumbent(
     size = np.where(size > 0.0, size, -1.0 / (1.0 + shares))
     size = np.where(root.state == IN, np.inf, size)
     ridge, kept = problem.gamma / 2.0, include[columns]
-    for start in (incumbent.support, root.units[largest(size, problem.tau)]):
-        places = complete_support(G, b, ridge, np.searchsorted(columns, start), problem.tau)
-        incumbent.offer(columns[swapped(G, b, ridge, places, kept)])
+    starts = [
+        complete_support(G, b, ridge, np.searchsorted(columns, start), problem.tau)
+        for start in (incumbent.support, root.units[largest(size, problem.tau)])
+    ]
+    same = np.array_equal(np.sort(starts[0]), np.sort(starts[1]))
+    for support in swapped(G, b, ridge, starts[same:], kept):
+        incumbent.offer(columns[support])

@@ -211,8 +211,8 @@ class SupportGrower:
         """
         known, ridge = self.sizes, gamma / 2.0
         known.gains[:], known.unused[:], known.size[:] = -np.inf, 0, 0
-        known.kept[0], known.units.of.allowed[:-1] = 1, 1
-        known.goal[: self.least] = np.flatnonzero(known.units.of.kept)
+        known.kept[0], known.units.of["allowed"][:-1] = 1, 1
+        known.goal[: self.least] = np.flatnonzero(known.units.of["kept"])
         enter_goal(known, ridge, self.least, 0)
         for window in self.windows:
             self._search_window(window, ridge, starts, limits)
@@ -272,7 +272,7 @@ class SupportGrower:
     ) -> None:
         """Search a window; the windows of smaller sizes have been searched before."""
         known, low, top = self.sizes, window.low, window.top
-        known.kept[0], known.units.of.allowed[:-1] = window.width, self.since <= top
+        known.kept[0], known.units.of["allowed"][:-1] = window.width, self.since <= top
         # What windows before have found beyond their own sizes is forgotten.
         known.gains[low + 1 :], known.unused[low + 1 :] = -np.inf, 0
         known.unused[low] = 0

@@ -14,6 +14,7 @@ y. The gain that a swap promises is then a guess, as it passes over the bounds o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -107,24 +108,20 @@ class Units(NamedTuple):
 
 def new_units(
     first: NDArray[np.int64],
-    kept: NDArray[Any],
+    kept: NDArray[Any] | bool,
     bounds: tuple[Array, Array] | None = None,
     given: Array | float = 0.0,
 ) -> Units:
     """Allocate the arrays for units that may all join; the arguments as in ``UNIT``, ``COLUMN``."""
-    widths, p = np.diff(first), int(first[-1])
+    widths, p = first[1:] - first[:-1], int(first[-1])
     wide = np.flatnonzero(widths > 1)
-    # Fields are set by their names in brackets: as attributes each would take some 5 µs.
-    of, columns = np.zeros(first.size, UNIT), np.zeros(p, COLUMN)
-    of["first"], of["wide"][: wide.size] = first, wide
-    of["allowed"][:-1], of["kept"][:-1] = 1, kept
-    columns["unit"], columns["place"] = np.repeat(np.arange(widths.size), widths), -1
-    columns["given"] = given
-    columns["lower"], columns["upper"] = (-np.inf, np.inf) if bounds is None else bounds
+    of, unit = record(UNIT, first.size, first=first), np.repeat(np.arange(widths.size), widths)
+    of["allowed"][:-1], of["kept"][:-1], of["wide"][: wide.size] = 1, kept, wide
+    lower, upper = (-np.inf, np.inf) if bounds is None else bounds
+    columns = record(COLUMN, p, unit=unit, place=-1, lower=lower, upper=upper, given=given)
     now = record(SUPPORT, n_wide=wide.size, bounded=bounds is not None)
     lengths = {"p": p, "widest": int(widths.max(initial=1))}
-    records = {"of": of.view(np.recarray), "columns": columns.view(np.recarray), "now": now}
-    return allocated(Units, lengths, **records)
+    return allocated(Units, lengths, of=of, columns=columns, now=now)
 
 
 def new_swaps(G: Array, b: Array, capacity: int) -> Swaps:
@@ -134,17 +131,24 @@ def new_swaps(G: Array, b: Array, capacity: int) -> Swaps:
 
 
 def swapped(
-    G: Array, b: Array, ridge: float, start: NDArray[np.intp], kept: NDArray[np.bool_]
-) -> NDArray[np.intp]:
-    """The support ``start`` after single swaps until no swap helps, or 200 swaps; increasing.
+    G: Array,
+    b: Array,
+    ridge: float,
+    starts: Sequence[NDArray[np.intp]],
+    kept: NDArray[np.bool_] | bool = False,
+) -> list[NDArray[np.intp]]:
+    """Supports after single swaps until no swap helps, or 200 swaps; each increasing.
 
-    G, b: XᵀX (p, p) and Xᵀy (p,). ridge: γ/2. kept: (p,), columns that stay in the support.
+    G, b: XᵀX (p, p) and Xᵀy (p,). ridge: γ/2.
+    starts: Supports of one size. kept: (p,), columns that stay in a support.
     """
-    s = new_swaps(G, b, start.size)
-    units = new_units(np.arange(b.size + 1), kept)
-    units.of.member[: start.size] = start
-    swap_search(s, units, ridge, start.size, 200)
-    return np.sort(s.support).astype(np.intp)
+    size, units, found = starts[0].size, new_units(np.arange(b.size + 1), kept), []
+    s = new_swaps(G, b, size)
+    for start in starts:
+        units.of["member"][:size] = start
+        swap_search(s, units, ridge, size, 200)
+        found.append(np.sort(s.support).astype(np.intp))
+    return found
 
 
 @kernel(inner=True)

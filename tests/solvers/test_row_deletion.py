@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -219,14 +220,29 @@ def test_deleted_fits_are_those_at_gamma_zero_beside_a_long_column() -> None:
         assert fits.residual[i] == pytest.approx(float(left), rel=1e-11)
 
 
-def test_a_tree_ends_where_a_group_loses_digits_and_leaves_every_row_to_others() -> None:
-    """Two groups have a column nearly in common: what is left of either has few digits."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((20, 5))
-    X[:, 4] = X[:, 0] + 1e-4 * X[:, 4]
-    y = X[:, 1] + rng.standard_normal(20)
-    rules = Constraints(groups=[0, 0, 1, 2, 2])
-    problem = SparseRidgeProblem(X, y, gamma=1e-6, tau=3, constraints=rules)
+@pytest.mark.parametrize("apart", [1e-1, 1e-2, 1e-3, 1e-4])
+@pytest.mark.parametrize("seed", range(4))
+def test_groups_of_which_few_digits_are_left_are_evaluated_afresh(seed: int, apart: float) -> None:
+    """Groups have a column nearly in common: where one has left, the other needs a fresh factor."""
+    rng = np.random.default_rng(seed)
+    n, groups = 16, np.array([0, 0, 1, 2, 2, 3, 3, 3])
+    X = rng.standard_normal((n, groups.size))
+    X[:, 4] = X[:, 0] + apart * X[:, 4]
+    X[:, 5] = X[:, 0] + apart * X[:, 5]
+    y = X[:, 1] + X[:, 6] + rng.standard_normal(n)
+    rules = Constraints(groups=groups.tolist())
+    problem = SparseRidgeProblem(X, y, gamma=1e-6, tau=4, constraints=rules)
     found = best_subsets_rows_deleted(problem, X, y)
-    np.testing.assert_array_equal(found.skipped, np.arange(20))
-    assert np.isnan(found.objective).all()
+    assert found.skipped.size == 0
+    assert found.status is Status.OPTIMAL
+    for s, size in enumerate(found.sizes.tolist()):
+        for i in range(n):
+            rest = SparseRidgeProblem(
+                np.delete(X, i, 0), np.delete(y, i), gamma=1e-6, tau=size, constraints=rules
+            )
+            least = min(
+                rest.objective(np.flatnonzero(np.isin(groups, some)))
+                for some in combinations(range(4), size)
+            )
+            assert found.objective[s, i] == pytest.approx(least, rel=1e-7)
+            assert found.lower_bound[s, i] <= least * (1.0 + 1e-9)

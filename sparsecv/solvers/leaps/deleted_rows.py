@@ -157,8 +157,6 @@ def best_subsets_rows_deleted(
     tree, skipped = shared_tree(problem, wanted, Z, t)
     tree.seed(starts)
     status = tree.run(limits) if skipped.size < t.size else Status.OPTIMAL
-    if tree.lost:
-        skipped, status = np.arange(t.size), Status.OPTIMAL
     supports: list[NDArray[np.intp]] = []
     choice = np.zeros((wanted.size, t.size), dtype=np.intp)
     objective, residual = np.empty(choice.shape), np.empty(choice.shape)
@@ -168,8 +166,6 @@ def best_subsets_rows_deleted(
         supports += [problem.constraints.padded(support, int(size)) for support in found]
     objective[:, skipped] = residual[:, skipped] = np.nan
     leaves = tree.open_leaves()
-    if tree.lost:
-        leaves = leaves.some(slice(0))
     lower_bound, low, high = _bounds(tree, Z, t, leaves, objective, residual)
     return DeletedRowSubsets(
         sizes=wanted,

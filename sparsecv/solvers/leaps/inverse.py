@@ -7,6 +7,8 @@ columns (:func:`~.leaps_node.drop`), the others by the code here.
 from __future__ import annotations
 
 from ..kernels.compiled import kernel
+from ..kernels.fits import ridge_triangle
+from ..kernels.linalg import has_bit
 
 # A node is factorised afresh, and not updated from its parent, if the update would shrink a
 # diagonal entry of A below this share of its value at the last factorisation. At the limit the
@@ -163,6 +165,7 @@ def drop_rest(tree, level, j, u, fresh, one_path):
     """
     chain, first, A, source = tree.chain, tree.first, tree.A, tree.source
     i, v = tree.start[level, j], list_members(tree, level, j, one_path)
+    fresh = fresh and chain.whole[level, j] > 0
     fresh = fresh and rows_of_dropped(tree, level, j, 0 if one_path else i)
     count = chain.width[level + 1] - 1
     rows, pivots = chain.rows[level + 1], chain.pivot[level + 1]
@@ -228,14 +231,81 @@ def sum_steps(tree, level, v):
 
 
 @kernel(inner=True)
+def solve_rows(tree, level, n):
+    """Write V = T⁻ᵀZ_Sᵀ of the open problems, T the factor of the n columns factorised last."""
+    T, V, Z, columns, problem_of = tree.triangle, tree.V, tree.Z, tree.columns, tree.problem_of
+    count = tree.n_open[level]
+    for a in range(n):
+        for i in range(count):
+            V[a, i] = Z[columns[a], problem_of[level, i]]
+        for c in range(a):
+            weight = T[c, a]
+            for i in range(count):
+                V[a, i] -= weight * V[c, i]
+        inverse = 1.0 / T[a, a]
+        for i in range(count):
+            V[a, i] *= inverse
+
+
+@kernel(inner=True)
+def fresh_losses(tree, level, j):
+    """Losses of the child without free member j for every open problem, in ``tree.child_loss``.
+
+    They come from the factor of all columns, and no digits cancel. In a triangular factor T of the
+    node's columns, those of the member last, the last column has A_jj = 1/T_jj², β_j = z_j/T_jj and
+    W_j = v_j/T_jj, with z = T⁻ᵀX_Sᵀy and V = T⁻ᵀZ_Sᵀ. So dropping the column adds z_j² to the loss
+    or, without row i, (z_j − v_ji r_i/(1−h_i))² / (1 + v_ji²/(1−h_i)).
+    """
+    T, columns, first, n, chain = tree.triangle, tree.columns, tree.first, 0, tree.chain
+    least, member, m = tree.lists.now[0].least_pivot, tree.free[level, j], tree.mask.shape[0]
+    for place in range(m + 1):
+        unit = place if place < m else member
+        if place == m or (unit != member and has_bit(tree.mask, level, unit)):
+            for column in range(first[unit], first[unit + 1]):
+                columns[n] = column
+                n += 1
+    ridge_triangle(T, tree.columns_of, columns, n, 0.0, True, tree.work, 0.0)
+    for c in range(n):  # In exact arithmetic no pivot is smaller than √(γ/2).
+        T[c, c] = min(T[c, c], -least)
+    V, losses, remain, deleted = tree.V, tree.child_loss, chain.remain, chain.deleted
+    width, count = first[member + 1] - first[member], tree.n_open[level]
+    alone = tree.t.shape[0] == 0
+    if not alone:
+        solve_rows(tree, level, n)
+    for i in range(count):
+        losses[i] = tree.loss[level, i]
+        if not alone:
+            remain[i] = tree.one_minus_leverage[level, i]
+            deleted[i] = tree.deleted_residual[level, i]
+    for c in range(n - 1, n - 1 - width, -1):
+        z = T[c, n]
+        if alone:
+            losses[0] += z * z
+            continue
+        for i in range(count):
+            v = V[c, i]
+            shifted = z - v * deleted[i]
+            losses[i] += shifted * shifted / (1.0 + v * v / remain[i])
+            grown = remain[i] + v * v
+            deleted[i] = (deleted[i] * remain[i] + v * z) / grown
+            remain[i] = grown
+
+
+@kernel(inner=True)
 def evaluate_columns(tree, level, j):
     """Losses of the child without free member j for every open problem, in ``tree.child_loss``.
 
-    The columns of the member leave one after the other, as in ``evaluate``. ``chain.W``, ``remain``
-    and ``deleted`` get what :func:`update_columns` needs. Where too many digits cancel, ``lost`` is
-    set.
+    The columns of the member leave one after the other, as in ``evaluate``. With deleted rows
+    ``chain.W``, ``remain`` and ``deleted`` get what :func:`update_columns` needs. Where too many
+    digits would cancel, the losses are those of a fresh factor, and ``chain.whole`` says so.
     """
     chain, W, losses, n = tree.chain, tree.chain.W, tree.child_loss, tree.n_open[level]
+    if chain.whole[level, j] == 0:
+        fresh_losses(tree, level, j)
+        return
+    if tree.t.shape[0] == 0:
+        losses[0] = tree.loss[level, 0] + tree.added_loss[level, j]
+        return
     member, i, D, coef = tree.free[level, j], tree.start[level, j], chain.square, chain.coef
     width = tree.first[member + 1] - tree.first[member]
     for k in range(n):
@@ -250,9 +320,6 @@ def evaluate_columns(tree, level, j):
             W[d, k] = tree.W[tree.offset[level] + i + d, k]
     for d in range(width):
         pivot, b = D[d, d], coef[d]
-        if not pivot > LEAST_DIAGONAL_SHARE * tree.diagonal[level, i + d]:
-            tree.lists.now[0].lost = 1
-            return
         for k in range(n):
             w, remain = W[d, k], chain.remain[k]
             shifted = b - w * chain.deleted[k]

@@ -32,7 +32,6 @@ from ..kernels.linalg import (
     Ints,
     Mask,
     allocated,
-    has_bit,
     later,
     mask_words,
     member_columns,
@@ -64,8 +63,6 @@ NOW = np.dtype(
         ("full", np.float64),  # objective of the ridge fit on all columns
         ("rank", np.int64),  # how many of the best supports of each size are wanted
         ("margin", np.float64),  # of these, the ones whose loss is above the least by this share
-        ("lost", np.int64),  # 1 where digits of a member of several columns, with deleted rows,
-        # were lost, so that nothing the tree says of these rows counts
         ("improvement", np.float64),  # share of the objective that a support must be better by
     ],
     align=True,
@@ -491,20 +488,6 @@ def factorise(tree, level):
         for a in range(u):
             tree.added_loss[level, a] = tree.beta[level, a] ** 2 / tree.A[level, a, a]
     tree.cursor[level] = v - 1
-    return T[n, n] ** 2
-
-
-@kernel(inner=True)
-def fresh_loss(tree, level, j):
-    """The loss of the child without free member j, from the factor of all columns."""
-    first, unit, n = tree.first, tree.free[level, j], 0
-    for other in range(first.shape[0] - 1):
-        if other != unit and has_bit(tree.mask, level, other):
-            for column in range(first[other], first[other + 1]):
-                tree.columns[n] = column
-                n += 1
-    T = tree.triangle
-    ridge_triangle(T, tree.columns_of, tree.columns, n, 0.0, True, tree.work, 0.0)
     return T[n, n] ** 2
 
 

@@ -28,14 +28,13 @@ from ..core.result import Status
 from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, Array, dot, from_mask, has_bit, order_steps
 from ..supports.rounding import forward_order, stacked
-from .inverse import evaluate_columns, update_columns
+from .inverse import evaluate_columns, solve_rows, update_columns
 from .leaps_node import (
     NOW,
     drop,
     enter_support,
     factorise,
     forget_supports,
-    fresh_loss,
     highest_rank,
     is_listed,
     mask_child,
@@ -69,7 +68,7 @@ def begin(tree):
     Σ_j √(A_jj M_jj) bounds Σ ℓ_j|β_j|/|y| for the fits of all nodes.
     """
     lists, now, m, p = tree.lists, tree.lists.now[0], tree.mask.shape[0], tree.scale.shape[0]
-    now.level, now.nodes, now.lost, tree.fixed[0] = 0, 1, 0, 0
+    now.level, now.nodes, tree.fixed[0] = 0, 1, 0
     now.full = tree.triangle[p, p] ** 2
     for c in range(p + 1):
         for a in range(p + 1):
@@ -149,18 +148,11 @@ def fit_rows(tree, level):
     for i in range(n):
         remain[level, i] = 1.0
         deleted[level, i] = tree.t[problem_of[level, i]]
+    solve_rows(tree, level, m)
     for a in range(m):
-        for i in range(n):
-            V[a, i] = tree.Z[tree.columns[a], problem_of[level, i]]
-        for c in range(a):
-            weight = triangle[c, a]
-            for i in range(n):
-                V[a, i] -= weight * V[c, i]
-        inverse = 1.0 / triangle[a, a]
         z = triangle[a, m]
         for i in range(n):
-            v = V[a, i] * inverse
-            V[a, i] = v
+            v = V[a, i]
             remain[level, i] -= v * v
             deleted[level, i] -= z * v
     for i in range(n):
@@ -259,22 +251,21 @@ def evaluate(tree, level, j, size, low):
     remain, deleted = tree.one_minus_leverage, tree.deleted_residual
     kept, searched = tree.lists.max_kept, tree.lists.max_searched
     n, better, promising = tree.n_open[level], 0, 0
-    if tree.t.shape[0] == 0:
-        value = loss[level, 0] + tree.added_loss[level, j]
-        if tree.wide > 0 and tree.chain.whole[level, j] == 0:
-            value = fresh_loss(tree, level, j)
-        losses[0] = value
-        better += value <= kept[size, 0]
-        promising += value <= searched[low, 0] or size > tree.pruned_up_to
-        return better, promising
+    alone = tree.t.shape[0] == 0
     if tree.wide > 0:
         evaluate_columns(tree, level, j)
+    elif alone:
+        losses[0] = loss[level, 0] + tree.added_loss[level, j]
     else:
         row, b, d = tree.offset[level] + j, tree.beta[level, j], tree.diagonal[level, j]
         for i in range(n):
             w = W[row, i]
             shifted = b - w * deleted[level, i]
             losses[i] = loss[level, i] + shifted * shifted / (d + w * w / remain[level, i])
+    if alone:
+        better += losses[0] <= kept[size, 0]
+        promising += losses[0] <= searched[low, 0] or size > tree.pruned_up_to
+        return better, promising
     if n == losses.shape[0]:
         for i in range(n):
             better += losses[i] <= kept[size, i]
@@ -354,7 +345,7 @@ def advance(tree, max_nodes):
     A node's children drop one free member each; ``cursor`` is the member whose child comes next,
     ``loss`` the node's objective.
 
-    Returns: Whether the tree is exhausted, or ends because digits were lost.
+    Returns: Whether the tree is exhausted.
     """
     lists, now, m = tree.lists, tree.lists.now[0], tree.mask.shape[0]
     cursor, fixed, least, wanted = tree.cursor, tree.fixed, tree.least_added, lists.next_wanted
@@ -363,7 +354,7 @@ def advance(tree, max_nodes):
     level, done = now.level, 0
     for size in range(m if now.nodes == 1 else 0):
         tree.open_from[0, size] = wanted[size]
-    while level >= 0 and (done < max_nodes or cursor[level] < 0) and now.lost == 0:
+    while level >= 0 and (done < max_nodes or cursor[level] < 0):
         size = m - level - 1
         j = cursor[level]
         if j < 0:
@@ -396,7 +387,7 @@ def advance(tree, max_nodes):
         if deeper and promising > 0 and make_child(tree, level, j, low, promising, False):
             level += 1
     now.level, now.nodes = level, now.nodes + done
-    return level < 0 or now.lost > 0
+    return level < 0
 
 
 @kernel(inner=True)
@@ -574,11 +565,6 @@ class Leaps:
         at: The problem at the γ that is asked about.
         """
         return 0.0 if at.gamma > at.given_gamma else 2.0 * self.table.lost / at.gamma
-
-    @property
-    def lost(self) -> bool:
-        """Whether digits were lost, so that nothing the tree says of deleted rows counts."""
-        return bool(self.now("lost"))
 
     def run(self, limits: Limits, known: NDArray[np.int64] | None = None) -> Status:
         """Search until no node is open, which is OPTIMAL, or return the limit that was reached.

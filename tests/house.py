@@ -216,6 +216,16 @@ def wide_functions(modules: list[Module], kernels: bool) -> Iterator[str]:
                 yield f"{module.name}: {node.name} ({count})"
 
 
+def kernels_from_python(modules: list[Module]) -> Iterator[str]:
+    """Kernels that numba compiles an entry from Python for: not those that kernels alone call."""
+    for module in modules:
+        for node in module.functions():
+            marks = [ast.unparse(mark) for mark in node.decorator_list]
+            kernel = any(mark == "kernel" or mark.startswith("kernel(") for mark in marks)
+            if kernel and not re.search(r"\b(inner|inline)=True", " ".join(marks)):
+                yield f"{module.name}: {node.name}"
+
+
 def shared_names(modules: list[Module]) -> Iterator[str]:
     """Public classes and functions whose name two modules define."""
     homes: dict[str, list[str]] = defaultdict(list)
@@ -279,6 +289,7 @@ def main() -> None:
         **face(root),
         "public names that two modules define": shared_names(modules),
         f"kernels with more than {MAX_PARAMETERS} parameters": wide_functions(modules, True),
+        "kernels that Python calls": kernels_from_python(modules),
         f"other functions with more than {MAX_PARAMETERS}, outside cli and estimators": (
             wide_functions(modules, False)
         ),

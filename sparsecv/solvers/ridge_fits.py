@@ -105,16 +105,19 @@ class SupportPath:
         """Predictions, shape (γ, τ, r), at rows of shape (r, p)."""
         found = np.empty((*self.objective.shape, rows.shape[0]))
         columns, supports = _used_columns(rows, self.supports)
+        zeros, squares = np.zeros(rows.shape[0]), np.empty(self.objective.shape[1])
         for g in range(self.gammas.size):
-            fits.write_predictions(columns, supports[g], self.coef[g], found[g])
+            given = columns, zeros, supports[g], self.coef[g]
+            fits.write_residuals(*given, found[g], squares)
         return found
 
     def squared_errors(self, rows: Array, targets: Array) -> Array:
         """Σ (target − prediction)², shape (γ, τ), over rows as those of :meth:`predict`."""
-        found, work = np.empty(self.objective.shape), np.empty(targets.size)
+        found, work = np.empty(self.objective.shape), np.empty((1, targets.size))
         columns, supports = _used_columns(rows, self.supports)
         for g in range(self.gammas.size):
-            fits.squared_errors(columns, targets, supports[g], self.coef[g], found[g], work)
+            given = columns, targets, supports[g], self.coef[g]
+            fits.write_residuals(*given, work, found[g])
         return found
 
 

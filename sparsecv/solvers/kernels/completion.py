@@ -129,7 +129,7 @@ def project_out(G, b, ridge, which, n, work):
     return gain
 
 
-@kernel
+@kernel(inner=True)
 def order_by_share(columns, share, n):
     """Sort the first n columns and their shares by share, the largest first (Shell's sort)."""
     step = 1
@@ -152,7 +152,7 @@ def list_products(row, products, columns):
         row[e] = products[columns[e]]
 
 
-@kernel
+@kernel(inner=True)
 def complete(G, b, ridge, which, best, least, work):
     """Best support of the first m chosen columns and k of the first n free ``columns``.
 

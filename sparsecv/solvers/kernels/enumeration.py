@@ -433,7 +433,7 @@ def last_picks(work, level, row, i, end):
         evaluate_pairs(work, level, i, end)
 
 
-@kernel
+@kernel(inner=True)
 def visit_singles(work):
     """Visit the choices of a single column."""
     now = work.now[0]

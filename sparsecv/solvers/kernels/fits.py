@@ -224,22 +224,15 @@ def add_fit(columns_of, supports, coef, c, target):
 
 
 @kernel
-def write_predictions(columns_of, supports, coef, predicted):
-    """Write the predictions of c fits to ``predicted`` (c, rows); ``columns_of`` is Xᵀ."""
-    for c in range(supports.shape[0]):
-        for a in range(columns_of.shape[1]):
-            predicted[c, a] = 0.0
-        add_fit(columns_of, supports, coef, c, predicted[c])
-
-
-@kernel
-def squared_errors(columns_of, targets, supports, coef, error, residual):
-    """Write to ``error`` (c,) the Σ (target − prediction)² of c fits; ``residual`` is work space.
+def write_residuals(columns_of, targets, supports, coef, residual, error):
+    """Write prediction − target of c fits to ``residual``, and its squared length to ``error``.
 
     columns_of: (p, rows), Xᵀ of the rows whose targets are given.
+    residual: (c, rows); or (1, rows) where only ``error`` (c,) is wanted.
     """
     for c in range(supports.shape[0]):
+        row = residual[c % residual.shape[0]]
         for a in range(targets.shape[0]):
-            residual[a] = -targets[a]
-        add_fit(columns_of, supports, coef, c, residual)
-        error[c] = dot(residual, residual, targets.shape[0])
+            row[a] = -targets[a]
+        add_fit(columns_of, supports, coef, c, row)
+        error[c] = dot(row, row, targets.shape[0])

@@ -41,7 +41,7 @@ def mask_columns(masks: Mask, width: int) -> NDArray[np.intp]:
     return columns
 
 
-def record(dtype: np.dtype[Any], size: int = 1, **values: Any) -> Any:
+def record(dtype: np.dtype[Any], size: int = 1, /, **values: Any) -> Any:
     """An array of records, whose fields are ``array[i].name`` to kernels, and ``array[name]``.
 
     **values: The fields that are not 0, by name.

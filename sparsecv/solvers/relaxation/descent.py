@@ -254,7 +254,7 @@ def measure(terms, columns, count, beta, size):
         size[i], units.least_share[i] = np.sqrt(square), min(least, 1.0)
 
 
-@kernel
+@kernel(inner=True)
 def fit_multiplier(state, columns, count, k, size, scratch):
     """√λ at which Σ_F z_i = k, and the penalty Σ_F size_i²/z_i at that √λ.
 
@@ -282,7 +282,7 @@ def fit_multiplier(state, columns, count, k, size, scratch):
     return 0.0, total  # k is 0: no free column may be chosen, and no multiplier makes Σz equal 0.
 
 
-@kernel
+@kernel(inner=True)
 def gradient(form, b, node, columns, count):
     """Compute g = b − Qβ from β; in residual form g = Xr − eβ from the residual r in ``form``."""
     Q, X, r, e = form.Q, form.X, form.residual, form.extra
@@ -294,7 +294,7 @@ def gradient(form, b, node, columns, count):
         node.g[i] = dot(X[i], r, r.shape[0]) - e * node.beta[i]
 
 
-@kernel
+@kernel(inner=True)
 def dual_bound(form, terms, node, columns, count, k):
     """The certified bound at β: :func:`residual_bound` where ``form`` has X, else Gram form's."""
     if form.X.shape[0] > 0:
@@ -302,7 +302,7 @@ def dual_bound(form, terms, node, columns, count, k):
     return gram_bound(terms, node, columns, count, k)
 
 
-@kernel
+@kernel(inner=True)
 def relaxed_value(terms, node, columns, count, fitted, penalty, size):
     """The relaxation's objective at β with the best z; √λ and penalty as in :func:`fit_multiplier`.
 
@@ -321,6 +321,23 @@ def relaxed_value(terms, node, columns, count, fitted, penalty, size):
             if beyond > 0.0:
                 value += beyond * beyond / least_share[i]
     return value
+
+
+@kernel
+def evaluate_relaxation(form, terms, node, columns, k, size, scratch):
+    """Compute g, and what is known of the relaxation at β: its bound, and its value there.
+
+    columns: The columns that are not excluded.
+    k: Number of free columns still to choose.
+    size, scratch: (p,) each; ``size`` takes what :func:`measure` writes, ``scratch`` is work space.
+    Returns: The certified bound, the √λ at which Σz is as large as allowed, and the objective.
+    """
+    count = columns.shape[0]
+    gradient(form, terms.b, node, columns, count)
+    bound = dual_bound(form, terms, node, columns, count, k)
+    measure(terms, columns, count, node.beta, size)
+    fitted, penalty = fit_multiplier(node.state, columns, count, k, size, scratch)
+    return bound, fitted, relaxed_value(terms, node, columns, count, fitted, penalty, size)
 
 
 @kernel(inner=True)
@@ -391,13 +408,10 @@ def relax(sweeps, terms, node, k):
     low, high = 0.0, np.inf  # bracket of √λ once Σz has been seen on both sides
     while rounds < stop.rounds:
         rounds += 1
-        gradient(form, terms.b, node, columns, count)
-        bound = dual_bound(form, terms, node, columns, count, k)
-        best[0] = max(best[0], bound)
-        measure(terms, columns, count, node.beta, size)
-        fitted, penalty = fit_multiplier(node.state, columns, count, k, size, sweeps.scratch)
-        value = relaxed_value(terms, node, columns, count, fitted, penalty, size)
-        best[1] = min(best[1], value)
+        bound, fitted, value = evaluate_relaxation(
+            form, terms, node, columns[:count], k, size, sweeps.scratch
+        )
+        best[0], best[1] = max(best[0], bound), min(best[1], value)
         node.lam[0] = root_lam
         if best[0] >= stop.target or value - best[0] <= stop.gap * max(abs(value), 1e-300):
             return rounds

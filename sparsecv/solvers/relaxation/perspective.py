@@ -193,11 +193,9 @@ class _Search:
         Returns: Whether the objective has fallen by more than 1e-10 of itself.
         """
         now, before = self.relaxer, self.value
-        now.refresh()
-        bound = now.bound()
+        bound, root_lam, value = now.evaluated()
         if bound > self.bound:
             self.dual, self.bound = now.beta.copy(), bound
-        root_lam, value = now.fit()
         if value < self.value:
             self.kept, self.kept_root_lam, self.value = now.beta.copy(), root_lam, value
         elif value > self.value:
@@ -270,7 +268,7 @@ class _Search:
         now = self.relaxer
         rows = Relaxer(*form, now.node.state, now.to_choose)
         for beta in (self.dual, self.kept):
-            rows.start(beta, 0.0)
+            rows.beta[:] = beta
             self.bound = max(self.bound, rows.bound())
 
     def result(self, lost: float) -> Relaxation:
@@ -349,7 +347,7 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
     """
     problem.refuse_constraints("screen")
     relaxer = Relaxer.of(problem, None, np.arange(problem.p))
-    relaxer.start(checked_beta(problem, beta), 0.0)
+    relaxer.beta[:] = checked_beta(problem, beta)
     bound = relaxer.bound()
     # Strictly above ``upper``, as an optimum may have the objective ``upper``. The objective may be
     # off by less than 1e-10 of yᵀy by rounding.

@@ -84,20 +84,24 @@ class Relaxer:
         self.beta[:] = beta
         if root_lam > 0.0:
             self.node.lam[0] = root_lam
-        self.refresh()
+        self.evaluated()
 
-    def refresh(self) -> None:
-        """Compute g, and in residual form y − Xβ, anew from β."""
+    def evaluated(self) -> tuple[float, float, float]:
+        """Compute g, and in residual form y − Xβ, anew from β; write ``top`` for :meth:`decided`.
+
+        Returns: The certified dual bound at β, the √λ at which Σz is as large as allowed, and the
+            relaxation's objective at β.
+        """
         _, X, y, r, _, _ = self.form
         if X.shape[0] > 0:
             r[:] = y - self.beta @ X
-        columns = self.columns
-        kernels.gradient(self.form, self.terms.b, self.node, columns, columns.size)
+        where = (self.node, self.columns, self.to_choose, *np.zeros((2, self.beta.size)))
+        bound, root_lam, value = kernels.evaluate_relaxation(self.form, self.terms, *where)
+        return float(bound), float(root_lam), float(value)
 
     def bound(self) -> float:
         """The certified dual bound at β; writes ``top``, from which :meth:`decided` reads."""
-        where = (self.node, self.columns, self.columns.size, self.to_choose)
-        return float(kernels.dual_bound(self.form, self.terms, *where))
+        return self.evaluated()[0]
 
     def decided(
         self, bound: float, target: float, including: bool = True
@@ -113,16 +117,6 @@ class Relaxer:
         node = self.node._replace(state=self.node.state.copy())
         _, least = fix_columns(self.terms, node, self.to_choose, bound, target, including)
         return node.state, float(least)
-
-    def fit(self) -> tuple[float, float]:
-        """The √λ at which Σz is as large as allowed at β, and the relaxation's objective at β."""
-        columns, count = self.columns, self.columns.size
-        size, scratch = np.abs(self.beta) * np.sqrt(self.terms.w), np.zeros(self.beta.size)
-        found = kernels.fit_multiplier(
-            self.node.state, columns, count, self.to_choose, size, scratch
-        )
-        value = kernels.relaxed_value(self.terms, self.node, columns, count, *found, size)
-        return float(found[0]), float(value)
 
     def newton(
         self, target: float, rounds: int, tolerance: float, most_active: int = ACTIVE_COLUMNS

@@ -322,7 +322,7 @@ def load_members(s, units, k):
     return n
 
 
-@kernel
+@kernel(inner=True)
 def recompute(s, units, ridge, k):
     """Compute all arrays of the k members anew; returns the support's gain."""
     n = load_members(s, units, k)

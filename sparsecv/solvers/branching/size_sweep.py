@@ -126,7 +126,7 @@ class SizeSearch:
         asked = problem.constraints
         if asked.include.sum() == self.sizes[0]:  # Nothing is left to choose for the first size.
             included = asked.columns_of(np.flatnonzero(asked.include))
-            self.answers[0] = only_support(problem, included, 0.0)
+            self.answers[0] = only_support(problem, included)
         for way in ways(problem, self.sizes.tolist()) if self.open else ():
             had = 0 if self.tree is None else self.tree.n_nodes
             if way.search == LEAPS and way.nodes is not None and had >= way.nodes:

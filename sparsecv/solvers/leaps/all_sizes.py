@@ -124,7 +124,7 @@ class SizesTree:
             # far the objective of its fit is from the optimum.
             everything = self.sizes >= problem.constraints.n_units
             for i in np.flatnonzero(everything & ~proved):
-                proved[i] = only_support(problem, supports[i], 0.0).proved
+                proved[i] = only_support(problem, supports[i]).proved
         work, leaves = Work(tree.n_nodes, limits.elapsed()), None
         if not proved.all():
             # Where the tree has ended, rounding alone leaves a size open, and no leaf holds it.
@@ -391,8 +391,8 @@ def attained_margin(problem: SparseRidgeProblem, upper: Array) -> Array:
     return np.minimum(margin, 1e300)  # Ranges multiply it with numbers that may be 0.
 
 
-def only_support(problem: SparseRidgeProblem, support: NDArray[np.intp], seconds: float) -> Answer:
-    """The answer of the only support that the constraints allow; seconds is what it has taken."""
+def only_support(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> Answer:
+    """The answer of the only support that the constraints allow."""
     objective, bound = problem.objective(support), support_bound(problem, support)
     bound = max(bound - problem.data_loss(objective, support.size), 0.0)
     sure = certain(np.array(objective), np.array(objective - bound), problem.yy)
@@ -403,7 +403,6 @@ def only_support(problem: SparseRidgeProblem, support: NDArray[np.intp], seconds
         objective=objective,
         lower_bound=bound,
         status=status,
-        work=Work(seconds=seconds),
     )
 
 

@@ -222,8 +222,9 @@ def remove_member(s, k, a):
     inverse = 1.0 / A[a, a]
     ratio = beta[a] * inverse
     for j in range(p):
-        c[j] += V[a, j] * ratio
-        d[j] += V[a, j] * V[a, j] * inverse
+        v = V[a, j]
+        c[j] += v * ratio
+        d[j] += v * v * inverse
     for e in range(k):
         if e != a:
             weight = A[e, a] * inverse
@@ -285,10 +286,12 @@ def add_member(s, ridge, k, a, column):
                 add(V[a], G[support[e]], -step, p)
     inverse = 1.0 / length
     support[a], beta[a] = column, c[column] * inverse
+    own = beta[a]
     for j in range(p):
-        c[j] -= beta[a] * V[a, j]
-        d[j] -= V[a, j] * V[a, j] * inverse
-        V[a, j] *= inverse
+        v = V[a, j]
+        c[j] -= own * v
+        d[j] -= v * v * inverse
+        V[a, j] = v * inverse
     for e in range(k):
         if e != a:
             weight = A[a, e]
@@ -552,55 +555,57 @@ def without(s, units, ridge, u):
     p, number, loss, columns = s.c.shape[0], 0, 0.0, units.columns
     first, last, rows = units.of[u].first, units.of[u + 1].first, units.rows
     inverse, coef, c, d = units.inverse, units.slope, units.c, units.d
-    V, old_c, lengths = s.V, s.c, units.lengths
+    V, old_c, lengths, block = s.V, s.c, units.lengths, units.block
+    G, A, beta, support = s.G, s.A, s.beta, s.support
     m = columns[first].place
     if last - first == 1 and m >= 0:
-        inverse[0] = 1.0 / max(s.A[m, m], 1e-300)
-        ratio = s.beta[m] * inverse[0]
-        more = inverse[0]
+        more = 1.0 / max(A[m, m], 1e-300)
+        inverse[0], ratio = more, beta[m] * more
         for j in range(p):
-            c[j] = old_c[j] + V[m, j] * ratio
-            d[j] = lengths[j] + V[m, j] * V[m, j] * more
+            v = V[m, j]
+            c[j] = old_c[j] + v * ratio
+            d[j] = lengths[j] + v * v * more
         for j in range(p if units.now[0].n_wide > 0 else 0):
             rows[0, j] = V[m, j]
-        return s.beta[m] * ratio, 1
+        return beta[m] * ratio, 1
     for j in range(p):
         c[j], d[j] = old_c[j], lengths[j]
     for i in range(first, last):
         value = columns[i].value
         if columns[i].place < 0 and value != 0.0:  # held at a bound other than 0
             loss += value * (2.0 * (c[i] - ridge * value) + s.d[i] * value)
-            add(c, s.G[i], value, p)
+            add(c, G[i], value, p)
             for e in range(units.now[0].count):
-                add(c, s.G[s.support[e]], -value * V[e, i], p)
+                add(c, G[support[e]], -value * V[e, i], p)
     for i in range(first, last):
         m = columns[i].place
         if m < 0:
             continue
-        coef[number] = s.beta[m]
+        coef[number] = beta[m]
         for j in range(p):
             rows[number, j] = V[m, j]
         filled = 0
         for j in range(first, last):
             if columns[j].place >= 0:
-                units.block[number, filled] = s.A[m, columns[j].place]
+                block[number, filled] = A[m, columns[j].place]
                 filled += 1
             else:
                 coef[number] += columns[j].value * V[m, j]
         number += 1
     for a in range(number):
-        inverse[a] = 1.0 / max(units.block[a, a], 1e-300)
-        ratio = coef[a] * inverse[a]
-        loss += coef[a] * ratio
+        more = 1.0 / max(block[a, a], 1e-300)
+        own, ratio, inverse[a] = coef[a], coef[a] * more, more
+        loss += own * ratio
         add(c, rows[a], ratio, p)
         for j in range(p):
-            d[j] += rows[a, j] * rows[a, j] * inverse[a]
+            v = rows[a, j]
+            d[j] += v * v * more
         for e in range(a + 1, number):
-            weight = units.block[e, a] * inverse[a]
-            coef[e] -= weight * coef[a]
+            weight = block[e, a] * more
+            coef[e] -= weight * own
             add(rows[e], rows[a], -weight, p)
             for q in range(a + 1, number):
-                units.block[e, q] -= weight * units.block[a, q]
+                block[e, q] -= weight * block[a, q]
     return loss, number
 
 
@@ -614,11 +619,13 @@ def wide_gain(s, units, ridge, c, number, u, enough):
     """
     begin, slope, block = units.of[u].first, units.slope, units.block
     size, gain = units.of[u + 1].first - begin, 0.0
+    rows, inverse, remaining = units.rows, units.inverse, units.left
     if units.now[0].bounded:
         for j in range(begin, begin + size):
-            length = units.left[j, j - begin]
+            length = remaining[j, j - begin]
             for r in range(number):
-                length += units.rows[r, j] * units.rows[r, j] * units.inverse[r]
+                v = rows[r, j]
+                length += v * v * inverse[r]
             length = max(length, 1e-12 * (s.G[j, j] + ridge) + 1e-300)
             gain += column_worth(c[j], length, units.columns[j].lower, units.columns[j].upper)
         return gain
@@ -630,10 +637,10 @@ def wide_gain(s, units, ridge, c, number, u, enough):
     for a in range(size):
         slope[a] = c[begin + a]
         for e in range(a + 1):
-            block[a, e] = units.left[begin + a, e]
+            total = remaining[begin + a, e]
             for r in range(number):
-                product = units.rows[r, begin + a] * units.rows[r, begin + e]
-                block[a, e] += product * units.inverse[r]
+                total += rows[r, begin + a] * rows[r, begin + e] * inverse[r]
+            block[a, e] = total
         factor_row(block, a, 1e-12 * block[a, a] + 1e-300)
     return explained(block, slope, size)
 
@@ -681,19 +688,21 @@ def best_swap(s, units, ridge, k, least):
             cost, number = s.beta[m] * ratio, 1
             better = 0  # mostly no column is better, which a loop without branches finds faster
             for j in range(c.shape[0]):
-                left = old_c[j] + V[m, j] * ratio
-                length = lengths[j] + V[m, j] * V[m, j] * inverse
+                v = V[m, j]
+                left = old_c[j] + v * ratio
+                length = lengths[j] + v * v * inverse
                 better += left * left > (best + cost) * length
         if better > 0:
             cost, number = without(s, units, ridge, u)
         elif n_wide > 0:
             without_for_wide(s, units, m)
         for j in range(c.shape[0] if better > 0 else 0):
+            left, length = c[j], d[j]
             allowed = of[columns[j].unit].allowed == 1
-            if c[j] * c[j] > (best + cost) * d[j] and allowed and 0.0 < d[j] < np.inf:
-                gain = c[j] * c[j] / d[j]
+            if left * left > (best + cost) * length and allowed and 0.0 < length < np.inf:
+                gain = left * left / length
                 if units.now[0].bounded:
-                    gain = column_worth(c[j], d[j], columns[j].lower, columns[j].upper)
+                    gain = column_worth(left, length, columns[j].lower, columns[j].upper)
                 if gain - cost > best:
                     best, leaving, entering = gain - cost, i, columns[j].unit
         for e in range(n_wide):

@@ -122,17 +122,23 @@ class ReferenceAttributes(AttributeTemplate):  # type: ignore[misc]
 def lower_field(context: Any, builder: Any, kind: Reference, value: Any, name: str) -> Any:
     """Read one field."""
     number = kind.fields.fields.index(name)
-    field = _read(builder, cgutils.gep_inbounds(builder, value, 0, number))
-    return impl_ret_borrowed(context, builder, kind.fields.types[number], field)
+    sort, place = kind.fields.types[number], cgutils.gep_inbounds(builder, value, 0, number)
+    # The first two numbers of an array say who owns its memory. Kernels return no arrays and count
+    # no references, so that both stay 0.
+    field = _read(builder, place, 2 if isinstance(sort, types.Array) else 0)
+    return impl_ret_borrowed(context, builder, sort, field)
 
 
-def _read(builder: Any, place: Any) -> Any:
-    """Read a value number by number, so that LLVM leaves out the numbers that nobody uses."""
+def _read(builder: Any, place: Any, first: int = 0) -> Any:
+    """Read a value number by number, so that LLVM leaves out the numbers that nobody uses.
+
+    first: So many numbers at the beginning are not read, and are 0.
+    """
     kind = place.type.pointee
     if not isinstance(kind, ir.LiteralStructType | ir.ArrayType):
         return builder.load(place)
-    whole, parts = ir.Constant(kind, ir.Undefined), getattr(kind, "elements", None)
-    for i in range(kind.count if parts is None else len(parts)):
+    whole, parts = ir.Constant(kind, None), getattr(kind, "elements", None)
+    for i in range(first, kind.count if parts is None else len(parts)):
         part = _read(builder, cgutils.gep_inbounds(builder, place, 0, i))
         whole = builder.insert_value(whole, part, i)
     return whole

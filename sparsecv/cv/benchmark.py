@@ -134,10 +134,19 @@ def run(
             result = cross_validate(prepared.data, [gamma], sizes, how)
             one, best = result.by_gamma[0], result.best()
             of_grid = (one.n_mio, one.n_nodes) if way == "grid" else of_grid
-            fewer = 1.0 - one.n_mio / of_grid[0], 1.0 - one.n_nodes / of_grid[1]
-            work = one.n_mio, one.n_nodes, one.seconds, *fewer
-            error = best.tau, best.cv_error, best.lower_bound, one.status
-            yield Row(Case(name, n, p, kind, gamma), way, *work, *error)
+            yield Row(
+                Case(name, n, p, kind, gamma),
+                way,
+                mio=one.n_mio,
+                nodes=one.n_nodes,
+                seconds=one.seconds,
+                reduction=1.0 - one.n_mio / of_grid[0],
+                node_reduction=1.0 - one.n_nodes / of_grid[1],
+                tau=best.tau,
+                cv_error=best.cv_error,
+                lower=best.lower_bound,
+                status=one.status,
+            )
 
 
 def averages(rows: Sequence[Row]) -> Iterator[tuple[tuple[str, str, str], NDArray[np.float64]]]:

@@ -325,8 +325,16 @@ class Surface:
         order = [gamma for gamma in gammas or self.order if gamma in self.rows]
         tables = self.ledger.tables([self.rows[gamma] for gamma in order])
         tol = self.settings.search_tolerance if self.settings.searches else None
-        how = self._clock.elapsed(), tol, self.settings.prove, self.data.rounding
-        return CVResult(self.data.folds, np.array(order), self.taus, tables, *how)
+        return CVResult(
+            self.data.folds,
+            np.array(order),
+            self.taus,
+            tables,
+            seconds=self._clock.elapsed(),
+            tolerance=tol,
+            prove=self.settings.prove,
+            rounding=self.data.rounding,
+        )
 
     # how it is done
 

@@ -164,7 +164,11 @@ def estimate_folds(
     proved, as their tree would not end elsewhere. A fold that no shared tree proves is answered
     from its own training rows without a proof, always by the same search, and may be proved later.
 
+    The answers, and intervals of folds whose trees were left open, are entered in the ledger.
+
     rows: Rows of the ledger; answers that are exact already are kept.
+    limits: The limits of all folds together, which are shared out among units.
+    run: Runs a batch of units.
     """
     data, k, by_tree = ledger.data, ledger.k, plan.estimates_by_row_tree
     shared = [g for g in rows if by_tree and ledger.cells.exact[g, :, k].all()]
@@ -174,20 +178,20 @@ def estimate_folds(
         run(_deleted_rows(ledger, g, limits.share(float(len(rows) - done))))
     rest = [g for g in rows if not ledger.proved(g)]
     folds = np.flatnonzero(~ledger.cells.exact[rest, :, :k].all(axis=(0, 1))).tolist()
-    units = [
+    parts = [
         (j, *part) for j in folds for part in _by_solver(ledger, rest, j, plan, plan.fold_trees)
     ]
 
     def enter(index: int, found: tuple[SupportPath, Array]) -> Status:
-        j, some, _ = units[index]
+        (j, some, _), (path, errors) = parts[index], found
         for i, g in enumerate(some):
-            ledger.take_path(g, j, found[0], i, found[1][i])
-        return found[0].status
+            ledger.take_path(g, j, path, i, errors[i])
+        return path.status
 
-    if units:
+    if parts:
         gammas, told = np.array(ledger.gammas), partial(report, "fitting the folds")
-        nothing: Listed = {}
-        tasks = [(j, gammas[some], ledger.taus, how, nothing, None) for j, some, how in units]
+        listed, most_nodes = Listed(), None
+        tasks = [(j, gammas[some], ledger.taus, how, listed, most_nodes) for j, some, how in parts]
         run(Batch(rest, fold_unit, data, tasks, enter, limits.share, told, keep=True))
 
 

@@ -207,6 +207,9 @@ class CellProver(Prover):
     def _search_trees(self, g: int, problems: list[int], most_nodes: int) -> list[Status]:
         """Search one tree for all sizes of each of some problems at the γ of row g.
 
+        What is proved is entered in the ledger. The most nodes of a fold's tree that has ended are
+        noted in ``trials.largest``.
+
         most_nodes: As of :func:`~sparsecv.cv.estimate.tree_unit`.
         Returns: How the trees have ended.
         """
@@ -365,7 +368,10 @@ def solve_grid(prover: CellProver, g: int, backend: str) -> None:
     """Solve every fold at every τ alone: the first paper's Grid, k·|τ| training problems.
 
     The problem of all rows is solved by one tree. Problems that the time limit leaves unsolved
-    keep their estimates.
+    keep their estimates. The results are entered in the prover's ledger.
+
+    g: The row of the ledger whose γ is taken.
+    backend: As of :class:`~sparsecv.cv.settings.Settings`.
     """
     ledger, limits, k = prover.ledger, prover.work.limits, prover.ledger.k
     full, share = ledger.data.full(), limits.share(k + 1.0)

@@ -386,6 +386,16 @@ class CVResult:
             lower, gap = min(lower, self.minimum.lower), max(gap, self.minimum.tolerance)
         sure = bool(self.table("exact")[g, t]) or self.tolerance is not None
         certified = sure and lower >= high - gap * abs(high) - self.rounding
-        pair = float(self.gammas[g]), int(self.taus[t])
-        errors = float(estimates[g, t]), float(std_error[g, t]), high, lower
-        return Best(g, t, *pair, *errors, certified, int(self.taus[one_se]), at_one_se)
+        return Best(
+            gamma_index=g,
+            tau_index=t,
+            gamma=float(self.gammas[g]),
+            tau=int(self.taus[t]),
+            cv_error=float(estimates[g, t]),
+            std_error=float(std_error[g, t]),
+            upper=high,
+            lower_bound=lower,
+            certified=certified,
+            one_se=int(self.taus[one_se]),
+            one_se_gamma_index=at_one_se,
+        )

@@ -67,6 +67,8 @@ def chunk_moments(
     number: The number of the chunk, counted from 0.
     names: Names of the columns of X, and of y.
     label: The table's name in messages.
+    k, seed, partitions: The number of folds, the seed that they are drawn with, and the number of
+        partitions into folds, for each of which moments are returned.
     Raises InputError: X and y differ in length, or a value is missing or infinite.
     """
     where = f"{label}, chunk {number + 1}"

@@ -182,6 +182,8 @@ def tried_ridges(study: Study, coefs: list[Array], ridges: Array, sizes: NDArray
     all of them, and those are left that have the least distance of some size there.
 
     coefs: The average of every fold, shape (p,) each.
+    ridges, shape (γ⊥,): In units of :func:`ridge_unit`, increasing; so are those returned.
+    sizes, shape (τ,): The sizes that are projected onto.
     """
     folds = np.flatnonzero(study.data.fold_weight > 0.0)
     if folds.size <= PROJECTION.max_folds_at_every_ridge:

@@ -153,8 +153,18 @@ class Study:
         # By the method grid every fold and τ is a problem of its own, which costs too much.
         costly = averages and settings.grid
         partitions = 1 if costly else data.count_partitions(PARTITIONS)
-        own = rule, reason, gammas, sizes, tried
-        return cls(data, design, request, plan, *own, partitions)
+        return cls(
+            data,
+            design,
+            request,
+            plan,
+            rule=rule,
+            reason=reason,
+            gammas=gammas,
+            sizes=sizes,
+            tried=tried,
+            partitions=partitions,
+        )
 
     def again(self) -> Study:
         """The same study with a time limit of its own from now on, as the fit had."""

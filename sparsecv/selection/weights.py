@@ -63,17 +63,17 @@ def _log_weights(errors: Array, n: float) -> tuple[Array, float]:
     return np.asarray(-(logs - logs.min()) * (n / AVERAGE.temperature)), float(logs.min())
 
 
-def model_weights(surface: Array, gammas: Array, n: float) -> Array:
+def model_weights(errors: Array, gammas: Array, n: float) -> Array:
     """Weights of the pairs (γ, τ), shape (γ, τ), which sum to 1.
 
     The weight of a pair of CV error h is proportional to h^(−n/10) times the length of the interval
     of log γ around the pair's γ; pairs of a small share of the largest weight get 0.
 
-    surface, shape (γ, τ): CV errors ≥ 0.
+    errors, shape (γ, τ): CV errors ≥ 0.
     gammas, shape (γ,): Values of γ in any order.
     n: Number of rows, or the sum of their weights.
     """
-    weight = np.exp(_log_weights(surface, n)[0]) * _interval_lengths(gammas)[:, None]
+    weight = np.exp(_log_weights(errors, n)[0]) * _interval_lengths(gammas)[:, None]
     weight[weight < AVERAGE.min_weight_share * weight.max()] = 0.0
     return np.asarray(weight / weight.sum())
 

@@ -78,6 +78,8 @@ def _limit_blas() -> Callable[[], object]:
     threadpoolctl 3.8 ignores all threads but the thread that controls OpenBLAS, for as long as that
     thread is alive and has not given up its control; threadpoolctl 3.1 has no such rule.
     """
+    if all(one.get_num_threads() == 1 for one in _libraries()[0].lib_controllers):
+        return lambda: None  # To set and reset them would take ten times as long as to ask.
     give_up = getattr(OpenBLASController, "clear_controlling_thread", lambda force: None)
     give_up(force=True)
     limited = _libraries()[0].limit(limits=1)

@@ -29,7 +29,12 @@ from sparsecv.solvers.branching import driver, single
 from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.branching.family import search_alone, solve_jointly
 from sparsecv.solvers.branching.row_deletion import LeftOut
+from sparsecv.solvers.core.result import Status
 from sparsecv.solvers.kernels import envelope
+from sparsecv.solvers.leaps.gathering import Comparison, near_best_subsets
+from sparsecv.solvers.leaps.leaps_node import new_gathering
+from sparsecv.solvers.leaps.lines import below_zero, take_out
+from sparsecv.solvers.leaps.selection_event import selection_events
 from sparsecv.solvers.relaxation import perspective, relaxer, root
 from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.newton import newton_work
@@ -256,6 +261,60 @@ def test_supports_along_gamma_equal_enumeration(kind: str, low: float, high: flo
         for size in (1, 2):
             found = [here.objective(support) for support in along.at(gamma, size)]
             assert min(found) == pytest.approx(least(here, size), rel=1e-9)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_supports_are_handed_out_and_take_out_of_lines(grouped: bool) -> None:
+    """A direction in which two others beat the support, on either side of the response."""
+    X, y = rows("plain")
+    groups = Constraints(groups=["a", "a", "b", "b", None, None] if grouped else None)
+    given = SparseRidgeProblem(X, y, gamma=1.0, tau=1, constraints=groups)
+    compared = Comparison(np.array([np.inf, np.inf, 1.0]))
+    best = near_best_subsets(given, compared, 0.5)
+    assert best.answers[0].proved
+    assert (np.diff(best.value) >= 0.0).all()
+    support = best.answers[0].support
+    directions = np.linalg.qr(given.triangle[:, support])[0].T
+    events, status, _ = selection_events(given, support, compared, directions)
+    assert status is Status.OPTIMAL
+    for event, direction in zip(events, directions, strict=True):
+        assert ((event.outer[:, 0] < 0.0) & (event.outer[:, 1] > 0.0)).any()
+        for v in np.linspace(-20.0, 20.0, 9):
+            table = np.column_stack([given.triangle[:, :6], given.triangle[:, 6] + v * direction])
+            moved = SparseRidgeProblem(
+                table[:, :6], table[:, 6], gamma=1.0, tau=1, constraints=groups
+            )
+            same = (
+                near_best_subsets(moved, compared).answers[0].support.tolist() == support.tolist()
+            )
+            assert same == any(low < v < high for low, high in event.outer)
+
+
+@plain_python
+def test_a_region_without_room_stays_larger_than_need_be() -> None:
+    tree = new_gathering(1, 1, 1)
+    tree.region[0, 0], tree.n_region[0] = [-100.0, 100.0], 1
+    for k in range(20):
+        take_out(tree, 0, 4.0 * k, 4.0 * k + 1.0)
+    assert tree.n_region[0] == tree.region.shape[1]
+    take_out(tree, 0, -200.0, 200.0)
+    assert tree.n_region[0] == 0
+
+
+@plain_python
+def test_the_set_of_a_line_or_a_constant() -> None:
+    nothing = [0.0, 0.0, 0.0, 0.0]
+    for polynomial, ends in (
+        ((0.0, 2.0, -4.0), [-np.inf, 2.0, 0.0, 0.0]),
+        ((0.0, -2.0, -4.0), [-2.0, np.inf, 0.0, 0.0]),
+        ((0.0, 0.0, -1.0), [-np.inf, np.inf, 0.0, 0.0]),
+        ((0.0, 0.0, 1.0), nothing),
+        ((1.0, 0.0, 1.0), nothing),
+        ((-1.0, 0.0, -1.0), [-np.inf, np.inf, 0.0, 0.0]),
+        ((1.0, -3.0, 2.0), [1.0, 2.0, 0.0, 0.0]),
+        ((-1.0, 3.0, -2.0), [-np.inf, 1.0, 2.0, np.inf]),
+    ):
+        assert list(below_zero(*polynomial)) == ends
 
 
 @plain_python

@@ -114,7 +114,7 @@ class SizesTree:
             tied[0] if len(tied) == 1 else tied[ranking([problem.fit(t) for t in tied], tied)[0]]
             for tied in tree.candidates(1)
         ]
-        objective, bound = _objectives(problem, supports), tree.open_bound()
+        objective, bound = support_objectives(problem, supports), tree.open_bound()
         margin = _margin(problem, objective, tree)
         lost = problem.data_losses(objective, (s.size for s in supports), True)
         lower = np.maximum(np.minimum(objective, bound) - margin - lost, 0.0)
@@ -168,7 +168,7 @@ def n_best_subsets(
     Returns: For every size, in the order of :func:`checked_sizes`, its best supports, the best
         first; of supports whose objectives are equal the lexicographically first comes first. A
         support is proved where no support but those before it has a smaller objective, up to
-        rounding. No lower bound is computed: it is 0.
+        rounding. The bound is one on the objectives of all but the supports before it.
     """
     limits = (limits or Limits()).within()
     problem = problem.at_unit_length()
@@ -189,13 +189,15 @@ def n_best_subsets(
         margin = _margin(problem, objective, tree)
         proved = _closed(status, bound, objective) & certain(objective, margin, problem.yy)
         proved, objective = np.logical_and.accumulate(proved), np.maximum.accumulate(objective)
+        lost = problem.data_losses(objective, (every[j].size for j in order), True)
+        lower = np.maximum(np.minimum(objective, bound) - margin - lost, 0.0)
         ranked.append(
             [
                 Answer(
                     size=int(size),
                     support=every[j],
                     objective=float(objective[i]),
-                    lower_bound=0.0,
+                    lower_bound=float(lower[i]),
                     status=Status.OPTIMAL if proved[i] else unproved,
                     work=work,
                 )
@@ -205,9 +207,9 @@ def n_best_subsets(
     return ranked
 
 
-def _objectives(problem: SparseRidgeProblem, supports: Sequence[NDArray[np.intp]]) -> Array:
+def support_objectives(problem: SparseRidgeProblem, supports: Sequence[NDArray[np.intp]]) -> Array:
     """The objectives of some supports, by compiled fits where these are precise enough."""
-    rows = stacked(supports, max(s.size for s in supports))
+    rows = stacked(supports, max(1, *(s.size for s in supports)))
     objective = np.full((1, len(supports)), np.nan)
     if problem.gamma == problem.given_gamma:
         coef = np.zeros((1, *rows.shape))

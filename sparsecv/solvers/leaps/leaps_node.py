@@ -47,6 +47,7 @@ from .inverse import (
     order_columns,
     sum_steps,
 )
+from .lines import Gathering
 from .table import TreeTable
 
 NOW = np.dtype(
@@ -142,7 +143,7 @@ RULES = np.dtype(
 )
 
 
-@by_reference()
+@by_reference(zeros=("gathers",))
 class LeapsTree(NamedTuple):
     """Everything a search among m units of p columns needs to stop at any node and go on later.
 
@@ -162,6 +163,7 @@ class LeapsTree(NamedTuple):
     scale: Array  # (p,): lengths that the rounding of columns is relative to, if above their own
     wide: int  # 1 where a unit has several columns
     bounded: int  # 1 where coefficients have bounds
+    gathers: int  # 1 where the supports that are entered are handed out and not listed
     columns_of: Annotated[Array, "p+1 p+1"]  # the triangular factor R, one column of R per row,
     # without what columns leave of y
     A: Annotated[Array, "m p p"]  # by level, columns of free members only
@@ -211,14 +213,20 @@ class LeapsTree(NamedTuple):
     deleted_residual: Annotated[Array, "m n"]  # r_i/(1−h_i)
     chain: Chain
     within: Within
+    gathering: Gathering
 
 
-@by_reference(zeros=("wide", "bounded"))
+@by_reference(zeros=("wide", "bounded", "gathers"))
 class PlainTree(LeapsTree):
     """A tree whose units are single columns without bounds.
 
     Kernels are compiled for such trees alone, which takes two thirds of the time.
     """
+
+
+@by_reference(zeros=("bounded",))
+class GatheringTree(LeapsTree):
+    """A tree that hands out every support it enters, of one problem or of lines of responses."""
 
 
 def pruned_up_to(p: int, n_best: int) -> int:
@@ -267,6 +275,7 @@ def new_tree(
     rows: Array | None,
     targets: Array | None,
     n_best: int,
+    room: int = 0,
 ) -> LeapsTree:
     """Allocate the search for the wanted ``sizes`` among the units of a table.
 
@@ -275,6 +284,8 @@ def new_tree(
 
     rows, targets, shape (n, p) and (n,): Rows to delete in turn, or None; columns as in the table.
     n_best: How many of the best supports of each size are wanted, for each problem.
+    room: With a number above 0 the tree hands out supports, at most so many at a time; rows then
+        stand for lines of responses.
     """
     m, p, bounded = table.units.size, table.columns.size, table.bounded
     wide = p > m
@@ -292,8 +303,9 @@ def new_tree(
     # Many supports tie within bounds, as coefficients at bounds of 0 may be left out. A node is
     # searched for supports that are better by more than 1e-9 of the objective: a choice.
     lists = new_lists(m, sizes, problems, ties, n_best, 1e-9 if bounded else 0.0)
+    kind = LeapsTree if wide or bounded else PlainTree
     return allocated(
-        LeapsTree if wide or bounded else PlainTree,
+        GatheringTree if room > 0 else kind,
         lengths,
         lists=lists,
         first=table.first,
@@ -301,6 +313,7 @@ def new_tree(
         scale=table.scale,
         wide=int(wide),
         bounded=int(bounded),
+        gathers=int(room > 0),
         added_loss=added,
         least_added=np.zeros((m, p)) if bounded else added,
         child_added_loss=key,
@@ -316,6 +329,7 @@ def new_tree(
         offset=offset[:-1],
         chain=new_chain(m, p, n, int(np.diff(table.first).max())) if wide else no_chain(m, p),
         within=new_within(m, table.lower, table.upper) if bounded else no_bounds(),
+        gathering=new_gathering(m, n, room) if room > 0 else nothing_gathered(),
     )
 
 
@@ -345,6 +359,22 @@ def new_within(m: int, lower: Array, upper: Array) -> Within:
     fit = new_bounded_fit(np.zeros((p + 1, p + 1)), lower, upper)
     least = np.full(m + 2, np.inf)
     return allocated(Within, {"m": m, "p": p}, fit=fit, least_bound=least, rules=record(RULES))
+
+
+def new_gathering(m: int, lines: int, room: int) -> Gathering:
+    """Allocate what a tree of m units needs to hand out supports, ``room`` of them at a time.
+
+    lines: Number of lines of responses. Their sets have at most 16 intervals, a choice: in tests
+        none has more than 8.
+    """
+    lengths = {"m": m, "sizes": m + 2, "problems": lines, "room": room}
+    return allocated(Gathering, {**lengths, "words": mask_words(m), "length": 16})
+
+
+@cache
+def nothing_gathered() -> Gathering:
+    """What trees that list supports have in its place, and never use."""
+    return new_gathering(0, 0, 0)
 
 
 @cache

@@ -26,7 +26,7 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status
 from ..kernels.compiled import kernel
-from ..kernels.linalg import EPS, Array, dot, from_mask, has_bit, order_steps
+from ..kernels.linalg import EPS, Array, Mask, dot, from_mask, has_bit, order_steps
 from ..supports.rounding import forward_order, stacked
 from .inverse import evaluate_columns, solve_rows, update_columns
 from .leaps_node import (
@@ -44,6 +44,7 @@ from .leaps_node import (
     put_in_order,
     wanted_from,
 )
+from .lines import hand_out, narrow_lines
 from .table import TreeTable
 from .within import begin_within, bound_members, fit_child, key_members
 
@@ -316,6 +317,9 @@ def make_child(tree, level, j, low, promising, one_path):
 def enter_child(tree, level, j, size):
     """Enter the child without free member j, whose losses are in ``child_value``, where wanted."""
     mask_child(tree, level, j)
+    if tree.gathers > 0:
+        hand_out(tree)
+        return
     for i in range(tree.n_open[level]):
         enter_support(tree.lists, size, tree.problem_of[level, i], tree.child_value[i])
 
@@ -379,6 +383,8 @@ def advance(tree, max_nodes):
         if not deeper:
             low = size
         better, promising = evaluate(tree, level, j, size, low)
+        if tree.gathers > 0 and not alone:
+            better, promising = narrow_lines(tree, level, j, size, low)
         if tree.bounded > 0 and better + promising > 0:
             mask_child(tree, level, j)
             better, promising = fit_child(tree, level, j, size, low)
@@ -465,6 +471,7 @@ class Leaps:
     rows, targets, shape (n, p) and (n,): Rows to delete in turn; none by default.
     n_best: How many of the best supports of each size are wanted, for each problem. Within bounds
         on coefficients the best support of at most every size is wanted if it is 1.
+    gathers: Whether the search hands out every support that it enters, and keeps no lists.
     begun: Whether the first step makes the root at the problem's γ; otherwise :meth:`at_ridge` has
         to say at which.
     lists: The best supports known, and the state of the search.
@@ -481,21 +488,23 @@ class Leaps:
         targets: Array | None = None,
         n_best: int = 1,
         begun: bool = True,
+        gathers: bool = False,
     ) -> None:
         self.problem, self.sizes, self.table = problem, sizes, TreeTable(problem)
         self.n_best, m = n_best, self.table.units.size
         self.inner = np.minimum(sizes, m)
         inside = None if rows is None else self.table.rows(rows)
-        self.tree = new_tree(self.table, np.unique(self.inner), inside, targets, n_best)
+        # Nodes between two looks at the clock, a choice: these take a few milliseconds, or with n
+        # deleted rows, where a node's work grows like n·p, some tens of milliseconds.
+        n, p = 0 if targets is None else targets.size, self.table.columns.size
+        self.chunk = max(20_000_000 // (n * p), 1) if n else 20_000
+        if p > m or self.table.bounded:
+            self.chunk = min(self.chunk, max(20_000_000 // (p + 10) ** 2, 1))
+        room = self.chunk if gathers else 0
+        self.tree = new_tree(self.table, np.unique(self.inner), inside, targets, n_best, room)
         self.lists, self.best = self.tree.lists, NOTHING
         # A view of the record, by which fields are read in a tenth of the time.
         self._now = self.lists.now.view(NOW)[0]
-        # Nodes between two looks at the clock, a choice: these take a few milliseconds, or with n
-        # deleted rows, where a node's work grows like n·p, some tens of milliseconds.
-        n, p = self.tree.t.size, self.tree.scale.size
-        self.chunk = max(20_000_000 // (n * p), 1) if n else 20_000
-        if self.tree.wide or self.tree.bounded:
-            self.chunk = min(self.chunk, max(20_000_000 // (p + 10) ** 2, 1))
         if begun:
             self.tree.triangle[:] = self.table.factor(problem.gamma / 2.0)
             self.at_ridge(problem.gamma / 2.0)
@@ -584,6 +593,18 @@ class Leaps:
             if proceed(self.tree, rank, starts, most, self.best):
                 return Status.OPTIMAL
             nodes, rank, starts = self.n_nodes, NO_PATH, NOTHING
+
+    def step(self, limits: Limits) -> bool:
+        """Search on until the next look at the clock; whether the tree is exhausted."""
+        most = limits.nodes_left(self.n_nodes, self.chunk)
+        return bool(proceed(self.tree, NO_PATH, NOTHING, most, NOTHING))
+
+    def handed_out(self) -> Mask:
+        """The supports that were entered since the call before, shape (k, words)."""
+        gathering = self.tree.gathering
+        found = gathering.found[: gathering.n_found[0]].copy()
+        gathering.n_found[0] = 0
+        return found
 
     def narrow(self, wanted: NDArray[np.bool_]) -> None:
         """Search on for some of the sizes alone; what the tree says of the others is no proof.

@@ -1,0 +1,248 @@
+"""Every support that is nearly the best, and the best one by a criterion, from one tree."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
+from ..core.result import Answer, Status, Work, nothing_left
+from ..core.threads import on_one_thread
+from ..kernels.linalg import Array, Mask, from_mask
+from .all_sizes import CERTAIN_SHARE, coefficient_spread, rounding_margin, support_objectives
+from .table import TreeTable
+from .tree import Leaps
+
+
+class Comparison(NamedTuple):
+    """How supports are compared: by w·f, f the objective and w ≥ 1 a weight of the size.
+
+    weight: By size, from 0 on; ∞ for sizes whose supports do not count.
+    by_rank: Whether a size is the sum of the ranks of the units' columns; else the number of units.
+    """
+
+    weight: Array
+    by_rank: bool = False
+
+    def weights(self, table: TreeTable, members: Any) -> Array:
+        """The weights of supports, rows (k, m) that mark units of a table."""
+        size = np.diff(table.first) if self.by_rank else np.ones(table.units.size, dtype=np.intp)
+        sizes = np.minimum(members @ size, self.weight.size)
+        return np.asarray(np.append(self.weight, np.inf)[sizes])
+
+    def of_units(self, table: TreeTable) -> tuple[Array, Array, NDArray[np.intp]]:
+        """What the number of units says of weights.
+
+        Returns: The least weight of supports of at least 0, 1, …, m units, and the largest weight
+            of supports of so many units, shape (m + 1,) each; and the numbers from 1 to m − 1 of
+            which some support counts.
+        """
+        m, width = table.units.size, np.diff(table.first) if self.by_rank else None
+        size = np.ones(m, dtype=np.intp) if width is None else width
+        own, free = size[table.included > 0], np.sort(size[table.included == 0])
+        least, most = np.full((2, m + 1), np.inf)
+        for extra in range(free.size + 1):
+            few, many = int(free[:extra].sum()), int(free[free.size - extra :].sum())
+            some = self.weight[own.sum() + few : own.sum() + many + 1]
+            least[own.size + extra] = some.min(initial=np.inf)
+            if some.size == many - few + 1:
+                most[own.size + extra] = some.max()
+        counted = np.flatnonzero(least < np.inf)
+        least = np.minimum.accumulate(least[::-1])[::-1]
+        return least, most, counted[(counted > 0) & (counted < m)]
+
+
+class Members:
+    """Supports as rows that mark units of a tree; each is taken once.
+
+    problem: As the tree has it, at a working γ. comparison: What decides which supports count.
+    """
+
+    def __init__(self, problem: SparseRidgeProblem, comparison: Comparison) -> None:
+        self.table, self.comparison = TreeTable(problem), comparison
+        self._met: set[bytes] = set()
+
+    def new(self, members: NDArray[np.bool_]) -> tuple[list[NDArray[np.intp]], Array]:
+        """Of rows (k, m), the supports that count and were not met before, and their weights."""
+        weights, chosen = self.comparison.weights(self.table, members), []
+        for i, row in enumerate(np.packbits(members, axis=1)):
+            key = row.tobytes()
+            if weights[i] < np.inf and key not in self._met:
+                self._met.add(key)
+                chosen.append(i)
+        return [self.table.support(np.flatnonzero(members[i])) for i in chosen], weights[chosen]
+
+    def from_masks(self, masks: Mask) -> NDArray[np.bool_]:
+        """Bit masks, shape (k, words), as rows, shape (k, m)."""
+        bits = np.unpackbits(masks.view(np.uint8), axis=1, bitorder="little")
+        return np.asarray(bits[:, : self.table.units.size], dtype=bool)
+
+
+class NearBest(NamedTuple):
+    """Every support whose value w·f is at most a multiple of the least, the best first.
+
+    answers: The supports. Their status is optimal where the list is complete up to rounding, and
+        the lower bound of the first holds for all supports of its size.
+    value, shape (k,): w·f of each.
+    """
+
+    answers: list[Answer]
+    value: Array
+
+
+@on_one_thread
+def near_best_subsets(
+    problem: SparseRidgeProblem,
+    comparison: Comparison,
+    within: float = 0.0,
+    limits: Limits | None = None,
+    most: int = 100_000,
+) -> NearBest:
+    """List every support T with w·f_T ≤ (1 + within)·min w·f, by one leaps-and-bounds tree.
+
+    Supports of the same columns but for columns that are zero in every row count as one. Without
+    columns f is yᵀy. A tree at a tiny working γ, and rounding, may leave in doubt whether a support
+    is listed whose value differs from the limit by a share of 1e-5: the list is then of status
+    PRECISION.
+
+    problem: Its τ is not used. It has no bounds on coefficients.
+    most: The search ends where more supports would be listed, with the status NODE_LIMIT.
+    """
+    limits, factor = (limits or Limits()).within(), 1.0 + within
+    at = problem.at_unit_length()
+    known = _Known(problem, Members(at, comparison))
+    table, nodes, status = known.members.table, 0, Status.OPTIMAL
+    least, _, sizes = comparison.of_units(table)
+    known.add(np.vstack([np.ones(table.units.size), table.included, _seeds(at)]) > 0)
+    bound = math.inf
+    if sizes.size:
+        tree = Leaps(at, sizes, gathers=True)
+        tree.begin()
+        ended, doubt = False, 0.0
+        while not ended:
+            limit = factor * known.least
+            doubt = _in_doubt(at, tree, limit)
+            _search_below(tree, (limit + doubt) / least)
+            reached = limits.reached(tree.n_nodes)
+            if limit == 0.0 and within == 0.0:  # Nothing is better, and much may be as good.
+                reached = Status.PRECISION
+            elif (known.value <= limit).sum() > most:
+                reached = Status.NODE_LIMIT
+            if reached is not None:
+                status = reached
+                break
+            ended = tree.step(limits)
+            known.add(known.members.from_masks(tree.handed_out()))
+        nodes, limit = tree.n_nodes, factor * known.least
+        bound = limit if ended else min(limit, float((tree.open_bound() * least[tree.inner]).min()))
+        bound = max(bound - doubt, 0.0)
+        if ended and not doubt <= CERTAIN_SHARE * limit:
+            status = Status.PRECISION
+    work = Work(n_nodes=nodes, seconds=limits.elapsed())
+    return known.listed(factor, bound, status, work, most)
+
+
+def least_by(
+    problem: SparseRidgeProblem, comparison: Comparison, limits: Limits | None = None
+) -> Answer:
+    """The support of least w·f; its lower bound on f holds for all supports of its size.
+
+    problem, comparison: As :func:`near_best_subsets` takes them.
+    """
+    return near_best_subsets(problem, comparison, limits=limits).answers[0]
+
+
+class _Known:
+    """Supports that a search knows, with their objectives f and values w·f.
+
+    problem: The problem at its own γ.
+    """
+
+    def __init__(self, problem: SparseRidgeProblem, members: Members) -> None:
+        self.problem, self.members = problem, members
+        self.supports: list[NDArray[np.intp]] = []
+        self.objective, self.value = np.empty(0), np.empty(0)
+
+    def add(self, rows: NDArray[np.bool_]) -> None:
+        """Add those of some supports, shape (k, m), that count and are new."""
+        supports, weights = self.members.new(rows)
+        if supports:
+            objective = support_objectives(self.problem, supports)
+            objective[objective <= nothing_left(self.problem.yy)] = 0.0
+            self.supports += supports
+            self.objective = np.append(self.objective, objective)
+            self.value = np.append(self.value, weights * objective)
+
+    @property
+    def least(self) -> float:
+        """The least value; ∞ where nothing is known."""
+        return float(self.value.min(initial=math.inf))
+
+    def listed(
+        self, factor: float, bound: float, status: Status, work: Work, most: int
+    ) -> NearBest:
+        """The supports of at most ``factor`` times the least value, at most ``most`` of them.
+
+        bound: A lower bound on the values of all others.
+        """
+        chosen = np.flatnonzero(self.value <= factor * self.least)
+        # Of supports that tie within 1e-12 the smallest comes first, then the order of columns.
+        order = chosen[np.argsort(self.value[chosen], kind="stable")]
+        steps = np.diff(self.value[order], prepend=self.value[order[:1]])
+        group = np.cumsum(steps > 1e-12 * self.value[order]).tolist()
+        keys = [
+            (g, self.supports[i].size, tuple(self.supports[i].tolist()), i)
+            for g, i in zip(group, order.tolist(), strict=True)
+        ]
+        ranked = [key[-1] for key in sorted(keys)]
+        if len(ranked) > most:
+            status, bound = Status.NODE_LIMIT, min(bound, float(self.value[ranked[most]]))
+        answers = []
+        for i in ranked[:most]:
+            objective, value = float(self.objective[i]), float(self.value[i])
+            answers.append(
+                Answer(
+                    size=self.problem.constraints.units(self.supports[i]).size,
+                    support=self.supports[i],
+                    objective=objective,
+                    lower_bound=0.0 if value == 0.0 else objective * min(bound / value, 1.0),
+                    # Nothing is better than a fit that leaves nothing.
+                    status=Status.OPTIMAL if value == 0.0 and factor == 1.0 else status,
+                    work=work,
+                )
+            )
+        return NearBest(answers, self.value[ranked[:most]])
+
+
+def _seeds(problem: SparseRidgeProblem) -> NDArray[np.bool_]:
+    """Good supports of all numbers of units, by backward elimination and forward selection."""
+    m = TreeTable(problem).units.size
+    tree = Leaps(problem, np.arange(1, m + 1))
+    tree.begin()
+    tree.seed()
+    found = np.zeros((m, m), dtype=bool)
+    for s in range(1, m + 1):
+        found[s - 1, from_mask(tree.lists.found[s, 0, 0])] = True
+    return found[found.any(axis=1)]
+
+
+def _search_below(tree: Leaps, limit: Array) -> None:
+    """Let a tree hand out all supports whose objective is at most the limit of their number.
+
+    limit, shape (m + 1,): Falling with the number of units, 0 where none counts.
+    """
+    loss = limit - float(tree.now("full"))
+    loss = loss * (1.0 + 2.0 * float(tree.now("tie"))) + float(tree.now("tied_loss"))
+    loss[limit == 0.0] = -1.0
+    tree.lists.max_kept[: loss.size, 0] = tree.lists.max_searched[: loss.size, 0] = loss
+
+
+def _in_doubt(at: SparseRidgeProblem, tree: Leaps, value: float) -> float:
+    """What rounding, and a working γ, may add to objectives of at most this value in a tree."""
+    spread = tree.stretch * coefficient_spread(at)
+    margin = rounding_margin(np.array([value]), at.yy, tree.reach, spread)
+    return float(margin[0]) + at.zero_loss(value) + tree.left_out(at) * value

@@ -1,0 +1,105 @@
+"""Supports whose value is near the least: the tree that hands them out against enumeration."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from sparsecv.solvers import SparseRidgeProblem
+from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.core.result import Status
+from sparsecv.solvers.leaps.gathering import Comparison, least_by, near_best_subsets
+
+
+def drawn_problem(random, trial):
+    n, p = int(random.integers(5, 40)), int(random.integers(2, 10))
+    X = random.standard_normal((n, p))
+    if trial % 4 == 1:
+        X = random.integers(0, 2, (n, p)).astype(float)
+        X[0], X[1] = 1.0, 0.0
+    elif trial % 4 == 2:
+        X[:, -1] = X[:, 0]
+    elif trial % 4 == 3 and p > 2:
+        X[:, -1] = X[:, 0] + X[:, 1]
+    y = X[:, :2].sum(axis=1) + 2.0 * random.standard_normal(n)
+    gamma = float(random.choice([0.0, 1e-3, 1.0, 10.0]))
+    return SparseRidgeProblem(X, y, gamma=gamma, tau=1), n
+
+
+def values_of_all(problem, weight):
+    """The value of every support that counts."""
+    found = {}
+    for size in np.flatnonzero(np.isfinite(weight)).tolist():
+        for support in itertools.combinations(range(problem.p), size):
+            objective = problem.objective(list(support)) if size else problem.yy
+            found[support] = weight[size] * objective
+    return found
+
+
+@pytest.mark.parametrize("by_criterion", [False, True])
+def test_the_list_is_that_of_enumeration(by_criterion: bool) -> None:
+    random = np.random.default_rng(int(by_criterion))
+    for trial in range(120):
+        problem, n = drawn_problem(random, trial)
+        if by_criterion:
+            weight = np.exp(np.arange(problem.p + 1) * np.log(n) / n)
+            weight[n:] = np.inf
+        else:
+            weight = np.ones(int(random.integers(1, problem.p + 1)) + 1)
+        within = float(random.choice([0.0, 0.05, 0.5]))
+        found = near_best_subsets(problem, Comparison(weight), within)
+        values = values_of_all(problem, weight)
+        limit = (1.0 + within) * min(values.values())
+        slack = 1e-9 * limit + 1e-12 * problem.yy
+        listed = {tuple(one.support.tolist()) for one in found.answers}
+        assert len(listed) == len(found.answers)
+        assert {T for T, value in values.items() if value < limit - slack} <= listed
+        assert listed <= {T for T, value in values.items() if value <= limit + slack}
+        assert (np.diff(found.value) >= -slack).all()
+        assert found.answers[0].status in (Status.OPTIMAL, Status.PRECISION)
+
+
+def test_the_best_by_a_criterion_comes_with_a_bound_that_holds_at_every_limit() -> None:
+    random = np.random.default_rng(3)
+    for nodes in (0, 1, 3, 10, 30, 100, 1000):
+        X = random.standard_normal((50, 9))
+        y = X[:, :3].sum(axis=1) + 3.0 * random.standard_normal(50)
+        problem = SparseRidgeProblem(X, y, gamma=0.0, tau=1)
+        weight = np.exp(2.0 * np.arange(10) / 50)
+        proof = least_by(problem, Comparison(weight), Limits(node_limit=nodes))
+        size = proof.support.size
+        least = min(
+            problem.objective(list(T)) for T in itertools.combinations(range(9), size) if size
+        )
+        assert proof.lower_bound <= least * (1.0 + 1e-9)
+        if proof.status is Status.OPTIMAL:
+            best = min(values_of_all(problem, weight).values())
+            assert weight[size] * proof.objective == pytest.approx(best, rel=1e-9)
+        if nodes < 3:
+            assert proof.status is Status.NODE_LIMIT
+    assert proof.status is Status.OPTIMAL
+
+
+def test_too_many_supports_end_the_list_and_are_said() -> None:
+    random = np.random.default_rng(4)
+    X, y = random.standard_normal((40, 10)), random.standard_normal(40)
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+    found = near_best_subsets(problem, Comparison(np.ones(11)), 10.0, most=50)
+    assert found.answers[0].status is Status.NODE_LIMIT
+    assert len(found.answers) == 50
+    whole = near_best_subsets(problem, Comparison(np.ones(11)), 10.0)
+    assert (whole.answers[0].status, len(whole.answers)) == (Status.OPTIMAL, 1024)
+
+
+def test_more_than_64_columns_take_masks_of_several_words() -> None:
+    random = np.random.default_rng(5)
+    X = random.standard_normal((300, 70))
+    y = X[:, 66] + X[:, 3] + 0.5 * random.standard_normal(300)
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    found = near_best_subsets(problem, Comparison(np.ones(3)), 0.5)
+    assert found.answers[0].status is Status.OPTIMAL
+    assert found.answers[0].support.tolist() == [3, 66]
+    pairs = [T for k in range(3) for T in itertools.combinations(range(70), k)]
+    limit = 1.5 * found.value[0]
+    values = [problem.objective(list(T)) if T else problem.yy for T in pairs]
+    assert len(found.answers) == sum(value <= limit for value in values)

@@ -60,6 +60,7 @@ def _estimate() -> None:
 
     X, y = _rows(40, 6)
     SparseRidge(tau=2).fit(X, y)
+    SparseRidge(tau="bic").fit(X, y).inference(sigma=1.0)
     SparseRidgeCV(cv=5).fit(X, y)
     SparseRidgeCV(cv=5, rule="minimum").fit(X, y)
     SparseRidgeCV(cv=5, gammas="global").fit(X, y)

@@ -13,7 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from ..design.model import Model, values_of
 from ..errors import InputError
 from ..report.frames import coefficients_frame, path_frame
-from ..report.outcome import alternatives_of_sizes, comparison, criteria_of_sizes
+from ..report.outcome import (
+    alternatives_of_sizes,
+    comparison,
+    criteria_of_sizes,
+    importance_of,
+    inference_of,
+    near_best_of,
+)
 from ..selection.study import check_size
 from .base import SparseLinearModel
 
@@ -113,9 +120,152 @@ class ModelAnswers(SparseLinearModel):
         if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
             raise InputError(f"n must be a whole number >= 1; got {n!r}")
         if self._ranked_ is None or self._ranked_[0] != n:
-            limit = None if self.time_limit is None else float(self.time_limit)
-            self._ranked_ = int(n), alternatives_of_sizes(self._fit(), int(n), limit)
+            found = alternatives_of_sizes(self._fit(), int(n), self._seconds())
+            self._ranked_ = int(n), found
         return self._ranked_[1].copy()
+
+    def near_best(self, within: float = 0.05) -> DataFrame:
+        """Return every subset that fits nearly as well as the best, the best first.
+
+        This is about the fit to the response of all rows: the training objective of up to ``tau_``
+        columns at the model's gamma, or the criterion that has chosen the size. Nothing is held
+        out. A model of :class:`SparseRidgeCV` need not be the best of these fits.
+
+        Parameters
+        ----------
+        within : float
+            A subset is listed if its objective exceeds the least by at most this share. With a
+            criterion the objective counts times exp(penalty/n), as in ``exp(criterion/n)``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for every subset: "tau" (features, a group counts once), "columns" (positions),
+            "names", "objective" (on the scaled columns, as ``objective_``) and "excess" (the share
+            above the least). ``attrs["complete"]`` says whether the list is proved to lack none; it
+            is not where the search has taken ``time_limit``, or would list more than 100,000
+            subsets. ``attrs["about"]`` says what was compared.
+
+        Raises
+        ------
+        InputError
+            ``within`` is no number >= 0, coefficients have bounds, or there are more than 168
+            columns.
+        AttributeError
+            The model has no rows any more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sparsecv import SparseRidge
+        >>> X = np.random.default_rng(0).standard_normal((40, 4))
+        >>> y = X @ [3.0, 2.0, 0.1, 0.1] + X[:, 3] ** 2
+        >>> found = SparseRidge(tau=3).fit(X, y).near_best(0.1)
+        >>> print(found[["tau", "columns"]])
+           tau    columns
+        0    3  [0, 1, 2]
+        1    3  [0, 1, 3]
+        2    2     [0, 1]
+        >>> found.attrs["complete"]
+        True
+        """
+        return near_best_of(self._fit(), within, self._seconds())
+
+    def importance(self) -> DataFrame:
+        """Return what the best fit loses without each column, and what it loses by having each.
+
+        This is about the fit to the response of all rows, as :meth:`near_best` is. Every column is
+        left out, or put in, by a search of its own.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each column, under its name, those first without which the fit loses most:
+            "position", "without" (the least objective of subsets that lack the column, over the
+            least of all), "with_" (the same of subsets that have it; 1 for columns of the best
+            subset) and "proved". Columns of a group share their numbers. A number is NaN where
+            ``constraints`` allow no such subset. ``attrs["about"]`` says what was compared.
+
+        Raises
+        ------
+        InputError
+            Coefficients have bounds, or there are more than 168 columns.
+        AttributeError
+            The model has no rows any more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sparsecv import SparseRidge
+        >>> X = np.random.default_rng(0).standard_normal((40, 3))
+        >>> y = X @ [3.0, 2.0, 0.0] + X[:, 2] ** 2
+        >>> found = SparseRidge(tau=2).fit(X, y).importance()
+        >>> found.index.tolist()
+        ['x0', 'x1', 'x2']
+        >>> float(found.loc["x2", "without"])
+        1.0
+        """
+        return importance_of(self._fit(), self._seconds())
+
+    def inference(self, level: float = 0.95, sigma: float | None = None) -> DataFrame:
+        """Return p-values and confidence intervals that know that the columns were searched for.
+
+        Of a :class:`SparseRidge`, of a given size or of least criterion. An ordinary t-test of
+        columns that a search has selected rejects far too often. These p-values are exact in finite
+        samples where the errors are independent and normal with one variance: given that the search
+        selects these columns, and given what the response has across the tested coefficient, the
+        coefficient's p-value is uniform where it is 0. Tested are the least-squares coefficients
+        within the model, not those that ``gamma`` has shrunk. The set of responses that lead to
+        the same columns comes from one search tree (mathematics in the page on inference).
+
+        Parameters
+        ----------
+        level : float
+            Of the confidence intervals, between 0 and 1.
+        sigma : float, optional
+            Standard deviation of the errors, in the units of y. By default that of the residuals
+            of the fit on all columns, which needs 30 degrees of freedom.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each selected column that enters alone, under its name; groups are searched
+            but not tested. "position"; "coef", the least-squares coefficient; "std_error", what its
+            standard error would be without a search; "p_low" and "p_high": the p-value lies
+            between them, and they are equal up to rounding unless ``time_limit`` has stopped the
+            search; "low" and "high", the ends of the interval, which may be infinite. All are NaN
+            for a column that the others of the model determine. ``attrs`` has "sigma" and
+            "sigma_source", "event" (how the columns were selected), "conditional_on", "complete",
+            and "regions", by column the values of the coefficient at which the same columns are
+            selected.
+
+        Raises
+        ------
+        InputError
+            The model was chosen by cross-validation, which the theory does not cover: fit
+            ``SparseRidge(tau="bic")``, or choose columns on one half of the rows and test them on
+            the other. Or rows have weights, coefficients have bounds, missing values were filled
+            in, ``sigma`` cannot be estimated, or the columns are not proved to be the best.
+        AttributeError
+            The model has no rows any more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sparsecv import SparseRidge
+        >>> random = np.random.default_rng(0)
+        >>> X = random.standard_normal((60, 6))
+        >>> y = X[:, 0] + random.standard_normal(60)
+        >>> found = SparseRidge(tau="bic").fit(X, y).inference()
+        >>> print(found.reset_index()[["column", "coef", "p_high", "low", "high"]].round(3))
+          column   coef  p_high    low   high
+        0     x0  1.021     0.0  0.785  1.258
+        """
+        return inference_of(self._fit(), level, sigma, self._seconds())
+
+    def _seconds(self) -> float | None:
+        """The time limit of what is asked of the fit besides."""
+        return None if self.time_limit is None else float(self.time_limit)
 
     def compare(self) -> DataFrame:
         """Return what every rule chooses, from the same folds and the same grid.

@@ -55,7 +55,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     intercept_: Any
     fit_intercept: bool
     standardize: bool
-    gamma: float
+    gamma: float | None
     tau_: int
     constraints: Constraints | None
     missing: str | None

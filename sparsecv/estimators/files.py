@@ -171,8 +171,7 @@ class ModelFiles(SparseLinearModel):
 
     def _fitted(self) -> Model:
         """The model, proved where everything that was searched for is."""
-        gamma = float(self.gamma_ if hasattr(self, "gamma_") else self.gamma)
-        own = self.support_, self.coef_, self.intercept_, int(self.tau_), gamma
+        own = self.support_, self.coef_, self.intercept_, int(self.tau_), float(self.gamma_)
         return Model(*own, self.objective_, self.lower_bound_, self.status_ == "optimal")
 
     @abstractmethod

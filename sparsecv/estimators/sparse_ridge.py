@@ -20,7 +20,7 @@ from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.result import Status
 from .files import ModelFiles
-from .validation import checked_tau
+from .validation import checked_criterion, checked_tau
 from .views import ModelViews
 
 
@@ -32,10 +32,14 @@ class SparseRidge(ModelViews, ModelFiles):
 
     Parameters
     ----------
-    tau : int or None
-        Largest number of features; None means min(p, 10).
-    gamma : float
-        gamma = 2 * alpha of scikit-learn's Ridge, at least 0; 0 is least squares.
+    tau : int, None, "aic", "bic" or "ebic"
+        Largest number of features; None means min(p, 10). With the name of a criterion, the size of
+        least criterion over all sizes and all subsets, from no feature at all on, by least squares
+        and proved; formulas in :func:`sparsecv.selection.criteria.criteria`. An intercept counts as
+        a coefficient that all models have, and a factor of L levels as L − 1.
+    gamma : float or None
+        gamma = 2 * alpha of scikit-learn's Ridge, at least 0; 0 is least squares. None is 1 for a
+        given size and 0 with a criterion, which compares least-squares fits and takes no other.
     fit_intercept : bool
         Centre X and y first.
     standardize : bool
@@ -69,7 +73,9 @@ class SparseRidge(ModelViews, ModelFiles):
     support_ : ndarray of int
         Selected columns, increasing.
     tau_ : int
-        The largest number of features, cut to the columns that vary.
+        The largest number of features, cut to the columns that vary, or what the criterion chose.
+    gamma_ : float
+        The ridge weight of the fit.
     objective_, lower_bound_, gap_ : float
         Training objective on the scaled columns, its proved lower bound, their relative gap.
     status_ : str
@@ -106,8 +112,8 @@ class SparseRidge(ModelViews, ModelFiles):
 
     def __init__(
         self,
-        tau: int | None = None,
-        gamma: float = 1.0,
+        tau: int | str | None = None,
+        gamma: float | None = None,
         *,
         fit_intercept: bool = True,
         standardize: bool = True,
@@ -162,10 +168,15 @@ class SparseRidge(ModelViews, ModelFiles):
         own: dict[str, Any] = {"n_jobs": self.n_jobs, "tol": self.tol, "time_limit": limit}
         settings = Settings(backend=self.backend, **own)
         deadline, ready = settings.deadline(), self._prepared(X, y, sample_weight)
-        tau = checked_tau(self.tau, ready.design)
-        request = Request(settings, gammas=[self.gamma], taus=[tau], deadline=deadline)
-        found = fit_table(ready, request)
+        asked: dict[str, Any] = {"deadline": deadline}
+        if isinstance(self.tau, str):
+            asked["criterion"] = checked_criterion(self.tau, self.gamma)
+        else:
+            asked["taus"] = [checked_tau(self.tau, ready.design)]
+            asked["gammas"] = [1.0 if self.gamma is None else self.gamma]
+        found = fit_table(ready, Request(settings, **asked))
         self._keep(found.model)
+        self.gamma_ = found.model.gamma
         self.status_, self.n_nodes_ = str(found.status), found.ended.n_nodes
         self._remember(found)
         ready.release()
@@ -182,7 +193,7 @@ class SparseRidge(ModelViews, ModelFiles):
         return model_certificate(fit.table.data, fit.design, fit.problem, *proof, *names)
 
     def _of_size(self, tau: int, gamma: float) -> SparseRidge:
-        other: SparseRidge = clone(self).set_params(tau=tau)
+        other: SparseRidge = clone(self).set_params(tau=tau, gamma=gamma)
         return other
 
 

@@ -15,6 +15,11 @@ from ..design.design import Array
 from ..design.folds import Index
 from ..design.model import Model, values_of
 from ..selection.choice import Choice
+from ..selection.inference import Inference
+from ..selection.near_best import Importance
+from ..selection.result import Result
+from ..solvers.core.result import Status, worst
+from ..solvers.leaps.gathering import NearBest
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -121,3 +126,60 @@ def coefficients_frame(
         "standardised": effects / (spread_of_y or np.nan),
     }
     return frame_of(found, [names[c] for c in columns]).rename_axis("column")
+
+
+def inference_frame(found: Inference, names: Sequence[str]) -> DataFrame:
+    """p-values and intervals of the tested columns of a model, in the order of the columns."""
+    own = "coef", "std_error", "p_low", "p_high", "low", "high"
+    values: dict[str, Any] = {"position": [one.column for one in found.columns]}
+    values |= {name: [getattr(one, name) for one in found.columns] for name in own}
+    labels = [names[one.column] for one in found.columns]
+    made = frame_of(values, labels).rename_axis("column")
+    said = "level", "sigma", "sigma_source", "event", "conditional_on", "complete"
+    made.attrs.update({name: getattr(found, name) for name in said}, status=str(found.status))
+    made.attrs["n_nodes"] = found.work.n_nodes
+    made.attrs["regions"] = {
+        name: one.region.tolist() for name, one in zip(labels, found.columns, strict=True)
+    }
+    return made
+
+
+def near_best_frame(found: NearBest, result: Result, within: float) -> DataFrame:
+    """Every support that fits nearly as well as the best, the best first."""
+    answers, least = found.answers, float(found.value[0])
+    supports = [result.design.kept[one.support] for one in answers]
+    made = frame_of(
+        {
+            "tau": [one.size for one in answers],
+            **columns_and_names(supports, result.names),
+            "objective": [one.objective for one in answers],
+            "excess": found.value / least - 1.0 if least > 0.0 else np.zeros(len(answers)),
+        }
+    )
+    made.attrs.update(about(result), within=float(within), complete=answers[0].proved)
+    made.attrs["status"] = str(answers[0].status)
+    return made
+
+
+def importance_frame(found: Importance, result: Result) -> DataFrame:
+    """What each column is worth to the best fit, those first without which it loses most."""
+    columns = result.design.kept[np.concatenate(found.units)]
+    at = np.repeat(np.arange(len(found.units)), [unit.size for unit in found.units])
+    values = {
+        "position": columns,
+        "without": found.without[at],
+        "with_": found.having[at],
+        "proved": [found.status[u] is Status.OPTIMAL for u in at],
+    }
+    order = np.lexsort((found.having[at], -np.nan_to_num(found.without[at], nan=np.inf)))
+    made = frame_of(values, [result.names[c] for c in columns]).rename_axis("column").iloc[order]
+    made.attrs.update(about(result), status=str(worst(found.status)))
+    return made
+
+
+def about(result: Result) -> dict[str, Any]:
+    """What tables of other supports are about."""
+    model, by = result.model, result.criterion
+    how = f"of up to {model.tau} columns" if by is None else f"of all sizes by {by.upper()}"
+    words = f"least training objective {how} at gamma = {model.gamma:g}; nothing is held out"
+    return {"tau": model.tau, "gamma": model.gamma, "criterion": by, "about": words}

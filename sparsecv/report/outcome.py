@@ -11,9 +11,19 @@ from ..design.design import Array
 from ..selection.alternatives import alternatives, alternatives_table, ranked_by_size
 from ..selection.choice import known_model, other_choices
 from ..selection.criteria import criteria
+from ..selection.inference import infer
+from ..selection.near_best import importance, near_best
 from ..selection.result import Result
 from ..solvers.core.column_rules import ResolvedRules
-from .frames import alternatives_frame, choices_frame, criteria_frame, least_criteria_frame
+from .frames import (
+    alternatives_frame,
+    choices_frame,
+    criteria_frame,
+    importance_frame,
+    inference_frame,
+    least_criteria_frame,
+    near_best_frame,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -52,6 +62,23 @@ def comparison(result: Result) -> DataFrame:
     choices = other_choices(study.again(), result.first, choice, every=True)
     supports = (known_model(study, surface, one).support for one in choices.values())
     return choices_frame(choices, supports, result.names)
+
+
+def inference_of(
+    result: Result, level: float, sigma: float | None, seconds: float | None
+) -> DataFrame:
+    """p-values and intervals of the columns of a model that know of the search."""
+    return inference_frame(infer(result, level, sigma, seconds), result.names)
+
+
+def near_best_of(result: Result, within: float, seconds: float | None) -> DataFrame:
+    """Every support that fits nearly as well as the best."""
+    return near_best_frame(near_best(result, within, seconds), result, within)
+
+
+def importance_of(result: Result, seconds: float | None) -> DataFrame:
+    """What each column is worth to the best fit."""
+    return importance_frame(importance(result, seconds), result)
 
 
 def constraints(asked: ResolvedRules | None, names: Sequence[str]) -> dict[str, Any] | None:

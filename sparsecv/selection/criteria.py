@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 from ..design.design import Array, Design
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.kernels.linalg import EPS
+from ..solvers.leaps.gathering import Comparison
+
+# Criteria that can choose the size of a model.
+SIZE_CRITERIA = "aic", "bic", "ebic"
 
 
-def _least_squares(rows: Array, columns: NDArray[np.intp], n: float) -> tuple[float, int]:
+def least_squares(rows: Array, columns: NDArray[np.intp], n: float) -> tuple[float, int]:
     """The residual sum of squares of the last column of ``rows`` on some others, and their rank.
 
     A sum of at most n·EPS of yᵀy, which n rows may owe to rounding, counts as 0.
@@ -23,6 +27,24 @@ def _least_squares(rows: Array, columns: NDArray[np.intp], n: float) -> tuple[fl
     residual = y - X @ coef
     left = float(residual @ residual)
     return left if left > n * EPS * float(y @ y) else 0.0, int(rank)
+
+
+def criterion_weights(name: str, n: float, p: int, intercept: int) -> Comparison:
+    """How a criterion compares supports: exp(criterion/n), but for a common factor, is w(k)·RSS.
+
+    The formulas are those of :func:`criteria`. An intercept is a coefficient that all models have,
+    so that it adds to all criteria alike. A size k is the sum of the ranks of the units of a model,
+    L − 1 for a factor of L levels. Only sizes that leave a degree of freedom or more count.
+
+    n: Number of rows. p: Number of columns to choose from. intercept: 1 with one, else 0.
+    """
+    k = np.arange(p + 1)
+    each = {"aic": 2.0}.get(name, log(n))
+    penalty = each * k
+    if name == "ebic":
+        penalty = penalty + 2.0 * np.array([log(comb(p, int(size))) for size in k])
+    with np.errstate(over="ignore"):
+        return Comparison(np.where(k < n - intercept, np.exp(penalty / n), np.inf), by_rank=True)
 
 
 def criteria(
@@ -57,9 +79,9 @@ def criteria(
     rows, own = problem.rows, int(design.protocol.intercept)
     scale, n = design.y_scale**2, design.total
     fits = [
-        _least_squares(rows, np.searchsorted(design.kept, one), design.total) for one in supports
+        least_squares(rows, np.searchsorted(design.kept, one), design.total) for one in supports
     ]
-    every, rank = _least_squares(rows, np.arange(problem.p), design.total)
+    every, rank = least_squares(rows, np.arange(problem.p), design.total)
     free = n - rank - own
     rss = np.array([one for one, _ in fits]) * scale
     k = np.array([one for _, one in fits], dtype=np.float64)

@@ -55,6 +55,7 @@ class Result:
     problem: All rows; where nothing was chosen at the γ and τ of the fit.
     model: The model of all rows.
     ended: How the run has ended, and what it took.
+    criterion: The criterion that has chosen the size; None for a size that was given.
     study, surface, choices: What the cross-validation read, h(γ, τ) of its first partition into
         folds, and what rules choose; None and empty where nothing was held out.
     first: The surface with its ledger, for further proofs; None after Ctrl-C, too.
@@ -68,6 +69,7 @@ class Result:
     problem: SparseRidgeProblem
     model: Model
     ended: Ended
+    criterion: str | None = None
     study: Study | None = None
     surface: CVResult | None = None
     first: Evaluated | None = None

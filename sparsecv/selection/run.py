@@ -14,8 +14,13 @@ from ..design.prepare import Prepared
 from ..errors import InputError
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
+from ..solvers.core.limits import Limits
+from ..solvers.core.plan import holds_tree
 from ..solvers.core.result import Status, worst
+from ..solvers.core.rows import MAX_COLUMNS
+from ..solvers.leaps.gathering import least_by
 from .choice import chosen_from, known_model, least_error, other_choices, with_model_of
+from .criteria import criterion_weights
 from .result import Ended, Result
 from .sizes import choice_of_size
 from .study import Request, Study
@@ -76,6 +81,8 @@ def _of_given_size(table: Prepared, request: Request) -> Result:
     """The best subset of the one size at the one γ that are asked for, fitted to all rows."""
     settings, design = request.settings, table.design
     settings.check_constraints(design.constraints)
+    if request.criterion is not None:
+        return _of_least_criterion(table, request)
     gamma = float(checked_gammas(request.gammas)[0])
     tau = int(checked_taus(request.taus, design.p, design.constraints)[0])
     problem = table.problem().replace(gamma=gamma, tau=tau)
@@ -91,6 +98,30 @@ def _of_given_size(table: Prepared, request: Request) -> Result:
     model = fitted_model(design, problem, proof.support, tau, proof.lower_bound, proved)
     ended = Ended(proof.status, proof.n_nodes, seconds=proof.seconds, left=settings.time_limit)
     return Result(table, problem, model, ended)
+
+
+def _of_least_criterion(table: Prepared, request: Request) -> Result:
+    """The model of least criterion over all sizes and supports, by least squares on all rows."""
+    settings, design, name = request.settings, table.design, request.criterion
+    assert name is not None
+    if settings.backend not in ("auto", "native"):
+        raise InputError(f"tau={name!r} is searched by the native backend alone")
+    problem = table.problem().replace(gamma=0.0)
+    if problem.constraints.bounded:
+        raise InputError(f"tau={name!r} serves no signs or bounds on coefficients: give a size")
+    if not holds_tree(problem):
+        raise InputError(
+            f"tau={name!r} searches one tree of all sizes, which holds at most {MAX_COLUMNS} "
+            f"columns; got {problem.p}: give a size"
+        )
+    deadline = request.deadline or settings.deadline()
+    weights = criterion_weights(name, design.total, design.p, int(design.protocol.intercept))
+    limits = Limits(deadline.remaining(), stop=deadline.stop)
+    best = least_by(problem, weights, limits)
+    found = best.support, best.size, best.lower_bound, best.proved
+    model = fitted_model(design, problem, *found)
+    ended = Ended(best.status, best.n_nodes, seconds=best.seconds, left=settings.time_limit)
+    return Result(table, problem, model, ended, criterion=name)
 
 
 def _interrupted(table: Prepared, study: Study, surface: CVResult) -> Result:

@@ -98,6 +98,8 @@ def models_at_gamma(
 
     own: The known model.
     """
+    if own.support.size == 0:  # A criterion may choose no column at all.
+        return [own]
     sizes = np.arange(max(problem.constraints.min_size, 1), own.tau + 1)
     gamma, limits = [problem.given_gamma], Limits(time_limit)
     path = support_path(problem, gamma, sizes, solver="exact", limits=limits)

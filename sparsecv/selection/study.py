@@ -48,6 +48,8 @@ class Request:
         alternates between τ and γ. With a :class:`~sparsecv.cv.settings.GammaSpan`, or the text
         that stands for one, the least CV error over the range is found and proved.
     taus: Values of τ; with None those of :func:`sparsecv.cv.settings.default_taus`.
+    criterion: With "aic", "bic" or "ebic", where nothing is held out, the size of least criterion
+        is searched for, and neither gammas nor taus count.
     rule: The rule that chooses, by which the time and the sizes of the run are planned. None is the
         default rule. A rule that the folds do not allow is refused.
     certificate: Whether a certificate of the least CV error is wanted, which decides the default.
@@ -62,6 +64,7 @@ class Request:
     settings: Settings
     gammas: Any = None
     taus: Any = None
+    criterion: str | None = None
     rule: str | None = None
     certificate: bool = False
     size: int | None = None

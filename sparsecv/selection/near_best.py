@@ -1,0 +1,109 @@
+"""What fits nearly as well as a model, and what each column is worth to the best fit.
+
+Both are about the fit to the response of all rows, at the γ and the size of a model, or by the
+criterion that has chosen its size. Nothing is held out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..design.design import Array
+from ..errors import InputError
+from ..solvers.core.limits import Limits
+from ..solvers.core.plan import holds_tree
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.result import Status, worst
+from ..solvers.core.rows import MAX_COLUMNS
+from ..solvers.leaps.gathering import Comparison, NearBest, near_best_subsets
+from .criteria import criterion_weights
+from .result import Result
+
+
+def compared(result: Result, what: str) -> tuple[SparseRidgeProblem, Comparison]:
+    """The problem that a model is the best of, and how supports of up to its size are compared.
+
+    what: Words that name what is asked for.
+    Raises InputError: Coefficients have bounds, or there are too many columns for one tree.
+    """
+    model, design = result.model, result.design
+    problem = result.problem.replace(gamma=model.gamma)
+    if problem.constraints.bounded:
+        raise InputError(f"{what} serves no signs or bounds on coefficients: go without")
+    if not holds_tree(problem):
+        raise InputError(
+            f"{what} needs one tree of all supports, which holds at most {MAX_COLUMNS} columns; "
+            f"got {problem.p}"
+        )
+    if result.criterion is not None:
+        own = int(design.protocol.intercept)
+        return problem, criterion_weights(result.criterion, design.total, problem.p, own)
+    return problem, Comparison(np.ones(model.tau + 1))
+
+
+def near_best(result: Result, within: float, seconds: float | None) -> NearBest:
+    """Every support whose value exceeds the least by a share of at most ``within``.
+
+    The value is the objective f of supports of up to the model's size, or w·f where a criterion has
+    chosen the size. At most 100,000 supports are listed.
+
+    seconds: The search ends after so many seconds.
+    Raises InputError: ``within`` is no number ≥ 0, or as :func:`compared` says.
+    """
+    if not (np.ndim(within) == 0 and 0.0 <= float(within) < math.inf):
+        raise InputError(f"within must be a number >= 0; got {within!r}")
+    problem, comparison = compared(result, "near_best")
+    return near_best_subsets(problem, comparison, float(within), Limits(seconds))
+
+
+class Importance(NamedTuple):
+    """What each unit of columns is worth to the best fit.
+
+    units: The columns of the problem of every unit, k of them.
+    without, having, shape (k,): The least value of supports that lack the unit, and that have it,
+        over the least value of all; NaN where there are none.
+    status: How the searches for each have ended.
+    """
+
+    units: list[NDArray[np.intp]]
+    without: Array
+    having: Array
+    status: list[Status]
+
+
+def importance(result: Result, seconds: float | None) -> Importance:
+    """What a fit loses without each unit, and what it loses by having each.
+
+    Every unit takes one tree: without a unit of the best support, and with any other.
+
+    seconds: All searches end after so many seconds.
+    Raises InputError: As :func:`compared` says.
+    """
+    problem, comparison = compared(result, "importance")
+    limits, rules = Limits(seconds), problem.constraints
+    k = rules.n_units
+    best = near_best_subsets(problem, comparison, limits=limits.share(k + 1.0))
+    inside = np.isin(np.arange(k), rules.units(best.answers[0].support))
+    values, statuses = np.full((2, k), np.nan), [best.answers[0].status] * k
+    values[inside.astype(int), np.arange(k)] = best.value[0]
+    for u in np.flatnonzero(~(rules.include | rules.exclude)).tolist():
+        out, into = rules.exclude.copy(), rules.include.copy()
+        (out if inside[u] else into)[u] = True
+        if out.all():  # Nothing is left to fit.
+            values[0, u] = problem.yy * comparison.weight[0]
+            continue
+        asked = replace(rules, include=into, exclude=out)
+        own: dict[str, Any] = {"gamma": problem.given_gamma, "constraints": asked}
+        other = SparseRidgeProblem.from_rows(problem.data, **own)
+        found = near_best_subsets(other, comparison, limits=limits.share(float(k - u)))
+        if found.answers:
+            statuses[u] = worst([statuses[u], found.answers[0].status])
+            values[0 if inside[u] else 1, u] = found.value[0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        without, having = values / best.value[0]
+    return Importance(list(rules.columns), without, having, statuses)

@@ -1,0 +1,236 @@
+"""Sizes by a criterion, inference after the search, and what fits nearly as well."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV
+from sparsecv.errors import UnprovedWarning
+
+
+def drawn(n: int = 80, p: int = 8, seed: int = 0) -> tuple[Any, Any]:
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((n, p)) * np.arange(1, p + 1)
+    return X, 5.0 + X[:, 0] + 0.3 * X[:, 2] + 2.0 * random.standard_normal(n)
+
+
+def residual_squares(X: Any, y: Any, columns: Any, intercept: bool = True) -> float:
+    table = np.column_stack([X[:, list(columns)], np.full(len(y), float(intercept))])
+    left = y - table @ np.linalg.lstsq(table, y, rcond=None)[0]
+    return float(left @ left)
+
+
+def least(X: Any, y: Any, name: str, intercept: bool = True) -> tuple[int, ...]:
+    """The columns of least criterion, by enumeration."""
+    n, p = X.shape
+    best = (np.inf, ())
+    for k in range(min(p, n - 2) + 1):
+        chosen = float(len(list(itertools.combinations(range(p), k))))
+        penalty = {"aic": 2.0 * k, "bic": k * np.log(n), "ebic": k * np.log(n) + 2 * np.log(chosen)}
+        for columns in itertools.combinations(range(p), k):
+            squares = residual_squares(X, y, columns, intercept)
+            best = min(best, (n * np.log(squares) + penalty[name], columns))
+    return best[1]
+
+
+@pytest.mark.parametrize("name", ["aic", "bic", "ebic"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_size_of_least_criterion_is_that_of_enumeration(name: str, intercept: bool) -> None:
+    for seed in range(6):
+        X, y = drawn(24, 7, seed)
+        model = SparseRidge(tau=name, fit_intercept=intercept).fit(X, y)
+        found = least(X, y, name, intercept)
+        assert tuple(model.support_) == found
+        assert (model.tau_, model.gamma_, model.status_) == (len(found), 0.0, "optimal")
+        squares = residual_squares(X, y, found, intercept)
+        assert model.objective_ == pytest.approx(squares)
+        assert model.lower_bound_ == pytest.approx(squares, rel=1e-6)
+
+
+def test_no_column_at_all_may_have_the_least_criterion() -> None:
+    random = np.random.default_rng(3)
+    X, y = random.standard_normal((60, 3)), random.standard_normal(60)
+    model = SparseRidge(tau="ebic").fit(X, y)
+    assert (model.tau_, model.support_.size, model.status_) == (0, 0, "optimal")
+    assert model.predict(X) == pytest.approx(np.full(60, y.mean()))
+    assert model.inference().empty
+    assert model.near_best(0.1)["columns"][0] == []
+    assert (model.importance()["without"] == 1.0).all()
+    assert "τ = 0" in model.summary()
+    assert model.path_["tau"].tolist() == [0]
+    assert model.compare()["tau"].tolist() == [0] * len(model.compare())
+
+
+def test_a_fit_without_errors_ends() -> None:
+    X, _ = drawn(60, 12)
+    model = SparseRidge(tau="bic").fit(X, X[:, 0] + X[:, 5])
+    assert {0, 5} <= set(model.support_)
+    assert model.status_ == "optimal"
+
+
+def test_a_criterion_at_its_limit_is_not_proved() -> None:
+    X, y = drawn(60, 12)
+    with pytest.warns(UnprovedWarning):
+        model = SparseRidge(tau="aic", time_limit=0.0).fit(X, y)
+    assert model.status_ == "time limit"
+    assert model.lower_bound_ <= model.objective_
+    with pytest.raises(ValueError, match="proved to be the best"):
+        model.inference()
+
+
+def test_criteria_serve_groups_and_refuse_bounds() -> None:
+    X, y = drawn()
+    groups = Constraints(groups={"pair": [0, 1]}, include=[7])
+    model = SparseRidge(tau="bic", constraints=groups).fit(X, y)
+    assert set(model.support_) >= {0, 1, 7}
+    table = model.inference()
+    assert 0 not in table["position"].tolist()
+    assert 7 in table["position"].tolist()
+    with pytest.raises(ValueError, match="serves no signs or bounds"):
+        SparseRidge(tau="bic", constraints=Constraints(positive=True)).fit(X, y)
+
+
+def test_where_all_columns_are_in_inference_is_that_of_least_squares() -> None:
+    X, y = drawn(60, 3)
+    table = SparseRidge(tau=3, gamma=0.7).fit(X, y).inference(0.9)
+    centred = X - X.mean(axis=0)
+    inverse = np.linalg.inv(centred.T @ centred)
+    coef = inverse @ centred.T @ y
+    sigma = np.sqrt(residual_squares(X, y, range(3)) / 56)
+    error = sigma * np.sqrt(np.diag(inverse))
+    assert table.attrs["sigma"] == pytest.approx(sigma)
+    assert "56 degrees of freedom" in table.attrs["sigma_source"]
+    assert table["coef"].to_numpy() == pytest.approx(coef)
+    assert table["std_error"].to_numpy() == pytest.approx(error)
+    p = 2.0 * norm.sf(np.abs(coef) / error)
+    assert table["p_low"].to_numpy() == pytest.approx(p, rel=1e-6)
+    assert table["p_high"].to_numpy() == pytest.approx(p, rel=1e-6)
+    assert table["low"].to_numpy() == pytest.approx(coef - norm.ppf(0.95) * error)
+    assert table["high"].to_numpy() == pytest.approx(coef + norm.ppf(0.95) * error)
+
+
+@pytest.mark.parametrize("options", [{"tau": "bic"}, {"tau": 2}, {"tau": 2, "gamma": 5.0}])
+def test_the_same_columns_are_selected_exactly_in_the_regions(options: dict[str, Any]) -> None:
+    X, y = drawn(50, 6, 4)
+    model = SparseRidge(**options).fit(X, y)
+    table = model.inference()
+    chosen = model.support_
+    centred = X[:, chosen] - X[:, chosen].mean(axis=0)
+    eta = np.linalg.pinv(centred).T
+    for i, (_, region) in enumerate(table.attrs["regions"].items()):
+        value, direction = eta[:, i] @ y, eta[:, i] / (eta[:, i] @ eta[:, i])
+        for at in value + table["std_error"].iloc[i] * np.linspace(-12.0, 12.0, 25):
+            moved = y + (at - value) * direction
+            same = np.array_equal(SparseRidge(**options).fit(X, moved).support_, chosen)
+            assert same == any(low < at < high for low, high in region)
+
+
+def test_units_of_columns_and_of_the_response_do_not_matter() -> None:
+    X, y = drawn(60, 6, 2)
+    model = SparseRidge(tau="aic").fit(X, y)
+    scale = 10.0 ** np.arange(-3, 3)
+    other = SparseRidge(tau="aic").fit(3.0 + X * scale, 100.0 * y - 7.0)
+    one, two = model.inference(), other.inference()
+    ratio = 100.0 / scale[model.support_]
+    for name in ("coef", "std_error", "low", "high"):
+        assert two[name].to_numpy() == pytest.approx(one[name].to_numpy() * ratio, rel=1e-6)
+    assert two["p_low"].to_numpy() == pytest.approx(one["p_low"].to_numpy(), rel=1e-6)
+
+
+def test_a_copy_of_a_column_changes_nothing_but_the_search() -> None:
+    X, y = drawn(60, 5, 6)
+    one = SparseRidge(tau=2, gamma=0.0).fit(X, y).inference(sigma=2.0)
+    two = SparseRidge(tau=2, gamma=0.0).fit(np.column_stack([X, X[:, :1]]), y).inference(sigma=2.0)
+    assert two["position"].tolist() == one["position"].tolist()
+    assert two["p_high"].to_numpy() == pytest.approx(one["p_high"].to_numpy(), rel=1e-6)
+
+
+def test_p_values_of_null_columns_are_uniform() -> None:
+    random, found = np.random.default_rng(8), []
+    for _ in range(400):
+        X, y = random.standard_normal((40, 6)), random.standard_normal(40)
+        table = SparseRidge(tau=2, gamma=0.0).fit(X, y).inference(sigma=1.0)
+        found.append(table["p_high"].iloc[int(random.integers(2))])
+    share = np.mean(np.array(found)[:, None] <= [0.05, 0.2, 0.5], axis=0)
+    # Three standard errors of the shares of 400 draws; a naive test rejects .16 at level .05.
+    assert (abs(share - [0.05, 0.2, 0.5]) < [0.033, 0.06, 0.075]).all()
+
+
+def test_what_inference_does_not_cover_is_refused_by_name() -> None:
+    X, y = drawn()
+    with pytest.raises(ValueError, match=r"cross-validation.*SparseRidge"):
+        SparseRidgeCV(taus=[1, 2]).fit(X, y).inference()
+    with pytest.raises(ValueError, match="sample_weight"):
+        SparseRidge(tau=2).fit(X, y, sample_weight=np.arange(80)).inference()
+    with pytest.raises(ValueError, match="signs or bounds"):
+        SparseRidge(tau=2, constraints=Constraints(positive=True)).fit(X, y).inference()
+    holed = X.copy()
+    holed[0, 0] = np.nan
+    with pytest.raises(ValueError, match="missing values"):
+        SparseRidge(tau=2, missing="mean").fit(holed, y).inference()
+    model = SparseRidge(tau=2).fit(X[:38], y[:38])
+    with pytest.raises(ValueError, match="leaves 29 degrees of freedom"):
+        model.inference()
+    assert model.inference(sigma=2.0).attrs["sigma_source"] == "given"
+    for bad in ({"level": 1.0}, {"sigma": 0.0}, {"sigma": np.inf}, {"sigma": "2"}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            model.inference(**bad)
+
+
+def test_a_column_that_others_determine_is_not_tested() -> None:
+    random = np.random.default_rng(1)
+    X = random.standard_normal((50, 3))
+    X = np.column_stack([X, X[:, 0] + X[:, 1]])
+    y = X[:, 0] + random.standard_normal(50)
+    table = SparseRidge(tau=4, gamma=0.0).fit(X, y).inference(sigma=1.0)
+    assert table["p_low"].isna().tolist() == [True, True, False, True]
+
+
+def test_near_best_and_importance_are_those_of_enumeration() -> None:
+    X, y = drawn(40, 6, 5)
+    model = SparseRidge(tau=3, gamma=2.0).fit(pd.DataFrame(X, columns=list("abcdef")), y)
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    centred = y - y.mean()
+    values = {(): float(centred @ centred)}
+    for k in (1, 2, 3):
+        for columns in itertools.combinations(range(6), k):
+            A = scaled[:, columns]
+            b = A.T @ centred
+            fit = np.linalg.solve(A.T @ A + np.eye(k), b)
+            values[columns] = float(centred @ centred - b @ fit)
+    best = min(values.values())
+    table = model.near_best(0.1)
+    expected = {columns for columns, value in values.items() if value <= 1.1 * best}
+    assert {tuple(columns) for columns in table["columns"]} == expected
+    assert table["excess"].to_numpy() == pytest.approx(table["objective"] / best - 1.0, abs=1e-9)
+    assert table.attrs["complete"]
+    assert table["names"][0] == ["abcdef"[j] for j in model.support_]
+    worth = model.importance()
+    for name, row in worth.iterrows():
+        j = "abcdef".index(str(name))
+        lacking = min(value for columns, value in values.items() if j not in columns)
+        having = min(value for columns, value in values.items() if j in columns)
+        assert row["without"] == pytest.approx(lacking / best)
+        assert row["with_"] == pytest.approx(having / best)
+    assert worth["proved"].all()
+
+
+def test_worth_within_constraints_and_after_cross_validation() -> None:
+    X, y = drawn()
+    asked = Constraints(include=[1], exclude=[4], groups={"pair": [0, 2]})
+    worth = SparseRidge(tau=2, constraints=asked).fit(X, y).importance()
+    assert np.isnan(worth.loc["x1", "without"])
+    assert worth.loc["x1", "with_"] == 1.0
+    assert worth.loc["x4", "without"] == 1.0
+    assert np.isnan(worth.loc["x4", "with_"])
+    assert worth.loc["x0", "without"] == worth.loc["x2", "without"] > 1.0
+    model = SparseRidgeCV(taus=[1, 2, 3], rule="minimum").fit(X, y)
+    assert f"up to {model.tau_} columns" in model.near_best().attrs["about"]
+    assert model.near_best(0.0)["columns"][0] == model.support_.tolist()
+    for bad in (-1.0, np.nan, [1.0]):
+        with pytest.raises(ValueError, match="within"):
+            model.near_best(bad)

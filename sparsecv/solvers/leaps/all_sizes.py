@@ -168,7 +168,7 @@ def n_best_subsets(
     Returns: For every size, in the order of :func:`checked_sizes`, its best supports, the best
         first; of supports whose objectives are equal the lexicographically first comes first. A
         support is proved where no support but those before it has a smaller objective, up to
-        rounding. The bound is one on the objectives of all but the supports before it.
+        rounding. No lower bound is computed: it is 0.
     """
     limits = (limits or Limits()).within()
     problem = problem.at_unit_length()
@@ -189,15 +189,13 @@ def n_best_subsets(
         margin = _margin(problem, objective, tree)
         proved = _closed(status, bound, objective) & certain(objective, margin, problem.yy)
         proved, objective = np.logical_and.accumulate(proved), np.maximum.accumulate(objective)
-        lost = problem.data_losses(objective, (every[j].size for j in order), True)
-        lower = np.maximum(np.minimum(objective, bound) - margin - lost, 0.0)
         ranked.append(
             [
                 Answer(
                     size=int(size),
                     support=every[j],
                     objective=float(objective[i]),
-                    lower_bound=float(lower[i]),
+                    lower_bound=0.0,
                     status=Status.OPTIMAL if proved[i] else unproved,
                     work=work,
                 )

@@ -202,6 +202,7 @@ class _FoldProjections:
     distance, error, shape (fold, γ⊥, τ): Sums over the held-out rows of the squared distance to
         the average and of the squared error against y.
     proved, shape (fold, γ⊥, τ): Whether the projection's support is the best one.
+    tried: Positions of the sizes whose proofs have been tried.
     """
 
     def __init__(
@@ -212,15 +213,19 @@ class _FoldProjections:
         tasks = [(j, sizes, study.plan.model_solver) for j in range(study.data.folds.k)]
         found = study.run("comparing sizes with the average", project_fold, shared, tasks)
         self.distance, self.error, self.proved = map(np.stack, zip(*found, strict=True))
+        self.tried = set[int]()
 
     def prove(self, t: int) -> bool:
         """Prove the projections onto one size, at every γ⊥; return whether one more is proved.
 
+        Proofs that end at their limits are not tried again, as they would end there again.
+
         t: Position of the size.
         """
         folds = np.flatnonzero(~self.proved[:, :, t].all(axis=1)).tolist()
-        if not folds or not self._study.plan.proves_models:
+        if not folds or t in self.tried or not self._study.plan.proves_models:
             return False
+        self.tried.add(t)
         tasks = [(j, self._sizes[[t]], "exact") for j in folds]
         what = "proving the projections of one size"
         found, some = self._study.run(what, project_fold, self._shared, tasks), False

@@ -14,14 +14,16 @@ from support.problems import plain, problem_of, ugly_problem
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.backends.cuts import CutForm, FrontierCuts
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.relaxation.extraction import largest_diagonal
+from sparsecv.solvers.relaxation.extraction import extraction, largest_diagonal
 from sparsecv.solvers.relaxation.gram import GramForm
 
 
 def form_of(problem: SparseRidgeProblem, extract: bool = True) -> CutForm:
     gram = GramForm.of(problem, extract=False)
     if extract:
-        gram = replace(gram, D=largest_diagonal(gram.G, problem.gamma / 2.0, gram.rounding.eps))
+        plain = extraction(gram.G, problem.p, gram.rounding.eps)
+        off = gram.rounding.of_trace(np.diag(gram.G))
+        gram = replace(gram, D=largest_diagonal(gram.G, problem.gamma / 2.0, off, plain))
     return CutForm(problem, np.arange(problem.p, dtype=np.intp), gram)
 
 
@@ -98,7 +100,7 @@ def test_a_frontier_bounds_every_support(seed: int, most: int) -> None:
 def test_the_diagonal_leaves_a_semidefinite_matrix(seed: int) -> None:
     problem = ugly_problem(seed, 9)
     G, ridge = problem.G, problem.gamma / 2.0
-    D = largest_diagonal(G, ridge, 1e-14)
+    D = largest_diagonal(G, ridge, 1e-14, np.zeros(problem.p))
     left = np.linalg.eigvalsh(G - np.diag(D))
     assert left[0] >= -1e-13 * problem.p * np.abs(left).max()
     assert D.min() > -1e-3 * ridge  # so γ/2 + D stays positive
@@ -107,11 +109,11 @@ def test_the_diagonal_leaves_a_semidefinite_matrix(seed: int) -> None:
 def test_the_diagonal_is_larger_than_the_least_eigenvalue() -> None:
     X = plain(0, 50, 8)[0]
     G = X.T @ X
-    D = largest_diagonal(G, 0.5, 1e-14)
+    D = largest_diagonal(G, 0.5, 1e-14, np.zeros(8))
     assert D.sum() > 8 * np.linalg.eigvalsh(G)[0] * 1.05
     coded = np.column_stack([X, np.eye(2)[np.arange(50) % 2]])
     coded -= coded.mean(axis=0)  # both levels of a factor: XᵀX is singular
     G = coded.T @ coded
-    D = largest_diagonal(G, 0.5, 1e-14)
+    D = largest_diagonal(G, 0.5, 1e-14, np.zeros(10))
     assert D[:8].min() > 1.0
     assert abs(D[8:]).max() < 1e-3

@@ -116,7 +116,7 @@ def claimed(oracle: Oracle, solver: str = "MOSEK") -> Claim:
 def conic_claim(
     oracle: Oracle, bound: float, n_nodes: int, status: Status, z: Array | None
 ) -> Claim:
-    """A conic solver's claim, its tolerances taken off the bound.
+    """A conic solver's claim, without what its tolerances and rounding may have added to the bound.
 
     bound: In units of ``oracle.scale``; −∞ where there is none.
     z: The solution, whose largest entries are the support; None where the solver has none.
@@ -128,7 +128,7 @@ def conic_claim(
     # A relative gap up to 1e-5 counts as proved, because conic solvers' tolerances allow no smaller
     # gap. The value is a choice.
     kept = bound - margin / oracle.scale
-    return oracle.claim(kept, n_nodes, status, BOUND_LOSS_RATIO, 1e-5, margin)
+    return oracle.claim(kept, n_nodes, status, lost=BOUND_LOSS_RATIO, precision=1e-5, margin=margin)
 
 
 def solved(

@@ -23,7 +23,7 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Answer, Status, Work, relative_gap
 from ..kernels.linalg import Array
-from ..relaxation.extraction import largest_diagonal
+from ..relaxation.extraction import extraction, largest_diagonal
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.root import Root, reduced_root
 from .cuts import Cut, CutForm, FrontierCuts
@@ -95,10 +95,14 @@ class Oracle:
     ) -> Claim:
         """What a solver says, without what its tolerances may have added, and its precision.
 
+        The support is the best that :meth:`offer` has been given before.
+
         bound: The solver's lower bound in units of ``scale``.
-        lost: By how many units the bound may be too high.
+        lost: By how many units the bound may be too high, which is taken off here.
         precision: Relative gap that counts as closed; by default the tolerances decide.
-        margin: What was taken off the bound for rounding, besides the margin of the cuts.
+        margin: What the caller has taken off the bound for rounding, besides the margin of the
+            cuts, in the units of objectives. It tells how exact the answer can be, and is not taken
+            off again.
         """
         if precision is None:
             precision = max(WORST_GAP, 2.0 * (lost * self.scale / self.upper + LEAST_GAP_RATIO))
@@ -211,7 +215,9 @@ def prove(
     columns = np.union1d(root.units, support).astype(np.intp)
     if gram is None or columns.size > root.units.size:
         gram = GramForm.of(problem, columns, extract=False)
-    gram = replace(gram, D=largest_diagonal(gram.G, problem.gamma / 2.0, gram.rounding.eps))
+    plain = extraction(gram.G, columns.size, gram.rounding.eps)
+    off = gram.rounding.of_trace(np.diag(gram.G))
+    gram = replace(gram, D=largest_diagonal(gram.G, problem.gamma / 2.0, off, plain))
     oracle = Oracle(
         CutForm(problem, columns, gram),
         np.searchsorted(columns, support).astype(np.intp),

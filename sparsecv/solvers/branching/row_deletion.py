@@ -411,7 +411,8 @@ class LeftOut:
     ) -> tuple[Array, Array]:
         """Coefficients near the optimum of every problem's relaxation, and bounds there.
 
-        relaxation: The solved relaxation on all rows.
+        relaxation: The solved relaxation on all rows, at any of the shifts: its coefficients only
+            decide how large the bounds are, and not whether they hold.
         ridge: γ/2.
         shift, shape (k,): ε/2 of the first paper's eq. (5), a multiple of I that is added to the
             problem's G and taken off the perspective; no multiple is below −:attr:`least`.
@@ -419,7 +420,10 @@ class LeftOut:
             (β' − β)ᵀ(G_j + shift_j I)(β' − β) for every β' of at most τ non-zeros.
         """
         p, k = self.gram.b.size, self.count
-        dp = self.problems(ridge, shift, -float(np.median(shift)), False)
+        # A multiple of a residual would raise the bounds, but would not belong to β.
+        dp = self.problems(ridge, shift, -float(np.median(shift)), multiples=False)
+        # The root has all columns free. Without a target every problem gets coefficients moved to
+        # its own optimum.
         root = Leaves.root(p, p, float(np.sqrt(relaxation.multiplier)))
         nodes = root._replace(beta=relaxation.beta[None])
         beta, bound, never = np.empty((k, p)), np.empty((1, k)), np.full(k, np.inf)

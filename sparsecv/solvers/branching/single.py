@@ -119,6 +119,11 @@ class SizeAlone:
         self.below: BelowRoot | None = None  # None before that search has begun
 
     @property
+    def can_go_on(self) -> bool:
+        """Whether a search of the problem is left that has not ended."""
+        return bool(self.ways)
+
+    @property
     def n_bytes(self) -> float:
         """Memory that the search below the root holds."""
         return 0.0 if self.below is None else self.below.n_bytes

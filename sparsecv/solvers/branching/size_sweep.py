@@ -171,9 +171,11 @@ class SizeSearch:
         """Search the open sizes alone, each from its support and that of the size below.
 
         Sizes get equal shares of the time or, where the way limits nodes, of its nodes. What easy
-        sizes leave goes to the others.
+        sizes leave goes to the others: a size whose share of the time has ended, and not the time
+        of all, has another turn. A size without a support is searched whatever the limits, so that
+        it has one. ``way.nodes`` are those of all turns of the way so far.
         """
-        todo = [i for i in self.open if i not in self.searches or self.searches[i].ways]
+        todo = [i for i in self.open if i not in self.searches or self.searches[i].can_go_on]
         while todo:
             for done, i in enumerate(todo):
                 known = np.isfinite(self.answers[i].objective)

@@ -78,12 +78,16 @@ def new_bounded_fit(
 def fit_free(fit, m):
     """Fit the free columns among ``fit.columns[:m]``, others fixed at ``fit.coef``, to ``fitted``.
 
-    A free column that depends on the others is fixed where its coefficient is. ``places`` takes the
-    free columns, ``triangle`` and ``work`` their factor and reflections, and the row of ``work``
-    after these what the columns leave of y.
+    A free column that depends on the others is fixed where its coefficient is, one in a round: once
+    it is fixed, the next may be independent. ``places`` takes the free columns, ``triangle`` and
+    ``work`` their factor and reflections, and the row of ``work`` after these what the columns
+    leave of y.
     Returns: The number of free columns.
     """
+    # Row p of ``columns_of`` is the response of the factor: y less what fixed columns fit of it.
+    # The factor has its product with the free columns in column n, and a diagonal of at most 0.
     p, T = fit.coef.shape[0], fit.triangle
+    no_ridge, triangular, untested = 0.0, True, 0.0
     y, dependent, n = fit.columns_of[p], True, 0
     while dependent:
         n, dependent = 0, False
@@ -96,7 +100,7 @@ def fit_free(fit, m):
                 n += 1
             elif fit.coef[i] != 0.0:
                 add(y, fit.columns_of[i], -fit.coef[i], i + 1)
-        ridge_triangle(T, fit.columns_of, fit.places, n, 0.0, True, fit.work, 0.0)
+        ridge_triangle(T, fit.columns_of, fit.places, n, no_ridge, triangular, fit.work, untested)
         for c in range(n):
             if not dependent and -T[c, c] <= fit.nothing[fit.places[c]]:
                 fit.free[fit.places[c]], dependent = 0, True
@@ -200,7 +204,8 @@ def fit_inside(fit, m, ridge, curvature):
 
     ridge, curvature: Numbers with ‖Rd‖² ≥ ridge·Σ d_i² and ‖Rd‖² ≥ curvature·Σ ℓ_i²d_i², ℓ_i the
         lengths of columns. The weights w_i are the larger of the two, times the share.
-    Returns: The loss, and a bound on what it exceeds the least loss within the bounds by.
+    Returns: The loss, without what all columns leave of y (the square of the last entry of R), and
+        a bound on what it exceeds the least loss within the bounds by.
     """
     for a in range(m):
         i = fit.columns[a]
@@ -223,13 +228,14 @@ def fits_inside(fit, supports, outside, coef, loss):
     """Fit every row of ``supports`` that is marked in ``outside`` within the bounds.
 
     A fit starts from the last fit in the columns that both have. Most supports contain the support
-    before, so that fewer columns are freed or fixed on the way.
+    before, so that fewer columns are freed or fixed on the way. Between two fits ``fit.free`` marks
+    the columns that the last fit has; its entries are 0 on entry and at the end.
 
     supports: (c, most), columns in each row, ended by −1.
     outside: (c,), 1 for the rows that are fitted.
     coef: (c, most), in the order of ``supports``: coefficients to start from where the last fit has
         none, and then the fits.
-    loss: (c,), takes the losses of these rows.
+    loss: (c,), takes the losses of these rows as :func:`fit_inside` returns them.
     """
     m, known, most = 0, fit.free, supports.shape[1]
     for c in range(supports.shape[0]):

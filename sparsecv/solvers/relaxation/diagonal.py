@@ -57,7 +57,8 @@ def shared_diagonal(gram: GramForm) -> Array:
     """
     if gram.scaled or gram.b.size > MAX_COLUMNS:
         return gram.D
-    D = 0.9 * largest_diagonal(gram.G, gram.D.min(), gram.rounding.eps) + 0.1 * interior(gram)
+    off = gram.rounding.of_trace(np.diag(gram.G))
+    D = 0.9 * largest_diagonal(gram.G, gram.D.min(), off, gram.D) + 0.1 * interior(gram)
     return D if D.min() > 0.0 and D.sum() > gram.D.sum() else gram.D
 
 

@@ -33,7 +33,7 @@ def extraction(G: Array, rank: int, eps: float) -> Array:
     return squares * max(0.0, float(least)) * (1.0 - 4.0 * EPS)
 
 
-def largest_diagonal(G: Array, ridge: float, eps: float, plain: Array | None = None) -> Array:
+def largest_diagonal(G: Array, ridge: float, of_trace: float, plain: Array) -> Array:
     """A diagonal D (p,) with G − D ⪰ 0 and Σ D_ii nearly as large as possible.
 
     Coordinate steps maximise Σ D_ii + μ·log det(G − D), for μ from a tenth of the mean diagonal
@@ -41,15 +41,17 @@ def largest_diagonal(G: Array, ridge: float, eps: float, plain: Array | None = N
     is singular get almost nothing, and other columns keep their share. Where, for instance, every
     level of a factor is a column, the least eigenvalue of G would give nothing to any column.
 
-    ridge: γ/2; rounding may make entries of D negative, by less than a thousandth of γ/2.
-    eps: The exact G differs from the given G by at most this share of the trace.
-    plain: A diagonal that is returned where none of larger trace is found, by default that of the
-        least eigenvalue.
+    ridge: γ/2; rounding may make entries of D negative, by less than a thousandth of γ/2, so that
+        γ/2 + D stays positive.
+    of_trace: The spectral norm of what G is off by is at most this share of the trace of G.
+    plain, shape (p,): A diagonal with G − D ⪰ 0 for the exact G, such as that of
+        :func:`extraction`. It is returned where none of larger trace is found.
     """
     p = G.shape[0]
-    plain = extraction(G, p, eps) if plain is None else plain
     if p > MAX_COLUMNS:
         return plain
+    # The steps need a regular matrix. What the shift lets D be too large by, :func:`allowed` takes
+    # off again. It is at most half of what D may fall below 0.
     shift = min(1e-8 * float(np.linalg.norm(G, 2)), 5e-4 * ridge)
     D = np.zeros(p)
     try:
@@ -59,21 +61,21 @@ def largest_diagonal(G: Array, ridge: float, eps: float, plain: Array | None = N
     ascend(inverse, D, float(np.trace(G)) / p * 10.0 ** -np.arange(1.0, 6.0), 3)
     if not np.isfinite(D).all():
         return plain
-    D = allowed(G, D, eps)
+    D = allowed(G, D, of_trace)
     return D if D.min() > -1e-3 * ridge and D.sum() > plain.sum() else plain
 
 
-def allowed(G: Array, D: Array, eps: float) -> Array:
+def allowed(G: Array, D: Array, of_trace: float) -> Array:
     """D, lowered where G − D ⪰ 0 would otherwise not be certain for the exact G.
 
     Computed eigenvalues of a symmetric p × p matrix A are off by at most a small multiple of
     p·u·‖A‖, u = 2⁻⁵³ (backward stability; Higham 2002, Section 3.5 for the products). 8p·u·‖A‖ is
-    taken, where the eigenvalues and the largest diagonal entry of G bound ‖A‖. The exact G differs
-    from G by at most ``eps`` of its trace. D is lowered by both errors less the least eigenvalue.
+    taken, where the eigenvalues and the largest diagonal entry of G bound ‖A‖. What G is off by is
+    at most ``of_trace`` of its trace. D is lowered by both errors less the least eigenvalue.
     """
     values = sla.eigvalsh(G - np.diag(D), check_finite=False)
     scale = float(np.abs(values).max()) + float(np.diag(G).max())
-    lost = 4.0 * D.size * EPS * scale + eps * float(np.trace(G))
+    lost = 4.0 * D.size * EPS * scale + of_trace * float(np.trace(G))
     return np.asarray(D + min(float(values[0]) - lost, 0.0))
 
 

@@ -57,12 +57,18 @@ class Rounding:
         """ε as a share of the trace of G, whose diagonal is given."""
         return self.eps * float(self.squares.sum() / diagonal.sum())
 
-    def overlooked(self, w: Array, ridge: float, columns: int, upper: Array) -> Array:
-        """How far below ``upper`` the objective of a support may be that enumeration passes over.
+    def overlooked(self, w: Array, ridge: float, most_columns: int, upper: Array) -> Array:
+        """What rounding may hide from an enumeration that has found no objective below ``upper``.
 
-        w, upper: As :func:`~..kernels.completion.elimination_loss` takes them; ridge = γ/2.
-        columns: The most columns of a support.
+        A support that it passes over has at least the objective ``upper`` less the result.
+
+        w: The weights γ/2 + D, shape (p,) of one problem; shape (k, 1) of k problems, each with the
+            same D for all columns.
+        ridge: γ/2.
+        most_columns: The most columns of a support.
+        upper: A number, or one for every problem, shape (k,).
+        Returns: A number, or shape (k,), in the units of objectives.
         """
         squares = np.maximum(self.squares, 0.0) + ridge
-        loss = elimination_loss(squares, w, ridge, self.yy, self.eps, columns, upper)
+        loss = elimination_loss(squares, w, ridge, self.yy, self.eps, most_columns, upper)
         return np.asarray(loss)

@@ -661,7 +661,9 @@ def may_leave(units, a):
 def exchange(s, ridge, yy, first, last, number):
     """Exchange members of supports of sizes whose objective is above the mean of the neighbours'.
 
-    The members that leave may not come back until swaps of the other columns have ended.
+    The members that leave may not come back until swaps of the other columns have ended. Every size
+    has a support on entry. ``goal`` is work space: it takes the support, and then the members that
+    have left.
 
     yy: yᵀy, or infinity where every size counts, whatever its objective.
     first, last: The sizes are first..last − 1.
@@ -684,6 +686,7 @@ def exchange(s, ridge, yy, first, last, number):
             outside += units.of[u].allowed
         for a in range(k):
             inside += may_leave(units, a)
+        # Of the units outside at least one is left to join for every member that leaves.
         leaving = min(1 + number % max(1, k // 2), outside, inside)
         for e in range(leaving):
             for _ in range(3):  # numbers that look random, by a linear congruence

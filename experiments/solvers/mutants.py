@@ -148,8 +148,8 @@ FAULTS = (
     Fault(
         "the tree of all sizes prunes children that could be the best",
         "solvers/leaps/tree.py",
-        "losses[0] = value\n        better += value <= kept[size, 0]",
-        "losses[0] = value\n        better += 1.001 * value <= kept[size, 0]",
+        "better += losses[0] <= kept[size, 0]",
+        "better += 1.001 * losses[0] <= kept[size, 0]",
         LEAPS,
     ),
     Fault(

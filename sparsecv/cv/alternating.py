@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import InputError
 from .engine import Surface
 from .gamma_step import LARGEST_GAMMA, LEAST_GAMMA, FixedSupports, gamma_step
 from .needs import Need
@@ -46,9 +47,9 @@ def alternate(
     need : callable, optional
         What is to be proved, as of :meth:`Surface.prove`.
     start : float, optional
-        First γ. By default the best local minimum of :func:`grown_grid`; up to 45
-        columns, where one tree serves every τ, the best few minima, one after the other, and then
-        up to 40 values of γ between them where folds change their supports.
+        First γ, which must be positive. By default the best local minimum of :func:`grown_grid`;
+        up to 45 columns, where one tree serves every τ, the best few minima, one after the other,
+        and then up to 40 values of γ between them where folds change their supports.
 
     Returns
     -------
@@ -59,7 +60,7 @@ def alternate(
     Raises
     ------
     InputError
-        γ < 0.
+        ``start`` is not positive, or not finite.
 
     Examples
     --------
@@ -74,6 +75,8 @@ def alternate(
     >>> result.ended, result.best().certified
     ('converged', True)
     """
+    if start is not None and not start > 0.0:
+        raise InputError(f"gamma must be > 0 where an alternation starts; got {start:g}")
     with surface:
         found = _Alternation(surface).run(start)
         while not surface.settled(need):
@@ -123,15 +126,16 @@ def grown_grid(
 class _Alternation:
     """The search along γ.
 
-    errors: The CV errors (τ,) at every visited γ.
-    fixed: Decompositions of the folds' training rows on the supports of past γ steps.
+    errors: The CV errors (τ,) at every visited γ, all of which are positive.
+    fixed: Decompositions of the folds' training rows on the supports of past γ steps, by the index
+        of τ and the supports of the folds.
     """
 
     def __init__(self, surface: Surface) -> None:
         self.surface = surface
         self.errors: dict[float, Array] = {}
         self.trace: list[Step] = []
-        self.fixed: dict[tuple[int, bytes], FixedSupports] = {}
+        self.fixed: dict[tuple[int, tuple[bytes, ...]], FixedSupports] = {}
 
     def run(self, start: float | None) -> dict[str, Any]:
         """Alternate from one γ, or from the best minima of the default grid.
@@ -192,7 +196,10 @@ class _Alternation:
         return "iterations"
 
     def propose(self, gamma: float) -> tuple[float, int, float]:
-        """Take the γ step at the best few τ; return γ, τ and predicted error of the best step."""
+        """Take the γ step at the best few τ; return γ, τ and predicted error of the best step.
+
+        gamma: A γ that is in ``errors``.
+        """
         low, high = min(LEAST_GAMMA, *self.errors), max(LARGEST_GAMMA, *self.errors)
         found: list[tuple[float, float, int]] = []
         order = np.argsort(self.errors[gamma], kind="stable")
@@ -200,7 +207,7 @@ class _Alternation:
         for t in order[:5].tolist():
             supports = self.surface.supports(gamma, t)
             data, bounded = self.surface.data, self.surface.data.constraints.bounded
-            key = t, b"".join(support.tobytes() for support in supports)
+            key = t, tuple(support.tobytes() for support in supports)
             if key not in self.fixed or bounded:  # Which coefficients are at a bound depends on γ.
                 self.fixed[key] = FixedSupports.of(data, supports, gamma)
             best, error = gamma_step(self.fixed[key], gamma, low=low, high=high)

@@ -253,8 +253,8 @@ class SharedTree:
         ledger.cells.searched[g, t, j] |= found.work.n_branched > 0
         ledger.offer(g, t, j, found.support)
         precise = self._precise(t, j, found)
+        self.open.pop((t, j), None)
         if found.proved:
-            self.open.pop((t, j), None)
             if precise:
                 ledger.prove(g, t, j)
             return

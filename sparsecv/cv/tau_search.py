@@ -59,7 +59,8 @@ class _Search:
     full: The training problem of all rows.
     shared: The tree of all rows that is searched for all folds; None where each fold is searched
         by itself.
-    given_up[t, j]: Whether rounding leaves a gap in fold j at the τ of index t.
+    given_up: Under (index of τ, fold) the status of a search of the fold alone that ended without
+        a proof, although no limit was reached. The search would end like that again.
     solved[t]: Whether the problem of all rows is solved at that τ.
     tried[t]: Whether the tree of all rows has been searched for all folds at that τ.
     """
@@ -74,7 +75,7 @@ class _Search:
         # of the rows. The number is a choice.
         alone = self.paper or self.k < 8
         self.shared = None if alone else SharedTree.of(ledger, g)
-        self.given_up = np.zeros((self.taus.size, self.k), dtype=bool)
+        self.given_up: dict[tuple[int, int], Status] = {}
         self.solved, self.tried = np.zeros((2, self.taus.size), dtype=bool)
 
     @property
@@ -216,7 +217,8 @@ class _Search:
         """Phase 2: solve the fold of widest interval at the τ of least lower bound, repeatedly.
 
         Returns: OPTIMAL once the least error is known to the tolerance, or the limit that was
-            reached.
+            reached. Where every fold at that τ is proved or given up, it is the worst status of
+            the searches that were given up.
         """
         ledger, g = self.ledger, self.g
         while not self.ended:
@@ -232,11 +234,12 @@ class _Search:
                 self.shared.solve_tau(t, self.limits, run, branch=False)
                 ledger.narrow_by_objective(g, t)
             else:
-                left = np.flatnonzero(~ledger.cells.exact[g, t, : self.k] & ~self.given_up[t])
-                if left.size == 0:  # All folds are searched to the end, but rounding leaves a gap.
-                    return Status.PRECISION
+                unproved = np.flatnonzero(~ledger.cells.exact[g, t, : self.k]).tolist()
+                left = [j for j in unproved if (t, j) not in self.given_up]
+                if not left:
+                    return worst(self.given_up[t, j] for j in unproved)
                 width = ledger.cells.upper[g, t, left] - ledger.cells.lower[g, t, left]
-                self._solve_fold(t, int(left[np.argmax(width)]))
+                self._solve_fold(t, left[int(np.argmax(width))])
             self._note(t)
             self.report_folds(t)
         return Status.OPTIMAL
@@ -263,18 +266,21 @@ class _Search:
     def _solve_fold(self, t: int, j: int) -> None:
         """Solve fold j's training problem at the t-th τ, within the limits.
 
-        The ledger says whether the fold is proved then. ``given_up`` is set where the search has
-        ended and rounding leaves the fold without a proof.
+        A fold that has open nodes in the shared tree is searched from these nodes. They are gone
+        afterwards, unless a limit was reached. If rounding leaves the fold without a proof even so,
+        the fold is taken again: it is then solved from its own rows, and counts twice in ``n_mio``.
+        A fold that its own rows leave without a proof, with no limit reached, is given up.
         """
         ledger, g, backend = self.ledger, self.g, self.settings.backend
         ledger.work.n_mio[g] += 1
         own = backend in ("auto", "native")
         if self.shared is not None and (t, j) in self.shared.open and own:
-            ledger.cells.searched[g, t, j] = True
+            ledger.cells.searched[g, t, j] = True  # ``solve_problem`` notes that itself.
             self.shared.solve_fold(t, j, self.limits)
             return
         found = solve_problem(ledger, (g, t, j), self.limits, backend=backend)
-        self.given_up[t, j] = found.status is Status.PRECISION
+        if not found.proved and self.limits.reached(0) is None:
+            self.given_up[t, j] = found.status
 
     def solve_best_model(self) -> Status:
         """Solve the problem of all rows at the τ that will be chosen; return the status.

@@ -25,6 +25,7 @@ from sparsecv.design.moment_folds import MomentFolds
 from sparsecv.design.moments import FoldMoments
 from sparsecv.errors import InputError
 from sparsecv.selection.weights import soft_least
+from sparsecv.solvers import Status
 from sparsecv.tables.synthetic import make_synthetic
 
 Array = NDArray[np.float64]
@@ -71,6 +72,22 @@ def test_the_gamma_step_finds_the_best_of_a_fine_grid(seed: int, exponent: float
     assert error <= grid * (1 + 1e-9)
     if 1.001e-4 < best < 0.999e4:
         assert abs(fixed.at(best)[1]) * best <= 1e-6 * error
+
+
+def test_the_gamma_step_tells_supports_apart_that_are_cut_differently(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With groups the folds' supports may be {0, 1} and {2}, or {0} and {1, 2}, at one size."""
+    data = folds_of(0, 2)
+    surface = Surface(data, [2])
+    surface.visit([1.0])
+    search = alternating._Alternation(surface)
+    search.errors = {1.0: surface.cv_error(1.0)}
+    for cut in (2, 1):
+        supports = np.split(np.arange(3), [cut])
+        monkeypatch.setattr(surface, "supports", lambda *_, found=supports: found)
+        gamma, _, error = search.propose(1.0)
+        assert (gamma, error) == gamma_step(FixedSupports.of(data, supports), 1.0)
 
 
 def test_an_empty_interval_is_refused() -> None:
@@ -137,8 +154,9 @@ def test_iterations_and_time_are_limits(monkeypatch: pytest.MonkeyPatch) -> None
     taus = np.arange(1, 9)
     monkeypatch.setattr(alternating, "MAX_ITERATIONS", 1)
     assert len(alternate(Surface(data, taus), start=1e4).trace) == 1
-    with pytest.raises(InputError, match="gamma must be"):
-        alternate(Surface(data, taus), start=-1.0)
+    for start in (-1.0, 0.0, np.inf, np.nan):
+        with pytest.raises(InputError, match="gamma must be"):
+            alternate(Surface(data, taus), start=start)
     hurried = alternate(Surface(data, taus, Settings(time_limit=1e-9)), start=1.0)
     assert hurried.ended == "time limit"
     assert hurried.trace
@@ -280,23 +298,30 @@ def test_intervals_are_finite_whatever_the_time(bounds: str, tol: float) -> None
         assert (one.cv_error > 0).all()
 
 
-def test_a_search_beyond_double_precision_is_not_called_proved(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("ended", [Status.PRECISION, Status.FAILED, Status.TIME_LIMIT])
+def test_a_fold_whose_search_ends_without_a_proof_is_searched_once(
+    ended: Status, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Outside solvers may fail, or stop, where no limit was reached."""
     from dataclasses import replace
 
     from sparsecv.cv import shared_tree
-    from sparsecv.solvers import Status, solve
+    from sparsecv.solvers import solve
 
-    def imprecise(*arguments: object, **options: object) -> object:
-        return replace(solve(*arguments, **options), status=Status.PRECISION)  # type: ignore[arg-type]
+    searches = 0
 
-    monkeypatch.setattr(shared_tree, "best_support", imprecise)
+    def unproved(*arguments: object, **options: object) -> object:
+        nonlocal searches
+        searches += 1
+        assert searches <= 8 * 5 + 1  # one for every τ and fold, and one of all rows
+        return replace(solve(*arguments, **options), status=ended)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(shared_tree, "best_support", unproved)
     X, y, _ = make_synthetic(30, 8, 3, 0.7, 1.0, seed=1)
     data = RowFolds(X, y, make_folds(5, 30, seed=0), False)
     result = cross_validate(
         data, [0.1], np.arange(1, 9), Settings("search", bounds="paper", tol=0.0)
     )
-    assert result.by_gamma[0].status == "precision limit"
+    assert result.by_gamma[0].status == str(ended)
     assert not result.best().certified
     assert (result.by_gamma[0].lower < result.by_gamma[0].upper).any()

@@ -136,6 +136,10 @@ def test_the_incumbent_of_an_unfinished_search_may_be_optimal() -> None:
     error = ledger.best.error[0, 0, 0]
     assert np.isfinite(ledger.cells.upper[0, 0, 0])
     assert ledger.cells.lower[0, 0, 0] <= error <= ledger.cells.upper[0, 0, 0]
+    assert (0, 0) in shared.open
+    # An imprecise answer leaves no nodes, from which the fold would be searched again in vain.
+    shared.enter(0, 0, dataclasses.replace(found, rounding=found.objective))
+    assert (0, 0) not in shared.open
 
 
 @pytest.mark.parametrize("taus", [[11], [1, 11], [10, 11]])

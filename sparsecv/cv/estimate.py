@@ -114,7 +114,7 @@ def _block(
     )
 
 
-def _blocks(n: int) -> list[NDArray[np.intp]]:
+def row_blocks(n: int) -> list[NDArray[np.intp]]:
     """The rows, of n, whose leave-one-out folds share a tree."""
     return [np.arange(i, min(i + FOLDS_PER_TREE, n)) for i in range(0, n, FOLDS_PER_TREE)]
 
@@ -129,7 +129,7 @@ def units(data: FoldData, plan: RunPlan) -> list[NDArray[np.intp]]:
         return alone
     label = data.folds.label
     assert label is not None
-    return [np.sort(label[block]) for block in _blocks(data.folds.n)] + alone
+    return [np.sort(label[block]) for block in row_blocks(data.folds.n)] + alone
 
 
 def estimate_models(
@@ -233,7 +233,7 @@ def _deleted_rows(ledger: Ledger, g: int, limits: Limits) -> Batch:
     deleted = data.deleted_rows
     assert deleted is not None
     assert data.folds.label is not None
-    fold_of, blocks = data.folds.label, _blocks(data.folds.n)
+    fold_of, blocks = data.folds.label, row_blocks(data.folds.n)
     models = [ledger.support(g, t, k) for t in range(ledger.taus.size)]
 
     def enter(index: int, found: DeletedRowSubsets) -> Status:

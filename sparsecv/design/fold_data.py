@@ -521,6 +521,37 @@ class RowFolds(FoldData):
             self._problems[j] = problem
         return problem
 
+    def without(self, rows: Index) -> SparseRidgeProblem:
+        """The problem of all rows but some, centred, scaled and filled by the rows that are left.
+
+        A fit to a table that lacks these rows has this problem.
+        """
+        left = np.setdiff1d(np.arange(len(self.given)), rows)
+        # A fold that trains on some rows, and holds out none, scales columns by its training rows.
+        pairs = [(left, np.empty(0, dtype=np.intp))]
+        folds = Folds("custom", len(self.given), np.zeros(1, dtype=np.intp), None, pairs)
+        return self.with_folds(folds)._made(0)
+
+    @cached
+    def scatter_shares(self) -> Array:
+        """What each row adds to the scatter of a column about its mean, as a share, shape (n, p).
+
+        The shares are 0 where columns are not scaled, and of columns of a single value. Values may
+        not be missing.
+        """
+        columns = self.given[:, :-1].copy()
+        if self.design is None:
+            return np.zeros(columns.shape)
+        centre(columns, self._counts)
+        squares = self._counts[:, None] * columns**2
+        total = squares.sum(axis=0)
+        return np.asarray(squares / np.where(total > 0.0, total, 1.0))
+
+    @property
+    def row_shares(self) -> Array:
+        """The weight of every row as a share of all weights, shape (n,)."""
+        return self._counts / self.weight
+
     def _drop_full(self) -> None:
         """Drop the problem of all rows, which can be made again."""
         for name in ("_full", "_solved"):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..design.model import Model, values_of
-from ..errors import InputError
 from ..report.frames import coefficients_frame, path_frame
 from ..report.outcome import (
     alternatives_of_sizes,
@@ -23,6 +21,7 @@ from ..report.outcome import (
 )
 from ..selection.study import check_size
 from .base import SparseLinearModel
+from .validation import checked_count
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -117,11 +116,9 @@ class ModelAnswers(SparseLinearModel):
         2    2     1  [0, 1]    True
         3    2     2  [0, 2]    True
         """
-        if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
-            raise InputError(f"n must be a whole number >= 1; got {n!r}")
+        n = checked_count(n, "n")
         if self._ranked_ is None or self._ranked_[0] != n:
-            found = alternatives_of_sizes(self._fit(), int(n), self._seconds())
-            self._ranked_ = int(n), found
+            self._ranked_ = n, alternatives_of_sizes(self._fit(), n, self._seconds())
         return self._ranked_[1].copy()
 
     def near_best(self, within: float = 0.05) -> DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,13 @@ def checked_weights(weights: Any, n: int) -> Array | None:
     if np.count_nonzero(values) < 2:
         raise InputError("sample_weight must be above zero for at least 2 rows")
     return None if (values == 1.0).all() else values
+
+
+def checked_count(value: Any, name: str) -> int:
+    """Return a parameter that is a whole number >= 1; InputError for anything else."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise InputError(f"{name} must be a whole number >= 1; got {value!r}")
+    return int(value)
 
 
 def checked_tau(tau: Any, design: Design) -> int:

@@ -11,10 +11,10 @@ from ..report.details import sections
 from ..report.page import Page, page
 from ..report.screen import as_html, printed
 from ..selection.result import Result
-from .answers import ModelAnswers
+from .robustness import ModelRobustness
 
 
-class ModelViews(ModelAnswers):
+class ModelViews(ModelRobustness):
     """Shows a fit: all views are made from one list of sections."""
 
     def plot(self, ax: Any = None) -> Any:
@@ -60,7 +60,9 @@ class ModelViews(ModelAnswers):
         """Return what the command prints of a fit: the model, its errors, proofs and other sizes.
 
         Nothing is searched for: of :class:`SparseRidge` it has the other sizes only once ``path_``
-        was asked for, and other subsets once :meth:`alternatives` was called.
+        was asked for, and other subsets once :meth:`alternatives` was called. What the columns hang
+        on is there once :meth:`row_influence`, :meth:`row_removals` or :meth:`partitions` was
+        called.
 
         Parameters
         ----------
@@ -138,6 +140,7 @@ class ModelViews(ModelAnswers):
         """What the sections are made from."""
         found = self._fit()
         found.answers = {} if self._ranked_ is None else {"alternatives": self._ranked_[1]}
+        found.answers |= self._hangs_on_ or {}
         return found
 
     def __dir__(self) -> list[str]:

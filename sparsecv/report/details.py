@@ -20,6 +20,7 @@ from ..selection.rules import RULES
 from ..selection.sizes import SizeMarks, changes, gamma_positions
 from .answer import answer
 from .peers import linear_peers
+from .robustness import robustness
 from .sections import Fact, Section, SectionColumn, SectionTable, counted, number, numbers, percent
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def sections(result: Result, *, fits: bool = True, peers: bool = False) -> Itera
         yield _criteria(found["criteria"], result.model.tau)
     if "alternatives" in found:
         yield _alternatives(found["alternatives"], result.model.tau)
+    yield from robustness(result)
     yield Section("Words", WORDS[:-1] if proved else WORDS, explains=True)
     yield Section("", sentences=list(_work(result)))
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CRITERIA = ("aic", "bic", "ebic", "cp")
 
 
-def frame_of(values: Mapping[str, Any], labels: list[str] | None = None) -> DataFrame:
+def frame_of(values: Mapping[str, Any], labels: list[Any] | range | None = None) -> DataFrame:
     """A frame of some columns, with rows 0, 1 and so on, or with labels of its rows."""
     from pandas import DataFrame  # Only who asks for a frame waits for pandas.
 

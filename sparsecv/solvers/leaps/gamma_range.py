@@ -48,8 +48,8 @@ class NearBest:
     """What finished trees say about the supports of some sizes at one γ.
 
     gamma: The γ of the trees.
-    masks, shape (sizes, problems, m): Supports as bit masks over the problem's columns, 0 where
-        fewer than m supports are listed.
+    masks, shape (sizes, problems, m): Supports as bit masks over the problem's units, which without
+        groups are its columns; 0 where fewer than m supports are listed.
     objective, shape (sizes, problems, m): A lower bound on the objective of every listed support.
     others, shape (sizes, problems): A lower bound on the objective of every support that is not
         listed; ∞ where all supports are listed, −∞ where nothing was searched.
@@ -120,7 +120,8 @@ class NearBest:
             full = full - residual * residual * left
             lost = 256.0 * EPS * (problem.yy + residual * residual) + problem.zero_loss(problem.yy)
             lost, yy = lost / left, np.maximum(yy - deleted[1][of] ** 2, 0.0)
-        tie, reach, spread = search.now("tie"), search.reach, coefficient_spread(problem)
+        tie, reach = search.now("tie"), search.reach
+        spread, left_out = search.stretch * coefficient_spread(problem), search.left_out(problem)
         for s, size in zip(some, search.inner.tolist(), strict=True):
             losses, width = lists.loss[size, of, :-1], LIST_LENGTH
             # Every support whose loss is smaller than both numbers is in the list.
@@ -131,26 +132,26 @@ class NearBest:
             keep = losses[:, :width] < others[:, None]
             keep[:, 0] = True
             losses = np.where(keep, losses[:, :width], np.inf)
-            masks = over_columns(lists.found[size, of, : losses.shape[1], 0], search.table.columns)
+            masks = over_units(lists.found[size, of, : losses.shape[1], 0], search.table.units)
             self.masks[s, numbers, : losses.shape[1]] = np.where(keep, masks, 0)
             losses = np.column_stack([losses, others])
             with np.errstate(invalid="ignore"):
                 value = full[:, None] + losses * (1.0 - 3.0 * tie)  # Losses are that precise.
-                value -= lost[:, None] + rounding_margin(
-                    np.maximum(value, 0.0), yy[:, None], reach, spread
-                )
+                least = np.maximum(value, 0.0)
+                value -= lost[:, None] + rounding_margin(least, yy[:, None], reach, spread)
+                value -= left_out * least
             value = np.where(np.isfinite(losses), np.maximum(value, 0.0), np.inf)
             self.objective[s, numbers, : value.shape[1] - 1] = value[:, :-1]
             self.others[s, numbers] = value[:, -1]
 
 
-def over_columns(masks: Mask, columns: NDArray[np.intp]) -> Mask:
-    """Masks in which bit i becomes bit ``columns[i]``; there are at most 64 columns."""
-    if (columns == np.arange(columns.size)).all():
+def over_units(masks: Mask, units: NDArray[np.intp]) -> Mask:
+    """Masks in which bit i becomes bit ``units[i]``; there are at most 64 units."""
+    if (units == np.arange(units.size)).all():
         return masks
     found = np.zeros(masks.shape, dtype=np.uint64)
-    for place, column in enumerate(columns.tolist()):
-        found |= ((masks >> np.uint64(place)) & np.uint64(1)) << np.uint64(column)
+    for place, unit in enumerate(units.tolist()):
+        found |= ((masks >> np.uint64(place)) & np.uint64(1)) << np.uint64(unit)
     return found
 
 
@@ -348,7 +349,7 @@ class GammaRange:
         at, slot = np.nonzero(np.column_stack(keep))
         masks = np.column_stack([x.masks for x in lists])[at, slot]
         # With bits reversed, the largest mask is that of the lexicographically first support.
-        order = np.lexsort((~over_columns(masks, np.arange(63, -1, -1)), at))
+        order = np.lexsort((~over_units(masks, np.arange(63, -1, -1)), at))
         at, masks = at[order], masks[order]
         start = np.searchsorted(at, np.arange(numbers.size + 1)).astype(np.int64)
         listing = envelope.ListedRows(decomposed.of(numbers[at], masks), start)

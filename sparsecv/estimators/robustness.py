@@ -1,0 +1,147 @@
+"""What the columns of a fitted model hang on: single rows, several rows, the partition."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..cv.settings import checked_limit
+from ..report.robustness import influence_of_rows, partitions_of_rows, removals_of_rows
+from ..solvers.core.limits import Limits
+from .answers import ModelAnswers
+from .validation import checked_count
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class ModelRobustness(ModelAnswers):
+    """Tells what the columns of a fit hang on; summaries and reports have what was asked for.
+
+    :meth:`near_best` says whether other columns do as well on the same rows.
+    """
+
+    # The frames that were asked for, under the names of the methods.
+    _hangs_on_: dict[str, DataFrame] | None = None
+
+    def row_influence(self) -> DataFrame:
+        """Return, for every row, which columns are the best without the row.
+
+        Without a row means what a fit to the other rows finds, of the same number of columns at the
+        same γ, with its own intercept and scale. Where rows were fitted in groups
+        (``SparseRidgeCV.fit(..., groups=...)``), groups take the place of rows.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A line for each row, under its position, or for each group, under its label. "stays"
+            says whether the model's columns are still the best, "columns" (positions) and "names"
+            which are. "lead" is the share of its own objective by which the model's columns are
+            ahead of the best other columns, at least; below 0 the others are better by that share.
+            It is NaN where the second best was not searched for. "proved" says whether a search has
+            ruled out every better set of columns; it has not where ``time_limit`` was reached.
+
+        Raises
+        ------
+        InputError
+            The columns are a projection of an average, as the default rule of
+            :class:`SparseRidgeCV` chooses them, so that no row decides which are best for y; or the
+            rows are not in memory.
+        AttributeError
+            The model has no rows any more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sparsecv import SparseRidge
+        >>> X = np.random.default_rng(0).standard_normal((40, 4))
+        >>> y = X[:, 0] + 0.1 * X[:, 1]
+        >>> y[7] += 5.0 * X[7, 2]
+        >>> found = SparseRidge(tau=2).fit(X, y).row_influence()
+        >>> found.loc[~found["stays"], "columns"].to_dict()
+        {7: [0, 1]}
+        """
+        return self._answered("row_influence", influence_of_rows(self._fit(), self._limits()))
+
+    def row_removals(self, most: int = 10) -> DataFrame:
+        """Return how many rows may be removed before other columns are the best.
+
+        A bound that needs no search for every set of rows proves that the columns stay, as far as
+        it reaches. Rows that change the columns are looked for one after the other.
+
+        Parameters
+        ----------
+        most : int
+            The largest number of rows that are removed.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A line for each number of rows. "stays" is True where it is proved that the columns are
+            the best whichever rows are removed, up to so many; False where an example of as many
+            rows, or fewer, changes the columns; and None where neither is known. ``attrs`` has the
+            "rows" of the example, and the "columns" (positions) and "names" of the best columns
+            known without them.
+
+        Raises
+        ------
+        InputError
+            ``most`` is no whole number >= 1; or as :meth:`row_influence`.
+        AttributeError
+            The model has no rows any more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sparsecv import SparseRidge
+        >>> X = np.random.default_rng(0).standard_normal((60, 4))
+        >>> y = X[:, 0] + X[:, 1] + np.random.default_rng(1).standard_normal(60)
+        >>> SparseRidge(tau=2).fit(X, y).row_removals(2)["stays"].tolist()
+        [True, True]
+        """
+        most = checked_count(most, "most")
+        return self._answered("row_removals", removals_of_rows(self._fit(), most, self._limits()))
+
+    def partitions(self, n: int = 20) -> DataFrame:
+        """Return how often each column is chosen when the rows are divided into other folds.
+
+        Parameters
+        ----------
+        n : int
+            How many other partitions of the rows are drawn. The choice on each is an estimate:
+            nothing is proved, which takes a small part of the time of the fit.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A line for each column, under its name: "selected" says whether the model has it, and a
+            column for each rule, first that of the fit, has the share of partitions on which the
+            rule chooses it. The rule "stability" is the criterion of the second paper, CV error
+            plus λ times the instability of the models. ``attrs["same"]`` is the share of partitions
+            on which the rule of the fit chooses exactly the columns of the model.
+
+        Raises
+        ------
+        InputError
+            ``n`` is no whole number >= 1, or the fit has no folds that can be drawn again.
+        AttributeError
+            The model has no rows any more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sparsecv import SparseRidgeCV
+        >>> X = np.random.default_rng(0).standard_normal((40, 3))
+        >>> y = X[:, 0] + 0.1 * X[:, 1] ** 2
+        >>> SparseRidgeCV().fit(X, y).partitions(3)["projected"].tolist()
+        [1.0, 1.0, 0.0]
+        """
+        return self._answered("partitions", partitions_of_rows(self._fit(), checked_count(n, "n")))
+
+    def _answered(self, name: str, found: DataFrame) -> DataFrame:
+        """Keep a frame that was asked for, for reports, and return a copy of it."""
+        self._hangs_on_ = (self._hangs_on_ or {}) | {name: found}
+        return found.copy()
+
+    def _limits(self) -> Limits:
+        """The limits of one question."""
+        return Limits(checked_limit(self.time_limit))

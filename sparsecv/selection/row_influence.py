@@ -1,0 +1,254 @@
+"""Which rows a choice hangs on: the best support of its size without each row, or group of rows.
+
+One tree lists the best supports of all problems that each lack one row, and bounds every other
+support. A fit to the remaining rows scales the columns by these rows, which changes the ridge term
+a little: the tree works with a ridge weight that is at most that of any such fit, so that its
+bounds hold for all of them, and the supports on its lists are compared at the weights of the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+
+from ..cv.estimate import row_blocks
+from ..cv.plan import RunPlan
+from ..cv.settings import Settings
+from ..cv.shared_tree import PROOF_GAP
+from ..design.design import Array
+from ..design.fold_data import RowFolds
+from ..design.folds import Index, make_folds
+from ..errors import InputError
+from ..solvers.api import best_support
+from ..solvers.core.limits import Limits
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.result import Status, nothing_left
+from ..solvers.core.rows import Rows
+from ..solvers.core.threads import on_one_thread
+from ..solvers.kernels.linalg import from_mask
+from ..solvers.leaps.deleted_rows import LEAST_ONE_MINUS_LEVERAGE, deleted_fits
+from ..solvers.leaps.gamma_range import NearBest
+from .result import Result
+
+# A row is solved alone where, without it, the squared scale of a column is less than this share of
+# that of all rows. A column has at most two such rows, and others would pay for them with a smaller
+# ridge weight in the bounds of the tree. It is a choice.
+LEAST_SCALE_RATIO = 0.5
+# The rows that change the scales most, one in so many, share a tree of their own for that reason.
+# It is a choice.
+ROWS_PER_ROW_OF_LARGE_CHANGE = 10
+
+
+@dataclass(frozen=True)
+class Influence:
+    """What is best without each row, or without each group of rows.
+
+    supports: For every row or group the best support known without it, in columns of the problem:
+        the fitted support wherever no other is better.
+    lead, shape (m,): By what share the objective of the best other support lies above that of the
+        fitted support, at least; below 0 where the other is better. NaN where the fitted support is
+        the best, and the search has not looked for the second.
+    proved, shape (m,): Whether no other support is better than that of ``supports``.
+    """
+
+    supports: list[Index]
+    lead: Array
+    proved: NDArray[np.bool_]
+
+    @property
+    def changed(self) -> NDArray[np.bool_]:
+        """Whether another support is better without the row or group."""
+        return self.lead < 0.0
+
+
+class Lighter(NamedTuple):
+    """The problem of all rows with a ridge weight that no fit without one of some rows goes below.
+
+    problem: The problem, its columns divided by some lengths.
+    rows, targets, shape (m, p) and (m,): What deleting each row takes from it.
+    raised, shape (m, p): What the ridge term has above γ/2 without each row; never below 0.
+    """
+
+    problem: SparseRidgeProblem
+    rows: Array
+    targets: Array
+    raised: Array
+
+    @classmethod
+    def of(cls, problem: SparseRidgeProblem, rows: Array, targets: Array, ratios: Array) -> Lighter:
+        """The problem for some rows.
+
+        rows, targets: What deleting each row takes from the problem of all rows, ``problem``.
+        ratios, shape (m, p): Squared scales of the columns without each row, over those of all.
+        """
+        # The share taken off is far above the rounding of a ratio.
+        least = np.where((ratios == 1.0).all(axis=0), 1.0, ratios.min(axis=0) * (1.0 - 1e-12))
+        lengths = np.append(np.sqrt(least), 1.0)
+        whole = Rows(problem.data.rows / lengths, shared=True)
+        whole.n, whole.lost = problem.n, problem.data.lost
+        how: dict[str, Any] = {"gamma": problem.given_gamma, "constraints": problem.constraints}
+        lighter = SparseRidgeProblem.from_rows(whole, tau=problem.tau, **how)
+        raised = 0.5 * problem.given_gamma * np.maximum(ratios / least - 1.0, 0.0)
+        return cls(lighter, rows / lengths[:-1], targets, raised)
+
+    def objectives(self, support: Index, some: Index) -> Array:
+        """Objectives of a support without each of some rows; NaN where digits are lost."""
+        Z, t, raised = self.rows[some], self.targets[some], self.raised[some][:, support]
+        Z, fits = Z[:, support], deleted_fits(self.problem, support, Z, t)
+        value, s = fits.objective.copy(), support.size
+        if raised.any() and (fits.one_minus_leverage > 0.0).any():
+            R = self.problem.factor(support, self.problem.given_gamma)
+            T = R[:s, :s]
+            spread = sla.cho_solve((T, False), Z.T)
+            coef = (sla.solve_triangular(T, R[:s, s])[:, None] - spread * fits.residual).T
+            pull = raised * coef
+            A = T.T @ T - Z[:, :, None] * Z[:, None, :] + raised[:, :, None] * np.eye(s)
+            moved = np.linalg.solve(A, pull[:, :, None])[:, :, 0]
+            value += np.einsum("ij,ij->i", pull, coef - moved)
+        kept = fits.one_minus_leverage >= LEAST_ONE_MINUS_LEVERAGE
+        return np.where(kept & (fits.rounding <= PROOF_GAP * value), value, np.nan)
+
+
+def chosen_support(result: Result) -> tuple[SparseRidgeProblem, RowFolds, Index]:
+    """The problem of all rows that a fit has solved, its rows, and its support, of its columns.
+
+    Raises InputError: The columns are not the best for the response, or the rows are not in memory.
+    """
+    if result.choice is not None and result.choice.projection is not None:
+        raise InputError(
+            "these columns are those of a projection: they predict most like an average of models, "
+            "and are not meant to be the best for y. Fit SparseRidge(tau, gamma), or take a rule "
+            "that chooses one pair, such as rule='minimum'"
+        )
+    data, model = result.table.data.rows_for("what single rows decide needs"), result.model
+    problem = data.full().replace(gamma=model.gamma, tau=model.tau)
+    return problem, data, np.searchsorted(result.design.kept, model.support)
+
+
+@on_one_thread
+def row_influence(
+    problem: SparseRidgeProblem,
+    data: RowFolds,
+    support: Index,
+    parts: Sequence[Index],
+    limits: Limits,
+) -> Influence:
+    """The best support of the problem's size without each of some parts of the rows.
+
+    Without a part means: as a fit to the other rows, centred and scaled by them, has it. Single
+    rows share a tree; what the tree leaves open, and groups of rows, are solved one by one.
+
+    problem: All rows, at the γ and τ of the fit.
+    data: The rows of the problem.
+    support: The fitted support.
+    parts: The rows of every part.
+    """
+    m = len(parts)
+    found = Influence([support] * m, np.full(m, np.nan), np.zeros(m, dtype=np.bool_))
+    loo = data.with_folds(make_folds("loo", len(data.given)))
+    deleted, plan = loo.deleted_rows, RunPlan.of(Settings(), loo, deadline=limits)
+    if deleted and plan.one_tree_for_rows and all(part.size == 1 for part in parts):
+        row = np.concatenate(parts)
+        ratios = np.ones((m, data.p))
+        if problem.given_gamma > 0.0:
+            ratios = scale_ratios(data.scatter_shares, data.row_shares[:, None])[row]
+        for block in _blocks_by_scale(ratios.min(axis=1)):
+            own = deleted.rows[row[block]], deleted.targets[row[block]], ratios[block]
+            _by_tree(found, Lighter.of(problem, *own), support, block, limits)
+    for i in np.flatnonzero(~found.proved).tolist():
+        if limits.reached(0) is not None:
+            break
+        _alone(found, data, problem, i, parts[i], limits)
+    return found
+
+
+def scale_ratios(scatter: Array, weight: Array | float) -> Array:
+    """Squared scales of columns without some rows, over those of all rows.
+
+    scatter: What the rows add to the scatter of every column, as a share; 0 for columns that are
+        not scaled, whose ratio is 1.
+    weight: The rows' share of all weights, less than 1.
+    """
+    rest = 1.0 / (1.0 - weight)
+    ratio = np.where(scatter.any(axis=0), rest * (1.0 - rest * scatter), 1.0)
+    return np.asarray(ratio, dtype=np.float64)
+
+
+def _blocks_by_scale(least: Array) -> Iterator[Index]:
+    """Yield the rows that share a tree: those that change scales alike, from the least change on.
+
+    least, shape (m,): The smallest ratio of scales of every row.
+    """
+    order = np.argsort(-least, kind="stable")
+    order = order[least[order] >= LEAST_SCALE_RATIO]
+    often = order.size
+    if (least != 1.0).any():
+        often -= order.size // ROWS_PER_ROW_OF_LARGE_CHANGE
+    for part in (order[:often], order[often:]):
+        for block in row_blocks(part.size):
+            yield part[block]
+
+
+def _by_tree(
+    found: Influence, lighter: Lighter, support: Index, block: Index, limits: Limits
+) -> None:
+    """Enter what one tree says of the parts with these numbers, the single rows of ``lighter``."""
+    problem, rules = lighter.problem, lighter.problem.constraints
+    rows = np.arange(block.size)
+    near = NearBest.nothing(problem.given_gamma, 1, rows.size)
+    every = np.ones((1, rows.size), dtype=np.bool_)
+    deleted = lighter.rows, lighter.targets
+    near.search(problem, np.array([problem.tau]), every, limits, deleted)
+    masks, bounds, rest = near.masks[0], near.objective[0], near.others[0]
+    own = np.bitwise_or.reduce(np.uint64(1) << rules.units(support).astype(np.uint64))
+    fitted = lighter.objectives(support, rows)
+    # Other supports on a list are fitted where their bounds do not say that they are worse.
+    other = np.isfinite(bounds) & (masks != own)
+    tried = other & ~(bounds > fitted[:, None])
+    rest = np.minimum(rest, np.where(other & ~tried, bounds, np.inf).min(axis=1))
+    least, best = np.full(rows.size, np.inf), np.full(rows.size, -1)
+    options = np.unique(masks[tried])
+    for number, mask in enumerate(options):
+        here = np.flatnonzero((tried & (masks == mask)).any(axis=1))
+        value = lighter.objectives(rules.columns_of(from_mask(mask[None])), rows[here])
+        best[here[value < least[here]]] = number
+        least[here] = np.minimum(least[here], value)  # A NaN stays, and leaves the row open.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        proved = np.minimum(fitted, least) <= rest * (1.0 + PROOF_GAP)
+        proved &= fitted > nothing_left(problem.yy)
+        lead = np.minimum(least, rest) / fitted - 1.0
+    lead = np.where(lead < -PROOF_GAP, lead, np.maximum(lead, 0.0))
+    for i in np.flatnonzero(proved).tolist():
+        found.proved[block[i]], found.lead[block[i]] = True, lead[i]
+        if lead[i] < 0.0:
+            found.supports[block[i]] = rules.columns_of(from_mask(options[best[i], None]))
+
+
+def _alone(
+    found: Influence,
+    data: RowFolds,
+    problem: SparseRidgeProblem,
+    i: int,
+    rows: Index,
+    limits: Limits,
+) -> None:
+    """Solve the problem without the rows of part i, and enter what is found."""
+    left = data.without(rows).replace(gamma=problem.given_gamma, tau=problem.tau)
+    how: dict[str, Any] = {"time_limit": limits.remaining(), "stop": limits.stop}
+    support = found.supports[i]
+    proof = best_support(left, tol=0.0, warm_start=support, **how)
+    found.proved[i] = proof.status is Status.OPTIMAL
+    if is_better(left, proof.support, support):
+        found.supports[i] = proof.support
+        found.lead[i] = left.objective(proof.support) / left.objective(support) - 1.0
+
+
+def is_better(problem: SparseRidgeProblem, support: Index, other: Index) -> bool:
+    """Whether a support has a smaller objective than another, by more than counts as equal."""
+    least = problem.objective(other) * (1.0 - PROOF_GAP) - nothing_left(problem.yy)
+    return problem.objective(support) < least

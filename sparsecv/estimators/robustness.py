@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..cv.settings import checked_limit
 from ..report.robustness import influence_of_rows, partitions_of_rows, removals_of_rows
 from ..solvers.core.limits import Limits
 from .answers import ModelAnswers
@@ -27,7 +26,8 @@ class ModelRobustness(ModelAnswers):
         """Return, for every row, which columns are the best without the row.
 
         Without a row means what a fit to the other rows finds, of the same number of columns at the
-        same γ, with its own intercept and scale. Where rows were fitted in groups
+        same γ, with its own intercept and scale; by a criterion, of the size that is best without
+        the row. Where rows were fitted in groups
         (``SparseRidgeCV.fit(..., groups=...)``), groups take the place of rows.
 
         Returns
@@ -60,7 +60,9 @@ class ModelRobustness(ModelAnswers):
         >>> found.loc[~found["stays"], "columns"].to_dict()
         {7: [0, 1]}
         """
-        return self._answered("row_influence", influence_of_rows(self._fit(), self._limits()))
+        return self._answered(
+            "row_influence", influence_of_rows(self._fit(), Limits(self._seconds()))
+        )
 
     def row_removals(self, most: int = 10) -> DataFrame:
         """Return how many rows may be removed before other columns are the best.
@@ -80,7 +82,8 @@ class ModelRobustness(ModelAnswers):
             the best whichever rows are removed, up to so many; False where an example of as many
             rows, or fewer, changes the columns; and None where neither is known. ``attrs`` has the
             "rows" of the example, and the "columns" (positions) and "names" of the best columns
-            known without them.
+            known without them. Of a size that a criterion has chosen, this is about the best
+            columns of that size.
 
         Raises
         ------
@@ -99,7 +102,9 @@ class ModelRobustness(ModelAnswers):
         [True, True]
         """
         most = checked_count(most, "most")
-        return self._answered("row_removals", removals_of_rows(self._fit(), most, self._limits()))
+        return self._answered(
+            "row_removals", removals_of_rows(self._fit(), most, Limits(self._seconds()))
+        )
 
     def partitions(self, n: int = 20) -> DataFrame:
         """Return how often each column is chosen when the rows are divided into other folds.
@@ -141,7 +146,3 @@ class ModelRobustness(ModelAnswers):
         """Keep a frame that was asked for, for reports, and return a copy of it."""
         self._hangs_on_ = (self._hangs_on_ or {}) | {name: found}
         return found.copy()
-
-    def _limits(self) -> Limits:
-        """The limits of one question."""
-        return Limits(checked_limit(self.time_limit))

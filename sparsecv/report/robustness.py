@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from ..plots.robustness import draw_inclusion, draw_influence
 from ..plots.style import in_style, new_figure
 from ..selection.partitions import choices_by_partition
 from ..selection.result import Result
-from ..selection.row_influence import chosen_support, row_influence
+from ..selection.row_influence import chosen_support, row_influence, weights_of
 from ..selection.row_removals import row_removals
 from ..selection.sizes import changes
 from ..solvers.core.limits import Limits
@@ -33,7 +34,7 @@ def influence_of_rows(result: Result, limits: Limits) -> DataFrame:
     if groups is not None:
         labels, what = np.unique(groups), "group"
         parts = [np.flatnonzero(groups == label) for label in labels]
-    found = row_influence(problem, data, support, parts, limits)
+    found = row_influence(problem, data, support, parts, limits, weights_of(result))
     supports = (result.design.kept[one] for one in found.supports)
     columns = columns_and_names(supports, result.names)
     values = {"stays": ~found.changed, **columns, "lead": found.lead, "proved": found.proved}
@@ -43,6 +44,8 @@ def influence_of_rows(result: Result, limits: Limits) -> DataFrame:
 def removals_of_rows(result: Result, most: int, limits: Limits) -> DataFrame:
     """Whether columns stay the best without 1, 2, … rows; an example of rows that change them."""
     problem, data, support = chosen_support(result)
+    if support.size == 0:
+        raise InputError("the model has no columns: ask row_influence")
     single = list(np.arange(len(data.given))[:, None])
     influence = row_influence(problem, data, support, single, limits)
     safe, rows, best = row_removals(problem, data, support, influence, most, limits)

@@ -8,7 +8,7 @@ bounds hold for all of them, and the supports on its lists are compared at the w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -33,6 +33,9 @@ from ..solvers.core.threads import on_one_thread
 from ..solvers.kernels.linalg import from_mask
 from ..solvers.leaps.deleted_rows import LEAST_ONE_MINUS_LEVERAGE, deleted_fits
 from ..solvers.leaps.gamma_range import NearBest
+from ..solvers.leaps.gathering import Comparison, least_by
+from ..solvers.leaps.table import TreeTable
+from .criteria import criterion_weights
 from .result import Result
 
 # A row is solved alone where, without it, the squared scale of a column is less than this share of
@@ -42,6 +45,10 @@ LEAST_SCALE_RATIO = 0.5
 # The rows that change the scales most, one in so many, share a tree of their own for that reason.
 # It is a choice.
 ROWS_PER_ROW_OF_LARGE_CHANGE = 10
+
+
+# How supports of all sizes are compared on rows of so much weight.
+Weights = Callable[[float], Comparison]
 
 
 @dataclass(frozen=True)
@@ -117,6 +124,8 @@ class Lighter(NamedTuple):
 def chosen_support(result: Result) -> tuple[SparseRidgeProblem, RowFolds, Index]:
     """The problem of all rows that a fit has solved, its rows, and its support, of its columns.
 
+    Its τ is the size of the support where a criterion has chosen that.
+
     Raises InputError: The columns are not the best for the response, or the rows are not in memory.
     """
     if result.choice is not None and result.choice.projection is not None:
@@ -126,8 +135,16 @@ def chosen_support(result: Result) -> tuple[SparseRidgeProblem, RowFolds, Index]
             "that chooses one pair, such as rule='minimum'"
         )
     data, model = result.table.data.rows_for("what single rows decide needs"), result.model
-    problem = data.full().replace(gamma=model.gamma, tau=model.tau)
+    problem = data.full().replace(gamma=model.gamma, tau=max(model.tau, 1))
     return problem, data, np.searchsorted(result.design.kept, model.support)
+
+
+def weights_of(result: Result) -> Weights | None:
+    """What a criterion that has chosen the size weighs objectives by; None without one."""
+    name, own = result.criterion, int(result.design.protocol.intercept)
+    if name is None:
+        return None
+    return lambda weight: criterion_weights(name, weight, result.design.p, own)
 
 
 @on_one_thread
@@ -137,8 +154,9 @@ def row_influence(
     support: Index,
     parts: Sequence[Index],
     limits: Limits,
+    weights: Weights | None = None,
 ) -> Influence:
-    """The best support of the problem's size without each of some parts of the rows.
+    """The best support of its size, or by a criterion, without each of some parts of the rows.
 
     Without a part means: as a fit to the other rows, centred and scaled by them, has it. Single
     rows share a tree; what the tree leaves open, and groups of rows, are solved one by one.
@@ -147,12 +165,15 @@ def row_influence(
     data: The rows of the problem.
     support: The fitted support.
     parts: The rows of every part.
+    weights: How supports of all sizes are compared on rows of so much weight. Every part is then
+        solved alone.
     """
     m = len(parts)
     found = Influence([support] * m, np.full(m, np.nan), np.zeros(m, dtype=np.bool_))
     loo = data.with_folds(make_folds("loo", len(data.given)))
     deleted, plan = loo.deleted_rows, RunPlan.of(Settings(), loo, deadline=limits)
-    if deleted and plan.one_tree_for_rows and all(part.size == 1 for part in parts):
+    single = weights is None and all(part.size == 1 for part in parts)
+    if deleted and plan.one_tree_for_rows and single:
         row = np.concatenate(parts)
         ratios = np.ones((m, data.p))
         if problem.given_gamma > 0.0:
@@ -163,7 +184,9 @@ def row_influence(
     for i in np.flatnonzero(~found.proved).tolist():
         if limits.reached(0) is not None:
             break
-        _alone(found, data, problem, i, parts[i], limits)
+        left = data.without(parts[i]).replace(gamma=problem.given_gamma, tau=problem.tau)
+        rest = data.weight * (1.0 - float(data.row_shares[parts[i]].sum()))
+        _alone(found, left, i, weights and weights(rest), limits)
     return found
 
 
@@ -231,21 +254,32 @@ def _by_tree(
 
 def _alone(
     found: Influence,
-    data: RowFolds,
-    problem: SparseRidgeProblem,
+    left: SparseRidgeProblem,
     i: int,
-    rows: Index,
+    comparison: Comparison | None,
     limits: Limits,
 ) -> None:
     """Solve the problem without the rows of part i, and enter what is found."""
-    left = data.without(rows).replace(gamma=problem.given_gamma, tau=problem.tau)
-    how: dict[str, Any] = {"time_limit": limits.remaining(), "stop": limits.stop}
     support = found.supports[i]
-    proof = best_support(left, tol=0.0, warm_start=support, **how)
-    found.proved[i] = proof.status is Status.OPTIMAL
-    if is_better(left, proof.support, support):
-        found.supports[i] = proof.support
-        found.lead[i] = left.objective(proof.support) / left.objective(support) - 1.0
+    if comparison is None:
+        how: dict[str, Any] = {"time_limit": limits.remaining(), "stop": limits.stop}
+        answer = best_support(left, tol=0.0, warm_start=support, **how)
+    else:
+        answer = least_by(left, comparison, limits)
+    found.proved[i] = answer.status is Status.OPTIMAL
+    least, fitted = (
+        left.objective(one) * (1.0 if comparison is None else _weight(left, comparison, one))
+        for one in (answer.support, support)
+    )
+    if least < fitted * (1.0 - PROOF_GAP) - nothing_left(left.yy):
+        found.supports[i], found.lead[i] = answer.support, least / fitted - 1.0
+
+
+def _weight(problem: SparseRidgeProblem, comparison: Comparison, support: Index) -> float:
+    """What a comparison weighs the objective of a support by."""
+    table = TreeTable(problem)
+    members = np.isin(np.arange(table.units.size), table.members(support))
+    return float(comparison.weights(table, members[None])[0])
 
 
 def is_better(problem: SparseRidgeProblem, support: Index, other: Index) -> bool:

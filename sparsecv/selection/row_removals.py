@@ -19,7 +19,7 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, nothing_left
 from ..solvers.core.threads import on_one_thread
-from ..solvers.leaps.all_sizes import n_best_subsets
+from ..solvers.leaps.all_sizes import CERTAIN_SHARE, n_best_subsets
 from ..solvers.leaps.deleted_rows import deleted_fits
 from .row_influence import Influence, Lighter, is_better, scale_ratios
 
@@ -146,7 +146,9 @@ class Removal:
         listed = [one.support for one in ranked]
         bounds = [(s, 0.0) for s in listed if not np.array_equal(s, self.support)]
         if len(ranked) == LISTED:
-            bounds.insert(0, (np.arange(problem.p), ranked[-1].lower_bound))
+            # The search proves up to CERTAIN_SHARE that every other support is above the last.
+            last = ranked[-1].objective * (1.0 - 2.0 * CERTAIN_SHARE)
+            bounds.insert(0, (np.arange(problem.p), last))
         return all(
             self.is_above(self.fit(light.problem, light.rows, columns), fitted, bound, r)
             for columns, bound in bounds

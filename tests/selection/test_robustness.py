@@ -85,6 +85,18 @@ def test_influence_is_that_of_separate_fits() -> None:
             assert found.loc[row, "stays"] == (found.loc[row, "columns"] == [*model.support_]), note
 
 
+def test_a_criterion_chooses_the_size_without_each_row() -> None:
+    for note, rng in draws(12, 7105):
+        n = int(rng.integers(12, 24))
+        X, y, _ = planted(rng, n, int(rng.integers(2, 5)))
+        model = SparseRidge(str(rng.choice(["aic", "bic", "ebic"]))).fit(X, y)
+        found = model.row_influence()
+        for row in range(n):
+            left = np.delete(np.arange(n), row)
+            alone = SparseRidge(model.tau).fit(X[left], y[left])
+            assert found.loc[row, "columns"] == [*alone.support_], (note, row)
+
+
 def test_lead_is_that_of_the_best_other_columns() -> None:
     for note, rng in draws(20, 7102):
         n = int(rng.integers(14, 30))
@@ -275,6 +287,11 @@ def test_what_cannot_be_answered_is_refused_by_name() -> None:
         SparseRidge(1).fit(X, y).partitions()
     with pytest.raises(InputError, match="random folds"):
         SparseRidgeCV(cv="loo").fit(X, y).partitions()
+    empty = SparseRidge("bic").fit(X, np.random.default_rng(3).standard_normal(40))
+    assert empty.support_.size == 0
+    assert len(empty.row_influence()) == 40
+    with pytest.raises(InputError, match="no columns"):
+        empty.row_removals()
     for most in (0, 1.5, True):
         with pytest.raises(InputError, match="most must be a whole number"):
             SparseRidge(1).fit(X, y).row_removals(most)  # type: ignore[arg-type]

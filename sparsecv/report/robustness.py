@@ -14,7 +14,7 @@ from ..plots.robustness import draw_inclusion, draw_influence
 from ..plots.style import in_style, new_figure
 from ..selection.partitions import choices_by_partition
 from ..selection.result import Result
-from ..selection.row_influence import chosen_support, row_influence, weights_of
+from ..selection.row_influence import chosen_support, comparison_on_rows, row_influence
 from ..selection.row_removals import row_removals
 from ..selection.sizes import changes
 from ..solvers.core.limits import Limits
@@ -34,7 +34,7 @@ def influence_of_rows(result: Result, limits: Limits) -> DataFrame:
     if groups is not None:
         labels, what = np.unique(groups), "group"
         parts = [np.flatnonzero(groups == label) for label in labels]
-    found = row_influence(problem, data, support, parts, limits, weights_of(result))
+    found = row_influence(problem, data, support, parts, limits, comparison_on_rows(result))
     supports = (result.design.kept[one] for one in found.supports)
     columns = columns_and_names(supports, result.names)
     values = {"stays": ~found.changed, **columns, "lead": found.lead, "proved": found.proved}

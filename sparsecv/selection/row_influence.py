@@ -139,7 +139,7 @@ def chosen_support(result: Result) -> tuple[SparseRidgeProblem, RowFolds, Index]
     return problem, data, np.searchsorted(result.design.kept, model.support)
 
 
-def weights_of(result: Result) -> Weights | None:
+def comparison_on_rows(result: Result) -> Weights | None:
     """What a criterion that has chosen the size weighs objectives by; None without one."""
     name, own = result.criterion, int(result.design.protocol.intercept)
     if name is None:

@@ -225,17 +225,18 @@ def _wrong(found: dict[str, Any]) -> str | None:
         return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
     def distinct(value: Any) -> bool:
-        return names(value) and 0 < len(set(value)) == len(value)
+        return names(value) and len(set(value)) == len(value)
 
     features, tau, gamma = found["features"], found["tau"], found["gamma"]
+    fewest = 0 if found["support"] == [] else 1  # A criterion may have chosen no column.
     checks = {
-        "features": distinct(features),
+        "features": distinct(features) and len(features) > 0,
         "named": isinstance(found["named"], bool),
-        "support": distinct(found["support"]),
+        "support": distinct(found["support"]) and (fewest == 1 or tau == 0),
         "coef": isinstance(found["coef"], list) and all(map(is_number, found["coef"])),
         "intercept": is_number(found["intercept"]),
         "target": isinstance(found["target"], str),
-        "tau": tau is None or (type(tau) is int and 0 < tau <= len(features)),
+        "tau": tau is None or (type(tau) is int and fewest <= tau <= len(features)),
         "gamma": gamma is None or (is_number(gamma) and gamma >= 0),
         "objective": found["objective"] is None or is_number(found["objective"]),
         "lower_bound": found["lower_bound"] is None or is_number(found["lower_bound"]),

@@ -74,7 +74,7 @@ class ModelFiles(SparseLinearModel):
         Raises
         ------
         InputError
-            The model fills missing values and has text columns.
+            The model fills missing values and has text columns, or it has no column at all.
 
         Examples
         --------
@@ -85,6 +85,11 @@ class ModelFiles(SparseLinearModel):
         (1,)
         """
         check_is_fitted(self)
+        if self.support_.size == 0:
+            raise InputError(
+                "to_sklearn: the model has no column and predicts intercept_ for every row, as "
+                "sklearn.dummy.DummyRegressor does"
+            )
         coding = self._coding_
         if coding is None:
             names = getattr(self, "feature_names_in_", None)

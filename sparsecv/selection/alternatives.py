@@ -21,7 +21,7 @@ from ..design.model import Model, values_of
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Answer
+from ..solvers.core.result import Answer, Status
 from ..solvers.leaps.all_sizes import n_best_subsets
 from ..solvers.ridge_fits import known_path
 from ..solvers.supports.rounding import stacked
@@ -52,13 +52,26 @@ def ranked_by_size(
     limits = Limits(DEFAULT_SECONDS if seconds is None else seconds)
     found: dict[int, list[Answer]] = {}
     every, taus = values_of(sizes, "gamma"), values_of(sizes, "tau")
-    gammas = np.unique(every)
+    for t in np.flatnonzero(taus == 0).tolist():  # One model has no column.
+        found[t] = [nothing_selected(problem)]
+    gammas = np.unique(every[taus > 0])
     for left, gamma in zip(range(gammas.size, 0, -1), gammas, strict=True):
-        here = np.flatnonzero(every == gamma)
+        here = np.flatnonzero((every == gamma) & (taus > 0))
         at, share = problem.replace(gamma=float(gamma)), limits.share(float(left))
         ranked = n_best_subsets(at, taus[here], n, known=known, limits=share)
         found.update(zip(here.tolist(), ranked, strict=True))
     return [found[t] for t in range(len(sizes))]
+
+
+def nothing_selected(problem: SparseRidgeProblem) -> Answer:
+    """The answer without a column."""
+    return Answer(
+        size=0,
+        support=np.empty(0, dtype=np.intp),
+        objective=problem.yy,
+        lower_bound=problem.yy,
+        status=Status.OPTIMAL,
+    )
 
 
 def alternatives_table(

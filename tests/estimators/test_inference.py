@@ -1,6 +1,7 @@
 """Sizes by a criterion, inference after the search, and what fits nearly as well."""
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from sparsecv import Constraints, SparseRidge, SparseRidgeCV
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV, load
 from sparsecv.errors import UnprovedWarning
 
 
@@ -51,7 +52,7 @@ def test_the_size_of_least_criterion_is_that_of_enumeration(name: str, intercept
         assert model.lower_bound_ == pytest.approx(squares, rel=1e-6)
 
 
-def test_no_column_at_all_may_have_the_least_criterion() -> None:
+def test_no_column_at_all_may_have_the_least_criterion(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     X, y = random.standard_normal((60, 3)), random.standard_normal(60)
     model = SparseRidge(tau="ebic").fit(X, y)
@@ -63,6 +64,13 @@ def test_no_column_at_all_may_have_the_least_criterion() -> None:
     assert "τ = 0" in model.summary()
     assert model.path_["tau"].tolist() == [0]
     assert model.compare()["tau"].tolist() == [0] * len(model.compare())
+    assert model.alternatives(2)["columns"].tolist() == [[]]
+    with pytest.raises(ValueError, match="no column"):
+        model.to_sklearn()
+    model.save(tmp_path / "model.json")
+    again = load(tmp_path / "model.json")
+    assert (again.tau_, again.support_.size, again.gamma_) == (0, 0, 0.0)
+    assert again.predict(X) == pytest.approx(model.predict(X))
 
 
 def test_a_fit_without_errors_ends() -> None:

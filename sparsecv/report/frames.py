@@ -19,7 +19,7 @@ from ..selection.inference import Inference
 from ..selection.near_best import Importance
 from ..selection.result import Result
 from ..solvers.core.result import Status, worst
-from ..solvers.leaps.gathering import NearBest
+from ..solvers.leaps.gathering import NearBestAnswers
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -144,7 +144,7 @@ def inference_frame(found: Inference, names: Sequence[str]) -> DataFrame:
     return made
 
 
-def near_best_frame(found: NearBest, result: Result, within: float) -> DataFrame:
+def near_best_frame(found: NearBestAnswers, result: Result, within: float) -> DataFrame:
     """Every support that fits nearly as well as the best, the best first."""
     answers, least = found.answers, float(found.value[0])
     supports = [result.design.kept[one.support] for one in answers]

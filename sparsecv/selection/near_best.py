@@ -20,7 +20,7 @@ from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, worst
 from ..solvers.core.rows import MAX_COLUMNS
-from ..solvers.leaps.gathering import Comparison, NearBest, near_best_subsets
+from ..solvers.leaps.gathering import Comparison, NearBestAnswers, near_best_subsets
 from .criteria import criterion_weights
 from .result import Result
 
@@ -46,7 +46,7 @@ def compared(result: Result, what: str) -> tuple[SparseRidgeProblem, Comparison]
     return problem, Comparison(np.ones(model.tau + 1))
 
 
-def near_best(result: Result, within: float, seconds: float | None) -> NearBest:
+def near_best(result: Result, within: float, seconds: float | None) -> NearBestAnswers:
     """Every support whose value exceeds the least by a share of at most ``within``.
 
     The value is the objective f of supports of up to the model's size, or w·f where a criterion has

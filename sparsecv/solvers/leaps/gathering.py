@@ -82,7 +82,7 @@ class Members:
         return np.asarray(bits[:, : self.table.units.size], dtype=bool)
 
 
-class NearBest(NamedTuple):
+class NearBestAnswers(NamedTuple):
     """Every support whose value w·f is at most a multiple of the least, the best first.
 
     answers: The supports. Their status is optimal where the list is complete up to rounding, and
@@ -101,7 +101,7 @@ def near_best_subsets(
     within: float = 0.0,
     limits: Limits | None = None,
     most: int = 100_000,
-) -> NearBest:
+) -> NearBestAnswers:
     """List every support T with w·f_T ≤ (1 + within)·min w·f, by one leaps-and-bounds tree.
 
     Supports of the same columns but for columns that are zero in every row count as one. Without
@@ -184,7 +184,7 @@ class _Known:
 
     def listed(
         self, factor: float, bound: float, status: Status, work: Work, most: int
-    ) -> NearBest:
+    ) -> NearBestAnswers:
         """The supports of at most ``factor`` times the least value, at most ``most`` of them.
 
         bound: A lower bound on the values of all others.
@@ -215,7 +215,7 @@ class _Known:
                     work=work,
                 )
             )
-        return NearBest(answers, self.value[ranked[:most]])
+        return NearBestAnswers(answers, self.value[ranked[:most]])
 
 
 def _seeds(problem: SparseRidgeProblem) -> NDArray[np.bool_]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from ..cv.settings import GammaSpan, asked_gammas, checked_gammas
 from ..design.design import Array
 from ..errors import InputError
+from ..selection.criteria import SIZE_CRITERIA
 
 # A range of γ, λ or τ that stands for more values is refused, and so is a count above this number:
 # every value is a row of the results, and a wrong digit could fill the memory. Lists with commas
@@ -69,6 +70,21 @@ def parse_taus(text: str) -> NDArray[np.intp] | None:
         return np.array([int(part) for part in text.split(",")], dtype=np.intp)
     except (ValueError, OverflowError):
         raise InputError(f"--tau must be all, A:B or a list like 2,5,8; got {text!r}") from None
+
+
+def parse_tau(text: str) -> int | str:
+    """The size that the option --tau of ``fit`` gives, or the criterion that chooses it.
+
+    Raises InputError: The text is neither.
+    """
+    word = text.strip().lower()
+    if word in SIZE_CRITERIA:
+        return word
+    try:
+        return int(word)
+    except ValueError:
+        known = ", ".join(SIZE_CRITERIA)
+        raise InputError(f"--tau must be a whole number or one of {known}; got {text!r}") from None
 
 
 def check_count(option: str, count: int | None) -> None:

@@ -183,6 +183,7 @@ PANELS: dict[str, dict[str, Option]] = {
         "size": option(Whole, None, "The model of this size, by the same rule."),
         "n_best": option(Whole, None, "Also the N best subsets of each size."),
         "criteria": flag("Also AIC, BIC, EBIC and Cp of each size."),
+        "inference": flag("Also p-values and 95 % intervals that know about the search."),
     },
 }
 # The modules of commands whose own names are those of other modules.
@@ -247,12 +248,18 @@ COMMANDS = {
         data=DATA,
     ),
     "fit": command(
-        "Fit the best model of at most τ features, with its certificate.",
-        f"{READING} missing {TEXT} tau gamma n_best criteria backend time_limit protocol "
-        f"scale json_file save plot html certificate table jobs quiet {COLUMNS}",
+        "Fit the best model of at most τ features, or the one of least AIC, BIC or EBIC.",
+        f"{READING} missing {TEXT} tau gamma n_best criteria inference backend time_limit "
+        f"protocol scale json_file save plot html certificate table jobs quiet {COLUMNS}",
         data=DATA,
-        tau=option(int, ..., "Largest number of features."),
-        gamma=option(float, 1.0, "Ridge weight γ of (γ/2)||β||²."),
+        tau=option(
+            str,
+            ...,
+            "Largest number of features; or aic, bic or ebic for the size of least criterion.",
+        ),
+        gamma=option(
+            Number, None, "Ridge weight γ of (γ/2)||β||²: by default 1, with a criterion 0."
+        ),
         groups=option(Text, None, "Column of groups, as in cv: no feature. A fit has no folds."),
         plot=option(File, None, "Picture of every size up to τ: objectives and coefficients."),
     ),

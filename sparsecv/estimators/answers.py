@@ -36,6 +36,8 @@ class ModelAnswers(SparseLinearModel):
 
     # What :meth:`alternatives` was asked for last, and what it has found.
     _ranked_: tuple[int, DataFrame] | None = None
+    # Other frames that were asked for, under the names of the methods, for reports.
+    _answers_: dict[str, DataFrame] | None = None
 
     def coefficients(self) -> DataFrame:
         """Return the coefficients of the model, those of the largest effects first.
@@ -179,7 +181,7 @@ class ModelAnswers(SparseLinearModel):
         pandas.DataFrame
             A row for each column, under its name, those first without which the fit loses most:
             "position", "without" (the least objective of subsets that lack the column, over the
-            least of all), "with_" (the same of subsets that have it; 1 for columns of the best
+            least of all), ``with_`` (the same of subsets that have it; 1 for columns of the best
             subset) and "proved". Columns of a group share their numbers. A number is NaN where
             ``constraints`` allow no such subset. ``attrs["about"]`` says what was compared.
 
@@ -258,7 +260,13 @@ class ModelAnswers(SparseLinearModel):
           column   coef  p_high    low   high
         0     x0  1.021     0.0  0.785  1.258
         """
-        return inference_of(self._fit(), level, sigma, self._seconds())
+        found = inference_of(self._fit(), level, sigma, self._seconds())
+        return self._answered("inference", found)
+
+    def _answered(self, name: str, found: DataFrame) -> DataFrame:
+        """Keep a frame that was asked for, for reports, and return a copy of it."""
+        self._answers_ = (self._answers_ or {}) | {name: found}
+        return found.copy()
 
     def _seconds(self) -> float | None:
         """The time limit of what is asked of the fit besides."""

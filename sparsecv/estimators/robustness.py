@@ -19,9 +19,6 @@ class ModelRobustness(ModelAnswers):
     :meth:`near_best` says whether other columns do as well on the same rows.
     """
 
-    # The frames that were asked for, under the names of the methods.
-    _hangs_on_: dict[str, DataFrame] | None = None
-
     def row_influence(self) -> DataFrame:
         """Return, for every row, which columns are the best without the row.
 
@@ -141,8 +138,3 @@ class ModelRobustness(ModelAnswers):
         [1.0, 1.0, 0.0]
         """
         return self._answered("partitions", partitions_of_rows(self._fit(), checked_count(n, "n")))
-
-    def _answered(self, name: str, found: DataFrame) -> DataFrame:
-        """Keep a frame that was asked for, for reports, and return a copy of it."""
-        self._hangs_on_ = (self._hangs_on_ or {}) | {name: found}
-        return found.copy()

@@ -13,6 +13,7 @@ from ..cv.settings import DEFAULT_SECONDS, Settings, checked_limit
 from ..design.saved import SavedModel
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..selection.certified_choice import model_certificate
+from ..selection.criteria import checked_criterion
 from ..selection.result import Result
 from ..selection.run import fit_table
 from ..selection.study import Request
@@ -20,7 +21,7 @@ from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.result import Status
 from .files import ModelFiles
-from .validation import checked_criterion, checked_tau
+from .validation import checked_tau
 from .views import ModelViews
 
 

@@ -12,7 +12,6 @@ from scipy.sparse import issparse
 from ..cv.settings import checked_taus
 from ..design.design import Array, Design
 from ..errors import InputError, LoweredSizeWarning, warn_caller
-from ..selection.criteria import SIZE_CRITERIA
 
 # A sparse table is made dense up to this many bytes, and a larger one is refused. The number is a
 # choice.
@@ -127,19 +126,3 @@ def checked_tau(tau: Any, design: Design) -> int:
     size = min(size, varying)
     constraints.checked_size(size)
     return size
-
-
-def checked_criterion(name: str, gamma: Any) -> str:
-    """The criterion that is to choose the size.
-
-    gamma: The ridge weight that was asked for, or None.
-    Raises InputError: There is no such criterion, or gamma is not that of least squares.
-    """
-    if name not in SIZE_CRITERIA:
-        known = ", ".join(map(repr, SIZE_CRITERIA))
-        raise InputError(f"tau must be a whole number or one of {known}; got {name!r}")
-    if gamma is not None and gamma != 0.0:
-        raise InputError(
-            f"tau={name!r} compares least-squares fits: leave gamma out, or pass 0; got {gamma!r}"
-        )
-    return name

@@ -60,9 +60,9 @@ class ModelViews(ModelRobustness):
         """Return what the command prints of a fit: the model, its errors, proofs and other sizes.
 
         Nothing is searched for: of :class:`SparseRidge` it has the other sizes only once ``path_``
-        was asked for, and other subsets once :meth:`alternatives` was called. What the columns hang
-        on is there once :meth:`row_influence`, :meth:`row_removals` or :meth:`partitions` was
-        called.
+        was asked for, other subsets once :meth:`alternatives` was called, and p-values once
+        :meth:`inference` was. What the columns hang on is there once :meth:`row_influence`,
+        :meth:`row_removals` or :meth:`partitions` was called.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class ModelViews(ModelRobustness):
         The page has all that :meth:`summary` tells, in full, how ridge and lasso do on the same
         folds, and a picture of the CV error of every size. Ridge and lasso are fitted for the page.
         Nothing is searched for it: of :class:`SparseRidge` it has the other sizes only once
-        ``path_`` was asked for.
+        ``path_`` was asked for, and p-values once :meth:`inference` was called.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class ModelViews(ModelRobustness):
         """What the sections are made from."""
         found = self._fit()
         found.answers = {} if self._ranked_ is None else {"alternatives": self._ranked_[1]}
-        found.answers |= self._hangs_on_ or {}
+        found.answers |= self._answers_ or {}
         return found
 
     def __dir__(self) -> list[str]:

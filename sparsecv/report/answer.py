@@ -54,6 +54,8 @@ def _chosen(result: Result) -> Iterator[Fact]:
         given = f"; size {choice.tau} as asked" if choice.size_given else ""
         yield Fact("rule", "", f"{choice.rule} ({study.reason}): {RULES[choice.rule].aim}{given}")
         return
+    if result.criterion is not None:
+        yield Fact("size", "", f"that of least {result.criterion.upper()}, of all sizes")
     objective = number(model.objective, model.proved)
     if not model.proved and model.shows_gap:
         objective += f" (proved lower bound {number(model.lower_bound)})"
@@ -195,6 +197,11 @@ def _range(span: GlobalMinimum) -> Iterator[Fact]:
 def _best_of_size(result: Result) -> Fact:
     """Whether the model's features are proved to fit all rows best."""
     model, tau, within = result.model, result.model.tau, result.within
+    if result.criterion is not None:
+        less = f"a smaller {result.criterion.upper()}"
+        if model.proved:
+            return Fact("proved", "", f"no other set of features has {less}{within}")
+        return Fact("≈", "", f"not proved: another set of features may have {less}")
     if model.proved:
         others = f"{counted(tau)} fit" if tau > 1 else "single feature fits"
         return Fact("proved", "", f"no other {others} all rows better at this γ{within}")

@@ -1,7 +1,8 @@
-"""The sections below the answer: every size, other choices, other subsets, criteria, the search."""
+"""The sections below the answer: p-values, every size, other choices and subsets, criteria."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
@@ -47,6 +48,8 @@ def sections(result: Result, *, fits: bool = True, peers: bool = False) -> Itera
     """
     found, proved = result.answers, result.model.proved
     yield from answer(result)
+    if "inference" in found:
+        yield _inference(result, found["inference"])
     if result.knows_sizes or (fits and result.held_out is not None):
         yield _every_size(result, peers)
     if result.held_out is not None:
@@ -294,3 +297,62 @@ def _alternatives(found: DataFrame, tau: int) -> Section:
     title = "Alternatives: the best subsets, by training objective"
     table = SectionTable(columns, _first_of_size(found, tau), "subsets").filled()
     return Section(title, table=table, sentences=sentences)
+
+
+def _inference(result: Result, found: DataFrame) -> Section:
+    """p-values and intervals of the columns of the model, and what they condition on."""
+    about, model = found.attrs, result.model
+    level = f"{100.0 * about['level']:g} %"
+    facts = [
+        Fact("σ", number(about["sigma"]), about["sigma_source"]),
+        Fact("given", "", about["conditional_on"]),
+    ]
+    if about["complete"]:
+        text = "every set of columns that might be selected in their place was compared"
+        facts.append(Fact("proved", "", text))
+    else:
+        text = "the search has ended early: p-values lie between two numbers, and intervals are "
+        facts.append(Fact("≈", "", text + "wider than they would be"))
+    ends = list(zip(found["low"].tolist(), found["high"].tolist(), strict=True))
+    columns = [
+        SectionColumn("column", found.index.tolist(), "words"),
+        SectionColumn("least squares", found["coef"].to_numpy()),
+        SectionColumn("p-value", [*map(_p_value, found["p_low"], found["p_high"])], "words"),
+        SectionColumn(f"{level} interval", [_interval(*one) for one in ends], "words"),
+    ]
+    sentences = []
+    if model.gamma > 0.0 and len(found):
+        sentences.append(
+            f"Least squares on these columns, not shrunk by γ = {number(model.gamma)}."
+        )
+    if np.isinf(ends).any():
+        sentences.append(
+            "An end is infinite where the estimate cannot be told from an edge of the values at "
+            "which these columns are selected, or where the search has left too much open."
+        )
+    if np.isnan(ends).any():
+        sentences.append("A column that the others determine has no coefficient of its own.")
+    if model.support.size > len(found):
+        sentences.append("Columns that enter together are searched for, but not tested.")
+    if not model.support.size:
+        sentences.append("No column is selected, so that there is nothing to test.")
+    table = SectionTable(columns, what="columns") if len(found) else None
+    return Section("p-values and intervals that know about the search", facts, table, sentences)
+
+
+def _p_value(low: float, high: float) -> str:
+    """The p-value that lies between two numbers: one number where they differ by rounding alone."""
+    if math.isnan(low) or math.isclose(low, high, rel_tol=1e-6):
+        return "" if math.isnan(low) else f"{high:.3g}"
+    return f"{low:.3g} to {high:.3g}"
+
+
+def _interval(low: float, high: float) -> str:
+    """An interval, in words where an end is infinite."""
+    if math.isnan(low):
+        return ""
+    if math.isinf(low):
+        return "every number" if math.isinf(high) else f"every number up to {number(high)}"
+    if math.isinf(high):
+        return f"every number from {number(low)}"
+    return f"{number(low)} to {number(high)}"

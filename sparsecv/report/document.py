@@ -32,6 +32,9 @@ def document(result: Result) -> dict[str, Any]:
         found["rules"] = {name: _rule(one) for name, one in result.choices.items()}
         found |= _surface(result, surface)
     for what, frame in result.answers.items():
+        if what == "inference":
+            found[what] = frame.attrs | frame.reset_index().to_dict("list")
+            continue
         of_names = frame.drop(columns="columns").rename(columns={"names": "columns"})
         found[what] = of_names.to_dict("list")
     return dict(plain(found))

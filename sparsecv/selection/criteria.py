@@ -4,17 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import comb, log, pi
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..design.design import Array, Design
+from ..errors import InputError
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.kernels.linalg import EPS
 from ..solvers.leaps.gathering import Comparison
 
 # Criteria that can choose the size of a model.
 SIZE_CRITERIA = "aic", "bic", "ebic"
+
+
+def checked_criterion(name: str, gamma: Any) -> str:
+    """The criterion that is to choose the size.
+
+    gamma: The ridge weight that was asked for, or None.
+    Raises InputError: There is no such criterion, or gamma is not that of least squares.
+    """
+    if name not in SIZE_CRITERIA:
+        known = ", ".join(map(repr, SIZE_CRITERIA))
+        raise InputError(f"tau must be a whole number or one of {known}; got {name!r}")
+    if gamma is not None and gamma != 0.0:
+        raise InputError(
+            f"tau={name!r} compares least-squares fits: leave gamma out, or pass 0; got {gamma!r}"
+        )
+    return name
 
 
 def least_squares(rows: Array, columns: NDArray[np.intp], n: float) -> tuple[float, int]:

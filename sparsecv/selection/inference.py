@@ -161,12 +161,13 @@ def refuse_uncovered(result: Result) -> None:
             "inference does not cover a choice by cross-validation: fit SparseRidge(tau='bic'), or "
             "choose columns on one half of the rows and test them on the other"
         )
-    for what, there in (
-        ("sample_weight", source.weights is not None),
-        ("missing values that are filled in", result.table.fills is not None),
-    ):
-        if there:
-            raise InputError(f"inference serves no {what}: go without")
+    if source.weights is not None:
+        raise InputError("inference serves no weights of rows (sample_weight): fit without them")
+    if result.table.fills is not None:
+        raise InputError(
+            "inference serves no missing values that are filled in: leave out rows or columns that "
+            "have them"
+        )
     if not result.model.proved:
         raise InputError(NOT_THE_BEST)
 
@@ -213,8 +214,8 @@ def sigma_of(result: Result, sigma: float | None) -> tuple[float, str]:
     if free < LEAST_DEGREES:
         raise InputError(
             f"sigma cannot be estimated: the fit on all columns leaves {max(free, 0)} degrees of "
-            f"freedom, and {LEAST_DEGREES} are needed; give sigma, the standard deviation of the "
-            "errors"
+            f"freedom, and {LEAST_DEGREES} are needed; give the errors' standard deviation, in "
+            "Python as inference(sigma=...), or fewer columns"
         )
     if not rss > 0.0:
         raise InputError("sigma cannot be estimated: the fit on all columns leaves no errors")

@@ -61,7 +61,7 @@ class Result:
     first: The surface with its ledger, for further proofs; None after Ctrl-C, too.
     expected: The error to expect on new data, where it was computed.
     answers: Frames that were asked for besides, under the names of their sections: "criteria",
-        "alternatives".
+        "alternatives", "inference".
     shown: What a report says of the call beside the fit itself.
     """
 

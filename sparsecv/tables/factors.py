@@ -182,7 +182,7 @@ def encoded(
     for name, values in numbers.items():
         if check:
             _check_numbers(columns[name], values, faults)
-    if not coding.levels:
+    if numbers and not coding.levels:
         return joined(*numbers.values())
     found = np.empty((n, features))
     for name, own in coding.places:

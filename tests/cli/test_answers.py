@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.commands import check_model, complaint, run_json
+from support.commands import Capture, check_model, complaint, run_json
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
@@ -116,3 +116,74 @@ def test_a_model_without_intervals_says_so(
     assert main(["fit", table[1], "--tau", "1", "--save", "m.json", "--quiet"]) == 0
     words = ["keeps nothing for intervals"]
     complaint(capsys, ["predict", "m.json", table[1], "--coverage", "0.9"], words)
+
+
+@pytest.mark.parametrize("tau", ["2", "aic", "bic", "EBIC"])
+def test_a_fit_by_size_or_criterion_has_the_inference_of_the_estimator(
+    tau: str, table: tuple[pd.DataFrame, str], capsys: Capture
+) -> None:
+    frame, path = table
+    found = run_json("fit", path, "--tau", tau, "--inference")
+    own = SparseRidge(tau=int(tau) if tau.isdigit() else tau.lower()).fit(frame[NAMES], frame["y"])
+    check_model(found["model"], own, NAMES)
+    assert found["criterion"] == (None if tau.isdigit() else tau.lower())
+    assert (found["tau"], found["gamma"]) == (own.tau_, 1.0 if tau.isdigit() else 0.0)
+    said, expected = found["inference"], own.inference()
+    assert said["column"] == expected.index.tolist()
+    for name in ("coef", "std_error", "p_low", "p_high", "low", "high"):
+        known = [np.nan if value is None else value for value in said[name]]
+        finite = np.where(np.isfinite(expected[name]), expected[name], np.nan)
+        np.testing.assert_allclose(known, finite, rtol=1e-6)
+    for name in ("level", "sigma", "sigma_source", "event", "conditional_on", "complete"):
+        assert said[name] == expected.attrs[name]
+    capsys.readouterr()
+    assert main(["fit", path, "--tau", tau, "--inference", "--html", "page.html"]) == 0
+    page = Path("page.html").read_text(encoding="utf-8")
+    screen = " ".join(capsys.readouterr().out.split())
+    for words in ("p-values and intervals", "45 degrees of freedom", "these columns are selected"):
+        assert words in screen
+        assert words in " ".join(page.split())
+    assert main(["fit", path, "--tau", tau]) == 0
+    assert "p-value" not in capsys.readouterr().out
+
+
+def test_no_column_may_be_of_least_criterion(
+    table: tuple[pd.DataFrame, str], capsys: Capture
+) -> None:
+    frame, path = table
+    noise = np.random.default_rng(3).standard_normal(50)
+    frame.assign(y=noise).to_csv(path, index=False)
+    asked = ["--criteria", "--n-best", "2", "--html", "page.html", "--plot", "picture.png"]
+    assert main(["fit", path, "--tau", "ebic", "--save", "m.json", "--inference", *asked]) == 0
+    screen = " ".join(capsys.readouterr().out.split())
+    assert "τ = 0 of 4 features" in screen
+    assert "there is nothing to test" in screen
+    assert "no other set of features has a smaller EBIC" in screen
+    assert main(["predict", "m.json", path, "--out", "p.csv"]) == 0
+    np.testing.assert_allclose(pd.read_csv("p.csv")["prediction"], noise.mean())
+    own = SparseRidge(tau="ebic").fit(frame[NAMES], noise)
+    others = own.alternatives(2)
+    assert others["columns"].tolist() == [[]]
+    np.testing.assert_allclose(others["objective"], own.objective_)
+    with pytest.raises(ValueError, match="no column"):
+        own.to_sklearn()
+
+
+def test_inference_that_is_not_covered_is_refused_in_one_line(
+    table: tuple[pd.DataFrame, str], capsys: Capture
+) -> None:
+    frame, path = table
+    frame.assign(w=1.0 + np.arange(50) % 2)[["w", *NAMES, "y"]].to_csv("w.csv", index=False)
+    frame.head(34).to_csv("short.csv", index=False)
+    holed = frame.copy()
+    holed.loc[0, "a"] = np.nan
+    holed.to_csv("holed.csv", index=False)
+    for command, words in (
+        ("w.csv --weights w", ["weights", "without"]),
+        (f"{path} --positive all", ["signs or bounds", "without"]),
+        ("holed.csv --missing mean", ["missing values", "leave out"]),
+        ("short.csv", ["29 degrees of freedom", "30 are needed", "fewer columns"]),
+        (f"{path} --time-limit 0", ["proved to be the best", "time_limit"]),
+    ):
+        complaint(capsys, ["fit", *command.split(), "--tau", "2", "--inference"], words)
+    assert main(["fit", "holed.csv", "--tau", "2", "--missing", "drop", "--inference"]) == 0

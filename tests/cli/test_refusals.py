@@ -78,7 +78,12 @@ REFUSED = {
     f"{CV} --n-best 0": "--n-best must be from 1",
     f"cv some.csv --n-best {'9' * 9}": "--n-best|100000",
     f"{CV} another.csv": "another.csv",
-    f"{FIT} --tau one": "--tau",
+    f"{FIT} --tau one": "--tau must be a whole number or one of aic, bic, ebic|'one'",
+    f"{FIT} --tau cp": "--tau|'cp'",
+    f"{FIT} --tau bic --gamma 1": "tau='bic' compares least-squares fits|leave gamma out",
+    f"{FIT} --tau bic --positive a": "tau='bic' serves no signs or bounds|give a size",
+    f"{FIT} --tau aic --backend highs": "tau='aic' is searched by the native backend",
+    f"{CV} --tau bic": "--tau must be all, A:B or a list|'bic'",
     "cv huge.csv --folds 2": "response",
     # files that are written
     f"{CV} --json": "--json",

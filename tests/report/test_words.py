@@ -267,3 +267,44 @@ def test_the_root_of_the_error_has_units(
         rf"RMSE (\S+), the square root of the CV error, in {units}(?! about)", flat
     )
     assert float(root) * share == pytest.approx(57.2, abs=0.5)
+
+
+def test_inference_is_printed_once_it_was_asked_for_and_in_words() -> None:
+    X, y = regression(60, 5, [1.0, 1.0])
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d", "e"])
+    model = SparseRidge(tau=4, constraints=Constraints(groups={"pair": ["d", "e"]})).fit(frame, y)
+    title = "p-values and intervals that know about the search"
+    assert title not in model.summary()
+    found = model.inference(0.9, sigma=2.0)
+    for text in (model.summary(), model._repr_html_(), model.report().html):  # type: ignore[union-attr]
+        words = " ".join(text.split())
+        for said in (title, "90 % interval", "these columns are selected (best of size"):
+            assert said in words
+        assert "not shrunk by γ = 1" in words
+        assert "Columns that enter together are searched for, but not tested." in words
+    line = next(
+        one for one in model.summary().splitlines() if re.match(r"a +\S+ +\S+ +\S+ to", one)
+    )
+    row = found.loc["a"]
+    assert line.split()[1:3] == [f"{row['coef']:.6g}", f"{row['p_high']:.3g}"]
+    assert line.split()[3::2] == [f"{row['low']:.6g}", f"{row['high']:.6g}"]
+    assert model._answers_ is not None
+    shown = model._answers_["inference"]
+    shown.attrs["complete"] = False
+    shown.loc["a", ["p_low", "p_high", "low", "high"]] = [0.01, 0.02, -np.inf, 3.0]
+    shown.loc["b", ["low", "high"]] = [-np.inf, np.inf]
+    shown.loc["c", ["low", "high"]] = [0.5, np.inf]
+    text = model.summary()
+    assert "0.01 to 0.02" in text
+    for ends in (
+        "every number up to 3",
+        "every number\n",
+        "every number from 0.5",
+        "An end is infinite",
+    ):
+        assert ends in text
+    assert "the search has ended early" in text
+    shown.loc["a"] = np.nan
+    assert "A column that the others determine" in model.summary()
+    model.fit(frame, y)
+    assert title not in model.summary()

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "recipes.md"
 MAX_LINES = 8  # of a recipe, blank lines aside; a longer one is no recipe
@@ -127,6 +128,19 @@ def median(names: dict[str, Any]) -> None:
     )
 
 
+def on_other_rows(names: dict[str, Any]) -> None:
+    """Nothing is searched for on the other rows: the p-values are those of least squares."""
+    table, rows = names["table"], names["tested_on"]
+    assert {"x0", "x1"} <= set(table.index)
+    assert not set(rows) & set(names["chosen_on"])
+    A = np.column_stack([names["X"][list(table.index)].iloc[rows], np.ones(rows.size)])
+    coef, squares, *_ = np.linalg.lstsq(A, names["y"].iloc[rows], rcond=None)
+    variance = squares[0] / (rows.size - A.shape[1])
+    error = np.sqrt(variance * np.diag(np.linalg.inv(A.T @ A)))[:-1]
+    np.testing.assert_allclose(table["std_error"], error, rtol=1e-9)
+    np.testing.assert_allclose(table["p_high"], 2.0 * norm.sf(np.abs(coef[:-1]) / error), rtol=1e-6)
+
+
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "Several responses": several,
     "Penalty factors": penalty,
@@ -141,6 +155,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "Several partitions into folds": partitions,
     "A training problem in a file": stored,
     "Missing values by their median": median,
+    "p-values after cross-validation": on_other_rows,
 }
 
 

@@ -35,12 +35,11 @@ def test_the_record_allows_what_enumeration_allows() -> None:
         assert (made.min_size, made.max_size) == (min(sizes), max(sizes))
         assert sizes == set(range(made.min_size, made.max_size + 1))
         assert made.allowed(made.columns_of(np.flatnonzero(made.include)))
-        worth = rng.random(made.n_units)
         for support, size in right.items():
-            for wanted in range(size, made.max_size + 1):
-                full = made.padded(support, wanted, worth)
+            for wanted in range(made.max_size + 2):
+                full = made.padded(support, wanted)
                 assert set(support) <= set(full)
-                assert right[tuple(full.tolist())] == wanted
+                assert right[tuple(full.tolist())] == min(max(size, wanted), made.max_size)
 
 
 def test_a_sub_problem_allows_what_the_whole_problem_allows() -> None:

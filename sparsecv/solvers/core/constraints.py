@@ -203,19 +203,15 @@ class UnitConstraints:
             return False
         return not ((inside & self.exclude).any() or (self.include & ~inside).any())
 
-    def padded(self, support: ArrayLike, size: int, worth: Array | None = None) -> Index:
-        """The columns of an allowed support with further units, until it has ``size`` units.
+    def padded(self, support: ArrayLike, size: int) -> Index:
+        """The columns of an allowed support with the first further units, until it has ``size``.
 
-        support: Columns of a support that is allowed, of at most ``size`` units.
-        worth, shape (m,): Units of most worth come first, or by default the first units.
+        support: Columns of a support that is allowed; one of more units stays as it is.
         """
-        inside = self._mask(self.units(support))
-        if int(inside.sum()) >= min(size, self.max_size):
-            return np.unique(np.asarray(support, dtype=np.intp))
-        worth = np.zeros(self.n_units) if worth is None else worth
-        order = np.argsort(-worth, kind="stable").tolist()
-        for _ in range(int(inside.sum()), min(size, self.max_size)):
-            inside[next(u for u in order if not (inside[u] or self.exclude[u]))] = True
+        inside = self._mask(self.unit[np.asarray(support, dtype=np.intp)])
+        missing = size - int(np.count_nonzero(inside))
+        if missing > 0:
+            inside[np.flatnonzero(~(inside | self.exclude))[:missing]] = True
         return np.flatnonzero(inside[self.unit])
 
     def restricted(self, columns: ArrayLike) -> UnitConstraints:

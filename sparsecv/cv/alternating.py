@@ -101,7 +101,7 @@ def grown_grid(
     start, ratio = DEFAULT_GAMMAS.tolist(), float(DEFAULT_GAMMAS[1] / DEFAULT_GAMMAS[0])
     scores = {gamma: score(gamma) for gamma in start}
     for step in (1.0 / ratio, ratio):
-        while len(scores) > 1:
+        while True:
             order = sorted(scores, reverse=step > 1.0)
             edge, gamma, best = order[0], order[0] * step, min(scores.values())
             worth = best < scores[order[1]] * (1.0 - MIN_GAIN)

@@ -111,7 +111,8 @@ def run(
     Raises
     ------
     InputError
-        A way or a kind of folds is unknown, before anything is searched.
+        A way or a kind of folds is unknown. The error comes as the first row is asked for, before
+        anything is searched.
     """
     for what, given in (("--folds", folds), ("--ways", ways)):
         if not given:

@@ -112,7 +112,11 @@ class ProofRun(NamedTuple):
 
 
 class Prover(ABC):
-    """Proves pairs (γ, τ) of some rows of a ledger, in which every fold has an incumbent."""
+    """Proves pairs (γ, τ) of some rows of a ledger, in which every fold has an incumbent.
+
+    since_report: A clock that began with the last report of a cell, as ``Limits`` count seconds;
+        :class:`~sparsecv.cv.prove_cells.CellProver` reads it.
+    """
 
     def __init__(self, ledger: Ledger, rows: Sequence[int], work: ProofRun) -> None:
         self.ledger, self.rows, self.work = ledger, np.array(rows, dtype=np.intp), work
@@ -148,7 +152,12 @@ class Prover(ABC):
         return solve_problem(ledger, (g, t, k), limits, **options).lower_bound
 
     def report_cell(self, g: int, t: int, part: str) -> None:
-        """Report the current cell, a part of it, the gap of the least error and the time left."""
+        """Report the current cell, a part of it, the gap of the least error and the time left.
+
+        The clock ``since_report`` begins anew.
+
+        part: What is being proved of the cell, such as "the model of all rows".
+        """
         ledger, known = self.ledger, self.ledger.known(self.rows)
         error = float(known.error.min())
         gap = (error - float(known.lower.min())) / error if error > 0.0 else 0.0

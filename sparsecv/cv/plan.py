@@ -24,6 +24,24 @@ MAX_ROWS_LEFT_OUT = 4
 class RunPlan:
     """What a run does, in this order: estimate, prove for the choice, prove its model, the rest.
 
+    What a run proves by the method "exact" follows from its settings and the number of columns:
+
+    ==================== ============================= ======================================
+    settings             up to 45 columns              more columns
+    ==================== ============================= ======================================
+    ``prove="choice"``   what the choice needs, and    what the choice needs, which is nothing
+                         then the rest                 where its rule averages models
+    ``prove="all"``      everything                    everything
+    ``time_limit=0``     nothing                       nothing
+    ==================== ============================= ======================================
+
+    The time is shared out as follows. Of the time left, a surface h(γ, τ) gets one part of as many
+    equal parts as there are surfaces still to come, this one included; what is done after the last
+    surface counts as up to two surfaces (:meth:`part`, ``Study.n_after``). Of its part, estimates
+    may take nine tenths, and proofs nine tenths of what the estimates leave
+    (``engine.SHARE_OF_THE_MODEL``). What is left in the end belongs to the model of the pair (γ, τ)
+    that is chosen.
+
     trees: Whether trees of all sizes answer and prove the problems, as there are at most 45
         columns; beyond, folds are proved at one pair (γ, τ) after the other.
     one_tree_for_rows: Whether one of these trees serves all leave-one-out folds at a γ.

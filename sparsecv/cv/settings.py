@@ -21,7 +21,8 @@ METHODS = ("auto", "exact", "grid", "search")
 BOUNDS = ("best", "paper", "paper-exact")
 PROVE = ("choice", "all")
 CHOICES = {"method": METHODS, "bounds": BOUNDS, "prove": PROVE}
-# The time limit of a call in which the user names none, in seconds: a choice.
+# The time limit of a call in which the user names none, in seconds: a choice. The estimators and
+# the commands pass it; :class:`Settings` that are made without a time limit have none.
 DEFAULT_SECONDS = 60.0
 
 

@@ -189,7 +189,7 @@ class SharedTree:
         held = [self.ledger.data.held_out(j) for j in range(self.ledger.k)]
         return np.vstack([h for h, _ in held]), np.concatenate([y for _, y in held])
 
-    def bracket_rows(self, t: int, relaxation: Relaxation, extract: bool) -> None:
+    def bracket_rows(self, t: int, relaxation: Relaxation, *, extract: bool) -> None:
         """For leave-one-out: intervals of all folds at once, by Theorem 2 of the first paper.
 
         The theorem puts fold j's optimal coefficients into an ellipsoid around coefficients that

@@ -123,38 +123,51 @@ class _Search:
     # phase 1
 
     def bracket(self) -> None:
-        """Phase 1: solve relaxations of all rows and of every fold, and enter their bounds."""
+        """Phase 1: solve relaxations of all rows and of every fold, and enter their bounds.
+
+        Every problem has an answer at every τ on entry, as its estimate is made before. For
+        leave-one-out with a shared tree the relaxations of all rows bracket all folds in one pass,
+        and no fold has relaxations of its own.
+        """
         ledger, g, everyone = self.ledger, self.g, np.arange(self.k)
-        together = self.shared if self.data.folds.leave_one_out else None
-        plain, tight = self._relaxations(self.full)
-        for t, (tau, first, second) in enumerate(zip(self.taus, plain, tight, strict=True)):
-            problem = self.full.replace(tau=int(tau))
-            plain_problem = problem.constraints.plain
-            support = ledger.support(g, t, self.k)  # by forward steps and swaps
-            if plain_problem:
-                support = largest(np.abs(first.beta), problem.tau)
-            if plain_problem and not self.paper and self.limits.reached(0) is None:
-                left = self.limits.share(float(self.taus.size - t)).remaining()
-                support = heuristic_support(problem, warm_starts=[support], time_limit=left)
-            bound, at = max(first.bound, second.bound), (g, t, self.k)
-            ledger.take(at, support, problem.objective(support), bound, False)
-            least = ledger.answer.objective[at] * (1.0 - PROOF_GAP)
-            ledger.cells.exact[at] |= ledger.cells.bound[at] >= least
-            if self.settings.bounds == "paper-exact":
-                self._solve_all_rows(t)
-            if together is not None:
+        pairs = list(zip(*self._relaxations(self.full), strict=True))
+        for t, pair in enumerate(pairs):
+            self._bound_all_rows(t, *pair)
+        if self.shared is not None and self.data.folds.leave_one_out:
+            for t, (plain, tight) in enumerate(pairs):
                 ledger.offer(g, t, everyone, ledger.support(g, t, self.k))
-                together.bracket_rows(t, first, False)
-                together.bracket_rows(t, second, True)
+                self.shared.bracket_rows(t, plain, extract=False)
+                self.shared.bracket_rows(t, tight, extract=True)
                 ledger.narrow_by_objective(g, t)
-        for j in everyone.tolist() if together is None else []:
-            if self.limits.reached(0) is None:
-                self._bracket_fold(j)
+        else:
+            for j in everyone.tolist():
+                if self.limits.reached(0) is None:
+                    self._bracket_fold(j)
         for t in range(self.taus.size):
             ledger.offer(g, t, everyone, ledger.support(g, t, self.k))
         ledger.bracket_the_rest([g])
         for t in range(self.taus.size):
             self._note(t)
+
+    def _bound_all_rows(self, t: int, plain: Relaxation, tight: Relaxation) -> None:
+        """Enter a support and a lower bound of the problem of all rows at the t-th τ.
+
+        plain, tight: Its relaxations, as of :meth:`_relaxations`.
+        """
+        ledger, at = self.ledger, (self.g, t, self.k)
+        problem = self.full.replace(tau=int(self.taus[t]))
+        support = ledger.support(*at)  # The estimate found it by forward steps and swaps.
+        if problem.constraints.plain:
+            support = largest(np.abs(plain.beta), problem.tau)
+            if not self.paper and self.limits.reached(0) is None:
+                left = self.limits.share(float(self.taus.size - t)).remaining()
+                support = heuristic_support(problem, warm_starts=[support], time_limit=left)
+        bound = max(plain.bound, tight.bound)
+        ledger.take(at, support, problem.objective(support), bound, False)
+        enough = ledger.answer.objective[at] * (1.0 - PROOF_GAP)
+        ledger.cells.exact[at] |= ledger.cells.bound[at] >= enough
+        if self.settings.bounds == "paper-exact":
+            self._solve_all_rows(t)
 
     def _relaxations(self, problem: SparseRidgeProblem) -> tuple[list[Relaxation], ...]:
         """Relaxations at every τ without and with a diagonal extracted from XᵀX.
@@ -178,17 +191,20 @@ class _Search:
         This is the first phase of Algorithm 1: the fold's optimal coefficients lie in an ellipsoid
         around those of a relaxation (Theorem 1 of the first paper), in which the held-out error has
         a least and a largest value. ε is the part of γ that the relaxation leaves in its quadratic
-        part; the paper takes several values. A fold whose relaxation is as good as its incumbent
-        is proved without a search.
+        part. A fold whose relaxation is as good as its incumbent is proved without a search.
+
+        The bounds on the optimum of all rows are in the ledger on entry.
         """
         ledger, g = self.ledger, self.g
-        training, held_out = ledger.problem(g, j), self.data.held_out(j)
+        training, (H, targets) = ledger.problem(g, j), self.data.held_out(j)
         spectrum = Spectrum.of(training)
         # Corollary 3 needs the optimum on the fold's training and held-out rows together, which is
         # known only where they are all rows; elsewhere 0 is the bound.
         whole = ledger.cells.bound[g, :, self.k] if self.data.covers(j) else 0.0 * self.taus
         shares, paths = [0.0], self._relaxations(training)
         if self.paper:
+            # The paper takes ε = 0 where n > p. Elsewhere XᵀX may be singular. The ellipsoid of
+            # ε = 0 then has no end, and several ε > 0 are taken, too. The paper takes no ε < 0.
             if training.n is not None and training.n <= training.p:
                 shares = [e for e in epsilons(self.gamma, spectrum) if e >= 0.0]
             paths = tuple(self._path(training, epsilon=epsilon) for epsilon in shares)
@@ -197,17 +213,22 @@ class _Search:
             if not self.paper:
                 ledger.offer(g, t, j, ledger.support(g, t, self.k))
             if problem.constraints.plain:
+                # Without the paper's bounds the fold has incumbents from its estimate and from all
+                # rows. Of its two relaxations only the plain one is rounded then: a choice.
                 for one in found if self.paper else found[:1]:
                     ledger.offer(g, t, j, largest(np.abs(one.beta), problem.tau))
             upper, free = float(ledger.best.objective[g, t, j]), problem.unconstrained()
-            given: Any = whole[t], upper, *held_out
+            lowest = float(whole[t])
             if self.paper:
                 for epsilon, one in zip(shares, found, strict=True):
-                    options: dict[str, Any] = {"epsilon": epsilon, "spectrum": spectrum}
-                    ledger.narrow(g, t, j, *compute_bounds(free, one, *given, **options))
+                    interval = compute_bounds(
+                        free, one, lowest, upper, H, targets, epsilon=epsilon, spectrum=spectrum
+                    )
+                    ledger.narrow(g, t, j, *interval)
             else:
                 centres = [one.beta for one in found]
-                ledger.narrow(g, t, j, *fold_bounds(free, centres, *given, spectrum=spectrum))
+                interval = fold_bounds(free, centres, lowest, upper, H, targets, spectrum=spectrum)
+                ledger.narrow(g, t, j, *interval)
             if max(one.bound for one in found) >= upper * (1.0 - PROOF_GAP):
                 ledger.prove(g, t, j)
 

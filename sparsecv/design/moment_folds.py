@@ -80,6 +80,8 @@ def moment_problem(moments: Moments, means: Moments | None, design: Design) -> S
 
     means: Moments whose mean is subtracted from the rows; with None the design's shift is.
     """
+    # In solved units the moments of [X y] are ``joint`` plus those of one more row, where there is
+    # one. It stays apart, as a long row would take digits of the others.
     joint, row = moments.about(means, design)
     G, b, yy = joint[:-1, :-1], joint[:-1, -1], float(joint[-1, -1])
     own = design.constraints

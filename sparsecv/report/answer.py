@@ -70,7 +70,8 @@ def _data(result: Result) -> str:
     own = f"{counted(p, 'column')} that count as {features}, a group once" if grouped else features
     # Rows that an estimator was given have no name.
     text = "" if result.shown.name else f"{result.name}: "
-    text += f"{result.design.total:g} rows × {own}, response {result.target}"
+    rows = f"{result.design.total:,.2f}".removesuffix(".00")
+    text += f"{rows} rows × {own}, response {result.target}"
     scaled = {"unit-norm": ", features scaled to unit length", "none": ", features not scaled"}
     text += scaled.get(protocol.scale, "")
     text += ", response scaled, too (--protocol paper)" if protocol.name == "paper" else ""

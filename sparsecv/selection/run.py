@@ -30,6 +30,9 @@ from .surfaces import evaluate_partition, first_partition, with_rest
 def fit_table(table: Prepared, request: Request) -> Result:
     """Fit a model to a table: choose it by cross-validation, or find the best one of a given size.
 
+    The rule of a request that names none is projected, or minimum where the least CV error alone is
+    looked for (:func:`~sparsecv.selection.rules.resolved_rule`).
+
     table: The table with its design and its folds. Where nothing is held out, the model has the one
         size and the one γ that are asked for.
     Raises InputError: The table does not allow what is asked for.
@@ -42,12 +45,14 @@ def fit_table(table: Prepared, request: Request) -> Result:
     study, first = Study.of(table.data, table.design, request), None
     try:
         # h(γ, τ) of every fold: estimates of all pairs, then proofs of those that the rule needs.
+        # Beyond 45 columns the rule projected needs none.
         first = evaluate_partition(study, first_partition(study))
         # The choice. The rule projected evaluates other partitions, finds weights for every fold by
-        # inner folds, averages, and projects the averages. Then the model of a pair is proved.
+        # inner folds, averages, projects the averages, and proves projections. If another rule has
+        # chosen a pair (γ, τ), its model of all rows is proved next.
         first, choice = chosen_from(study, first)
         seconds = study.plan.limits.elapsed()
-        # The pairs that the choice did not need are proved for as long again.
+        # Up to 45 columns the pairs that the choice did not need are proved for as long again.
         first = with_rest(study, first)
         choices = other_choices(study, first, choice, every=request.compare)
         if request.size is not None:

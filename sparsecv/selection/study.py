@@ -50,8 +50,9 @@ class Request:
     taus: Values of τ; with None those of :func:`sparsecv.cv.settings.default_taus`.
     criterion: With "aic", "bic" or "ebic", where nothing is held out, the size of least criterion
         is searched for, and neither gammas nor taus count.
-    rule: The rule that chooses, by which the time and the sizes of the run are planned. None is the
-        default rule. A rule that the folds do not allow is refused.
+    rule: The rule that chooses, by which the time and the sizes of the run are planned. With None
+        it is projected, or minimum where the least CV error alone is looked for. A rule that the
+        folds do not allow is refused.
     certificate: Whether a certificate of the least CV error is wanted, which decides the default.
     size: The size of the model, where the rule is to choose among its models alone.
     compare: Whether the choices of all rules are computed.

@@ -195,7 +195,15 @@ def _column_of_cells(
     text: bool,
     na: Collection[str],
 ) -> Column:
-    """A column of Python objects, or of a factor; ``dtype`` is its type's name for messages."""
+    """A column of Python objects, or of a factor.
+
+    Dates and the like, and objects without a hash, give a column that is unusable. Otherwise a
+    declared factor gives words, and so does text, alone or with numbers; numbers alone give a
+    column of numbers. Whatever else there is gives words with ``dtype`` as what the column holds.
+
+    missing: Which cells of an array of objects are missing. In any other array these are NaN.
+    dtype: The name of the column's type, for messages.
+    """
     import pandas as pd
 
     if values.dtype.kind == "O":
@@ -217,6 +225,7 @@ def _column_of_cells(
         word in absent or (text and isinstance(cell, str) and word.lower() in MISSING)
         for cell, word in zip(cells, words, strict=True)
     ]
+    # pandas gives missing cells the position −1, which is that of the last number, again −1.
     place = np.append(np.where(dropped, -1, np.cumsum(np.logical_not(dropped)) - 1), -1)
     codes = place.astype(np.intp)[codes]
     kept = [k for k, out in enumerate(dropped) if not out]

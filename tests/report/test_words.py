@@ -202,6 +202,14 @@ def test_the_summary_names_the_response_where_it_has_a_name() -> None:
             assert f"is the change of {name} when" in text
 
 
+@pytest.mark.parametrize(("weight", "rows"), [(20_576.15, "1,234,569"), (0.3757, "22.54")])
+def test_rows_are_counted_in_whole_numbers_of_all_digits(weight: float, rows: str) -> None:
+    """Rows that have weights count as the sum of these."""
+    frame, y = towns()
+    fitted = SparseRidge(tau=1).fit(frame[["a", "b"]], y, sample_weight=np.full(60, weight))
+    assert f"{rows} rows × 2 features" in " ".join(fitted.summary().split())
+
+
 def test_constraints_are_named_where_they_were_given() -> None:
     frame, y = towns()
     for asked, named in (

@@ -34,6 +34,7 @@ from sparsecv.solvers.branching.single import branch_and_bound
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.plan import ALONE, EVERY, LEAPS, Way
 from sparsecv.solvers.core.result import Answer, Status
+from sparsecv.solvers.kernels.compiled import kernel
 from sparsecv.solvers.kernels.completion import PartialSupport, complete, completion_work
 from sparsecv.solvers.leaps.all_sizes import n_best_subsets
 from sparsecv.solvers.relaxation.ellipsoid import Spectrum, centre_bound
@@ -219,6 +220,12 @@ def all_sizes(rng: np.random.Generator, number: int) -> Iterator[str]:
             yield f"size {one.size}: {float(own)!r} called optimal, not {float(value)!r}"
 
 
+@kernel
+def completed(G, b, ridge, which, best, least, work):
+    """The largest gain of a completion, from a kernel that only kernels call."""
+    return complete(G, b, ridge, which, best, least, work)
+
+
 def enumerated(rng: np.random.Generator, number: int) -> Iterator[str]:
     """What elimination on Gram matrices overlooks among the completions of some columns."""
     data = ugly_data(rng)
@@ -235,7 +242,7 @@ def enumerated(rng: np.random.Generator, number: int) -> Iterator[str]:
     record = -1.0 if rng.random() < 0.5 else gram.yy - float(least) * rng.uniform(0.9, 1.1)
     which = PartialSupport(chosen, m, free, free.size, tau - m)
     here = (gram.G, gram.b, ridge, which, record, -np.inf)
-    upper = gram.yy - float(complete(*here, completion_work(tau, p, max(tau - 1, 1))))
+    upper = gram.yy - float(completed(*here, completion_work(tau, p, max(tau - 1, 1))))
     lost = gram.overlooked(ridge, tau, upper)
     yield from above(upper - lost, least, f"{tau - m} of {free.size} columns")
 

@@ -32,13 +32,19 @@ class Leaves(NamedTuple):
 
     The supports below a node hold all its included columns and none of its excluded ones.
 
-    state, shape (m, units): Free (0), included (1) and excluded (2) columns, or units of columns.
-    beta, shape (m, p): Coefficients to bound the nodes at; bounds hold at any coefficients that are
-        0 on excluded columns.
-    lam, shape (m,): √λ, λ the multiplier of the cardinality constraint.
-    bound, shape (m,): Lower bounds on the objectives of the nodes' supports, of the problem that
-        was searched.
-    unsolved, shape (m,): 1 for a node whose relaxation is solved only when the node is taken up.
+    Attributes
+    ----------
+    state : ndarray of int8, shape (m, units)
+        Free (0), included (1) and excluded (2) columns, or units of columns.
+    beta : ndarray of float, shape (m, p)
+        Coefficients to bound the nodes at; bounds hold at any coefficients that are 0 on excluded
+        columns.
+    lam : ndarray of float, shape (m,)
+        √λ, λ the multiplier of the cardinality constraint.
+    bound : ndarray of float, shape (m,)
+        Lower bounds on the objectives of the nodes' supports, of the problem that was searched.
+    unsolved : ndarray of int8, shape (m,)
+        1 for a node whose relaxation is solved only when the node is taken up.
     """
 
     state: NDArray[np.int8]

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from ..design.design import Array, Design
 from ..errors import InputError
+from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.rows import MAX_COLUMNS
 from ..solvers.kernels.linalg import EPS
 from ..solvers.leaps.gathering import Comparison
 
@@ -33,6 +35,21 @@ def checked_criterion(name: str, gamma: Any) -> str:
             f"tau={name!r} compares least-squares fits: leave gamma out, or pass 0; got {gamma!r}"
         )
     return name
+
+
+def check_one_tree(problem: SparseRidgeProblem, what: str, instead: str) -> None:
+    """Refuse a problem whose supports of all sizes one tree cannot compare.
+
+    what, instead: Words of the message: what needs the tree, and what to do.
+    Raises InputError: Coefficients have bounds, or there are too many columns.
+    """
+    if problem.constraints.bounded:
+        raise InputError(f"{what} serves no signs or bounds on coefficients: {instead}")
+    if not holds_tree(problem):
+        raise InputError(
+            f"{what} needs one tree of all supports, which holds at most {MAX_COLUMNS} columns; "
+            f"got {problem.p}: {instead}"
+        )
 
 
 def least_squares(rows: Array, columns: NDArray[np.intp], n: float) -> tuple[float, int]:

@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 from ..design.design import Array
 from ..errors import InputError
 from ..solvers.core.limits import Limits
-from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, worst
-from ..solvers.core.rows import MAX_COLUMNS
 from ..solvers.leaps.gathering import Comparison, NearBestAnswers, near_best_subsets
-from .criteria import criterion_weights
+from .criteria import check_one_tree, criterion_weights
 from .result import Result
 
 
@@ -33,13 +31,7 @@ def compared(result: Result, what: str) -> tuple[SparseRidgeProblem, Comparison]
     """
     model, design = result.model, result.design
     problem = result.problem.replace(gamma=model.gamma)
-    if problem.constraints.bounded:
-        raise InputError(f"{what} serves no signs or bounds on coefficients: go without")
-    if not holds_tree(problem):
-        raise InputError(
-            f"{what} needs one tree of all supports, which holds at most {MAX_COLUMNS} columns; "
-            f"got {problem.p}"
-        )
+    check_one_tree(problem, what, "go without")
     if result.criterion is not None:
         own = int(design.protocol.intercept)
         return problem, criterion_weights(result.criterion, design.total, problem.p, own)

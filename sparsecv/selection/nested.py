@@ -45,9 +45,9 @@ class NestedSettings(NamedTuple):
     # (docs/benchmarks.md).
     max_rows_left_out_one_by_one: int = 30
     # A command nests a fit unasked where all outer fits together are expected to take at most this
-    # many seconds. An outer fit takes about as long as the fit took to choose its model. Of a table
-    # of 30 rows, which needs the error to expect most, 30 outer fits take a little more than a
-    # second. Beyond 45 columns no command nests unasked. The number is a choice.
+    # many seconds. An outer fit takes about as long as the fit took to choose its model. Tables of
+    # few rows need the error to expect most: of 30 rows, 30 outer fits take about a second. Beyond
+    # 45 columns no command nests unasked. The number is a choice.
     max_seconds_unasked: float = 2.0
     # A command nests a fit of more folds than this only where it is asked to, because every outer
     # fit has as many folds again. The number is a choice.

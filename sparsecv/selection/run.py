@@ -15,12 +15,10 @@ from ..errors import InputError
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.core.limits import Limits
-from ..solvers.core.plan import holds_tree
 from ..solvers.core.result import Status, worst
-from ..solvers.core.rows import MAX_COLUMNS
 from ..solvers.leaps.gathering import least_by
 from .choice import chosen_from, known_model, least_error, other_choices, with_model_of
-from .criteria import criterion_weights
+from .criteria import check_one_tree, criterion_weights
 from .result import Ended, Result
 from .sizes import choice_of_size
 from .study import Request, Study
@@ -112,13 +110,7 @@ def _of_least_criterion(table: Prepared, request: Request) -> Result:
     if settings.backend not in ("auto", "native"):
         raise InputError(f"tau={name!r} is searched by the native backend alone")
     problem = table.problem().replace(gamma=0.0)
-    if problem.constraints.bounded:
-        raise InputError(f"tau={name!r} serves no signs or bounds on coefficients: give a size")
-    if not holds_tree(problem):
-        raise InputError(
-            f"tau={name!r} searches one tree of all sizes, which holds at most {MAX_COLUMNS} "
-            f"columns; got {problem.p}: give a size"
-        )
+    check_one_tree(problem, f"tau={name!r}", "give a size")
     deadline = request.deadline or settings.deadline()
     weights = criterion_weights(name, design.total, design.p, int(design.protocol.intercept))
     limits = Limits(deadline.remaining(), stop=deadline.stop)

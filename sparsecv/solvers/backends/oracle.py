@@ -31,8 +31,9 @@ from .cuts import Cut, CutForm, FrontierCuts
 # Solvers are asked to close no smaller relative gap, because masters' tolerances times a hundred
 # columns are of this size.
 LEAST_GAP_RATIO = 1e-7
-# What an outside solver says of the problem that it was given, its tolerances taken off the bound;
-# and the relative gap that counts as closed for this solver.
+# A claim is what an outside solver says of the problem that it was given. The first entry is its
+# answer, with its tolerances taken off the bound. The second is the relative gap that counts as
+# closed for this solver.
 Claim = tuple[Answer, float]
 # Masters are asked for this feasibility of rows, integrality and duals, in units of the first
 # incumbent's objective. Gurobi accepts no smaller value.

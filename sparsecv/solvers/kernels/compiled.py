@@ -77,9 +77,9 @@ class Sorted(set[str]):
 
 # Sums may be reordered, and products and sums fused; NaN and infinity keep their meaning.
 REORDER = {"fastmath": Sorted({"contract", "reassoc"})}
-# Passes of numba's compiler that change closures, blocks of ``with``, literal arguments, functions
-# to be inlined before types are inferred, and expressions of whole arrays. Kernels have none of
-# these. Each pass looks at every statement, and without them all compiling takes 6 % less time.
+# These passes of numba's compiler change code that kernels do not have: closures, blocks of
+# ``with``, literal arguments, functions inlined early, and expressions of whole arrays. Each pass
+# looks at every statement, and without them all compiling takes 6 % less time.
 UNNEEDED_PASSES = {
     "FindLiterallyCalls",
     "InlineClosureLikes",

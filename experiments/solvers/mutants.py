@@ -147,14 +147,14 @@ FAULTS = (
     ),
     Fault(
         "the tree of all sizes prunes children that could be the best",
-        "solvers/leaps/tree.py",
+        "solvers/leaps/depth_first.py",
         "better += losses[0] <= kept[size, 0]",
         "better += 1.001 * losses[0] <= kept[size, 0]",
         LEAPS,
     ),
     Fault(
         "the tree of all sizes drops a member at a price without its square",
-        "solvers/leaps/tree.py",
+        "solvers/leaps/depth_first.py",
         "losses[i] = loss[level, i] + shifted * shifted / (d + w * w / remain[level, i])",
         "losses[i] = loss[level, i] + shifted * shifted / (d - w * w / remain[level, i])",
         LEAPS + " cv/test_engine.py",

@@ -282,10 +282,11 @@ def test_nothing_is_compiled_after_warmup(tmp_path: Path) -> None:
 
 CALL_OF_A_KERNEL = """
 import numpy as np
-from sparsecv.solvers.kernels.fits import ridge_triangle
+from sparsecv.solvers.kernels.fits import FitRoom, ridge_fits
 rows = np.random.default_rng(0).standard_normal((5, 20))
-R, work = np.zeros((3, 3)), np.zeros((3, 20))
-assert ridge_triangle(R, rows, np.array([0, 3]), 2, 0.5, False, work, 1e-6)
+R, order = np.zeros((3, 3)), np.zeros((3, 2), dtype=np.int64)
+room, coef, objective = FitRoom(R, np.zeros((3, 20)), order), np.zeros((1, 2)), np.zeros(1)
+assert ridge_fits(rows, 0.5, False, np.array([[0, 3]]), coef, objective, room, 1e-6) == 0
 used = rows[[0, 3, 4]]
 np.testing.assert_allclose(R.T @ R, used @ used.T + np.diag([0.5, 0.5, 0.0]), rtol=1e-12)
 """

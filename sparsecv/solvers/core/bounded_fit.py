@@ -193,7 +193,7 @@ def steepest(fit, m, n, refused, ridge, curvature):
     return at if most > 4.0 * EPS * size else -1, lacking
 
 
-@kernel
+@kernel(inner=True)
 def fit_inside(fit, m, ridge, curvature):
     """Fit ``fit.columns[:m]`` within the bounds on coefficients, from ``fit.coef`` on.
 
@@ -224,7 +224,7 @@ def fit_inside(fit, m, ridge, curvature):
 
 
 @kernel
-def fits_inside(fit, supports, outside, coef, loss):
+def fits_inside(fit, supports, outside, coef, loss, ridge, curvature):
     """Fit every row of ``supports`` that is marked in ``outside`` within the bounds.
 
     A fit starts from the last fit in the columns that both have. Most supports contain the support
@@ -236,8 +236,10 @@ def fits_inside(fit, supports, outside, coef, loss):
     coef: (c, most), in the order of ``supports``: coefficients to start from where the last fit has
         none, and then the fits.
     loss: (c,), takes the losses of these rows as :func:`fit_inside` returns them.
+    ridge, curvature: As :func:`fit_inside` takes them.
+    Returns: What the loss of the last fit exceeds the least loss within the bounds by at most.
     """
-    m, known, most = 0, fit.free, supports.shape[1]
+    m, known, most, lacking = 0, fit.free, supports.shape[1], 0.0
     for c in range(supports.shape[0]):
         if outside[c] == 0:
             continue
@@ -253,7 +255,8 @@ def fits_inside(fit, supports, outside, coef, loss):
         while m < most and supports[c, m] >= 0:
             fit.columns[m] = supports[c, m]
             m += 1
-        loss[c], _ = fit_inside(fit, m, 0.0, 0.0)
+        loss[c], lacking = fit_inside(fit, m, ridge, curvature)
         for a in range(m):
             i = fit.columns[a]
             coef[c, a], known[i] = fit.coef[i], 0
+    return lacking

@@ -494,11 +494,6 @@ class SparseRidgeProblem:
         self._last_fit = (key, fit)
         return fit
 
-    def objective_of(self, support: NDArray[np.intp], coef: Array) -> float:
-        """The objective of given coefficients of the columns of a support."""
-        residual = self.data.y - self.data.X[:, support] @ coef
-        return float(residual @ residual + 0.5 * self.given_gamma * (coef @ coef))
-
     def objective(self, support: ArrayLike) -> float:
         """f_S(γ): the least objective over coefficients supported on ``support``.
 

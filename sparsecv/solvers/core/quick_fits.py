@@ -79,13 +79,19 @@ def _tables(
         yield slice(a, b), FitTable(np.ascontiguousarray(base.T), triangular, used, placed)
 
 
+def _room(table: FitTable, most: int) -> fits.FitRoom:
+    """Work space for fits of at most so many columns of a table."""
+    order = np.empty((3, max(most, 1)), dtype=np.int64)
+    work = np.empty((most + 1, table.columns.shape[1]))
+    return fits.FitRoom(np.empty((most + 1, most + 1)), work, order)
+
+
 def _fit(
     problem: SparseRidgeProblem, table: FitTable, gammas: Array, coef: Array, objective: Array
 ) -> None:
     """Fit the supports of a table without bounds on coefficients."""
-    most, rows = table.supports.shape[2], table.columns.shape[1]
-    order = np.empty((3, max(most, 1)), dtype=np.int64)
-    room = fits.FitRoom(np.empty((most + 1, most + 1)), np.empty((most + 1, rows)), order)
+    most = table.supports.shape[2]
+    room = _room(table, most)
     surely = fits.LEAST_SINGULAR_VALUE_OF_QUICK_FITS
     without_ridge = max(surely, most * problem.data.dependent_share)
     for g, gamma in enumerate(gammas):
@@ -111,16 +117,17 @@ def _fit_within_bounds(
     lower, upper = np.append(asked.lower, -np.inf), np.append(asked.upper, np.inf)
     outside = ((coef < lower[given]) | (coef > upper[given])).any(axis=2) & np.isfinite(objective)
     lower, upper = lower[table.used], upper[table.used]
-    R, work = np.empty((m + 1, m + 1)), np.empty((m + 1, table.columns.shape[1]))
+    room, every = _room(table, m), np.arange(m)[None]
+    R, of_all, value = room.R, np.empty((1, m)), np.empty(1)
     for g in np.flatnonzero(outside.any(axis=1)).tolist():
         # The factor of all columns serves every support at this γ.
-        ridge = float(gammas[g]) / 2.0
-        every = table.columns, np.arange(m), m, ridge, table.triangular
-        if not fits.ridge_triangle(R, *every, work, 0.0):
+        whole = table.columns, float(gammas[g]) / 2.0, table.triangular, every
+        if fits.ridge_fits(*whole, of_all, value, room, 0.0) > 0:
             objective[g, outside[g]] = np.nan
             continue
         inside, loss = new_bounded_fit(R, lower, upper), np.zeros(objective.shape[1])
-        fits_inside(inside, table.supports[g], outside[g].astype(np.int8), coef[g], loss)
+        marked = outside[g].astype(np.int8)
+        fits_inside(inside, table.supports[g], marked, coef[g], loss, 0.0, 0.0)
         objective[g, outside[g]] = R[m, m] ** 2 + loss[outside[g]]
 
 

@@ -36,8 +36,8 @@ ZERO_SHARE_OF_DEPENDENT = 3e-7
 # length counts as dependent on the other columns: 64-bit numbers keep a column's digits to 1e-16 of
 # its length, and factorisations lose two or three digits more. Fits of least norm drop singular
 # values below this share of the largest, which decides the rank of every support that is fitted.
-# Enumeration of every support (``branching.enumeration``) and the projection of included columns
-# use the share too. The value is a choice.
+# Enumeration of every support (``branching.enumeration``) and fits within bounds use the share too.
+# The value is a choice.
 DEPENDENT_SHARE = 1e-13
 # With more columns than this, dependent columns are not looked into: the projection on the null
 # space is a p × p matrix. The value is a choice.

@@ -10,7 +10,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from ..kernels.fits import independent
-from .bounded_fit import fit_inside, new_bounded_fit
+from .bounded_fit import fits_inside, new_bounded_fit
 from .rows import DEPENDENT_SHARE, Array, Index, Rows, triangle_of
 
 # The reach of a fit is Σ ℓ_j|β_j|, with ℓ_j the lengths of the columns. Up to this many times the
@@ -226,11 +226,11 @@ def fit_within(
     # The least eigenvalue of the Gram matrix at unit length is at least 1 over the sum; half of it
     # is taken.
     curvature = 0.5 / float(inflation_factors(R[:s, :s]).sum())
-    inside = new_bounded_fit(R, *bounds, share)
-    inside.coef[:] = np.clip(fit.coef, *bounds)
-    loss, lacking = fit_inside(inside, s, ridge, curvature)
-    gain = max(float(R[:s, s] @ R[:s, s]) - loss, 0.0)
-    return SubsetFit(inside.coef, float(R[s, s] ** 2) + loss, gain, lacking)
+    every, marked = np.arange(s)[None], np.ones(1, dtype=np.int8)
+    inside, coef, loss = new_bounded_fit(R, *bounds, share), fit.coef[None].copy(), np.zeros(1)
+    lacking = fits_inside(inside, every, marked, coef, loss, ridge, curvature)
+    gain = max(float(R[:s, s] @ R[:s, s] - loss[0]), 0.0)
+    return SubsetFit(coef[0], float(R[s, s] ** 2 + loss[0]), gain, lacking)
 
 
 def dependent_fit_within(

@@ -28,7 +28,7 @@ class FitRoom(NamedTuple):
     order: NDArray[np.int64]  # (3, most)
 
 
-@kernel(reorder=True)
+@kernel(inner=True, reorder=True)
 def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, least_value):
     """Write to ``R`` the R with RᵀR = [[X_SᵀX_S + ridge I, X_Sᵀy], [yᵀX_S, yᵀy]].
 
@@ -182,7 +182,7 @@ def ridge_fits(columns_of, ridge, triangular, supports, coef, objective, room, l
     columns_of, triangular, least_value: As :func:`ridge_triangle` takes them.
     coef, objective: Take the coefficients (c, most), in the order of ``supports``, and
         ‖y − Xβ‖² + ridge·‖β‖² (c,), which is NaN where :func:`ridge_triangle` returns False.
-    room: A ``FitRoom``.
+    room: A ``FitRoom``; of a single row with a fit ``room.R`` keeps the factor.
     Returns: The number of rows without a fit.
     """
     R, work, order = room.R, room.work, room.order

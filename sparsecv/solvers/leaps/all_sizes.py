@@ -349,7 +349,7 @@ def rounding_margin(
 
     value: Objectives f; the result has the same shape.
     yy: yᵀy.
-    reach: The number ``reach`` of a tree, see :func:`~.tree.begin`.
+    reach: The number ``reach`` of a tree, see :func:`~.depth_first.begin`.
     spread: The number :func:`coefficient_spread` of the problem.
     """
     length = np.sqrt(yy)

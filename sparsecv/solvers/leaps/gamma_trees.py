@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status
-from ..kernels.fits import FitRoom, ridge_fits, ridge_triangle
+from ..kernels.fits import FitRoom, ridge_fits
 from ..kernels.linalg import EPS, Array, Mask, mask_columns
 from ..supports.rounding import stacked
 from .all_sizes import SizesTree, ranking
-from .leaps_node import wanted_from
+from .lists import wanted_from
 from .tree import NOTHING, Leaps
 
 # Two γ are near each other if their places on ``ridge_scale`` differ by less than this number. The
@@ -101,7 +101,8 @@ class GammaTrees:
         self.best = self.tree.best = np.full((m + 1, m), -1, dtype=np.int64)
         order = np.empty((3, p), dtype=np.int64)
         self.room = FitRoom(self.tree.tree.triangle, np.empty_like(columns), order)
-        self.coef, self.every = np.empty((8 * (m + 1), p)), np.arange(p)
+        self.coef, self.every = np.empty((8 * (m + 1), p)), np.arange(p)[None]
+        self.whole = np.empty(1)
 
     def search(self, at: SparseRidgeProblem, limits: Limits) -> Status | None:
         """Write the best support of every size at the γ of ``at`` to ``best``, by one tree.
@@ -118,9 +119,9 @@ class GammaTrees:
         """
         tree, lists, ridge = self.tree, self.tree.lists, at.gamma / 2.0
         m = self.table.units.size
-        # The factor of all columns is written to R, the array from which the tree makes its root.
-        given = self.columns, self.every, self.every.size, ridge
-        if not ridge_triangle(self.room.R, *given, self.triangular, self.room.work, 0.0):
+        # The factor of all columns is left in R, the array from which the tree makes its root.
+        given = self.columns, ridge, self.triangular, self.every
+        if ridge_fits(*given, self.coef, self.whole, self.room, 0.0) > 0:
             return None
         tree.at_ridge(ridge)
         self.todo[self.sizes] = True

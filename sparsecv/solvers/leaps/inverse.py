@@ -248,6 +248,23 @@ def solve_rows(tree, level, n):
 
 
 @kernel(inner=True)
+def factor_members(tree, m):
+    """Write the factor of the first m of ``members`` to ``triangle``, and their columns.
+
+    Returns: The number of columns.
+    """
+    T, columns, least, n = tree.triangle, tree.columns, tree.lists.now[0].least_pivot, 0
+    for a in range(m):
+        for column in range(tree.first[tree.members[a]], tree.first[tree.members[a] + 1]):
+            columns[n] = column
+            n += 1
+    ridge_triangle(T, tree.columns_of, columns, n, 0.0, True, tree.work, 0.0)
+    for c in range(n):  # In exact arithmetic no pivot is smaller than √(γ/2).
+        T[c, c] = min(T[c, c], -least)
+    return n
+
+
+@kernel(inner=True)
 def fresh_losses(tree, level, j):
     """Losses of the child without free member j for every open problem, in ``tree.child_loss``.
 
@@ -256,17 +273,14 @@ def fresh_losses(tree, level, j):
     W_j = v_j/T_jj, with z = T⁻ᵀX_Sᵀy and V = T⁻ᵀZ_Sᵀ. So dropping the column adds z_j² to the loss
     or, without row i, (z_j − v_ji r_i/(1−h_i))² / (1 + v_ji²/(1−h_i)).
     """
-    T, columns, first, n, chain = tree.triangle, tree.columns, tree.first, 0, tree.chain
-    least, member, m = tree.lists.now[0].least_pivot, tree.free[level, j], tree.mask.shape[0]
-    for place in range(m + 1):
-        unit = place if place < m else member
-        if place == m or (unit != member and has_bit(tree.mask, level, unit)):
-            for column in range(first[unit], first[unit + 1]):
-                columns[n] = column
-                n += 1
-    ridge_triangle(T, tree.columns_of, columns, n, 0.0, True, tree.work, 0.0)
-    for c in range(n):  # In exact arithmetic no pivot is smaller than √(γ/2).
-        T[c, c] = min(T[c, c], -least)
+    T, chain, first, member = tree.triangle, tree.chain, tree.first, tree.free[level, j]
+    m = 0
+    for unit in range(tree.mask.shape[0]):
+        if unit != member and has_bit(tree.mask, level, unit):
+            tree.members[m] = unit
+            m += 1
+    tree.members[m] = member
+    n = factor_members(tree, m + 1)
     V, losses, remain, deleted = tree.V, tree.child_loss, chain.remain, chain.deleted
     width, count = first[member + 1] - first[member], tree.n_open[level]
     alone = tree.t.shape[0] == 0

@@ -178,10 +178,10 @@ class _Search:
         """A share of f, and one of |y|² + v², that objectives in a tree may be off by.
 
         Every term is 2√f times a root r, at most a share e of f and r²/e; e is 1e-5, a choice. With
-        v the largest A_jj M_jj as in :func:`~.tree.begin`, what one column adds to a loss is off by
-        2u√(v·added·full), and what p columns add by 2u√(v·p·loss·full). The margin for the rounding
-        of a factor is that of :func:`~.all_sizes.rounding_margin`, by the spread of coefficients
-        where that is short. The working γ adds ``zero_loss``.
+        v the largest A_jj M_jj as in :func:`~.depth_first.begin`, what one column adds to a loss is
+        off by 2u√(v·added·full), and what p columns add by 2u√(v·p·loss·full). The margin for the
+        rounding of a factor is that of :func:`~.all_sizes.rounding_margin`, by the spread of
+        coefficients where that is short. The working γ adds ``zero_loss``.
         """
         at, e = self.at, 1e-5
         R = tree.tree.columns_of[:-1, :-1].T

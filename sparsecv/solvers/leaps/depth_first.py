@@ -1,0 +1,325 @@
+"""Depth-first search of a leaps-and-bounds tree (Furnival & Wilson 1974), on XᵀX + γ/2 I.
+
+The objective f_S of the ridge fit on a node S is a lower bound for every support below the node.
+Objectives are kept as the loss above the full ridge fit: f_S − f_full is a sum of positive terms
+β_j²/A_jj, so that it keeps its digits whether γ is 1e-8 or 1e8.
+
+One tree answers one problem, or the n problems that each lack one row. Then the Gram matrices of
+problem i are those of the full problem less row (z_i, t_i). On a node S with ridge fit β,
+A = (G_S + γ/2 I)⁻¹, W = A Z_Sᵀ, residuals r and leverages h, the objective of problem i is
+f_S − r_i²/(1 − h_i); dropping member m adds (β_m − W_mi r_i/(1−h_i))² / (A_mm + W_mi²/(1−h_i)).
+A child is pruned only if no support below the child can improve a problem's incumbent of any size.
+Of one problem without deleted rows, sizes are closed one by one (:func:`~.leaps_node.open_sizes`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels.compiled import kernel
+from ..kernels.linalg import EPS, dot, has_bit, order_steps
+from .inverse import evaluate_columns
+from .leaps_node import drop, factorise, highest_rank, mask_child, open_sizes, put_in_order
+from .lines import hand_out, narrow_lines
+from .lists import enter_support, forget_supports, is_listed, put_in_list
+from .row_updates import fit_rows, list_open_problems, update_rows
+from .within import begin_within, bound_members, fit_child, key_members
+
+
+@kernel(inner=True)
+def begin(tree):
+    """Forget all supports and make the full set of columns the root.
+
+    On entry ``tree.triangle`` holds the upper triangular R with RᵀR = [X y]ᵀ[X y], γ/2 added to the
+    first p diagonal entries, and ``now.least_pivot`` is √(γ/2). With M = G + γ/2 I and A = M⁻¹,
+    supports are compared by fresh fits where their losses differ by a share of at most
+    min(1e-11 + 40u·v, 1e-5) and 4u·full, with v = max_j A_jj M_jj, u the rounding unit and ``full``
+    the objective of the fit on all columns: β_j of size √(A_jj·full) is off by about u√v of it, and
+    a loss by about 2u√(v·loss·full) ≤ u(v·loss + full). What is proved does not depend on this
+    window. As |β_j| ≤ √A_jj |y| on all columns, and A_jj is smaller on fewer columns,
+    Σ_j √(A_jj M_jj) bounds Σ ℓ_j|β_j|/|y| for the fits of all nodes.
+    """
+    lists, now, m, p = tree.lists, tree.lists.now[0], tree.mask.shape[0], tree.scale.shape[0]
+    now.level, now.nodes, tree.fixed[0] = 0, 1, 0
+    now.full = tree.triangle[p, p] ** 2
+    for c in range(p + 1):
+        for a in range(p + 1):
+            tree.columns_of[c, a] = tree.triangle[a, c]
+    tree.columns_of[p, p] = 0.0
+    for w in range(tree.mask.shape[1]):
+        tree.mask[0, w] = np.uint64(0)
+    for a in range(m):
+        tree.free[0, a] = a
+        tree.mask[0, a >> 6] |= np.uint64(1) << np.uint64(a & 63)
+    factorise(tree, 0)
+    inflation, total, now.reach, shrunk = 0.0, 0.0, 1.0, 0.0
+    for a in range(p):
+        shrunk += now.least_pivot**2 * tree.A[0, a, a] / p
+        column = tree.columns_of[a]
+        square = max(dot(column, column, p), tree.scale[a] ** 2)
+        factor = tree.A[0, a, a] * square
+        inflation = max(inflation, factor)
+        total += factor
+        # Within bounds on coefficients a fit explains at most ‖Xβ‖ ≤ 2|y|.
+        now.reach += (2.0 if tree.bounded > 0 else 1.0) * np.sqrt(factor)
+    now.tie, now.tied_loss = min(1e-11 + 20.0 * EPS * inflation, 1e-5), 2.0 * EPS * now.full
+    # As (γ/2)A_jj ≤ 1, s = (γ/2)Σ β_j² of d members is off by at most 2u√(v·d·s·full), which is at
+    # most u·v·d·s + u·full.
+    now.share = now.least_pivot**2 * (1.0 - p * now.tie)
+    # Where the ridge is less, the bound closes too few sizes for its time (30 to 45 columns).
+    if shrunk < 1.0 / 3.0:
+        now.share = 0.0
+    tree.loss[0, 0] = 0.0
+    if tree.bounded > 0:
+        begin_within(tree, total)
+    # The root is factorised twice: the first time shows in which order its members are to stand.
+    order_members(tree)
+    factorise(tree, 0)
+    if tree.bounded > 0:
+        bound_members(tree, 0)
+    forget_supports(lists)
+    value = tree.within.value[0] if tree.bounded > 0 else 0.0
+    lists.max_kept[m:] = lists.max_searched[m:] = value
+    for w in range(tree.mask.shape[1]):
+        lists.support[w] = tree.mask[0, w]
+    for i in range(lists.n.shape[1]):  # The full set is the only support of its size.
+        put_in_list(lists, m, i, value)
+    if tree.t.shape[0] > 0:
+        fit_rows(tree, 0)
+
+
+@kernel(inner=True)
+def order_members(tree):
+    """List the free members of the root, which are all units, those that add most first.
+
+    Units that are included become fixed.
+    """
+    m, v = tree.mask.shape[0], 0
+    order_steps(tree.least_added[0], m, tree.order)
+    for a in range(m):
+        unit = tree.free[0, tree.order[a]]
+        if tree.included[unit] == 0:
+            tree.members[v] = unit
+            v += 1
+    for a in range(v):
+        tree.free[0, a] = tree.members[a]
+    tree.fixed[0] = m - v
+
+
+@kernel(inline=True)
+def evaluate(tree, level, j, size, low):
+    """Losses of the child without free member j for every open problem, in ``tree.child_loss``.
+
+    size, low: Columns of the child, and the least wanted size that the child reaches.
+    Returns: How many problems the child improves at its own size, and how many at size ``low`` a
+        support below the child may improve.
+    """
+    W, loss, losses, problem_of = tree.W, tree.loss, tree.child_loss, tree.problem_of
+    remain, deleted = tree.one_minus_leverage, tree.deleted_residual
+    kept, searched = tree.lists.max_kept, tree.lists.max_searched
+    n, better, promising = tree.n_open[level], 0, 0
+    alone = tree.t.shape[0] == 0
+    if tree.wide > 0:
+        evaluate_columns(tree, level, j)
+    elif alone:
+        losses[0] = loss[level, 0] + tree.added_loss[level, j]
+    else:
+        row, b, d = tree.offset[level] + j, tree.beta[level, j], tree.diagonal[level, j]
+        for i in range(n):
+            w = W[row, i]
+            shifted = b - w * deleted[level, i]
+            losses[i] = loss[level, i] + shifted * shifted / (d + w * w / remain[level, i])
+    if alone:
+        better += losses[0] <= kept[size, 0]
+        promising += losses[0] <= searched[low, 0] or size > tree.pruned_up_to
+        return better, promising
+    if n == losses.shape[0]:
+        for i in range(n):
+            better += losses[i] <= kept[size, i]
+            promising += losses[i] <= searched[low, i]
+    else:
+        for i in range(n):
+            better += losses[i] <= kept[size, problem_of[level, i]]
+            promising += losses[i] <= searched[low, problem_of[level, i]]
+    return better, n if size > tree.pruned_up_to else promising
+
+
+@kernel(inline=True)
+def make_child(tree, level, j, low, promising, one_path):
+    """Make the child without free member j the node one level below.
+
+    low: Least wanted size that the child reaches.
+    promising: How many problems a support below the child may improve at that size.
+    one_path: Whether all other free members stay free, and all problems open.
+    Returns: False where no support below the child can improve an incumbent: then the child is not
+        completed.
+    """
+    updated = drop(tree, level, j, one_path)
+    below, alone = level + 1, tree.t.shape[0] == 0
+    if alone:
+        loss = tree.loss[below, 0] = tree.child_loss[0]
+        share = tree.lists.now[0].share
+        closes = share > 0.0 and not one_path
+        if closes and not open_sizes(tree, below, loss, share if updated else 0.0):
+            return False
+    if tree.bounded > 0:
+        key_members(tree, level, tree.mask.shape[0] - below - tree.fixed[below], updated)
+    put_in_order(tree, level, j)
+    if not updated:
+        factorise(tree, below)
+    if tree.bounded > 0:
+        bound_members(tree, below)
+    if alone:
+        return True
+    fewer = list_open_problems(tree, level, low, tree.n_open[level] if one_path else promising)
+    if updated:
+        update_rows(tree, level, j, fewer)
+    else:
+        fit_rows(tree, below)
+    return True
+
+
+@kernel(inner=True)
+def enter_child(tree, level, j, size):
+    """Enter the child without free member j, whose losses are in ``child_value``, where wanted."""
+    mask_child(tree, level, j)
+    if tree.gathers > 0:
+        hand_out(tree)
+        return
+    for i in range(tree.n_open[level]):
+        enter_support(tree.lists, size, tree.problem_of[level, i], tree.child_value[i])
+
+
+@kernel(inner=True)
+def enter_path(tree, rank):
+    """Enter the supports on one path from the root that drops one member after the other.
+
+    rank, shape (≥ m,): The member of highest rank is dropped, of members of equal rank the member
+        that adds the least loss, until one member, or those that are fixed, are left.
+    """
+    m = tree.mask.shape[0]
+    for level in range(m - max(tree.fixed[0], 1)):
+        size, j = m - level - 1, highest_rank(tree, level, rank)
+        evaluate(tree, level, j, size, size)
+        if tree.bounded > 0:
+            mask_child(tree, level, j)
+            fit_child(tree, level, j, size, size)
+        enter_child(tree, level, j, size)
+        make_child(tree, level, j, size, 0, True)
+
+
+@kernel(inner=True)
+def advance(tree, max_nodes):
+    """Search on for at most ``max_nodes`` nodes, depth first, from where the call before left.
+
+    A node's children drop one free member each; ``cursor`` is the member whose child comes next,
+    ``loss`` the node's objective.
+
+    Returns: Whether the tree is exhausted.
+    """
+    lists, now, m = tree.lists, tree.lists.now[0], tree.mask.shape[0]
+    cursor, fixed, least, wanted = tree.cursor, tree.fixed, tree.least_added, lists.next_wanted
+    loss, searched, alone = tree.loss, lists.max_searched, tree.t.shape[0] == 0
+    closes = alone and now.share > 0.0
+    level, done = now.level, 0
+    for size in range(m if now.nodes == 1 else 0):
+        tree.open_from[0, size] = wanted[size]
+    while level >= 0 and (done < max_nodes or cursor[level] < 0):
+        size = m - level - 1
+        j = cursor[level]
+        if j < 0:
+            level -= 1
+            continue
+        if closes:
+            wanted = tree.open_from[level]
+        # Children that are pruned are skipped.
+        if alone and size <= tree.pruned_up_to:
+            last = max(j - max_nodes + done + 1, 0)
+            base, k, high = loss[level, 0], fixed[level], lists.max_kept[size, 0]
+            while j > last and base + least[level, j] > max(high, searched[wanted[k + j], 0]):
+                j -= 1
+                done += 1
+        cursor[level] = j - 1
+        done += 1
+        if size < 1:
+            continue
+        k = fixed[level] + j
+        low = wanted[k]
+        deeper = k < size and low < size  # The child has a free member and reaches a wanted size.
+        if not deeper:
+            low = size
+        better, promising = evaluate(tree, level, j, size, low)
+        if tree.gathers > 0 and not alone:
+            better, promising = narrow_lines(tree, level, j, size, low)
+        if tree.bounded > 0 and better + promising > 0:
+            mask_child(tree, level, j)
+            better, promising = fit_child(tree, level, j, size, low)
+        if better > 0:
+            enter_child(tree, level, j, size)
+        if deeper and promising > 0 and make_child(tree, level, j, low, promising, False):
+            level += 1
+    now.level, now.nodes = level, now.nodes + done
+    return level < 0
+
+
+@kernel(inner=True)
+def enter_paths(tree, rank, known):
+    """Enter the supports on a path from the root, and those on paths to known supports.
+
+    A path to a known support drops the columns outside the support first, and then those inside.
+
+    rank, int64 (m,): That of the first path, as :func:`enter_path` takes it; it is overwritten.
+        Without entries there is no path at all.
+    known, int64 (supports, m): Members of supports of any size, ended by −1.
+    """
+    lists, m = tree.lists, rank.shape[0]
+    if m > 0:
+        enter_path(tree, rank)
+    for i in range(known.shape[0] if m > 0 else 0):
+        size = 0
+        for w in range(lists.support.shape[0]):
+            lists.support[w] = np.uint64(0)
+        for a in range(m):
+            rank[a] = 1
+        while size < m and known[i, size] >= 0:
+            unit = known[i, size]
+            rank[unit] = 0
+            lists.support[unit >> 6] |= np.uint64(1) << np.uint64(unit & 63)
+            size += 1
+        if size > 0 and not is_listed(lists, size, 0):
+            enter_path(tree, rank)
+
+
+@kernel(inner=True)
+def write_best(tree, best):
+    """Write the members of the best support of every wanted size to the size's row of ``best``."""
+    lists, m = tree.lists, tree.mask.shape[0]
+    size = lists.next_wanted[1]
+    while size <= m:
+        position = 0
+        for unit in range(m):
+            if has_bit(lists.found[size, 0], 0, unit):
+                best[size, position] = unit
+                position += 1
+        size = lists.next_wanted[size + 1]
+
+
+@kernel
+def proceed(tree, rank, known, max_nodes, best):
+    """Begin a tree that has no node yet, enter supports, and search on; whether it is exhausted.
+
+    All three are one kernel, because Python hands over some forty arrays: numba compiles code for
+    that, for half a second, in every kernel that Python calls.
+
+    rank, known: As :func:`enter_paths` takes them.
+    max_nodes: As :func:`advance` takes it.
+    best, int64 (m + 1, m): Receives the best support of every wanted size in the size's row, in the
+        first entries. Without rows nothing is written.
+    """
+    if tree.lists.now[0].nodes == 0:
+        begin(tree)
+    enter_paths(tree, rank, known)
+    exhausted = advance(tree, max_nodes)
+    if best.shape[0] > 0:
+        write_best(tree, best)
+    return exhausted

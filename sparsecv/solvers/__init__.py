@@ -8,7 +8,7 @@ from .backends.optional_dependencies import SolverUnavailable
 from .branching.single import branch_and_bound
 from .branching.size_sweep import solve_sizes
 from .core.problem import SparseRidgeProblem
-from .core.result import Answer, Solution, Status
+from .core.result import Answer, Status
 from .leaps.all_sizes import best_subsets
 from .leaps.deleted_rows import best_subsets_rows_deleted
 from .leaps.gamma_range import SupportsAlongGamma, supports_along_gamma
@@ -20,7 +20,6 @@ from .supports.path import heuristic_support
 
 __all__ = [
     "Answer",
-    "Solution",
     "SolverUnavailable",
     "SparseRidgeProblem",
     "Status",

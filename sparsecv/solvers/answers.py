@@ -192,7 +192,7 @@ class Solver(ABC):
 
     @abstractmethod
     def answer(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma:
-        """AtGamma one γ.
+        """Answer one γ.
 
         previous: The answer at the γ before; None at the first γ.
         limits: Those of all γ together.
@@ -203,7 +203,7 @@ class Grown(Solver):
     """Finds good supports and proves nothing; at every γ independently of other γ."""
 
     def answer(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma:
-        """AtGamma one γ by forward steps and swaps."""
+        """Answer one γ by forward steps and swaps."""
         return AtGamma.of_supports(asked.grown(previous, limits))
 
 
@@ -211,7 +211,7 @@ class Rounded(Grown):
     """Rounds the relaxation, as in the stability paper; under constraints supports are grown."""
 
     def answer(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma:
-        """AtGamma one γ by the columns of the relaxation's largest coefficients."""
+        """Answer one γ by the columns of the relaxation's largest coefficients."""
         if not asked.problem.constraints.plain:
             return super().answer(asked, previous, limits)
         found = []
@@ -231,12 +231,12 @@ class Exact(Solver):
     keeps_unproved = True
 
     def answer(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma:
-        """AtGamma one γ by searches."""
+        """Answer one γ by searches."""
         found = self.by_tree(asked, previous, limits)
         return self.without_tree(asked, previous, limits) if found is None else found
 
     def without_tree(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma:
-        """AtGamma one γ where there is no tree of all sizes to begin with."""
+        """Answer one γ where there is no tree of all sizes to begin with."""
         every = np.ones(asked.path.sizes.size, dtype=bool)
         left_open = previous is not None and previous.left_open
         return self.by_searches(asked, previous, limits, every, left_open)
@@ -371,7 +371,7 @@ class Timed(Exact):
     keeps_unproved = False
 
     def without_tree(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma:
-        """AtGamma one γ by searches that are worth their time, and else by good supports."""
+        """Answer one γ by searches that are worth their time, and else by good supports."""
         problem, path = asked.problem, asked.path
         if estimates_search(problem, path.sizes):
             return super().without_tree(asked, previous, limits)

@@ -18,7 +18,7 @@ from .branching.size_sweep import SizeSearch
 from .certificate import given_certificate
 from .core.limits import Limits, StopFlag
 from .core.problem import SparseRidgeProblem, checked_support
-from .core.result import Answer, Solution, Status, nothing_left
+from .core.result import Answer, Status, nothing_left
 from .core.threads import on_one_thread
 
 Backend = Callable[..., Answer]  # takes a problem and the keywords of :func:`register_backend`
@@ -88,7 +88,7 @@ def solve(
     warm_start: ArrayLike | None = None,
     stop: StopFlag | None = None,
     n_jobs: int | None = None,
-) -> Solution:
+) -> Answer:
     """Solve min ||y − Xβ||² + (γ/2)||β||² s.t. ||β||₀ ≤ τ (eq. 1, first paper).
 
     Parameters
@@ -115,7 +115,8 @@ def solve(
 
     Returns
     -------
-    Solution
+    Answer
+        With coefficients; its method ``certificate`` writes the proof to a file.
 
     Raises
     ------
@@ -140,7 +141,7 @@ def solve(
     # A search at γ = 0 fits columns of length 1, so that its objective has other rounding errors.
     fit, coef = problem.fit(found.support), np.zeros(problem.p)
     coef[found.support] = fit.coef
-    return Solution(
+    return Answer(
         size=problem.tau,
         support=found.support,
         objective=fit.objective,

@@ -17,7 +17,6 @@ from support.fresh import examples
 from support.problems import plain, problem_of, pure_noise, ugly
 
 from sparsecv.solvers import (
-    Solution,
     SparseRidgeProblem,
     Status,
     available_backends,
@@ -109,7 +108,7 @@ def test_too_many_columns_for_a_tree_leave_time_and_flags() -> None:
         assert best_subsets(wide, sizes=[2], limits=limits)[0].status is status
 
 
-def check_consistent(data: Data, tau: int, found: Solution) -> None:
+def check_consistent(data: Data, tau: int, found: Answer) -> None:
     """Every field of a solution says the same."""
     X, y, gamma = data
     yy = float(y @ y)

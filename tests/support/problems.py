@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sparsecv.solvers import Solution, SparseRidgeProblem, solve
+from sparsecv.solvers import Answer, SparseRidgeProblem, solve
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.supports.path import SupportGrower
 
@@ -210,7 +210,7 @@ def pure_noise(seed: int, n: int, p: int, gamma: float) -> Data:
     return Data(rng.standard_normal((n, p)), rng.standard_normal(n), gamma)
 
 
-def hard() -> tuple[SparseRidgeProblem, Solution]:
+def hard() -> tuple[SparseRidgeProblem, Answer]:
     """A problem that its relaxation does not solve, and its solution."""
     rng = np.random.default_rng(3)
     X = rng.standard_normal((40, 12))

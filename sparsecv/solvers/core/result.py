@@ -65,7 +65,7 @@ class Work(NamedTuple):
     history: tuple[tuple[float, float, float], ...] = ()
 
 
-NO_WORK = Work()
+NO_WORK, NO_COEFFICIENTS = Work(), np.empty(0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +91,9 @@ class Answer:
     leaves : Leaves or None
         The nodes that are still open: every better support lies below one of them. None where a
         search keeps none, or the support is proved to be the best one.
+    coef : ndarray of float, shape (p,)
+        Coefficients, zero outside the support. Only :func:`~sparsecv.solvers.solve` returns them;
+        of other searches the array is empty.
     """
 
     size: int
@@ -101,6 +104,8 @@ class Answer:
     work: Work = NO_WORK
     rounding: float = 0.0
     leaves: Leaves | None = field(default=None, repr=False, compare=False)
+    coef: NDArray[np.float64] = field(default_factory=lambda: NO_COEFFICIENTS, compare=False)
+    _certify: Callable[[], Certificate] | None = field(default=None, repr=False, compare=False)
 
     def joined(self, later: Answer, work: Work) -> Answer:
         """This answer and that of a later search: the better support, the larger bound."""
@@ -141,22 +146,6 @@ class Answer:
     def history(self) -> tuple[tuple[float, float, float], ...]:
         """Seconds, objective and lower bound of the branch-and-bound tree as its gap shrank."""
         return self.work.history
-
-
-@dataclass(frozen=True, kw_only=True)
-class Solution(Answer):
-    """An :class:`Answer` with the coefficients of its support.
-
-    Attributes
-    ----------
-    coef : ndarray of float, shape (p,)
-        Coefficients, zero outside the support.
-    size, support, objective, lower_bound, status, work, proved, gap, n_nodes, seconds, history
-        As in :class:`Answer`.
-    """
-
-    coef: NDArray[np.float64]
-    _certify: Callable[[], Certificate] | None = field(default=None, repr=False, compare=False)
 
     def certificate(self) -> Certificate:
         """Return a proof that no other support of this size is better by a millionth.

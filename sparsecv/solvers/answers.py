@@ -99,18 +99,29 @@ class AtGamma(NamedTuple):
         )
 
     @classmethod
-    def of_answers(cls, found: list[Answer], most: int) -> AtGamma:
-        """What one search has found of all sizes."""
-        proved = np.array([one.proved for one in found])
+    def of_answers(
+        cls, found: list[Answer], most: int, where: NDArray[np.bool_] | None = None
+    ) -> AtGamma:
+        """What one search has found.
+
+        where, shape (τ,): The sizes that it has searched, all by default. The others have no
+            support.
+        """
+        where = np.ones(len(found), dtype=bool) if where is None else where
+        supports = np.full((where.size, most), -1, dtype=np.int64)
+        supports[where] = stacked([one.support for one in found], most)
+        proved, bound = np.zeros(where.size, dtype=bool), np.zeros(where.size)
+        proved[where] = [one.proved for one in found]
+        bound[where] = [max(one.lower_bound, 0.0) for one in found]
         return cls(
-            supports=stacked([one.support for one in found], most),
+            supports=supports,
             proved=proved,
-            searched=np.ones(proved.size, dtype=bool),
-            lower_bound=np.array([max(one.lower_bound, 0.0) for one in found]),
-            tree_bound=np.zeros(proved.size),
+            searched=where,
+            lower_bound=bound,
+            tree_bound=np.zeros(where.size),
             n_nodes=found[0].n_nodes,
             n_trees=1,
-            unfinished=None if proved.all() else found,
+            unfinished=None if proved[where].all() else found,
         )
 
     def columns(self) -> list[Support]:
@@ -332,29 +343,15 @@ class Exact(Solver):
         starts = [] if previous is None else previous.columns()
         search = SizeSearch(asked.problem, sizes, starts, tree=tree).run(within)
         found, status = search.answers, worst(one.status for one in search.answers)
-        gave_up, known = status in LIMITS_REACHED, np.array([one.proved for one in found])
-        kept = np.ones(sizes.size, dtype=bool)
-        supports = np.full((where.size, path.most), -1, dtype=np.int64)
+        gave_up, rest = status in LIMITS_REACHED, AtGamma.of_answers(found, path.most, where)
+        unproved = where & ~rest.proved
         if gave_up and not self.keeps_unproved:
-            kept, supports = known, asked.grown(previous, limits)
-        whole = bool(kept.all())
-        if not whole:
-            status = limits.reached(0) or Status.OPTIMAL
-        every = stacked([one.support for one in found], path.most)
-        supports[np.flatnonzero(where)[kept]] = every[kept]
-        proved, bound = np.zeros(where.size, dtype=bool), np.zeros(where.size)
-        proved[where] = known
-        bound[where] = [max(one.lower_bound, 0.0) for one in found]
-        return AtGamma(
-            supports=supports,
-            proved=proved,
-            searched=where,
-            lower_bound=bound,
-            tree_bound=path.nothing,
+            rest.supports[unproved] = asked.grown(previous, limits)[unproved]
+            rest, status = rest._replace(unfinished=None), limits.reached(0) or Status.OPTIMAL
+        return rest._replace(
             n_nodes=search.n_nodes,
             n_trees=search.n_trees,
             status=status,
-            unfinished=found if whole and not known.all() else None,
             left_open=tree is not None or gave_up,
             gave_up=gave_up,
         )

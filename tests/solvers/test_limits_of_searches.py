@@ -16,6 +16,7 @@ from support.brute_force import Data, enumerate_size, value
 from support.fresh import examples
 from support.problems import plain, problem_of, pure_noise, ugly
 
+from sparsecv.errors import InputError
 from sparsecv.solvers import (
     SparseRidgeProblem,
     Status,
@@ -106,6 +107,15 @@ def test_too_many_columns_for_a_tree_leave_time_and_flags() -> None:
         (Limits(stop=raised(0.0)), Status.INTERRUPTED),
     ):
         assert best_subsets(wide, sizes=[2], limits=limits)[0].status is status
+
+
+def test_certificates_are_refused_without_a_proof_and_by_other_searches() -> None:
+    data = pure_noise(0, 30, 60, 1.0)
+    with pytest.raises(InputError, match="needs a proved solution; this one is: node limit"):
+        solve(problem_of(data, 10), node_limit=1, tol=0.0).certificate()
+    (found,) = best_subsets(problem_of(plain(0, 20, 4)), sizes=[2])
+    with pytest.raises(InputError, match=r"answers of sparsecv\.solvers\.solve"):
+        found.certificate()
 
 
 def check_consistent(data: Data, tau: int, found: Answer) -> None:

@@ -161,8 +161,8 @@ class Answer:
         Raises
         ------
         InputError
-            The problem is not proved, was not made from X and y, has constraints, γ = 0
-            or more than 500 columns, or its tree is too large.
+            The answer is not one of ``solve``, or not proved; or the problem was not made from X
+            and y, has constraints, γ = 0 or more than 500 columns, or its tree is too large.
 
         Examples
         --------
@@ -172,8 +172,10 @@ class Answer:
         >>> print(solve(problem).certificate().claim[1])
         Columns with this objective: x1, x2
         """
-        if self._certify is None or not self.proved:
+        if not self.proved:
             raise InputError(f"a certificate needs a proved solution; this one is: {self.status}")
+        if self._certify is None:
+            raise InputError("certificates are written by answers of sparsecv.solvers.solve")
         return self._certify()
 
 

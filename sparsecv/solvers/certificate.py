@@ -27,7 +27,7 @@ from .relaxation.diagonal import Fitted, fit_diagonal, interior
 from .relaxation.extraction import MAX_COLUMNS
 from .relaxation.gram import GramForm
 from .relaxation.relaxer import Relaxer
-from .relaxation.root import Root, relax_root
+from .relaxation.root import relaxed_node
 from .supports.rounding import pad_support
 
 # Bits of a leaf's coefficients, the first number that proves the leaf. The last number is that of
@@ -96,13 +96,12 @@ def leaves_of(form: Form, support: NDArray[np.intp], raised: float) -> Leaves:
     raised: Leaves are pruned at 1 + raised times the objective of the support, which may be < 1.
     """
     problem, gram = form.problem, form.gram
-    tree, root = Tree(gram, problem, 0.0), Root.of(problem)
+    tree = Tree(gram, problem, 0.0)
     tree.enter(support, 0)
     tree.now["tolerance"] = -raised
     limit = Limits(time_limit=MAX_SECONDS).within(nodes=tree.keep_leaves())
-    relaxer = Relaxer.of(problem, gram, root.units)
-    relax_root(root, relaxer, float(tree.now["upper"][0]) * (1.0 + raised))
-    tree.start(relaxer.beta, root.root_lam, root.bound)
+    relaxer = Relaxer.of(problem, gram, np.arange(problem.p))
+    tree.add(relaxed_node(relaxer, float(tree.now["upper"][0]) * (1.0 + raised)))
     if Search(tree).run(limit) is not Status.OPTIMAL:
         where = f"size {problem.tau}, gamma = {problem.gamma:g}"
         raise InputError(f"no certificate: its tree at {where} has too many leaves")

@@ -35,7 +35,7 @@ from sparsecv.solvers.branching import size_sweep
 from sparsecv.solvers.core import plan
 from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.supports import path
+from sparsecv.solvers.supports import path, promising
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")
 
@@ -208,7 +208,7 @@ def test_estimates_after_the_time_limit(gram: float, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(CLOCK, "now", lambda: clock.now)
     for module, name, seconds in (
         (path, "promising_columns", gram),
-        (path, "complete_support", 0.0),
+        (promising, "complete_support", 0.0),
         (path, "extend", 0.01),
         (path, "exchange", 0.01),
         (alternating, "gamma_step", 0.1),

@@ -24,12 +24,11 @@ from sparsecv.solvers import (
 from sparsecv.solvers.branching import driver, single
 from sparsecv.solvers.branching import search as search_module
 from sparsecv.solvers.branching.search import Search, Tree
-from sparsecv.solvers.core.leaves import Leaves
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation import root as root_module
 from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.relaxer import Relaxer
-from sparsecv.solvers.relaxation.root import Root, reduced_root, relax_root
+from sparsecv.solvers.relaxation.root import reduced_root, relaxed_node
 from sparsecv.tables.synthetic import make_synthetic
 
 
@@ -135,11 +134,10 @@ def test_enumeration_finds_the_best_subset_from_a_poor_incumbent(seed: int) -> N
         (problem.objective(support), support) for support in itertools.combinations(range(p), tau)
     )
     for value, support in every[1:6:2]:
-        gram, root = GramForm.of(problem), Root.of(problem)
-        tree, relaxer = Tree(gram, problem, 0.0), Relaxer.of(problem, gram, root.units)
+        gram = GramForm.of(problem)
+        tree, relaxer = Tree(gram, problem, 0.0), Relaxer.of(problem, gram, np.arange(p))
         tree.enter(np.array(support), 0)
-        relax_root(root, relaxer, value)
-        tree.start(relaxer.beta, root.root_lam, root.bound)
+        tree.add(relaxed_node(relaxer, value))
         assert Search(tree).run(Limits()) is Status.OPTIMAL
         assert float(tree.now["upper"][0]) == pytest.approx(every[0][0], rel=1e-9)
 
@@ -205,15 +203,16 @@ def test_threads_share_one_tree(n_jobs: int) -> None:
 
 def open_rows(search: Search) -> list[bytes]:
     """The open nodes of all threads."""
-    return sorted(tree.open.state[row].tobytes() for tree in search.trees for row in tree.waiting)
+    return sorted(
+        tree.open.nodes.state[row].tobytes() for tree in search.trees for row in tree.waiting
+    )
 
 
 def root_tree(problem: SparseRidgeProblem) -> Tree:
     _, root, gram = reduced_root(problem, [], 1e-6, None, Limits())
     assert gram is not None
     tree = Tree(gram, problem, 1e-6)
-    free = np.zeros((1, gram.b.size), dtype=np.int8)
-    tree.add(Leaves.of(free, root.beta[None], np.array([root.root_lam])))
+    tree.add(root.node.afresh())
     return tree
 
 
@@ -241,7 +240,7 @@ def test_without_room_for_more_nodes_it_goes_deep(monkeypatch: pytest.MonkeyPatc
     tree = root_tree(problem)
     codes = [tree.advance(1_000_000) for _ in range(10)]
     assert codes[-1] == driver.DONE
-    assert tree.open.state.shape[0] == tree._most()
+    assert tree.open.nodes.size == tree._most()
     deep = branch_and_bound(problem)
     cut = branch_and_bound(problem, limits=Limits(None, 30))
     monkeypatch.undo()

@@ -20,7 +20,7 @@ from sparsecv.solvers import SparseRidgeProblem, best_subsets, heuristic_support
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.kernels import linalg
 from sparsecv.solvers.kernels.compiled import InnerKernel
-from sparsecv.solvers.supports import path, swaps
+from sparsecv.solvers.supports import members, path, swaps
 from sparsecv.solvers.supports.path import SupportGrower
 from sparsecv.solvers.supports.rounding import forward_order
 
@@ -108,19 +108,19 @@ def test_exchanges_keep_what_is_kept_of_a_support(
     X[:, 8] = X[:, 0]  # a duplicate: G alone is singular
     X /= max(alike, 1.0)
     G, b = X.T @ X, X.T @ rng.standard_normal(12)
-    s, units = swaps.new_swaps(G, b, k), swaps.new_units(np.arange(p + 1), np.zeros(p))
+    s, units = members.new_swaps(G, b, k), members.new_units(np.arange(p + 1), np.zeros(p))
     support, A, beta, V, c, d = s.support, s.A, s.beta, s.V, s.c, s.d
     units.of["member"][:k] = np.arange(k)
-    for module in (linalg, swaps):  # kernels that only kernels call run as plain Python
+    for module in (linalg, members, swaps):  # kernels that only kernels call run as plain Python
         for name, kernel in list(vars(module).items()):
             if isinstance(kernel, InnerKernel):
                 monkeypatch.setattr(module, name, kernel.py_func)
-    swaps.recompute(s, units, ridge, k)
+    members.recompute(s, units, ridge, k)
     for _ in range(40):
         place = int(rng.integers(k))
         column = int(rng.choice(np.setdiff1d(np.arange(p), support)))
-        swaps.remove_member(s, k, place)
-        swaps.add_member(s, ridge, k, place, column)
+        members.remove_member(s, k, place)
+        members.add_member(s, ridge, k, place, column)
         assert support[place] == column
         normal = G[np.ix_(support, support)] + ridge * np.eye(k)
         np.testing.assert_allclose(A @ normal, np.eye(k), atol=1e-6)
@@ -140,7 +140,7 @@ def test_the_best_swap_is_the_best_of_all(
     seed: int, first: Sequence[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Against the gain of every other support that shares all but one unit."""
-    for module in (linalg, swaps):  # kernels that only kernels call run as plain Python
+    for module in (linalg, members, swaps):  # kernels that only kernels call run as plain Python
         for name, kernel in list(vars(module).items()):
             if isinstance(kernel, InnerKernel):
                 monkeypatch.setattr(module, name, kernel.py_func)
@@ -149,10 +149,10 @@ def test_the_best_swap_is_the_best_of_all(
     X = rng.standard_normal((12, p))
     G, b = X.T @ X, X.T @ rng.standard_normal(12)
     kept = (rng.random(m) < 0.1).astype(np.int8)
-    s, units = swaps.new_swaps(G, b, p), swaps.new_units(np.array(first), kept)
+    s, units = members.new_swaps(G, b, p), members.new_units(np.array(first), kept)
     allowed = units.of["allowed"][:-1] = rng.integers(0, 2, m)
     units.of["member"][:k] = rng.choice(m, k, replace=False)
-    gain = swaps.recompute(s, units, ridge, k)
+    gain = members.recompute(s, units, ridge, k)
     before = s.d.copy()
 
     def gain_of(members: list[int]) -> float:
@@ -162,11 +162,11 @@ def test_the_best_swap_is_the_best_of_all(
 
     best, at = gain, (-1, -1)
     for i, u in itertools.product(range(k), range(m)):
-        members = units.of["member"][:k].tolist()
-        if allowed[u] == 0 or u in members or kept[members[i]] == 1:
+        chosen = units.of["member"][:k].tolist()
+        if allowed[u] == 0 or u in chosen or kept[chosen[i]] == 1:
             continue
-        members[i] = u
-        if (found := gain_of(members)) > best:
+        chosen[i] = u
+        if (found := gain_of(chosen)) > best:
             best, at = found, (i, u)
     assert swaps.best_swap(s, units, ridge, k, 0.0) == at
     np.testing.assert_array_equal(s.d, before)
@@ -178,8 +178,8 @@ def test_gains_of_swaps_are_attained(seed: int) -> None:
     problem = ugly_problem(seed, 8, zero=False)
     k = min(3, problem.p)
     for start in itertools.islice(itertools.combinations(range(problem.p), k), 12):
-        s = swaps.new_swaps(problem.G, problem.b, k)
-        units = swaps.new_units(np.arange(problem.p + 1), np.zeros(problem.p))
+        s = members.new_swaps(problem.G, problem.b, k)
+        units = members.new_units(np.arange(problem.p + 1), np.zeros(problem.p))
         units.of["member"][:k] = start
         gain = swaps.swap_search(s, units, problem.gamma / 2.0, k, 50)
         objective = problem.objective(np.sort(s.support))
@@ -236,14 +236,14 @@ def test_rounding_does_not_keep_exchanges_going(seed: int, monkeypatch: pytest.M
     asked = Constraints(groups=["a", "b", "b"], bounds=dict.fromkeys(range(3), (-0.1, 0.5)))
     problem = SparseRidgeProblem(X, y, gamma=3e-21, tau=1, constraints=asked)
     calls = 0
-    exchange = path.exchange_one_size
+    exchange = path.exchange
 
-    def counted(*given: Any) -> int:
+    def counted(*given: Any) -> None:
         nonlocal calls
-        calls += 1
-        return int(exchange(*given))
+        calls += given[-1] == path.EXCHANGES
+        exchange(*given)
 
-    monkeypatch.setattr(path, "exchange_one_size", counted)
+    monkeypatch.setattr(path, "exchange", counted)
     heuristic_support(problem)
     assert calls <= 2 * path.MAX_FAILED_EXCHANGES / path.EXCHANGES
 

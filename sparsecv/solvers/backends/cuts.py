@@ -120,6 +120,6 @@ class FrontierCuts:
         tree = self.tree
         tree.now["upper"] = target
         while tree.n_open and self.size < most and limits.reached(0) is None:
-            rows = tree.open.state.shape[0]
-            if tree.advance(8) == driver.FULL and tree.open.state.shape[0] == rows:
+            rows = tree.open.nodes.size
+            if tree.advance(8) == driver.FULL and tree.open.nodes.size == rows:
                 return

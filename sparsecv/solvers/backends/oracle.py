@@ -25,7 +25,7 @@ from ..core.result import Answer, Status, Work, relative_gap
 from ..kernels.linalg import Array
 from ..relaxation.extraction import extraction, largest_diagonal
 from ..relaxation.gram import TOLERANCE, GramForm
-from ..relaxation.root import Root, reduced_root
+from ..relaxation.root import reduced_root
 from .cuts import Cut, CutForm, FrontierCuts
 
 # Solvers are asked to close no smaller relative gap, because masters' tolerances times a hundred
@@ -197,22 +197,23 @@ def prove(
     """
     limits = Limits(**limited)
     incumbent, root, gram = reduced_root(problem, warm_starts, tol, None, limits)
+    bound = root.bound
     if root.units.size <= problem.tau:  # Every other support holds a column screened out.
         incumbent.offer(root.units)
-        root.bound = root.screened_bound
+        bound = root.screened_bound
     support, best = incumbent.support, incumbent.objective
-    root.bound = min(root.bound, best)
-    closed = min(root.bound, root.screened_bound) >= best * (1.0 - max(tol, TOLERANCE))
+    bound = min(bound, best)
+    closed = min(bound, root.screened_bound) >= best * (1.0 - max(tol, TOLERANCE))
     reached = Status.OPTIMAL if closed else limits.reached(0)
     if reached is not None:
         known = Answer(
             size=problem.tau,
             support=support,
             objective=best,
-            lower_bound=root.bound,
+            lower_bound=bound,
             status=reached,
         )
-        return _checked(problem, root, (known, WORST_GAP), tol, limits)
+        return _checked(problem, (bound, root.screened_bound), (known, WORST_GAP), tol, limits)
     columns = np.union1d(root.units, support).astype(np.intp)
     if gram is None or columns.size > root.units.size:
         gram = GramForm.of(problem, columns, extract=False)
@@ -222,25 +223,32 @@ def prove(
     oracle = Oracle(
         CutForm(problem, columns, gram),
         np.searchsorted(columns, support).astype(np.intp),
-        bound=root.bound,
+        bound=bound,
         tol=tol,
         limits=limits,
         n_jobs=1 if n_jobs is None else effective_n_jobs(n_jobs),
     )
-    return _checked(problem, root, solver(oracle), tol, limits)
+    return _checked(problem, (bound, root.screened_bound), solver(oracle), tol, limits)
 
 
 def _checked(
-    problem: SparseRidgeProblem, root: Root, claim: Claim, tol: float, limits: Limits
+    problem: SparseRidgeProblem,
+    proved: tuple[float, float],
+    claim: Claim,
+    tol: float,
+    limits: Limits,
 ) -> Answer:
-    """What a claim proves of its support, after its bound is compared with the support's fit."""
-    claimed, precision = claim
+    """What a claim proves of its support, after its bound is compared with the support's fit.
+
+    proved: The root's bound on the supports that the solver chose from, and on all others.
+    """
+    (inside, outside), (claimed, precision) = proved, claim
     best = problem.objective(claimed.support)
     status, bound = claimed.status, claimed.lower_bound
     if status is Status.FAILED or not bound <= best * (1.0 + 1e-9) + 1e-12 * problem.yy:
-        bound, status = root.bound, Status.FAILED  # No part of a wrong claim is used.
+        bound, status = inside, Status.FAILED  # No part of a wrong claim is used.
     rounding = 1e-9 * best + 1e-12 * problem.yy + problem.data_loss(best)
-    lower = max(0.0, min(max(bound, root.bound), root.screened_bound, best) - rounding)
+    lower = max(0.0, min(max(bound, inside), outside, best) - rounding)
     gap = relative_gap(best, lower)
     closed = max(tol, precision)
     ended = status in (Status.OPTIMAL, Status.PRECISION, Status.FAILED)

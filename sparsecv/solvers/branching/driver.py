@@ -17,7 +17,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.leaves import IN, OUT
+from ..core.leaves import IN, OUT, Leaves
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array, Ints
@@ -68,11 +68,7 @@ COUNTS = np.dtype(
 class OpenNodes(NamedTuple):
     """Nodes in rows of a table; a row is in the heap, kept, or holds no node."""
 
-    state: Annotated[NDArray[np.int8], "rows m"]
-    beta: Annotated[Array, "rows p"]
-    lam: Annotated[Array, "rows"]  # √λ, λ the multiplier of the cardinality constraint
-    bound: Annotated[Array, "rows"]
-    unsolved: Annotated[NDArray[np.int8], "rows"]  # 1 where the relaxation has not been solved
+    nodes: Leaves
     key: Annotated[Array, "rows"]  # the node of least key is taken up first
     heap: Annotated[Ints, "rows"]  # rows whose nodes wait, the row of least key first
     spare: NDArray[np.int64]  # (rows,) rows that hold no node
@@ -107,14 +103,7 @@ def push(open_nodes, row):
     heap[at] = row
 
 
-@kernel
-def push_all(open_nodes, rows):
-    """Put rows in the heap, whose keys are written."""
-    for row in rows:
-        push(open_nodes, row)
-
-
-@kernel
+@kernel(inner=True)
 def pop(open_nodes):
     """Take the row of least key out of the heap."""
     heap, key, counts = open_nodes.heap, open_nodes.key, open_nodes.counts[0]
@@ -311,10 +300,10 @@ def enqueue(st, open_nodes, child, bound, unsolved):
         if now.keep_closed == 0:
             return
     counts.spare -= 1
-    row = open_nodes.spare[counts.spare]
-    copy_node(child.state, child.beta, open_nodes.state[row], open_nodes.beta[row])
-    open_nodes.lam[row], open_nodes.bound[row] = child.lam[0], bound
-    open_nodes.unsolved[row] = unsolved
+    row, nodes = open_nodes.spare[counts.spare], open_nodes.nodes
+    copy_node(child.state, child.beta, nodes.state[row], nodes.beta[row])
+    nodes.lam[row], nodes.bound[row] = child.lam[0], bound
+    nodes.unsolved[row] = unsolved
     if prune:
         release(open_nodes, row, True)
         return
@@ -430,7 +419,7 @@ def explore(st, nt, ch, open_nodes, most_nodes):
 
     Returns: DONE, PAUSED or FULL.
     """
-    now, counts, node = st.now[0], open_nodes.counts[0], st.node
+    now, counts, node, nodes = st.now[0], open_nodes.counts[0], st.node, open_nodes.nodes
     first = now.nodes
     while counts.waiting > 0:
         if now.nodes - first >= most_nodes:
@@ -439,21 +428,21 @@ def explore(st, nt, ch, open_nodes, most_nodes):
             return FULL
         row = pop(open_nodes)
         target = now.upper * (1.0 - now.tolerance)
-        bound = open_nodes.bound[row]
+        bound = nodes.bound[row]
         if bound >= target:
             now.pruned = min(now.pruned, bound)
             release(open_nodes, row, now.keep_closed > 0)
             continue
-        copy_node(open_nodes.state[row], open_nodes.beta[row], node.state, node.beta)
-        node.lam[0], now.bound = open_nodes.lam[row], bound
-        found = close(st, nt, ch, target, open_nodes.unsolved[row] > 0)
+        copy_node(nodes.state[row], nodes.beta[row], node.state, node.beta)
+        node.lam[0], now.bound = nodes.lam[row], bound
+        found = close(st, nt, ch, target, nodes.unsolved[row] > 0)
         if found == OPEN:
             try_rounding(st)
             found = KEPT if now.only_relax > 0 else OPEN
         keep = found == KEPT or (found == CLOSED and now.keep_closed > 0)
         if keep:  # The row gets the coefficients that the node's last bound came from.
-            copy_node(node.state, node.beta, open_nodes.state[row], open_nodes.beta[row])
-            open_nodes.lam[row], open_nodes.bound[row] = node.lam[0], now.bound
+            copy_node(node.state, node.beta, nodes.state[row], nodes.beta[row])
+            nodes.lam[row], nodes.bound[row] = node.lam[0], now.bound
         release(open_nodes, row, keep)
         if found == OPEN:
             now.branched += 1

@@ -112,17 +112,35 @@ def _every_model(problem: SparseRidgeProblem, size: int, limits: Limits) -> Answ
         if reached is not None:
             status, bound = reached, 0.0
             break
-    bound = max(min(bound, objective) - problem.data_loss(objective, size, True), 0.0)
-    sure = objective <= max(nothing_left(problem.yy), bound + 1e-6 * objective)
-    if status is Status.OPTIMAL and not sure:
+    bound = min(bound, objective)
+    return _answer(problem, (size, best, objective), bound, status, Work(visited, limits.elapsed()))
+
+
+def _answer(
+    problem: SparseRidgeProblem,
+    found: tuple[int, NDArray[np.intp], float],
+    bound: float,
+    status: Status,
+    work: Work,
+) -> Answer:
+    """The answer that a bound amounts to, less what rounding of the data takes off it.
+
+    found: A size, its support, and the support's objective.
+    """
+    size, support, objective = found
+    bound = max(bound - problem.data_loss(objective, size, True), 0.0)
+    # Once every support is visited only rounding leaves a gap; a millionth counts as none.
+    if status is Status.OPTIMAL and objective > max(
+        nothing_left(problem.yy), bound + 1e-6 * objective
+    ):
         status = Status.PRECISION
     return Answer(
         size=size,
-        support=best,
+        support=support,
         objective=objective,
         lower_bound=bound,
         status=status,
-        work=Work(visited, limits.elapsed()),
+        work=work,
     )
 
 
@@ -149,23 +167,10 @@ def enumerated(
         options = [pad_support(s, size, problem.p) for s in found] or [np.arange(size)]
         fits = [problem.fit(s) for s in options]
         chosen = ranking(fits, options)[0]
-        objective, status = fits[chosen].objective, search.status
-        bound = min(least, objective) * (1.0 - 64.0 * EPS) - problem.data_loss(
-            objective, size, True
-        )
-        bound = max(bound, 0.0)
-        # Once every support is visited only rounding leaves a gap; a millionth counts as none.
-        least_gap = max(nothing_left(problem.yy), bound + 1e-6 * objective)
-        if status is Status.OPTIMAL and objective > least_gap:
-            status = Status.PRECISION
+        objective = fits[chosen].objective
+        bound = min(least, objective) * (1.0 - 64.0 * EPS)
+        work = Work(search.visited, limits.elapsed())
         answers.append(
-            Answer(
-                size=size,
-                support=options[chosen],
-                objective=objective,
-                lower_bound=bound,
-                status=status,
-                work=Work(search.visited, limits.elapsed()),
-            )
+            _answer(problem, (size, options[chosen], objective), bound, search.status, work)
         )
     return answers

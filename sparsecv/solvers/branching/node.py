@@ -31,7 +31,8 @@ from ..relaxation.dual_bound import (
     list_allowed,
     raised,
 )
-from ..supports.swaps import Swaps, Units, swap_search
+from ..supports.members import Swaps, Units
+from ..supports.swaps import swap_search
 
 # What the steps at a node say of the node: it holds nothing better than the incumbent; it is to be
 # branched on; it is handed to the caller as it is.
@@ -79,7 +80,6 @@ class SearchState(NamedTuple):
 
     G: Array  # (p, p) XᵀX
     Q: Array  # (p, p) G − D
-    b: Array  # (p,) Xᵀy; swaps within bounds overwrite it
     terms: BoundTerms
     alone: BoundTerms  # the same terms, of columns that are units of their own without bounds
     support: NDArray[np.int64]  # (τ,) the incumbent
@@ -94,12 +94,12 @@ class SearchState(NamedTuple):
     chosen: Annotated[Ints, "tau"]  # included columns
     inside: Annotated[Ints, "capacity+1"]  # the single columns of these
     listed: Annotated[Ints, "m"]  # the single columns that are free
-    scratch: Array  # (p,)
+    scratch: Annotated[Array, "p"]
     work: Completion
     found: Annotated[Ints, "tau+1"]  # a support to enter
-    places: Annotated[Ints, "capacity+1"]  # its columns, as swaps have them
     tried: NDArray[np.int64]  # (τ,) the support that was rounded last
     units: Units  # the units of columns, for swaps
+    swaps: Swaps  # a support and its arrays, which are those of ``work``
 
 
 @kernel(inner=True)
@@ -117,18 +117,16 @@ def combinations(n, k, most):
     return total
 
 
-@kernel
+@kernel(inner=True)
 def enter(st, most):
     """Improve the support ``st.found`` by at most ``most`` swaps; a better one is the incumbent.
 
     Returns: The objective of the support after the swaps.
     """
-    now, tau, work = st.now[0], st.support.shape[0], st.work
-    c, d = work.free.c[0], work.free.d[0]
-    here = Swaps(st.G, st.b, st.places, work.L, st.scratch, work.V, c, d, work.spare)
+    now, tau = st.now[0], st.support.shape[0]
     for a in range(tau):
         st.units.of[a].member = st.found[a]
-    gain = swap_search(here, st.units, now.ridge, tau, most)
+    gain = swap_search(st.swaps, st.units, now.ridge, tau, most)
     value = st.terms.yy - gain
     if value < now.upper:
         now.upper = value

@@ -107,7 +107,10 @@ class RefittedTree(Tree):
         diagonal. It must be empty, as bounds of its nodes hold for the diagonal they were made for.
         Returns: False if the node's new bound prunes the node.
         """
-        now, ridge, row = self.now, self.problem.gamma / 2.0, int(driver.pop(self.open))
+        now, ridge, row = self.now, self.problem.gamma / 2.0, int(self.waiting[0])
+        # Rows stay in the order of their keys, as :meth:`add` has written them.
+        self.waiting[:-1] = self.waiting[1:]
+        self.counts["waiting"] -= 1
         D = self.diagonals.pop(row)
         one = self.take(np.array([row]))
         self.free(row)
@@ -132,9 +135,7 @@ class RefittedTree(Tree):
         self.st.Q.flat[:: D.size + 1] = np.diag(self.gram.G) - D
         self.st.terms.w[:] = weights(ridge, D)
         self.nt.root_w[:] = np.sqrt(self.st.terms.w)
-        self.below.add(
-            Leaves.of(state[None], beta[None], np.array([lam]), bound, unsolved=int(one_support))
-        )
+        self.below.add(Leaves.one(state, beta, float(lam), bound, int(one_support)))
         return True
 
 

@@ -16,14 +16,15 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status, relative_gap
 from ..kernels.completion import completion_work
-from ..kernels.linalg import Array, allocated, record
+from ..kernels.linalg import allocated, record
 from ..leaps.all_sizes import support_bound
 from ..relaxation.descent import gram_arrays, new_sweeps
 from ..relaxation.dual_bound import SINGLE_COLUMNS, Node
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.newton import newton_work
+from ..supports.members import Swaps, new_units
 from ..supports.rounding import pad_support
-from ..supports.swaps import new_units
+from ..supports.swaps import swap_search
 from . import driver, node
 
 # Bytes that the open nodes of one thread's tree may take; a table of that size is searched depth
@@ -70,9 +71,15 @@ class Tree:
 
     def _open(self) -> None:
         """Make the table of nodes, which holds no node."""
-        m, p = self.gram.n_units, self.gram.b.size
-        self.open = open_rows(min(FIRST_ROWS, self._most()), m, p)
+        self.open = self._table(min(FIRST_ROWS, self._most()))
         self.now, self.counts = self.st.now, self.open.counts
+
+    def _table(self, rows: int) -> driver.OpenNodes:
+        """A table of so many rows, all of them free."""
+        nodes = Leaves.rows(rows, self.gram.n_units, self.gram.b.size)
+        spare, counts = np.arange(rows), record(driver.COUNTS, spare=rows)
+        lengths = {"rows": rows}
+        return allocated(driver.OpenNodes, lengths, nodes=nodes, spare=spare, counts=counts)
 
     def beside(self) -> Tree:
         """A tree without nodes that has this tree's incumbent and work space for its own."""
@@ -104,43 +111,29 @@ class Tree:
     @property
     def bound(self) -> float:
         """Least bound of the nodes that were pruned or are still open."""
-        least = float(self.open.bound[self.waiting].min(initial=np.inf))
+        least = float(self.open.nodes.bound[self.waiting].min(initial=np.inf))
         return min(least, float(self.now["pruned"][0]))
 
     def add(self, nodes: Leaves) -> NDArray[np.int64]:
         """Put nodes in the heap; return their rows in the table."""
         count = nodes.size
         while self.counts["spare"][0] < count + 3:
-            self.grow(2 * self.open.state.shape[0])
+            self.grow(2 * self.open.nodes.size)
         first = int(self.counts["spare"][0]) - count
         rows = self.open.spare[first : first + count].copy()
         self.counts["spare"] = first
-        self.open.state[rows], self.open.beta[rows] = nodes.state, nodes.beta
-        self.open.lam[rows], self.open.bound[rows] = nodes.lam, nodes.bound
-        self.open.unsolved[rows] = nodes.unsolved
+        self.open.nodes.write(rows, nodes)
         self.open.key[rows] = np.maximum(nodes.bound, 0.0)
-        driver.push_all(self.open, rows)
+        waiting = np.concatenate([self.waiting, rows])
+        self.counts["waiting"] += count
+        # Rows in the order of their keys are a heap.
+        self.waiting[:] = waiting[np.argsort(self.open.key[waiting], kind="stable")]
         return rows
 
     def free(self, row: int) -> None:
         """Let a row of the table hold no node; the row is not in the heap."""
         self.open.spare[int(self.counts["spare"][0])] = row
         self.counts["spare"] += 1
-
-    def start(
-        self,
-        beta: Array,
-        root_lam: float,
-        bound: float,
-        state: NDArray[np.int8] | None = None,
-    ) -> None:
-        """Begin at the root, whose relaxation is solved by β (p,) and √λ.
-
-        state, shape (m,): The root's included columns or units; by default all are free.
-        """
-        if state is None:
-            state = np.zeros(self.gram.n_units, dtype=np.int8)
-        self.add(Leaves.of(state[None], beta[None], np.array([root_lam]), bound, unsolved=0))
 
     def learn_from(self, other: Tree) -> None:
         """Copy the incumbent and the gains of branching of a tree of the same problem."""
@@ -163,11 +156,7 @@ class Tree:
 
     def take(self, rows: NDArray[np.int64]) -> Leaves:
         """The nodes in the given rows of the table."""
-        at = self.open
-        every = Leaves(
-            state=at.state, beta=at.beta, lam=at.lam, bound=at.bound, unsolved=at.unsolved
-        )
-        return every.some(rows)
+        return self.open.nodes.some(rows)
 
     def keep_leaves(self) -> int:
         """Let the search keep its leaves, and go depth first, which leaves few nodes at a limit.
@@ -211,14 +200,14 @@ class Tree:
 
     def clear(self) -> None:
         """Forget every node."""
-        rows = self.open.state.shape[0]
+        rows = self.open.nodes.size
         self.counts["waiting"], self.counts["kept"], self.counts["spare"] = 0, 0, rows
         self.open.spare[:] = np.arange(rows)
 
     def emptied(self) -> Leaves:
         """Take every open node out, the least bound first."""
         rows = self.waiting
-        nodes = self.take(rows[np.argsort(self.open.bound[rows], kind="stable")])
+        nodes = self.take(rows[np.argsort(self.open.nodes.bound[rows], kind="stable")])
         self.clear()
         return nodes
 
@@ -228,7 +217,7 @@ class Tree:
         Returns: ``driver.DONE``, ``driver.PAUSED`` or ``driver.FULL``.
         """
         here = (self.st, self.nt, self.ch, self.open)
-        code, rows = int(driver.explore(*here, nodes)), self.open.state.shape[0]
+        code, rows = int(driver.explore(*here, nodes)), self.open.nodes.size
         if code == driver.FULL and rows < self._most():
             self.grow(min(2 * rows, self._most()))
         if self.gram.grouping is not None:
@@ -244,10 +233,10 @@ class Tree:
         if not np.array_equal(self.st.support, self.incumbent):
             self._offer(self.st.support)
         for row in self.kept.tolist():
-            units = np.flatnonzero(self.open.state[row] == IN)
+            units = np.flatnonzero(self.open.nodes.state[row] == IN)
             self._offer(pad_support(units, self.problem.tau, self.gram.n_units))
             least = support_bound(self.problem, self.columns(units))
-            bound = max(float(self.open.bound[row]), least)
+            bound = max(float(self.open.nodes.bound[row]), least)
             self.now["pruned"] = np.minimum(self.now["pruned"], bound)
             self.free(row)
         self.counts["kept"] = 0
@@ -265,10 +254,11 @@ class Tree:
 
     def grow(self, rows: int) -> None:
         """Make the table of nodes larger."""
-        table, old = self.open, self.open.state.shape[0]
-        more = open_rows(rows - old, table.state.shape[1], table.beta.shape[1])
-        pairs: Any = zip(table[:-1], more[:-1], strict=True)
-        self.open = driver.OpenNodes._make([*map(np.concatenate, pairs), table.counts])
+        old, table = self.open.nodes.size, self._table(rows)
+        table.nodes.write(slice(old), self.open.nodes)
+        for name in ("key", "heap", "spare", "kept"):
+            getattr(table, name)[:old] = getattr(self.open, name)
+        self.open = table._replace(counts=self.counts)
         spare = int(self.counts["spare"][0])
         self.open.spare[spare : spare + rows - old] = np.arange(old, rows)
         self.counts["spare"] += rows - old
@@ -285,15 +275,18 @@ class Tree:
         swaps: The search ends after at most this many swaps.
         """
         st = self.st
-        st.found[: st.support.size] = pad_support(support, st.support.size, self.gram.n_units)
-        node.enter(st, swaps)
+        tau, units = st.support.size, st.units.of["member"]
+        units[:tau] = pad_support(support, tau, self.gram.n_units)
+        gain = swap_search(st.swaps, st.units, self.problem.gamma / 2.0, tau, swaps)
+        if self.gram.yy - gain < self.now["upper"]:
+            self.now["upper"], st.support[:] = self.gram.yy - gain, units[:tau]
         if self.gram.grouping is not None:
             self._fit_afresh()
 
     @property
     def n_bytes(self) -> float:
         """Memory of the tree: about three matrices of its columns, and the table of nodes."""
-        rows, p = int(self.open.state.shape[0]), self.gram.b.size
+        rows, p = self.open.nodes.size, self.gram.b.size
         return 24.0 * p * p + rows * self.bytes_per_node()
 
     def bytes_per_node(self) -> float:
@@ -460,12 +453,23 @@ def new_state(
     unknown = {"upper": np.inf, "least": np.inf, "pruned": np.inf}
     share = 0.03 if gram.scaled else 0.1  # Both were chosen by times of solver_benchmark.py.
     tolerance, lengths = max(tol, TOLERANCE), {"m": units.size, "p": p, "tau": tau}
+    G, work = np.ascontiguousarray(gram.G), completion_work(capacity, p, levels)
+    swaps = Swaps(
+        G=G,
+        b=gram.b.copy(),
+        support=np.zeros(capacity + 1, dtype=np.int64),
+        A=work.L,
+        beta=np.zeros(max(p, capacity + 1)),
+        V=work.V,
+        c=work.free.c[0],
+        d=work.free.d[0],
+        spare=work.spare,
+    )
     return allocated(
         node.SearchState,
         lengths | {"capacity": capacity},
-        G=np.ascontiguousarray(gram.G),
+        G=G,
         Q=gram.quadratic(),
-        b=gram.b.copy(),
         terms=terms,
         alone=terms._replace(units=SINGLE_COLUMNS, scaled=gram.scaled),
         kind=kind,
@@ -479,15 +483,8 @@ def new_state(
             **unknown,
         ),
         node=allocated(Node, lengths),
-        scratch=np.zeros(max(p, capacity + 1)),
-        work=completion_work(capacity, p, levels),
+        work=work,
         tried=np.full(tau, -1, dtype=np.int64),
         units=swapped,
+        swaps=swaps,
     )
-
-
-def open_rows(rows: int, m: int, p: int) -> driver.OpenNodes:
-    """A table with room for so many nodes of m columns or units and p coefficients."""
-    spare, counts = np.arange(rows), record(driver.COUNTS, spare=rows)
-    lengths = {"rows": rows, "m": m, "p": p}
-    return allocated(driver.OpenNodes, lengths, spare=spare, counts=counts)

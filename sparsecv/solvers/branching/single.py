@@ -9,6 +9,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.leaves import Leaves
 from ..core.limits import Limits
 from ..core.plan import BRANCH, EVERY, Way, ways_of_one_size
 from ..core.problem import SparseRidgeProblem
@@ -235,7 +236,7 @@ class BelowRoot:
         self.first = Search(self.tree, since=clock)
         self.last: Search | None = None  # the search that goes on after the head start
         # The diagonal for a new tree, and whether that tree's nodes get diagonals of their own.
-        self.fitted = Fitted(gram.D, root.beta, root.root_lam, root.bound)
+        self.fitted = root.solution(gram.D)
         self.fits_tried = self.refits = False
         self.relaxed: float | None = None  # the bound of the converged relaxation, once computed
         self.offer(incumbent.support)
@@ -244,7 +245,7 @@ class BelowRoot:
             lost = gram.overlooked(problem.gamma / 2.0, problem.tau, incumbent.objective)
             self.tree.now["enumerates"] = lost <= MOST_LOST * incumbent.objective
         self.tree.now["rough_left"], self.tree.now["open_share"] = ROUGH_NODES, 0.3
-        self.tree.start(root.beta, root.root_lam, root.bound, root.state)
+        self.tree.add(root.node)
 
     @property
     def searches(self) -> list[Search]:
@@ -323,13 +324,13 @@ class BelowRoot:
         share, root = self._closed(self.fitted.bound), self.root
         kind = RefittedTree if self.single and share > REFIT_SHARE else Tree
         if share <= LEAST_SHARE_OF_A_FIT:
-            self.fitted = Fitted(self.gram.D, root.beta, root.root_lam, root.bound)
+            self.fitted = root.solution(self.gram.D)
         fitted = self.fitted
         begun = kind(replace(self.gram, D=fitted.D), self.problem, self.tol, root.units)
         begun.take_incumbent(self.tree)
         begun.now["enumerates"] = self.tree.now["enumerates"]
         begun.now["rough_left"] = ROUGH_NODES if kind is Tree else 0
-        begun.start(fitted.beta, fitted.root_lam, fitted.bound, root.state)
+        begun.add(Leaves.one(root.state, fitted.beta, fitted.root_lam, fitted.bound))
         return begun
 
     def _answer(self, status: Status, limits: Limits) -> Answer:

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.by_reference import by_reference
 from ..kernels.linalg import Array
 
 FREE, IN, OUT = 0, 1, 2  # states of a column or unit at a node: free, included, excluded
@@ -27,6 +28,7 @@ class DualForm(Protocol):
         """
 
 
+@by_reference()
 class Leaves(NamedTuple):
     """Some nodes, m of them.
 
@@ -73,6 +75,13 @@ class Leaves(NamedTuple):
         )
 
     @classmethod
+    def one(
+        cls, state: NDArray[np.int8], beta: Array, lam: float, bound: float, unsolved: int = 0
+    ) -> Leaves:
+        """One node, of states (units,), whose relaxation is solved by β (p,) and √λ."""
+        return cls.of(state[None], beta[None], np.array([lam]), bound, unsolved)
+
+    @classmethod
     def at_zero(cls, state: NDArray[np.int8], columns: int, lam: float = 0.0) -> Leaves:
         """Nodes with all coefficients 0, which take no memory, and nothing known of them."""
         m = state.shape[0]
@@ -83,10 +92,26 @@ class Leaves(NamedTuple):
         """The node below which every support lies, with all coefficients 0."""
         return cls.at_zero(np.full((1, units), FREE, dtype=np.int8), columns, lam)
 
+    @classmethod
+    def rows(cls, m: int, units: int, columns: int) -> Leaves:
+        """Room for m nodes, filled with zeros."""
+        return cls(
+            state=np.zeros((m, units), dtype=np.int8),
+            beta=np.zeros((m, columns)),
+            lam=np.zeros(m),
+            bound=np.zeros(m),
+            unsolved=np.zeros(m, dtype=np.int8),
+        )
+
     @property
     def size(self) -> int:
         """How many nodes there are."""
         return int(self.state.shape[0])
+
+    def write(self, rows: NDArray[np.intp] | slice, nodes: Leaves) -> None:
+        """Write other nodes over the nodes of some numbers."""
+        self.state[rows], self.beta[rows], self.lam[rows] = nodes.state, nodes.beta, nodes.lam
+        self.bound[rows], self.unsolved[rows] = nodes.bound, nodes.unsolved
 
     def some(self, rows: NDArray[np.intp] | slice) -> Leaves:
         """The nodes of some numbers."""

@@ -58,7 +58,9 @@ class Sweeps(NamedTuple):
 
     form: QuadraticForm
     limits: Any  # (1,) of ``LIMITS``
-    best: Array  # (2,) the best certified bound, which starts at what the caller sets; least value
+    # (3,) the best certified bound, which starts at what the caller sets; the least value; the √λ
+    # at which Σz of the last bound's coefficients is as large as allowed
+    best: Array
     active: Annotated[Ints, "p"]  # the active columns come first
     columns: Annotated[Ints, "p"]  # the columns that are not excluded come first
     size: Annotated[Array, "p"]  # |β_i|√w_i, of units √(Σ w_jβ_j²)
@@ -71,13 +73,9 @@ def gram_arrays(Q: Array) -> QuadraticForm:
     return QuadraticForm(Q, np.zeros((0, 0)), none, none, 0.0, none)
 
 
-def new_sweeps(
-    form: QuadraticForm, p: int, gap: float, rounds: int = 0, shortfall_share: float = 0.0
-) -> Sweeps:
-    """What :func:`relax` takes for p columns or units, without a target; see ``LIMITS``."""
-    stops = {"gap": gap, "rounds": rounds, "shortfall_share": shortfall_share}
-    limits, best = record(LIMITS, target=np.inf, **stops), np.array([-np.inf, np.inf])
-    return allocated(Sweeps, {"p": p}, form=form, limits=limits, best=best)
+def new_sweeps(form: QuadraticForm, p: int, gap: float = 0.0) -> Sweeps:
+    """What :func:`relax` takes for p columns or units; callers write the other limits."""
+    return allocated(Sweeps, {"p": p}, form=form, limits=record(LIMITS, gap=gap), best=np.zeros(3))
 
 
 @kernel(inner=True)
@@ -323,7 +321,7 @@ def relaxed_value(terms, node, columns, count, fitted, penalty, size):
     return value
 
 
-@kernel
+@kernel(inner=True)
 def evaluate_relaxation(form, terms, node, columns, k, size, scratch):
     """Compute g, and what is known of the relaxation at β: its bound, and its value there.
 
@@ -396,7 +394,7 @@ def relax(sweeps, terms, node, k):
 
     Every round computes a bound at β, then a new √λ, then passes over the active columns. On entry
     ``node.beta`` and ``node.lam`` are where to start; they and ``node.g`` and ``node.top`` are
-    overwritten.
+    overwritten. With a target of −∞ the relaxation is only evaluated: β and λ stay as they are.
 
     k: Number of free columns still to choose.
     Returns: The number of rounds; negative where neither the target nor the gap was reached.
@@ -411,7 +409,7 @@ def relax(sweeps, terms, node, k):
         bound, fitted, value = evaluate_relaxation(
             form, terms, node, columns[:count], k, size, sweeps.scratch
         )
-        best[0], best[1] = max(best[0], bound), min(best[1], value)
+        best[0], best[1], best[2] = max(best[0], bound), min(best[1], value), fitted
         node.lam[0] = root_lam
         if best[0] >= stop.target or value - best[0] <= stop.gap * max(abs(value), 1e-300):
             return rounds

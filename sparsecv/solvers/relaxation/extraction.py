@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg as sla
 
-from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, Array
 
 # Problems of more columns take the least eigenvalue of G as every entry of D, as the search for a
@@ -28,7 +27,7 @@ def extraction(G: Array, rank: int, eps: float) -> Array:
     if rank < p or not (squares > 0.0).all():
         return np.zeros(p)
     lengths = np.sqrt(squares)
-    values = sla.eigvalsh(G / lengths / lengths[:, None], check_finite=False)
+    values = np.linalg.eigvalsh(G / lengths / lengths[:, None])
     least = values[0] - 4.0 * p * EPS * values[-1] - 2.0 * eps * p
     return squares * max(0.0, float(least)) * (1.0 - 4.0 * EPS)
 
@@ -55,10 +54,11 @@ def largest_diagonal(G: Array, ridge: float, of_trace: float, plain: Array) -> A
     shift = min(1e-8 * float(np.linalg.norm(G, 2)), 5e-4 * ridge)
     D = np.zeros(p)
     try:
-        inverse = np.linalg.inv(G + shift * np.eye(p))
+        inverse = np.asarray(np.linalg.inv(G + shift * np.eye(p)))
     except np.linalg.LinAlgError:
         return plain
-    ascend(inverse, D, float(np.trace(G)) / p * 10.0 ** -np.arange(1.0, 6.0), 3)
+    mean = float(np.trace(G)) / p
+    ascend(inverse, D, [mean * 10.0**-power for power in range(1, 6)], 3)
     if not np.isfinite(D).all():
         return plain
     D = allowed(G, D, of_trace)
@@ -73,38 +73,28 @@ def allowed(G: Array, D: Array, of_trace: float) -> Array:
     taken, where the eigenvalues and the largest diagonal entry of G bound ‖A‖. What G is off by is
     at most ``of_trace`` of its trace. D is lowered by both errors less the least eigenvalue.
     """
-    values = sla.eigvalsh(G - np.diag(D), check_finite=False)
+    values = np.linalg.eigvalsh(G - np.diag(D))
     scale = float(np.abs(values).max()) + float(np.diag(G).max())
     lost = 4.0 * D.size * EPS * scale + of_trace * float(np.trace(G))
     return np.asarray(D + min(float(values[0]) - lost, 0.0))
 
 
-@kernel
-def ascend(A, D, barrier, sweeps):
+def ascend(A: Array, D: Array, barrier: list[float], sweeps: int) -> None:
     """Raise Σ D_ii + μ·log det(G − D) by steps of one entry of D, for each μ of ``barrier``.
 
-    A = (G − D)⁻¹ is updated in place with D. Every μ gets ``sweeps`` passes over all columns.
+    D is changed in place. Every μ gets ``sweeps`` passes over all columns.
+
+    A: (G − D)⁻¹, shape (p, p), of which the lower triangle is read.
     """
-    p = D.shape[0]
-    for mu in barrier:
-        for _ in range(sweeps):
-            for i in range(p):
-                if not 0.0 < A[i, i] < np.inf:
-                    continue  # rounding has left no digits of the inverse for this column
-                step = max(1.0 / A[i, i] - mu, -D[i])
-                left = 1.0 - step * A[i, i]
-                if step == 0.0 or left <= 0.0:
-                    continue
+    A = np.asfortranarray(A)
+    for mu in np.repeat(barrier, sweeps).tolist():
+        for i in range(D.size):
+            own = float(A[i, i])
+            if not 0.0 < own < np.inf:
+                continue  # rounding has left no digits of the inverse for this column
+            step = max(1.0 / own - mu, -float(D[i]))
+            left = 1.0 - step * own
+            if step != 0.0 and left > 0.0:
                 D[i] += step
-                factor = step / left
-                for j in range(p):
-                    if j != i:
-                        change = factor * A[j, i]
-                        for q in range(p):
-                            if q != i:
-                                A[j, q] += change * A[i, q]
-                for j in range(p):
-                    if j != i:
-                        A[j, i] /= left
-                        A[i, j] = A[j, i]
-                A[i, i] /= left
+                column = np.concatenate([A[i, :i], A[i:, i]])
+                A = sla.blas.dsyr(step / left, column, lower=1, a=A, overwrite_a=1)

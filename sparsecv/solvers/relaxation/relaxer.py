@@ -34,7 +34,7 @@ class Relaxer:
         # √λ is 0 until a solver has started.
         beta, top = np.zeros(terms.b.size), np.zeros(to_choose + EXTRA)
         self.node = Node(state, beta, terms.b.copy(), np.zeros(1), top)
-        self.sweeps: kernels.Sweeps | None = None
+        self.sweeps = kernels.new_sweeps(form, beta.size, 0.0)
 
     @property
     def beta(self) -> Array:
@@ -95,9 +95,9 @@ class Relaxer:
         _, X, y, r, _, _ = self.form
         if X.shape[0] > 0:
             r[:] = y - self.beta @ X
-        where = (self.node, self.columns, self.to_choose, *np.zeros((2, self.beta.size)))
-        bound, root_lam, value = kernels.evaluate_relaxation(self.form, self.terms, *where)
-        return float(bound), float(root_lam), float(value)
+        bound = self._relaxed(-np.inf, 0.0, 1, 0.0)
+        _, value, root_lam = self.sweeps.best.tolist()
+        return bound, root_lam, value
 
     def bound(self) -> float:
         """The certified dual bound at β; writes ``top``, from which :meth:`decided` reads."""
@@ -156,12 +156,11 @@ class Relaxer:
                 free = self.node.state == FREE
                 b, w = b[free], w[free]
             self.node.lam[0] = first_multiplier(b, w, k)
-        if self.sweeps is None:
-            self.sweeps = kernels.new_sweeps(self.form, self.node.state.size, gap)
-        limits = self.sweeps.limits
-        limits["target"], limits["gap"] = target, gap
-        limits["rounds"], limits["shortfall_share"] = rounds, shortfall_share
-        self.sweeps.best[0] = -np.inf
+        return self._relaxed(target, gap, rounds, shortfall_share)
+
+    def _relaxed(self, *limits: float) -> float:
+        """The best bound of a descent within limits, which are those of ``descent.LIMITS``."""
+        self.sweeps.limits[0], self.sweeps.best[0] = limits, -np.inf
         kernels.relax(self.sweeps, self.terms, self.node, self.to_choose)
         return float(self.sweeps.best[0])
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.leaves import FREE, IN, OUT
+from ..core.leaves import FREE, IN, OUT, Leaves
 from ..core.limits import Limits
 from ..core.plan import has_room
 from ..core.problem import SparseRidgeProblem
@@ -21,6 +21,7 @@ from ..kernels.linalg import Array
 from ..supports.path import heuristic_support
 from ..supports.rounding import complete_support, forward_order, largest, pad_support
 from ..supports.swaps import swapped
+from .diagonal import Fitted
 from .gram import TOLERANCE, GramForm, wants_gram
 from .relaxer import Relaxer
 
@@ -30,16 +31,12 @@ class Root:
     """What is known of a problem before branching.
 
     Screening has left ``units``: columns, or numbers of units of the problem where columns are in
-    groups. ``state`` says which of them are in every support. Every support within these has an
-    objective of at least ``bound``, and every other support one of at least ``screened_bound``.
-    ``beta`` and ``root_lam`` (√λ) solve the relaxation on ``units``.
+    groups. ``node`` is the node of all supports within these, with the solution of its relaxation.
+    Every other support has an objective of at least ``screened_bound``.
     """
 
     units: NDArray[np.intp]
-    state: NDArray[np.int8]
-    beta: Array
-    root_lam: float = 0.0
-    bound: float = 0.0
+    node: Leaves
     screened_bound: float = np.inf
 
     @classmethod
@@ -50,7 +47,22 @@ class Root:
             units = np.flatnonzero(asked.include)
         else:
             units = np.flatnonzero(~asked.exclude)
-        return cls(units, np.where(asked.include[units], IN, FREE).astype(np.int8), np.zeros(0))
+        state = np.where(asked.include[units], IN, FREE).astype(np.int8)
+        return cls(units, Leaves.one(state, np.zeros(0), 0.0, 0.0, unsolved=1))
+
+    @property
+    def state(self) -> NDArray[np.int8]:
+        """Which units are in every support, shape (m,): free (0) or included (1)."""
+        return np.asarray(self.node.state[0])
+
+    @property
+    def bound(self) -> float:
+        """What supports within ``units`` have an objective of, at least."""
+        return float(self.node.bound[0])
+
+    def solution(self, D: Array) -> Fitted:
+        """The solution of the node's relaxation, which has the diagonal D (p,)."""
+        return Fitted(D, self.node.beta[0], float(self.node.lam[0]), self.bound)
 
 
 class Incumbent:
@@ -138,11 +150,10 @@ def reduced_root(
         gram = gram.on(root.units, problem, limits)
     while True:
         relaxer = Relaxer.of(problem, gram, root.units, state=root.state)
-        if root.root_lam > 0.0:
-            relaxer.start(root.beta, root.root_lam)
-        root.beta = relaxer.beta
+        if root.node.lam[0] > 0.0:
+            relaxer.start(root.node.beta[0], float(root.node.lam[0]))
         target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
-        relax_root(root, relaxer, target)
+        root.node = relaxed_node(relaxer, target, root.bound)
         if root.bound < target and limits.reached(0) is None and single:
             improve_incumbent(incumbent, root, relaxer, gram)
             target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
@@ -155,7 +166,8 @@ def reduced_root(
         shrunk = left.size <= 0.9 * state.size
         if shrunk:
             kept = left if gram is None or gram.grouping is None else gram.grouping.columns(left)
-            root.units, root.state, root.beta = root.units[left], root.state[left], root.beta[kept]
+            state, beta = root.node.state[:, left], root.node.beta[:, kept]
+            root.units, root.node = root.units[left], root.node._replace(state=state, beta=beta)
         if left.size <= problem.tau:
             return incumbent, root, gram
         if gram is None and has_room(left.size):
@@ -168,23 +180,25 @@ def reduced_root(
             return incumbent, root, gram
 
 
-def relax_root(root: Root, relaxer: Relaxer, target: float) -> None:
-    """Solve the root's relaxation until its bound reaches ``target`` or no longer rises much.
+def relaxed_node(relaxer: Relaxer, target: float, least: float = 0.0) -> Leaves:
+    """Solve a root's relaxation until its bound reaches ``target`` or no longer rises much.
 
     The numbers are choices, which decide what time that takes and not what is proved.
+
+    least: A bound of the root that is known before.
+    Returns: The root with the solution and the larger bound.
     """
     solved = False
     if relaxer.form.X.shape[0] == 0 and relaxer.terms.units.single:
         # Newton steps try at most 20 values of √λ, until Σz deviates from τ by at most 1e-4 τ.
         bound, solved = relaxer.newton(target, 20, 1e-4)
-        root.bound = max(root.bound, bound)
+        least = max(least, bound)
     if not solved:  # no Gram matrix of single columns, or too many columns for Newton steps
         # Descent takes at most 200 rounds. It ends once value − bound is at most 1e-5 of the
         # value. Where the value is below the target, no bound reaches the target, and descent
         # ends once value − bound is at most 0.03 (target − bound).
-        bound = relaxer.descend(target, 1e-5, 200, 0.03)
-        root.bound = max(root.bound, bound)
-    root.root_lam = relaxer.root_lam
+        least = max(least, relaxer.descend(target, 1e-5, 200, 0.03))
+    return Leaves.one(relaxer.node.state, relaxer.beta, relaxer.root_lam, least)
 
 
 def improve_incumbent(

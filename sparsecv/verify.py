@@ -2,9 +2,10 @@
 
 On training rows [X y], centred by their means with an intercept, let k columns S have the objective
     f(S) = min ||y - X b||^2 + sum_j u_j b_j^2  over all b that are 0 outside S,  u_j = gamma/2 v_j,
-v_j being the variance of column j on all rows (its squared length about the mean with the scale
-"unit-norm", 1 with "none"): ridge regression on columns divided by sqrt(v_j). A tree puts one free
-column in and out at each node, so that its leaves hold every subset. A leaf names numbers c. With
+v_j being the variance of column j (its squared length about the mean with the scale "unit-norm", 1
+with "none" and where it is constant): ridge regression on columns divided by sqrt(v_j). Claims on a
+CV error take v_j from all rows, and claims on the best columns from the training rows. A tree puts
+one free column in and out at each node, so that its leaves hold every subset. A leaf names c. With
 G = X'X, any diagonal D >= 0 for which Q = G - D has no negative eigenvalue, w = u + D and
 g = X'y - Q c, a subset S of k columns at the leaf has
     f(S) >= y'y - c'Q c - (sum of g_j^2 / w_j over the columns that are in)
@@ -65,22 +66,26 @@ class Data:
         self.n, columns = len(self.rows), list(zip(*self.rows, strict=True))
         half = [[sum(map(mul, a, b)) for b in columns[: i + 1]] for i, a in enumerate(columns)]
         z = [[half[max(i, j)][min(i, j)] for j in range(len(half))] for i in range(len(half))]
-        plain, factors = head["scale"] == "none", enumerate(self.factor[:-1], 1)
-        squares = [f * f if plain else self.n * z[j][j] - z[0][j] ** 2 for j, f in factors]
-        total = {"unit-variance": self.n**2, "unit-norm": self.n, "none": 1}[head["scale"]]
-        self.sums, self.v = z, [Fraction(square, total) for square in squares]
-        need(min(self.v) > 0, "columns: a column is constant")
+        self.sums, self.scale = z, head["scale"]
+
+    def variances(self, z: list[list[int]]) -> list[Fraction]:
+        """The numbers v_j, from sums of products of rows."""
+        n, factors = z[0][0], enumerate(self.factor[:-1], 1)
+        total = {"unit-variance": n**2, "unit-norm": n, "none": 0}[self.scale]
+        squares = [(total and n * z[j][j] - z[0][j] ** 2, f * f) for j, f in factors]
+        return [Fraction(square, total) if square else Fraction(one) for square, one in squares]
 
 
 class Gram:
     """G, X'y and y'y without the held-out rows; centring multiplies them by ``unit``."""
 
-    def __init__(self, table: Data, held_out: list[int], centred: bool) -> None:
+    def __init__(self, table: Data, held_out: list[int], centred: bool, own_scale: bool) -> None:
         z: list[list[int]] = table.sums
         for row in (table.rows[i] for i in held_out):
             z = [[s - x * y for s, y in zip(z[a], row, strict=True)] for a, x in enumerate(row)]
+        need(z[0][0] > 0, "folds: a fold has no training row")
+        self.v = table.variances(z if own_scale else table.sums)
         self.unit, self.total = m, t = (z[0][0], z[0]) if centred else (1, [0] * len(z))
-        need(m > 0, "folds: a fold has no training row")
         z = [[m * x - t[a] * s for x, s in zip(z[a], t, strict=True)] for a in range(len(t))]
         self.G, self.b, self.yy = [row[1:-1] for row in z[1:-1]], z[-1][1:-1], z[-1][-1]
 
@@ -92,7 +97,7 @@ class Problem:
         D, p, self.gram = [q * gram.G[j][j] for j, q in enumerate(diagonal)], table.p, gram
         self.Q = [[ONE * gram.G[i][j] - D[i] * (i == j) for j in range(p)] for i in range(p)]
         self.b, self.yy, self.plain = [x * ONE for x in gram.b], gram.yy * ONE, not any(D)
-        w = [gram.unit * ONE * gamma / 2 * v + d for v, d in zip(table.v, D, strict=True)]
+        w = [gram.unit * ONE * gamma / 2 * v + d for v, d in zip(gram.v, D, strict=True)]
         self.den = lcm(*(x.denominator for x in w))
         self.num = [x.numerator * (self.den // x.denominator) for x in w]
         (self.columns, self.bits, self.c), self.goal = fit, 0
@@ -175,14 +180,24 @@ def claim(head: dict[str, Any]) -> list[str]:
     what = f"Objective: ||y - X b||^2 + (gamma/2) ||b||^2, y = {head['response']}, intercept "
     what += f"{head['intercept']}, {head['rows']} rows, {len(names)} columns, scale {head['scale']}"
     some, held = f"of the columns {', '.join(names)}", [len(fold) for fold in head["held_out"]]
-    if "objective" in head:
-        named = f"Columns with this objective: {', '.join(names[j] for j in head['support'])}"
-        least = f"No {sizes[0]} {some} have an objective below {head['objective']} at gamma = "
-        return [f"{least}{gammas} by more than a share of {head['share']}.", named, what]
+    rows = ", ".join(f"{held.count(m)} of {m} row{'s' * (m > 1)}" for m in sorted(set(held)))
+    if "supports" in head:
+        best = [", ".join(names[j] for j in support) for support in head["supports"]]
+        least, usual = f"No {sizes[0]} {some} have an objective below ", max(best, key=best.count)
+        share = f" at gamma = {gammas} by more than a share of {head['share']}"
+        if "objective" in head:
+            named = f"Columns with this objective: {usual}"
+            return [f"{least}{head['objective']}{share}.", named, what]
+        least += f"that of the columns named{share}, whichever of these is left out: {rows}."
+        named = f"Columns named: {usual}"
+        parts = [", ".join(map(str, part)) for part in head["held_out"]]
+        for one in sorted({*best} - {usual}):
+            left = [part for part, own in zip(parts, best, strict=True) if own == one]
+            named += f"; without row {' or '.join(left)}: {one}"
+        return [least, f"{named}. The first row is row 0.", f"{what} (of the rows left in)"]
     least = f"No pair (gamma, size) has a CV error below {head['cv_error']} by more than a share"
     least += f" of {head['pair_share']}; gamma = {head['gamma']}, size = {head['size']} has it."
     pairs = f"Pairs: gamma in {gammas}; size in {', '.join(map(str, sizes))} {some}"
-    rows = ", ".join(f"{held.count(m)} of {m} row{'s' * (m > 1)}" for m in sorted(set(held)))
     error = f"CV error: mean squared error on held-out rows of {len(held)} folds ({rows}), each "
     error += f"with its best columns of the size, up to a share of {head['share']} of the objective"
     return [least, pairs, error, what]
@@ -206,12 +221,13 @@ def check(certificate: str, data: str) -> list[str]:
 def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str) -> None:
     """Check that the blocks prove what the head claims."""
     table, centred, folds, chosen = Data(data, head), head["intercept"], head["held_out"], False
-    n, p, single, held = table.n, table.p, "objective" in head, sorted(i for f in folds for i in f)
+    n, p, held, best = table.n, table.p, sorted(i for f in folds for i in f), head.get("supports")
+    of_fits, single = best is not None, best is not None and "objective" in head
     gammas, share = [decimal(x, "gammas") for x in head["gammas"]], decimal(head["share"], "share")
     need(folds == [[]] if single else held == [*range(n)] and all(folds), "folds: no partition")
     need(n == head["rows"] and min(gammas) > 0 <= share * 10**6 <= 1, "claim: rows, gamma or share")
-    need(isinstance(centred, bool) and (not single or len(gammas + head["sizes"]) == 2), "claim")
-    grams, safe, fits = [Gram(table, fold, centred) for fold in folds], set(), {}
+    need(isinstance(centred, bool) and (not of_fits or len(gammas + head["sizes"]) == 2), "claim")
+    grams, safe, fits = [Gram(table, fold, centred, of_fits) for fold in folds], set(), {}
     for number, block in enumerate(blocks, 1):
         g, k, place, problems = block["gamma"], block["size"], f"block {number}", {}
         diagonal = tuple(block["diagonal"] or [0] * p)
@@ -232,8 +248,10 @@ def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str)
         found = [fits[g, k, fold] for fold in range(len(folds))]
         if single:
             f = found[0][1] / (grams[0].unit * ONE * table.factor[-1] ** 2)
-            off, chosen = f - decimal(head["objective"], "fit"), found[0][0] == head["support"]
+            off = f - decimal(head["objective"], "fit")
             need(0 <= off * 10**9 <= f, f"claim: the objective is {float(f)!r}")
+        if of_fits:
+            chosen = best == [columns for columns, *_ in found]
         else:
             low, high = (sum(errors[end] for *_, errors in found) / n for end in (0, 1))
             least, off = (decimal(head[name], name) for name in ("cv_error", "pair_share"))

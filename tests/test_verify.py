@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.brute_force import Matrix
 from support.constrained import exact_ridge
+from support.problems import regression
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV, verify
 from sparsecv.cli.main import main
@@ -46,7 +47,9 @@ def problem_of(
     table: verify.Data, held_out: list[int], gamma: Fraction, diagonal: list[int], fit: Any
 ) -> verify.Problem:
     """A problem of the checker with an intercept."""
-    return verify.Problem(table, verify.Gram(table, held_out, True), gamma, tuple(diagonal), fit)
+    return verify.Problem(
+        table, verify.Gram(table, held_out, True, False), gamma, tuple(diagonal), fit
+    )
 
 
 @pytest.fixture
@@ -203,6 +206,79 @@ def test_ties_are_certified_up_to_a_share(here: Path) -> None:
     assert verify.check("proof", "proof.csv") == claimed
 
 
+@given(data=st.data())
+def test_columns_without_each_row_are_those_of_every_subset(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Columns may be copies of each other, and constant without a row."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("tables"))
+        p, n = data.draw(st.integers(1, 4)), data.draw(st.integers(5, 9))
+        cells = st.one_of(st.integers(-1, 1), SMALL)
+        rows = data.draw(
+            st.lists(st.lists(cells, min_size=p + 1, max_size=p + 1), min_size=n, max_size=n)
+        )
+        gamma = data.draw(st.sampled_from([0.01, 0.5, 3.0, 400.0]))
+        intercept, scaled = data.draw(st.booleans()), data.draw(st.booleans())
+        table = np.array(rows, dtype=float)
+        tau = data.draw(st.integers(1, max(1, int((np.ptp(table[:, :-1], axis=0) > 0).sum()))))
+        model = SparseRidge(tau, gamma, fit_intercept=intercept, standardize=scaled)
+        try:
+            found = model.fit(table[:, :-1], table[:, -1]).certificate("proof", rows=True)
+        except InputError as refused:
+            if re.search("perfect|constant|all-zero", str(refused)):
+                return
+            raise
+        assert verify.check("proof", "proof.csv") == found.claim
+        head = Tampered(found).head
+        kept = [int(name[1:]) for name in head["columns"]]
+        for (row,), support in zip(head["held_out"], head["supports"], strict=True):
+            left = [[Fraction(x) for x in one] for i, one in enumerate(rows) if i != row]
+            means = [sum(column, Fraction(0)) / (n - 1) for column in zip(*left, strict=True)]
+            about = [[x - m for x, m in zip(one, means, strict=True)] for one in left]
+            variance = [sum(one[j] ** 2 for one in about) / (n - 1) for j in kept]
+            u = [Fraction(gamma) / 2 * (v if scaled and v else 1) for v in variance]
+            used = [[one[j] for j in [*kept, p]] for one in (about if intercept else left)]
+            every = itertools.combinations(range(len(kept)), tau)
+            least = min(exact_ridge(used, u, one)[0] for one in every)
+            mine, share = exact_ridge(used, u, tuple(support))[0], Fraction(head["share"])
+            assert mine * (1 - share) <= least
+            # The checker's objective is that of coefficients of 16 digits.
+            fits = [fit for block in Tampered(found).blocks for fit in block["fits"]]
+            fit = next(one for one in fits if one[0] == row)
+            names = head["columns"]
+            whole = verify.Data("proof.csv", head)
+            gram = verify.Gram(whole, [row], intercept, True)
+            problem = verify.Problem(whole, gram, Fraction(gamma), (0,) * len(names), fit[1:])
+            value = problem.f / (gram.unit * verify.ONE * whole.factor[-1] ** 2)
+            assert mine <= value <= mine * (1 + Fraction(1, 10**9))
+
+
+def test_groups_of_rows_have_a_certificate(here: Path) -> None:
+    X, y = regression(40, 4, {0: 1.0, 1: 1.0}, noise=0.5)
+    y[20:24] += 20.0 * X[20:24, 3]
+    how: dict[str, Any] = {"rule": "minimum", "taus": [2], "gammas": [1.0]}
+    model = SparseRidgeCV(cv=3, **how).fit(X, y, groups=np.repeat(range(10), 4))
+    found, rows = model.certificate(here / "proof", rows=True), model.row_influence()
+    assert verify.check("proof", "proof.csv") == found.claim
+    assert "whichever of these is left out: 10 of 4 rows" in found.claim[0]
+    assert not rows["stays"].all()
+    assert Tampered(found).head["supports"] == rows["columns"].tolist()
+    assert "; without row 20, 21, 22, 23: " in found.claim[1]
+
+
+def test_certificates_of_rows_refuse_what_they_cannot_prove(here: Path) -> None:
+    X, y = table(30, 4, 1)
+    refused: list[tuple[Any, str]] = [(SparseRidge("bic"), "criterion")]
+    refused.append((SparseRidgeCV(cv=3), "projection"))
+    for model, word in refused:
+        with pytest.raises(InputError, match=word):
+            model.fit(X, y).certificate(here / "proof", rows=True)
+    model = SparseRidge(2).fit(X, y).set_params(time_limit=0)
+    with pytest.raises(InputError, match="every row proved"):
+        model.certificate(here / "proof", rows=True)
+
+
 def test_commands_write_and_check(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     X, y = table(30, 4, 7)
     rows = ["a,b,c,d,target", *(",".join(map(str, row)) for row in np.column_stack([X, y]))]
@@ -243,7 +319,7 @@ def test_what_certificates_do_not_serve_is_refused(options: Any, word: str, here
 
 def test_the_checker_is_short_and_needs_python_alone() -> None:
     text = Path(verify.__file__).read_text()
-    assert len(text.splitlines()) <= 250
+    assert len(text.splitlines()) <= 270
     imported = re.findall(r"^(?:from|import) (\w+)", text, re.M)
     assert set(imported) <= sys.stdlib_module_names
 
@@ -341,6 +417,9 @@ def tamper(one: Tampered, kind: str, rng: np.random.Generator) -> None:
         held = one.head["held_out"]
         a, b = rng.choice(len(held), 2, replace=False)
         held[a].append(held[b].pop())
+    elif kind == "answer":
+        best = one.head["supports"]
+        best[rng.integers(len(best))] = sorted(rng.choice(p, len(best[0]), replace=False).tolist())
     elif kind == "support":
         others = sorted(set(range(p)) - set(fit[1]))
         fit[1][rng.integers(len(fit[1]))] = others[rng.integers(len(others))]
@@ -368,6 +447,7 @@ KINDS = (
     "data",
     "response",
     "folds",
+    "answer",
     "support",
     "bound",
     "leaf",
@@ -384,7 +464,8 @@ def test_tampered_certificates_are_refused(here: Path) -> None:
     made = []
     for seed in range(2):
         X, y = table(26, 7, seed)
-        made.append(SparseRidge(tau=3, gamma=0.5).fit(X, y).certificate(here / "proof"))
+        fixed = SparseRidge(tau=3, gamma=0.5).fit(X, y)
+        made += [fixed.certificate(here / "proof"), fixed.certificate(here / "proof", rows=True)]
         how = {"rule": "minimum", "time_limit": None, "taus": [1, 2, 3]}
         for cv in (4, "loo"):
             model = SparseRidgeCV(cv=cv, gammas=[0.1, 3.0], **how).fit(X, y)
@@ -392,9 +473,12 @@ def test_tampered_certificates_are_refused(here: Path) -> None:
     rng, refused = np.random.default_rng(0), 0
     for found in made:
         assert Tampered(found).accepted()
-        choice = "cv_error" in Tampered(found).head
-        for kind in KINDS:
-            for _ in range(5 if choice or kind != "folds" else 0):
+        head = Tampered(found).head
+        none = {"answer"} if "cv_error" in head else {"folds"}
+        if "objective" not in head and "supports" in head:
+            none = {"bound", "response"}  # The columns may be the best for another response, too.
+        for kind in sorted({*KINDS} - none):
+            for _ in range(5):
                 one = Tampered(found)
                 tamper(one, kind, rng)
                 assert not one.accepted(digest=kind != "data"), kind

@@ -269,6 +269,20 @@ FAULTS = (
         CHECKS,
     ),
     Fault(
+        "the checker scales the columns without a row by all rows",
+        "verify.py",
+        "table.variances(z if own_scale else table.sums)",
+        "table.variances(table.sums)",
+        CHECKS,
+    ),
+    Fault(
+        "the checker accepts other columns without a row than those that are proved",
+        "verify.py",
+        "chosen = best == [columns for columns, *_ in found]",
+        "chosen = True",
+        CHECKS,
+    ),
+    Fault(
         "the checker takes the error of rounded coefficients for the exact one",
         "verify.py",
         "off = isqrt((length * self.off >> 64) + 1) + 1",

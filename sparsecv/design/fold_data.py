@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -526,11 +526,19 @@ class RowFolds(FoldData):
 
         A fit to a table that lacks these rows has this problem.
         """
-        left = np.setdiff1d(np.arange(len(self.given)), rows)
-        # A fold that trains on some rows, and holds out none, scales columns by its training rows.
-        pairs = [(left, np.empty(0, dtype=np.intp))]
-        folds = Folds("custom", len(self.given), np.zeros(1, dtype=np.intp), None, pairs)
-        return self.with_folds(folds)._made(0)
+        return self.without_each([rows])._made(0)
+
+    def without_each(self, parts: Sequence[Index]) -> RowFolds:
+        """Folds whose problems are those of all rows but one of these parts."""
+        every, none = np.arange(len(self.given)), np.empty(0, dtype=np.intp)
+        # Folds that train on some rows, and hold out none, scale columns by their training rows.
+        pairs = [(np.setdiff1d(every, rows), none) for rows in parts]
+        sizes = np.zeros(len(parts), dtype=np.intp)
+        return self.with_folds(Folds("custom", every.size, sizes, None, pairs))
+
+    def lengths(self, j: int) -> Array:
+        """What fold j divides columns by, over what those of all rows are divided by, (p,)."""
+        return np.asarray(self._origin(j).scale[:-1] / self._scale[:-1])
 
     @cached
     def scatter_shares(self) -> Array:

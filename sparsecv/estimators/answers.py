@@ -268,10 +268,6 @@ class ModelAnswers(SparseLinearModel):
         self._answers_ = (self._answers_ or {}) | {name: found}
         return found.copy()
 
-    def _seconds(self) -> float | None:
-        """The time limit of what is asked of the fit besides."""
-        return None if self.time_limit is None else float(self.time_limit)
-
     def compare(self) -> DataFrame:
         """Return what every rule chooses, from the same folds and the same grid.
 

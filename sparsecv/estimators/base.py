@@ -344,6 +344,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
 
+    def _seconds(self) -> float | None:
+        """The time limit of what is asked of the fit besides."""
+        return None if self.time_limit is None else float(self.time_limit)
+
     def _fit(self) -> Result:
         """The fit with its rows; an AttributeError where these are not there."""
         check_is_fitted(self)

@@ -13,8 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..design.model import Model
 from ..design.saved import SavedModel, named_fills
 from ..errors import InputError
+from ..selection.certified_choice import row_certificate
 from ..selection.result import Result
 from ..solvers.core.certificate_file import Certificate
+from ..solvers.core.limits import Limits
 from .base import SparseLinearModel
 from .pipelines import pipeline_of_levels, pipeline_of_numbers
 
@@ -102,7 +104,7 @@ class ModelFiles(SparseLinearModel):
             )
         return pipeline_of_levels(self.coef_, self.intercept_, coding, self.unknown)
 
-    def certificate(self, path: str | PathLike[str]) -> Certificate:
+    def certificate(self, path: str | PathLike[str], rows: bool = False) -> Certificate:
         """Write a proof of the fit that ``sparsecv verify`` checks with whole numbers alone.
 
         For :class:`SparseRidge` it proves that no other support of this size has an objective that
@@ -116,6 +118,9 @@ class ModelFiles(SparseLinearModel):
         path : path-like
             The file of the certificate; the table that it is about is written beside it, under the
             same name with ".csv" appended.
+        rows : bool
+            Whether to prove what :meth:`row_influence` says instead: which columns of the model's
+            size are the best at its γ without each row, or without each group of rows.
 
         Returns
         -------
@@ -127,7 +132,8 @@ class ModelFiles(SparseLinearModel):
         InputError
             Something is not proved, a file cannot be written, or the fit has what certificates do
             not serve: constraints, weights, missing values, γ = 0, more than 500
-            columns, or folds that do not hold out every row once.
+            columns, folds that do not hold out every row once, or, with ``rows``, columns that a
+            criterion has chosen or that are a projection of an average.
         AttributeError
             The model was read from a file or a pickle, which have no rows.
 
@@ -146,7 +152,8 @@ class ModelFiles(SparseLinearModel):
         ...     check(str(path), f"{path}.csv") == claim
         True
         """
-        found = self._certified(self._fit())
+        fit = self._fit()
+        found = row_certificate(fit, Limits(self._seconds())) if rows else self._certified(fit)
         found.save(path)
         return found
 

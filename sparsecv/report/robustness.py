@@ -14,7 +14,7 @@ from ..plots.robustness import draw_inclusion, draw_influence
 from ..plots.style import in_style, new_figure
 from ..selection.partitions import choices_by_partition
 from ..selection.result import Result
-from ..selection.row_influence import chosen_support, comparison_on_rows, row_influence
+from ..selection.row_influence import chosen_support, comparison_on_rows, parts_of, row_influence
 from ..selection.row_removals import row_removals
 from ..selection.sizes import changes
 from ..solvers.core.limits import Limits
@@ -29,16 +29,13 @@ if TYPE_CHECKING:
 def influence_of_rows(result: Result, limits: Limits) -> DataFrame:
     """Which columns are the best without each row, or each group of rows."""
     problem, data, support = chosen_support(result)
-    labels, groups = np.arange(len(data.given)), result.table.source.groups
-    parts, what = list(labels[:, None]), "row"
-    if groups is not None:
-        labels, what = np.unique(groups), "group"
-        parts = [np.flatnonzero(groups == label) for label in labels]
-    found = row_influence(problem, data, support, parts, limits, comparison_on_rows(result))
+    parts, what = parts_of(result), "row" if result.table.source.groups is None else "group"
+    weights = comparison_on_rows(result)
+    found = row_influence(problem, data, support, list(parts.values()), limits, weights)
     supports = (result.design.kept[one] for one in found.supports)
     columns = columns_and_names(supports, result.names)
     values = {"stays": ~found.changed, **columns, "lead": found.lead, "proved": found.proved}
-    return frame_of(values, labels.tolist()).rename_axis(what)
+    return frame_of(values, list(parts)).rename_axis(what)
 
 
 def removals_of_rows(result: Result, most: int, limits: Limits) -> DataFrame:

@@ -1,16 +1,17 @@
-"""The certificate of a choice: no pair (γ, τ) of the grid has a smaller CV error."""
+"""Certificates of folds: no pair (γ, τ) has a smaller CV error; the best columns without rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.results import CVResult
 from ..design.design import Array, Design
-from ..design.fold_data import FoldData
+from ..design.fold_data import FoldData, RowFolds
+from ..design.folds import Index
 from ..errors import InputError
 from ..solvers.certificate import (
     SHARE,
@@ -22,10 +23,13 @@ from ..solvers.certificate import (
     refuse,
 )
 from ..solvers.core.certificate_file import Certificate, CertifiedTable
+from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
 from ..solvers.relaxation.gram import GramForm
 from ..solvers.supports.rounding import pad_support
+from .result import Result
+from .row_influence import chosen_support, parts_of, row_influence
 
 # The tree that all left-out rows share is pruned at this much above the objective of all rows: the
 # bounds of the folds are smaller. The number is a choice.
@@ -100,68 +104,107 @@ def choice_certificate(
             "a certificate needs every fold proved at every pair: take time_limit=None and "
             "prove='all', or fewer sizes and values of gamma"
         )
-    refuse(data.full().replace(gamma=float(min(result.gammas))))
-    best, folds, blocks = result.best(), data.folds, list[dict[str, Any]]()
-    for worse in (WORSE, -SHARE):
-        blocks = _blocks(data, result, source, worse)
-        if blocks:
-            break
-    if not blocks:
-        why = "columns nearly depend or the fit is perfect"
-        raise InputError(f"no certificate: rounding hides the proof, as {why}")
-    numbers: dict[str, Any] = {
-        "gammas": [repr(float(gamma)) for gamma in result.gammas],
-        "sizes": result.taus.tolist(),
-        "held_out": [held.tolist() for _, held in folds.splits()],
-        "share": "0" if worse > 0.0 else repr(SHARE),
-        "pair_share": repr(SHARE),
-        "gamma": repr(float(best.gamma)),
-        "size": int(best.tau),
-        "cv_error": repr(float(best.cv_error)),
-    }
-    return Certificate.of(source, source.head(**numbers), blocks)
+    best = result.best()
+    supports = [
+        [[*(at.supports[c] for c in of_size), at.models[t]] for t, of_size in enumerate(at.choice)]
+        for at in result.by_gamma
+    ]
+    folds = Folded(data.rows_for("a certificate needs"), result.gammas, result.taus, supports)
+    return folds.certificate(
+        source,
+        [held for _, held in data.folds.splits()],
+        pair_share=repr(SHARE),
+        gamma=repr(float(best.gamma)),
+        size=int(best.tau),
+        cv_error=repr(float(best.cv_error)),
+    )
 
 
-def _blocks(
-    data: FoldData, result: CVResult, source: CertifiedTable, worse: float
-) -> list[dict[str, Any]]:
-    """Trees for every fold, γ and size; empty where one of them does not prove its fold.
+def row_certificate(fit: Result, limits: Limits) -> Certificate:
+    """The certificate of the best columns without each row, or each group of rows, of a fit."""
+    if fit.criterion is not None:
+        raise InputError("a certificate of rows serves one size, which no criterion chooses")
+    problem, data, support = chosen_support(fit)
+    source = source_of(fit.design, _rows(data), fit.names, fit.target)
+    parts = list(parts_of(fit).values())
+    found = row_influence(problem, data, support, parts, limits)
+    if not found.proved.all():
+        raise InputError("a certificate needs every row proved: take time_limit=None")
+    sizes, gammas = np.array([problem.tau]), np.array([problem.given_gamma])
+    folds = Folded(data.without_each(parts), gammas, sizes, [[[*found.supports, support]]])
+    supports = [pad_support(one, problem.tau, data.p).tolist() for one in found.supports]
+    return folds.certificate(source, parts, supports=supports)
 
-    worse: Bounds of other subsets exceed 1 + worse times the objective of a fold's subset.
+
+class Folded(NamedTuple):
+    """Folds and their best supports, of every γ and size.
+
+    supports: Under the numbers of γ and size, those of all folds and, at last, that of all rows.
     """
-    k, blocks, units = data.folds.k, list[dict[str, Any]](), source.integer_scale
-    problems = [data.problem(j) for j in range(k + 1)]
-    grams = [GramForm.of(problem) for problem in problems]
-    ratios = [gram.D / np.maximum(np.diag(gram.G), 1e-300) for gram in grams]
-    joint = data.plain and data.deletes_rows
-    if joint:
-        ratios = [np.min(ratios, axis=0)] * (k + 1)
-    for g, gamma in enumerate(map(float, result.gammas)):
-        at = result.by_gamma[g]
-        for t, size in enumerate(result.taus.tolist()):
-            here = [problem.replace(gamma=gamma, tau=size) for problem in problems]
-            forms = [Form.of(*parts) for parts in zip(here, grams, ratios, strict=True)]
-            known = [*(at.supports[c] for c in at.choice[t]), at.models[t]]
-            supports = [pad_support(np.asarray(s, dtype=np.intp), size, data.p) for s in known]
-            goals = [
-                problem.objective(support) * (1.0 + min(worse, 0.0))
-                for problem, support in zip(here, supports, strict=True)
-            ]
-            left = np.arange(k)
-            if joint:
-                leaves = leaves_of(forms[k], supports[k], RAISED)
-                points, closed = points_of(forms[:k], goals[:k], supports[:k], leaves, units)
-                some = np.flatnonzero(closed)
-                parts = [forms[j] for j in some], some.tolist(), [supports[j] for j in some]
-                if some.size:
+
+    data: RowFolds
+    gammas: Array
+    sizes: Index
+    supports: list[list[list[Index]]]
+
+    def certificate(
+        self, source: CertifiedTable, parts: Sequence[Index], **claim: Any
+    ) -> Certificate:
+        """The certificate of a claim on folds that leave out these parts of the rows."""
+        refuse(self.data.full().replace(gamma=float(min(self.gammas))))
+        for worse in (WORSE, -SHARE):
+            if blocks := self.blocks(source, worse):
+                break
+        else:
+            why = "columns nearly depend or the fit is perfect"
+            raise InputError(f"no certificate: rounding hides the proof, as {why}")
+        numbers: dict[str, Any] = {
+            "gammas": [repr(float(gamma)) for gamma in self.gammas],
+            "sizes": self.sizes.tolist(),
+            "held_out": [part.tolist() for part in parts],
+            "share": "0" if worse > 0.0 else repr(SHARE),
+        }
+        return Certificate.of(source, source.head(**numbers, **claim), blocks)
+
+    def blocks(self, source: CertifiedTable, worse: float) -> list[dict[str, Any]]:
+        """Trees for every fold, γ and size; empty where one of them does not prove its fold.
+
+        worse: Bounds of other subsets exceed 1 + worse times the objective of a fold's subset.
+        """
+        data, units, blocks = self.data, source.integer_scale, list[dict[str, Any]]()
+        k = data.folds.k
+        problems = [data.problem(j) for j in range(k + 1)]
+        lengths = [*(data.lengths(j) for j in range(k)), np.ones(data.p)]
+        grams = [GramForm.of(problem) for problem in problems]
+        ratios = [gram.D / np.maximum(np.diag(gram.G), 1e-300) for gram in grams]
+        joint = all(train.size == data.n - 1 for train, _ in data.folds.splits())
+        if joint:
+            ratios = [np.min(ratios, axis=0)] * (k + 1)
+        for g, gamma in enumerate(map(float, self.gammas)):
+            for size, known in zip(self.sizes.tolist(), self.supports[g], strict=True):
+                here = [problem.replace(gamma=gamma, tau=size) for problem in problems]
+                each = zip(here, grams, ratios, lengths, strict=True)
+                forms = [Form.of(*one) for one in each]
+                supports = [pad_support(np.asarray(s, dtype=np.intp), size, data.p) for s in known]
+                goals = [
+                    problem.objective(support) * (1.0 + min(worse, 0.0))
+                    for problem, support in zip(here, supports, strict=True)
+                ]
+                left = np.arange(k)
+                if joint:
+                    leaves = leaves_of(forms[k], supports[k], RAISED)
+                    points, closed = points_of(forms[:k], goals[:k], supports[:k], leaves, units)
+                    some = np.flatnonzero(closed)
+                    parts = [forms[j] for j in some], some.tolist(), [supports[j] for j in some]
+                    if some.size:
+                        blocks.append(block_of(*parts, leaves, points, units, g))
+                    left = np.flatnonzero(~closed)
+                for j in left.tolist():
+                    own = [forms[j]], [goals[j]], [supports[j]]
+                    leaves = leaves_of(forms[j], supports[j], worse)
+                    points, closed = points_of(*own, leaves, units)
+                    if not closed.all():
+                        return []
+                    parts = [forms[j]], [j], [supports[j]]
                     blocks.append(block_of(*parts, leaves, points, units, g))
-                left = np.flatnonzero(~closed)
-            for j in left.tolist():
-                own = [forms[j]], [goals[j]], [supports[j]]
-                leaves = leaves_of(forms[j], supports[j], worse)
-                points, closed = points_of(*own, leaves, units)
-                if not closed.all():
-                    return []
-                parts = [forms[j]], [j], [supports[j]]
-                blocks.append(block_of(*parts, leaves, points, units, g))
-    return blocks
+        return blocks

@@ -139,6 +139,14 @@ def chosen_support(result: Result) -> tuple[SparseRidgeProblem, RowFolds, Index]
     return problem, data, np.searchsorted(result.design.kept, model.support)
 
 
+def parts_of(result: Result) -> dict[Any, Index]:
+    """The rows of every group under its label; of a fit without groups each row by itself."""
+    groups = result.table.source.groups
+    if groups is None:
+        return dict(enumerate(np.arange(result.table.source.n)[:, None]))
+    return {label: np.flatnonzero(groups == label) for label in np.unique(groups).tolist()}
+
+
 def comparison_on_rows(result: Result) -> Weights | None:
     """What a criterion that has chosen the size weighs objectives by; None without one."""
     name, own = result.criterion, int(result.design.protocol.intercept)

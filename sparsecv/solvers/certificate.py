@@ -56,24 +56,28 @@ class Form:
     """The Gram form of one problem with the diagonal that the certificate names.
 
     diagonal: Entries of D in units of G_jj / ONE; empty where D = 0.
+    lengths, shape (p,): What the problem divides columns by besides what those of all rows are
+        divided by. Leaves have coefficients of the columns of all rows.
     """
 
     problem: SparseRidgeProblem
     gram: GramForm
     diagonal: list[int]
+    lengths: Array
 
     @classmethod
-    def of(cls, problem: SparseRidgeProblem, gram: GramForm, ratio: Array) -> Form:
+    def of(cls, problem: SparseRidgeProblem, gram: GramForm, ratio: Array, lengths: Array) -> Form:
         """The form whose diagonal has at most these shares of the diagonal of G."""
         # The checker factorises G − D, whose eigenvalues it wants above 1e-13 of the largest.
         whole = np.floor(np.maximum(ratio * (1.0 - 1e-6) - 1e-12, 0.0) * ONE)
         D = whole / ONE * np.diag(gram.G)
         diagonal = [int(x) for x in whole] if D.any() else []
-        return cls(problem, replace(gram, D=D), diagonal)
+        return cls(problem, replace(gram, D=D), diagonal, lengths)
 
     def parts(self, beta: Array) -> tuple[Array, Array]:
         """As :class:`DualForm` says, up to rounding."""
         gram = self.gram
+        beta = beta * self.lengths
         g = gram.b - beta @ gram.quadratic()
         constant = gram.yy - np.einsum("ij,ij->i", beta, gram.b - g)
         return constant, g * g / (self.problem.gamma / 2.0 + gram.D)
@@ -84,14 +88,14 @@ class Form:
         total = leaves.most_worth(worth, self.problem.tau)
         found = constant - total
         if not self.diagonal:
-            along = gram.yy - leaves.beta @ gram.b
+            along = gram.yy - (leaves.beta * self.lengths) @ gram.b
             below = np.maximum(2.0 * along - constant + total, 1e-300)
             found = np.maximum(found, np.where(along > 0.0, along**2 / below, found))
         return np.asarray(found)
 
 
 def leaves_of(form: Form, support: NDArray[np.intp], raised: float) -> Leaves:
-    """Leaves that together hold every support, and the coefficients that bound them.
+    """Leaves that together hold every support, with coefficients of the columns of all rows.
 
     raised: Leaves are pruned at 1 + raised times the objective of the support, which may be < 1.
     """
@@ -105,7 +109,8 @@ def leaves_of(form: Form, support: NDArray[np.intp], raised: float) -> Leaves:
     if Search(tree).run(limit) is not Status.OPTIMAL:
         where = f"size {problem.tau}, gamma = {problem.gamma:g}"
         raise InputError(f"no certificate: its tree at {where} has too many leaves")
-    return tree.leaves()
+    leaves = tree.leaves()
+    return leaves._replace(beta=leaves.beta / form.lengths)
 
 
 def preorder(states: NDArray[np.int8], points: Sequence[Token]) -> list[Token]:
@@ -190,7 +195,7 @@ def block_of(
     fits = []
     for form, number, support in zip(forms, numbers, supports, strict=True):
         beta = np.zeros(form.problem.p)
-        beta[support] = form.problem.fit(support).coef
+        beta[support] = form.problem.fit(support).coef / form.lengths[support]
         columns, bits, c = units.rounded(beta[None], BITS[-1])[0][0]
         zero = [int(j) for j in support if j not in columns]
         fits.append([number, columns + zero, bits, c + [0] * len(zero)])
@@ -228,7 +233,7 @@ def fit_certificate(
         )
         fitted = found if found.bound > 0.0 else None
     ratio = (gram.D if fitted is None else fitted.D) / np.maximum(np.diag(gram.G), 1e-300)
-    form = Form.of(problem, gram, ratio)
+    form = Form.of(problem, gram, ratio, np.ones(problem.p))
     leaves = leaves_of(form, support, -SHARE / 2.0)
     target, units = objective * (1.0 - SHARE), source.integer_scale
     points, closed = points_of([form], [target], [support], leaves, units)
@@ -239,7 +244,7 @@ def fit_certificate(
     numbers = {"gammas": [repr(problem.gamma)], "sizes": [problem.tau], "held_out": [[]]}
     # The checker wants a claim that is at most the exact objective, and near to it.
     claimed = repr(float(f"{objective * (1.0 - CLAIMED_BELOW):.12g}"))
-    named = {"share": repr(SHARE), "support": support.tolist(), "objective": claimed}
+    named = {"share": repr(SHARE), "supports": [support.tolist()], "objective": claimed}
     return Certificate.of(source, source.head(**numbers, **named), [block])
 
 

@@ -49,8 +49,8 @@ def seconds(what: Callable[[], Any]) -> tuple[float, Any]:
 def main() -> None:
     warnings.simplefilter("ignore")
     print(f"{machine()}\n")
-    print("                              rows that   any rows   example    CPU / leave-one-out")
-    print("data          n    p  τ     γ decide alone proved up to  of rows  single  several")
+    print("                               rows that   any rows   example    CPU / leave-one-out")
+    print("data          n    p   τ     γ decide alone proved up to  of rows  single  several")
     for name in sys.argv[1:] or SETS:
         X, y = table(name)
         for gamma in (0.0, 1.0, 100.0):
@@ -58,7 +58,8 @@ def main() -> None:
                 continue  # All levels of factors are columns, which depend on each other.
             loo = SparseRidgeCV(cv="loo", gammas=[gamma], rule="minimum")
             unit, _ = seconds(lambda X=X, y=y, loo=loo: loo.fit(X, y))
-            for size in (one for one in SIZES if one < X.shape[1]):
+            sizes: list[Any] = [one for one in SIZES if one < X.shape[1]]
+            for size in sizes + (["aic", "bic"] if gamma == 0.0 else []):
                 model = SparseRidge(size, gamma).fit(X, y)
                 single, rows = seconds(model.row_influence)
                 several, removed = seconds(lambda model=model: model.row_removals(MOST_ROWS))
@@ -66,7 +67,7 @@ def main() -> None:
                 safe = int(np.sum([one is True for one in removed["stays"]]))
                 example = len(removed.attrs.get("rows", [])) or "-"
                 print(
-                    f"{name:<11}{y.size:>4} {X.shape[1]:>4} {size:>2} {gamma:>5g} "
+                    f"{name:<11}{y.size:>4} {X.shape[1]:>4} {size:>3} {gamma:>5g} "
                     f"{int((~rows['stays']).sum()):>12} {safe:>12} {example:>8} "
                     f"{single / unit:>7.2f} {several / unit:>8.1f}",
                     flush=True,

@@ -32,7 +32,7 @@ from ..solvers.core.rows import Rows
 from ..solvers.core.threads import on_one_thread
 from ..solvers.kernels.linalg import from_mask
 from ..solvers.leaps.deleted_rows import LEAST_ONE_MINUS_LEVERAGE, deleted_fits
-from ..solvers.leaps.gamma_range import NearBest
+from ..solvers.leaps.gamma_range import Mask, NearBest
 from ..solvers.leaps.gathering import Comparison, least_by
 from ..solvers.leaps.table import TreeTable
 from .criteria import criterion_weights
@@ -173,14 +173,20 @@ def row_influence(
     data: The rows of the problem.
     support: The fitted support.
     parts: The rows of every part.
-    weights: How supports of all sizes are compared on rows of so much weight. Every part is then
-        solved alone.
+    weights: How supports of all sizes are compared on rows of so much weight.
     """
     m = len(parts)
     found = Influence([support] * m, np.full(m, np.nan), np.zeros(m, dtype=np.bool_))
     loo = data.with_folds(make_folds("loo", len(data.given)))
     deleted, plan = loo.deleted_rows, RunPlan.of(Settings(), loo, deadline=limits)
-    single = weights is None and all(part.size == 1 for part in parts)
+    shares = data.row_shares
+    rest, of = np.unique([1.0 - float(shares[part].sum()) for part in parts], return_inverse=True)
+    compared = [fixed_size(problem.tau)]
+    if weights is None:
+        of[:] = 0
+    else:
+        compared = [weights(data.weight * share) for share in rest.tolist()]
+    single = all(part.size == 1 for part in parts)
     if deleted and plan.one_tree_for_rows and single:
         row = np.concatenate(parts)
         ratios = np.ones((m, data.p))
@@ -188,14 +194,19 @@ def row_influence(
             ratios = scale_ratios(data.scatter_shares, data.row_shares[:, None])[row]
         for block in _blocks_by_scale(ratios.min(axis=1)):
             own = deleted.rows[row[block]], deleted.targets[row[block]], ratios[block]
-            _by_tree(found, Lighter.of(problem, *own), support, block, limits)
+            lighter = Lighter.of(problem, *own)
+            _by_tree(found, lighter, support, block, compared, of[block], limits)
     for i in np.flatnonzero(~found.proved).tolist():
         if limits.reached(0) is not None:
             break
         left = data.without(parts[i]).replace(gamma=problem.given_gamma, tau=problem.tau)
-        rest = data.weight * (1.0 - float(data.row_shares[parts[i]].sum()))
-        _alone(found, left, i, weights and weights(rest), limits)
+        _alone(found, left, i, weights and compared[of[i]], limits)
     return found
+
+
+def fixed_size(size: int) -> Comparison:
+    """Supports of one size are compared by their objectives."""
+    return Comparison(np.where(np.arange(size + 1) == size, 1.0, np.inf))
 
 
 def scale_ratios(scatter: Array, weight: Array | float) -> Array:
@@ -225,19 +236,62 @@ def _blocks_by_scale(least: Array) -> Iterator[Index]:
             yield part[block]
 
 
+def _listed(
+    lighter: Lighter, compared: Sequence[Comparison], of: Index, limits: Limits
+) -> tuple[Mask, Array, Array]:
+    """What a tree lists without each row of ``lighter``, m of them.
+
+    compared, of: How supports are compared, and which way is that without each row.
+    Returns: Supports as bit masks over the problem's units, shape (m, k); lower bounds on their
+        values, ∞ where the list has ended; and on the values of all others, shape (m,).
+    """
+    problem, units = lighter.problem, TreeTable(lighter.problem).units.size
+    numbers = [one.of_units(TreeTable(problem)) for one in compared]
+    least = np.array([one[0] for one in numbers])
+    sizes = np.unique(np.concatenate([one[2] for one in numbers]))
+    if least[:, units].min() < np.inf:
+        sizes = np.append(sizes, units)
+    if sizes.size == 0:  # Columns of zeros would have to fill the size.
+        return np.empty((of.size, 0), np.uint64), np.empty((of.size, 0)), np.full(of.size, -np.inf)
+    near = NearBest.nothing(problem.given_gamma, sizes.size, of.size)
+    every = np.ones((sizes.size, of.size), dtype=np.bool_)
+    near.search(problem, sizes, every, limits, (lighter.rows, lighter.targets))
+    weight = least[of][:, sizes].T
+    with np.errstate(invalid="ignore"):  # An objective of 0 leaves the row open.
+        bounds, others = weight[:, :, None] * near.objective, (weight * near.others).min(axis=0)
+    masks = near.masks.swapaxes(0, 1).reshape(of.size, -1)
+    return masks, bounds.swapaxes(0, 1).reshape(of.size, -1), others
+
+
 def _by_tree(
-    found: Influence, lighter: Lighter, support: Index, block: Index, limits: Limits
+    found: Influence,
+    lighter: Lighter,
+    support: Index,
+    block: Index,
+    compared: Sequence[Comparison],
+    of: Index,
+    limits: Limits,
 ) -> None:
-    """Enter what one tree says of the parts with these numbers, the single rows of ``lighter``."""
+    """Enter what one tree says of the parts with these numbers, the single rows of ``lighter``.
+
+    compared, of: As :func:`_listed` takes them.
+    """
     problem, rules = lighter.problem, lighter.problem.constraints
-    rows = np.arange(block.size)
-    near = NearBest.nothing(problem.given_gamma, 1, rows.size)
-    every = np.ones((1, rows.size), dtype=np.bool_)
-    deleted = lighter.rows, lighter.targets
-    near.search(problem, np.array([problem.tau]), every, limits, deleted)
-    masks, bounds, rest = near.masks[0], near.objective[0], near.others[0]
+    table, rows = TreeTable(problem), np.arange(block.size)
+
+    def values(one: Index, some: Index) -> Array:
+        """The values of a support without some of the rows."""
+        members = np.isin(np.arange(table.units.size), table.members(one))[None]
+        weights = np.array([float(how.weights(table, members)[0]) for how in compared])
+        return np.asarray(lighter.objectives(one, some) * weights[of[some]])
+
+    masks, bounds, rest = _listed(lighter, compared, of, limits)
+    if compared[0].weight[0] < np.inf and not rules.include.any():
+        # The support of no column is listed beside those of the tree.
+        masks = np.column_stack([masks, np.zeros(rows.size, dtype=np.uint64)])
+        bounds = np.column_stack([bounds, values(np.empty(0, dtype=np.intp), rows)])
     own = np.bitwise_or.reduce(np.uint64(1) << rules.units(support).astype(np.uint64))
-    fitted = lighter.objectives(support, rows)
+    fitted = values(support, rows)
     # Other supports on a list are fitted where their bounds do not say that they are worse.
     other = np.isfinite(bounds) & (masks != own)
     tried = other & ~(bounds > fitted[:, None])
@@ -246,7 +300,7 @@ def _by_tree(
     options = np.unique(masks[tried])
     for number, mask in enumerate(options):
         here = np.flatnonzero((tried & (masks == mask)).any(axis=1))
-        value = lighter.objectives(rules.columns_of(from_mask(mask[None])), rows[here])
+        value = values(rules.columns_of(from_mask(mask[None])), rows[here])
         best[here[value < least[here]]] = number
         least[here] = np.minimum(least[here], value)  # A NaN stays, and leaves the row open.
     with np.errstate(invalid="ignore", divide="ignore"):

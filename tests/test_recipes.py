@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
+from scipy.stats import t as student
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "recipes.md"
 MAX_LINES = 8  # of a recipe, blank lines aside; a longer one is no recipe
@@ -135,10 +135,13 @@ def on_other_rows(names: dict[str, Any]) -> None:
     assert not set(rows) & set(names["chosen_on"])
     A = np.column_stack([names["X"][list(table.index)].iloc[rows], np.ones(rows.size)])
     coef, squares, *_ = np.linalg.lstsq(A, names["y"].iloc[rows], rcond=None)
-    variance = squares[0] / (rows.size - A.shape[1])
+    free = rows.size - A.shape[1]
+    variance = squares[0] / free
     error = np.sqrt(variance * np.diag(np.linalg.inv(A.T @ A)))[:-1]
     np.testing.assert_allclose(table["std_error"], error, rtol=1e-9)
-    np.testing.assert_allclose(table["p_high"], 2.0 * norm.sf(np.abs(coef[:-1]) / error), rtol=1e-6)
+    np.testing.assert_allclose(
+        table["p_high"], 2.0 * student.sf(np.abs(coef[:-1]) / error, free), rtol=1e-6
+    )
 
 
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {

@@ -1,6 +1,6 @@
 """This script measures the level, coverage and power of p-values that know about the search.
 
-    python -m experiments.selection.inference DRAWS.csv [--draws N] [--cells WORD ...] [--time]
+    python -m experiments.selection.inference DRAWS.csv [OPTION ...]
 
 A draw is a made table: normal columns with correlations .5^|i−j|, and errors of variance 1. Under
 the truth "null" no column matters. Under "two" the coefficients of two columns are 5 and 3.5
@@ -23,7 +23,8 @@ The cells "cv" show why a choice by cross-validation is refused. The size of the
 least five-fold error at γ = 0, and the test takes this size for given, with a known sigma.
 
 A run goes on where an earlier one stopped: DRAWS.csv keeps what is known of every draw. --cells
-draws only the cells whose names hold one of the words, and --draws only so many tables of each.
+draws only the cells whose names hold one of the words, --ways tests only in these ways, and --draws
+draws only so many tables of each.
 --time measures CPU seconds of real tables in place of all that.
 """
 
@@ -32,7 +33,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,7 +43,8 @@ from scipy.stats import t as student
 from experiments.common import machine, rows
 from experiments.resumable import Table
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.selection.truncated_normal import Truncated
+from sparsecv.selection.inference import infer
+from sparsecv.selection.truncated import MOST_STANDARD_ERRORS
 
 LEVEL, AIM = 0.95, 0.05
 # Coefficients of the columns that matter, times the square root of the number of rows.
@@ -68,24 +70,23 @@ class Cell(NamedTuple):
         """What the rows of the cell have in the file of draws."""
         return f"n{self.n} p{self.p} {self.truth} {self.choice}"
 
+    def ways(self, draw: int) -> list[str]:
+        """The ways to test a draw: splitting for the first 2,000 alone, which show its power."""
+        if self.choice == "cv":
+            return ["sigma known", "t-test"]
+        return [way for way in WAYS if way != "splitting" or draw < 2000]
 
+
+WAYS = "sigma known", "sigma estimated", "t-test", "splitting"
 CELLS = [
-    Cell(n, p, truth, choice, draws)
-    for n, p, draws in ((60, 12, 2000), (200, 30, 700))
+    Cell(n, p, truth, choice, 20_000)
+    for n, p in ((60, 12), (200, 30))
     for choice in ("size 3", "aic", "bic")
     for truth in ("null", "two")
 ]
 CELLS += [
     Cell(n, p, "null", "cv", draws) for p, draws in ((10, 1000), (30, 300)) for n in (50, 100, 400)
 ]
-WAYS = "sigma known", "sigma estimated", "t-test", "splitting"
-
-
-class Tested(NamedTuple):
-    """p-values and 95 % intervals, shape (k,) and (k, 2), of the coefficients of k columns."""
-
-    p: np.ndarray
-    ends: np.ndarray
 
 
 def drawn(cell: Cell, draw: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -114,8 +115,8 @@ def on_columns(X: np.ndarray, y: np.ndarray, support: np.ndarray) -> np.ndarray:
     return np.linalg.lstsq(A, y, rcond=None)[0][1:]
 
 
-def t_test(X: np.ndarray, y: np.ndarray, support: np.ndarray) -> Tested:
-    """The t-tests of a least-squares fit of some columns."""
+def t_test(X: np.ndarray, y: np.ndarray, support: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The p-values (k,) and intervals (k, 2) of a least-squares fit of k columns."""
     A = np.column_stack([np.ones(len(X)), X[:, support]])
     coef = np.linalg.lstsq(A, y, rcond=None)[0]
     free = len(X) - A.shape[1]
@@ -123,74 +124,72 @@ def t_test(X: np.ndarray, y: np.ndarray, support: np.ndarray) -> Tested:
     error = np.sqrt(variance * np.diag(np.linalg.inv(A.T @ A)))[1:]
     p = 2.0 * student.sf(np.abs(coef[1:] / error), free)
     half = student.ppf(0.5 + LEVEL / 2.0, free) * error
-    return Tested(p, np.column_stack([coef[1:] - half, coef[1:] + half]))
+    return p, np.column_stack([coef[1:] - half, coef[1:] + half])
 
 
-def selective(model: SparseRidge, spread: float | None) -> dict[str, Tested]:
-    """What ``inference`` says with the known sigma 1 and, from the same search, with another.
-
-    spread: The estimated sigma; None to leave it out.
-    """
-    frame = model.inference(LEVEL, sigma=1.0)
-    assert frame.attrs["complete"]
-    found = {"sigma known": Tested(frame["p_high"].to_numpy(), frame[["low", "high"]].to_numpy())}
-    if spread is not None:
-        p, ends = [], []
-        for name, row in frame.iterrows():
-            error = row["std_error"] * spread
-            region = np.array(frame.attrs["regions"][name]) / error
-            variable = Truncated(row["coef"] / error, region, region)
-            p.append(variable.p_value()[1])
-            ends.append(np.multiply(variable.interval(LEVEL), error))
-        found["sigma estimated"] = Tested(np.array(p), np.array(ends))
-    return found
-
-
-def figures(
-    cell: Cell, draw: int, tested: Tested, support: np.ndarray, X: np.ndarray, beta: np.ndarray
+def selective(
+    cell: Cell, draw: int, model: SparseRidge, sigma: float | None, X: np.ndarray, beta: np.ndarray
 ) -> dict[str, float]:
-    """What one way says of one column that is drawn, and of the columns that matter.
-
-    X: The rows on which the test was made.
-    """
-    at = int(np.random.default_rng([draw, cell.p]).integers(support.size))
-    matter = np.flatnonzero(beta)
-    within = on_columns(X, X @ beta, support)[at]
-    low, high = tested.ends[at]
+    """What ``inference`` says of one column that is drawn, and of the columns that matter."""
+    columns = infer(model._fit(), sigma).columns
+    at, within, null = target(cell, draw, model.support_, X, beta)
+    one = columns[at]
+    p = np.array([column.p_value()[1] for column in columns])
+    # An end is infinite where no number as far away as ends are looked for is rejected.
+    far = one.coef + one.std_error * MOST_STANDARD_ERRORS * np.array([-1.0, 1.0])
     return {
-        "p": tested.p[at],
-        "covered": float(low <= within <= high),
-        "infinite": float(np.isinf([low, high]).any()),
-        "null": float(np.isin(matter, support).all() and beta[support[at]] == 0.0),
-        "found": float((tested.p[np.isin(support, matter)] < AIM).sum()),
+        "p": p[at],
+        "covered": float(one.p_value(within)[1] >= 1.0 - LEVEL),
+        "infinite": float(max(one.p_value(end)[1] for end in far) >= 1.0 - LEVEL),
+        "null": null,
+        "found": float((p[np.isin(model.support_, np.flatnonzero(beta))] < AIM).sum()),
+        "size": float(p.size),
+    }
+
+
+def plain(
+    cell: Cell, draw: int, X: np.ndarray, y: np.ndarray, support: np.ndarray, beta: np.ndarray
+) -> dict[str, float]:
+    """What t-tests say of one column that is drawn, and of the columns that matter."""
+    p, ends = t_test(X, y, support)
+    at, within, null = target(cell, draw, support, X, beta)
+    return {
+        "p": p[at],
+        "covered": float(ends[at, 0] <= within <= ends[at, 1]),
+        "infinite": 0.0,
+        "null": null,
+        "found": float((p[np.isin(support, np.flatnonzero(beta))] < AIM).sum()),
         "size": float(support.size),
     }
 
 
-def measured(cell: Cell, draw: int) -> Iterator[tuple[str, dict[str, float]]]:
+def target(
+    cell: Cell, draw: int, support: np.ndarray, X: np.ndarray, beta: np.ndarray
+) -> tuple[int, float, float]:
+    """The place of a drawn column, its coefficient of the expected response, and 1 where it is 0.
+
+    X: The rows on which the test is made.
+    """
+    at = int(np.random.default_rng([draw, cell.p]).integers(support.size))
+    null = np.isin(np.flatnonzero(beta), support).all() and beta[support[at]] == 0.0
+    return at, on_columns(X, X @ beta, support)[at], float(null)
+
+
+def measured(cell: Cell, draw: int, ways: Sequence[str]) -> Iterator[tuple[str, dict[str, float]]]:
     """Yield what every way says of a draw; NaN where nothing is selected."""
-    X, y, beta = drawn(cell, draw)
-    model, half = selected(cell, X, y), cell.n // 2
-    support = model.support_
-    empty = NAN | {"found": 0.0, "size": 0.0}
-    whole = cell.choice != "cv"
-    if not support.size:
-        for way in WAYS[:3]:
-            yield way, empty
-    else:
-        A = np.column_stack([np.ones(cell.n), X])
-        left = y - A @ np.linalg.lstsq(A, y, rcond=None)[0]
-        spread = float(np.sqrt(left @ left / (cell.n - A.shape[1]))) if whole else None
-        ways = selective(model, spread) | {"t-test": t_test(X, y, support)}
-        for way, tested in ways.items():
-            yield way, figures(cell, draw, tested, support, X, beta)
-    if whole:
-        support = selected(cell, X[:half], y[:half]).support_
-        if not support.size:
-            yield "splitting", empty
-            return
-        tested = t_test(X[half:], y[half:], support)
-        yield "splitting", figures(cell, draw, tested, support, X[half:], beta)
+    (X, y, beta), half = drawn(cell, draw), cell.n // 2
+    whole = [way for way in ways if way != "splitting"]
+    model = selected(cell, X, y) if whole else None
+    for way in ways:
+        rows = np.arange(half, cell.n) if way == "splitting" else np.arange(cell.n)
+        one = selected(cell, X[:half], y[:half]) if way == "splitting" else model
+        if not one.support_.size:
+            yield way, NAN | {"found": 0.0, "size": 0.0}
+        elif way.startswith("sigma"):
+            sigma = 1.0 if way == "sigma known" else None
+            yield way, selective(cell, draw, one, sigma, X, beta)
+        else:
+            yield way, plain(cell, draw, X[rows], y[rows], one.support_, beta)
 
 
 def share(values: np.ndarray) -> str:
@@ -265,6 +264,7 @@ def main() -> None:
     parser.add_argument("file", nargs="?", type=Path, default=Path("inference_draws.csv"))
     parser.add_argument("--draws", type=int, default=10**6)
     parser.add_argument("--cells", nargs="+", default=[""])
+    parser.add_argument("--ways", nargs="+", default=WAYS)
     parser.add_argument("--time", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -280,9 +280,13 @@ def main() -> None:
     for first in range(0, most, 100):
         for cell in cells:
             for draw in range(first, min(first + 100, cell.draws, most)):
-                if not known.has(cell.name, draw, "t-test"):
-                    for way, values in measured(cell, draw):
-                        known.add(cell.name, draw, way, **values)
+                ways = [
+                    way
+                    for way in cell.ways(draw)
+                    if way in options.ways and not known.has(cell.name, draw, way)
+                ]
+                for way, values in measured(cell, draw, ways) if ways else ():
+                    known.add(cell.name, draw, way, **values)
     for line in summary(cells, known):
         print(line)
     print(f"\n{time.process_time() - started:.0f} CPU seconds in this run")

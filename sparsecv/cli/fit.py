@@ -17,6 +17,7 @@ from ..plots.size_path import plot_size_path
 from ..report.outcome import inference_of
 from ..selection.certified_choice import model_certificate
 from ..selection.criteria import checked_criterion
+from ..selection.inference import covered_spread
 from ..selection.result import Result, Shown
 from ..selection.run import fit_table
 from ..selection.study import Request
@@ -55,6 +56,8 @@ def fit(data: str, **given: Any) -> Exit:
         settings.check_constraints(ready.design.constraints)
         if "taus" in sized:
             checked_taus(sized["taus"], units, ready.design.constraints)
+        if asked.inference:
+            covered_spread(ready, ready.problem(), None)
         deadline = settings.deadline()
         request = Request(settings, deadline=deadline, **sized)
         announce_limit(request.plan(ready.data, asked.protocol), units, asked.time_limit)

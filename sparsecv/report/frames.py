@@ -6,6 +6,7 @@ Estimators return these frames, and the command prints them and writes them as J
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -128,18 +129,38 @@ def coefficients_frame(
     return frame_of(found, [names[c] for c in columns]).rename_axis("column")
 
 
-def inference_frame(found: Inference, names: Sequence[str]) -> DataFrame:
-    """p-values and intervals of the tested columns of a model, in the order of the columns."""
-    own = "coef", "std_error", "p_low", "p_high", "low", "high"
-    values: dict[str, Any] = {"position": [one.column for one in found.columns]}
-    values |= {name: [getattr(one, name) for one in found.columns] for name in own}
-    labels = [names[one.column] for one in found.columns]
+def inference_frame(found: Inference, level: float, names: Sequence[str]) -> DataFrame:
+    """p-values and intervals of the tested columns of a model, in the order of the columns.
+
+    level: Of the confidence intervals.
+    """
+    columns = found.columns
+    p_values = np.array([one.p_value() for one in columns]).reshape(-1, 2).T
+    ends = np.array([one.interval(level) for one in columns]).reshape(-1, 2).T
+    labels = [names[one.column] for one in columns]
+    values: dict[str, Any] = {
+        "position": [one.column for one in columns],
+        "coef": [one.coef for one in columns],
+        "std_error": [one.std_error for one in columns],
+        **dict(zip(("p_low", "p_high", "low", "high"), (*p_values, *ends), strict=True)),
+    }
     made = frame_of(values, labels).rename_axis("column")
-    said = "level", "sigma", "sigma_source", "event", "conditional_on", "complete"
-    made.attrs.update({name: getattr(found, name) for name in said}, status=str(found.status))
-    made.attrs["n_nodes"] = found.work.n_nodes
-    made.attrs["regions"] = {
-        name: one.region.tolist() for name, one in zip(labels, found.columns, strict=True)
+    across = "what the response has"
+    if found.spread.degrees < math.inf:
+        across = "the length and direction of what the response has"
+    made.attrs = {
+        "level": float(level),
+        "sigma": found.spread.value,
+        "sigma_source": found.spread.source,
+        "event": found.event,
+        "conditional_on": (
+            f"these columns are selected ({found.event}), and {across} across the tested "
+            "coefficient; errors are independent and normal with one variance"
+        ),
+        "complete": found.status is Status.OPTIMAL,
+        "status": str(found.status),
+        "n_nodes": found.work.n_nodes,
+        "regions": {name: one.region.tolist() for name, one in zip(labels, columns, strict=True)},
     }
     return made
 

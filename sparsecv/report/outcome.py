@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..design.design import Array
+from ..errors import InputError
 from ..selection.alternatives import alternatives, alternatives_table, ranked_by_size
 from ..selection.choice import known_model, other_choices
 from ..selection.criteria import criteria
@@ -67,8 +68,13 @@ def comparison(result: Result) -> DataFrame:
 def inference_of(
     result: Result, level: float, sigma: float | None, seconds: float | None
 ) -> DataFrame:
-    """p-values and intervals of the columns of a model that know of the search."""
-    return inference_frame(infer(result, level, sigma, seconds), result.names)
+    """p-values and intervals of the columns of a model that know of the search.
+
+    level: Of the intervals.
+    """
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level must lie between 0 and 1; got {level!r}")
+    return inference_frame(infer(result, sigma, seconds), level, result.names)
 
 
 def near_best_of(result: Result, within: float, seconds: float | None) -> DataFrame:

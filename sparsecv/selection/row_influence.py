@@ -248,7 +248,7 @@ def _listed(
     problem, units = lighter.problem, TreeTable(lighter.problem).units.size
     numbers = [one.of_units(TreeTable(problem)) for one in compared]
     least = np.array([one[0] for one in numbers])
-    sizes = np.unique(np.concatenate([one[2] for one in numbers]))
+    sizes = np.unique(np.concatenate([one[1] for one in numbers]))
     if least[:, units].min() < np.inf:
         sizes = np.append(sizes, units)
     if sizes.size == 0:  # Columns of zeros would have to fill the size.

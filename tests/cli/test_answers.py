@@ -170,7 +170,7 @@ def test_no_column_may_be_of_least_criterion(
 
 
 def test_inference_that_is_not_covered_is_refused_in_one_line(
-    table: tuple[pd.DataFrame, str], capsys: Capture
+    table: tuple[pd.DataFrame, str], capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     frame, path = table
     frame.assign(w=1.0 + np.arange(50) % 2)[["w", *NAMES, "y"]].to_csv("w.csv", index=False)
@@ -183,7 +183,10 @@ def test_inference_that_is_not_covered_is_refused_in_one_line(
         (f"{path} --positive all", ["signs or bounds", "without"]),
         ("holed.csv --missing mean", ["missing values", "leave out"]),
         ("short.csv", ["29 degrees of freedom", "30 are needed", "fewer columns"]),
-        (f"{path} --time-limit 0", ["proved to be the best", "time_limit"]),
     ):
-        complaint(capsys, ["fit", *command.split(), "--tau", "2", "--inference"], words)
+        with monkeypatch.context() as patched:  # Nothing is searched for before it is refused.
+            patched.delattr("sparsecv.cli.fit.fit_table")
+            complaint(capsys, ["fit", *command.split(), "--tau", "2", "--inference"], words)
+    late = ["fit", path, "--time-limit", "0", "--tau", "2", "--inference"]
+    complaint(capsys, late, ["proved to be the best", "time_limit"])
     assert main(["fit", "holed.csv", "--tau", "2", "--missing", "drop", "--inference"]) == 0

@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
+from scipy.stats import t as student
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV, load
 from sparsecv.errors import UnprovedWarning
+from sparsecv.selection.inference import infer
 
 
 def drawn(n: int = 80, p: int = 8, seed: int = 0) -> tuple[Any, Any]:
@@ -114,25 +116,37 @@ def test_where_all_columns_are_in_inference_is_that_of_least_squares() -> None:
     assert "56 degrees of freedom" in table.attrs["sigma_source"]
     assert table["coef"].to_numpy() == pytest.approx(coef)
     assert table["std_error"].to_numpy() == pytest.approx(error)
-    p = 2.0 * norm.sf(np.abs(coef) / error)
+    p = 2.0 * student.sf(np.abs(coef) / error, 56)
     assert table["p_low"].to_numpy() == pytest.approx(p, rel=1e-6)
     assert table["p_high"].to_numpy() == pytest.approx(p, rel=1e-6)
-    assert table["low"].to_numpy() == pytest.approx(coef - norm.ppf(0.95) * error)
-    assert table["high"].to_numpy() == pytest.approx(coef + norm.ppf(0.95) * error)
+    assert table["low"].to_numpy() == pytest.approx(coef - student.ppf(0.95, 56) * error)
+    assert table["high"].to_numpy() == pytest.approx(coef + student.ppf(0.95, 56) * error)
+    table = SparseRidge(tau=3, gamma=0.7).fit(X, y).inference(sigma=sigma)
+    assert table["p_high"].to_numpy() == pytest.approx(2.0 * norm.sf(np.abs(coef) / error))
 
 
+@pytest.mark.parametrize("sigma", [2.0, None])
 @pytest.mark.parametrize("options", [{"tau": "bic"}, {"tau": 2}, {"tau": 2, "gamma": 5.0}])
-def test_the_same_columns_are_selected_exactly_in_the_regions(options: dict[str, Any]) -> None:
+def test_the_same_columns_are_selected_exactly_in_the_regions(
+    options: dict[str, Any], sigma: float | None
+) -> None:
     X, y = drawn(50, 6, 4)
     model = SparseRidge(**options).fit(X, y)
-    table = model.inference()
-    chosen = model.support_
-    centred = X[:, chosen] - X[:, chosen].mean(axis=0)
-    eta = np.linalg.pinv(centred).T
+    table = model.inference(sigma=sigma)
+    chosen, every = model.support_, X - X.mean(axis=0)
+    eta = np.linalg.pinv(every[:, chosen]).T
+    left = y - y.mean() - every @ np.linalg.lstsq(every, y, rcond=None)[0]
+    squares = left @ left
     for i, (_, region) in enumerate(table.attrs["regions"].items()):
         value, direction = eta[:, i] @ y, eta[:, i] / (eta[:, i] @ eta[:, i])
         for at in value + table["std_error"].iloc[i] * np.linspace(-12.0, 12.0, 25):
             moved = y + (at - value) * direction
+            if sigma is None:  # The length of what the test of 0 leaves is given, and not σ.
+                rest = squares + (value**2 - at**2) * (direction @ direction)
+                if rest <= 0.0:
+                    assert options["tau"] == 2 or not any(low < at < high for low, high in region)
+                    continue
+                moved += left * (np.sqrt(rest / squares) - 1.0)
             same = np.array_equal(SparseRidge(**options).fit(X, moved).support_, chosen)
             assert same == any(low < at < high for low, high in region)
 
@@ -157,12 +171,14 @@ def test_a_copy_of_a_column_changes_nothing_but_the_search() -> None:
     assert two["p_high"].to_numpy() == pytest.approx(one["p_high"].to_numpy(), rel=1e-6)
 
 
-def test_p_values_of_null_columns_are_uniform() -> None:
+@pytest.mark.parametrize(("tau", "sigma"), [(2, 1.0), ("aic", None)])
+def test_p_values_of_null_columns_are_uniform(tau: Any, sigma: float | None) -> None:
     random, found = np.random.default_rng(8), []
-    for _ in range(400):
+    while len(found) < 400:
         X, y = random.standard_normal((40, 6)), random.standard_normal(40)
-        table = SparseRidge(tau=2, gamma=0.0).fit(X, y).inference(sigma=1.0)
-        found.append(table["p_high"].iloc[int(random.integers(2))])
+        columns = infer(SparseRidge(tau=tau, gamma=0.0).fit(X, y)._fit(), sigma).columns
+        if columns:
+            found.append(columns[int(random.integers(len(columns)))].p_value()[1])
     share = np.mean(np.array(found)[:, None] <= [0.05, 0.2, 0.5], axis=0)
     # Three standard errors of the shares of 400 draws; a naive test rejects .16 at level .05.
     assert (abs(share - [0.05, 0.2, 0.5]) < [0.033, 0.06, 0.075]).all()

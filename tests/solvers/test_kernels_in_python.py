@@ -33,7 +33,7 @@ from sparsecv.solvers.core.result import Status
 from sparsecv.solvers.kernels import envelope
 from sparsecv.solvers.leaps.gathering import Comparison, near_best_subsets
 from sparsecv.solvers.leaps.leaps_node import new_gathering
-from sparsecv.solvers.leaps.lines import below_zero, take_out
+from sparsecv.solvers.leaps.lines import below_zero, may_win
 from sparsecv.solvers.leaps.selection_event import selection_events
 from sparsecv.solvers.relaxation import perspective, relaxer, root
 from sparsecv.solvers.relaxation.gram import GramForm
@@ -264,7 +264,7 @@ def test_supports_along_gamma_equal_enumeration(kind: str, low: float, high: flo
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-def test_supports_are_handed_out_and_take_out_of_lines(grouped: bool) -> None:
+def test_supports_are_handed_out_and_win_on_lines(grouped: bool) -> None:
     """A direction in which two others beat the support, on either side of the response."""
     X, y = rows("plain")
     groups = Constraints(groups=["a", "a", "b", "b", None, None] if grouped else None)
@@ -291,14 +291,14 @@ def test_supports_are_handed_out_and_take_out_of_lines(grouped: bool) -> None:
 
 
 @plain_python
-def test_a_region_without_room_stays_larger_than_need_be() -> None:
-    tree = new_gathering(1, 1, 1)
-    tree.region[0, 0], tree.n_region[0] = [-100.0, 100.0], 1
-    for k in range(20):
-        take_out(tree, 0, 4.0 * k, 4.0 * k + 1.0)
-    assert tree.n_region[0] == tree.region.shape[1]
-    take_out(tree, 0, -200.0, 200.0)
-    assert tree.n_region[0] == 0
+def test_a_support_may_win_where_its_polynomial_is_low_on_what_is_left() -> None:
+    kept = new_gathering(1, 1, 1)
+    kept.region[0, :2], kept.n_region[0] = [[-3.0, -2.0], [5.0, np.inf]], 2
+    kept.wins[1, 0] = [0.0, 0.0, 1.0]
+    assert not may_win(kept, 1, 0, 1.0, 2.0, 2.0)  # Below 1 at no v.
+    assert not may_win(kept, 1, 0, 1.0, 0.0, -2.9)  # Below 1 between −1.97 and 1.97.
+    assert may_win(kept, 1, 0, 1.0, 0.0, -3.1)
+    assert may_win(kept, 1, 0, -1.0, 0.0, 30.0)  # Below 1 beyond 5.39.
 
 
 @plain_python

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from support.fresh import draws
 
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.core.limits import Limits
@@ -38,8 +39,7 @@ def values_of_all(problem, weight):
 
 @pytest.mark.parametrize("by_criterion", [False, True])
 def test_the_list_is_that_of_enumeration(by_criterion: bool) -> None:
-    random = np.random.default_rng(int(by_criterion))
-    for trial in range(120):
+    for trial, (note, random) in enumerate(draws(250, 630 + by_criterion)):
         problem, n = drawn_problem(random, trial)
         if by_criterion:
             weight = np.exp(np.arange(problem.p + 1) * np.log(n) / n)
@@ -52,10 +52,10 @@ def test_the_list_is_that_of_enumeration(by_criterion: bool) -> None:
         limit = (1.0 + within) * min(values.values())
         slack = 1e-9 * limit + 1e-12 * problem.yy
         listed = {tuple(one.support.tolist()) for one in found.answers}
-        assert len(listed) == len(found.answers)
-        assert {T for T, value in values.items() if value < limit - slack} <= listed
-        assert listed <= {T for T, value in values.items() if value <= limit + slack}
-        assert (np.diff(found.value) >= -slack).all()
+        assert len(listed) == len(found.answers), note
+        assert {T for T, value in values.items() if value < limit - slack} <= listed, note
+        assert listed <= {T for T, value in values.items() if value <= limit + slack}, note
+        assert (np.diff(found.value) >= -slack).all(), note
         assert found.answers[0].status in (Status.OPTIMAL, Status.PRECISION)
 
 

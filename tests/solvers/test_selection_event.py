@@ -2,16 +2,19 @@
 
 import itertools
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from support.fresh import draws
 
 from sparsecv import Constraints
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.result import Status
 from sparsecv.solvers.leaps.gathering import Comparison, near_best_subsets
-from sparsecv.solvers.leaps.selection_event import selection_events
+from sparsecv.solvers.leaps.leaps_node import new_gathering
+from sparsecv.solvers.leaps.selection_event import _Search, selection_events
 
 
 def residual(table, columns, vector):
@@ -72,17 +75,26 @@ def same_model(table, one, other, gamma):
     return sorted(alike[j] for j in one) == sorted(alike[j] for j in other)
 
 
-def enumerated(problem, direction, support, supports, weights):
-    """The pieces of the line on which no other of the supports has a smaller value."""
+def left_by_all(problem, direction):
+    """What all columns leave of the squared response, where its length within a test is given."""
+    table, y = problem.triangle[:, : problem.p], problem.triangle[:, problem.p]
+    left = residual(table, table, y)
+    return np.array([-1.0, -2.0 * (direction @ y), left @ left])
+
+
+def enumerated(problem, direction, support, supports, weights, curved=None):
+    """The pieces of the line, or of a curve, on which no other support has a smaller value."""
     p, gamma = problem.p, problem.given_gamma
     table, y = problem.triangle[:, :p], problem.triangle[:, p]
     pad = np.zeros(p if gamma > 0.0 else 0)
     c, d = np.append(y, pad), np.append(direction, pad)
     long = np.vstack([table, np.sqrt(gamma / 2.0) * np.eye(p)[: pad.size]])
-    own, pieces = weights[tuple(support)] * polynomial(long, c, d, support), [(-np.inf, np.inf)]
+    common = np.zeros(3) if curved is None else curved * [1.0, 1.0, 0.0]
+    own = weights[tuple(support)] * (polynomial(long, c, d, support) + common)
+    pieces = without([(-np.inf, np.inf)], [] if curved is None else negative(curved))
     for other in supports:
         if not same_model(table, support.tolist(), list(other), gamma):
-            value = weights[other] * polynomial(long, c, d, list(other))
+            value = weights[other] * (polynomial(long, c, d, list(other)) + common)
             pieces = without(pieces, negative(value - own))
     return np.array(pieces)
 
@@ -144,8 +156,8 @@ KINDS = ["drawn", "0/1", "duplicate", "dependent"]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_events_are_those_of_enumeration(kind: str) -> None:
-    random, found = np.random.default_rng(KINDS.index(kind)), []
-    for _ in range(60):
+    found, notes = [], []
+    for note, random in draws(600, 610 + KINDS.index(kind)):
         X, y = drawn_table(random, kind)
         n, p = X.shape
         how, gamma = random.choice(["bic", "aic", "size"]), 0.0
@@ -162,15 +174,26 @@ def test_events_are_those_of_enumeration(kind: str) -> None:
         direction = left_of(problem, support, int(random.choice(support)))
         if direction is None:
             continue
-        events, status, _ = selection_events(problem, support, compared, direction[None])
+        curved = left_by_all(problem, direction) if random.random() < 0.5 and gamma == 0.0 else None
+        if curved is not None and curved[2] < 1e-9 * problem.yy:
+            continue
+        events, status, _ = selection_events(
+            problem,
+            support,
+            compared,
+            direction[None],
+            None,
+            None if curved is None else curved[None],
+        )
         sizes = np.flatnonzero(np.isfinite(weight)).tolist()
         every = [T for k in sizes for T in itertools.combinations(range(p), k)]
         weights = {T: weight[len(T)] for T in every}
-        exact = enumerated(problem, direction, support, every, weights)
+        exact = enumerated(problem, direction, support, every, weights, curved)
         assert status in (Status.OPTIMAL, Status.PRECISION)
         found.append(compare(events[0], exact, 10.0 * np.linalg.norm(y)))
-    assert "wrong" not in found
-    assert found.count("equal") > 0.9 * len(found) > 20
+        notes += [note] if found[-1] == "wrong" else []
+    assert not notes
+    assert found.count("equal") > 0.8 * len(found) > 20
 
 
 def test_groups_and_included_columns_are_units_of_the_search() -> None:
@@ -225,8 +248,7 @@ def exact_squares(columns, vectors):
 
 
 def test_a_line_agrees_with_exact_arithmetic() -> None:
-    random = np.random.default_rng(11)
-    for trial in range(12):
+    for trial, (note, random) in enumerate(draws(60, 620)):
         n, p, size = 8, 5, 2
         X = random.integers(-3, 4, (n, p)).astype(float)
         X[:, -1] = X[:, 0] if trial % 3 == 0 else X[:, -1]
@@ -256,7 +278,7 @@ def test_a_line_agrees_with_exact_arithmetic() -> None:
                 a, b, c = (float(value) for value in differ)
                 pieces = without(pieces, negative((a, 2.0 * b, c)))
         exact = length * np.array(pieces)
-        assert compare(events[0], exact, 100.0 * np.linalg.norm(y)) == "equal"
+        assert compare(events[0], exact, 100.0 * np.linalg.norm(y)) == "equal", note
 
 
 def test_a_limit_leaves_the_event_in_doubt_and_never_wrong() -> None:
@@ -277,3 +299,16 @@ def test_a_limit_leaves_the_event_in_doubt_and_never_wrong() -> None:
         assert compare(events[0], exact, 10.0 * np.linalg.norm(y)) != "wrong"
         if nodes < 5:
             assert status is Status.NODE_LIMIT
+
+
+def test_more_intervals_than_a_tree_has_room_for_become_one() -> None:
+    known = np.column_stack([4.0 * np.arange(20), 4.0 * np.arange(20) + 1.0])
+    gathering = new_gathering(1, 1, 1)
+    search = SimpleNamespace(surely=[known], doubt=[np.array([[-np.inf, -9.0], [99.0, np.inf]])])
+    _Search.look_at(search, gathering)  # type: ignore[arg-type]
+    assert gathering.n_region[0] == 1
+    assert gathering.region[0, 0].tolist() == [-9.0, 99.0]
+    search.surely = [known[:3]]
+    _Search.look_at(search, gathering)  # type: ignore[arg-type]
+    left = [[-9.0, 0.0], [1.0, 4.0], [5.0, 8.0], [9.0, 99.0]]
+    assert gathering.region[0, : gathering.n_region[0]].tolist() == left

@@ -20,7 +20,7 @@ from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, dot, has_bit, order_steps
 from .inverse import evaluate_columns
 from .leaps_node import drop, factorise, highest_rank, mask_child, open_sizes, put_in_order
-from .lines import hand_out, narrow_lines
+from .lines import close_lines, hand_out
 from .lists import enter_support, forget_supports, is_listed, put_in_list
 from .row_updates import fit_rows, list_open_problems, update_rows
 from .within import begin_within, bound_members, fit_child, key_members
@@ -250,7 +250,7 @@ def advance(tree, max_nodes):
             low = size
         better, promising = evaluate(tree, level, j, size, low)
         if tree.gathers > 0 and not alone:
-            better, promising = narrow_lines(tree, level, j, size, low)
+            better, promising = close_lines(tree, level, j, size, low)
         if tree.bounded > 0 and better + promising > 0:
             mask_child(tree, level, j)
             better, promising = fit_child(tree, level, j, size, low)

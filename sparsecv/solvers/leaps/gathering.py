@@ -34,26 +34,23 @@ class Comparison(NamedTuple):
         sizes = np.minimum(members @ size, self.weight.size)
         return np.asarray(np.append(self.weight, np.inf)[sizes])
 
-    def of_units(self, table: TreeTable) -> tuple[Array, Array, NDArray[np.intp]]:
+    def of_units(self, table: TreeTable) -> tuple[Array, NDArray[np.intp]]:
         """What the number of units says of weights.
 
-        Returns: The least weight of supports of at least 0, 1, …, m units, and the largest weight
-            of supports of so many units, shape (m + 1,) each; and the numbers from 1 to m − 1 of
-            which some support counts.
+        Returns: The least weight of supports of at least 0, 1, …, m units, shape (m + 1,), and the
+            numbers from 1 to m − 1 of which some support counts.
         """
         m, width = table.units.size, np.diff(table.first) if self.by_rank else None
         size = np.ones(m, dtype=np.intp) if width is None else width
         own, free = size[table.included > 0], np.sort(size[table.included == 0])
-        least, most = np.full((2, m + 1), np.inf)
+        least = np.full(m + 1, np.inf)
         for extra in range(free.size + 1):
             few, many = int(free[:extra].sum()), int(free[free.size - extra :].sum())
             some = self.weight[own.sum() + few : own.sum() + many + 1]
             least[own.size + extra] = some.min(initial=np.inf)
-            if some.size == many - few + 1:
-                most[own.size + extra] = some.max()
         counted = np.flatnonzero(least < np.inf)
         least = np.minimum.accumulate(least[::-1])[::-1]
-        return least, most, counted[(counted > 0) & (counted < m)]
+        return least, counted[(counted > 0) & (counted < m)]
 
 
 class Members:
@@ -116,7 +113,7 @@ def near_best_subsets(
     at = problem.at_unit_length()
     known = _Known(problem, Members(at, comparison))
     table, nodes, status = known.members.table, 0, Status.OPTIMAL
-    least, _, sizes = comparison.of_units(table)
+    least, sizes = comparison.of_units(table)
     known.add(np.vstack([np.ones(table.units.size), table.included, _seeds(at)]) > 0)
     bound = math.inf
     if sizes.size:

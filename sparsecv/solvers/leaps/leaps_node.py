@@ -296,10 +296,10 @@ def new_within(m: int, lower: Array, upper: Array) -> Within:
 def new_gathering(m: int, lines: int, room: int) -> Gathering:
     """Allocate what a tree of m units needs to hand out supports, ``room`` of them at a time.
 
-    lines: Number of lines of responses. Their sets have at most 16 intervals, a choice: in tests
-        none has more than 8.
+    lines: Number of lines of responses. What known supports leave of one has at most 16 intervals,
+        a choice: in tests none has more than 8.
     """
-    lengths = {"m": m, "sizes": m + 2, "problems": lines, "room": room}
+    lengths = {"sizes": m + 2, "problems": lines, "room": room}
     return allocated(Gathering, {**lengths, "words": mask_words(m), "length": 16})
 
 

@@ -6,6 +6,9 @@ T. So every T takes at most two intervals of v out of the line. One leaps-and-bo
 all T that take out what others do not: a node is closed for the v at which its own objective, which
 no support below it has less of, exceeds w_S f_S(v)/w, w the least weight below the node. Lee, Sun,
 Sun and Taylor (2016) condition on such an event for the lasso.
+
+On a curve of responses what all columns leave of the response changes too, by a polynomial that all
+objectives have in common.
 """
 
 from __future__ import annotations
@@ -19,17 +22,20 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status, Work
+from ..core.rows import DEPENDENT_SHARE
 from ..core.threads import on_one_thread
 from ..kernels.linalg import EPS, Array
 from .all_sizes import coefficient_spread
 from .gathering import Comparison, Members
-from .lines import below_zero
-from .quadratics import Lines, complement, union
+from .lines import Gathering, below_zero
 from .tree import Leaps
 
 # The squared length of the vectors δ: what it lacks to 1 keeps 1 − h of a tree above 0.
 SQUARED_LENGTH = 0.5
-NOTHING, WHOLE_LINE = np.empty((0, 2)), np.array([[-np.inf, np.inf]])
+# Nodes after which a tree learns what the supports that it has handed out leave of the lines, a
+# choice.
+NODES_OF_A_TURN = 20_000
+NOTHING = np.empty((0, 2))
 
 
 class SelectionEvent(NamedTuple):
@@ -50,29 +56,48 @@ def selection_events(
     comparison: Comparison,
     directions: Array,
     limits: Limits | None = None,
+    residual: Array | None = None,
 ) -> tuple[list[SelectionEvent], Status, Work]:
     """Find where on lines y + vd a support is selected, the one of least w·f.
+
+    Two supports whose objectives rounding cannot tell apart, at any v, count as one.
 
     problem: It has no bounds on coefficients; its τ is not used.
     support: The support that is selected from y.
     directions, shape (d, r): Unit vectors d that the columns of the support span, in the rows of
         ``problem.triangle``.
+    residual, shape (d, 3): Polynomials of what all columns leave of the squared response, on curves
+        where this changes with v. The support is selected only where they are above 0.
     Returns: The events; whether the tree has ended, which is OPTIMAL, or else the limit that was
         reached, or PRECISION; and what the search took.
     """
     limits = (limits or Limits()).within()
     if not len(directions):
         return [], Status.OPTIMAL, Work()
-    search = _Search(problem, support, comparison, directions * math.sqrt(SQUARED_LENGTH))
+    length = math.sqrt(SQUARED_LENGTH)
+    curved = np.zeros((len(directions), 3)) if residual is None else residual
+    search = _Search(problem, support, comparison, directions * length, curved * SCALED)
     status = search.run(limits)
-    events = [search.event(i) for i in range(len(directions))]
+    events = [
+        SelectionEvent(
+            length * complement(np.vstack([search.perhaps[i], search.doubt[i]])),
+            length * complement(search.surely[i]),
+        )
+        for i in range(len(directions))
+    ]
     return events, status, Work(n_nodes=search.n_nodes, seconds=limits.elapsed())
+
+
+# Polynomials of v that counts unit vectors, as polynomials of v that counts vectors δ.
+SCALED = np.array([SQUARED_LENGTH, math.sqrt(SQUARED_LENGTH), 1.0])
 
 
 class _Search:
     """The search for the events of one support; other parameters as of :func:`selection_events`.
 
     delta, shape (d, r): The vectors δ, in whose lengths v counts here.
+    common, common_error, shape (d, 3): What all objectives have besides on a curve, and what that
+        is off by at most.
     surely, perhaps, doubt: By line the v that some support surely, or perhaps, takes out, and those
         that open nodes leave in doubt.
     """
@@ -83,53 +108,87 @@ class _Search:
         support: NDArray[np.intp],
         comparison: Comparison,
         delta: Array,
+        residual: Array,
     ) -> None:
-        self.support, self.comparison, self.delta = support, comparison, delta
-        self.at, table = problem.at_unit_length(), problem.triangle
-        X, y = table[:, : problem.p], table[:, problem.p]
-        self.lines = Lines(X, y, delta, problem.given_gamma / 2.0)
+        self.comparison, self.delta = comparison, delta
+        self.at, table, self.ridge = problem.at_unit_length(), problem.triangle, problem.given_gamma
+        self.X, self.responses = table[:, : problem.p], np.vstack([table[:, problem.p], delta]).T
         self.members = Members(self.at, comparison)
         self.table = self.members.table
         self.member = np.isin(np.arange(self.table.units.size), self.table.members(support))
         self.weight = float(comparison.weights(self.table, self.member[None])[0])
-        value, error = self.lines.of(support[None])
+        self.common = residual * [1.0, 1.0, 0.0]
+        curved = residual.any(axis=1)
+        self.common_error = 16.0 * EPS * np.outer(curved, [1.0, 0.0, problem.yy])
+        value, error = self.objectives(support[None])
         self.own, self.own_error = self.weight * value[0], self.weight * error[0]
         self.surely, self.perhaps, self.doubt = ([NOTHING] * len(delta) for _ in range(3))
+        for i in np.flatnonzero(curved).tolist():
+            self.surely[i] = self.perhaps[i] = negative(residual[i][None])
         self.n_nodes = 0
+
+    def objectives(self, columns: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Polynomials of the objectives of supports (k, s), and of what they are off by at most.
+
+        A fit is exact for columns and responses that rounding has moved by some tens of units u of
+        their lengths, so that the root of an objective f is off by δ = 64u·(|y| + Σ ℓ_j|β_j|), and
+        f by 2√f·δ + δ², at most a share e of f and δ²(1 + 1/e); e is 1e-12, a choice.
+
+        Returns: Two arrays of shape (k, d, 3), with the coefficient of v² first.
+        """
+        (k, s), d, n = columns.shape, len(self.delta), len(self.X)
+        rows = np.zeros((k, n + (s if self.ridge > 0.0 else 0), s))
+        rows[:, :n] = self.X[:, columns].transpose(1, 0, 2)
+        rows[:, n:] = math.sqrt(self.ridge / 2.0) * np.eye(s)[: rows.shape[1] - n]
+        left = np.zeros((k, rows.shape[1], 1 + d))
+        left[:, :n] = self.responses
+        spread = np.zeros((k, 1 + d))
+        if s > 0:
+            lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+            U, values, Vt = np.linalg.svd(
+                rows / np.where(lengths > 0.0, lengths, 1.0), full_matrices=False
+            )
+            kept = values > DEPENDENT_SHARE * values[:, :1]
+            U, inverse = U * kept[:, None, :], kept / np.where(kept, values, 1.0)
+            inside = inverse[:, :, None] * (U.transpose(0, 2, 1) @ left)
+            spread = np.abs(Vt.transpose(0, 2, 1) @ inside).sum(axis=1)
+            for _ in range(2):  # The second step restores the digits that the first step has lost.
+                left -= U @ (U.transpose(0, 2, 1) @ left)
+        off = 32.0 * EPS * (np.linalg.norm(self.responses, axis=0) + spread)
+        y, moved = left[:, :, :1], left[:, :, 1:]
+        squares = np.square(moved), 2.0 * y * moved, np.square(y) + np.zeros_like(moved)
+        value = np.stack([part.sum(axis=1) for part in squares], axis=2)
+        share = 1e-12
+        error = share * value  # (off_y + |v| off_δ)² is at most twice the sum of the squares.
+        error[:, :, 0] += 2.0 * (1.0 + 1.0 / share) * off[:, 1:] ** 2
+        error[:, :, 2] += 2.0 * (1.0 + 1.0 / share) * off[:, :1] ** 2
+        return value + self.common, error + self.common_error
 
     def run(self, limits: Limits) -> Status:
         """Search until no support is left that may win, which is OPTIMAL, or return the limit."""
         self.take(self.neighbours())
-        _, _, sizes = self.comparison.of_units(self.table)
+        least, sizes = self.comparison.of_units(self.table)
         if not sizes.size:
             return Status.OPTIMAL
         # Products of the columns of the working problem, which may be scaled, with the directions.
         table = self.at.triangle
         rows, targets = self.delta @ table[:, : self.at.p], self.delta @ table[:, self.at.p]
         tree = Leaps(self.at, sizes, rows, targets, gathers=True)
+        tree.chunk = min(tree.chunk, NODES_OF_A_TURN)
         tree.begin()
-        gathering, reached = tree.tree.gathering, None
         tree.lists.max_searched[:] = 1e300  # This is above all losses but ∞.
-        gathering.pieces[0, :, 0], gathering.n_pieces[0] = WHOLE_LINE[0], 1
-        for i, end in enumerate(self.limit_polynomials(tree)):
-            beyond = np.array([[-np.inf, -end], [end, np.inf]])
-            left = complement(np.vstack([self.surely[i], beyond]))
-            room = gathering.region.shape[1]
-            while len(left) > room:  # The narrowest gap is filled.
-                gap = int(np.argmin(left[1:, 0] - left[:-1, 1]))
-                left = np.delete(left.ravel(), [2 * gap + 1, 2 * gap + 2]).reshape(-1, 2)
-            gathering.region[i, : len(left)], gathering.n_region[i] = left, len(left)
-            self.doubt[i] = beyond
-            reached = Status.PRECISION if end == 0.0 else reached
-        ended = False
+        ended, ends = False, self.limit_polynomials(tree, least)
+        reached = None if ends.all() else Status.PRECISION
+        self.doubt = [np.array([[-np.inf, -end], [end, np.inf]]) for end in ends]
         while not ended and reached is None:
             reached = limits.reached(tree.n_nodes)
             if reached is None:
+                self.look_at(tree.tree.gathering)
                 ended = tree.step(limits)
                 self.take(self.members.from_masks(tree.handed_out()))
         self.n_nodes = tree.n_nodes
         if reached is not None:
-            self.leave_in_doubt(tree, reached)
+            self.leave_in_doubt(tree)
         return reached or Status.OPTIMAL
 
     def neighbours(self) -> NDArray[np.bool_]:
@@ -145,34 +204,40 @@ class _Search:
         near = (self.member & ~out)[:, None] | come[None]
         return np.vstack([near.reshape(-1, m), np.ones(m, dtype=bool), inside])
 
-    def limit_polynomials(self, tree: Leaps) -> Array:
-        """Write below which polynomials supports may win, and win for sure.
+    def look_at(self, gathering: Gathering) -> None:
+        """Let a tree look at what known supports leave of the lines."""
+        for i, doubt in enumerate(self.doubt):
+            left = complement(np.vstack([self.surely[i], doubt]))
+            if len(left) > gathering.region.shape[1]:
+                left = np.array([[left[0, 0], left[-1, 1]]])
+            gathering.region[i, : len(left)], gathering.n_region[i] = left, len(left)
+
+    def limit_polynomials(self, tree: Leaps, least: Array) -> Array:
+        """Write below which polynomials supports may win.
 
         :meth:`doubts` says what rounding and the working γ add.
 
+        least, shape (m + 1,): The least weights of supports of at least 0, 1, …, m units.
         Returns, shape (d,): Beyond plus and minus this v they may add more than 1e-4 of S's
-            objective, a choice.
+            objective, a choice; 0 where the tree cannot be trusted.
         """
-        gathering, least_most = tree.tree.gathering, self.comparison.of_units(self.table)
         spare, centre = tree.tree.one_minus_leverage[0], tree.tree.deleted_residual[0]
         share, added = self.doubts(tree)
         if not share + added < 1.0:
             return np.zeros(len(self.delta))
-        base = np.zeros((len(self.delta), 3))
-        base[:, 0] = 1.0 - SQUARED_LENGTH
-        base[:, 2] = spare * centre**2 - float(tree.now("full"))
-        inexact = np.array([added, 0.0, added * self.at.yy])
-        wider = (1.0 + share) * self.own + self.own_error
-        limits = (wider, 1.0), (2.0 * self.own - wider, -1.0)
-        targets = gathering.wins, gathering.cuts
-        for target, weights, (limit, sign) in zip(targets, least_most[:2], limits, strict=True):
-            target[:], target[:, :, 2] = 0.0, -1e300  # Nothing is below such a number.
-            for s in np.flatnonzero(weights < np.inf).tolist():
-                target[s] = limit / weights[s] + sign * inexact + base
+        # On a curve f is what counts less the common polynomial, which has this maximum.
+        a, b, _ = self.common.T
+        base = self.common_error - (1.0 + share) * self.common
+        base[:, 2] += share * b**2 / np.maximum(-4.0 * a, 1e-300)
+        base[:, 0] += 1.0 - SQUARED_LENGTH + added
+        base[:, 2] += spare * centre**2 - float(tree.now("full")) + added * self.at.yy
+        wins = tree.tree.gathering.wins
+        wins[:], wins[:, :, 2] = 0.0, -1e300  # Nothing is below such a number.
+        for s in np.flatnonzero(least < np.inf).tolist():
+            wins[s] = ((1.0 + share) * self.own + self.own_error) / least[s] + base
         worst = added * self.own[:, 2] + self.own_error[:, 0]
-        return np.asarray(
-            1e-2 * self.own[:, 2] / np.sqrt(np.maximum(worst * self.own[:, 2], 1e-300))
-        )
+        most = 1e-2 * self.own[:, 2] / np.sqrt(np.maximum(worst * self.own[:, 2], 1e-300))
+        return np.asarray(most)
 
     def doubts(self, tree: Leaps) -> tuple[float, float]:
         """A share of f, and one of |y|² + v², that objectives in a tree may be off by.
@@ -208,33 +273,46 @@ class _Search:
             same_size = np.flatnonzero(width == size)
             # Some 10 MB of singular vectors are made at a time.
             for here in np.array_split(same_size, 1 + same_size.size // 2000):
-                columns = np.array([supports[i] for i in here]).reshape(here.size, size)
-                differ = ~self.lines.same(self.support, columns.astype(np.intp))
-                value, error = self.lines.of(columns[differ].astype(np.intp))
-                weight = weights[here[differ]][:, None, None]
-                self.take_out(weight * value - self.own, weight * error + self.own_error)
+                columns = np.array([supports[i] for i in here], dtype=np.intp)
+                value, error = self.objectives(columns.reshape(here.size, size))
+                weight = weights[here][:, None, None]
+                differ, error = weight * value - self.own, weight * error + self.own_error
+                allowed = np.sqrt(error[:, :, [0, 0, 2]] * error[:, :, [0, 2, 2]])
+                apart = (np.abs(differ) > allowed).any(axis=2)
+                for i in range(len(self.delta)):
+                    one, off = differ[apart[:, i], i], error[apart[:, i], i]
+                    self.surely[i] = union(np.vstack([self.surely[i], negative(one + off)]))
+                    self.perhaps[i] = union(np.vstack([self.perhaps[i], negative(one - off)]))
 
-    def take_out(self, differ: Array, error: Array) -> None:
-        """Take out where polynomials (k, d, 3), known up to errors, are below 0."""
-        for kept, sign in ((self.surely, 1.0), (self.perhaps, -1.0)):
-            for i in range(len(self.delta)):
-                polynomials = (differ[:, i] + sign * error[:, i]).tolist()
-                found = np.array([below_zero(*one) for one in polynomials])
-                kept[i] = union(np.vstack([kept[i], found.reshape(-1, 2)]))
+    def leave_in_doubt(self, tree: Leaps) -> None:
+        """Note the v that open nodes leave in doubt."""
+        state = tree.tree
+        for level in np.flatnonzero(state.cursor[: int(tree.now("level")) + 1] >= 0).tolist():
+            for k, i in enumerate(state.problem_of[level, : state.n_open[level]].tolist()):
+                spare, centre = state.one_minus_leverage[level, k], state.deleted_residual[level, k]
+                least = np.array([1.0, 2.0 * centre, centre**2]) * spare
+                least[2] += state.loss[level, k]
+                least -= state.gathering.wins[state.fixed[level], i]
+                self.doubt[i] = union(np.vstack([self.doubt[i], negative(least[None])]))
 
-    def leave_in_doubt(self, tree: Leaps, reached: Status) -> None:
-        """Note the v that open nodes leave in doubt; all where the tree cannot be trusted."""
-        state, gathering = tree.tree, tree.tree.gathering
-        for level in range(int(tree.now("level")) + 1):
-            open_for = state.problem_of[level, : state.n_open[level]].tolist()
-            for i in open_for if state.cursor[level] >= 0 else ():
-                pieces = gathering.pieces[level, i, : gathering.n_pieces[level, i]]
-                self.doubt[i] = union(np.vstack([self.doubt[i], pieces]))
-        if reached is Status.PRECISION:
-            self.doubt = [WHOLE_LINE] * len(self.delta)
 
-    def event(self, i: int) -> SelectionEvent:
-        """Where on line i S is selected."""
-        length = math.sqrt(SQUARED_LENGTH)
-        inner = complement(np.vstack([self.perhaps[i], self.doubt[i]]))
-        return SelectionEvent(length * inner, length * complement(self.surely[i]))
+def negative(polynomials: Array) -> Array:
+    """The intervals (2k, 2), which may be empty, where polynomials (k, 3) are below 0."""
+    found = [below_zero(*one) for one in polynomials.tolist()]
+    return np.array(found, dtype=np.float64).reshape(-1, 2)
+
+
+def union(intervals: Array) -> Array:
+    """The union of open intervals (k, 2), as increasing intervals that do not overlap."""
+    some = intervals[intervals[:, 0] < intervals[:, 1]]
+    some = some[np.argsort(some[:, 0], kind="stable")]
+    reach = np.maximum.accumulate(some[:, 1])
+    first = np.append(True, some[1:, 0] > reach[:-1])[: len(some)]
+    return np.column_stack([some[first, 0], reach[np.append(first[1:], True)[: len(some)]]])
+
+
+def complement(intervals: Array) -> Array:
+    """What the union of intervals (k, 2) leaves of the line."""
+    taken = union(intervals)
+    ends = np.column_stack([np.append(-np.inf, taken[:, 1]), np.append(taken[:, 0], np.inf)])
+    return np.asarray(ends[ends[:, 0] < ends[:, 1]])

@@ -1,0 +1,121 @@
+"""A coefficient that is known to lie in a set: tails, p-values, intervals of its mean.
+
+The coefficient is normal with variance 1. Where the variance σ² is estimated instead, by s² = RSS/ν
+that is independent of the coefficient, numbers count in units of s. Given ν + (x − μ)², x observed
+and μ the mean, the coefficient then has a density proportional to
+
+    (1 + (x − z)(x + z − 2μ)/ν)^(ν/2 − 1),
+
+as far as the base is positive, whatever σ is. The normal density is the limit for ν → ∞. All masses
+are logarithms relative to the density at x, so that sets far out in a tail keep their digits. A set
+R is known between two unions of intervals, inner ⊂ R ⊂ outer; what is computed holds for every such
+R.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import betainc, betaincc, betaln, erfcx
+
+Array = NDArray[np.float64]
+# Ends of confidence intervals are looked for up to so many standard errors away from the estimate.
+# Beyond, they count as infinite. The value is a choice.
+MOST_STANDARD_ERRORS = 1e6
+
+
+class Truncated(NamedTuple):
+    """A coefficient, observed at x, that is conditioned to lie in a set.
+
+    inner, outer, shape (k, 2): Intervals that the set contains, and intervals that contain it.
+    degrees: ν; ∞ where the variance is known.
+    """
+
+    x: float
+    inner: Array
+    outer: Array
+    degrees: float = math.inf
+
+    def p_value(self, mean: float = 0.0) -> tuple[float, float]:
+        """The least and the largest two-sided p-value of a mean: twice the smaller tail."""
+        low, high = self.log_odds(mean, False), self.log_odds(mean, True)
+        ends = [2.0 / (1.0 + math.exp(min(abs(odds), 700.0))) for odds in (low, high)]
+        return min(ends), 1.0 if low <= 0.0 <= high else max(ends)
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """The means whose two tails are both at least (1 − level)/2, or a larger interval."""
+        tail = 0.5 * (1.0 - level)
+        odds = math.log((1.0 - tail) / tail)
+        return self._end(True, -odds), self._end(False, odds)
+
+    def log_odds(self, mean: float, upper: bool) -> float:
+        """A lower or an upper bound on the logarithm of P(X ≥ x)/P(X ≤ x); it grows with the mean.
+
+        Right of x the density, relative to that at x, grows with the mean, and left of x it falls.
+        """
+        right, left = (self.outer, self.inner) if upper else (self.inner, self.outer)
+        above = self.log_mass(within(right, self.x, math.inf), mean)
+        below = self.log_mass(within(left, -math.inf, self.x), mean)
+        if above == below == -math.inf:
+            return math.inf if upper else -math.inf
+        return above - below
+
+    def log_mass(self, intervals: Array, mean: float) -> float:
+        """The logarithm of the mass on intervals (k, 2), relative to the density at x."""
+        sides = (-math.inf, mean), (mean, math.inf)
+        tails = np.vstack([self.log_tail(within(intervals, *side), mean) for side in sides])
+        first, last = tails.max(axis=1), tails.min(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.where(first > last, first + np.log(-np.expm1(last - first)), -np.inf)
+        return float(np.logaddexp.reduce(found, initial=-np.inf))
+
+    def log_tail(self, ends: Array, mean: float) -> Array:
+        """The logarithm of the mass beyond ends, away from the mean, as log_mass has it.
+
+        The mass is the density at the end times the ratio of Mills. That of a variable with ν
+        degrees of freedom is an incomplete beta function; far out, where the function is below the
+        least number, the sum of Σ (−1)ⁿ (1·3⋯(2n−1)) / t²ⁿ, for ν = ∞, is the ratio but for a
+        share of 1e-14.
+        """
+        nu, a = self.degrees, 0.5 * self.degrees
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            moved = (self.x - ends) * (self.x + ends - 2.0 * mean)
+            if math.isinf(nu):
+                mills = erfcx(np.abs(ends - mean) / math.sqrt(2.0)) * math.sqrt(0.5 * math.pi)
+                return np.where(np.isinf(ends), -np.inf, 0.5 * moved + np.log(mills))
+            square, log_square = nu + (self.x - mean) ** 2, math.log1p((self.x - mean) ** 2 / nu)
+            log_base = np.log1p(np.maximum(moved / nu, -1.0))
+            y, u = np.exp(log_base - log_square), (ends - mean) ** 2 / square
+            share = np.where(u < 0.5, betaincc(0.5, a, np.minimum(u, 1.0)), betainc(a, 0.5, y))
+            near = np.log(0.5 * share) + betaln(a, 0.5) + (a - 1.0) * log_square
+            term, mills = np.ones_like(y), np.ones_like(y)
+            for n in range(8):
+                term = term * -(n + 0.5) / (a + 1.0 + n) * y / u
+                mills += term
+            far = np.log(mills / (nu * np.sqrt(u))) + a * log_base - log_square
+            beyond = np.where(nu * u < 900.0 * y, near, far) + 0.5 * math.log(square)
+            return np.where(y > 0.0, beyond, -np.inf)
+
+    def _end(self, upper: bool, odds: float) -> float:
+        """The mean at which a bound of the log-odds has a value; ±∞ where it is too far away."""
+
+        def beyond(mean: float) -> float:
+            return float(np.clip(self.log_odds(mean, upper) - odds, -1e300, 1e300))
+
+        low, high, step = self.x - 1.0, self.x + 1.0, 1.0
+        while beyond(low) > 0.0 or beyond(high) < 0.0:
+            step *= 2.0
+            low, high = self.x - step, self.x + step
+            if step > MOST_STANDARD_ERRORS:
+                return -math.inf if upper else math.inf
+        return float(brentq(beyond, low, high, xtol=1e-12, rtol=1e-14))
+
+
+def within(intervals: Array, start: float, end: float) -> Array:
+    """What intervals (k, 2) have in common with one interval."""
+    some = np.clip(intervals, start, end)
+    return some[some[:, 0] < some[:, 1]]

@@ -220,8 +220,7 @@ class Design:
         """
         rows = np.column_stack([self.columns(X), y])
         if self.protocol.intercept:
-            for _ in range(2):  # See :func:`centre`.
-                rows -= np.average(rows, axis=0, weights=weights)
+            centre(rows, weights)
         rows /= self.scale
         if weights is not None:
             rows *= np.sqrt(weights)[:, None]

@@ -15,7 +15,7 @@ from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.constraints import UnitConstraints
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.rows import MAX_ROWS_PER_COLUMN, Rows, triangle_of
+from ..solvers.core.rows import Rows, is_long, triangle_of
 from ..solvers.core.threads import cached
 from ..solvers.kernels.linalg import EPS
 from ..solvers.relaxation.gram import GramForm
@@ -23,6 +23,7 @@ from ..tables.columns import joined
 from .design import Array, Design, Summary, centre
 from .folds import Folds, Index
 from .missing import checked_fill, fill, fill_values
+from .moments import RowMoments
 
 # The training problems of all folds and that of all rows are kept where together they take at most
 # this many bytes. Elsewhere one problem is kept at a time at most. A rule that averages over two
@@ -34,9 +35,9 @@ MAX_BYTES_OF_PROBLEMS = 64_000_000
 # value is a choice.
 MAX_BYTES_OF_HELD_OUT_ROWS = 8_000_000
 # The held-out rows of a fold stay as they are where those of all folds together take at most this
-# many bytes, or where a fold has at most MAX_ROWS_PER_COLUMN rows per column. Else they are reduced
-# to a triangular factor, from which the errors of many models take less time. The factor of a
-# shorter table costs more than it saves. The value is a choice.
+# many bytes, or where a fold is not long (``rows.is_long``). Else they are reduced to a triangular
+# factor, from which the errors of many models take less time. The factor of a shorter table costs
+# more than it saves. The value is a choice.
 MAX_BYTES_OF_UNREDUCED_ROWS = 1_000_000
 
 
@@ -344,7 +345,7 @@ class RowFolds(FoldData):
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process gets the rows, and makes again what is derived from the rows."""
-        derived = {"raw", "_solved", "_full", "deleted_rows"}
+        derived = {"raw", "_solved", "_full", "_moments", "deleted_rows"}
         kept = {name: value for name, value in self.__dict__.items() if name not in derived}
         return kept | {"_problems": {}, "_held_out": {}}
 
@@ -360,7 +361,8 @@ class RowFolds(FoldData):
         """The same rows in other folds."""
         other = RowFolds.__new__(RowFolds)
         other.__dict__.update(self.__dict__)  # Both objects share the arrays.
-        other.__dict__.pop("deleted_rows", None)
+        for name in ("deleted_rows", "_moments"):
+            other.__dict__.pop(name, None)
         other._lay_out(folds)
         return other
 
@@ -372,6 +374,7 @@ class RowFolds(FoldData):
         sizes = np.array([test.size], dtype=np.intp)
         made = self.with_folds(Folds("custom", self.folds.n, sizes, None, [(train, test)]))
         made.design = self.design if self.scales_by_training_rows else None
+        vars(made)["_moments"] = self._moments
         if same is not None:
             known = same.rows_for("a fold needs")
             made._problems, made._origins = known._problems, known._origins
@@ -481,20 +484,45 @@ class RowFolds(FoldData):
 
     @cached
     def _full(self) -> SparseRidgeProblem:
-        problem = self._problem_of(self._weighted(self._solved), Origin(self._scale))
-        if len(problem.data.rows) < len(self.given):  # The problem has a triangle of its own.
+        if self._reduces(self.n):
+            return self._problem_of(*self._reduced(np.arange(len(self.given))))
+        data = Rows(self._weighted(self._solved), shared=True)
+        problem = self._problem_of(data, Origin(self._scale))
+        if len(data.rows) < len(self.given):  # The problem has a triangle of its own.
             vars(self).pop("_solved", None)
         if self.weights is not None:  # A row of weight 0 is a row of zeros here.
             problem.data.n = problem.n = self.n
         return problem
 
-    def _problem_of(self, rows: Array, origin: Origin) -> SparseRidgeProblem:
-        """The problem of solved rows of [X y], which their origin has made."""
+    @cached
+    def _moments(self) -> RowMoments:
+        """Moments of any of the rows; what folds have in common is computed once."""
+        return RowMoments(self.given, self.weights, self.folds.label)
+
+    def _reduces(self, n: int) -> bool:
+        """Whether the problem of n training rows is made from moments, and not from its rows.
+
+        Many rows are, where no fold fills values or scales columns in a way of its own.
+        """
+        own = self.missing is not None or self.scales_by_training_rows
+        return is_long(n, self.p + 1) and not own
+
+    def _reduced(self, numbers: Index) -> tuple[Rows, Origin]:
+        """The table of many training rows, which have these numbers, and what moves other rows."""
+        moments, origin = self._moments.of(numbers), Origin(self._scale)
+        if self.refit_intercept:
+            origin = origin._replace(means=(moments.mean, moments.tail))
+        else:
+            moments = moments.about(np.zeros(self.p + 1))
+        return moments.data(origin.scale), origin
+
+    def _problem_of(self, data: Rows, origin: Origin) -> SparseRidgeProblem:
+        """The problem of a table in solved units, which its origin has made."""
         constraints = self.constraints
         if constraints.bounded and origin.scale is not self._scale:  # Bounds are in solved units.
             assert self.design is not None
             constraints = replace(self.design, scale=origin.scale).constraints
-        return SparseRidgeProblem.from_rows(Rows(rows, shared=True), constraints=constraints)
+        return SparseRidgeProblem.from_rows(data, constraints=constraints)
 
     def full(self) -> SparseRidgeProblem:
         """The problem of all rows, which are centred where an intercept is fitted."""
@@ -505,10 +533,14 @@ class RowFolds(FoldData):
         train, _ = self.folds.split(j)
         if self.weights is not None:
             train = train[self.weights[train] > 0.0]
-        rows = self.given[train]
-        origin = self._move_training(rows, train, self.scales_by_training_rows)
+        if self._reduces(train.size):
+            data, origin = self._reduced(train)
+        else:
+            rows = self.given[train]
+            origin = self._move_training(rows, train, self.scales_by_training_rows)
+            data = Rows(self._weighted(rows, train), shared=True)
         self._origins[j] = origin
-        return self._problem_of(self._weighted(rows, train), origin)
+        return self._problem_of(data, origin)
 
     def training(self, j: int) -> SparseRidgeProblem:
         """Rows outside fold j, about their own means where the intercept is refitted."""
@@ -583,8 +615,7 @@ class RowFolds(FoldData):
         _, test = self.folds.split(j)
         origin = self._origin(j)
         rows = self._weighted(self._moved(test, origin), test)
-        long = len(rows) > MAX_ROWS_PER_COLUMN * self.p
-        if long and rows.nbytes * self.folds.k > MAX_BYTES_OF_UNREDUCED_ROWS:
+        if is_long(*rows.shape) and rows.nbytes * self.folds.k > MAX_BYTES_OF_UNREDUCED_ROWS:
             rows = triangle_of(rows)
         found = split_rows(rows)
         if rows.nbytes * self.folds.k <= MAX_BYTES_OF_HELD_OUT_ROWS:
@@ -624,7 +655,7 @@ class RowFolds(FoldData):
         self._held_out.clear()
         if not self._keeps_problems:
             self._drop_full()
-        for name in ("raw", "_solved", "deleted_rows"):
+        for name in ("raw", "_solved", "_moments", "deleted_rows"):
             self.__dict__.pop(name, None)
 
     def _content(self) -> Iterable[Array]:

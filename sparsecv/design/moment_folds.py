@@ -23,11 +23,13 @@ class MomentFolds(FoldData):
     """
 
     def __init__(self, partitions: Sequence[FoldMoments], design: Design, number: int = 0) -> None:
-        moments = partitions[number]
+        kept = np.append(design.kept, partitions[number].low.size - 1)
+        moments = partitions[number].of_columns(kept)
         sizes = np.array([part.n for part in moments.folds], dtype=np.intp)
         self.folds = Folds("kfold", int(sizes.sum()), sizes, None)
         self.constraints, self.p = design.constraints, design.p
-        self._design, self._moments, self._partitions = design, moments, partitions
+        self._design, self._moments = design, moments
+        self._partitions, self._number = partitions, number
         self.refit_intercept = design.protocol.refit_intercept
         self.fold_weight, self.fold_of = sizes.astype(np.float64), np.arange(sizes.size)
 
@@ -53,37 +55,37 @@ class MomentFolds(FoldData):
 
         Fold 0 thus trains on the rows of ``train`` and holds out the rows of ``test``.
         """
-        return MomentFolds([self._moments.joined((test, train))], self._design)
+        return MomentFolds([self._partitions[self._number].joined((test, train))], self._design)
 
     def full(self) -> SparseRidgeProblem:
         """The problem of all rows."""
-        return moment_problem(self._moments.total(), None, self._design)
+        return self._problem(self._moments.total())
 
     def training(self, j: int) -> SparseRidgeProblem:
         """The problem of the rows outside fold j."""
-        rest = self._moments.without(j)
-        return moment_problem(rest, rest if self.refit_intercept else None, self._design)
+        return self._problem(self._moments.without(j))
+
+    def _problem(self, moments: Moments) -> SparseRidgeProblem:
+        """The problem of rows that are known by their moments, with placeholders for γ and τ."""
+        data = self._about(moments, moments).data(self._design.scale)
+        return SparseRidgeProblem.from_rows(data, constraints=self.constraints)
+
+    def _about(self, moments: Moments, training: Moments) -> Moments:
+        """Moments about what is subtracted from the rows that they are of.
+
+        training: Moments of the rows whose mean is subtracted where folds refit the intercept;
+            elsewhere the design's shift is.
+        """
+        if self.refit_intercept:
+            return moments.about(training.mean, training.tail)
+        return moments.about(self._design.shift)
 
     def held_out(self, j: int) -> tuple[Array, Array]:
-        """At most p + 2 rows and targets that give fold j's squared error for every β."""
-        means = self._moments.without(j) if self.refit_intercept else None
-        return split_rows(moment_problem(self._moments.folds[j], means, self._design).data.rows)
+        """At most p + 1 rows and targets that give fold j's squared error for every β."""
+        held = self._about(self._moments.folds[j], self._moments.without(j))
+        return split_rows(held.data(self._design.scale).rows)
 
     def _content(self) -> Iterable[Array]:
         yield self._design.scale
         for part in self._moments.folds:
-            yield from (part.mean, np.asarray(part.tail), part.scatter)
-
-
-def moment_problem(moments: Moments, means: Moments | None, design: Design) -> SparseRidgeProblem:
-    """The problem of rows that are known by their moments, with placeholders for γ and τ.
-
-    means: Moments whose mean is subtracted from the rows; with None the design's shift is.
-    """
-    # In solved units the moments of [X y] are ``joint`` plus those of one more row, where there is
-    # one. It stays apart, as a long row would take digits of the others.
-    joint, row = moments.about(means, design)
-    G, b, yy = joint[:-1, :-1], joint[:-1, -1], float(joint[-1, -1])
-    own = design.constraints
-    tau = max(1, own.min_size)
-    return SparseRidgeProblem.from_gram(G, b, yy, gamma=1.0, tau=tau, row=row, constraints=own)
+            yield from (part.mean, part.tail, part.triangle)

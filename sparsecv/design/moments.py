@@ -1,89 +1,146 @@
-"""Moments of the rows of [X y] of every fold."""
+"""Moments of rows of [X y]: of blocks of rows, of unions of blocks, and of the folds of a table."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
+import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from ..solvers.core.rows import Rows, triangle_of
 from ..solvers.core.threads import cached
-from .design import Array, Design, Summary
+from .design import EPS, Array, Summary, centre
 from .folds import Index
+
+# LAPACK's QR factorisation of stacked triangles works on this many columns at a time. The value is
+# measured: for 31 to 501 columns 8 to 64 take up to a quarter more time.
+COLUMNS_AT_A_TIME = 32
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Count, mean (p + 1,) and scatter about the mean (p + 1, p + 1) of n rows of [X y].
+    """Weight, mean and scatter of n rows of [X y]; the scatter is known by a triangular factor.
 
-    The mean is the sum of ``mean`` and ``tail``, shape (p + 1,), which has twice the digits: beside
-    an offset of 1e8 a mean of 16 digits is off by more than columns of spread 1e-6 can bear.
+    The mean is the sum of ``mean`` and ``tail``, shape (p + 1,) each, which has twice the digits:
+    beside an offset of 1e8 a mean of 16 digits is off by more than columns of spread 1e-6 can bear.
+
+    weight: The sum of the rows' weights, which is n where rows have no weights.
+    triangle, shape (m, p + 1): Upper triangular R of at most p + 1 rows. RᵀR is the sum of
+        w (x − mean)(x − mean)ᵀ over the rows x of weight w.
+    height: A number of R has gone through QR factorisations of at most this many rows altogether,
+        so that rounding has moved each column of R by at most ``height`` times the rounding unit,
+        relative to the column's length.
     """
 
     n: int
+    weight: float
     mean: Array
-    scatter: Array
-    tail: Array | float = 0.0
+    tail: Array
+    triangle: Array
+    height: int
 
     @classmethod
-    def of(cls, rows: Array) -> Moments:
-        """Moments of rows of [X y], shape (n, p + 1), in memory."""
-        constant = (rows == rows[0]).all(axis=0)
-        # The mean of a constant column is exact, so that its scatter is 0.
-        mean = np.where(constant, rows[0], rows.mean(axis=0))
-        centred = rows - mean
-        tail = centred.mean(axis=0)  # This is what rounding took off the mean.
-        first = _first_equal_column(rows, mean)
-        centred -= tail
-        mean, tail = _sum(mean, tail)
-        scatter = centred.T @ centred
-        if (first < np.arange(first.size)).any():  # BLAS may round equal columns differently.
-            scatter = scatter[np.ix_(first, first)]
-        return cls(rows.shape[0], mean, scatter, tail)
+    def of(cls, rows: Array, weights: Array | None = None) -> Moments:
+        """Moments of rows of [X y], which are overwritten.
 
-    def merged(self, other: Moments) -> Moments:
-        """Moments of both sets of rows together.
-
-        The pairwise update of Chan, Golub & LeVeque, scatter + scatter' + δδᵀ·n·n'/(n + n') with
-        the difference δ of the means: no raw squares are summed, so a large mean costs no digits.
+        rows, shape (n, p + 1)
+        weights, shape (n,), optional: Above 0.
         """
-        if other.n == 0:
-            return self
-        if self.n == 0:
-            return other
-        n = self.n + other.n
-        delta = self.to_mean_of(other)
-        outer = np.outer(delta, delta) * (self.n * other.n / n)
-        mean, lost = _sum(self.mean, delta * (other.n / n))
-        mean, tail = _sum(mean, lost + self.tail)
-        return Moments(n, mean, self.scatter + other.scatter + outer, tail)
+        n, width = rows.shape
+        if n == 0:
+            return cls(0, 0.0, np.zeros(width), np.zeros(width), rows, 0)
+        mean, tail = _sum(*centre(rows, weights))
+        first = _first_equal_column([rows], mean)
+        if weights is not None:
+            rows *= np.sqrt(weights)[:, None]
+        triangle = _with_equal_columns(triangle_of(rows), first)
+        return cls(n, float(n if weights is None else weights.sum()), mean, tail, triangle, n)
+
+    @classmethod
+    def union(
+        cls, parts: Iterable[Moments], rows: Array | None = None, weights: Array | None = None
+    ) -> Moments:
+        """Moments of several sets of rows together, and of single rows besides.
+
+        The scatter about the common mean is that of the parts about their own means, and of one row
+        √w (mean − common mean) for each part of weight w (Chan, Golub & LeVeque). QR factorises the
+        triangles of the parts and these rows. No raw squares are summed, so that a large mean costs
+        no digits.
+
+        rows, shape (m, p + 1): They are overwritten.
+        weights, shape (m,), optional: Weights of these rows, above 0.
+        """
+        found = list(parts)
+        filled = [part for part in found if part.n > 0] or found[:1]
+        single = rows is not None and len(rows) > 0
+        if not filled:
+            assert rows is not None
+            return cls.of(rows, weights)
+        if len(filled) == 1 and not single:
+            return filled[0]
+        first = filled[0]
+        points = np.array([first.to_mean_of(part) for part in filled])
+        weight = np.array([part.weight for part in filled])
+        n = sum(part.n for part in filled)
+        if rows is not None and single:
+            rows -= first.mean
+            rows -= first.tail
+            points, n = np.vstack([points, rows]), n + len(rows)
+            weight = np.append(weight, np.ones(len(rows)) if weights is None else weights)
+        total = weight.sum()
+        shift = (weight[:, None] * points).sum(axis=0) / total
+        points -= shift
+        points *= np.sqrt(weight)[:, None]
+        mean, lost = _sum(first.mean, shift)
+        mean, tail = _sum(mean, lost + first.tail)
+        triangle, height = _stacked([points, *(part.triangle for part in filled)], mean)
+        height += max(part.height for part in filled)
+        return cls(n, float(total), mean, tail, triangle, height)
 
     def to_mean_of(self, other: Moments) -> Array:
         """The mean of other rows less the mean of these rows, shape (p + 1,)."""
         return np.asarray((other.mean - self.mean) + (other.tail - self.tail))
 
-    def about(self, centre: Moments | None, design: Design) -> tuple[Array, Array | None]:
-        """Second moments of these rows about an origin, as a matrix M and a row r, in solved units.
+    def data(self, scale: Array) -> Rows:
+        """What a problem holds of the rows, with columns divided by ``scale``, shape (p + 1,)."""
+        made = Rows(self.triangle / scale)
+        made.n, made.lost = self.n, 2.0 * self.height * EPS
+        return made
 
-        The sum of (x − origin)(x − origin)ᵀ over the rows x of the kept columns and y is M + rrᵀ.
-        The sum M + rrᵀ is not formed: far from the origin rrᵀ would take all digits of M.
+    def about(self, origin: Array, tail: Array | float = 0.0) -> Moments:
+        """These moments with the scatter about an origin in place of the mean.
 
-        centre: Moments of the rows whose mean is the origin; with None the origin is the design's
-            shift.
-        Returns M, shape (p + 1, p + 1), and r, shape (p + 1,); r is None where the mean of these
-            rows is the origin.
+        origin, shape (p + 1,), tail, the same shape or 0: Their sum is the origin.
         """
-        keep = np.append(design.kept, self.mean.size - 1)
-        if centre is None:
-            tail = np.broadcast_to(self.tail, self.mean.shape)
-            offset = (self.mean[keep] - design.shift) + tail[keep]
-        else:
-            offset = centre.to_mean_of(self)[keep]
-        joint = self.scatter[np.ix_(keep, keep)] / np.outer(design.scale, design.scale)
-        return joint, math.sqrt(self.n) * offset / design.scale if offset.any() else None
+        offset = (self.mean - origin) + (self.tail - tail)
+        if not offset.any():
+            return self
+        row = math.sqrt(self.weight) * offset[None, :]
+        triangle, height = _stacked([row, self.triangle], self.mean)
+        return replace(self, triangle=triangle, height=self.height + height)
+
+
+def _stacked(piles: Sequence[Array], mean: Array) -> tuple[Array, int]:
+    """The triangle R of rows and of upper triangular matrices on top of one another.
+
+    piles: First the rows, then the matrices, at least one; each has the same number of columns.
+    mean: Equal columns, which have equal means, are equal in every bit of R.
+    Returns R, which is square, and how many rows its numbers have gone through.
+    """
+    rows, (top, *others), width = piles[0], piles[1:], piles[0].shape[1]
+    triangle, height = np.zeros((width, width), order="F"), 0
+    triangle[: len(top)] = top
+    # LAPACK takes one pile at a time: rows, with an upper triangular matrix below them.
+    for below in others or [top[:0]]:
+        pile = np.vstack([rows, below])
+        at_a_time = min(COLUMNS_AT_A_TIME, width)
+        triangle = sla.lapack.dtpqrt(len(below), at_a_time, triangle, pile, overwrite_a=1)[0]
+        rows, height = rows[:0], height + 1 + len(pile)
+    return _with_equal_columns(triangle, _first_equal_column(piles, mean)), height
 
 
 def _sum(a: Array, b: Array) -> tuple[Array, Array]:
@@ -93,18 +150,117 @@ def _sum(a: Array, b: Array) -> tuple[Array, Array]:
     return total, (a - (total - part)) + (b - part)
 
 
-def _first_equal_column(rows: Array, mean: Array) -> NDArray[np.intp]:
-    """For every column the number of the first column that holds the same values.
+def _first_equal_column(parts: Sequence[Array], mean: Array) -> Index | None:
+    """For every column the number of the first column that has the same values in all parts.
 
-    Only columns of equal means are compared.
+    Only columns of equal means are compared. The result is None where no two columns are equal.
     """
+    in_order = np.sort(mean)
+    if not (in_order[1:] == in_order[:-1]).any():
+        return None
     first, known = np.arange(mean.size), dict[bytes, int]()
     _, group, count = np.unique(mean, return_inverse=True, return_counts=True)
     for j in np.flatnonzero(count[group.ravel()] > 1):
-        first[j] = known.setdefault(
-            (rows[:, j] + 0.0).tobytes(), int(j)
-        )  # The sum turns −0 into 0.
+        # The sum turns −0 into 0.
+        values = b"".join((part[:, j] + 0.0).tobytes() for part in parts)
+        first[j] = known.setdefault(values, int(j))
     return first
+
+
+def _with_equal_columns(triangle: Array, first: Index | None) -> Array:
+    """A triangle whose equal columns are equal in every bit: BLAS may round them differently.
+
+    first: What :func:`_first_equal_column` gives.
+    """
+    return np.ascontiguousarray(triangle if first is None else triangle[:, first])
+
+
+class Unions:
+    """Moments of unions of blocks of rows: of all but a few blocks by few steps.
+
+    Runs of blocks from the first block on, and up to the last one, are united once.
+
+    blocks: Moments of at least one block.
+    """
+
+    def __init__(self, blocks: Sequence[Moments]) -> None:
+        self.blocks = blocks
+
+    @cached
+    def _from_first(self) -> list[Moments]:
+        """Moments of the first 1, 2, … blocks."""
+        return list(accumulate(self.blocks, _both))
+
+    @cached
+    def _to_last(self) -> list[Moments]:
+        """Moments of the last 1, 2, … blocks."""
+        return list(accumulate(reversed(self.blocks), _both))
+
+    def parts(self, chosen: NDArray[np.bool_]) -> list[Moments]:
+        """Moments of few sets of rows that make up the chosen blocks together.
+
+        chosen: Whether each block is chosen.
+        """
+        if chosen.all():
+            return [self._from_first[-1]]
+        before, after = int(np.argmin(chosen)), int(np.argmin(chosen[::-1]))
+        between = np.flatnonzero(chosen[before : chosen.size - after]) + before
+        found = [self._from_first[before - 1]] if before else []
+        found += [self.blocks[block] for block in between.tolist()]
+        return found + ([self._to_last[after - 1]] if after else [])
+
+
+def _both(one: Moments, other: Moments) -> Moments:
+    return Moments.union((one, other))
+
+
+class RowMoments:
+    """Moments of chosen rows of a table in memory, of which blocks of rows are reduced once.
+
+    A block holds whole folds, and has at least p + 1 rows where there are as many.
+
+    rows, shape (n, p + 1): Rows of [X y], which are not changed.
+    weights, shape (n,), optional: Rows of weight 0 are left out.
+    label, shape (n,), optional: The fold of every row; by default every row is a fold.
+    """
+
+    def __init__(self, rows: Array, weights: Array | None, label: Index | None) -> None:
+        self._rows, self._weights = rows, weights
+        counted = np.arange(len(rows)) if weights is None else np.flatnonzero(weights)
+        fold = counted if label is None else label[counted]
+        self._order = counted[np.argsort(fold, kind="stable")]
+        starts = list[int]()
+        for start in np.flatnonzero(np.diff(np.sort(fold), prepend=-1)).tolist():
+            if not starts or start - starts[-1] >= rows.shape[1]:
+                starts.append(start)
+        self._starts = np.array(starts, dtype=np.intp)
+        self._sizes = np.diff(self._starts, append=self._order.size)
+
+    def _of(self, numbers: Index, parts: Iterable[Moments] = ()) -> Moments:
+        """Moments of single rows, which have these numbers, and of sets of rows."""
+        weights = None if self._weights is None else self._weights[numbers]
+        return Moments.union(parts, self._rows[numbers], weights)
+
+    @cached
+    def _unions(self) -> Unions:
+        return Unions([self._of(block) for block in np.split(self._order, self._starts[1:])])
+
+    def of(self, chosen: Index) -> Moments:
+        """Moments of the chosen rows.
+
+        They are functions of these rows and of the folds alone: a block that holds other rows, too,
+        is not used.
+
+        chosen: Numbers of rows, at least one of a weight above 0.
+        """
+        inside = np.zeros(len(self._rows), dtype=bool)
+        inside[chosen] = True
+        inside = inside[self._order]
+        whole = np.add.reduceat(inside, self._starts, dtype=np.intp) == self._sizes
+        if not whole.any():
+            return self._of(self._order[inside])
+        single = inside & ~np.repeat(whole, self._sizes)
+        return self._of(self._order[single], self._unions.parts(whole))
 
 
 @dataclass(frozen=True)
@@ -121,12 +277,9 @@ class FoldMoments:
 
         label, shape (n,): Fold of every row.
         """
-        width = rows.shape[1]
         order = np.argsort(label, kind="stable")
         ends = np.searchsorted(label[order], np.arange(1, k))
-        nothing = Moments(0, np.zeros(width), np.zeros((width, width)))
-        each = np.split(rows[order], ends)
-        folds = [Moments.of(some) if len(some) else nothing for some in each]
+        folds = [Moments.of(some) for some in np.split(rows[order], ends)]
         low, high = rows.min(axis=0, initial=np.inf), rows.max(axis=0, initial=-np.inf)
         return cls(folds, low, high)
 
@@ -134,36 +287,43 @@ class FoldMoments:
         """Moments of the same folds over the rows of both operands."""
         both = zip(self.folds, other.folds, strict=True)
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
-        return FoldMoments([one.merged(two) for one, two in both], low, high)
+        return FoldMoments([Moments.union(pair) for pair in both], low, high)
 
     def joined(self, groups: Iterable[Iterable[int]]) -> FoldMoments:
         """Moments of unions of folds; ``groups`` has the numbers of the folds of every union."""
-        unions = [reduce(Moments.merged, [self.folds[j] for j in group]) for group in groups]
+        unions = [Moments.union(self.folds[j] for j in group) for group in groups]
         return FoldMoments(unions, self.low, self.high)
+
+    def of_columns(self, kept: Index) -> FoldMoments:
+        """Moments of some of the columns, which ``kept`` names in increasing order."""
+        if kept.size == self.low.size:
+            return self
+        folds = [
+            replace(
+                part,
+                mean=part.mean[kept],
+                tail=part.tail[kept],
+                triangle=triangle_of(part.triangle[:, kept]),
+                height=part.height + len(part.triangle),
+            )
+            for part in self.folds
+        ]
+        return FoldMoments(folds, self.low[kept], self.high[kept])
+
+    @cached
+    def _unions(self) -> Unions:
+        return Unions(self.folds)
 
     def total(self) -> Moments:
         """Moments of all rows."""
-        return reduce(Moments.merged, self.folds)
-
-    @cached
-    def _groups(self) -> tuple[int, list[Moments]]:
-        """The size √K of groups of successive folds, of K, and the merged moments of every group.
-
-        With the groups, leaving out one fold costs 2√K merges rather than K.
-        """
-        every = range(len(self.folds))
-        size = max(1, math.isqrt(len(self.folds)))
-        return size, self.joined([every[i : i + size] for i in every[::size]]).folds
+        return Moments.union(self._unions.parts(np.ones(len(self.folds), dtype=bool)))
 
     def without(self, j: int) -> Moments:
-        """Moments of the rows outside fold j, merged afresh rather than subtracted."""
-        size, groups = self._groups
-        group, start = j // size, j // size * size
-        same_group = self.folds[start:j] + self.folds[j + 1 : start + size]
-        return reduce(Moments.merged, groups[:group] + groups[group + 1 :] + same_group)
+        """Moments of the rows outside fold j, united afresh rather than subtracted."""
+        return Moments.union(self._unions.parts(np.arange(len(self.folds)) != j))
 
     def summary(self) -> Summary:
         """The summary of all rows that :func:`sparsecv.design.design.make_design` takes."""
         total = self.total()
-        scatter = np.diag(total.scatter).copy()
+        scatter = np.square(total.triangle).sum(axis=0)
         return Summary(total.n, total.mean, scatter, self.low, self.high, float(total.n))

@@ -14,7 +14,7 @@ from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
 from sparsecv.design.moment_folds import MomentFolds
-from sparsecv.design.moments import FoldMoments
+from sparsecv.design.moments import FoldMoments, Moments, RowMoments
 from sparsecv.errors import ConstantColumnWarning, InputError
 from sparsecv.tables.dask_table import DaskTable
 
@@ -132,14 +132,16 @@ def test_training_is_a_function_of_the_rows_it_trains_on(intercept: bool) -> Non
     protocol = Protocol("honest", "none", intercept)
     _, held = folds.split(2)
     _, before = both(X, y, folds, protocol)
+    in_memory = RowFolds(X.copy(), y.copy(), folds, intercept).training(2)
+    assert len(in_memory.rows) == 6  # Also rows in memory are reduced to a triangle.
     for size in (1e-3, 1.0, 1e12, 1e15):
         noise = np.random.default_rng(1)
         X[held] = size * noise.standard_normal((held.size, 5))
         y[held] = size * noise.standard_normal(held.size)
         _, after = both(X, y, folds, protocol)
-        for name in ("G", "b", "yy"):
-            one, two = (getattr(data.training(2), name) for data in (before, after))
-            np.testing.assert_array_equal(one, two)
+        np.testing.assert_array_equal(after.training(2).rows, before.training(2).rows)
+        same = RowFolds(X, y, folds, intercept).training(2)
+        np.testing.assert_array_equal(same.rows, in_memory.rows)
 
 
 def test_a_column_of_one_value_in_training_is_exactly_zero() -> None:
@@ -169,7 +171,68 @@ def test_equal_columns_are_equal_in_every_bit(protocol: Protocol) -> None:
         X[:, b] = X[:, a]
         y = X[:, a] + rng.standard_normal(n)
         _, moments = both(X, y, make_folds(4, n, seed=0), protocol)
-        scatter = moments._moments.total().scatter
-        np.testing.assert_array_equal(scatter[a], scatter[b])
         for problem in (moments.full(), moments.training(1)):
             np.testing.assert_array_equal(problem.triangle[:, a], problem.triangle[:, b])
+
+
+# ------------------------------------------------------------------------------ blocks of rows
+
+
+def assert_moments(found: Moments, rows: Array, weights: Array) -> None:
+    """The moments are those of rows, in long doubles, up to what ``height`` says of rounding."""
+    wide, w = rows.astype(np.longdouble), weights.astype(np.longdouble)
+    origin = wide[0]
+    mean = (w @ (wide - origin)) / w.sum()
+    centred = np.sqrt(w)[:, None] * ((wide - origin) - mean)
+    scatter = centred.T @ centred
+    spread = np.sqrt(np.diag(scatter)).astype(np.float64)
+    spread[spread == 0.0] = 1.0
+    assert found.n == len(rows)
+    np.testing.assert_allclose(found.weight, weights.sum(), rtol=1e-14)
+    off = np.abs(found.triangle.T @ found.triangle - scatter) / np.outer(spread, spread)
+    assert float(off.max()) <= 2.0 * found.height * np.finfo(np.float64).eps
+    off = np.abs((found.mean - origin) + found.tail - mean)
+    assert float((off / (spread / np.sqrt(found.weight))).max()) < 1e-12
+    assert not np.tril(found.triangle, -1).any()
+
+
+def ugly_rows(rng: np.random.Generator) -> Array:
+    """Rows with offsets, short and long columns, a trend, and columns that are nearly dependent."""
+    n, p = int(rng.integers(30, 200)), int(rng.integers(2, 9))
+    rows = rng.standard_normal((n, p + 1)) * 10.0 ** rng.integers(-6, 6, p + 1)
+    rows[:, 0] = rows[:, -1] + 1e-7 * rows[:, 0]
+    rows[:, 1] = rows[:, 1] + np.arange(n)
+    return np.asarray(rows + rng.choice([0.0, 1.0, 1e4, 1e8], p + 1))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_blocks_of_rows_give_the_moments_of_any_rows(seed: int) -> None:
+    """Of folds left out, of two folds left out, and of rows that cut through every fold."""
+    rng = np.random.default_rng(seed)
+    rows = ugly_rows(rng)
+    n = len(rows)
+    weights = rng.choice([0.0, 1.0, 2.0, 0.3], n) if seed % 2 else None
+    counts = np.ones(n) if weights is None else weights
+    for label in (None, rng.permutation(np.arange(n) % 5), rng.permutation(np.arange(n) % 17)):
+        moments = RowMoments(rows, weights, label)
+        fold = np.arange(n) if label is None else label
+        for left_out in ([], [0], [2], [4], [0, 3], [1, 2], [0, 1, 3, 4]):
+            for chosen in (~np.isin(fold, left_out), ~np.isin(fold, left_out) & (fold != n // 2)):
+                chosen &= counts > 0.0
+                assert_moments(moments.of(np.flatnonzero(chosen)), rows[chosen], counts[chosen])
+        some = rng.choice(np.flatnonzero(counts), 5, replace=False)
+        assert_moments(moments.of(some), rows[some], counts[some])
+
+
+def test_blocks_serve_training_rows_that_lack_none_of_their_rows() -> None:
+    """Values of other rows change no bit, where they share a block with training rows."""
+    rng = np.random.default_rng(0)
+    rows = ugly_rows(rng)
+    label = rng.permutation(np.arange(len(rows)) % 17)
+    train = np.flatnonzero(label != 6)
+    before = RowMoments(rows, None, label).of(train)
+    assert before.height < len(train)  # Blocks have been used.
+    rows[label == 6] = 1e9
+    after = RowMoments(rows, None, label).of(train)
+    for name in ("mean", "tail", "triangle"):
+        np.testing.assert_array_equal(getattr(after, name), getattr(before, name))

@@ -176,7 +176,6 @@ class SparseRidgeProblem:
         *,
         gamma: float,
         tau: int,
-        row: Any = None,
         constraints: UnitConstraints | None = None,
     ) -> SparseRidgeProblem:
         """Build the problem from G = XᵀX (p, p), b = Xᵀy (p,) and yy = yᵀy.
@@ -186,9 +185,6 @@ class SparseRidgeProblem:
         G, b : arrays, shape (p, p) and (p,)
         yy, gamma : float
         tau : int
-        row : array, shape (p + 1,), optional
-            One more row of [X y]. Added to the matrices, a long row would take digits of the
-            others.
         constraints : UnitConstraints, optional
 
         Returns
@@ -213,7 +209,7 @@ class SparseRidgeProblem:
         if not np.isfinite(joint).all():
             raise ValueError("G, b and yy must be finite")
         self = cls.__new__(cls)
-        root, error = gram_root(joint, row)
+        root, error = gram_root(joint)
         data = Rows(root)
         data.n, data.gram = None, error
         self._hold(data, gamma, tau, constraints)

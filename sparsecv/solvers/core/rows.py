@@ -120,9 +120,8 @@ class Rows:
 
     def __init__(self, rows: Array, shared: bool = False) -> None:
         m, width = rows.shape
-        long = m > max(MAX_ROWS_PER_COLUMN * (width - 1), width)
         needed = shared or width - 1 <= MAX_COLUMNS
-        self.rows = triangle_of(rows) if long and needed else rows
+        self.rows = triangle_of(rows) if is_long(m, width) and needed else rows
         self.n: int | None = m
         self.gram: GramError | None = None
         self.lost = 2.0 * m * EPS if m > width else 0.0
@@ -141,6 +140,11 @@ class Rows:
     def y(self) -> Array:
         """The response."""
         return self.rows[:, -1]
+
+    @property
+    def reduced(self) -> bool:
+        """Whether ``rows`` are a triangle of the table's rows, whose columns QR has moved."""
+        return self.lost > 0.0 and self.rows.shape[0] <= self.rows.shape[1]
 
     @cached
     def triangle(self) -> Array:
@@ -194,8 +198,7 @@ class Rows:
     @cached
     def unit(self) -> UnitColumns:
         """The columns of X at length 1."""
-        factored = self.rows.shape[0] > self.rows.shape[1]
-        return UnitColumns(self.triangle[:, :-1], factored, self.gram)
+        return UnitColumns(self.triangle[:, :-1], self.lost > 0.0, self.gram)
 
     @property
     def dependent_share(self) -> float:
@@ -232,8 +235,13 @@ class Rows:
         return scaled
 
 
-def gram_root(joint: Array, row: Array | None = None) -> tuple[Array, GramError]:
-    """A factor of a symmetric matrix J = [X y]ᵀ[X y], and of one row besides.
+def is_long(m: int, width: int) -> bool:
+    """Whether problems hold the triangle of a table of shape (m, width), and not its rows."""
+    return m > max(MAX_ROWS_PER_COLUMN * (width - 1), width)
+
+
+def gram_root(joint: Array) -> tuple[Array, GramError]:
+    """A factor of a symmetric matrix J = [X y]ᵀ[X y].
 
     Raises ValueError: J is clearly not positive semidefinite.
     """
@@ -248,8 +256,6 @@ def gram_root(joint: Array, row: Array | None = None) -> tuple[Array, GramError]
     unit[:, squares == 0.0] = 0.0  # Rounding has left small numbers here.
     off = float(np.abs(unit.T @ unit - scaled).max()) + 8.0 * m * EPS
     root = unit * scale
-    if row is not None:
-        root, joint = np.vstack([row, root]), np.vstack([row, joint])
     first: dict[bytes, int] = {}  # Eigenvectors and QR do not keep equal columns equal.
     same = [first.setdefault(column.tobytes(), j) for j, column in enumerate(joint.T)]
     error = GramError(off, float(values[0]) - 8.0 * m * m * EPS, squares)

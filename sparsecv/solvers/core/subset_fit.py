@@ -96,7 +96,7 @@ def evaluated(data: Rows, columns: Index, ridge: float, fit: SubsetFit, R: Array
     if reach * reach <= most:
         return fit
     objective = attained(data, columns, ridge, fit.coef)
-    if data.rows.shape[0] != data.n:  # A triangle has columns that QR has moved.
+    if data.reduced:
         off = 0.25 * data.lost * (math.sqrt(yy) + reach)
         objective += 2.0 * math.sqrt(objective) * off + off * off
     return fit._replace(objective=objective, gain=max(yy - objective, 0.0))

@@ -16,7 +16,6 @@ from ..design.design import Array
 from ..design.folds import Index
 from ..design.model import Model, values_of
 from ..selection.choice import Choice
-from ..selection.inference import Inference
 from ..selection.near_best import Importance
 from ..selection.result import Result
 from ..solvers.core.result import Status, worst
@@ -24,6 +23,8 @@ from ..solvers.leaps.gathering import NearBestAnswers
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from ..selection.inference import Inference
 
 # A smaller value of these criteria is better.
 CRITERIA = ("aic", "bic", "ebic", "cp")

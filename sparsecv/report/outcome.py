@@ -12,7 +12,6 @@ from ..errors import InputError
 from ..selection.alternatives import alternatives, alternatives_table, ranked_by_size
 from ..selection.choice import known_model, other_choices
 from ..selection.criteria import criteria
-from ..selection.inference import infer
 from ..selection.near_best import importance, near_best
 from ..selection.result import Result
 from ..solvers.core.column_rules import ResolvedRules
@@ -72,6 +71,8 @@ def inference_of(
 
     level: Of the intervals.
     """
+    from ..selection.inference import infer  # Few calls need what this imports of SciPy.
+
     if not 0.0 < level < 1.0:
         raise InputError(f"level must lie between 0 and 1; got {level!r}")
     return inference_frame(infer(result, sigma, seconds), level, result.names)

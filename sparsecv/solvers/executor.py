@@ -10,7 +10,9 @@ deadline that their limits carry.
 from __future__ import annotations
 
 import os
+import pickle
 import socket
+import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -20,17 +22,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from joblib import Parallel, delayed, effective_n_jobs
-from joblib.parallel import get_active_backend
-
 from ..clock import CLOCK
 from .core.limits import Limits
 from .core.threads import one_blas_thread
-
-try:
-    import cloudpickle
-except ImportError:  # Older versions of joblib bring a copy of cloudpickle.
-    from joblib.externals import cloudpickle
 
 _futures: dict[tuple[str, int], Any] = {}  # (client, id of a value) -> the future of the value
 
@@ -52,14 +46,15 @@ def run_units(
     allot: Gives the limits of the next unit, from how many rounds of units are still to come.
     Yields: The number of a task, and what the unit has returned for it.
     """
-    backend, _ = get_active_backend(prefer="threads")
-    client = getattr(backend, "client", None)
     remaining = len(tasks)
     jobs = min(workers(n_jobs), max(remaining, 1))
     if jobs == 1:
         for index, task in enumerate(tasks):
             yield index, unit(shared, *task, allot(float(remaining - index)))
         return
+    from joblib import Parallel, delayed
+
+    backend, client = _backend()
     here = getattr(backend, "supports_sharedmem", False)
     in_files = not here and client is None
     with TemporaryDirectory(prefix="sparsecv-") if in_files else nullcontext() as folder:
@@ -67,7 +62,7 @@ def run_units(
             shared = _sent_once(client, shared)
         elif folder is not None:
             path = Path(folder, "shared.pkl")
-            path.write_bytes(cloudpickle.dumps(shared, protocol=5))
+            path.write_bytes(_pickled(shared))
             shared = path
         do = _unit_here if here else _unit_there
         # joblib takes the next call when a unit ends, so that a unit gets its time when it starts.
@@ -116,10 +111,19 @@ def _unit_there(
     return index, found, f"{socket.gethostname()} {os.getpid()}", before, CLOCK.seconds_compiling
 
 
+def _pickled(value: Any) -> bytes:
+    """A value as bytes, with functions and classes that no other process can import."""
+    try:
+        import cloudpickle
+    except ImportError:  # Older versions of joblib bring a copy of cloudpickle.
+        from joblib.externals import cloudpickle
+    return bytes(cloudpickle.dumps(value, protocol=5))
+
+
 @lru_cache(maxsize=1)
 def _loaded(path: Path) -> Any:
     """What a file holds; a process reads the file once for all units of a run."""
-    return cloudpickle.loads(path.read_bytes())
+    return pickle.loads(path.read_bytes())
 
 
 def workers(n_jobs: int | None = None) -> int:
@@ -127,9 +131,19 @@ def workers(n_jobs: int | None = None) -> int:
 
     n_jobs: As in joblib; a cluster is used whole.
     """
+    if n_jobs in (None, 1) and "joblib" not in sys.modules:
+        return 1  # Nobody can have set joblib to anything else, and its import takes a while.
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(n_jobs if _backend()[1] is None else -1))
+
+
+def _backend() -> tuple[Any, Any]:
+    """What joblib is set to run units by, and the ``distributed.Client`` or None."""
+    from joblib.parallel import get_active_backend
+
     backend, _ = get_active_backend(prefer="threads")
-    cluster = getattr(backend, "client", None) is not None
-    return int(effective_n_jobs(-1 if cluster else n_jobs))
+    return backend, getattr(backend, "client", None)
 
 
 def _sent_once(client: Any, value: Any) -> Any:

@@ -15,13 +15,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from ..branching.single import WORST_GAP
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Answer, Status, Work, relative_gap
+from ..core.threads import threads_of
 from ..kernels.linalg import Array
 from ..relaxation.extraction import extraction, largest_diagonal
 from ..relaxation.gram import TOLERANCE, GramForm
@@ -226,7 +226,7 @@ def prove(
         bound=bound,
         tol=tol,
         limits=limits,
-        n_jobs=1 if n_jobs is None else effective_n_jobs(n_jobs),
+        n_jobs=threads_of(n_jobs),
     )
     return _checked(problem, (bound, root.screened_bound), solver(oracle), tol, limits)
 

@@ -8,13 +8,13 @@ from operator import methodcaller
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from ..core.leaves import FREE, IN, OUT, Leaves
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status, relative_gap
+from ..core.threads import threads_of
 from ..kernels.completion import completion_work
 from ..kernels.linalg import allocated, record
 from ..leaps.all_sizes import support_bound
@@ -317,7 +317,7 @@ class Search:
     ) -> None:
         self.trees, self.since = [tree], since or Limits()
         self.nodes_before = 1  # The root counts.
-        self.jobs = 1 if n_jobs is None else effective_n_jobs(n_jobs)
+        self.jobs = threads_of(n_jobs)
         self.chunk = max(4, FIRST_CHUNK_COLUMNS // tree.gram.b.size)
         self.history: list[tuple[float, float, float]] = []
         if after is not None:

@@ -65,6 +65,18 @@ class SharedByThreads:
                     self._undo()
 
 
+def threads_of(n_jobs: int | None) -> int:
+    """How many threads a search works in.
+
+    n_jobs: As in joblib, except that None is one thread whatever joblib is set to.
+    """
+    if n_jobs is None or n_jobs == 1:
+        return 1
+    from joblib import effective_n_jobs  # Calls in one thread do not wait for joblib.
+
+    return int(effective_n_jobs(n_jobs))
+
+
 @cache
 def _libraries() -> tuple[ThreadpoolController, ThreadpoolController]:
     """All libraries of linear algebra, and those of them that count threads for every thread."""

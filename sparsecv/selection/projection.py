@@ -49,8 +49,10 @@ class ProjectionSettings(NamedTuple):
     # Powers of ten below them are added where models of smaller γ carry weight. Every size takes
     # the γ⊥ of its least held-out distance. The values are measured.
     ridges: tuple[float, ...] = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0)
-    # Up to this many folds are projected at every γ⊥. Where folds are more, the others are only
-    # projected at the γ⊥ that are best for some size on these folds. The number is a choice.
+    # Up to this many folds are projected at every γ⊥. Where folds are more, so many of them are, of
+    # evenly spaced numbers, and the others only at the γ⊥ that are best for some size on these
+    # folds. In leave-one-out the order of the rows thus decides which folds these are. The number
+    # is a choice.
     max_folds_at_every_ridge: int = 30
 
 
@@ -156,14 +158,25 @@ class FoldAverages(NamedTuple):
     nodes: int | None = None
 
 
+class _OfFold(NamedTuple):
+    """Projections of one fold's average, shape (γ⊥, τ) each.
+
+    distance, error: Sums over the held-out rows of the squared distance to the average, and of the
+        squared error against y.
+    proved: Whether the projection's support is the best one.
+    """
+
+    distance: Array
+    error: Array
+    proved: NDArray[np.bool_]
+
+
 def project_fold(
     average: FoldAverages, j: int, sizes: NDArray[np.intp], solver: str, limits: Limits
-) -> tuple[Array, Array, NDArray[np.bool_]]:
+) -> _OfFold:
     """The unit of one fold: project its average, and measure the projections on held-out rows.
 
     limits: Limits of the unit; once a limit is reached, supports are found without a proof.
-    Returns, shape (γ⊥, τ) each: Sums over the held-out rows of the squared distance to the average
-        and of the squared error against y; and whether the projection's support is proved.
     """
     data, coef = average.data, average.coefs[j]
     target, gammas = data.training(j).predicting(coef), average.ridges * ridge_unit(data, j)
@@ -172,33 +185,14 @@ def project_fold(
     path = support_path(target, gammas, sizes, solver=solver, limits=limits)
     rows, targets = data.held_out(j)
     distance = path.squared_errors(rows, rows @ coef)
-    return distance, path.squared_errors(rows, targets), path.proved
-
-
-def tried_ridges(study: Study, coefs: list[Array], ridges: Array, sizes: NDArray[np.intp]) -> Array:
-    """The ridge weights, of all ``ridges``, at which every fold's average is projected.
-
-    With few folds they are all. With many, as in leave-one-out, a sample of folds is projected at
-    all of them, and those are left that have the least distance of some size there.
-
-    coefs: The average of every fold, shape (p,) each.
-    ridges, shape (γ⊥,): In units of :func:`ridge_unit`, increasing; so are those returned.
-    sizes, shape (τ,): The sizes that are projected onto.
-    """
-    folds = np.flatnonzero(study.data.fold_weight > 0.0)
-    if folds.size <= PROJECTION.max_folds_at_every_ridge:
-        return ridges
-    some = np.linspace(0, folds.size - 1, PROJECTION.max_folds_at_every_ridge).astype(np.intp)
-    shared = FoldAverages(study.data, coefs, ridges)
-    tasks = [(j, sizes, study.plan.model_solver) for j in folds[some].tolist()]
-    found = study.run("comparing ridge weights", project_fold, shared, tasks)
-    distance = np.sum([of_fold for of_fold, _, _ in found], axis=0)
-    return np.asarray(ridges[np.unique(distance.argmin(axis=0))])
+    return _OfFold(distance, path.squared_errors(rows, targets), path.proved)
 
 
 class _FoldProjections:
     """The projections of every fold's average, estimated at first and then proved where they count.
 
+    ridges, shape (γ⊥,): The ridge weights of the projections in units of :func:`ridge_unit`,
+        increasing: all that are given, or those of them that are best for some size on some folds.
     distance, error, shape (fold, γ⊥, τ): Sums over the held-out rows of the squared distance to
         the average and of the squared error against y.
     proved, shape (fold, γ⊥, τ): Whether the projection's support is the best one.
@@ -208,12 +202,34 @@ class _FoldProjections:
     def __init__(
         self, study: Study, coefs: list[Array], ridges: Array, sizes: NDArray[np.intp]
     ) -> None:
-        shared = FoldAverages(study.data, coefs, ridges, proof_nodes(study.plan))
-        self._study, self._sizes, self._shared = study, sizes, shared
-        tasks = [(j, sizes, study.plan.model_solver) for j in range(study.data.folds.k)]
-        found = study.run("comparing sizes with the average", project_fold, shared, tasks)
-        self.distance, self.error, self.proved = map(np.stack, zip(*found, strict=True))
+        self._study, self._sizes = study, sizes
+        counted = np.flatnonzero(study.data.fold_weight > 0.0)
+        known = dict[int, _OfFold]()
+        if counted.size > PROJECTION.max_folds_at_every_ridge:
+            places = np.linspace(0, counted.size - 1, PROJECTION.max_folds_at_every_ridge)
+            some = counted[places.astype(np.intp)].tolist()
+            shared = FoldAverages(study.data, coefs, ridges)
+            found = self._projected("comparing ridge weights", shared, some)
+            distance = np.sum([one.distance for one in found], axis=0)
+            best = np.unique(distance.argmin(axis=0))
+            ridges = ridges[best]
+            known = {
+                j: _OfFold(*(values[best] for values in one))
+                for j, one in zip(some, found, strict=True)
+            }
+        self.ridges = ridges
+        self._shared = FoldAverages(study.data, coefs, ridges, proof_nodes(study.plan))
+        others = [j for j in range(study.data.folds.k) if j not in known]
+        found = self._projected("comparing sizes with the average", self._shared, others)
+        known |= zip(others, found, strict=True)
+        in_order = [known[j] for j in range(study.data.folds.k)]
+        self.distance, self.error, self.proved = map(np.stack, zip(*in_order, strict=True))
         self.tried = set[int]()
+
+    def _projected(self, what: str, shared: FoldAverages, folds: list[int]) -> list[_OfFold]:
+        """The projections of some folds onto all sizes, by the solver that takes little time."""
+        tasks = [(j, self._sizes, self._study.plan.model_solver) for j in folds]
+        return self._study.run(what, project_fold, shared, tasks)
 
     def prove(self, t: int) -> bool:
         """Prove the projections onto one size, at every γ⊥; return whether one more is proved.
@@ -284,9 +300,8 @@ def project_average(study: Study, average: Average, most: tuple[int, float]) -> 
     sizes = result.taus if study.request.taus is None else study.sizes
     unit = ridge_unit(data, data.folds.k)
     ridges = projection_ridges(unit, result.gammas[average.weights.any(axis=1)])
-    ridges = tried_ridges(study, average.coefs, ridges, sizes)
-    gammas = ridges * unit
     folds = _FoldProjections(study, average.coefs, ridges, sizes)
+    gammas = folds.ridges * unit
     share = max_distance_shares(sizes, data.weight)
     while True:
         distance, _ = mean_over_folds(np.moveaxis(folds.distance, 0, -1), data.fold_weight)

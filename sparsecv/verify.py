@@ -219,7 +219,8 @@ def check(certificate: str, data: str) -> list[str]:
 
 
 def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str) -> None:
-    """Check that the blocks prove what the head claims."""
+    """Check that blocks, each a tree for folds at one gamma and one size, prove the head's claim:
+    the best columns of every fold at one pair of these, or the pair of least CV error."""
     table, centred, folds, chosen = Data(data, head), head["intercept"], head["held_out"], False
     n, p, held, best = table.n, table.p, sorted(i for f in folds for i in f), head.get("supports")
     of_fits, single = best is not None, best is not None and "objective" in head

@@ -184,7 +184,11 @@ class Steps:
         self._phase, self._last, self._first, self._before = "", 0, 0, 0
 
     def __call__(self, what: str, done: int, total: int, detail: str = "") -> None:
-        """Take a report, as :class:`~sparsecv.cv.progress.Report` describes it."""
+        """Take a report: of a phase so many steps are done, and so many there are in all.
+
+        The phase is what stands before the first comma of ``what``. It begins anew where fewer
+        steps are done than before; its steps then add to those of the phases before it.
+        """
         phase = what.split(",")[0]
         if phase != self._phase or done < self._last:
             self._phase, self._first, self._before = phase, done, self.done

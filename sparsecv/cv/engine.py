@@ -375,7 +375,12 @@ class Surface:
 
     @contextmanager
     def _billed(self, rows: Sequence[int]) -> Iterator[None]:
-        """Divide the seconds of the context among rows, but for those that were divided within."""
+        """Count the seconds of the context in ``ledger.work``, in equal parts for some γ.
+
+        Seconds that contexts inside this one have counted are not counted again.
+
+        rows: Rows of the ledger, one for each of these γ.
+        """
         clock, seconds = Limits(), self.ledger.work.seconds
         before = float(seconds.sum())
         yield

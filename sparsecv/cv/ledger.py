@@ -205,9 +205,12 @@ class Ledger:
             self.prove(g, t, folds[usable & (found.low[t] == found.high[t])])
 
     def take_models(self, g: int, other: Ledger, row: int) -> None:
-        """Take over the models at the γ of row g from a ledger of the same rows in other folds.
+        """Take over what is known of all rows at the γ of row g from a ledger of other folds.
 
-        other: A ledger that has the sizes of this ledger, and perhaps larger sizes.
+        Support, objective and bound of the problem of all rows do not depend on the folds. This
+        problem has the last place, k, behind those of the k folds.
+
+        other: Of the same table, with the sizes of this ledger, and perhaps larger sizes.
         row: The row of the other ledger that has the same γ.
         """
         m, k = self.taus.size, self.k

@@ -158,7 +158,7 @@ class SharedTree:
 
         def enter(index: int, one: Answer) -> Status:
             ledger.work.n_nodes[g] += one.n_nodes
-            self.enter(t, left[index], one)
+            self.enter_fold(t, left[index], one)
             is_open[left[index]] = not one.proved
             return one.status
 
@@ -236,18 +236,17 @@ class SharedTree:
         problem = self.full.replace(tau=int(self.ledger.taus[t]))
         found = search_alone(self.left_out, problem, j, self.open[t, j], limits, branch=True)
         self.ledger.work.n_nodes[self.g] += found.n_nodes
-        self.enter(t, j, found)
+        self.enter_fold(t, j, found)
 
-    def enter(self, t: int, j: int, found: Answer) -> None:
+    def enter_fold(self, t: int, j: int, found: Answer) -> None:
         """Enter a fold's incumbent, and its proof or, from its open nodes, an interval.
 
         A fold whose Gram matrix is too imprecise for a proof stays unproved without open nodes.
 
-        The interval is one of h_j, the sum of squared errors on the rows that fold j holds out. The
-        function of the same name inside :meth:`solve_tau` enters the result of a unit of a batch,
-        and calls this method for that.
+        The interval is one of h_j, the sum of squared errors on the rows that fold j holds out.
 
         t, j: Index of τ, and number of the fold.
+        found: The answer to the fold's problem, with the open nodes of its search.
         """
         ledger, g, n = self.ledger, self.g, self.left_out.n
         ledger.cells.searched[g, t, j] |= found.work.n_branched > 0

@@ -43,6 +43,8 @@ def search_tau(
     ``ledger.history[g]`` gets the bounds on h(γ, τ) after every step: [problems solved so far,
     index of τ, lower, upper]. The first entries, one for every τ, come from phase 1; every later
     entry replaces the bounds of one τ.
+
+    run: Runs units of work; report: Gets a line of text for the user after every step.
     """
     ledger.status[g], ledger.history[g] = Status.OPTIMAL, []
     ledger.work.n_mio[g] = ledger.work.n_nodes[g] = ledger.work.trees[g] = 0

@@ -74,7 +74,7 @@ class ModelAnswers(SparseLinearModel):
     @cached_property
     def criteria_(self) -> DataFrame:
         """AIC, BIC, EBIC and Mallows' Cp of every size; see the class."""
-        return criteria_of_sizes(self._fit())
+        return criteria_of_sizes(self._kept_fit())
 
     def alternatives(self, n: int = 5) -> DataFrame:
         """Return the n best subsets of every size, by size and then in order of objective.
@@ -120,7 +120,7 @@ class ModelAnswers(SparseLinearModel):
         """
         n = checked_count(n, "n")
         if self._ranked_ is None or self._ranked_[0] != n:
-            self._ranked_ = n, alternatives_of_sizes(self._fit(), n, self._seconds())
+            self._ranked_ = n, alternatives_of_sizes(self._kept_fit(), n, self._seconds())
         return self._ranked_[1].copy()
 
     def near_best(self, within: float = 0.05) -> DataFrame:
@@ -168,7 +168,7 @@ class ModelAnswers(SparseLinearModel):
         >>> found.attrs["complete"]
         True
         """
-        return near_best_of(self._fit(), within, self._seconds())
+        return near_best_of(self._kept_fit(), within, self._seconds())
 
     def importance(self) -> DataFrame:
         """Return what the best fit loses without each column, and what it loses by having each.
@@ -204,7 +204,7 @@ class ModelAnswers(SparseLinearModel):
         >>> float(found.loc["x2", "without"])
         1.0
         """
-        return importance_of(self._fit(), self._seconds())
+        return importance_of(self._kept_fit(), self._seconds())
 
     def inference(self, level: float = 0.95, sigma: float | None = None) -> DataFrame:
         """Return p-values and confidence intervals that know that the columns were searched for.
@@ -260,7 +260,7 @@ class ModelAnswers(SparseLinearModel):
           column   coef  p_high    low   high
         0     x0  1.021     0.0  0.785  1.258
         """
-        found = inference_of(self._fit(), level, sigma, self._seconds())
+        found = inference_of(self._kept_fit(), level, sigma, self._seconds())
         return self._answered("inference", found)
 
     def _answered(self, name: str, found: DataFrame) -> DataFrame:
@@ -299,7 +299,7 @@ class ModelAnswers(SparseLinearModel):
         >>> found.loc["one-se", "columns"]
         [0]
         """
-        return comparison(self._fit())
+        return comparison(self._kept_fit())
 
     def at_size(self, size: int) -> Any:
         """Return the model of another size; nothing is fitted again.
@@ -348,7 +348,7 @@ class ModelAnswers(SparseLinearModel):
 
     @cached_property
     def _sizes_(self) -> list[Model]:
-        return self._fit().sizes
+        return self._kept_fit().sizes
 
     @abstractmethod
     def _of_size(self, tau: int, gamma: float) -> SparseLinearModel:

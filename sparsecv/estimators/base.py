@@ -348,7 +348,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         """The time limit of what is asked of the fit besides."""
         return None if self.time_limit is None else float(self.time_limit)
 
-    def _fit(self) -> Result:
+    def _kept_fit(self) -> Result:
         """The fit with its rows; an AttributeError where these are not there."""
         check_is_fitted(self)
         if not hasattr(self, "_run_"):

@@ -152,7 +152,7 @@ class ModelFiles(SparseLinearModel):
         ...     check(str(path), f"{path}.csv") == claim
         True
         """
-        fit = self._fit()
+        fit = self._kept_fit()
         found = row_certificate(fit, Limits(self._seconds())) if rows else self._certified(fit)
         found.save(path)
         return found

@@ -59,7 +59,7 @@ class ModelRobustness(ModelAnswers):
         {7: [0, 1]}
         """
         return self._answered(
-            "row_influence", influence_of_rows(self._fit(), Limits(self._seconds()))
+            "row_influence", influence_of_rows(self._kept_fit(), Limits(self._seconds()))
         )
 
     def row_removals(self, most: int = 10) -> DataFrame:
@@ -101,7 +101,7 @@ class ModelRobustness(ModelAnswers):
         """
         most = checked_count(most, "most")
         return self._answered(
-            "row_removals", removals_of_rows(self._fit(), most, Limits(self._seconds()))
+            "row_removals", removals_of_rows(self._kept_fit(), most, Limits(self._seconds()))
         )
 
     def partitions(self, n: int = 20) -> DataFrame:
@@ -138,4 +138,6 @@ class ModelRobustness(ModelAnswers):
         >>> SparseRidgeCV().fit(X, y).partitions(3)["projected"].tolist()
         [1.0, 1.0, 0.0]
         """
-        return self._answered("partitions", partitions_of_rows(self._fit(), checked_count(n, "n")))
+        return self._answered(
+            "partitions", partitions_of_rows(self._kept_fit(), checked_count(n, "n"))
+        )

@@ -304,7 +304,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         Python asks this method, too, where a property found no rows; the property's words are kept.
         """
         if isinstance(getattr(type(self), name, None), cached_property):
-            self._fit()
+            self._kept_fit()
         what = f"{type(self).__name__!r} object has no attribute {name!r}"
         if name in ("nested_error_", "nested_std_error_"):
             what = f"{name} needs a fit with nested=True"
@@ -326,7 +326,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
 
     @cached_property
     def _fold_models_(self) -> FoldModels:
-        found = self._fit().held_out
+        found = self._kept_fit().held_out
         assert found is not None
         study, surface, choice = found
         return fold_models(study.again(), surface, choice)

@@ -53,7 +53,7 @@ class ModelViews(ModelRobustness):
         >>> errors.get_ylabel()
         'CV error'
         """
-        found = self._fit()
+        found = self._kept_fit()
         return draw_sizes(ax, found.sizes, found.marks, found.design.raw_spread, found.names)
 
     def summary(self, *, table: bool = False) -> str:
@@ -138,7 +138,7 @@ class ModelViews(ModelRobustness):
 
     def _result(self) -> Result:
         """What the sections are made from."""
-        found = self._fit()
+        found = self._kept_fit()
         found.answers = {} if self._ranked_ is None else {"alternatives": self._ranked_[1]}
         found.answers |= self._answers_ or {}
         return found

@@ -273,7 +273,12 @@ class SparseRidgeOptimizer(_Optimizer):
         return found
 
     def _caps(self, n_features: int, n_targets: int) -> list[int]:
-        """The most coefficients other than 0 that each equation may have."""
+        """The most coefficients other than 0 that each equation may have.
+
+        Where only the equations together have a limit, ``target_sparsity``, each may have all.
+
+        n_features, n_targets: Numbers of terms that an equation chooses from, and of equations.
+        """
         if self.group_sparsity is None:
             if self.target_sparsity is None:
                 raise InputError("target_sparsity or group_sparsity is needed")

@@ -41,8 +41,9 @@ def ranked_by_size(
     """The n best supports of every size at that size's γ, in columns of the problem.
 
     One tree answers all sizes that share a γ. The trees end after ``seconds``, or after
-    DEFAULT_SECONDS where that is None; what they have not proved by then is said.
+    DEFAULT_SECONDS where that is None; every answer says whether it is proved.
 
+    sizes: The known best model of every size, each at its γ.
     others: More supports that may be good, in columns of the problem. They are ranked where there
         are too many columns for a tree.
     """

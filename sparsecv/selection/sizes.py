@@ -96,7 +96,8 @@ def models_at_gamma(
 ) -> list[Model]:
     """The best model of every size up to a known one at the γ of a problem; nothing is held out.
 
-    own: The known model.
+    own: The known model, which was fitted at this γ, and is the last one returned.
+    time_limit: Seconds of the search of all sizes; None is no limit.
     """
     if own.support.size == 0:  # A criterion may choose no column at all.
         return [own]

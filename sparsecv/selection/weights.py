@@ -128,9 +128,13 @@ def soft_least(errors: Array, n: float) -> float:
 
 
 def _interval_lengths(gammas: Array) -> Array:
-    """Half the distance between the two neighbours of every log γ; at an end, to its neighbour.
+    """The length of the interval of log γ that each γ of a grid stands for, shape (γ,).
 
-    γ = 0 counts as far below the least γ > 0 as the next γ is above; a decade where there is none.
+    It is half the distance between the two neighbours of log γ. At an end of the grid it is half
+    the distance to the one neighbour. γ = 0 counts as far below the least γ > 0 as the next γ is
+    above that, or as a decade below where there is no other. All lengths are 1 where γ are equal.
+
+    gammas, shape (γ,): In any order.
     """
     order = np.argsort(gammas, kind="stable")
     positive = np.log(np.unique(gammas[gammas > 0.0]))

@@ -230,9 +230,10 @@ class FoldLosses:
         return np.stack(held, axis=1), np.asarray(self.mean(change).max(axis=0))
 
     def errors(self, nested: bool) -> PartialErrors:
-        """All errors.
+        """The errors of all candidates, from the losses of the models that were fitted.
 
-        nested: Whether the errors of models without two folds are among them.
+        nested: Whether the errors of models without two folds are among them; else ``inner`` and
+            ``inner_stability`` are None.
         """
         inner = inner_stability = None
         if nested:

@@ -135,9 +135,9 @@ class Table:
         return len(self.feature_names)
 
     def notes(self) -> list[str]:
-        """Remarks on the columns for the user, one sentence per column.
+        """Remarks for the user: one sentence on the rows left out, and one on each of some columns.
 
-        The remarks name the unnamed index of an exported table, factors of two levels, which
+        These columns are the unnamed index of an exported table, factors of two levels, which
         became a single 0/1 column, and columns that number the rows 0, 1, ... or 1, 2, ..., which
         may be identifiers. The latter are looked for in the first 1000 rows, of at least 10; rows
         that were left out may leave gaps.

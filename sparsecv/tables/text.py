@@ -316,7 +316,13 @@ class TextFile:
         return _Parsed(n, numbers=found, words=series, floats=floats)
 
     def read(self, columns: Sequence[str], factors: Collection[str]) -> Cells:
-        """Columns by name; see :class:`~sparsecv.tables.source.Source`."""
+        """The cells of the named columns, and the decimal mark that their numbers show.
+
+        Columns of words become numbers where their cells are numbers with the marks that all
+        columns together show.
+
+        factors: Names of columns that stay words, whatever their cells are.
+        """
         import narwhals as nw
 
         first = {name: place for place, name in reversed([*enumerate(self.names)])}

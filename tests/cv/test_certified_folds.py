@@ -132,13 +132,13 @@ def test_the_incumbent_of_an_unfinished_search_may_be_optimal() -> None:
         # The support (2, 3) alone is open.
         leaves=Leaves.of(np.array([[2, 2, 1, 1, 2]], dtype=np.int8), beta, np.ones(1)),
     )
-    shared.enter(0, 0, found)
+    shared.enter_fold(0, 0, found)
     error = ledger.best.error[0, 0, 0]
     assert np.isfinite(ledger.cells.upper[0, 0, 0])
     assert ledger.cells.lower[0, 0, 0] <= error <= ledger.cells.upper[0, 0, 0]
     assert (0, 0) in shared.open
     # An imprecise answer leaves no nodes, from which the fold would be searched again in vain.
-    shared.enter(0, 0, dataclasses.replace(found, rounding=found.objective))
+    shared.enter_fold(0, 0, dataclasses.replace(found, rounding=found.objective))
     assert (0, 0) not in shared.open
 
 

@@ -131,7 +131,7 @@ def selective(
     cell: Cell, draw: int, model: SparseRidge, sigma: float | None, X: np.ndarray, beta: np.ndarray
 ) -> dict[str, float]:
     """What ``inference`` says of one column that is drawn, and of the columns that matter."""
-    columns = infer(model._fit(), sigma).columns
+    columns = infer(model._kept_fit(), sigma).columns
     at, within, null = target(cell, draw, model.support_, X, beta)
     one = columns[at]
     p = np.array([column.p_value()[1] for column in columns])

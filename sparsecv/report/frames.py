@@ -135,33 +135,32 @@ def inference_frame(found: Inference, level: float, names: Sequence[str]) -> Dat
 
     level: Of the confidence intervals.
     """
-    columns = found.columns
-    p_values = np.array([one.p_value() for one in columns]).reshape(-1, 2).T
-    ends = np.array([one.interval(level) for one in columns]).reshape(-1, 2).T
-    labels = [names[one.column] for one in columns]
-    values: dict[str, Any] = {
-        "position": [one.column for one in columns],
-        "coef": [one.coef for one in columns],
-        "std_error": [one.std_error for one in columns],
-        **dict(zip(("p_low", "p_high", "low", "high"), (*p_values, *ends), strict=True)),
-    }
+    rows = [
+        (one.column, one.coef, one.std_error, *one.p_value(), *one.interval(level))
+        for one in found.columns
+    ]
+    heads = "position", "coef", "std_error", "p_low", "p_high", "low", "high"
+    labels = [names[one.column] for one in found.columns]
+    values = {head: [row[i] for row in rows] for i, head in enumerate(heads)}
     made = frame_of(values, labels).rename_axis("column")
-    across = "what the response has"
-    if found.spread.degrees < math.inf:
-        across = "the length and direction of what the response has"
+    kept = "what the response has across the tested coefficient"
+    known = found.spread.degrees == math.inf
+    kept = f"and {kept}" if known else f"{kept}, and the response's sum of squares"
     made.attrs = {
         "level": float(level),
         "sigma": found.spread.value,
         "sigma_source": found.spread.source,
         "event": found.event,
         "conditional_on": (
-            f"these columns are selected ({found.event}), and {across} across the tested "
-            "coefficient; errors are independent and normal with one variance"
+            f"these columns are selected ({found.event}), {kept}; "
+            "errors are independent and normal with one variance"
         ),
         "complete": found.status is Status.OPTIMAL,
         "status": str(found.status),
         "n_nodes": found.work.n_nodes,
-        "regions": {name: one.region.tolist() for name, one in zip(labels, columns, strict=True)},
+        "regions": {
+            name: one.region.tolist() for name, one in zip(labels, found.columns, strict=True)
+        },
     }
     return made
 

@@ -34,7 +34,7 @@ from .result import Result
 from .truncated import Truncated
 
 # Residual degrees of freedom from which on the error's standard deviation is estimated: with 30 of
-# them the estimate is off by some 13 %. The value is a choice.
+# them the estimate is off by some 13 %, and tests take that into account. The value is a choice.
 LEAST_DEGREES = 30
 # A column of which other columns leave no more than this share of its length has no coefficient of
 # its own. The value is a choice: rounding a table moves angles by some 1e-16.
@@ -90,14 +90,12 @@ class Spread(NamedTuple):
     """The standard deviation σ of the errors.
 
     value, source: It in the units of y, and where it comes from, in words.
-    degrees, squares: The degrees of freedom of an estimate, ∞ for a σ that is given, and the
-        residual sum of squares of all columns in the units of the problem.
+    degrees: The degrees of freedom of an estimate; ∞ for a σ that is given.
     """
 
     value: float
     source: str = "given"
     degrees: float = math.inf
-    squares: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -141,19 +139,19 @@ def infer(result: Result, sigma: float | None = None, seconds: float | None = No
     lengths = {j: float(np.linalg.norm(vector)) for j, vector in left.items()}
     identified = [j for j in left if lengths[j] > 0.0]
     directions = np.array([left[j] / lengths[j] for j in identified]).reshape(-1, y.size)
-    observed = directions @ y
+    observed, unit = directions @ y, spread.value / design.y_scale
     if result.criterion is None:  # Supports of fewer units do not count.
         weight = np.full(rules.units(support).size + 1, np.inf)
         weight[-1], comparison = 1.0, Comparison(weight)
     else:
         event = f"least {result.criterion.upper()}"
         if spread.degrees < math.inf:
-            residual = np.array([[-1.0, -2.0 * x, spread.squares] for x in observed.tolist()])
+            squares = spread.degrees * unit**2
+            residual = np.array([[-1.0, -2.0 * x, squares] for x in observed.tolist()])
     events, status, work = selection_events(
         problem, support, comparison, directions, Limits(seconds), residual
     )
-    columns, unit = {j: ColumnInference(int(design.kept[j])) for j in left}, spread.value
-    unit /= design.y_scale
+    columns = {j: ColumnInference(int(design.kept[j])) for j in left}
     for j, x, event_of in zip(identified, observed.tolist(), events, strict=True):
         inner, outer = (x + event_of.inner) / unit, (x + event_of.outer) / unit
         if not ((outer[:, 0] <= x / unit) & (x / unit <= outer[:, 1])).any():
@@ -201,18 +199,15 @@ def covered_spread(table: Prepared, problem: SparseRidgeProblem, sigma: float | 
     if not squares > 0.0:
         raise InputError("sigma cannot be estimated: the fit on all columns leaves no errors")
     words = f"residuals of the fit on all columns, {free} degrees of freedom"
-    return Spread(math.sqrt(squares / free) * design.y_scale, words, free, squares)
+    return Spread(math.sqrt(squares / free) * design.y_scale, words, free)
 
 
 def left_of(problem: SparseRidgeProblem, support: NDArray[np.intp], j: int) -> Array:
     """What the other columns of a support leave of column j; zeros where they determine it."""
     table, others = problem.triangle[:, : problem.p], support[support != j]
+    columns = table[:, others] / np.linalg.norm(table[:, others], axis=0)
     left = np.array(table[:, j])
-    if others.size:
-        columns = table[:, others] / np.linalg.norm(table[:, others], axis=0)
-        U, values, _ = np.linalg.svd(columns, full_matrices=False)
-        U = U[:, values > DEPENDENT_SHARE * values[0]]
-        for _ in range(2):  # The second step restores the digits that the first step has lost.
-            left -= U @ (U.T @ left)
+    for _ in range(2):  # The second step restores the digits that the first step has lost.
+        left -= columns @ np.linalg.lstsq(columns, left, rcond=DEPENDENT_SHARE)[0]
     determined = np.linalg.norm(left) <= LEAST_LEFT * np.linalg.norm(table[:, j])
     return np.zeros_like(left) if determined else left

@@ -67,7 +67,7 @@ class Truncated(NamedTuple):
     def log_mass(self, intervals: Array, mean: float) -> float:
         """The logarithm of the mass on intervals (k, 2), relative to the density at x."""
         sides = (-math.inf, mean), (mean, math.inf)
-        tails = np.vstack([self.log_tail(within(intervals, *side), mean) for side in sides])
+        tails = self.log_tail(np.vstack([within(intervals, *side) for side in sides]), mean)
         first, last = tails.max(axis=1), tails.min(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = np.where(first > last, first + np.log(-np.expm1(last - first)), -np.inf)
@@ -85,18 +85,17 @@ class Truncated(NamedTuple):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             moved = (self.x - ends) * (self.x + ends - 2.0 * mean)
             if math.isinf(nu):
-                mills = erfcx(np.abs(ends - mean) / math.sqrt(2.0)) * math.sqrt(0.5 * math.pi)
-                return np.where(np.isinf(ends), -np.inf, 0.5 * moved + np.log(mills))
+                ratio = erfcx(np.abs(ends - mean) / math.sqrt(2.0)) * math.sqrt(0.5 * math.pi)
+                return np.where(np.isinf(ends), -np.inf, 0.5 * moved + np.log(ratio))
             square, log_square = nu + (self.x - mean) ** 2, math.log1p((self.x - mean) ** 2 / nu)
             log_base = np.log1p(np.maximum(moved / nu, -1.0))
             y, u = np.exp(log_base - log_square), (ends - mean) ** 2 / square
             share = np.where(u < 0.5, betaincc(0.5, a, np.minimum(u, 1.0)), betainc(a, 0.5, y))
             near = np.log(0.5 * share) + betaln(a, 0.5) + (a - 1.0) * log_square
-            term, mills = np.ones_like(y), np.ones_like(y)
-            for n in range(8):
-                term = term * -(n + 0.5) / (a + 1.0 + n) * y / u
-                mills += term
-            far = np.log(mills / (nu * np.sqrt(u))) + a * log_base - log_square
+            n = np.arange(8)
+            series = np.cumprod(np.append(1.0, -(n + 0.5) / (a + 1.0 + n)))
+            mills = np.polyval(series[::-1], y / u) / (nu * np.sqrt(u))
+            far = np.log(mills) + a * log_base - log_square
             beyond = np.where(nu * u < 900.0 * y, near, far) + 0.5 * math.log(square)
             return np.where(y > 0.0, beyond, -np.inf)
 

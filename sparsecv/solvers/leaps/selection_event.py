@@ -25,6 +25,7 @@ from ..core.result import Status, Work
 from ..core.rows import DEPENDENT_SHARE
 from ..core.threads import on_one_thread
 from ..kernels.linalg import EPS, Array
+from ..supports.rounding import stacked
 from .all_sizes import coefficient_spread
 from .gathering import Comparison, Members
 from .lines import Gathering, below_zero
@@ -112,7 +113,8 @@ class _Search:
     ) -> None:
         self.comparison, self.delta = comparison, delta
         self.at, table, self.ridge = problem.at_unit_length(), problem.triangle, problem.given_gamma
-        self.X, self.responses = table[:, : problem.p], np.vstack([table[:, problem.p], delta]).T
+        self.X = np.append(table[:, : problem.p], np.zeros((len(table), 1)), axis=1)
+        self.responses = np.vstack([table[:, problem.p], delta]).T
         self.members = Members(self.at, comparison)
         self.table = self.members.table
         self.member = np.isin(np.arange(self.table.units.size), self.table.members(support))
@@ -130,6 +132,8 @@ class _Search:
     def objectives(self, columns: NDArray[np.intp]) -> tuple[Array, Array]:
         """Polynomials of the objectives of supports (k, s), and of what they are off by at most.
 
+        Column −1 is zero in every row.
+
         A fit is exact for columns and responses that rounding has moved by some tens of units u of
         their lengths, so that the root of an objective f is off by δ = 64u·(|y| + Σ ℓ_j|β_j|), and
         f by 2√f·δ + δ², at most a share e of f and δ²(1 + 1/e); e is 1e-12, a choice.
@@ -142,18 +146,15 @@ class _Search:
         rows[:, n:] = math.sqrt(self.ridge / 2.0) * np.eye(s)[: rows.shape[1] - n]
         left = np.zeros((k, rows.shape[1], 1 + d))
         left[:, :n] = self.responses
-        spread = np.zeros((k, 1 + d))
-        if s > 0:
-            lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-            U, values, Vt = np.linalg.svd(
-                rows / np.where(lengths > 0.0, lengths, 1.0), full_matrices=False
-            )
-            kept = values > DEPENDENT_SHARE * values[:, :1]
-            U, inverse = U * kept[:, None, :], kept / np.where(kept, values, 1.0)
-            inside = inverse[:, :, None] * (U.transpose(0, 2, 1) @ left)
-            spread = np.abs(Vt.transpose(0, 2, 1) @ inside).sum(axis=1)
-            for _ in range(2):  # The second step restores the digits that the first step has lost.
-                left -= U @ (U.transpose(0, 2, 1) @ left)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        rows /= np.where(lengths > 0.0, lengths, 1.0)
+        U, values, Vt = np.linalg.svd(rows, full_matrices=False)
+        kept = values > DEPENDENT_SHARE * values[:, :1]
+        U, inverse = U * kept[:, None, :], kept / np.where(kept, values, 1.0)
+        inside = inverse[:, :, None] * (U.transpose(0, 2, 1) @ left)
+        spread = np.abs(Vt.transpose(0, 2, 1) @ inside).sum(axis=1)
+        for _ in range(2):  # The second step restores the digits that the first step has lost.
+            left -= U @ (U.transpose(0, 2, 1) @ left)
         off = 32.0 * EPS * (np.linalg.norm(self.responses, axis=0) + spread)
         y, moved = left[:, :, :1], left[:, :, 1:]
         squares = np.square(moved), 2.0 * y * moved, np.square(y) + np.zeros_like(moved)
@@ -268,21 +269,18 @@ class _Search:
     def take(self, members: NDArray[np.bool_]) -> None:
         """Take what supports, rows (k, m), win out of every line."""
         supports, weights = self.members.new(members)
-        width = np.array([support.size for support in supports])
-        for size in np.unique(width).tolist():
-            same_size = np.flatnonzero(width == size)
-            # Some 10 MB of singular vectors are made at a time.
-            for here in np.array_split(same_size, 1 + same_size.size // 2000):
-                columns = np.array([supports[i] for i in here], dtype=np.intp)
-                value, error = self.objectives(columns.reshape(here.size, size))
-                weight = weights[here][:, None, None]
-                differ, error = weight * value - self.own, weight * error + self.own_error
-                allowed = np.sqrt(error[:, :, [0, 0, 2]] * error[:, :, [0, 2, 2]])
-                apart = (np.abs(differ) > allowed).any(axis=2)
-                for i in range(len(self.delta)):
-                    one, off = differ[apart[:, i], i], error[apart[:, i], i]
-                    self.surely[i] = union(np.vstack([self.surely[i], negative(one + off)]))
-                    self.perhaps[i] = union(np.vstack([self.perhaps[i], negative(one - off)]))
+        columns = stacked(supports, max([1, *(one.size for one in supports)]))
+        # Some 10 MB of singular vectors are made at a time.
+        for here in np.array_split(np.arange(len(supports)), 1 + len(supports) // 2000):
+            value, error = self.objectives(columns[here])
+            weight = weights[here][:, None, None]
+            differ, error = weight * value - self.own, weight * error + self.own_error
+            allowed = np.sqrt(error[:, :, [0, 0, 2]] * error[:, :, [0, 2, 2]])
+            apart = (np.abs(differ) > allowed).any(axis=2)
+            for i in range(len(self.delta)):
+                one, off = differ[apart[:, i], i], error[apart[:, i], i]
+                self.surely[i] = union(np.vstack([self.surely[i], negative(one + off)]))
+                self.perhaps[i] = union(np.vstack([self.perhaps[i], negative(one - off)]))
 
     def leave_in_doubt(self, tree: Leaps) -> None:
         """Note the v that open nodes leave in doubt."""

@@ -3,13 +3,16 @@
 docs/theory.md proves the bounds ("Rows removed together"). The objective without rows R is that of
 all rows less |e_R(β)|², the squared residuals of these rows. A fit on columns that contain a
 support bounds it from below, as it knows how far the residuals of the rows can move from its own.
+Where that does not suffice, a tree removes rows one by one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import scipy.linalg as sla
 
 from ..design.design import Array
 from ..design.fold_data import RowFolds
@@ -19,8 +22,9 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, nothing_left
 from ..solvers.core.threads import on_one_thread
+from ..solvers.kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS, independent
 from ..solvers.leaps.all_sizes import CERTAIN_SHARE, n_best_subsets
-from ..solvers.leaps.deleted_rows import deleted_fits
+from ..solvers.leaps.deleted_rows import LEAST_ONE_MINUS_LEVERAGE
 from .row_influence import Influence, Lighter, is_better, scale_ratios
 
 # So many of the best supports of a size are bounded one by one, the others together. It is a
@@ -31,6 +35,12 @@ RIVALS = 20
 # Rounding moves the predictions of a fit by at most this share of the length of y: some ten times
 # what LEAST_SINGULAR_VALUE_OF_QUICK_FITS says, below which columns are not fitted here.
 MOVED = 1e-9
+# The tree over the rows that may be removed has at most so many nodes for a support. It is a
+# choice: where a proof was found, it took at most some 30 on the tables of
+# experiments/selection/rows_that_decide.py.
+MAX_NODES = 200
+# Products of all pairs of at most so many rows are taken, which need 32 MB. It is a choice.
+MAX_ROWS_OF_PAIRS = 2000
 
 
 class Removals(NamedTuple):
@@ -85,11 +95,105 @@ def largest_sum(values: Array, r: int) -> float:
 
 
 class Fit(NamedTuple):
-    """A fit of all rows: its objective, and the residual and the leverage of every row, (n,)."""
+    """A fit on columns that contain some supports, and the rows that may be removed from it.
+
+    objective: Its objective.
+    least: A lower bound on the objectives of the supports.
+    residual, shape (m,): The residuals of the rows.
+    basis, shape (m, k): Their block of the hat matrix is the product of this and its transpose.
+    length, root: The length of y, and the root of the objective with all rows.
+    moved: Rounding moves residuals by at most this share of the length of y.
+    """
 
     objective: float
+    least: float
     residual: Array
-    leverage: Array
+    basis: Array
+    length: float
+    root: float
+    moved: float = MOVED
+
+    @property
+    def leverage(self) -> Array:
+        """The leverage of every row."""
+        return np.asarray(np.einsum("ij,ij->i", self.basis, self.basis))
+
+    def keeping(self, i: int) -> Fit:
+        """The same fit, from which row i is not removed."""
+        residual, basis = np.delete(self.residual, i), np.delete(self.basis, i, axis=0)
+        return self._replace(residual=residual, basis=basis)
+
+    def without(self, i: int) -> Fit:
+        """The fit without row i; of NaN where the row's leverage leaves no digits."""
+        u, e = self.basis[i], float(self.residual[i])
+        h = float(u @ u)
+        left = 1.0 - h if 1.0 - h > LEAST_ONE_MINUS_LEVERAGE else np.nan
+        objective, across = self.objective - e * e / left, self.basis @ u
+        turn = (1.0 / np.sqrt(left) - 1.0) / h if h > 0.0 else 0.0
+        value, weight = self.bound(e * e, np.array([h + self.moved]))
+        return self._replace(
+            objective=objective,
+            least=max(objective, value - float(weight[0]) * e * e),
+            residual=self.residual + across * (e / left),
+            basis=self.basis + turn * np.outer(across, u),
+            moved=4.0 * self.moved / left**2,
+        ).keeping(i)
+
+    def spreads(self, r: int) -> Iterator[Array]:
+        """Yield numbers s of the rows, of which diag(s_R) − H_RR has no negative eigenvalue.
+
+        H is the hat matrix and R any r rows or fewer. The first numbers cost little, and no later
+        ones are larger.
+        """
+        h = self.leverage
+        off, last = self.moved * r * np.sqrt(h.size), h.size - r + 1
+        yield np.full(h.size, largest_sum(h, r) + off)
+        if 0 < r <= h.size <= MAX_ROWS_OF_PAIRS:
+            root = np.sqrt(np.maximum(h, 1.0 / h.size))
+            pairs = np.abs(self.basis @ self.basis.T) * root / root[:, None]
+            np.fill_diagonal(pairs, 0.0)
+            yield h + np.partition(pairs, min(last, h.size - 1), axis=1)[:, last:].sum(axis=1) + off
+
+    def bound(self, square: float, spread: Array) -> tuple[float, Array]:
+        """What the lemma of docs/theory.md says of the objectives without any rows R.
+
+        square: The largest |e_R|². spread, shape (m,): As :meth:`spreads` says, above 0.
+        Returns: A number, and weights of rows. The objectives are at least that number less the
+            weighted squares of the residuals of R.
+        """
+        top, x, c = float(spread.max(initial=0.0)), self.least - self.objective, 1.0
+        if x > 0.0:
+            c = min(1.0, top + (np.sqrt(square) + self.moved * self.length) * np.sqrt(top / x))
+        return self.objective + (1.0 - c) * x, c / (c - spread)
+
+    def is_above(self, own: Fit, r: int) -> bool:
+        """Whether the supports are proved to stay above another fit without any r rows or fewer."""
+        moved = max(self.moved, own.moved)
+        off = self.length * (self.root + own.root + moved * self.length)
+        off = moved * (off + self.root**2 + own.root**2) + nothing_left(self.length**2)
+        for spread in self.spreads(r):
+            if spread.max(initial=0.0) < 1.0:
+                value, weight = self.bound(largest_sum(self.residual**2, r), spread)
+                value -= largest_sum(weight * self.residual**2 - own.residual**2, r)
+                if value - own.objective > 4.0 * off * weight.max(initial=1.0):
+                    return True
+        return False
+
+    def stays_above(self, own: Fit, r: int, limits: Limits) -> bool:
+        """The same by a tree over the rows: a node removes a row, or does not remove it."""
+        nodes = [(self, own, r)]
+        for _ in range(MAX_NODES):
+            fit, other, most = nodes.pop()
+            if not fit.is_above(other, most):
+                if min(most, fit.residual.size) == 0 or limits.reached(0) is not None:
+                    return False
+                gain = fit.residual**2 / (1.0 - fit.leverage) - other.residual**2
+                i = int(np.argmax(gain))
+                nodes.append((fit.keeping(i), other.keeping(i), most))
+                nodes.append((fit.without(i), other.without(i), most - 1))
+            if not nodes:
+                return True
+        return False
 
 
 class Removal:
@@ -120,16 +224,24 @@ class Removal:
         least = np.minimum(scale_ratios(scatter, 0.0), scale_ratios(scatter, share))[0]
         return least * (1.0 - MOVED), (1.0 + MOVED) / (1.0 - share)
 
-    def fit(self, problem: SparseRidgeProblem, rows: Array, columns: Index) -> Fit:
+    def fit(
+        self, problem: SparseRidgeProblem, rows: Array, columns: Index, least: float = 0.0
+    ) -> Fit:
         """The fit on some columns; of NaN where these may be dependent up to rounding.
 
         rows: ``deleted.rows`` in the units of the problem.
+        least: A lower bound on the objectives of the supports that the columns contain.
         """
         _, targets, factor, _ = self.deleted
-        fits = deleted_fits(problem, columns, rows, targets)
-        left = np.where(fits.one_minus_leverage > 0.0, fits.one_minus_leverage, np.nan)
-        objective = fits.objective[0] + fits.residual[0] ** 2 * left[0]
-        return Fit(float(objective), fits.residual * left / factor, 1.0 - left / factor**2)
+        R, s = problem.factor(columns, problem.given_gamma), columns.size
+        if not independent(R, s, LEAST_SINGULAR_VALUE_OF_QUICK_FITS):
+            R = np.full_like(R, np.nan)
+        # A deleted row is its own row times a factor, which stands for the mean that it moves.
+        across = sla.solve_triangular(R[:s, :s], rows[:, columns].T, trans=1, check_finite=False).T
+        residual = (targets - across @ R[:s, s]) / factor
+        basis = np.column_stack([across, np.sqrt(factor**2 - 1.0)]) / factor[:, None]
+        objective, root, length = R[s, s] ** 2, abs(R[s, s]), np.sqrt(problem.yy)
+        return Fit(objective, max(objective, least), residual, basis, length, root)
 
     def stays(self, r: int, limits: Limits) -> bool:
         """Whether it is proved that the support stays the best without any r rows or fewer."""
@@ -150,31 +262,9 @@ class Removal:
             last = ranked[-1].objective * (1.0 - 2.0 * CERTAIN_SHARE)
             bounds.insert(0, (np.arange(problem.p), last))
         return all(
-            self.is_above(self.fit(light.problem, light.rows, columns), fitted, bound, r)
-            for columns, bound in bounds
+            self.fit(light.problem, light.rows, *one).stays_above(fitted, r, limits)
+            for one in bounds
         )
-
-    def is_above(self, fit: Fit, fitted: Fit, bound: float, r: int) -> bool:
-        """Whether some supports stay above the fitted one without any r rows or fewer.
-
-        fit: On columns that contain all of these supports.
-        fitted: That of the fitted support.
-        bound: A lower bound on the objectives of these supports with all rows.
-        """
-        length, own = np.sqrt(self.problem.yy), fitted.residual**2
-        top = largest_sum(fit.leverage, r) * (1.0 + MOVED) + MOVED
-        error = np.sqrt(largest_sum(fit.residual**2, r)) + MOVED * length
-        if not top < 1.0:
-            return False
-        root = np.sqrt(max(bound - fit.objective, 0.0))
-        gained, across = (1.0 - top) * root**2, np.sqrt(top) * root
-        weight, extra = 1.0 + across / error, across * error
-        if root < error * np.sqrt(top) / (1.0 - top):  # The bound is less at a larger root.
-            gained, weight, extra = 0.0, 1.0 / (1.0 - top), 0.0
-        lost = largest_sum(weight * fit.residual**2 - own, r) + extra
-        rounding = MOVED * length * (error + np.sqrt(largest_sum(own, r)) + MOVED * length)
-        rounding += MOVED * (fit.objective + fitted.objective) + nothing_left(self.problem.yy)
-        return bool(fit.objective + gained - fitted.objective - lost > 4.0 * rounding / (1.0 - top))
 
     def example(self, most: int, limits: Limits) -> tuple[Index, Index]:
         """Rows, at most so many, without which another support is better; and that support.

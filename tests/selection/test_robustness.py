@@ -17,6 +17,7 @@ from support.tables import real_table
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.selection.row_influence import Lighter
+from sparsecv.selection.row_removals import Fit
 
 Array = NDArray[np.float64]
 
@@ -180,6 +181,68 @@ def test_removals_are_those_of_every_set_of_rows(n: int, most: int) -> None:
                 rows = found.attrs["rows"]
                 assert 0 < len(rows) <= r, note
                 assert lead(X, y, model, rows, weights) < 1e-8, note
+
+
+def fit_of(rng: np.random.Generator, n: int, p: int) -> tuple[Array, Array, Fit]:
+    """Rows, a response and the fit on all columns, with a ridge weight of 1 and no intercept."""
+    X, y = rng.standard_normal((n, p)), rng.standard_normal(n)
+    X[: n // 3] = X[0] * rng.choice([1.0, 5.0]) + 0.01 * rng.standard_normal((n // 3, p))
+    T = np.linalg.cholesky(X.T @ X + 0.5 * np.eye(p))
+    basis = np.linalg.solve(T, X.T).T
+    residual = y - basis @ (basis.T @ y)
+    objective = float(y @ residual)
+    length = float(np.linalg.norm(y))
+    return X, y, Fit(objective, objective, residual, basis, length, objective**0.5)
+
+
+def test_spreads_bound_the_hat_matrix_and_no_later_ones_are_larger() -> None:
+    for note, rng in draws(20, 7106):
+        n = int(rng.integers(4, 9))
+        _, _, fit = fit_of(rng, n, int(rng.integers(1, 4)))
+        H = fit.basis @ fit.basis.T
+        for r in range(1, 4):
+            first, second = fit.spreads(r)
+            assert (second <= first + 1e-7).all(), note
+            for rows in itertools.combinations(range(n), r):
+                some = np.ix_(rows, rows)
+                for spread in (first, second):
+                    left = np.diag(spread[list(rows)]) - H[some]
+                    assert np.linalg.eigvalsh(left)[0] > -1e-12, note
+
+
+def test_a_fit_without_rows_is_that_of_the_other_rows() -> None:
+    for note, rng in draws(20, 7107):
+        X, y, fit = fit_of(rng, 9, 3)
+        kept = fit.without(4).keeping(0).without(0)  # Of the nine rows, these are 4, 0 and 1.
+        left = np.delete(np.arange(9), [4, 1])
+        T = np.linalg.cholesky(X[left].T @ X[left] + 0.5 * np.eye(3))
+        basis = np.linalg.solve(T, X[left].T).T
+        residual = y[left] - basis @ (basis.T @ y[left])
+        assert kept.objective == pytest.approx(y[left] @ residual, rel=1e-9), note
+        assert kept.least == kept.objective
+        assert kept.residual == pytest.approx(residual[1:], rel=1e-7, abs=1e-9), note
+        assert kept.basis @ kept.basis.T == pytest.approx((basis @ basis.T)[1:, 1:], abs=1e-9), note
+
+
+def test_supports_above_a_bound_stay_above_it_without_a_row() -> None:
+    """Whatever the coefficients are, the lemma bounds what they have without the rows."""
+    for note, rng in draws(20, 7108):
+        X, y, fit = fit_of(rng, 8, 3)
+        for _ in range(20):
+            beta = np.linalg.lstsq(X, y, rcond=None)[0] + rng.standard_normal(3) * rng.choice(
+                [0.01, 0.3, 3.0]
+            )
+            e = y - X @ beta
+            value = float(e @ e + 0.5 * beta @ beta)
+            known = fit._replace(least=value)
+            rows = rng.permutation(8)[:2]
+            assert known.without(int(rows[0])).least <= value - e[rows[0]] ** 2 + 1e-9, note
+            for spread in known.spreads(2):
+                if spread.max() < 1.0:
+                    square = float(np.sort(fit.residual**2)[-2:].sum())
+                    least, weight = known.bound(square, spread)
+                    least -= float(weight[rows] @ fit.residual[rows] ** 2)
+                    assert least <= value - e[rows] @ e[rows] + 1e-9, note
 
 
 def test_bound_of_removed_rows_reaches_far_where_columns_are_clear() -> None:

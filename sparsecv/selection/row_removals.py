@@ -72,21 +72,25 @@ def row_removals(
     support: The fitted support.
     influence: What is best without each row.
     """
-    safe, rows, best = int(influence.proved.all()), np.empty(0, dtype=np.intp), support
     if influence.changed.any():
         row = int(np.nanargmin(influence.lead))
         return Removals(0, np.array([row]), influence.supports[row])
+    safe, rows, best = int(influence.proved.all()), list[int](), None
     if data.with_folds(make_folds("loo", len(data.given))).deletes_rows:
         removal = Removal(problem, data, support)
         most = min(most, data.n - 2)  # At least two rows are left.
-        rows, best = removal.example(most, limits)
-        far = rows.size or most + 1
-        while 0 < safe < far - 1 and limits.reached(0) is None and removal.stays(safe + 1, limits):
+        rows = removal.example(most, limits)
+        best = removal.rival_without(rows, limits)
+        while 0 < safe < (most if best is None else len(rows) - 1) and limits.reached(0) is None:
+            found = removal.open_rows(safe + 1, limits)
+            if found is not None:
+                rival = removal.rival_without(found, limits)
+                rows, best = (rows, best) if rival is None else (found, rival)
+                break
             safe += 1
-    if rows.size:
-        left = data.without(rows).replace(gamma=problem.given_gamma, tau=problem.tau)
-        best = best_support(left, warm_start=best, time_limit=limits.remaining()).support
-    return Removals(safe, rows, best)
+    if best is None:
+        rows, best = [], support
+    return Removals(safe, np.array(sorted(rows), dtype=np.intp), best)
 
 
 def largest_sum(values: Array, r: int) -> float:
@@ -142,8 +146,8 @@ class Fit(NamedTuple):
     def spreads(self, r: int) -> Iterator[Array]:
         """Yield numbers s of the rows, of which diag(s_R) − H_RR has no negative eigenvalue.
 
-        H is the hat matrix and R any r rows or fewer. The first numbers cost little, and no later
-        ones are larger.
+        H is the hat matrix and R any r rows or fewer. The first numbers cost little, and later ones
+        are mostly smaller.
         """
         h = self.leverage
         off, last = self.moved * r * np.sqrt(h.size), h.size - r + 1
@@ -179,21 +183,25 @@ class Fit(NamedTuple):
                     return True
         return False
 
-    def stays_above(self, own: Fit, r: int, limits: Limits) -> bool:
-        """The same by a tree over the rows: a node removes a row, or does not remove it."""
-        nodes = [(self, own, r)]
+    def open_rows(self, own: Fit, r: int, limits: Limits) -> list[int] | None:
+        """The same by a tree over the rows: a node removes a row, or does not remove it.
+
+        Returns: None where it is proved; else rows at which the tree has ended, r or fewer.
+        """
+        nodes = [(self, own, np.arange(self.residual.size), list[int]())]
         for _ in range(MAX_NODES):
-            fit, other, most = nodes.pop()
-            if not fit.is_above(other, most):
-                if min(most, fit.residual.size) == 0 or limits.reached(0) is not None:
-                    return False
+            fit, other, rows, removed = nodes.pop()
+            if not fit.is_above(other, r - len(removed)):
+                if len(removed) == r or rows.size == 0 or limits.reached(0) is not None:
+                    return removed
                 gain = fit.residual**2 / (1.0 - fit.leverage) - other.residual**2
                 i = int(np.argmax(gain))
-                nodes.append((fit.keeping(i), other.keeping(i), most))
-                nodes.append((fit.without(i), other.without(i), most - 1))
+                rest, more = np.delete(rows, i), [*removed, int(rows[i])]
+                nodes.append((fit.keeping(i), other.keeping(i), rest, removed))
+                nodes.append((fit.without(i), other.without(i), rest, more))
             if not nodes:
-                return True
-        return False
+                return None
+        return []
 
 
 class Removal:
@@ -243,38 +251,49 @@ class Removal:
         objective, root, length = R[s, s] ** 2, abs(R[s, s]), np.sqrt(problem.yy)
         return Fit(objective, max(objective, least), residual, basis, length, root)
 
-    def stays(self, r: int, limits: Limits) -> bool:
-        """Whether it is proved that the support stays the best without any r rows or fewer."""
+    def rival_without(self, rows: list[int], limits: Limits) -> Index | None:
+        """The best support without some rows; None where it is not better than the fitted one."""
+        if not rows:
+            return None
+        whole = self.data.without(np.array(rows, dtype=np.intp))
+        whole = whole.replace(gamma=self.problem.given_gamma, tau=self.problem.tau)
+        best = best_support(whole, warm_start=self.support, time_limit=limits.remaining()).support
+        return best if is_better(whole, best, self.support) else None
+
+    def open_rows(self, r: int, limits: Limits) -> list[int] | None:
+        """Rows without which it is open whether the support stays the best, r or fewer.
+
+        Returns: None where it is proved that it does without any r rows or fewer.
+        """
         problem, rows = self.problem, self.deleted.rows
         least, most = self.ratios(r)
         if not (least > 0.0).all():
-            return False
+            return []
         heavy = problem.replace(gamma=most * problem.given_gamma)
         fitted = self.fit(heavy, rows, self.support)
         light = Lighter.of(problem, rows, self.deleted.targets, least[None])
         (ranked,) = n_best_subsets(light.problem, [problem.tau], LISTED, limits=limits)
         if any(one.status is not Status.OPTIMAL for one in ranked):
-            return False
+            return []
         listed = [one.support for one in ranked]
         bounds = [(s, 0.0) for s in listed if not np.array_equal(s, self.support)]
         if len(ranked) == LISTED:
             # The search proves up to CERTAIN_SHARE that every other support is above the last.
             last = ranked[-1].objective * (1.0 - 2.0 * CERTAIN_SHARE)
             bounds.insert(0, (np.arange(problem.p), last))
-        return all(
-            self.fit(light.problem, light.rows, *one).stays_above(fitted, r, limits)
-            for one in bounds
-        )
+        for columns, bound in bounds:
+            fit = self.fit(light.problem, light.rows, columns, bound)
+            if (found := fit.open_rows(fitted, r, limits)) is not None:
+                return found
+        return None
 
-    def example(self, most: int, limits: Limits) -> tuple[Index, Index]:
-        """Rows, at most so many, without which another support is better; and that support.
+    def example(self, most: int, limits: Limits) -> list[int]:
+        """Rows, at most so many, without which another support is better, or none.
 
         For each of the next best supports the rows are tried whose removal, one by one, favours the
-        support most. The fewest rows are returned of which a fit to the other rows confirms it;
-        none where none are found.
+        support most. The fewest rows are returned of which a fit to the other rows confirms it.
         """
-        problem, rows = self.problem, self.deleted.rows
-        found, best = np.empty(0, dtype=np.intp), self.support
+        problem, rows, found = self.problem, self.deleted.rows, list[int]()
         (ranked,) = n_best_subsets(problem, [problem.tau], RIVALS, limits=limits)
         for rival in [one.support for one in ranked]:
             fits = [self.fit(problem, rows, one) for one in (self.support, rival)]
@@ -283,6 +302,6 @@ class Removal:
             for r in range(2, most + 1):
                 whole = self.data.without(order[:r]).replace(gamma=problem.given_gamma)
                 if limits.reached(0) is None and is_better(whole, rival, self.support):
-                    found, best, most = order[:r], rival, r - 1
+                    found, most = order[:r].tolist(), r - 1
                     break
-        return np.sort(found), best
+        return found

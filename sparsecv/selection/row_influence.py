@@ -281,8 +281,7 @@ def _by_tree(
 
     def values(one: Index, some: Index) -> Array:
         """The values of a support without some of the rows."""
-        members = np.isin(np.arange(table.units.size), table.members(one))[None]
-        weights = np.array([float(how.weights(table, members)[0]) for how in compared])
+        weights = np.array([_weight(table, how, one) for how in compared])
         return np.asarray(lighter.objectives(one, some) * weights[of[some]])
 
     masks, bounds, rest = _listed(lighter, compared, of, limits)
@@ -329,22 +328,26 @@ def _alone(
     else:
         answer = least_by(left, comparison, limits)
     found.proved[i] = answer.status is Status.OPTIMAL
-    least, fitted = (
-        left.objective(one) * (1.0 if comparison is None else _weight(left, comparison, one))
-        for one in (answer.support, support)
-    )
-    if least < fitted * (1.0 - PROOF_GAP) - nothing_left(left.yy):
-        found.supports[i], found.lead[i] = answer.support, least / fitted - 1.0
+    lead = lead_of(left, support, answer.support, comparison)
+    if lead < 0.0:
+        found.supports[i], found.lead[i] = answer.support, lead
 
 
-def _weight(problem: SparseRidgeProblem, comparison: Comparison, support: Index) -> float:
+def lead_of(
+    problem: SparseRidgeProblem, support: Index, other: Index, comparison: Comparison | None = None
+) -> float:
+    """By what share another support is better than a support, as a number below 0; else 0."""
+    table, (own, least) = TreeTable(problem), map(problem.objective, (support, other))
+    if comparison is not None:
+        own, least = (
+            own * _weight(table, comparison, support),
+            least * _weight(table, comparison, other),
+        )
+    better = least < own * (1.0 - PROOF_GAP) - nothing_left(problem.yy)
+    return least / own - 1.0 if better else 0.0
+
+
+def _weight(table: TreeTable, comparison: Comparison, support: Index) -> float:
     """What a comparison weighs the objective of a support by."""
-    table = TreeTable(problem)
     members = np.isin(np.arange(table.units.size), table.members(support))
     return float(comparison.weights(table, members[None])[0])
-
-
-def is_better(problem: SparseRidgeProblem, support: Index, other: Index) -> bool:
-    """Whether a support has a smaller objective than another, by more than counts as equal."""
-    least = problem.objective(other) * (1.0 - PROOF_GAP) - nothing_left(problem.yy)
-    return problem.objective(support) < least

@@ -15,9 +15,8 @@ import numpy as np
 import scipy.linalg as sla
 
 from ..design.design import Array
-from ..design.fold_data import RowFolds
+from ..design.fold_data import DeletedRows, RowFolds
 from ..design.folds import Index, make_folds
-from ..solvers.api import best_support
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, nothing_left
@@ -25,7 +24,7 @@ from ..solvers.core.threads import on_one_thread
 from ..solvers.kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS, independent
 from ..solvers.leaps.all_sizes import CERTAIN_SHARE, n_best_subsets
 from ..solvers.leaps.deleted_rows import LEAST_ONE_MINUS_LEVERAGE
-from .row_influence import Influence, Lighter, is_better, scale_ratios
+from .row_influence import Influence, Lighter, lead_of, row_influence, scale_ratios
 
 # So many of the best supports of a size are bounded one by one, the others together. It is a
 # choice.
@@ -75,22 +74,24 @@ def row_removals(
     if influence.changed.any():
         row = int(np.nanargmin(influence.lead))
         return Removals(0, np.array([row]), influence.supports[row])
-    safe, rows, best = int(influence.proved.all()), list[int](), None
-    if data.with_folds(make_folds("loo", len(data.given))).deletes_rows:
-        removal = Removal(problem, data, support)
+    safe, rows, best = int(influence.proved.all()), list[int](), support
+    deleted = data.with_folds(make_folds("loo", len(data.given))).deleted_rows
+    if deleted is not None:
+        removal = Removal(problem, data, deleted, support)
         most = min(most, data.n - 2)  # At least two rows are left.
-        rows = removal.example(most, limits)
-        best = removal.rival_without(rows, limits)
-        while 0 < safe < (most if best is None else len(rows) - 1) and limits.reached(0) is None:
+        tried = [removal.example(most, limits)]
+        far = len(tried[0]) or most + 1
+        while 0 < safe < far - 1 and limits.reached(0) is None:
             found = removal.open_rows(safe + 1, limits)
             if found is not None:
-                rival = removal.rival_without(found, limits)
-                rows, best = (rows, best) if rival is None else (found, rival)
+                tried.append(found)
                 break
             safe += 1
-    if best is None:
-        rows, best = [], support
-    return Removals(safe, np.array(sorted(rows), dtype=np.intp), best)
+        for removed in filter(None, tried):
+            without = row_influence(problem, data, support, [np.array(removed)], limits)
+            if without.changed[0]:
+                rows, best = sorted(removed), without.supports[0]
+    return Removals(safe, np.array(rows, dtype=np.intp), best)
 
 
 def largest_sum(values: Array, r: int) -> float:
@@ -204,19 +205,19 @@ class Fit(NamedTuple):
         return []
 
 
-class Removal:
+class Removal(NamedTuple):
     """The rows of a problem, and a support that may change where some of them are removed.
 
     problem: All rows, at the γ and τ of the fit, without bounds on coefficients.
     data: The rows, of which no value is missing.
+    deleted: The rows as they are deleted one by one.
     support: The fitted support.
     """
 
-    def __init__(self, problem: SparseRidgeProblem, data: RowFolds, support: Index) -> None:
-        self.problem, self.data, self.support = problem, data, support
-        deleted = data.with_folds(make_folds("loo", len(data.given))).deleted_rows
-        assert deleted is not None
-        self.deleted = deleted
+    problem: SparseRidgeProblem
+    data: RowFolds
+    deleted: DeletedRows
+    support: Index
 
     def ratios(self, r: int) -> tuple[Array, float]:
         """Bounds on the squared scales of columns without r rows or fewer, over those of all rows.
@@ -250,15 +251,6 @@ class Removal:
         basis = np.column_stack([across, np.sqrt(factor**2 - 1.0)]) / factor[:, None]
         objective, root, length = R[s, s] ** 2, abs(R[s, s]), np.sqrt(problem.yy)
         return Fit(objective, max(objective, least), residual, basis, length, root)
-
-    def rival_without(self, rows: list[int], limits: Limits) -> Index | None:
-        """The best support without some rows; None where it is not better than the fitted one."""
-        if not rows:
-            return None
-        whole = self.data.without(np.array(rows, dtype=np.intp))
-        whole = whole.replace(gamma=self.problem.given_gamma, tau=self.problem.tau)
-        best = best_support(whole, warm_start=self.support, time_limit=limits.remaining()).support
-        return best if is_better(whole, best, self.support) else None
 
     def open_rows(self, r: int, limits: Limits) -> list[int] | None:
         """Rows without which it is open whether the support stays the best, r or fewer.
@@ -301,7 +293,7 @@ class Removal:
             order = np.argsort(drops[0] - drops[1], kind="stable")
             for r in range(2, most + 1):
                 whole = self.data.without(order[:r]).replace(gamma=problem.given_gamma)
-                if limits.reached(0) is None and is_better(whole, rival, self.support):
+                if limits.reached(0) is None and lead_of(whole, self.support, rival) < 0.0:
                     found, most = order[:r].tolist(), r - 1
                     break
         return found

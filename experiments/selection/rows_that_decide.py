@@ -2,10 +2,10 @@
 
     python -m experiments.selection.rows_that_decide [data set ...]
 
-For every size, also those of least AIC and BIC, and ridge weight γ the script prints how many rows change the best columns where they
-are left out alone; up to how many rows may be left out, whichever they are, by a proof; the fewest
-rows of an example that changes the columns; and CPU seconds of both answers over those of a
-leave-one-out fit at the same γ.
+For every size and ridge weight γ, and for the size of least AIC and BIC, the script prints how many
+rows change the best columns where they are left out alone; up to how many rows may be left out,
+whichever they are, by a proof; the fewest rows of an example that changes the columns; and CPU
+seconds of both answers over those of a leave-one-out fit at the same γ.
 """
 
 from __future__ import annotations

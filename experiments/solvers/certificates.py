@@ -1,11 +1,12 @@
 """This script measures certificates: the time to write and to check each one, and its size.
 
-    python -m experiments.solvers.certificates [--fits] [--choices]
+    python -m experiments.solvers.certificates [--fits] [--choices] [--rows]
 
 With --fits it writes and checks a certificate of every instance of the solver benchmark that has
 at most 200 columns. With --choices it does so for five folds with 20 values of γ on Diabetes,
-Housing and Servo, and for leave-one-out on Diabetes with 5 values of γ. Seconds are CPU seconds of
-one process; kernels are compiled before.
+Housing and Servo, and for leave-one-out on Diabetes with 5 values of γ. With --rows it certifies
+which columns are the best without each row. Seconds are CPU seconds of one process; kernels are
+compiled before.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ import numpy as np
 
 from experiments.common import machine, rows
 from experiments.instances import benchmark
-from sparsecv import SparseRidgeCV, verify
+from sparsecv import SparseRidge, SparseRidgeCV, verify
 from sparsecv.solvers import SparseRidgeProblem, solve
 
 MOST_COLUMNS = 200
+OF_ROWS = ("diabetes", "hitters", "autompg")
 CHOICES = (("diabetes", 5, 20), ("housing", 5, 20), ("servo", 5, 20), ("diabetes", "loo", 5))
 
 
@@ -74,10 +76,20 @@ def choices(path: Path) -> None:
         line(f"{name}, folds: {cv}, {n_gammas} γ", fit, write, path)
 
 
+def of_rows(path: Path) -> None:
+    for name in OF_ROWS:
+        model = SparseRidge(5, 1.0).fit(*rows(name))
+        model.row_influence()  # what is compiled once
+        found, fit = timed(model.row_influence)
+        _, write = timed(lambda model=model: model.certificate(path, rows=True))
+        line(f"{name} without each of {len(found)} rows, τ = 5, γ = 1", fit, write, path)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--fits", action="store_true")
     parser.add_argument("--choices", action="store_true")
+    parser.add_argument("--rows", action="store_true")
     asked = parser.parse_args()
     print(machine() + "\n")
     print("| problem | fit (s) | writing (s) | checking (s) | certificate (kB) |")
@@ -92,6 +104,8 @@ def main() -> None:
             fits(path)
         if asked.choices:
             choices(path)
+        if asked.rows:
+            of_rows(path)
 
 
 if __name__ == "__main__":

@@ -65,8 +65,8 @@ class ModelRobustness(ModelAnswers):
     def row_removals(self, most: int = 10) -> DataFrame:
         """Return how many rows may be removed before other columns are the best.
 
-        A bound that needs no search for every set of rows proves that the columns stay, as far as
-        it reaches. Rows that change the columns are looked for one after the other.
+        A bound, and a tree over the rows where the bound does not suffice, prove that the columns
+        stay, as far as they reach. Rows that change the columns are looked for one after the other.
 
         Parameters
         ----------

@@ -79,18 +79,18 @@ def row_removals(
     if deleted is not None:
         removal = Removal(problem, data, deleted, support)
         most = min(most, data.n - 2)  # At least two rows are left.
-        tried = [removal.example(most, limits)]
-        far = len(tried[0]) or most + 1
+        rows, best = removal.example(most, limits)
+        tried, far = rows, len(rows) or most + 1
         while 0 < safe < far - 1 and limits.reached(0) is None:
             found = removal.open_rows(safe + 1, limits)
             if found is not None:
-                tried.append(found)
+                tried = found or rows
                 break
             safe += 1
-        for removed in filter(None, tried):
-            without = row_influence(problem, data, support, [np.array(removed)], limits)
+        if tried:
+            without = row_influence(problem, data, support, [np.array(tried)], limits)
             if without.changed[0]:
-                rows, best = sorted(removed), without.supports[0]
+                rows, best = sorted(tried), without.supports[0]
     return Removals(safe, np.array(rows, dtype=np.intp), best)
 
 
@@ -279,13 +279,14 @@ class Removal(NamedTuple):
                 return found
         return None
 
-    def example(self, most: int, limits: Limits) -> list[int]:
-        """Rows, at most so many, without which another support is better, or none.
+    def example(self, most: int, limits: Limits) -> tuple[list[int], Index]:
+        """Rows, at most so many, without which another support is better, if any; and that one.
 
         For each of the next best supports the rows are tried whose removal, one by one, favours the
         support most. The fewest rows are returned of which a fit to the other rows confirms it.
         """
-        problem, rows, found = self.problem, self.deleted.rows, list[int]()
+        problem, rows = self.problem, self.deleted.rows
+        found, best = list[int](), self.support
         (ranked,) = n_best_subsets(problem, [problem.tau], RIVALS, limits=limits)
         for rival in [one.support for one in ranked]:
             fits = [self.fit(problem, rows, one) for one in (self.support, rival)]
@@ -294,6 +295,6 @@ class Removal(NamedTuple):
             for r in range(2, most + 1):
                 whole = self.data.without(order[:r]).replace(gamma=problem.given_gamma)
                 if limits.reached(0) is None and lead_of(whole, self.support, rival) < 0.0:
-                    found, most = order[:r].tolist(), r - 1
+                    found, best, most = sorted(order[:r].tolist()), rival, r - 1
                     break
-        return found
+        return found, best

@@ -3,12 +3,12 @@
 For a support T the objective of the response y + vδ is a quadratic polynomial f_T(v). A support S
 that is selected, as the one of least w·f, stays selected at v if w_T f_T(v) ≥ w_S f_S(v) for every
 T. So every T takes at most two intervals of v out of the line. One leaps-and-bounds tree hands out
-all T that take out what others do not: a node is closed for the v at which its own objective, which
-no support below it has less of, exceeds w_S f_S(v)/w, w the least weight below the node. Lee, Sun,
-Sun and Taylor (2016) condition on such an event for the lasso.
+all T that take out what others do not: a node is closed if, at every v that is left, its own
+objective, which no support below it has less of, is at least w_S f_S(v)/w, w the least weight below
+the node. Lee, Sun, Sun and Taylor (2016) condition on such an event for the lasso.
 
-On a curve of responses what all columns leave of the response changes too, by a polynomial that all
-objectives have in common.
+The response may move on a curve in place of a line: what all columns leave of it changes its length
+as well. That adds the same polynomial of degree 2 to the objective of every support.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ class _Search:
     """The search for the events of one support; other parameters as of :func:`selection_events`.
 
     delta, shape (d, r): The vectors δ, in whose lengths v counts here.
-    common, common_error, shape (d, 3): What all objectives have besides on a curve, and what that
-        is off by at most.
+    own, own_error, shape (d, 3): Polynomials of w_S f_S, and of what they are off by at most.
+    common, common_error, shape (d, 3): The same of what a curve adds to all objectives.
     surely, perhaps, doubt: By line the v that some support surely, or perhaps, takes out, and those
         that open nodes leave in doubt.
     """
@@ -226,16 +226,13 @@ class _Search:
         share, added = self.doubts(tree)
         if not share + added < 1.0:
             return np.zeros(len(self.delta))
-        # On a curve f is what counts less the common polynomial, which has this maximum.
-        a, b, _ = self.common.T
-        base = self.common_error - (1.0 + share) * self.common
-        base[:, 2] += share * b**2 / np.maximum(-4.0 * a, 1e-300)
-        base[:, 0] += 1.0 - SQUARED_LENGTH + added
+        base = self.common_error + np.array([1.0 - SQUARED_LENGTH + added, 0.0, 0.0])
         base[:, 2] += spare * centre**2 - float(tree.now("full")) + added * self.at.yy
         wins = tree.tree.gathering.wins
         wins[:], wins[:, :, 2] = 0.0, -1e300  # Nothing is below such a number.
         for s in np.flatnonzero(least < np.inf).tolist():
-            wins[s] = ((1.0 + share) * self.own + self.own_error) / least[s] + base
+            limit = self.own / least[s] - self.common  # Of what changes on a line alone.
+            wins[s] = (1.0 + share) * limit + self.own_error / least[s] + base
         worst = added * self.own[:, 2] + self.own_error[:, 0]
         most = 1e-2 * self.own[:, 2] / np.sqrt(np.maximum(worst * self.own[:, 2], 1e-300))
         return np.asarray(most)

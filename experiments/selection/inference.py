@@ -134,16 +134,16 @@ def selective(
     columns = infer(model._kept_fit(), sigma).columns
     at, within, null = target(cell, draw, model.support_, X, beta)
     one = columns[at]
-    p = np.array([column.p_value()[1] for column in columns])
+    matter = np.flatnonzero(np.isin(model.support_, np.flatnonzero(beta)))
     # An end is infinite where no number as far away as ends are looked for is rejected.
     far = one.coef + one.std_error * MOST_STANDARD_ERRORS * np.array([-1.0, 1.0])
     return {
-        "p": p[at],
+        "p": one.p_value()[1],
         "covered": float(one.p_value(within)[1] >= 1.0 - LEVEL),
         "infinite": float(max(one.p_value(end)[1] for end in far) >= 1.0 - LEVEL),
         "null": null,
-        "found": float((p[np.isin(model.support_, np.flatnonzero(beta))] < AIM).sum()),
-        "size": float(p.size),
+        "found": float(sum(columns[i].p_value()[1] < AIM for i in matter.tolist())),
+        "size": float(len(columns)),
     }
 
 

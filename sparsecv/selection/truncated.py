@@ -24,7 +24,8 @@ from scipy.special import betainc, betaincc, betaln, erfcx
 
 Array = NDArray[np.float64]
 # Ends of confidence intervals are looked for up to so many standard errors away from the estimate.
-# Beyond, they count as infinite. The value is a choice.
+# Beyond, an end counts as infinite, or as so far away, whichever makes the interval larger. The
+# value is a choice.
 MOST_STANDARD_ERRORS = 1e6
 
 
@@ -100,18 +101,23 @@ class Truncated(NamedTuple):
             return np.where(y > 0.0, beyond, -np.inf)
 
     def _end(self, upper: bool, odds: float) -> float:
-        """The mean at which a bound of the log-odds has a value; ±∞ where it is too far away."""
+        """The mean at which a bound of the log-odds has a value, or a number beyond that mean."""
 
         def beyond(mean: float) -> float:
             return float(np.clip(self.log_odds(mean, upper) - odds, -1e300, 1e300))
 
-        low, high, step = self.x - 1.0, self.x + 1.0, 1.0
-        while beyond(low) > 0.0 or beyond(high) < 0.0:
-            step *= 2.0
+        step = 1.0
+        while True:
             low, high = self.x - step, self.x + step
-            if step > MOST_STANDARD_ERRORS:
-                return -math.inf if upper else math.inf
-        return float(brentq(beyond, low, high, xtol=1e-12, rtol=1e-14))
+            below, above = beyond(low), beyond(high)
+            if below <= 0.0 <= above:
+                return float(brentq(beyond, low, high, xtol=1e-12, rtol=1e-14))
+            if step > MOST_STANDARD_ERRORS:  # The nearer of the two makes the interval larger.
+                break
+            step *= 2.0
+        if below > 0.0:
+            return -math.inf if upper else low
+        return high if upper else math.inf
 
 
 def within(intervals: Array, start: float, end: float) -> Array:

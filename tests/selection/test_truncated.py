@@ -139,3 +139,21 @@ def test_ends_are_infinite_where_one_side_is_not_known() -> None:
     assert variable.interval(0.95) == (-np.inf, np.inf)
     assert variable.p_value()[1] == 1.0
     assert variable.log_mass(nothing, 0.0) == -np.inf
+
+
+@pytest.mark.parametrize("degrees", [30.0, 1e4, np.inf])
+def test_a_number_next_to_an_edge_excludes_0_where_its_p_value_is_small(degrees: float) -> None:
+    random, small = np.random.default_rng(6), 0
+    for _ in range(200):
+        pieces, _ = drawn(random)
+        low, high = np.clip(pieces[random.integers(len(pieces))], -40.0, 40.0)
+        share = random.choice([1e-11, 1e-9, 1e-6, 1e-3])
+        x = low + (high - low) * random.choice([share, 1.0 - share])
+        if not low < x < high:
+            continue
+        variable = Truncated(x, pieces, pieces, degrees)
+        (p, _), (start, end) = variable.p_value(), variable.interval(0.95)
+        assert start <= end
+        assert (start <= 0.0 <= end) == (p >= 0.05)
+        small += p < 1e-5
+    assert small > 10

@@ -75,18 +75,17 @@ class Moments:
         weights, shape (m,), optional: Weights of these rows, above 0.
         """
         found = list(parts)
-        filled = [part for part in found if part.n > 0] or found[:1]
-        single = rows is not None and len(rows) > 0
-        if not filled:
-            assert rows is not None
+        filled = [part for part in found if part.n > 0]
+        if rows is None or not len(rows):
+            if len(filled) < 2:
+                return (filled or found)[0]
+        elif not filled:
             return cls.of(rows, weights)
-        if len(filled) == 1 and not single:
-            return filled[0]
         first = filled[0]
         points = np.array([first.to_mean_of(part) for part in filled])
         weight = np.array([part.weight for part in filled])
         n = sum(part.n for part in filled)
-        if rows is not None and single:
+        if rows is not None:
             rows -= first.mean
             rows -= first.tail
             points, n = np.vstack([points, rows]), n + len(rows)

@@ -236,3 +236,16 @@ def test_blocks_serve_training_rows_that_lack_none_of_their_rows() -> None:
     after = RowMoments(rows, None, label).of(train)
     for name in ("mean", "tail", "triangle"):
         np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
+
+
+def test_no_rows_leave_moments_as_they_are() -> None:
+    rows = ugly_rows(np.random.default_rng(1)) + 1e8
+    nothing, every = Moments.of(rows[:0].copy()), Moments.of(rows.copy())
+    assert Moments.union((nothing, nothing)).n == 0
+    for found in (
+        Moments.union((nothing, every)),
+        Moments.union((every,), rows[:0].copy()),
+        Moments.union((nothing,), rows.copy()),
+    ):
+        np.testing.assert_array_equal(found.triangle, every.triangle)
+        np.testing.assert_array_equal(found.mean + found.tail, every.mean + every.tail)

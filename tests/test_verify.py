@@ -31,13 +31,13 @@ from sparsecv.solvers.core.certificate_file import Certificate
 SMALL = st.integers(-9, 9)
 
 
-def written(rows: list[list[int]]) -> verify.Data:
-    """Rows of [X y] as the checker reads them, columns as they are."""
+def written(rows: list[list[int]], scale: str = "none") -> verify.Data:
+    """Rows of [X y] as the checker reads them."""
     text = "\n".join(",".join(map(str, row)) for row in rows)
     names = [f"x{j}" for j in range(len(rows[0]) - 1)]
     data = f"{','.join(names)},y\n{text}\n".encode()
     head = {"sha256": hashlib.sha256(data).hexdigest(), "columns": names, "response": "y"}
-    head |= {"factors": [1] * len(rows[0]), "scale": "none"}
+    head |= {"factors": [1] * len(rows[0]), "scale": scale}
     path = Path("table.csv")
     path.write_bytes(data)
     return verify.Data(str(path), head)
@@ -252,6 +252,15 @@ def test_columns_without_each_row_are_those_of_every_subset(
             problem = verify.Problem(whole, gram, Fraction(gamma), (0,) * len(names), fit[1:])
             value = problem.f / (gram.unit * verify.ONE * whole.factor[-1] ** 2)
             assert mine <= value <= mine * (1 + Fraction(1, 10**9))
+
+
+def test_columns_are_scaled_by_the_rows_that_are_left(here: Path) -> None:
+    rows = [[1, 5, 2], [4, 5, 0], [7, 5, 1], [9, 6, 3]]
+    data = written(rows, "unit-variance")
+    assert verify.Gram(data, [3], True, True).v == [6, 1]  # The second column is constant.
+    every = [Fraction(147, 16), Fraction(3, 16)]
+    assert verify.Gram(data, [], True, True).v == every
+    assert verify.Gram(data, [3], True, False).v == every
 
 
 def test_groups_of_rows_have_a_certificate(here: Path) -> None:

@@ -179,13 +179,11 @@ def row_influence(
     found = Influence([support] * m, np.full(m, np.nan), np.zeros(m, dtype=np.bool_))
     loo = data.with_folds(make_folds("loo", len(data.given)))
     deleted, plan = loo.deleted_rows, RunPlan.of(Settings(), loo, deadline=limits)
-    shares = data.row_shares
-    rest, of = np.unique([1.0 - float(shares[part].sum()) for part in parts], return_inverse=True)
-    compared = [fixed_size(problem.tau)]
-    if weights is None:
-        of[:] = 0
-    else:
-        compared = [weights(data.weight * share) for share in rest.tolist()]
+    compared, of = [fixed_size(problem.tau)], np.zeros(m, dtype=np.intp)
+    if weights is not None:
+        rest = [data.weight * (1.0 - data.row_shares[part].sum()) for part in parts]
+        distinct, of = np.unique(rest, return_inverse=True)
+        compared = [weights(weight) for weight in distinct.tolist()]
     single = all(part.size == 1 for part in parts)
     if deleted and plan.one_tree_for_rows and single:
         row = np.concatenate(parts)
@@ -200,7 +198,7 @@ def row_influence(
         if limits.reached(0) is not None:
             break
         left = data.without(parts[i]).replace(gamma=problem.given_gamma, tau=problem.tau)
-        _alone(found, left, i, weights and compared[of[i]], limits)
+        _alone(found, left, i, None if weights is None else compared[of[i]], limits)
     return found
 
 

@@ -263,6 +263,18 @@ def test_columns_are_scaled_by_the_rows_that_are_left(here: Path) -> None:
     assert verify.Gram(data, [3], True, False).v == every
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_columns_of_very_different_lengths_have_certificates(seed: int, here: Path) -> None:
+    """A diagonal whose columns the checker's whole numbers cannot tell from 0 is left out."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((20, 6)) * 10.0 ** rng.permutation(6) / 1e3
+    y = X[:, 0] / X[:, 0].std() + rng.standard_normal(20)
+    model = SparseRidge(2, 100.0, standardize=False).fit(X, y)
+    for rows in (False, True):
+        found = model.certificate(here / "proof", rows=rows)
+        assert verify.check("proof", "proof.csv") == found.claim
+
+
 def test_groups_of_rows_have_a_certificate(here: Path) -> None:
     X, y = regression(40, 4, {0: 1.0, 1: 1.0}, noise=0.5)
     y[20:24] += 20.0 * X[20:24, 3]

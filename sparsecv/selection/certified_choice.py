@@ -17,6 +17,7 @@ from ..solvers.certificate import (
     SHARE,
     Form,
     block_of,
+    certified_shares,
     fit_certificate,
     leaves_of,
     points_of,
@@ -176,7 +177,10 @@ class Folded(NamedTuple):
         problems = [data.problem(j) for j in range(k + 1)]
         lengths = [*(data.lengths(j) for j in range(k)), np.ones(data.p)]
         grams = [GramForm.of(problem) for problem in problems]
-        ratios = [gram.D / np.maximum(np.diag(gram.G), 1e-300) for gram in grams]
+        ratios = [
+            certified_shares(gram, gram.D, length / units.ratio)
+            for gram, length in zip(grams, lengths, strict=True)
+        ]
         joint = all(train.size == data.n - 1 for train, _ in data.folds.splits())
         if joint:
             ratios = [np.min(ratios, axis=0)] * (k + 1)

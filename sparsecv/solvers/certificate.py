@@ -43,6 +43,9 @@ SHARE = 1e-6
 # A leaf is written where its bound, in floating point, exceeds what it has to reach by this share
 # of yᵀy: what rounding may add in sums of some thousand products.
 ROUNDING = 1e-11
+# The checker wants the eigenvalues of G − D above 1e-13 of the largest, and adds up what rounding
+# leaves. A diagonal is used where they exceed this share in floating point. It is a choice.
+LEAST_EIGENVALUE_SHARE = 1e-12
 # Whole numbers of the checker grow with the columns, and its time with their square: a choice.
 MAX_COLUMNS_CERTIFIED = 500
 # Steps of the fit of the diagonal at the root: a choice.
@@ -68,8 +71,7 @@ class Form:
     @classmethod
     def of(cls, problem: SparseRidgeProblem, gram: GramForm, ratio: Array, lengths: Array) -> Form:
         """The form whose diagonal has at most these shares of the diagonal of G."""
-        # The checker factorises G − D, whose eigenvalues it wants above 1e-13 of the largest.
-        whole = np.floor(np.maximum(ratio * (1.0 - 1e-6) - 1e-12, 0.0) * ONE)
+        whole = np.floor(ratio * ONE)
         D = whole / ONE * np.diag(gram.G)
         diagonal = [int(x) for x in whole] if D.any() else []
         return cls(problem, replace(gram, D=D), diagonal, lengths)
@@ -92,6 +94,17 @@ class Form:
             below = np.maximum(2.0 * along - constant + total, 1e-300)
             found = np.maximum(found, np.where(along > 0.0, along**2 / below, found))
         return np.asarray(found)
+
+
+def certified_shares(gram: GramForm, D: Array, scale: Array) -> Array:
+    """The shares of the diagonal of G that a diagonal D has; 0 where the checker would refuse it.
+
+    scale: Columns of the checker are those of the form times these numbers.
+    """
+    lengths = np.diag(gram.G)
+    shares = np.maximum(D / np.maximum(lengths, 1e-300) * (1.0 - 1e-6) - 1e-12, 0.0)
+    values = np.linalg.eigvalsh((gram.G - np.diag(shares * lengths)) * np.outer(scale, scale))
+    return shares if values[0] > LEAST_EIGENVALUE_SHARE * values[-1] else np.zeros(shares.size)
 
 
 def leaves_of(form: Form, support: NDArray[np.intp], raised: float) -> Leaves:
@@ -232,10 +245,10 @@ def fit_certificate(
             gram, problem.gamma / 2.0, free, problem.tau, nothing, objective, FITTING_STEPS
         )
         fitted = found if found.bound > 0.0 else None
-    ratio = (gram.D if fitted is None else fitted.D) / np.maximum(np.diag(gram.G), 1e-300)
+    target, units = objective * (1.0 - SHARE), source.integer_scale
+    ratio = certified_shares(gram, gram.D if fitted is None else fitted.D, 1.0 / units.ratio)
     form = Form.of(problem, gram, ratio, np.ones(problem.p))
     leaves = leaves_of(form, support, -SHARE / 2.0)
-    target, units = objective * (1.0 - SHARE), source.integer_scale
     points, closed = points_of([form], [target], [support], leaves, units)
     if not closed.all():
         why = "columns nearly depend or the fit is perfect"

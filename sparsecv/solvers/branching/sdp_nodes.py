@@ -75,14 +75,14 @@ class RefittedTree(Tree):
         self.diagonals.update(dict.fromkeys(rows.tolist(), self.gram.D))
         return rows
 
-    def _return(self) -> None:
+    def _take_back(self) -> None:
         """Let the nodes of the tree below wait here, with the diagonal of that tree."""
         rows = super().add(_unsolved(self.below.emptied()))
         self.diagonals.update(dict.fromkeys(rows.tolist(), self.D))
 
     def emptied(self) -> Leaves:
         """Take every open node out, the least bound first, to deal the nodes out to threads."""
-        self._return()
+        self._take_back()
         return super().emptied()
 
     def advance(self, nodes: int) -> int:
@@ -97,7 +97,7 @@ class RefittedTree(Tree):
             code = self.below.advance(min(left, self.budget))
             # Where no more nodes may be kept, the node taken up is searched to its end.
             if code != driver.FULL and self.n_open < self._most():
-                self._return()
+                self._take_back()
         return driver.DONE
 
     def _take_up(self) -> bool:

@@ -190,11 +190,14 @@ def promising(s, yy, k, gain):
 def extend(s, ridge, yy, first, last, way, swaps):
     """Make supports of the sizes range(first, last, way) from those of the size before.
 
+    Each support whose ``unused`` is 1 gives one support, unless that is not worth its swaps (see
+    :func:`promising`), and is then used.
+
     way: 1 to add the unit that raises a support's gain most; −1 to remove the unit whose
         removal lowers the gain least.
     swaps: At most so many swaps improve each support.
     """
-    to = (1 - way) // 2
+    to = (1 - way) // 2  # 0 for the next larger size, and 1 for the next smaller one
     for k in range(first, last, way):
         before = k - way
         for rank in range(s.kept[0]):

@@ -199,7 +199,10 @@ def wide_gain(s, units, ridge, c, number, u, enough):
 def best_swap(s, units, ridge, k, least):
     """The swap that gains most: the number of the member to remove, and the unit to add.
 
-    Returns (−1, −1) where no swap gains more than ``least``.
+    On entry the arrays of ``s`` belong to the k members; they stay as they are. The kernel writes
+    ``lengths``, ``c`` and ``d`` of ``units`` and, where units have several columns, ``left``,
+    ``factor`` and ``rows``.
+    Returns: (−1, −1) where no swap gains more than ``least``.
     """
     best, leaving, entering, n_wide = least, -1, -1, units.now[0].n_wide
     of, columns, lengths, c, d = units.of, units.columns, units.lengths, units.c, units.d

@@ -390,8 +390,9 @@ def close(st, nt, ch, target, unsolved):
 def branch(st, nt, ch, open_nodes):
     """Let both children of the current node wait: one includes a column, one excludes it.
 
-    The first nodes of a tree (rough nodes) branch on the column of largest z and leave the
-    children's relaxations until the children are taken up.
+    On entry ``st.columns`` lists the free columns by falling z, and ``st.share`` has their z.
+    ``ch.trial`` and ``ch.excluded`` are overwritten. The first nodes of a tree (rough nodes) branch
+    on the column of largest z and leave the children's relaxations until the children are taken up.
     """
     now = st.now[0]
     bound, n, k, rough = now.bound, now.n_free, now.to_choose, now.rough_left > 0

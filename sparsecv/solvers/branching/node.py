@@ -351,7 +351,7 @@ def enumerable(st, node):
 
 @kernel(inner=True)
 def small_enough(st, node, n, k, solved):
-    """Whether all choices of k of a node's n free columns are to be enumerated.
+    """Whether all choices of k of a node's n free columns are to be enumerated; if so, counts them.
 
     They are if enumeration takes the time of at most 4 nodes, or of 0.05 nodes where the node's
     relaxation is not ``solved``. One node counts as the time of at least 8,000 supports. A larger
@@ -368,11 +368,11 @@ def small_enough(st, node, n, k, solved):
     if k > products.shape[0] + 1 or n > products.shape[1]:
         return False
     now, budget, p = st.now[0], 0.0, node.state.shape[0]
-    node = max(8e3, now.work / max(now.nodes, 1)) * (4.0 if solved else 0.05)
+    few = max(8e3, now.work / max(now.nodes, 1)) * (4.0 if solved else 0.05)
     if solved:
         budget = now.work + min(3e5, 30.0 * p * p) - now.spent
-    count = combinations(n, k, max(node, budget))
-    if count <= node or (k == 2 and solved):
+    count = combinations(n, k, max(few, budget))
+    if count <= few or (k == 2 and solved):
         return True
     if count > min(budget, 2e5):
         return False

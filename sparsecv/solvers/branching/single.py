@@ -46,8 +46,6 @@ FITTING_SUPPORTS = 20.0
 # After the head start, a tree whose bound has closed at least this share of the root's gap goes on
 # as it is. The root's gap is the incumbent's objective less the root's bound.
 MAX_SHARE_CLOSED = 0.6
-# A fitted diagonal that closes no more than this share of the root's gap is not used. A choice.
-LEAST_SHARE_OF_A_FIT = 0.03
 # Seconds of local search for a better incumbent; a share of a short time. A choice.
 HEURISTIC_SECONDS = 0.2
 
@@ -323,7 +321,7 @@ class BelowRoot:
         """A tree from the root on, with the fitted diagonal where that closes much of the gap."""
         share, root = self._closed(self.fitted.bound), self.root
         kind = RefittedTree if self.single and share > REFIT_SHARE else Tree
-        if share <= LEAST_SHARE_OF_A_FIT:
+        if share <= 0.0:
             self.fitted = root.solution(self.gram.D)
         fitted = self.fitted
         begun = kind(replace(self.gram, D=fitted.D), self.problem, self.tol, root.units)

@@ -168,7 +168,7 @@ def first_multiplier(b: Array, w: Array, k: int) -> float:
 
 @kernel(inner=True)
 def list_allowed(state, columns):
-    """Write the columns or units that are not excluded to ``columns``; returns their number.
+    """Write the columns or units that are not excluded to ``columns`` (m,); returns their number.
 
     state: (m,), FREE, IN or OUT. Bounds and relaxations run over this list only.
     """

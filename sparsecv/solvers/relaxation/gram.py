@@ -186,8 +186,7 @@ class GramForm:
 
         problem: Gives the rank of the rows, and γ.
         """
-        grouping = self.grouping
-        columns = units if grouping is None else grouping.columns(units)
+        grouping, columns = self.grouping, self.columns_of(units)
         form = GramForm(
             np.ascontiguousarray(self.G[np.ix_(columns, columns)]),
             self.b[columns],
@@ -199,6 +198,10 @@ class GramForm:
         if not _affordable(columns.size, limits):
             return form
         return replace(form, D=form._extracted(problem.rank_bound, problem.gamma / 2.0))
+
+    def columns_of(self, units: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The form's columns of some units, unit after unit."""
+        return units if self.grouping is None else self.grouping.columns(units)
 
     @property
     def fits(self) -> bool:

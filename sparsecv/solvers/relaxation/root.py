@@ -161,21 +161,23 @@ def reduced_root(
             return incumbent, root, gram
         bound = relaxer.bound()
         state, least = relaxer.decided(bound, target, including=False)
-        root.screened_bound, left = min(root.screened_bound, least), np.flatnonzero(state != OUT)
+        root.screened_bound = min(root.screened_bound, least)
+        remaining = np.flatnonzero(state != OUT)
         # A relaxation on a smaller matrix pays where a tenth of the columns has gone (a choice).
-        shrunk = left.size <= 0.9 * state.size
+        shrunk = remaining.size <= 0.9 * state.size
         if shrunk:
-            kept = left if gram is None or gram.grouping is None else gram.grouping.columns(left)
-            state, beta = root.node.state[:, left], root.node.beta[:, kept]
-            root.units, root.node = root.units[left], root.node._replace(state=state, beta=beta)
-        if left.size <= problem.tau:
+            columns = remaining if gram is None else gram.columns_of(remaining)
+            state, beta = root.node.state[:, remaining], root.node.beta[:, columns]
+            root.units = root.units[remaining]
+            root.node = root.node._replace(state=state, beta=beta)
+        if remaining.size <= problem.tau:
             return incumbent, root, gram
-        if gram is None and has_room(left.size):
+        if gram is None and has_room(remaining.size):
             gram = GramForm.of(problem, root.units, limits=limits)
         elif gram is None:
             return incumbent, root, None
         elif shrunk:
-            gram = gram.on(left, problem, limits)
+            gram = gram.on(remaining, problem, limits)
         else:
             return incumbent, root, gram
 

@@ -107,7 +107,13 @@ def new_units(
     bounds: tuple[Array, Array] | None = None,
     given: Array | float = 0.0,
 ) -> Units:
-    """Allocate the arrays for units that may all join; the arguments as in ``UNIT``, ``COLUMN``."""
+    """Allocate the arrays for m units of p columns that may all join.
+
+    first, shape (m + 1,): Columns of unit u are first[u] … first[u + 1] − 1.
+    kept, shape (m,): Units that never leave.
+    bounds, shape (p,) each: Bounds on coefficients, lower and upper ones; None without bounds.
+    given, shape (p,): Xᵀy, which is read where there are bounds.
+    """
     widths, p = first[1:] - first[:-1], int(first[-1])
     wide = np.flatnonzero(widths > 1)
     of, unit = record(UNIT, first.size, first=first), np.repeat(np.arange(widths.size), widths)
@@ -344,7 +350,10 @@ def join(s, units, ridge, k, u):
 
 @kernel(inner=True)
 def shift_held(s, n, column, by):
-    """Take ``by`` off the coefficient of a held column, and change b, c and β as follows."""
+    """Take ``by`` off the coefficient of a held column, and change b, c and β as that asks.
+
+    n: Number of free columns, which are in the first places.
+    """
     if by == 0.0:
         return
     p = s.c.shape[0]

@@ -277,7 +277,10 @@ def swap_from(s, units, ridge, k, most, gain):
 
 @kernel
 def swap_search(s, units, ridge, k, most):
-    """Make the best swap of one of the k members, over and over; returns the gain.
+    """Make the best swap of one of the k members, over and over; returns the support's gain.
+
+    On entry the first k of ``units.of`` name the members. All arrays of ``s`` and ``units`` are
+    written; the members are then those of the support that was found.
 
     most: The search ends after this many swaps, or where no swap gains more than 1e-10 of the gain.
     """

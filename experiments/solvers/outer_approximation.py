@@ -45,7 +45,7 @@ def plain(problem: SparseRidgeProblem, seconds: float) -> Answer:
     """Solve a problem by lazy cuts in Gurobi's callback alone: the textbook form."""
     limits, incumbent = Limits(seconds), Incumbent(problem, [])
     form = CutForm(problem, np.arange(problem.p), GramForm.of(problem, extract=False))
-    oracle = Oracle(form, incumbent.support, limits=limits)
+    oracle = Oracle(form, incumbent, limits=limits)
     found, _ = approximated(solve_gurobi, oracle, root_cuts=1)
     return replace(found, work=Work(found.n_nodes, limits.elapsed()))
 

@@ -247,7 +247,7 @@ def plain_claim(problem: SparseRidgeProblem, master: Solver) -> Claim:
     """Outer approximation as it is usually written: no column screened, D = 0, one cut."""
     incumbent = Incumbent(problem, [])
     form = CutForm(problem, np.arange(problem.p), GramForm.of(problem, extract=False))
-    oracle = Oracle(form, incumbent.support)
+    oracle = Oracle(form, incumbent)
     return approximated(master, oracle, root_cuts=1)
 
 

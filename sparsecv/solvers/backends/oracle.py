@@ -25,7 +25,7 @@ from ..core.threads import threads_of
 from ..kernels.linalg import Array
 from ..relaxation.extraction import extraction, largest_diagonal
 from ..relaxation.gram import TOLERANCE, GramForm
-from ..relaxation.root import reduced_root
+from ..relaxation.root import Incumbent, reduced_root
 from .cuts import Cut, CutForm, FrontierCuts
 
 # Solvers are asked to close no smaller relative gap, because masters' tolerances times a hundred
@@ -44,8 +44,7 @@ class Oracle:
     """A problem as outside solvers are given it, the cuts made so far, and the best support.
 
     form: The problem on the columns that a better support may hold.
-    support: The best support known, as increasing positions among these columns. Its objective is
-        ``upper``, from a fresh fit; the objective of the first support is ``scale``, which is the
+    incumbent: The best support known. The objective of its first support is ``scale``, which is the
         unit of the cuts and of solvers' bounds.
     bound: Lower bound on the objective of every support of these columns, by the relaxation.
     tol: Relative gap to close.
@@ -54,18 +53,23 @@ class Oracle:
     def __init__(
         self,
         form: CutForm,
-        support: NDArray[np.intp],
+        incumbent: Incumbent,
         *,
         bound: float = 0.0,
         tol: float = 1e-6,
         limits: Limits | None = None,
         n_jobs: int = 1,
     ) -> None:
-        self.form, self.support, self.bound, self.tol = form, support, bound, tol
+        self.form, self.incumbent, self.bound, self.tol = form, incumbent, bound, tol
         self.limits, self.n_jobs = limits or Limits(), n_jobs
-        self.upper = self.scale = form.problem.objective(form.columns[support])
+        self.scale = incumbent.objective
         self.frontier = FrontierCuts(form)
         self._known: dict[bytes, Cut] = {}
+
+    @property
+    def upper(self) -> float:
+        """The incumbent's objective."""
+        return self.incumbent.objective
 
     @property
     def lost(self) -> float:
@@ -109,7 +113,7 @@ class Oracle:
             precision = max(WORST_GAP, 2.0 * (lost * self.scale / self.upper + LEAST_GAP_RATIO))
         found = Answer(
             size=self.form.tau,
-            support=self.form.columns[self.support],
+            support=self.incumbent.support,
             objective=self.upper,
             lower_bound=max(self.bound, (bound - lost) * self.scale),
             status=status,
@@ -119,10 +123,8 @@ class Oracle:
         return found, precision
 
     def offer(self, support: NDArray[np.intp]) -> None:
-        """Make a support of τ columns the incumbent if it is better."""
-        objective = self.form.problem.objective(self.form.columns[support])
-        if objective < self.upper:
-            self.upper, self.support = objective, support
+        """Make a support the incumbent if it is better; positions among the form's columns."""
+        self.incumbent.offer(self.form.columns[support])
 
     def grow(self, limits: Limits, most: float = np.inf) -> None:
         """Grow the tree of cuts, to at most so many leaves; its best support may be better."""
@@ -149,7 +151,7 @@ class Oracle:
 
     def start(self) -> Array:
         """The incumbent as a 0–1 point."""
-        return np.isin(np.arange(self.form.p), self.support).astype(float)
+        return np.isin(self.form.columns, self.incumbent.support).astype(float)
 
     def rows(self) -> tuple[Array, Array]:
         """All cuts as rows η + slopesᵀz ≥ constant in units of ``scale``: slopes, constants."""
@@ -222,7 +224,7 @@ def prove(
     gram = replace(gram, D=largest_diagonal(gram.G, problem.gamma / 2.0, off, plain))
     oracle = Oracle(
         CutForm(problem, columns, gram),
-        np.searchsorted(columns, support).astype(np.intp),
+        incumbent,
         bound=bound,
         tol=tol,
         limits=limits,

@@ -364,8 +364,8 @@ def fix_columns(terms, node, k, bound, target, including):
         bound + v_i − v_(k+1)  with column i excluded, if v_i > v_(k+1).
 
     On entry ``node.g`` and ``node.top`` are those of ``bound``, which :func:`gram_bound` or
-    :func:`residual_bound` has returned. In ``node.state`` columns become 2 where including them has
-    such a bound, and 1, where ``including`` is true, if excluding them has.
+    :func:`residual_bound` has returned. In ``node.state`` columns become OUT where including them
+    has such a bound, and IN, where ``including`` is true, if excluding them has.
 
     Returns: The number of columns decided, and the least of the bounds that did so (∞ for none).
     """

@@ -123,10 +123,10 @@ class Relaxer:
     ) -> tuple[float, bool]:
         """Improve β, g and √λ by active-set Newton steps, and write ``top`` for :meth:`decided`.
 
-        Q has to be in Gram form, of single columns without bounds, and g has to belong to β. The
-        steps end where the bound reaches ``target``, where the relative gap is at most
-        ``tolerance``, or after ``rounds`` rounds. One compiled call ends after ``MOST_STEPS``
-        steps; at most ten calls follow one another.
+        Q has to be in Gram form, of single columns without bounds, and g has to belong to β. At
+        most ``rounds`` values of √λ are tried, until Σz deviates from the number of columns still
+        to choose by at most the share ``tolerance``, or the bound reaches ``target``. One compiled
+        call ends after ``MOST_STEPS`` steps; at most ten calls follow one another.
 
         Returns: The bound at β, and whether at most ``most_active`` columns were active throughout;
             the compiled call says by a negative number of steps that they were not.

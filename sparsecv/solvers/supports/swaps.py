@@ -64,7 +64,8 @@ def is_member(units, u, k):
 def factor_units(s, units, ridge, k):
     """Write the Schur complements of units of several columns, and their Cholesky factors.
 
-    The first entry of those that may not join the k members is infinite.
+    On entry the arrays of ``s`` belong to the k members. ``units.left`` gets the complements, and
+    ``units.factor`` the factors; the first complement of a unit that may not join is infinite.
     """
     for a in range(units.now[0].n_wide):
         u = units.of[a].wide

@@ -177,8 +177,8 @@ FAULTS = (
     Fault(
         "deleted rows stay in the matrix of a fold",
         "solvers/branching/row_deletion.py",
-        "            gram.G - D.T @ D,\n",
-        "            gram.G - 0.5 * D.T @ D,\n",
+        "            G=gram.G - D.T @ D,\n",
+        "            G=gram.G - 0.5 * D.T @ D,\n",
         ROWS,
     ),
     Fault(

@@ -240,7 +240,8 @@ def fit_certificate(
     objective, gram = problem.objective(support), GramForm.of(problem)
     fitted, free = None, np.zeros(problem.p, dtype=np.int8)
     if not gram.scaled and problem.p <= MAX_COLUMNS:
-        nothing = Fitted(interior(gram), np.zeros(problem.p), 0.0, -np.inf)
+        beta = np.zeros(problem.p)
+        nothing = Fitted(D=interior(gram), beta=beta, root_lam=0.0, bound=-np.inf)
         found = fit_diagonal(
             gram, problem.gamma / 2.0, free, problem.tau, nothing, objective, FITTING_STEPS
         )

@@ -24,8 +24,7 @@ def solve_highs(oracle: Oracle) -> Claim:
     master, limits, scale = _Master(oracle), oracle.limits, oracle.scale
     bound, nodes, status = 0.0, 0, limits.reached(0)
     while status is None:
-        started, known, upper = limits.elapsed(), oracle.count, oracle.upper
-        target = upper * (1.0 - oracle.gap(oracle.lost)) / scale
+        started, known, target = limits.elapsed(), oracle.count, oracle.target / scale
         here, spent, status, found = master.run(target, nodes)
         seconds = limits.elapsed() - started
         bound, nodes = max(bound, here), nodes + spent

@@ -335,11 +335,11 @@ class LeftOut:
         gram, at = self.gram, slice(int(self.start[j]), int(self.start[j + 1]))
         D, t = self.rows[at], self.targets[at]
         return GramForm(
-            gram.G - D.T @ D,
-            gram.b - D.T @ t,
-            max(float(gram.yy - t @ t), 0.0),
-            np.full(gram.b.size, self.least[j] if extract else 0.0),
-            self.rounding,
+            G=gram.G - D.T @ D,
+            b=gram.b - D.T @ t,
+            yy=max(float(gram.yy - t @ t), 0.0),
+            D=np.full(gram.b.size, self.least[j] if extract else 0.0),
+            rounding=self.rounding,
         )
 
     def problems(self, ridge: float, shift: Array, extracted: float, multiples: bool) -> Deleted:

@@ -120,7 +120,7 @@ class RefittedTree(Tree):
         one_support = not 0 < left < free
         if bound < target and not one_support:
             now["nodes"] += 1
-            start = Fitted(D, beta, float(lam), bound)
+            start = Fitted(D=D, beta=beta, root_lam=float(lam), bound=bound)
             D, beta, lam, fitted = fit_diagonal(
                 self.gram, ridge, state, left, start, target, STEPS_AT_A_NODE
             )

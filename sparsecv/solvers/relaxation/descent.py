@@ -70,7 +70,7 @@ class Sweeps(NamedTuple):
 def gram_arrays(Q: Array) -> QuadraticForm:
     """A quadratic part in Gram form, for Q (p, p)."""
     none = np.zeros(0)
-    return QuadraticForm(Q, np.zeros((0, 0)), none, none, 0.0, none)
+    return QuadraticForm(Q=Q, X=np.zeros((0, 0)), y=none, residual=none, extra=0.0, diagonal=none)
 
 
 def new_sweeps(form: QuadraticForm, p: int, gap: float = 0.0) -> Sweeps:

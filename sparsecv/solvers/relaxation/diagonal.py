@@ -126,7 +126,7 @@ def fit_diagonal(
             mu *= 0.25
     D, beta = np.zeros(gram.b.size), np.zeros(gram.b.size)
     D[inside], beta[inside] = best.D, best.beta
-    return Fitted(D, beta, best.root_lam, best.bound)
+    return best._replace(D=D, beta=beta)
 
 
 class _Node:
@@ -187,7 +187,7 @@ class _Node:
         else:
             terms.units.spread[:] = self.grouping.spread(Q)
             bound = now.descend(np.inf, 1e-7, 100)
-        return Fitted(D, now.beta, now.root_lam, bound)
+        return Fitted(D=D, beta=now.beta, root_lam=now.root_lam, bound=bound)
 
     def derivatives(self, at: Fitted, factor: Array, mu: float) -> tuple[Array, Array]:
         """The gradient of φ + μ·barrier in D on free columns, and minus the matrix of second ones.

@@ -213,7 +213,9 @@ def centre_bound(problem: SparseRidgeProblem, beta: Array, epsilon: float = 0.0)
     length = np.sqrt(np.einsum("ij,ij->j", X, X) + ridge)
     yy, w = float(y @ y), np.full(p, ridge - half)
     eps = relative_rounding(X.shape[0], p, problem.data.lost)
-    terms = BoundTerms(w, length, X.T @ y, yy, float(np.sqrt(yy)), eps, True)
+    terms = BoundTerms(
+        w=w, length=length, b=X.T @ y, yy=yy, reach_y=float(np.sqrt(yy)), eps=eps, scaled=True
+    )
     constant, values = bound_terms(terms, beta, X.T @ (y - X @ beta) - half * beta)
     chosen = float(np.sort(values)[::-1][: problem.tau].sum())
     return float(constant) - chosen - problem.data_loss(problem.yy)

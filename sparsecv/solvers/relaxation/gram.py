@@ -119,8 +119,8 @@ class GramForm:
         eps = relative_rounding(problem.rows.shape[0], problem.p, problem.data.lost)
         extract = extract and _affordable(G.shape[0], limits)
         D = extraction(G, problem.rank_bound, eps) if extract else np.zeros(G.shape[0])
-        rounding = Rounding(eps, np.diag(G).copy(), problem.yy)
-        return cls(G, head.T @ y, problem.yy, D, rounding)
+        rounding = Rounding(eps=eps, squares=np.diag(G).copy(), yy=problem.yy)
+        return cls(G=G, b=head.T @ y, yy=problem.yy, D=D, rounding=rounding)
 
     @classmethod
     def of_units(
@@ -150,17 +150,18 @@ class GramForm:
             widths.append(X.shape[1])
         X = np.column_stack(blocks)
         G = np.asarray(X.T @ X)
+        eps = relative_rounding(rows.shape[0], G.shape[0], problem.data.lost + off)
         form = cls(
-            G,
-            X.T @ rows[:, problem.p],
-            problem.yy,
-            np.zeros(G.shape[0]),
-            Rounding(
-                relative_rounding(rows.shape[0], G.shape[0], problem.data.lost + off),
-                np.concatenate(squares),
-                problem.yy,
+            G=G,
+            b=X.T @ rows[:, problem.p],
+            yy=problem.yy,
+            D=np.zeros(G.shape[0]),
+            rounding=Rounding(eps=eps, squares=np.concatenate(squares), yy=problem.yy),
+            grouping=Grouping(
+                first=np.append(0, np.cumsum(widths)),
+                lower=np.concatenate(low),
+                upper=np.concatenate(high),
             ),
-            Grouping(np.append(0, np.cumsum(widths)), np.concatenate(low), np.concatenate(high)),
         )
         if not _affordable(G.shape[0], limits):
             return form
@@ -188,12 +189,12 @@ class GramForm:
         """
         grouping, columns = self.grouping, self.columns_of(units)
         form = GramForm(
-            np.ascontiguousarray(self.G[np.ix_(columns, columns)]),
-            self.b[columns],
-            self.yy,
-            self.D[columns],
-            self.rounding.on(columns),
-            None if grouping is None else grouping.on(units),
+            G=np.ascontiguousarray(self.G[np.ix_(columns, columns)]),
+            b=self.b[columns],
+            yy=self.yy,
+            D=self.D[columns],
+            rounding=self.rounding.on(columns),
+            grouping=None if grouping is None else grouping.on(units),
         )
         if not _affordable(columns.size, limits):
             return form
@@ -232,9 +233,15 @@ class GramForm:
 
     def terms(self, ridge: float, half: float = 0.0) -> BoundTerms:
         """The terms of the dual bound at γ = 2·ridge, where half·I stays in Q (``quadratic``)."""
-        off, w = self.rounding, weights(ridge - half, self.D)
-        lengths = off.lengths(ridge), self.b, self.yy, off.length_of_y
-        terms = BoundTerms(w, *lengths, off.eps, self.scaled)
+        terms = BoundTerms(
+            w=weights(ridge - half, self.D),
+            length=self.rounding.lengths(ridge),
+            b=self.b,
+            yy=self.yy,
+            reach_y=self.rounding.length_of_y,
+            eps=self.rounding.eps,
+            scaled=self.scaled,
+        )
         if self.grouping is None:
             return terms
         first, lower, upper = self.grouping.first, self.grouping.lower, self.grouping.upper
@@ -288,8 +295,16 @@ def residual_form(
     rows, ridge = problem.rows if tall else problem.triangle, problem.gamma / 2.0
     X, y = np.ascontiguousarray(rows[:, columns].T), rows[:, problem.p].copy()
     squares, yy = np.einsum("ij,ij->i", X, X), float(y @ y)
-    form = QuadraticForm(np.zeros((0, 0)), X, y, y.copy(), half, squares + half)
-    eps = relative_rounding(y.size, 0, problem.data.lost)
-    w = np.full(columns.size, ridge - half)
-    lengths = np.sqrt(squares + ridge)
-    return form, BoundTerms(w, lengths, X @ y, yy, float(np.sqrt(yy)), eps, True)
+    form = QuadraticForm(
+        Q=np.zeros((0, 0)), X=X, y=y, residual=y.copy(), extra=half, diagonal=squares + half
+    )
+    terms = BoundTerms(
+        w=np.full(columns.size, ridge - half),
+        length=np.sqrt(squares + ridge),
+        b=X @ y,
+        yy=yy,
+        reach_y=float(np.sqrt(yy)),
+        eps=relative_rounding(y.size, 0, problem.data.lost),
+        scaled=True,
+    )
+    return form, terms

@@ -280,7 +280,15 @@ class _Search:
         bound = max(self.bound - lost, 0.0)
         value = max(self.value, bound)
         gap = (value - bound) / value if value > 0.0 else 0.0
-        return Relaxation(beta, z, bound, value, gap, gap <= self.gap, root_lam**2)
+        return Relaxation(
+            beta=beta,
+            z=z,
+            bound=bound,
+            value=value,
+            gap=gap,
+            converged=gap <= self.gap,
+            multiplier=root_lam**2,
+        )
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Relaxer:
         self.columns = np.flatnonzero(state != OUT)
         # √λ is 0 until a solver has started.
         beta, top = np.zeros(terms.b.size), np.zeros(to_choose + EXTRA)
-        self.node = Node(state, beta, terms.b.copy(), np.zeros(1), top)
+        self.node = Node(state=state, beta=beta, g=terms.b.copy(), lam=np.zeros(1), top=top)
         self.sweeps = kernels.new_sweeps(form, beta.size, 0.0)
 
     @property

@@ -62,7 +62,8 @@ class Root:
 
     def solution(self, D: Array) -> Fitted:
         """The solution of the node's relaxation, which has the diagonal D (p,)."""
-        return Fitted(D, self.node.beta[0], float(self.node.lam[0]), self.bound)
+        beta, root_lam = self.node.beta[0], float(self.node.lam[0])
+        return Fitted(D=D, beta=beta, root_lam=root_lam, bound=self.bound)
 
 
 class Incumbent:

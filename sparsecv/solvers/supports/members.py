@@ -274,8 +274,9 @@ def add_member(s, ridge, k, a, column):
 
 @kernel(inner=True)
 def load_members(s, units, k):
-    """Make all columns of the k members the support, none held; only their places are written.
+    """Make all columns of the k members the support, none held at a bound.
 
+    Only the places of columns are written and, where there are bounds, coefficients of 0 and Xᵀy.
     Returns: The number of columns.
     """
     of, columns, n = units.of, units.columns, 0

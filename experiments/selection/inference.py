@@ -44,7 +44,6 @@ from experiments.common import machine, rows
 from experiments.resumable import Table
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.selection.inference import infer
-from sparsecv.selection.truncated import MOST_STANDARD_ERRORS
 
 LEVEL, AIM = 0.95, 0.05
 # Coefficients of the columns that matter, times the square root of the number of rows.
@@ -131,19 +130,17 @@ def selective(
     cell: Cell, draw: int, model: SparseRidge, sigma: float | None, X: np.ndarray, beta: np.ndarray
 ) -> dict[str, float]:
     """What ``inference`` says of one column that is drawn, and of the columns that matter."""
-    columns = infer(model._kept_fit(), sigma).columns
+    found = infer(model._kept_fit(), sigma)
     at, within, null = target(cell, draw, model.support_, X, beta)
-    one = columns[at]
-    matter = np.flatnonzero(np.isin(model.support_, np.flatnonzero(beta)))
-    # An end is infinite where no number as far away as ends are looked for is rejected.
-    far = one.coef + one.std_error * MOST_STANDARD_ERRORS * np.array([-1.0, 1.0])
+    low, high = found.intervals(LEVEL)[at]
+    p = np.array([column.p_value()[1] for column in found.columns])
     return {
-        "p": one.p_value()[1],
-        "covered": float(one.p_value(within)[1] >= 1.0 - LEVEL),
-        "infinite": float(max(one.p_value(end)[1] for end in far) >= 1.0 - LEVEL),
+        "p": p[at],
+        "covered": float(low <= within <= high),
+        "infinite": float(np.isinf([low, high]).any()),
         "null": null,
-        "found": float(sum(columns[i].p_value()[1] < AIM for i in matter.tolist())),
-        "size": float(len(columns)),
+        "found": float((p[np.isin(model.support_, np.flatnonzero(beta))] < AIM).sum()),
+        "size": float(p.size),
     }
 
 

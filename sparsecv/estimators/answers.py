@@ -222,8 +222,10 @@ class ModelAnswers(SparseLinearModel):
         level : float
             Of the confidence intervals, between 0 and 1.
         sigma : float, optional
-            Standard deviation of the errors, in the units of y. By default that of the residuals
-            of the fit on all columns, which needs 30 degrees of freedom.
+            Standard deviation of the errors, in the units of y. By default it is estimated by the
+            residuals of the fit on all columns, which needs 30 degrees of freedom. p-values stay
+            exact if the expected response is linear in the columns. Intervals by a criterion then
+            take some ten searches more.
 
         Returns
         -------
@@ -257,8 +259,8 @@ class ModelAnswers(SparseLinearModel):
         >>> y = X[:, 0] + random.standard_normal(60)
         >>> found = SparseRidge(tau="bic").fit(X, y).inference()
         >>> print(found.reset_index()[["column", "coef", "p_high", "low", "high"]].round(3))
-          column   coef  p_high    low   high
-        0     x0  1.021     0.0  0.785  1.258
+          column   coef  p_high   low   high
+        0     x0  1.021     0.0  0.78  1.263
         """
         found = inference_of(self._kept_fit(), level, sigma, self._seconds())
         return self._answered("inference", found)

@@ -136,8 +136,8 @@ def inference_frame(found: Inference, level: float, names: Sequence[str]) -> Dat
     level: Of the confidence intervals.
     """
     rows = [
-        (one.column, one.coef, one.std_error, *one.p_value(), *one.interval(level))
-        for one in found.columns
+        (one.column, one.coef, one.std_error, *one.p_value(), *ends)
+        for one, ends in zip(found.columns, found.intervals(level).tolist(), strict=True)
     ]
     heads = "position", "coef", "std_error", "p_low", "p_high", "low", "high"
     labels = [names[one.column] for one in found.columns]

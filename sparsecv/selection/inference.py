@@ -11,7 +11,7 @@ truncated variable of Student.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
@@ -39,6 +39,9 @@ LEAST_DEGREES = 30
 # A column of which other columns leave no more than this share of its length has no coefficient of
 # its own. The value is a choice: rounding a table moves angles by some 1e-16.
 LEAST_LEFT = 1e-10
+# Ends of intervals have settled where they change by less than this share, or so many standard
+# errors. They mostly have after four rounds, each of which takes two searches. Choices.
+SETTLED, MOST_ROUNDS = 1e-6, 10
 NOT_THE_BEST = (
     "inference needs columns that are proved to be the best: raise time_limit, or take fewer "
     "columns"
@@ -53,7 +56,8 @@ class ColumnInference:
     std_error: The standard error that its least-squares coefficient within the model would have if
         the columns had not been searched for. NaN, as all else, if the other columns of the model
         determine the column.
-    variable: The coefficient in standard errors, with the law that it has given the search.
+    variable: The coefficient in standard errors, with the law that it has given the search, where
+        the coefficient that is expected is 0.
     """
 
     column: int
@@ -70,20 +74,12 @@ class ColumnInference:
         """Intervals (k, 2) of coefficients at which the same columns are, or may be, selected."""
         return np.empty((0, 2)) if self.variable is None else self.std_error * self.variable.outer
 
-    def p_value(self, coef: float = 0.0) -> tuple[float, float]:
-        """Two numbers between which the selective p-value of a coefficient lies.
+    def p_value(self) -> tuple[float, float]:
+        """Two numbers between which the selective p-value of the coefficient 0 lies.
 
-        They are equal up to rounding where the search has ended. If σ is estimated and a criterion
-        has chosen the size, only the p-value of the coefficient 0 is exact.
+        They are equal up to rounding where the search has ended.
         """
-        if self.variable is None:
-            return math.nan, math.nan
-        return self.variable.p_value(coef / self.std_error)
-
-    def interval(self, level: float) -> tuple[float, float]:
-        """Ends of the confidence interval, which may be infinite."""
-        low, high = (math.nan,) * 2 if self.variable is None else self.variable.interval(level)
-        return self.std_error * low, self.std_error * high
+        return (math.nan, math.nan) if self.variable is None else self.variable.p_value()
 
 
 class Spread(NamedTuple):
@@ -107,6 +103,8 @@ class Inference:
     event: How the columns were selected, in words.
     status: Optimal where the search has ended, else what stopped it.
     work: What the search took.
+    laws: What says of every column that has a coefficient of its own which law it has if another
+        number of standard errors is expected; None where the laws are those of the columns.
     """
 
     columns: Sequence[ColumnInference]
@@ -114,6 +112,37 @@ class Inference:
     event: str
     status: Status
     work: Work
+    laws: Callable[[Array], list[Truncated]] | None = None
+
+    def intervals(self, level: float) -> Array:
+        """Ends of confidence intervals, shape (k, 2), which may be infinite.
+
+        An end is the coefficient at which a tail is (1 − level)/2 within the set that goes with
+        this coefficient. A set gives an end, which gives the next set, until both agree: ends that
+        are looked for next come from the last two by the secant method. Where they do not settle,
+        the interval holds the last two.
+        """
+        ends = np.full((len(self.columns), 2), np.nan)
+        errors = np.array([one.std_error for one in self.columns])
+        own = np.flatnonzero(~np.isnan(errors))
+        laws = [self.columns[i].variable for i in own.tolist()]
+        found = last = np.array([law.interval(level) for law in laws if law]).reshape(-1, 2)
+        moves = np.zeros_like(found)
+        for _ in range(MOST_ROUNDS if self.laws and own.size else 0):
+            finite, before = np.isfinite(found), moves
+            means = np.where(finite, found, 0.0).T
+            sides = [self.laws(mean) for mean in means] if self.laws else []
+            new = [[law.end(level, i == 0) for law in side] for i, side in enumerate(sides)]
+            with np.errstate(invalid="ignore", divide="ignore"):
+                moves = np.where(finite, np.array(new).T - found, 0.0)
+                slope = np.where(before == 0.0, -1.0, (moves - before) / (found - last))
+            step = moves / -np.clip(np.nan_to_num(slope, nan=-1.0), -20.0, -0.2)
+            found, last = np.where(finite, found + step, found), found
+            if (np.abs(moves) <= SETTLED * (1.0 + np.abs(last)))[finite].all():
+                break
+        pair = np.minimum(last, found)[:, 0], np.maximum(last, found)[:, 1]
+        ends[own] = np.column_stack(pair) * errors[own, None]
+        return ends
 
 
 def infer(result: Result, sigma: float | None = None, seconds: float | None = None) -> Inference:
@@ -129,7 +158,8 @@ def infer(result: Result, sigma: float | None = None, seconds: float | None = No
     if not model.proved:
         raise InputError(NOT_THE_BEST)
     problem, comparison = compared(result, "inference")
-    event, residual = f"best of size {model.tau}", None
+    by = result.criterion
+    event = f"best of size {model.tau}" if by is None else f"least {by.upper()}"
     support, rules = np.searchsorted(design.kept, model.support), problem.constraints
     left = {
         j: left_of(problem, support, j)
@@ -140,26 +170,32 @@ def infer(result: Result, sigma: float | None = None, seconds: float | None = No
     identified = [j for j in left if lengths[j] > 0.0]
     directions = np.array([left[j] / lengths[j] for j in identified]).reshape(-1, y.size)
     observed, unit = directions @ y, spread.value / design.y_scale
-    if result.criterion is None:  # Supports of fewer units do not count.
+    if by is None:  # Supports of fewer units do not count.
         weight = np.full(rules.units(support).size + 1, np.inf)
         weight[-1], comparison = 1.0, Comparison(weight)
-    else:
-        event = f"least {result.criterion.upper()}"
-        if spread.degrees < math.inf:
-            squares = spread.degrees * unit**2
-            residual = np.array([[-1.0, -2.0 * x, squares] for x in observed.tolist()])
-    events, status, work = selection_events(
-        problem, support, comparison, directions, Limits(seconds), residual
-    )
+    limits, squares = Limits(seconds), spread.degrees * unit**2
+    curved = by is not None and spread.degrees < math.inf
+
+    def searched(means: Array) -> tuple[list[Truncated], Status, Work]:
+        """The laws of coefficients that are expected to be so many standard errors."""
+        curves = np.array([[-1.0, 2.0 * away, squares] for away in unit * means - observed])
+        asked = limits, curves if curved else None
+        found = selection_events(problem, support, comparison, directions, *asked)
+        laws = [
+            Truncated(x / unit, (x + one.inner) / unit, (x + one.outer) / unit, spread.degrees)
+            for x, one in zip(observed.tolist(), found[0], strict=True)
+        ]
+        return laws, *found[1:]
+
+    laws, status, work = searched(np.zeros(observed.size))
     columns = {j: ColumnInference(int(design.kept[j])) for j in left}
-    for j, x, event_of in zip(identified, observed.tolist(), events, strict=True):
-        inner, outer = (x + event_of.inner) / unit, (x + event_of.outer) / unit
-        if not ((outer[:, 0] <= x / unit) & (x / unit <= outer[:, 1])).any():
+    for j, law in zip(identified, laws, strict=True):
+        if not ((law.outer[:, 0] <= law.x) & (law.x <= law.outer[:, 1])).any():
             raise InputError(NOT_THE_BEST)
         error = spread.value / (lengths[j] * float(design.scale[j]))
-        variable = Truncated(x / unit, inner, outer, spread.degrees)
-        columns[j] = ColumnInference(int(design.kept[j]), error, variable)
-    return Inference(list(columns.values()), spread, event, status, work)
+        columns[j] = ColumnInference(int(design.kept[j]), error, law)
+    others = (lambda means: searched(means)[0]) if curved else None
+    return Inference(list(columns.values()), spread, event, status, work, others)
 
 
 def covered_spread(table: Prepared, problem: SparseRidgeProblem, sigma: float | None) -> Spread:

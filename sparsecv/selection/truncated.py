@@ -49,9 +49,7 @@ class Truncated(NamedTuple):
 
     def interval(self, level: float) -> tuple[float, float]:
         """The means whose two tails are both at least (1 − level)/2, or a larger interval."""
-        tail = 0.5 * (1.0 - level)
-        odds = math.log((1.0 - tail) / tail)
-        return self._end(True, -odds), self._end(False, odds)
+        return self.end(level, True), self.end(level, False)
 
     def log_odds(self, mean: float, upper: bool) -> float:
         """A lower or an upper bound on the logarithm of P(X ≥ x)/P(X ≤ x); it grows with the mean.
@@ -100,11 +98,13 @@ class Truncated(NamedTuple):
             beyond = np.where(nu * u < 900.0 * y, near, far) + 0.5 * math.log(square)
             return np.where(y > 0.0, beyond, -np.inf)
 
-    def _end(self, upper: bool, odds: float) -> float:
-        """The mean at which a bound of the log-odds has a value, or a number beyond that mean."""
+    def end(self, level: float, lower: bool) -> float:
+        """The lower or the upper end of the interval, or a number beyond that end."""
+        tail = 0.5 * (1.0 - level)
+        odds = math.log((1.0 - tail) / tail) * (-1.0 if lower else 1.0)
 
         def beyond(mean: float) -> float:
-            return float(np.clip(self.log_odds(mean, upper) - odds, -1e300, 1e300))
+            return float(np.clip(self.log_odds(mean, lower) - odds, -1e300, 1e300))
 
         step = 1.0
         while True:
@@ -116,8 +116,8 @@ class Truncated(NamedTuple):
                 break
             step *= 2.0
         if below > 0.0:
-            return -math.inf if upper else low
-        return high if upper else math.inf
+            return -math.inf if lower else low
+        return high if lower else math.inf
 
 
 def within(intervals: Array, start: float, end: float) -> Array:

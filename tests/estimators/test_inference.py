@@ -151,6 +151,32 @@ def test_the_same_columns_are_selected_exactly_in_the_regions(
             assert same == any(low < at < high for low, high in region)
 
 
+def test_ends_by_a_criterion_belong_to_their_own_sets() -> None:
+    X, y = drawn(60, 6, 2)
+    model = SparseRidge(tau="bic").fit(X, y)
+    found, every = infer(model._kept_fit()), X - X.mean(axis=0)
+    ends, errors = found.intervals(0.9), np.array([one.std_error for one in found.columns])
+    assert found.laws is not None
+    assert np.isfinite(ends).all()
+    eta = np.linalg.pinv(every[:, model.support_]).T
+    left = y - y.mean() - every @ np.linalg.lstsq(every, y, rcond=None)[0]
+    for side in ends.T:
+        laws = found.laws(side / errors)
+        for i, (law, mean, error) in enumerate(zip(laws, side, errors, strict=True)):
+            assert law.p_value(mean / error) == pytest.approx([0.1, 0.1], rel=1e-4)
+            value, direction = eta[:, i] @ y, eta[:, i] / (eta[:, i] @ eta[:, i])
+            for at in value + error * np.linspace(-9.0, 9.0, 15):
+                more = ((value - mean) ** 2 - (at - mean) ** 2) * (direction @ direction)
+                rest = 1.0 + more / (left @ left)
+                inside = any(low < at < high for low, high in error * law.outer)
+                if rest > 0.0:
+                    moved = y + (at - value) * direction + left * (np.sqrt(rest) - 1.0)
+                    chosen = SparseRidge(tau="bic").fit(X, moved).support_
+                    assert np.array_equal(chosen, model.support_) == inside
+                else:
+                    assert not inside
+
+
 def test_units_of_columns_and_of_the_response_do_not_matter() -> None:
     X, y = drawn(60, 6, 2)
     model = SparseRidge(tau="aic").fit(X, y)

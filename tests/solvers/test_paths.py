@@ -280,14 +280,16 @@ def test_time_that_easy_sizes_leave_goes_to_the_others() -> None:
     assert np.all(lower_bounds(found) <= objectives(found))
 
 
+@pytest.mark.parametrize(("n", "p"), [(30, 34), (40, 32)])
 @pytest.mark.parametrize("high", [1.1, 1e4])
-def test_lists_at_two_gammas_prove_what_is_best_in_between(high: float) -> None:
-    X, y = regression(30, 17, [1.0, 1.0, 1.0], seed=1, noise=5.0)
-    problem, sizes = SparseRidgeProblem(X, y, gamma=1.0, tau=1), np.arange(1, 18)
+def test_lists_at_two_gammas_prove_what_is_best_in_between(n: int, p: int, high: float) -> None:
+    X, y = regression(n, p, [1.0, 1.0, 1.0], seed=1, noise=5.0)
+    problem, sizes = SparseRidgeProblem(X, y, gamma=1.0, tau=1), np.arange(1, p + 1)
     inside = np.geomspace(1.0, high, 9)[1:-1]
-    path = support_path(problem, [high, 1.0, 1.01, *inside], sizes)
+    # The first tree is large, so that those after it leave lists, whatever the number of columns.
+    path = support_path(problem, [1.02, high, 1.0, 1.01, *inside], sizes)
     assert path.proved.all()
-    assert high > 1.1 or path.searched[2:].mean() < 0.8
+    assert high > 1.1 or path.searched[3:].mean() < 0.8
     for g, gamma in enumerate(path.gammas.tolist()):
         alone = best_subsets(problem.replace(gamma=gamma), sizes=sizes)
         np.testing.assert_allclose(path.objective[g], objectives(alone), rtol=1e-12)

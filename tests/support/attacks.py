@@ -36,6 +36,7 @@ from sparsecv.solvers.core.plan import ALONE, EVERY, LEAPS, Way
 from sparsecv.solvers.core.result import Answer, Status
 from sparsecv.solvers.kernels.compiled import kernel
 from sparsecv.solvers.kernels.completion import PartialSupport, complete, completion_work
+from sparsecv.solvers.leaps import gamma_trees
 from sparsecv.solvers.leaps.all_sizes import n_best_subsets
 from sparsecv.solvers.relaxation.ellipsoid import Spectrum, centre_bound
 from sparsecv.solvers.relaxation.gram import GramForm
@@ -477,7 +478,9 @@ def paths_of_units(rng: np.random.Generator, number: int) -> Iterator[str]:
     problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2, constraints=rules)
     sizes = np.unique(rng.integers(1, m + 1, size=6))
     gammas = 10.0 ** rng.uniform(-4, 3) * np.append(1.0 + 0.3 * rng.random(4), [1e3, 1.2])
-    path = support_path(problem, gammas, sizes, limits=Limits(node_limit=20_000))
+    # Small trees leave lists, too.
+    with mock.patch.object(gamma_trees, "NODES_OF_LARGE_TREES", 0):
+        path = support_path(problem, gammas, sizes, limits=Limits(node_limit=20_000))
     for g, gamma in enumerate(gammas.tolist()):
         alone = best_subsets(problem.replace(gamma=gamma), sizes=sizes)
         for t, size in enumerate(sizes.tolist()):

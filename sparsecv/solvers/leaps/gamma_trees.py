@@ -21,6 +21,11 @@ from .tree import NOTHING, Leaps
 # Two γ are near each other if their places on ``ridge_scale`` differ by less than this number. The
 # number is a choice.
 NEAR = 0.7
+# Trees leave lists for other γ once a tree of the problem has had more nodes than this, and from
+# the first γ on beyond so many units, where most trees have. Where trees are smaller it is faster
+# to search another: lists take a quarter more nodes to make, and a look at them takes as long as
+# 30,000 nodes. Both numbers are measured, on default fits of 18 to 40 columns.
+NODES_OF_LARGE_TREES, UNITS_OF_LARGE_TREES = 100_000, 33
 # By γ what a tree that has ended at this γ says of every size s, in place s of two arrays: a lower
 # bound on the objectives of supports that are not listed, −∞ without one, and at most four listed
 # supports, as masks of the columns that are not zero.
@@ -83,26 +88,30 @@ class GammaTrees:
         self.columns, self.triangular = columns, triangular
         self.sizes = np.unique(self.tree.inner)
         self.wanted = wanted_from(self.sizes, m)
-        # A tree lists supports whose loss exceeds the least loss of their size by at most 5 %, and
-        # at most four of a size. With at most 16 columns no bound is proved, because searching such
-        # a tree again is faster. The three numbers are measured. Nor is one where no two γ are near
-        # each other: then a tree proves hardly a size at another γ. Within bounds on coefficients
-        # 1/(yᵀy − f) is not concave.
-        self.margin, self.listed, known = 0.0, dict(listed), sorted({*gammas, *listed})
-        if table.bounded:
-            self.listed = {}
-        elif m > 16 and len(known) > 1 and (np.diff(ridge_scale(problem, known)) < NEAR).any():
-            self.margin = 0.05
+        # A tree at one γ proves hardly a size at another γ that is not near. Within bounds on
+        # coefficients 1/(yᵀy − f) is not concave.
+        self.listed, known = {} if table.bounded else dict(listed), sorted({*gammas, *listed})
+        self.near = bool((np.diff(ridge_scale(problem, known)) < NEAR).any()) and not table.bounded
         # Of every size the tree finds the five supports of least loss, as far as their losses
         # exceed the least by at most the margin. A loss is the objective less ``full``, the
         # objective of the fit on all columns.
-        self.tree.lists.now["rank"], self.tree.lists.now["margin"] = 5, self.margin
+        self.tree.lists.now["rank"], self.margin = 5, 0.0
+        self.leave_lists(bool(self.listed) or m > UNITS_OF_LARGE_TREES)
         self.todo = np.zeros(m + 1, dtype=bool)
         self.best = self.tree.best = np.full((m + 1, m), -1, dtype=np.int64)
         order = np.empty((3, p), dtype=np.int64)
         self.room = FitRoom(self.tree.tree.triangle, np.empty_like(columns), order)
         self.coef, self.every = np.empty((8 * (m + 1), p)), np.arange(p)[None]
         self.whole = np.empty(1)
+
+    def leave_lists(self, worth_it: bool) -> None:
+        """Let trees list runners-up from now on, if that is worth it and γ are near each other.
+
+        They list supports whose loss exceeds the least loss of their size by at most 5 %, and at
+        most four of a size; both numbers are measured.
+        """
+        if worth_it and self.near:
+            self.margin = 0.05
 
     def search(self, at: SparseRidgeProblem, limits: Limits) -> Status | None:
         """Write the best support of every size at the γ of ``at`` to ``best``, by one tree.
@@ -134,7 +143,7 @@ class GammaTrees:
             wanted = wanted_from(sizes, m)
         if not sizes.size:
             return Status.OPTIMAL
-        lists.next_wanted[:] = wanted
+        lists.next_wanted[:], lists.now["margin"] = wanted, self.margin
         status, tie = tree.run(limits, self.best), float(tree.now("tie"))
         losses = lists.loss[sizes, 0]
         if status is Status.OPTIMAL and self.margin > 0.0:
@@ -151,6 +160,7 @@ class GammaTrees:
                 bound = np.where(new, bound, old[0])
                 masks = np.where(new.reshape(-1, *[1] * (masks.ndim - 1)), masks, old[1])
             self.listed[at.gamma] = bound, masks
+        self.leave_lists(tree.n_nodes > NODES_OF_LARGE_TREES)
         # Where rounding may have exchanged the first supports of a list, fresh fits decide.
         if status is not Status.OPTIMAL:
             return status

@@ -440,29 +440,18 @@ def open_sizes(tree, level, loss, share):
     loss: f_S less the objective of the fit on all columns.
     share: γ/2 less what rounding takes of the sum, or less.
     """
-    m_all, k, step, searched = (
-        tree.mask.shape[0],
-        tree.fixed[level],
-        tree.step,
-        tree.lists.max_searched,
-    )
-    m, opened, before = m_all - level, tree.open_from[level], tree.open_from[level - 1]
-    v, total = m - k, 0.0
+    step, searched, k = tree.step, tree.lists.max_searched, tree.fixed[level]
+    m, opened, before = tree.mask.shape[0] - level, tree.open_from[level], tree.open_from[level - 1]
     for a in range(tree.n_columns[level]):
         step[a] = share * tree.child_beta[a] * tree.child_beta[a]
-        total += step[a]
-    if loss + total <= searched[m - 1, 0] or m > tree.pruned_up_to:  # Every size stays as it is.
-        for s in range(k, m):
-            opened[s] = before[s]
-        return opened[k] < m
     if tree.wide > 0:
-        sum_steps(tree, level, v)
-    order_steps(step, v, tree.order)
-    least = m_all + 1
-    for d in range(1, v + 1):
+        sum_steps(tree, level, m - k)
+    order_steps(step, m - k, tree.order)
+    least, every = tree.mask.shape[0] + 1, m > tree.pruned_up_to
+    for d in range(1, m - k + 1):
         s = m - d
-        loss += step[tree.order[v - d]]
-        if before[s] == s and loss <= searched[s, 0]:
+        loss += step[tree.order[m - k - d]]
+        if before[s] == s and (every or loss <= searched[s, 0]):
             least = s
         opened[s] = least
     return least < m

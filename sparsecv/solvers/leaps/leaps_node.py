@@ -177,9 +177,9 @@ class LeapsTree(NamedTuple):
     gathering: Gathering
 
 
-@by_reference(zeros=("wide", "bounded"))
+@by_reference(zeros=("wide", "bounded", "gathers"))
 class PlainTree(LeapsTree):
-    """A tree whose units are single columns without bounds.
+    """A tree of single columns without bounds, which lists the best supports.
 
     Kernels are compiled for such trees alone, which takes two thirds of the time.
     """
@@ -237,7 +237,7 @@ def new_tree(
     # searched for supports that are better by more than 1e-9 of the objective: a choice.
     lists = new_lists(m, sizes, problems, ties, n_best, 1e-9 if bounded else 0.0)
     return allocated(
-        LeapsTree if wide or bounded else PlainTree,
+        LeapsTree if wide or bounded or room > 0 else PlainTree,
         lengths,
         lists=lists,
         first=table.first,

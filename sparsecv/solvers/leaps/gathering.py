@@ -239,7 +239,10 @@ def _search_below(tree: Leaps, limit: Array) -> None:
 
 
 def _in_doubt(at: SparseRidgeProblem, tree: Leaps, value: float) -> float:
-    """What rounding, and a working γ, may add to objectives of at most this value in a tree."""
+    """What rounding, and a working γ, may add to objectives of at most this value in a tree.
+
+    It is finite, so that the limit of a size that does not count is 0.
+    """
     spread = tree.stretch * coefficient_spread(at)
     margin = rounding_margin(np.array([value]), at.yy, tree.reach, spread)
-    return float(margin[0]) + at.zero_loss(value) + tree.left_out(at) * value
+    return min(float(margin[0]) + at.zero_loss(value) + tree.left_out(at) * value, 1e300)

@@ -296,3 +296,24 @@ def test_any_unit_of_y(scale: float) -> None:
     found = best_subsets(problem_of(Data(X, y * scale, gamma)))
     np.testing.assert_allclose(objectives(found), objectives(plain_found) * scale**2, rtol=1e-10)
     assert np.all(lower_bounds(found) > 0.999 * objectives(found))
+
+
+@pytest.mark.parametrize("gamma", [1e-6, 0.1])
+def test_all_levels_of_a_factor_take_hardly_larger_trees(gamma: float) -> None:
+    """A tree drops a level first, and then takes the nodes that it would take without a level."""
+    random = np.random.default_rng(5)
+    X, level = random.standard_normal((400, 20)), random.integers(0, 4, 400)
+    y = X[:, :3].sum(axis=1) + (level == 2) + 3.0 * random.standard_normal(400)
+    levels = (level[:, None] == np.arange(4)).astype(float)
+    table = np.column_stack([X, levels])
+    table -= table.mean(axis=0)
+    every, fewer = (
+        best_subsets(
+            problem_of(Data(columns, y - y.mean(), gamma)), sizes=range(1, columns.shape[1] + 1)
+        )
+        for columns in (table, table[:, :-1])
+    )
+    assert proofs(every).all()
+    assert every[0].n_nodes <= 2 * fewer[0].n_nodes
+    better = objectives(every)[: len(fewer)] <= objectives(fewer) * (1.0 + 1e-9)
+    assert better.all()

@@ -23,6 +23,8 @@ NOW = np.dtype(
         ("share", np.float64),  # γ/2, less what rounding takes of a sum of (γ/2)β_j²; 0 where
         # sizes are not closed
         ("full", np.float64),  # objective of the ridge fit on all columns
+        ("dependent", np.float64),  # |y|² where columns are determined by others, which leave
+        # first; 0 where there are none, and where units have several columns or bounds
         ("rank", np.int64),  # how many of the best supports of each size are wanted
         ("margin", np.float64),  # of these, the ones whose loss is above the least by this share
         ("improvement", np.float64),  # share of the objective that a support must be better by

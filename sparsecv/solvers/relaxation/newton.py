@@ -38,11 +38,11 @@ from .dual_bound import gram_bound, gram_gradient, list_allowed
 # (``driver.MAX_FACTORED_COLUMNS``); with more, the steps end and callers use coordinate
 # descent. A choice.
 ACTIVE_COLUMNS = 200
-# A call ends after this many steps, each of which factors the matrix of active columns once. Steps
-# only update b − Qβ, and another call computes it anew: with calls of 600 steps the relaxations of
-# nearly dependent columns at γ <= 0.01 ended with gaps of 8 percent in place of .1
-# (tests/solvers/test_perspective.py). Nodes of trees start from their parents' solutions and take
-# far fewer steps.
+# A call ends after this many steps, each of which factors the matrix of active columns once. The
+# first step of a call may set the multiplier, which later steps move within a bracket only: where
+# columns nearly depend on each other, at γ <= 0.01, calls of 600 steps left gaps of 8 percent in
+# place of .1 (tests/solvers/test_perspective.py), and so did calls whose first step did not set it.
+# Nodes of trees start from their parents' solutions and take far fewer steps.
 MOST_STEPS = 60
 
 

@@ -17,6 +17,7 @@ from sparsecv.solvers import SparseRidgeProblem, Status, heuristic_support, pers
 from sparsecv.solvers.branching.family import MAX_NODES, search_alone, solve_jointly
 from sparsecv.solvers.branching.row_deletion import LeftOut
 from sparsecv.solvers.branching.search import Search, Tree
+from sparsecv.solvers.certificate import Form, leaves_of
 from sparsecv.solvers.core.leaves import Leaves
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation.gram import GramForm
@@ -109,6 +110,26 @@ def test_every_support_lies_below_a_leaf(seed: int, most_nodes: int, raised: flo
         assert below.any()
         least = problem.objective(support)
         assert (bound[below] <= least * (1 + 1e-7) + 1e-9 * problem.yy).all()
+
+
+@pytest.mark.parametrize("seed", [45, 60, 107])
+def test_every_support_lies_below_one_leaf_where_the_search_improves_its_incumbent(
+    seed: int,
+) -> None:
+    """A node that the new incumbent closes is a leaf, and is not branched on."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((30, 8)) @ (np.eye(8) + 0.6 * rng.standard_normal((8, 8)))
+    noise = rng.standard_normal(3), rng.standard_normal(30) * rng.choice([1, 0.1])
+    y = 1e4 * (X[:, :3] @ noise[0] + noise[1])
+    problem = SparseRidgeProblem(X, y, gamma=float(rng.choice([0.1, 1, 30])), tau=3)
+    supports = [np.array(one) for one in combinations(range(8), 3)]
+    fourth = sorted(supports, key=problem.objective)[3]
+    form = Form.of(problem, GramForm.of(problem), np.zeros(8), np.ones(8))
+    state = leaves_of(form, fourth, 0.01).state
+    for support in supports:
+        inside = np.isin(np.arange(8), support)
+        below = ((state != 1) | inside).all(axis=1) & ((state != 2) | ~inside).all(axis=1)
+        assert below.sum() == 1
 
 
 @pytest.mark.slow

@@ -249,6 +249,8 @@ def most_expected(st, ch, n, mean):
 def branching_column(st, nt, ch, n, k, bound, target):
     """The column to branch on, and the bound of its exclusion, whose node is ``ch.excluded``.
 
+    On entry ``bound`` is below ``target``.
+
     At most 8 columns are tried, those of largest expected raise, and none that is expected to raise
     the bound by less than a fifth of the best trial. A column that has been tried twice before is
     tried only if it is expected to be the best, and is then the last. The numbers are choices.
@@ -439,7 +441,11 @@ def explore(st, nt, ch, open_nodes, most_nodes):
         found = close(st, nt, ch, target, nodes.unsolved[row] > 0)
         if found == OPEN:
             try_rounding(st)
-            found = KEPT if now.only_relax > 0 else OPEN
+            if now.bound >= now.upper * (1.0 - now.tolerance):  # By the support just found.
+                now.pruned = min(now.pruned, now.bound)
+                found = CLOSED
+            elif now.only_relax > 0:
+                found = KEPT
         keep = found == KEPT or (found == CLOSED and now.keep_closed > 0)
         if keep:  # The row gets the coefficients that the node's last bound came from.
             copy_node(node.state, node.beta, nodes.state[row], nodes.beta[row])

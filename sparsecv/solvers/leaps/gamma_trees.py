@@ -88,10 +88,8 @@ class GammaTrees:
         self.columns, self.triangular = columns, triangular
         self.sizes = np.unique(self.tree.inner)
         self.wanted = wanted_from(self.sizes, m)
-        # A tree at one γ proves hardly a size at another γ that is not near. Within bounds on
-        # coefficients 1/(yᵀy − f) is not concave.
-        self.listed, known = {} if table.bounded else dict(listed), sorted({*gammas, *listed})
-        self.near = bool((np.diff(ridge_scale(problem, known)) < NEAR).any()) and not table.bounded
+        self.listed = {} if table.bounded else dict(listed)
+        self.known = sorted({*gammas, *listed})
         # Of every size the tree finds the five supports of least loss, as far as their losses
         # exceed the least by at most the margin. A loss is the objective less ``full``, the
         # objective of the fit on all columns.
@@ -108,10 +106,12 @@ class GammaTrees:
         """Let trees list runners-up from now on, if that is worth it and γ are near each other.
 
         They list supports whose loss exceeds the least loss of their size by at most 5 %, and at
-        most four of a size; both numbers are measured.
+        most four of a size; both numbers are measured. A tree at one γ proves hardly a size at
+        another γ that is not near. Within bounds on coefficients 1/(yᵀy − f) is not concave.
         """
-        if worth_it and self.near:
-            self.margin = 0.05
+        if worth_it and self.margin == 0.0 and not self.table.bounded:
+            places = ridge_scale(self.tree.problem, self.known)
+            self.margin = 0.05 if (np.diff(places) < NEAR).any() else 0.0
 
     def search(self, at: SparseRidgeProblem, limits: Limits) -> Status | None:
         """Write the best support of every size at the γ of ``at`` to ``best``, by one tree.

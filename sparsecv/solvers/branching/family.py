@@ -153,19 +153,23 @@ def search_alone(
 
 
 def _with_leaves(
-    known: Answer, nodes: Leaves, ended: Status | None, overlooked: float = np.inf
+    known: Answer, nodes: Leaves, ended: Status, least_computed: float = np.inf
 ) -> Answer:
-    """What an incumbent and the nodes left amount to; pruned nodes hold nothing better.
+    """An incumbent with its lower bound, its status and the nodes left as its leaves.
+
+    The bound is the least of the incumbent's objective, of ``least_computed`` and of the bounds of
+    the nodes, less tolerance and rounding, as nodes that were pruned hold nothing better.
 
     known: The incumbent, its objective and rounding, and the work of the search.
-    ended: How the search ended. If the search ended as OPTIMAL with nodes left, these nodes were
-        kept and not branched on, and the status is NODE_LIMIT.
-    overlooked: The least objective that enumeration has computed. The support that has it is not
-        the incumbent where a second fit of the support has come out larger.
+    ended: How the search ended. Without nodes left the status is OPTIMAL however it ended. If it
+        ended as OPTIMAL with nodes left, these nodes were kept and not branched on, and the status
+        is NODE_LIMIT.
+    least_computed: The least objective that enumeration has computed. The support that has it is
+        not the incumbent where a second fit of the support has come out larger.
     """
-    status, least = Status.OPTIMAL, min(known.objective, overlooked)
+    status, least = Status.OPTIMAL, min(known.objective, least_computed)
     if nodes.size:
-        status = Status.NODE_LIMIT if ended in (None, Status.OPTIMAL) else ended
+        status = Status.NODE_LIMIT if ended is Status.OPTIMAL else ended
         least = min(least, float(nodes.bound.min()))
     return replace(
         known,

@@ -26,10 +26,10 @@ Index = NDArray[np.intp]
 class UnitsLeft(NamedTuple):
     """The units that are not excluded, under new numbers 0, 1, …, as kernels take them.
 
-    units, shape (m,): Their numbers among all units; ``place`` has the new number of every unit,
-        −1 for excluded units.
-    columns, first, shape (p,) and (m + 1,): Their columns, sorted by unit; those of the u-th unit
-        are columns[first[u]:first[u + 1]].
+    units, shape (m,): The numbers of the m units that are left among all units.
+    place, shape (all units,): The new number of every unit, −1 for excluded units.
+    columns: The columns of the units that are left, sorted by unit.
+    first, shape (m + 1,): The columns of the u-th unit are columns[first[u]:first[u + 1]].
     include, shape (m,): 1 for units that must be in.
     """
 
@@ -173,7 +173,7 @@ class UnitConstraints:
 
     @cached
     def max_size(self) -> int:
-        """The largest number of units of a model; every size between the two has a model."""
+        """The largest number of units of a model; every size from ``min_size`` on has a model."""
         return int(np.sum(~self.exclude))
 
     @cached

@@ -393,20 +393,22 @@ class SparseRidgeProblem:
         return math.sqrt(self.yy) / least if least > 0.0 else math.inf
 
     def zero_loss(self, upper: float) -> float:
-        """What the working γ may add to the least objective of any columns, at most ``upper``.
+        """How much lower the least objective on any columns may be at the given γ than at ours.
 
-        Coefficients β add at most (γ − given γ)/2 |β|², and ``_reach`` bounds β with the columns
-        at length 1. Columns that are dependent up to rounding are moved until they are dependent;
-        that moves the residual by at most ``moved`` times the same bound. Zero where searches work
-        with the given γ.
+        Searches work at a γ of at least the given one. Coefficients β add at most
+        (γ − given γ)/2 |β|², and ``_reach`` bounds β with the columns at length 1. Columns that
+        are dependent up to rounding are moved until they are dependent; that moves the residual by
+        at most ``moved``, the length of that change, times the same bound.
 
         Parameters
         ----------
         upper : float
+            At least the least objective at the γ that searches work with.
 
         Returns
         -------
         float
+            In units of the objective: 0 where both γ are the same, ∞ where nothing bounds β.
         """
         if self.gamma == self.given_gamma:
             return 0.0

@@ -184,7 +184,11 @@ class _Known:
     ) -> NearBestAnswers:
         """The supports of at most ``factor`` times the least value, at most ``most`` of them.
 
-        bound: A lower bound on the values of all others.
+        bound: A lower bound on the values of all supports that are not known.
+        status, work: Those of the search, which every answer gets. Where more than ``most``
+            supports are that good, the status is NODE_LIMIT.
+        Returns: Answers by increasing value. The lower bound of an answer holds for all
+            supports of its size that are not listed before it.
         """
         chosen = np.flatnonzero(self.value <= factor * self.least)
         # Of supports that tie within 1e-12 the smallest comes first, then the order of columns.

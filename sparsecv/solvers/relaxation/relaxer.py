@@ -17,6 +17,9 @@ from .newton import ACTIVE_COLUMNS, MOST_STEPS, newton, newton_work
 class Relaxer:
     """A node with its relaxation, whose coefficients solvers overwrite.
 
+    The relaxation has an indicator z of every column or unit, between 0 and 1, and the sum of the z
+    of those that are free is at most ``to_choose``; λ is the multiplier of that constraint.
+
     form, terms: The quadratic part, and the terms of the bound.
     state: (m,), free (0), included (1) and excluded (2) columns or units.
     to_choose: Number of free columns or units still to choose.
@@ -88,6 +91,8 @@ class Relaxer:
 
     def evaluated(self) -> tuple[float, float, float]:
         """Compute g, and in residual form y − Xβ, anew from β; write ``top`` for :meth:`decided`.
+
+        β and the √λ of the node stay as they are.
 
         Returns: The certified dual bound at β, the √λ at which Σz is as large as allowed, and the
             relaxation's objective at β.

@@ -1,8 +1,9 @@
 """Local search by exchanges of one unit of a support, on the arrays of ``members``.
 
 The gain of a single swap of single columns follows from the arrays in O(1); units of several
-columns take the Schur complement of their block. Within bounds on coefficients the gain that a swap
-promises is a guess, as it passes over the bounds of other columns.
+columns take the Schur complement of their block. The docstring of ``members`` defines A, V, β, c
+and d of a support, and its gain. Within bounds on coefficients the gain that a swap promises is a
+guess, as it passes over the bounds of other columns.
 """
 
 from __future__ import annotations
@@ -95,12 +96,13 @@ def explained(L, slope, n):
 
 @kernel(inner=True)
 def without(s, units, ridge, u):
-    """Write c and ``lengths`` as they are once a member has left to ``units.c`` and ``units.d``.
+    """Write to ``units.c`` and ``units.d`` what c and ``lengths`` become when unit u leaves.
 
-    Without the column in place m, c_j is c_j + V_mj β_m/A_mm and d_j is d_j + V_mj²/A_mm. Of a unit
-    of several columns ``units.rows`` get the rows of V of the free columns, each with the columns
+    A coefficient of the unit that is held at a bound other than 0 becomes 0 first. Without the
+    column in place m, c_j is c_j + V_mj β_m/A_mm and d_j is d_j + V_mj²/A_mm. Of a unit of several
+    columns ``units.rows`` get the rows of V of the free columns, each with the columns
     before it removed. Leaving adds to a Schur complement the products of each row's entries times
-    ``inverse``.
+    ``inverse``, one over the row's pivot.
     Returns: The loss of gain, and the number of these rows.
     """
     p, number, loss, columns = s.c.shape[0], 0, 0.0, units.columns
@@ -162,11 +164,14 @@ def without(s, units, ridge, u):
 
 @kernel(inner=True)
 def wide_gain(s, units, ridge, c, number, u, enough):
-    """The gain of a unit of several columns that joins, or any number from it up to ``enough``.
+    """The gain of a unit of several columns that joins a support that a member has left.
 
-    Within bounds it is what the columns promise one by one.
+    With the Schur complement from before the member left the gain comes out at least as large.
+    Where that is at most ``enough``, which is too little for a swap, it is returned in place of the
+    gain. Within bounds the gain is what the columns promise one by one.
 
-    c: That of all columns. number: So many of ``units.rows`` belong to the member that has left.
+    c, shape (p,): Products of the columns with the residual once the member has left.
+    number: So many of ``units.rows`` belong to the member that has left.
     """
     begin, slope, block = units.of[u].first, units.slope, units.block
     size, gain = units.of[u + 1].first - begin, 0.0

@@ -111,9 +111,14 @@ class Problem:
         self.f = self.yy + Fraction(value, self.den << (2 * self.bits))
 
     def semidefinite(self) -> bool:
-        """Whether Q = R'R + d I + E, R a Cholesky factor, with d I + E diagonally dominant."""
+        """Whether a proof succeeds that Q has no negative eigenvalue; False says nothing of Q.
+
+        Q is 2^128 times as large here, so that R, its Cholesky factor less d I, can be rounded to
+        whole numbers. Q = R'R + d I + E, and d I + E has no negative eigenvalue if no sum of
+        absolute values over a row of E, which the list ``off`` holds, is above d.
+        """
         p, Q = len(self.Q), [[x << 128 for x in row] for row in self.Q]
-        d, E, R = max(Q[j][j] for j in range(p)) >> 44, [0] * p, list[list[int]]()
+        d, off, R = max(Q[j][j] for j in range(p)) >> 44, [0] * p, list[list[int]]()
         for i in range(p):
             left = [Q[i][j] - d * (i == j) - sum(row[i] * row[j] for row in R) for j in range(i, p)]
             if left[0] <= 0:
@@ -121,8 +126,8 @@ class Problem:
             R.append([0] * i + [x // isqrt(left[0]) for x in left])
             for j in range(i, p):
                 error = abs(left[j - i] - R[i][i] * R[i][j])
-                E[i], E[j] = E[i] + error, E[j] + error * (i != j)
-        return max(E) <= d
+                off[i], off[j] = off[i] + error, off[j] + error * (i != j)
+        return max(off) <= d
 
     def slope(self, j: int, point: Any) -> Any:
         """(X'y - Q c)_j at c / 2^bits, times 2^bits."""

@@ -117,7 +117,11 @@ class Checkpoint:
         return self.folder.file(self._run, ledger.gammas[g], ledger.taus.tolist(), problems)
 
     def load(self, ledger: Ledger, g: int, units: Units) -> None:
-        """Enter into row g of the ledger what the files of its γ hold, if there are any."""
+        """Enter into row g of the ledger what the files of its γ hold, if there are any.
+
+        What the row holds afterwards counts as kept, and :meth:`save` does not write it; so nothing
+        may be proved in the row before. A γ of which there are files is noted in ``reused``.
+        """
         gamma = ledger.gammas[g]
         for problems in units:
             content = self.folder.read(self._file(ledger, g, problems.tolist()))

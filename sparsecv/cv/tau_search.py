@@ -172,10 +172,12 @@ class _Search:
             self._solve_all_rows(t)
 
     def _relaxations(self, problem: SparseRidgeProblem) -> tuple[list[Relaxation], ...]:
-        """Relaxations at every τ without and with a diagonal extracted from XᵀX.
+        """Two lists of relaxations, one for each τ: without and with a diagonal taken from XᵀX.
 
-        Where XᵀX is singular, and with the paper's bounds, both results are without extraction.
-        Constraints on columns are left out: models of as many columns as τ allows are relaxed.
+        A diagonal D with XᵀX − D positive semidefinite joins the ridge, which raises the bound of a
+        relaxation. Where X has fewer than p independent columns, and with the paper's bounds, both
+        results are without extraction. Constraints are left out: where columns form groups, τ
+        becomes the most columns that τ groups have.
         """
         plain, free = self._path(problem), problem.unconstrained()
         if self.paper or free.rank_bound < free.p:

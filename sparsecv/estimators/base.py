@@ -98,24 +98,25 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         """Prediction intervals from held-out residuals: jackknife+, or CV+ with K folds.
 
         Every held-out row gives the prediction of the model that has not seen it, plus and minus
-        its residual; the interval's ends are quantiles of these (Barber, Candès, Ramdas and
-        Tibshirani 2021). The models of the folds are those of the chosen pair (γ, τ), each with the
-        columns that its own training rows gave; of a projection, the folds' own.
+        the absolute value of its residual; the interval's ends are quantiles of these (Barber,
+        Candès, Ramdas and Tibshirani 2021). The models of the folds are those of the chosen pair
+        (γ, τ), each with the columns that its own training rows gave. Where the model is the
+        projection of an average of models on few columns, as with the default rule, the model of a
+        fold is the projection of the average that its training rows gave.
 
         With leave-one-out, new responses lie in the interval with probability at least
-        2·coverage − 1, and in practice about ``coverage``; with K folds the guarantee is lower by
-        at most √(2/n). It holds for any distribution if old and new rows are exchangeable (no time
-        order, no groups that only the old rows have), on average over tables and new rows, not for
-        each X. It does not cover that (γ, τ) and the scaling of columns were chosen on the same
-        rows: with few rows and many candidates the intervals are somewhat too short. Measured
+        2·coverage − 1, and in practice about ``coverage``; with K folds of n rows the guarantee is
+        lower by at most √(2/n). It holds for any distribution if old and new rows are exchangeable
+        (no time order, no groups that only the old rows have), on average over tables and new rows,
+        not for each X. It does not cover that (γ, τ) and the scaling of columns were chosen on the
+        same rows: with few rows and many candidates the intervals are somewhat too short. Measured
         coverage: ``experiments/results/interval_coverage.txt``.
 
         Parameters
         ----------
         X : array-like, shape (r, p)
         coverage : float
-            Between 0 and 1. Where it needs more rows than there are (1/(1 − coverage) − 1), the
-            ends are infinite.
+            Between 0 and 1. With fewer than 1/(1 − coverage) − 1 rows the ends are infinite.
 
         Returns
         -------

@@ -63,12 +63,15 @@ def _chosen(result: Result) -> Iterator[Fact]:
 
 
 def _data(result: Result) -> str:
-    """The rows, features and response of the table, and how its columns are scaled."""
+    """The rows, features and response of a fit, and how its columns are scaled.
+
+    Rows count with their weights, and columns that are constant do not count.
+    """
     protocol = result.design.protocol
     p, features = result.design.p, counted(result.design.n_units)
     grouped = result.design.constraints.grouped
     own = f"{counted(p, 'column')} that count as {features}, a group once" if grouped else features
-    # Rows that an estimator was given have no name.
+    # ``shown.name`` is that of an estimator. The rows that it was given have no name of their own.
     text = "" if result.shown.name else f"{result.name}: "
     rows = f"{result.design.total:,.2f}".removesuffix(".00")
     text += f"{rows} rows × {own}, response {result.target}"

@@ -349,10 +349,12 @@ def _inner_errors(
     nodes: int | None,
     limits: Limits,
 ) -> tuple[list[Array], NDArray[np.bool_]]:
-    """The unit of one inner model: train on some units, judge the models on several sets of units.
+    """Fit the models of all (γ, τ) to some rows, and sum their squared errors on sets of rows.
 
-    nodes: The most nodes at a γ.
-    Returns: Squared errors (γ, τ) on every set of units in ``tests``, and whether each model is
+    train, tests: Numbers of rows, or of blocks of rows where folds are made of blocks. There is at
+        least one test.
+    nodes: The most nodes of a search at a γ; None for no limit.
+    Returns: For every test the sums of squared errors, shape (γ, τ), and whether each model is
         proved, shape (γ, τ).
     """
     first = data.one_fold(train, tests[0])

@@ -79,12 +79,14 @@ def model_weights(errors: Array, gammas: Array, n: float) -> Array:
 
 
 def of_average(known: Known, n: float) -> Needed:
-    """The pairs whose weight in an average can be above 0, and the pair of least estimate.
+    """What the average needs proved: pairs whose weight can be above 0, and that of least estimate.
 
-    A pair weighs at most as much as its lower bound says, and at least one pair weighs as much as
-    its upper bound says.
+    The weight of a pair falls with its CV error. So a pair weighs at most as much as the lower
+    bound on its error says, and the heaviest pair at least as much as the upper bounds say. The
+    average takes the CV error of these pairs and their models of all rows, so that both are needed.
 
     n: Number of rows, or the sum of their weights.
+    Returns: Pairs (γ, τ), the same for errors and for models.
     """
     lengths = np.log(np.maximum(_interval_lengths(known.gammas), np.finfo(np.float64).tiny))
     tiny = np.finfo(np.float64).tiny

@@ -130,9 +130,11 @@ def in_order(levels: Collection[str]) -> list[str]:
 def column_of(
     name: str, series: Any, *, declared: bool = False, text: bool = False, na: Collection[str] = ()
 ) -> Column:
-    """A column of a data frame as narwhals sees it.
+    """A column of numbers or of words, or one that cannot be used, from a column of a data frame.
 
-    declared: The column is a factor, whatever its cells are.
+    series: A Series of narwhals.
+    declared: The column is a factor, also where its cells are numbers. Dates, times, durations,
+        complex numbers and nested cells cannot be used all the same.
     text: The column comes from a file of text, where NA and the like are missing values.
     na: Codes that are missing values, too.
     """

@@ -153,7 +153,7 @@ def search_alone(
 
 
 def _with_leaves(
-    known: Answer, nodes: Leaves, ended: Status, least_computed: float = np.inf
+    known: Answer, nodes: Leaves, ended: Status | None, least_computed: float = np.inf
 ) -> Answer:
     """An incumbent with its lower bound, its status and the nodes left as its leaves.
 
@@ -161,15 +161,15 @@ def _with_leaves(
     the nodes, less tolerance and rounding, as nodes that were pruned hold nothing better.
 
     known: The incumbent, its objective and rounding, and the work of the search.
-    ended: How the search ended. Without nodes left the status is OPTIMAL however it ended. If it
-        ended as OPTIMAL with nodes left, these nodes were kept and not branched on, and the status
-        is NODE_LIMIT.
+    ended: How the search ended, None where it has paused. Without nodes left the status is OPTIMAL
+        however it ended. If it ended as OPTIMAL with nodes left, these nodes were kept and not
+        branched on, and the status is NODE_LIMIT.
     least_computed: The least objective that enumeration has computed. The support that has it is
         not the incumbent where a second fit of the support has come out larger.
     """
     status, least = Status.OPTIMAL, min(known.objective, least_computed)
     if nodes.size:
-        status = Status.NODE_LIMIT if ended is Status.OPTIMAL else ended
+        status = Status.NODE_LIMIT if ended in (None, Status.OPTIMAL) else ended
         least = min(least, float(nodes.bound.min()))
     return replace(
         known,

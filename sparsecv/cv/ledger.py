@@ -316,8 +316,9 @@ class Ledger:
     def share_bounds(self) -> None:
         """Raise the bounds on the optimum of all rows to what the bounds at other γ and τ imply.
 
-        The optimum falls with τ, so that a bound at a τ holds for every smaller τ. What it implies
-        at other γ, ``bounds_along_gamma`` says. A bound stays at most the objective of the answer,
+        The optimum falls with τ, so that a bound at a τ holds for every smaller τ. It rises with γ
+        and is concave, so that bounds at two γ hold in between as well, on a straight line, as
+        ``bounds_along_gamma`` says. A bound stays at most the objective of the answer,
         which rounding could let it exceed. Rows of the arrays beyond the number of γ are spare.
         """
         at = np.s_[: len(self.gammas), :, self.k]

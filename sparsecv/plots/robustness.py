@@ -32,7 +32,8 @@ def draw_influence(axes: Any, found: Any) -> None:
 def draw_inclusion(axes: Any, found: Any) -> None:
     """Draw on axes how often the rule of a fit, and the criterion of stability, choose a column.
 
-    found: What ``partitions`` of an estimator returns.
+    found: What ``partitions`` of an estimator returns: a row for every column of the table. The
+        second column, named for the rule, and "stability" hold the shares of partitions, 0 to 1.
     """
     own, place = str(found.columns[1]), np.arange(len(found))
     axes.barh(place, found[own], color=BLUE, label=own)

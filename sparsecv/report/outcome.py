@@ -41,7 +41,9 @@ def _criteria(result: Result) -> dict[str, Array]:
 
 
 def alternatives_of_sizes(result: Result, n: int, seconds: float | None) -> DataFrame:
-    """The n best subsets of every size.
+    """The n best subsets of every size, a row of the frame for each.
+
+    They are ranked by the fit to all rows, or by the CV error where rows were held out.
 
     seconds: As of :func:`~sparsecv.selection.alternatives.ranked_by_size`.
     """

@@ -239,7 +239,10 @@ def covered_spread(table: Prepared, problem: SparseRidgeProblem, sigma: float | 
 
 
 def left_of(problem: SparseRidgeProblem, support: NDArray[np.intp], j: int) -> Array:
-    """What the other columns of a support leave of column j; zeros where they determine it."""
+    """What the other columns of a support leave of column j; zeros where they determine it.
+
+    Columns are those of the problem's triangle, whose products are those of the scaled columns.
+    """
     table, others = problem.triangle[:, : problem.p], support[support != j]
     columns = table[:, others] / np.linalg.norm(table[:, others], axis=0)
     left = np.array(table[:, j])

@@ -172,9 +172,14 @@ class Fit(NamedTuple):
         return self.objective + (1.0 - c) * x, c / (c - spread)
 
     def is_above(self, own: Fit, r: int) -> bool:
-        """Whether the supports are proved to stay above another fit without any r rows or fewer."""
+        """Whether the supports are proved to stay above another fit without any r rows or fewer.
+
+        own: A fit of the same rows. Without rows R its objective is at most what it is now, less
+            the squares of its residuals in R, as its coefficients may stay.
+        """
         moved = max(self.moved, own.moved)
         off = self.length * (self.root + own.root + moved * self.length)
+        # Rounding moves the two objectives and the two sums of squares by at most this each.
         off = moved * (off + self.root**2 + own.root**2) + nothing_left(self.length**2)
         for spread in self.spreads(r):
             if spread.max(initial=0.0) < 1.0:

@@ -212,7 +212,8 @@ class Study:
         """Results of units of work, in the order of their tasks.
 
         what: The text of the progress reports.
-        unit, shared, tasks: Parameters of :func:`sparsecv.solvers.executor.run_units`.
+        unit: The function ``unit(shared, *task, limits)``, called in this process or in others.
+        shared: What all units need. tasks: The other arguments, one tuple for each unit.
         """
         found = dict(self.units(what, unit, shared, tasks))
         return [found[index] for index in range(len(tasks))]

@@ -75,7 +75,9 @@ class EstimatorLearner:
 def folds_for(estimator: Any, cv: Any, X: Any, y: Any, seed: Any) -> Folds:
     """The folds that a user asked for; K folds are stratified for a classifier.
 
+    cv: A number of folds, also as text, or what else ``make_folds`` takes, which stays as it is.
     X, y, shape (n, p) and (n,): The rows.
+    seed: Decides how rows are shuffled into K folds.
     Raises InputError: Such folds cannot be made of these rows.
     """
     n = len(y)

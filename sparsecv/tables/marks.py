@@ -12,7 +12,8 @@ from .columns import quoted
 
 # Every mark of thousands that --thousands takes; the first two are also decimal marks.
 THOUSANDS = (".", ",", " ", "'", "’", "_")
-_BLANKS = str.maketrans("\u00a0\u202f\u2009", "   ")  # Programs write these between thousands, too.
+# Characters that programs write in place of a mark of thousands.
+_SAME_MARK = {" ": str.maketrans("\u00a0\u202f\u2009", "   "), "'": str.maketrans("’", "'")}
 
 
 class Reading(NamedTuple):
@@ -50,7 +51,7 @@ class Marks(NamedTuple):
 
         Groups of thousands are complete: 1,234,567 is a number, and 1,23 or 0,123 is none.
         """
-        plain = text.translate(_BLANKS) if self.thousands == " " else text
+        plain = text.translate(_SAME_MARK.get(self.thousands, {}))
         if not _pattern(self).fullmatch(plain):
             return None
         digits = plain.replace(self.thousands, "") if self.thousands else plain

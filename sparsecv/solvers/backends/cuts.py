@@ -43,6 +43,8 @@ class CutForm:
 
     columns: The columns that z has an entry for; all other columns are excluded.
     gram: Gram matrix of the columns, with the diagonal D that moves into the perspective.
+    margin: By how much rounding may let a tree of cuts pass over a better support, in units of the
+        objective; who states a bound takes it off.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class CutForm:
     ) -> None:
         self.problem, self.columns, self.gram, self.tau = problem, columns, gram, problem.tau
         self.p, ridge = int(columns.size), problem.gamma / 2.0
-        # Cuts take no multiple of the residual, and neither do the bounds of the leaves.
+        # A bound may take the best multiple of a residual; that depends on z, and is no cut.
         self.Q, self.terms = gram.quadratic(), gram.terms(ridge)._replace(scaled=False)
         self.w, self.b, self.yy = self.terms.w, gram.b, gram.yy
         self.margin = gram.overlooked(ridge, problem.tau, gram.yy)

@@ -121,6 +121,8 @@ def search_alone(
 ) -> Answer:
     """Search the nodes that are open for problem j, with relaxations on the rows of problem j.
 
+    left_out: Gives the Gram form of problem j, one of those without some rows.
+    problem: That of all rows, from which γ and τ are taken.
     found: The incumbent and the open nodes of the problem.
     branch: Whether to search until the problem is solved. Otherwise the open nodes are relaxed, and
         none is branched on or enumerated.

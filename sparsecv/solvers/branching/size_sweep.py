@@ -191,7 +191,15 @@ class SizeSearch:
                 return
 
     def one_alone(self, i: int, limits: Limits, more_nodes: int | None) -> None:
-        """Begin or go on with the search of one size alone, for so many nodes more."""
+        """Begin or go on with the search of one size alone, for so many nodes more.
+
+        Writes the answer of the size, and counts nodes. With a limit of nodes, small nodes are
+        enumerated as far as that takes no longer than the nodes allowed.
+
+        i: Place of the size in ``sizes``.
+        more_nodes: None without a limit. A search that begins has ``NODES_PER_ROOT`` fewer, for the
+            relaxation of its root.
+        """
         problem, size, known = self.problem, int(self.sizes[i]), self.answers[i]
         if i not in self.searches:
             near = [known.support for known in self.answers[max(i - 1, 0) : i + 1][::-1]]

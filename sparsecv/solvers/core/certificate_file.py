@@ -86,7 +86,11 @@ class CertifiedTable:
     def of(
         cls, rows: Array, names: Sequence[str], intercept: bool, scale: str, divisors: Array
     ) -> CertifiedTable:
-        """The source of rows of [X y], shape (n, p + 1), in a table of its own."""
+        """The table of rows of [X y], shape (n, p + 1), as they were before they were scaled.
+
+        A cell is the shortest decimal that is read as the same number. ``scale`` and ``divisors``
+        are only noted.
+        """
         if len(set(names)) < len(names):
             raise InputError("a certificate names columns, and two of these have the same name")
         for name in names:

@@ -327,21 +327,25 @@ class SparseRidgeProblem:
 
         For a problem made by :meth:`from_gram` from a matrix J, the matrix root has
         rootᵀroot = J + E with |E_ij| ≤ η ℓ_iℓ_j, so that the objective of β is wrong by at most
-        η·reach², reach = ℓ_y + Σ ℓ_i|β_i|. At the optimum neither (γ/2)|β|² nor the least
-        eigenvalue of J times ℓ_y² + Σ ℓ_i²β_i² exceeds the objective, which is at most ``upper``,
-        the objective of a support of at most ``size`` columns (τ by default). Twice ``upper`` is
-        taken, which covers the error of ``upper`` itself.
+        η·reach², reach = ℓ_y + Σ ℓ_i|β_i|. With ``data.gram`` come η, the least eigenvalue of J
+        once its diagonal is scaled to 1, or less, and the ℓ². At the optimum neither (γ/2)|β|² nor
+        that eigenvalue times ℓ_y² + Σ ℓ_i²β_i² exceeds the objective, which is at most ``upper``.
+        Twice ``upper`` is taken, which covers the error of ``upper`` itself.
 
         Parameters
         ----------
         upper : float
+            The objective of a support of at most ``size`` columns; ∞ where none is known, and the
+            matrix then adds nothing.
         size : int, optional
+            By default τ.
         given_gamma : bool
             Whether the search worked with the γ that was given.
 
         Returns
         -------
         float
+            In units of the objective; ∞ where nothing bounds β.
         """
         added = 0.0 if given_gamma else self.zero_loss(upper)
         if self.data.gram is None or not upper < math.inf:

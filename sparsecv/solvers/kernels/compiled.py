@@ -417,10 +417,14 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Write a compiled kernel; where the disk is full the next process compiles again."""
+        """Write a compiled kernel; where the disk is full the next process compiles again.
+
+        sig: Types of the arguments. data: What numba has compiled for them.
+        """
         if self.kernel.by_name:
             names = (data.fndesc.llvm_func_name, data.fndesc.llvm_cpython_wrapper_name)
-            # Numba keeps these bodies beside the machine code and reads only the names.
+            # Beside the machine code numba stores functions that callers would copy. It reads only
+            # which names they define, so that empty functions do.
             bodies = [f'define void @"{name}"() {{ ret void }}\n' for name in names]
             define_for_callers(data, "".join(bodies))
         with suppress(OSError, pickle.PicklingError):

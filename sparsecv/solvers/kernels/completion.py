@@ -156,11 +156,15 @@ def list_products(row, products, columns):
 def complete(G, b, ridge, which, best, least, work):
     """Best support of the first m chosen columns and k of the first n free ``columns``.
 
-    which: A ``PartialSupport``.
+    On entry shares do not increase along ``columns`` if ``least`` is finite, as columns are passed
+    over from the first one on with which the largest shares no longer reach it.
+
+    G, b: XᵀX and Xᵀy of all columns. ridge: γ/2. which: A ``PartialSupport``.
+    best: The gain to exceed, yᵀy less an objective.
     least: Supports whose free columns' shares add up to at most ``least`` are passed over; −∞
         passes over none. ``work.free.share`` has the shares, in the order of ``columns``.
     Returns: The largest gain, or ``best`` where none is larger. Where one is, ``work.free.found``
-        has the k places in ``columns``.
+        has the k places in ``columns``, none with k = 0.
     """
     V, free, columns, k = work.V, work.free, which.columns, which.k
     C, share, now, m, n = free.C, free.share, free.now[0], which.m, which.n

@@ -508,7 +508,10 @@ class RowFolds(FoldData):
         return is_long(n, self.p + 1) and not own
 
     def _reduced(self, numbers: Index) -> tuple[Rows, Origin]:
-        """The table of many training rows, which have these numbers, and what moves other rows."""
+        """The table of many training rows, which have these numbers, and what moves other rows.
+
+        Rows of weight 0 are among the numbers.
+        """
         moments, origin = self._moments.of(numbers), Origin(self._scale)
         if self.refit_intercept:
             origin = origin._replace(means=(moments.mean, moments.tail))
@@ -530,11 +533,10 @@ class RowFolds(FoldData):
 
     def _made(self, j: int) -> SparseRidgeProblem:
         """Make the training problem of fold j, and keep the origin of its rows."""
-        train, _ = self.folds.split(j)
-        if self.weights is not None:
-            train = train[self.weights[train] > 0.0]
+        every, _ = self.folds.split(j)
+        train = every if self.weights is None else every[self.weights[every] > 0.0]
         if self._reduces(train.size):
-            data, origin = self._reduced(train)
+            data, origin = self._reduced(every)
         else:
             rows = self.given[train]
             origin = self._move_training(rows, train, self.scales_by_training_rows)

@@ -19,6 +19,8 @@ from .folds import Index
 # LAPACK's QR factorisation of stacked triangles works on this many columns at a time. The value is
 # measured: for 31 to 501 columns 8 to 64 take up to a quarter more time.
 COLUMNS_AT_A_TIME = 32
+# A mean that is taken off rows, and their weights, round a number as often as this many rows of QR.
+ROWS_OF_CENTRING = 3
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,8 @@ class Moments:
     triangle, shape (m, p + 1): Upper triangular R of at most p + 1 rows. RᵀR is the sum of
         w (x − mean)(x − mean)ᵀ over the rows x of weight w.
     height: A number of R has gone through QR factorisations of at most this many rows altogether,
-        so that rounding has moved each column of R by at most ``height`` times the rounding unit,
-        relative to the column's length.
+        those that count for centring included, so that rounding has moved each column of R by at
+        most ``height`` times the rounding unit, relative to the column's length.
     """
 
     n: int
@@ -58,7 +60,14 @@ class Moments:
         if weights is not None:
             rows *= np.sqrt(weights)[:, None]
         triangle = _with_equal_columns(triangle_of(rows), first)
-        return cls(n, float(n if weights is None else weights.sum()), mean, tail, triangle, n)
+        return cls(
+            n,
+            float(n if weights is None else weights.sum()),
+            mean,
+            tail,
+            triangle,
+            n + ROWS_OF_CENTRING,
+        )
 
     @classmethod
     def union(
@@ -97,7 +106,7 @@ class Moments:
         mean, lost = _sum(first.mean, shift)
         mean, tail = _sum(mean, lost + first.tail)
         triangle, height = _stacked([points, *(part.triangle for part in filled)], mean)
-        height += max(part.height for part in filled)
+        height += max(part.height for part in filled) + ROWS_OF_CENTRING
         return cls(n, float(total), mean, tail, triangle, height)
 
     def to_mean_of(self, other: Moments) -> Array:
@@ -216,18 +225,18 @@ def _both(one: Moments, other: Moments) -> Moments:
 class RowMoments:
     """Moments of chosen rows of a table in memory, of which blocks of rows are reduced once.
 
-    A block holds whole folds, and has at least p + 1 rows where there are as many.
+    A block holds whole folds, and has at least p + 1 rows where there are as many. Rows of weight 0
+    are left out, but belong to blocks like others, so that blocks do not depend on weights.
 
     rows, shape (n, p + 1): Rows of [X y], which are not changed.
-    weights, shape (n,), optional: Rows of weight 0 are left out.
+    weights, shape (n,), optional: At least 0.
     label, shape (n,), optional: The fold of every row; by default every row is a fold.
     """
 
     def __init__(self, rows: Array, weights: Array | None, label: Index | None) -> None:
         self._rows, self._weights = rows, weights
-        counted = np.arange(len(rows)) if weights is None else np.flatnonzero(weights)
-        fold = counted if label is None else label[counted]
-        self._order = counted[np.argsort(fold, kind="stable")]
+        fold = np.arange(len(rows)) if label is None else label
+        self._order = np.argsort(fold, kind="stable")
         starts = list[int]()
         for start in np.flatnonzero(np.diff(np.sort(fold), prepend=-1)).tolist():
             if not starts or start - starts[-1] >= rows.shape[1]:
@@ -235,9 +244,14 @@ class RowMoments:
         self._starts = np.array(starts, dtype=np.intp)
         self._sizes = np.diff(self._starts, append=self._order.size)
 
-    def _of(self, numbers: Index, parts: Iterable[Moments] = ()) -> Moments:
+    def _of(self, numbers: Index, parts: Sequence[Moments] = ()) -> Moments:
         """Moments of single rows, which have these numbers, and of sets of rows."""
-        weights = None if self._weights is None else self._weights[numbers]
+        weights = None
+        if self._weights is not None:
+            numbers = numbers[self._weights[numbers] > 0.0]
+            weights = self._weights[numbers]
+        if not parts:
+            return Moments.of(self._rows[numbers], weights)
         return Moments.union(parts, self._rows[numbers], weights)
 
     @cached
@@ -250,7 +264,8 @@ class RowMoments:
         They are functions of these rows and of the folds alone: a block that holds other rows, too,
         is not used.
 
-        chosen: Numbers of rows, at least one of a weight above 0.
+        chosen: Numbers of rows, at least one of a weight above 0. A block that lacks a row of
+            weight 0 is not used either.
         """
         inside = np.zeros(len(self._rows), dtype=bool)
         inside[chosen] = True

@@ -135,7 +135,9 @@ class Fit(NamedTuple):
         left = 1.0 - h if 1.0 - h > LEAST_ONE_MINUS_LEVERAGE else np.nan
         objective, across = self.objective - e * e / left, self.basis @ u
         turn = (1.0 / np.sqrt(left) - 1.0) / h if h > 0.0 else 0.0
-        value, weight = self.bound(e * e, np.array([h + self.moved]))
+        # Leverages that rounding may have moved to 1 bound nothing.
+        most = h + self.moved if h + self.moved < 1.0 else np.nan
+        value, weight = self.bound(e * e, np.array([most]))
         return self._replace(
             objective=objective,
             least=max(objective, value - float(weight[0]) * e * e),
@@ -152,7 +154,7 @@ class Fit(NamedTuple):
         """
         h = self.leverage
         off, last = self.moved * r * np.sqrt(h.size), h.size - r + 1
-        yield np.full(h.size, largest_sum(h, r) + off)
+        yield np.full(h.size, max(largest_sum(h, r) + off, np.finfo(np.float64).tiny))
         if 0 < r <= h.size <= MAX_ROWS_OF_PAIRS:
             root = np.sqrt(np.maximum(h, 1.0 / h.size))
             pairs = np.abs(self.basis @ self.basis.T) * root / root[:, None]

@@ -238,6 +238,21 @@ def test_blocks_serve_training_rows_that_lack_none_of_their_rows() -> None:
         np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
 
 
+def test_blocks_do_not_depend_on_weights_of_other_rows() -> None:
+    """Weights of 0 among held-out rows move no border of a block, and no bit."""
+    rng = np.random.default_rng(2)
+    rows, n = rng.standard_normal((399, 5)), 399
+    label, found = np.arange(n) // 3, list[Moments]()
+    weights = rng.permutation(np.resize([1.0, 2.0, 0.0], n))
+    for held_out in ([1.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.0, 0.0, 0.0]):
+        weights = weights.copy()
+        weights[label == 2] = held_out
+        found.append(RowMoments(rows, weights, label).of(np.flatnonzero(label != 2)))
+    for other in found[1:]:
+        for name in ("mean", "tail", "triangle"):
+            np.testing.assert_array_equal(getattr(other, name), getattr(found[0], name))
+
+
 def test_no_rows_leave_moments_as_they_are() -> None:
     rows = ugly_rows(np.random.default_rng(1)) + 1e8
     nothing, every = Moments.of(rows[:0].copy()), Moments.of(rows.copy())

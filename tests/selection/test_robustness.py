@@ -251,6 +251,20 @@ def test_bound_of_removed_rows_reaches_far_where_columns_are_clear() -> None:
     assert not found.attrs
 
 
+def test_supports_that_are_not_listed_are_bounded_where_every_row_is_removed() -> None:
+    """More supports than are bounded one by one: the bound of the others divides by no 0."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40, 12))
+    y = 2.0 * X[:, 0] + X[:, 4] + X[:, 7] + 0.3 * rng.standard_normal(40)
+    with np.errstate(all="raise"):
+        found = SparseRidge(3, 0.1).fit(X, y).row_removals(4)
+    assert found["stays"].iloc[0]
+    fit = Fit(1.0, 2.0, np.array([0.5, -0.5]), np.array([[0.3], [0.2]]), 3.0, 1.0)
+    own = fit._replace(objective=1.5)
+    assert fit.is_above(own, 0)
+    assert not fit.is_above(own._replace(objective=2.0), 0)
+
+
 def test_two_copies_of_a_row_are_not_a_sum_of_single_rows() -> None:
     """Two equal outliers that decide together: neither of them does alone."""
     rng = np.random.default_rng(0)

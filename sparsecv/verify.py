@@ -111,12 +111,9 @@ class Problem:
         self.f = self.yy + Fraction(value, self.den << (2 * self.bits))
 
     def semidefinite(self) -> bool:
-        """Whether a proof succeeds that Q has no negative eigenvalue; False says nothing of Q.
+        """Whether a proof succeeds that Q has no negative eigenvalue.
 
-        Q is 2^128 times as large here, so that R, its Cholesky factor less d I, can be rounded to
-        whole numbers. Q = R'R + d I + E, and d I + E has no negative eigenvalue if no sum of
-        absolute values over a row of E, which the list ``off`` holds, is above d.
-        """
+        2^128 Q = R'R + d I + E, and ``off`` has the sums of absolute values over rows of E."""
         p, Q = len(self.Q), [[x << 128 for x in row] for row in self.Q]
         d, off, R = max(Q[j][j] for j in range(p)) >> 44, [0] * p, list[list[int]]()
         for i in range(p):

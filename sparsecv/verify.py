@@ -111,9 +111,8 @@ class Problem:
         self.f = self.yy + Fraction(value, self.den << (2 * self.bits))
 
     def semidefinite(self) -> bool:
-        """Whether a proof succeeds that Q has no negative eigenvalue.
-
-        2^128 Q = R'R + d I + E, and ``off`` has the sums of absolute values over rows of E."""
+        """Whether a proof succeeds that Q has no negative eigenvalue: 2^128 Q = R'R + d I + E."""
+        # ``off`` has the sums of absolute values over rows of E.
         p, Q = len(self.Q), [[x << 128 for x in row] for row in self.Q]
         d, off, R = max(Q[j][j] for j in range(p)) >> 44, [0] * p, list[list[int]]()
         for i in range(p):

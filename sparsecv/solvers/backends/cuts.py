@@ -43,8 +43,7 @@ class CutForm:
 
     columns: The columns that z has an entry for; all other columns are excluded.
     gram: Gram matrix of the columns, with the diagonal D that moves into the perspective.
-    margin: By how much rounding may let a tree of cuts pass over a better support, in units of the
-        objective; who states a bound takes it off.
+    margin: Rounding may let a tree of cuts pass over an objective that is better by this.
     """
 
     def __init__(

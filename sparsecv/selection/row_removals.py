@@ -34,9 +34,8 @@ RIVALS = 20
 # Rounding moves the predictions of a fit by at most this share of the length of y: some ten times
 # what LEAST_SINGULAR_VALUE_OF_QUICK_FITS says, below which columns are not fitted here.
 MOVED = 1e-9
-# The tree over the rows that may be removed has at most so many nodes for a support. It is a
-# choice: where a proof was found, it took at most some 70 on the tables of
-# experiments/selection/rows_that_decide.py.
+# The tree over the rows that may be removed has at most so many nodes for a support. The number is
+# a choice. Proofs on the tables of experiments/selection/rows_that_decide.py took at most some 70.
 MAX_NODES = 100
 # Products of all pairs of at most so many rows are taken, which need 32 MB. It is a choice.
 MAX_ROWS_OF_PAIRS = 2000

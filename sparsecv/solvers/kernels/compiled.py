@@ -423,8 +423,8 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         """
         if self.kernel.by_name:
             names = (data.fndesc.llvm_func_name, data.fndesc.llvm_cpython_wrapper_name)
-            # Beside the machine code numba stores functions that callers would copy. It reads only
-            # which names they define, so that empty functions do.
+            # Beside the machine code numba stores functions that callers would copy.
+            # It reads only the names of these functions, so that empty functions serve.
             bodies = [f'define void @"{name}"() {{ ret void }}\n' for name in names]
             define_for_callers(data, "".join(bodies))
         with suppress(OSError, pickle.PicklingError):

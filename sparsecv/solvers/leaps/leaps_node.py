@@ -122,8 +122,7 @@ class LeapsTree(NamedTuple):
     first: Ints  # (m+1,): columns of unit u are first[u] … first[u+1] − 1
     included: NDArray[np.int8]  # (m,): 1 for units that may not be dropped
     scale: Array  # (p,): lengths that the rounding of columns is relative to, if above their own
-    dependent_from: Annotated[Array, "p"]  # a column of a node counts as determined by the others
-    # where its entry of ``diagonal`` is at least this
+    dependent_from: Annotated[Array, "p"]  # others determine a column from this ``diagonal`` on
     wide: int  # 1 where a unit has several columns
     bounded: int  # 1 where coefficients have bounds
     gathers: int  # 1 where the supports that are entered are handed out and not listed

@@ -35,9 +35,10 @@ from .within import begin_within, bound_members, fit_child, key_members
 
 # The other members of a node determine a column, as it is called here, under two conditions.
 # They leave at most a thirtieth of the column's squared length, the penalty included.
-# And γ/2 is at least a hundredth of what they leave. Columns that are merely correlated leave more than that: trees of such columns, 60 to 400
-# rows and 25 to 40 columns, grow up to ten times where these leave first (measured). The two
-# numbers were the best of 30, 100, 500 and 2,000, and of .001, .01 and of none.
+# And γ/2 is at least a hundredth of what they leave.
+# Trees of columns that are merely correlated grow up to ten times where these leave first; that was
+# measured with 60 to 400 rows and 25 to 40 columns.
+# The two numbers were the best of 30, 100, 500 and 2,000, and of .001, .01 and of none.
 DEPENDENT_INFLATION, DEPENDENT_RIDGE = 30.0, 0.01
 
 

@@ -17,12 +17,13 @@ from .sources import name_of, open_file, open_table
 from .synthetic import make_synthetic
 from .table import Table
 
-__all__ = ["load_dataset", "make_synthetic"]
+__all__ = ["make_synthetic", "resolve"]
 
-_SUFFIXES = (".csv", ".csv.gz")
+_SUFFIXES = (".csv", ".csv.gz")  # of data sets; a file that is named by its path may have others
+_SUBFOLDER = "processed"
 # Names of the diabetes data are scikit-learn's; the response is the last one.
 _DIABETES = ["age", "sex", "bmi", "bp", *(f"s{j}" for j in range(1, 7)), "target"]
-_SYNTHETIC = "synthetic:n,p,tau,rho,nu,seed"
+_SYNTHETIC = "synthetic:n,p,tau_true,rho,nu,seed"
 
 
 def _diabetes() -> FloatArray:
@@ -80,18 +81,21 @@ def _folder() -> Path | None:
 
 
 def _find(name: str) -> Path | None:
-    """The file of a data set in the folder SPARSECV_DATA, if there is such a file."""
+    """The file of a data set in the folder that SPARSECV_DATA names, or in its subfolder.
+
+    Returns: None where there is no such file. A name with a path separator has none.
+    """
     folder = _folder()
     if folder is None or not name or Path(name).name != name:
         return None
     places = [
-        place / f"{name}{end}" for place in (folder, folder / "processed") for end in _SUFFIXES
+        place / f"{name}{end}" for place in (folder, folder / _SUBFOLDER) for end in _SUFFIXES
     ]
     return next((path for path in places if path.is_file()), None)
 
 
 def _unknown(name: str) -> InputError:
-    """The error to raise for a name that is no data set."""
+    """The error to raise for a name that is neither a data set nor a file."""
     folder = _folder()
     known = ["diabetes", "synthetic"]
     if folder is None:
@@ -100,10 +104,12 @@ def _unknown(name: str) -> InputError:
         remedy = f"SPARSECV_DATA names {folder}, which is not a folder"
     else:
         remedy = f"no {name}.csv or {name}.csv.gz in SPARSECV_DATA ({folder})"
-        files = [*folder.glob("*.csv*"), *folder.glob("processed/*.csv*")]
+        places = [place / f"*{end}" for place in (Path(), Path(_SUBFOLDER)) for end in _SUFFIXES]
+        files = [file for place in places for file in folder.glob(str(place))]
         known += [file.name.partition(".csv")[0] for file in files]
-    beside = (name + suffix for suffix in (".csv", ".tsv", ".txt", ".parquet"))
-    close = [file for file in beside if Path(file).is_file()]
+    # Whoever left out the suffix of a file in the current folder learns its whole name.
+    whole_names = (name + suffix for suffix in (".csv", ".tsv", ".txt", ".parquet"))
+    close = [file for file in whole_names if Path(file).is_file()]
     close += difflib.get_close_matches(name, dict.fromkeys(known), n=3)
     hint = f"did you mean {quoted_names(close)}? " if close else ""
     return InputError(f"no data set or file {quoted(name)}; {hint}{remedy}")
@@ -132,15 +138,21 @@ def locate(data: str | PathLike[str], reading: Reading = AS_SHOWN) -> tuple[Sour
     return open_file(path, reading), text
 
 
-def load_dataset(name: str) -> Table:
-    """Load a data set by name.
+def resolve(data: str | PathLike[str], *, reading: Reading = AS_SHOWN, **options: Any) -> Table:
+    """Open a built-in data set, a data set of the folder SPARSECV_DATA, or a file.
 
     Parameters
     ----------
-    name : str
-        ``diabetes``; ``synthetic``, or ``synthetic:n,p,tau,rho,nu,seed`` with arguments of
-        :func:`make_synthetic`; or the stem of a .csv or .csv.gz file in the folder that the
-        environment variable SPARSECV_DATA names, or in its subfolder ``processed``.
+    data : str or path
+        ``diabetes``; ``synthetic``, or ``synthetic:n,p,tau_true,rho,nu,seed`` with arguments of
+        :func:`make_synthetic`; the name, without its suffix, of a .csv or .csv.gz file in the
+        folder that the environment variable SPARSECV_DATA names, or in its subfolder ``processed``;
+        or the path of a file. These are tried in this order. A text with a path separator or a
+        suffix is always a path.
+    reading : Reading
+        What is known of the text in the file, such as its decimal mark.
+    **options
+        As in :func:`sparsecv.tables.sources.open_table`.
 
     Returns
     -------
@@ -149,25 +161,13 @@ def load_dataset(name: str) -> Table:
     Raises
     ------
     InputError
-        The name is unknown, or the file cannot be used.
+        There is no such data set or file, or the file cannot be used.
 
     Examples
     --------
-    >>> from sparsecv.tables.datasets import load_dataset
-    >>> table = load_dataset("diabetes")
+    >>> from sparsecv.tables.datasets import resolve
+    >>> table = resolve("diabetes")
     >>> table.n, table.p
     (442, 10)
-    """
-    if _find(name) is None and _builtin(name, AS_SHOWN) is None:  # Files elsewhere do not count.
-        raise _unknown(name)
-    return resolve(name)
-
-
-def resolve(data: str | PathLike[str], *, reading: Reading = AS_SHOWN, **options: Any) -> Table:
-    """Open a data set by name, or a file, as :func:`locate` finds it.
-
-    The options are those of :func:`sparsecv.tables.sources.open_table`.
-
-    Raises InputError: The name is neither a data set nor a file, or the file cannot be used.
     """
     return open_table(locate(data, reading), **options)

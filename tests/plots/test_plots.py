@@ -24,7 +24,7 @@ from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError
 from sparsecv.plots import curves as plots
 from sparsecv.plots import size_path
-from sparsecv.tables.datasets import load_dataset
+from sparsecv.tables.datasets import resolve
 
 pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
@@ -236,7 +236,7 @@ def test_the_picture_shows_every_size(figures: list[Any], tmp_path: Path) -> Non
     command = ["fit", "diabetes", "--tau", "5", "--gamma", "2", "--quiet"]
     assert main([*command, "--plot", str(path)]) == 0
     assert path.stat().st_size > 5000
-    source = load_dataset("diabetes")
+    source = resolve("diabetes")
     X, y = source.load()
     model = SparseRidge(tau=5, gamma=2.0).fit(X, y)
     left, right = map(lines, figures[0].axes)

@@ -222,3 +222,18 @@ def test_screening_fixes_columns_where_the_bound_is_tight() -> None:
     found = screen(problem, perspective_relaxation(problem).beta, problem.objective([2, 7]))
     assert found.included.tolist() == [2, 7]
     assert found.excluded.size == 10
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_the_bound_of_screening_is_not_above_an_exact_fit(merged: bool) -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n, p = int(rng.integers(1, 6)), int(rng.integers(1, 8))
+        X = rng.normal(size=(n, p))
+        y = X @ rng.normal(size=p)
+        if merged:
+            moments = X.T @ X, X.T @ y, float(y @ y)
+            problem = SparseRidgeProblem.from_gram(*moments, gamma=0.0, tau=p)
+        else:
+            problem = SparseRidgeProblem(X, y, gamma=0.0, tau=p)
+        assert screen(problem, perspective_relaxation(problem).beta, float(y @ y)).bound == 0.0

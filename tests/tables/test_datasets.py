@@ -11,7 +11,6 @@ from sklearn.datasets import load_diabetes as sklearn_diabetes
 from sparsecv.errors import InputError
 from sparsecv.tables import synthetic
 from sparsecv.tables.datasets import (
-    load_dataset,
     make_synthetic,
     resolve,
 )
@@ -103,7 +102,7 @@ def test_arguments_are_checked(name: str, wrong: list[Any]) -> None:
 
 
 def test_diabetes_is_unscaled() -> None:
-    source = load_dataset("diabetes")
+    source = resolve("diabetes")
     X, y = source.load()
     raw = sklearn_diabetes(scaled=False)
     np.testing.assert_array_equal(X, raw.data)
@@ -119,9 +118,9 @@ def test_builtins_need_no_folder(stated: str | None, monkeypatch: pytest.MonkeyP
     else:
         monkeypatch.setenv("SPARSECV_DATA", stated)
     for name, n, p in (("diabetes", 442, 10), ("synthetic", 200, 20)):
-        for source in (load_dataset(name), resolve(name)):
-            assert (source.n, source.p, source.name) == (n, p, name)
-    np.testing.assert_array_equal(load_dataset("synthetic").load()[0], make_synthetic()[0])
+        source = resolve(name)
+        assert (source.n, source.p, source.name) == (n, p, name)
+    np.testing.assert_array_equal(resolve("synthetic").load()[0], make_synthetic()[0])
     drawn = make_synthetic(60, 5, 2, 0.3, 0.5, seed=3)
     source = resolve("synthetic:60,5,2,.3,.5,3")
     for found, made in zip(source.load(), drawn[:2], strict=True):
@@ -129,14 +128,14 @@ def test_builtins_need_no_folder(stated: str | None, monkeypatch: pytest.MonkeyP
     assert source.feature_names == [f"x{j}" for j in range(5)]
     assert resolve("synthetic:60,5,2").p == 5
     for wrong in ("synthetic:60,x", "synthetic:60,5,2,.3,.5,3,1", "synthetic:60,"):
-        with pytest.raises(InputError, match="write synthetic:n,p,tau,rho,nu,seed"):
+        with pytest.raises(InputError, match="write synthetic:n,p,tau_true,rho,nu,seed"):
             resolve(wrong)
     with pytest.raises(InputError, match="tau_true must be"):
         resolve("synthetic:60,5,9")
 
 
 def test_target_and_drop_work_on_builtins() -> None:
-    X, y = load_dataset("diabetes").load()
+    X, y = resolve("diabetes").load()
     source = resolve("diabetes", target="bmi", drop="sex")
     assert source.target_name == "bmi"
     assert source.feature_names == ["age", "bp", "s1", "s2", "s3", "s4", "s5", "s6", "target"]
@@ -156,20 +155,20 @@ TEXT = "a,b,y\n1,2,3\n4,5,6\n7,8,10\n"
 
 def test_folder_then_processed(folder: Path) -> None:
     (folder / "processed" / "mine.csv").write_text(TEXT)
-    assert load_dataset("mine").n == 3
+    assert resolve("mine").n == 3
     with gzip.open(folder / "mine.csv.gz", "wt") as file:
         file.write("a,b,y\n1,2,3\n4,5,6\n7,8,10\n9,9,9\n")
-    source = load_dataset("mine")
+    source = resolve("mine")
     assert (source.n, source.p, source.name) == (4, 2, "mine")
     (folder / "mine.csv").write_text(TEXT)
     assert resolve("mine", target="a").target_name == "a"
-    assert load_dataset("mine").n == 3
+    assert resolve("mine").n == 3
 
 
 def test_builtin_names_win(folder: Path) -> None:
     (folder / "diabetes.csv").write_text(TEXT)
     Path("diabetes").write_text(TEXT)
-    assert load_dataset("diabetes").n == resolve("diabetes").n == 442
+    assert resolve("diabetes").n == 442
     assert resolve("./diabetes").n == 3
 
 
@@ -193,23 +192,22 @@ def test_names_do_not_leave_the_folder(folder: Path) -> None:
     (folder.parent / "out.csv").write_text(TEXT)
     for name in ("../out", "", ".."):
         with pytest.raises(InputError):
-            load_dataset(name)
+            resolve(name)
 
 
 def test_unknown_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "processed" / "housing.csv").write_text(TEXT)
-    for call in (load_dataset, resolve):
-        with pytest.raises(InputError, match=r"'housin'; did you mean 'housing'") as caught:
-            call("housin")
-        assert "\n" not in str(caught.value)
-        with pytest.raises(InputError, match="'diabetis'; did you mean 'diabetes'"):
-            call("diabetis")
+    with pytest.raises(InputError, match=r"'housin'; did you mean 'housing'") as caught:
+        resolve("housin")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match="'diabetis'; did you mean 'diabetes'"):
+        resolve("diabetis")
     with pytest.raises(InputError, match=r"'servo'.*no servo\.csv.*in SPARSECV_DATA"):
-        load_dataset("servo")
+        resolve("servo")
     monkeypatch.setenv("SPARSECV_DATA", str(folder / "gone"))
     with pytest.raises(InputError, match=r"SPARSECV_DATA names .*gone, which is not a folder"):
-        load_dataset("housing")
+        resolve("housing")
     monkeypatch.delenv("SPARSECV_DATA")
     for name in ("housing", "zzzz"):
         with pytest.raises(InputError, match=rf"'{name}'.*set SPARSECV_DATA"):
-            load_dataset(name)
+            resolve(name)

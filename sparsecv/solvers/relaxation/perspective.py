@@ -342,6 +342,8 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
     ------
     ValueError
         ``beta`` is not p finite numbers.
+    InputError
+        The problem has constraints.
 
     Examples
     --------
@@ -356,9 +358,11 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
     problem.refuse_constraints("screen")
     relaxer = Relaxer.of(problem, None, np.arange(problem.p))
     relaxer.beta[:] = checked_beta(problem, beta)
-    bound = relaxer.bound()
+    bound, lost = relaxer.bound(), problem.data_loss(upper)
     # Strictly above ``upper``, as an optimum may have the objective ``upper``. The objective may be
     # off by less than 1e-10 of yᵀy by rounding.
-    target = np.nextafter(upper + 1e-10 * problem.yy + problem.data_loss(upper), np.inf)
+    target = np.nextafter(upper + 1e-10 * problem.yy + lost, np.inf)
     state, _ = relaxer.decided(bound, target)
-    return Screening(np.flatnonzero(state == IN), np.flatnonzero(state == OUT), bound)
+    # The relaxation may have a larger γ than the problem, and data that products have rounded.
+    proved = max(bound - lost, 0.0)
+    return Screening(np.flatnonzero(state == IN), np.flatnonzero(state == OUT), proved)

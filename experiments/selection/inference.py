@@ -15,9 +15,11 @@ test it are:
 "rejected" is the share of p-values below .05 among drawn columns whose coefficient within the
 selected model is 0: those that do not matter, in models that hold all that matter. The aim is .05.
 "covered" is the share of 95 % intervals that hold the coefficient of the expected response within
-the selected model. "infinite" is the share of intervals with an infinite end, and "found" the mean
-number of columns, of the two that matter, that are selected with a p-value below .05. Numbers in
-brackets are standard errors.
+the selected model: it is in the interval where its own two-sided test does not reject it, and only
+the first draws of a cell compute the interval as well. Of these, "differ" is the number in which
+the interval and the test do not agree, and "infinite" the share with an infinite end. "found" is
+the mean number of columns, of the two that matter, that are selected with a p-value below .05.
+Numbers in brackets are standard errors.
 
 The cells "cv" show why a choice by cross-validation is refused. The size of the model is the one of
 least five-fold error at γ = 0, and the test takes this size for given, with a known sigma.
@@ -34,6 +36,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,12 +46,12 @@ from scipy.stats import t as student
 from experiments.common import machine, rows
 from experiments.resumable import Table
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.selection.inference import infer
+from sparsecv.selection.inference import inferred, tests_of
 
 LEVEL, AIM = 0.95, 0.05
 # Coefficients of the columns that matter, times the square root of the number of rows.
 EFFECTS = 5.0, 3.5
-VALUES = "p", "covered", "infinite", "null", "found", "size"
+VALUES = "p", "covered", "infinite", "differ", "null", "found", "size"
 NAN = dict.fromkeys(VALUES, np.nan)
 
 
@@ -74,6 +77,10 @@ class Cell(NamedTuple):
         if self.choice == "cv":
             return ["sigma known", "t-test"]
         return [way for way in WAYS if way != "splitting" or draw < 2000]
+
+    def computes_interval(self, draw: int) -> bool:
+        """Whether a draw computes the interval: searches for its ends may take .1 to .5 s."""
+        return draw < (1000 if self.p < 20 else 300)
 
 
 WAYS = "sigma known", "sigma estimated", "t-test", "splitting"
@@ -130,17 +137,29 @@ def selective(
     cell: Cell, draw: int, model: SparseRidge, sigma: float | None, X: np.ndarray, beta: np.ndarray
 ) -> dict[str, float]:
     """What ``inference`` says of one column that is drawn, and of the columns that matter."""
-    found = infer(model._kept_fit(), sigma)
     at, within, null = target(cell, draw, model.support_, X, beta)
-    low, high = found.intervals(LEVEL)[at]
-    p = np.array([column.p_value()[1] for column in found.columns])
+    tests = tests_of(model._kept_fit(), sigma)
+    # The tested column is expected to have no coefficient, or its own; the others to have none.
+    matter = np.flatnonzero(np.isin(model.support_, np.flatnonzero(beta))).tolist()
+    asked = [(at, 0.0), (at, within / tests.std_errors[at]), *((i, 0.0) for i in matter)]
+    lines = list(dict.fromkeys((i, mean if tests.changing else 0.0) for i, mean in asked))
+    places, means = (np.array(part) for part in zip(*lines, strict=True))
+    laws = dict(zip(lines, tests.laws(places, means)[0], strict=True))
+    p = [laws[i, mean if tests.changing else 0.0].p_value(mean)[1] for i, mean in asked]
+    covered, ends = p[1] >= 1.0 - LEVEL, np.full(2, np.nan)
+    if cell.computes_interval(draw):
+        fields = "columns", "std_errors", "directions"
+        one = replace(tests, **{name: getattr(tests, name)[[at]] for name in fields})
+        ends = inferred(one).intervals(LEVEL)[0]
+    known = not np.isnan(ends).any()
     return {
-        "p": p[at],
-        "covered": float(low <= within <= high),
-        "infinite": float(np.isinf([low, high]).any()),
+        "p": p[0],
+        "covered": float(covered),
+        "infinite": float(np.isinf(ends).any()) if known else np.nan,
+        "differ": float(covered != (ends[0] <= within <= ends[1])) if known else np.nan,
         "null": null,
-        "found": float((p[np.isin(model.support_, np.flatnonzero(beta))] < AIM).sum()),
-        "size": float(p.size),
+        "found": float((np.array(p[2:]) < AIM).sum()),
+        "size": float(model.support_.size),
     }
 
 
@@ -154,6 +173,7 @@ def plain(
         "p": p[at],
         "covered": float(ends[at, 0] <= within <= ends[at, 1]),
         "infinite": 0.0,
+        "differ": 0.0,
         "null": null,
         "found": float((p[np.isin(support, np.flatnonzero(beta))] < AIM).sum()),
         "size": float(support.size),
@@ -169,7 +189,8 @@ def target(
     """
     at = int(np.random.default_rng([draw, cell.p]).integers(support.size))
     null = np.isin(np.flatnonzero(beta), support).all() and beta[support[at]] == 0.0
-    return at, on_columns(X, X @ beta, support)[at], float(null)
+    within = 0.0 if null else on_columns(X, X @ beta, support)[at]
+    return at, within, float(null)
 
 
 def measured(cell: Cell, draw: int, ways: Sequence[str]) -> Iterator[tuple[str, dict[str, float]]]:
@@ -199,15 +220,15 @@ def share(values: np.ndarray) -> str:
 
 def summary(cells: list[Cell], known: Table) -> Iterator[str]:
     """Yield the lines of the table of all cells of which draws are known."""
-    heads = "draws", "selected", "null", "rejected", "covered", "infinite", "found", "size"
-    widths = (7, 10, 7, 15, 15, 10, 7, 7)
+    heads = {"draws": 8, "selected": 10, "null": 8, "rejected": 15, "covered": 15}
+    heads |= {"infinite": 10, "differ": 8, "found": 7, "size": 7}
     for n, p in dict.fromkeys((cell.n, cell.p) for cell in cells):
         yield f"\n{n} rows, {p} columns"
-        head = "".join(f"{one:>{w}}" for one, w in zip(heads, widths, strict=True))
+        head = "".join(f"{one:>{w}}" for one, w in heads.items())
         yield f"{'choice':<8}{'truth':<6}{'way':<16}{head}"
         for cell in cells:
             for way in WAYS:
-                p_value, covered, infinite, null, found, size = (
+                p_value, covered, infinite, differ, null, found, size = (
                     known.column(cell.name, way, name) for name in VALUES
                 )
                 if (cell.n, cell.p) != (n, p) or not p_value.size:
@@ -220,10 +241,12 @@ def summary(cells: list[Cell], known: Table) -> Iterator[str]:
                     f"{rejected.size:,}",
                     share(rejected),
                     share(covered[there]),
-                    f"{infinite[there].mean():.3f}" if there.any() else "",
+                    f"{np.nanmean(infinite):.3f}" if np.isfinite(infinite).any() else "",
+                    f"{np.nansum(differ):.0f}" if way.startswith("sigma") else "",
                     f"{found.mean():.2f}" if cell.truth == "two" else "",
                     f"{size.mean():.1f}",
                 )
+                widths = heads.values()
                 row = "".join(f"{one:>{w}}" for one, w in zip(cells_of_row, widths, strict=True))
                 yield f"{cell.choice:<8}{cell.truth:<6}{way:<16}{row}"
 

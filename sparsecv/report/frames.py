@@ -144,15 +144,15 @@ def inference_frame(found: Inference, level: float, names: Sequence[str]) -> Dat
     values = {head: [row[i] for row in rows] for i, head in enumerate(heads)}
     made = frame_of(values, labels).rename_axis("column")
     kept = "what the response has across the tested coefficient"
-    known = found.spread.degrees == math.inf
+    known = found.tests.spread.degrees == math.inf
     kept = f"and {kept}" if known else f"{kept}, and the response's sum of squares"
     made.attrs = {
         "level": float(level),
-        "sigma": found.spread.value,
-        "sigma_source": found.spread.source,
-        "event": found.event,
+        "sigma": found.tests.spread.value,
+        "sigma_source": found.tests.spread.source,
+        "event": found.tests.event,
         "conditional_on": (
-            f"these columns are selected ({found.event}), {kept}; "
+            f"these columns are selected ({found.tests.event}), {kept}; "
             "errors are independent and normal with one variance"
         ),
         "complete": found.status is Status.OPTIMAL,

@@ -11,7 +11,7 @@ truncated variable of Student.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
@@ -95,24 +95,74 @@ class Spread(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Tests:
+    """The coefficients of a model that are tested, and the search that tells which laws they have.
+
+    columns, shape (k,): Their numbers among the raw columns.
+    std_errors, shape (k,): The standard errors that least squares has within the model, in the
+        units of X and y; NaN where the other columns of the model determine the column.
+    spread: Of the errors.
+    event: How the columns were selected, in words.
+    problem, support, comparison: What the model is the best of, the columns of the problem that it
+        has, and what it was compared by.
+    directions, shape (k, r): Unit vectors of the rows of ``problem.triangle``, along which a
+        coefficient changes while all others stay; zeros where others determine the column.
+    unit: σ in the units of the problem.
+    """
+
+    columns: NDArray[np.intp]
+    std_errors: Array
+    spread: Spread
+    event: str
+    problem: SparseRidgeProblem
+    support: NDArray[np.intp]
+    comparison: Comparison
+    directions: Array
+    unit: float
+
+    @property
+    def changing(self) -> bool:
+        """Whether the responses that select the same columns depend on what is expected."""
+        counted = self.comparison.weight[np.isfinite(self.comparison.weight)]
+        return self.spread.degrees < math.inf and bool((counted != counted[0]).any())
+
+    def laws(
+        self, places: NDArray[np.intp], means: Array, limits: Limits | None = None
+    ) -> tuple[list[Truncated], Status, Work]:
+        """The laws that coefficients have given the search, in standard errors, by one tree.
+
+        places, shape (d,): Of the coefficients among those of the model.
+        means, shape (d,): How many standard errors are expected of each.
+        """
+        directions, unit, curves = self.directions[places], self.unit, None
+        observed = directions @ self.problem.triangle[:, -1]
+        if self.changing:
+            squares = self.spread.degrees * unit**2
+            curves = np.array([[-1.0, 2.0 * away, squares] for away in unit * means - observed])
+        events, status, work = selection_events(
+            self.problem, self.support, self.comparison, directions, limits, curves
+        )
+        laws = [
+            Truncated(x / unit, (x + one.inner) / unit, (x + one.outer) / unit, self.spread.degrees)
+            for x, one in zip(observed.tolist(), events, strict=True)
+        ]
+        return laws, status, work
+
+
+@dataclass(frozen=True)
 class Inference:
     """p-values and confidence intervals of the columns of a model.
 
     columns: One record for every column that enters models alone.
-    spread: Of the errors.
-    event: How the columns were selected, in words.
+    tests: Of these columns.
     status: Optimal where the search has ended, else what stopped it.
     work: What the search took.
-    laws: What says of every column that has a coefficient of its own which law it has if another
-        number of standard errors is expected; None where the laws are those of the columns.
     """
 
     columns: Sequence[ColumnInference]
-    spread: Spread
-    event: str
+    tests: Tests
     status: Status
     work: Work
-    laws: Callable[[Array], list[Truncated]] | None = None
 
     def intervals(self, level: float) -> Array:
         """Ends of confidence intervals, shape (k, 2), which may be infinite.
@@ -122,27 +172,26 @@ class Inference:
         are looked for next come from the last two by the secant method. Where they do not settle,
         the interval holds the last two.
         """
-        ends = np.full((len(self.columns), 2), np.nan)
-        errors = np.array([one.std_error for one in self.columns])
-        own = np.flatnonzero(~np.isnan(errors))
-        laws = [self.columns[i].variable for i in own.tolist()]
-        found = last = np.array([law.interval(level) for law in laws if law]).reshape(-1, 2)
+        laws = [one.variable for one in self.columns if one.variable]
+        own = np.flatnonzero(~np.isnan(self.tests.std_errors))
+        found = last = np.array([law.interval(level) for law in laws]).reshape(-1, 2)
         moves = np.zeros_like(found)
-        for _ in range(MOST_ROUNDS if self.laws and own.size else 0):
+        for _ in range(MOST_ROUNDS if self.tests.changing else 0):
             finite, before = np.isfinite(found), moves
-            means = np.where(finite, found, 0.0).T
-            sides = [self.laws(mean) for mean in means] if self.laws else []
-            new = [[law.end(level, i == 0) for law in side] for i, side in enumerate(sides)]
+            at, side = np.nonzero(finite)
+            new, moves = self.tests.laws(own[at], found[finite])[0], np.zeros_like(found)
+            ends = [law.end(level, end == 0) for law, end in zip(new, side.tolist(), strict=True)]
             with np.errstate(invalid="ignore", divide="ignore"):
-                moves = np.where(finite, np.array(new).T - found, 0.0)
+                moves[finite] = np.array(ends) - found[finite]
                 slope = np.where(before == 0.0, -1.0, (moves - before) / (found - last))
             step = moves / -np.clip(np.nan_to_num(slope, nan=-1.0), -20.0, -0.2)
             found, last = np.where(finite, found + step, found), found
             if (np.abs(moves) <= SETTLED * (1.0 + np.abs(last)))[finite].all():
                 break
         pair = np.minimum(last, found)[:, 0], np.maximum(last, found)[:, 1]
-        ends[own] = np.column_stack(pair) * errors[own, None]
-        return ends
+        found = np.full((len(self.columns), 2), np.nan)
+        found[own] = np.column_stack(pair) * self.tests.std_errors[own, None]
+        return found
 
 
 def infer(result: Result, sigma: float | None = None, seconds: float | None = None) -> Inference:
@@ -153,7 +202,24 @@ def infer(result: Result, sigma: float | None = None, seconds: float | None = No
     seconds: The search ends after so many seconds; p-values are then known within intervals.
     Raises InputError: The fit is one that the theory does not cover, or sigma cannot be estimated.
     """
-    design, model, y = result.design, result.model, result.problem.triangle[:, -1]
+    return inferred(tests_of(result, sigma), Limits(seconds))
+
+
+def inferred(tests: Tests, limits: Limits | None = None) -> Inference:
+    """What the responses that select the same columns say of coefficients that are tested."""
+    own = np.flatnonzero(~np.isnan(tests.std_errors))
+    laws, status, work = tests.laws(own, np.zeros(own.size), limits)
+    columns = [ColumnInference(column) for column in tests.columns.tolist()]
+    for i, law in zip(own.tolist(), laws, strict=True):
+        if not ((law.outer[:, 0] <= law.x) & (law.x <= law.outer[:, 1])).any():
+            raise InputError(NOT_THE_BEST)
+        columns[i] = ColumnInference(columns[i].column, float(tests.std_errors[i]), law)
+    return Inference(columns, tests, status, work)
+
+
+def tests_of(result: Result, sigma: float | None) -> Tests:
+    """The coefficients of a model that are tested; parameters as of :func:`infer`."""
+    design, model = result.design, result.model
     spread = covered_spread(result.table, result.problem, sigma)
     if not model.proved:
         raise InputError(NOT_THE_BEST)
@@ -161,41 +227,21 @@ def infer(result: Result, sigma: float | None = None, seconds: float | None = No
     by = result.criterion
     event = f"best of size {model.tau}" if by is None else f"least {by.upper()}"
     support, rules = np.searchsorted(design.kept, model.support), problem.constraints
-    left = {
-        j: left_of(problem, support, j)
-        for j in support.tolist()
-        if rules.columns[rules.unit[j]].size == 1
-    }
-    lengths = {j: float(np.linalg.norm(vector)) for j, vector in left.items()}
-    identified = [j for j in left if lengths[j] > 0.0]
-    directions = np.array([left[j] / lengths[j] for j in identified]).reshape(-1, y.size)
-    observed, unit = directions @ y, spread.value / design.y_scale
     if by is None:  # Supports of fewer units do not count.
         weight = np.full(rules.units(support).size + 1, np.inf)
         weight[-1], comparison = 1.0, Comparison(weight)
-    limits, squares = Limits(seconds), spread.degrees * unit**2
-    curved = by is not None and spread.degrees < math.inf
-
-    def searched(means: Array) -> tuple[list[Truncated], Status, Work]:
-        """The laws of coefficients that are expected to be so many standard errors."""
-        curves = np.array([[-1.0, 2.0 * away, squares] for away in unit * means - observed])
-        asked = limits, curves if curved else None
-        found = selection_events(problem, support, comparison, directions, *asked)
-        laws = [
-            Truncated(x / unit, (x + one.inner) / unit, (x + one.outer) / unit, spread.degrees)
-            for x, one in zip(observed.tolist(), found[0], strict=True)
-        ]
-        return laws, *found[1:]
-
-    laws, status, work = searched(np.zeros(observed.size))
-    columns = {j: ColumnInference(int(design.kept[j])) for j in left}
-    for j, law in zip(identified, laws, strict=True):
-        if not ((law.outer[:, 0] <= law.x) & (law.x <= law.outer[:, 1])).any():
-            raise InputError(NOT_THE_BEST)
-        error = spread.value / (lengths[j] * float(design.scale[j]))
-        columns[j] = ColumnInference(int(design.kept[j]), error, law)
-    others = (lambda means: searched(means)[0]) if curved else None
-    return Inference(list(columns.values()), spread, event, status, work, others)
+    alone = [j for j in support.tolist() if rules.columns[rules.unit[j]].size == 1]
+    left = np.zeros((len(alone), len(problem.triangle)))
+    for i, j in enumerate(alone):
+        left[i] = left_of(problem, support, j)
+    lengths = np.linalg.norm(left, axis=1)
+    lengths = np.where(lengths > 0.0, lengths, np.nan)
+    directions = np.nan_to_num(left / lengths[:, None])
+    errors = spread.value / (lengths * design.scale[alone])
+    unit = spread.value / design.y_scale
+    return Tests(
+        design.kept[alone], errors, spread, event, problem, support, comparison, directions, unit
+    )
 
 
 def covered_spread(table: Prepared, problem: SparseRidgeProblem, sigma: float | None) -> Spread:

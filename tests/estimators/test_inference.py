@@ -156,12 +156,11 @@ def test_ends_by_a_criterion_belong_to_their_own_sets() -> None:
     model = SparseRidge(tau="bic").fit(X, y)
     found, every = infer(model._kept_fit()), X - X.mean(axis=0)
     ends, errors = found.intervals(0.9), np.array([one.std_error for one in found.columns])
-    assert found.laws is not None
     assert np.isfinite(ends).all()
     eta = np.linalg.pinv(every[:, model.support_]).T
     left = y - y.mean() - every @ np.linalg.lstsq(every, y, rcond=None)[0]
     for side in ends.T:
-        laws = found.laws(side / errors)
+        laws = found.tests.laws(np.arange(len(side)), side / errors)[0]
         for i, (law, mean, error) in enumerate(zip(laws, side, errors, strict=True)):
             assert law.p_value(mean / error) == pytest.approx([0.1, 0.1], rel=1e-4)
             value, direction = eta[:, i] @ y, eta[:, i] / (eta[:, i] @ eta[:, i])

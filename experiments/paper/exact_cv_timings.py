@@ -41,8 +41,8 @@ def tree_seconds(name: str, gamma: float) -> tuple[float, int, int]:
     def both() -> tuple[float, int]:
         whole = best_subsets(problem)
         starts = [one.support for one in whole]
-        shared = best_subsets_rows_deleted(problem, deleted, targets, warm_starts=starts)
-        return whole[0].seconds + shared.seconds, whole[0].n_nodes + shared.n_nodes
+        *_, work = best_subsets_rows_deleted(problem, deleted, targets, warm_starts=starts)
+        return whole[0].seconds + work.seconds, whole[0].n_nodes + work.n_nodes
 
     with threadpool_limits(1):
         both()

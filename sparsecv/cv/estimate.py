@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..solvers.core.limits import Limits
-from ..solvers.core.result import Status
+from ..solvers.core.result import Status, Work
 from ..solvers.executor import workers
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted
 from ..solvers.leaps.gamma_trees import Listed
@@ -96,7 +96,7 @@ def _block(
     taus: NDArray[np.intp],
     models: Sequence[NDArray[np.intp]],
     limits: Limits,
-) -> DeletedRowSubsets:
+) -> tuple[DeletedRowSubsets, Status, Work]:
     """The unit of some leave-one-out folds that share a tree.
 
     block: Rows of the table; each is held out by a fold.
@@ -236,14 +236,14 @@ def _deleted_rows(ledger: Ledger, g: int, limits: Limits) -> Batch:
     fold_of, blocks = data.folds.label, row_blocks(data.folds.n)
     models = [ledger.support(g, t, k) for t in range(ledger.taus.size)]
 
-    def enter(index: int, found: DeletedRowSubsets) -> Status:
-        block = blocks[index]
+    def enter(index: int, ended: tuple[DeletedRowSubsets, Status, Work]) -> Status:
+        block, (found, status, work) = blocks[index], ended
         ledger.take_rows(g, fold_of[block], found, deleted.factor[block])
         ledger.work.n_mio[g] += found.skipped.size < block.size
         ledger.work.trees[g] += found.skipped.size < block.size  # the tree serves every τ
-        ledger.work.n_nodes[g] += found.n_nodes
-        ledger.note_limit(g, found.status)
-        return found.status
+        ledger.work.n_nodes[g] += work.n_nodes
+        ledger.note_limit(g, status)
+        return status
 
     tasks = [(block, ledger.gammas[g], ledger.taus, models) for block in blocks]
     return Batch([g], _block, data, tasks, enter, limits.share, keep=True)

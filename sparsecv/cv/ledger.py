@@ -356,7 +356,7 @@ class Ledger:
         upper, sizes = self.best.objective[g, left, j, None], self.taus[left]
         upper = upper + attained_margin(problem, upper)
         leaves = Leaves.root(problem.p, problem.p) if leaves is None else leaves
-        low, high, _ = prediction_ranges(problem, leaves, H, sizes, predicted[0], upper)
+        low, high = prediction_ranges(problem, leaves, H, sizes, predicted[0], upper)
         least, most = squared_error_bounds(low - t, high - t)
         for i, size in enumerate(left.tolist()):
             self.narrow(g, size, j, least[i].sum(), most[i].sum())

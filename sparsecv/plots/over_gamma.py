@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..cv.results import GlobalMinimum
 from ..errors import InputError
-from ..solvers import SupportsAlongGamma
+from ..solvers.leaps.gamma_range import SupportInterval
 from .curves import save, without_formulas
 from .style import VERMILION, in_style, new_figure
 
@@ -91,14 +91,18 @@ def draw_minimum(figure: Any, axis: Any, minimum: GlobalMinimum) -> None:
 
 @in_style
 def plot_supports(
-    along: SupportsAlongGamma, path: str, title: str = "", *, names: Sequence[str] = ()
+    along: Mapping[int, Sequence[SupportInterval]],
+    path: str,
+    title: str = "",
+    *,
+    names: Sequence[str] = (),
 ) -> None:
     """Draw every optimal support against γ, in a panel for each size.
 
     Parameters
     ----------
-    along : SupportsAlongGamma
-        What :func:`sparsecv.solvers.supports_along_gamma` returned, over a range of γ.
+    along : dict of int to list of SupportInterval
+        By size the intervals that :func:`sparsecv.solvers.supports_along_gamma` returned.
     path : str
         The picture, in a format known by its suffix.
     title : str
@@ -117,20 +121,20 @@ def plot_supports(
     >>> from sparsecv.plots.over_gamma import plot_supports
     >>> from sparsecv.solvers import SparseRidgeProblem, supports_along_gamma
     >>> X, y = np.diag([1.0, 9.0, 2.0]), np.array([3.0, 2.0, 1.0])
-    >>> along = supports_along_gamma(SparseRidgeProblem(X, y, gamma=1.0, tau=2), 0.01, 100.0)
+    >>> along, _ = supports_along_gamma(SparseRidgeProblem(X, y, gamma=1.0, tau=2), 0.01, 100.0)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     plot_supports(along, f"{folder}/supports.png")
     """
-    ends = [end for intervals in along.intervals for one in intervals for end in one[:2] if end > 0]
+    ends = [end for intervals in along.values() for one in intervals for end in one[:2] if end > 0]
     if not ends or min(ends) == max(ends):
         raise InputError("the picture needs supports over a range of gamma > 0")
-    supports = [one.support for part in along.intervals for one in part if one.support is not None]
+    supports = [one.support for part in along.values() for one in part if one.support is not None]
     p = max([len(names), *(int(support.max()) + 1 for support in supports)])
     # The picture shows supports at 400 γ, evenly spaced in log γ: a choice.
     gammas = np.geomspace(min(ends), max(ends), 400)
-    count = along.sizes.size
+    count = len(along)
     figure, axes = new_figure(count, sharex=True, figsize=(8.0, 1.0 + 0.16 * p * count))
-    for axis, tau, intervals in zip(axes[:, 0], along.sizes, along.intervals, strict=True):
+    for axis, (tau, intervals) in zip(axes[:, 0], along.items(), strict=True):
         inside = np.zeros((p, gammas.size))
         for one in intervals:
             here = (gammas >= one.low) & (gammas <= one.high)

@@ -11,7 +11,7 @@ from .core.problem import SparseRidgeProblem
 from .core.result import Answer, Status
 from .leaps.all_sizes import best_subsets
 from .leaps.deleted_rows import best_subsets_rows_deleted
-from .leaps.gamma_range import SupportsAlongGamma, supports_along_gamma
+from .leaps.gamma_range import supports_along_gamma
 from .paths import support_path
 from .relaxation.ellipsoid import ellipsoid
 from .relaxation.perspective import perspective_relaxation, relaxation_path, screen
@@ -24,7 +24,6 @@ __all__ = [
     "SparseRidgeProblem",
     "Status",
     "SupportPath",
-    "SupportsAlongGamma",
     "available_backends",
     "best_subsets",
     "best_subsets_rows_deleted",

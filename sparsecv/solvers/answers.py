@@ -1,14 +1,14 @@
 """Ways to answer every size of a problem at one γ after the other; each way is a class.
 
-A new way is a class with the method ``answer``, and an entry in ``SOLVERS``. What it needs is
-handed to it: the problem, the answer at the γ before, and limits. What it has found is its answer.
+A new way is a class with the method ``answer``, and an entry in ``SOLVERS``. What a way needs is
+handed to it: the problem, what is known at the γ before, and limits. It writes what it has found to
+the row of its γ in ``PathProblem.found``.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,9 +34,11 @@ from .leaps.all_sizes import (
     SizesTree,
     best_subsets,
     coefficient_spread,
+    rounding_margin,
 )
 from .leaps.gamma_trees import GammaTrees, Listed
 from .relaxation.perspective import Relaxation, perspective_relaxation
+from .ridge_fits import SupportPath, fit_supports
 from .supports.path import SupportGrower
 from .supports.rounding import Support, largest, stacked
 
@@ -54,89 +56,22 @@ SHARE_OF_NODES_AFTER_AN_OPEN_TREE = 0.1
 LIMITS_REACHED = (Status.NODE_LIMIT, Status.TIME_LIMIT, Status.INTERRUPTED)
 
 
-class AtGamma(NamedTuple):
-    """What is known of every size at one γ: supports, and what their bounds follow from.
-
-    Objectives and bounds follow when the supports of all γ are fitted together.
-
-    supports, shape (τ, most): Increasing columns, ended by −1.
-    proved, searched, shape (τ,): As of :class:`~sparsecv.solvers.ridge_fits.SupportPath`.
-    lower_bound, shape (τ,): Proved bounds, less rounding, of searches on single sizes, or 0.
-    tree_bound, shape (τ,): What a tree of all sizes says of the objectives of all supports: ∞ where
-        the support is the best, 0 where nothing. Rounding is to be taken off.
-    reach: The number ``reach`` of that tree, on which the rounding of its bounds depends.
-    n_nodes, n_trees: Of the searches at this γ.
-    status: The limit that a search has met; optimal without one, whatever is proved.
-    unfinished: The answers of a search of all sizes that was left open.
-    left_open: Whether the last tree was left before its end.
-    gave_up: Whether the last searches have reached a limit.
-    """
-
-    supports: Supports
-    proved: NDArray[np.bool_]
-    searched: NDArray[np.bool_]
-    lower_bound: Array
-    tree_bound: Array
-    reach: float = 0.0
-    n_nodes: int = 0
-    n_trees: int = 0
-    status: Status = Status.OPTIMAL
-    unfinished: list[Answer] | None = None
-    left_open: bool = False
-    gave_up: bool = False
-
-    @classmethod
-    def of_supports(cls, supports: Supports, status: Status = Status.OPTIMAL) -> AtGamma:
-        """Supports of which nothing is proved."""
-        no, zero = np.zeros(len(supports), dtype=bool), np.zeros(len(supports))
-        return cls(
-            supports=supports,
-            proved=no,
-            searched=no,
-            lower_bound=zero,
-            tree_bound=zero,
-            status=status,
-        )
-
-    @classmethod
-    def of_answers(
-        cls, found: list[Answer], most: int, where: NDArray[np.bool_] | None = None
-    ) -> AtGamma:
-        """What one search has found.
-
-        where, shape (τ,): The sizes that it has searched, all by default. The others have no
-            support.
-        """
-        where = np.ones(len(found), dtype=bool) if where is None else where
-        supports = np.full((where.size, most), -1, dtype=np.int64)
-        supports[where] = stacked([one.support for one in found], most)
-        proved, bound = np.zeros(where.size, dtype=bool), np.zeros(where.size)
-        proved[where] = [one.proved for one in found]
-        bound[where] = [max(one.lower_bound, 0.0) for one in found]
-        return cls(
-            supports=supports,
-            proved=proved,
-            searched=where,
-            lower_bound=bound,
-            tree_bound=np.zeros(where.size),
-            n_nodes=found[0].n_nodes,
-            n_trees=1,
-            unfinished=None if proved[where].all() else found,
-        )
-
-    def columns(self) -> list[Support]:
-        """The support of every size."""
-        return [row[row >= 0] for row in self.supports.astype(np.intp)]
-
-
 class PathProblem:
-    """A problem at all γ of a path, and what these share, which is made at its first use.
+    """A problem at all γ of a path: what is found there, and what the γ share.
+
+    A solver answers one γ after the other. Supports of all γ are fitted together at the end, as
+    that is several times faster; until then a bound by a tree is kept without an objective.
 
     problem: Gives the data and the constraints on columns.
     sizes, shape (τ,): The support sizes, increasing and distinct.
     at: The problem at every γ, in the order in which they are answered.
-    most: The most columns of a support. With groups a size is a number of groups, not of columns.
-    nothing, unbounded, shape (τ,): Bounds of 0 and of ∞, which nobody may change.
+    found: The path. Solvers write its rows, and :meth:`fitted` completes it.
+    tree_bound, shape (γ, τ): What a tree of all sizes says of the objectives of all supports: ∞
+        where the support is the best, 0 where nothing. Rounding is to be taken off.
+    reach, shape (γ,): The number ``reach`` of that tree, on which the rounding of its bounds
+        depends; 0 where there was none.
+    left_open, gave_up, shape (γ,): Whether the last tree at a γ was left before its end, and
+        whether the last searches there have reached a limit.
     """
 
     def __init__(
@@ -148,8 +83,16 @@ class PathProblem:
     ) -> None:
         self.problem, self.sizes = problem, checked_sizes(problem, np.asarray(sizes))
         self.at = [problem.replace(gamma=float(gamma)) for gamma in gammas]
-        self.most = problem.p if problem.constraints.grouped else int(self.sizes[-1])
-        self.nothing, self.unbounded = np.zeros(self.sizes.size), np.full(self.sizes.size, np.inf)
+        # With groups a size is a number of groups, and a support may have any number of columns.
+        most = problem.p if problem.constraints.grouped else int(self.sizes[-1])
+        # The result names the γ that the user gave. The problems may work with another γ, because
+        # a tiny one takes the place of 0.
+        given = np.array([at.given_gamma for at in self.at])
+        supports = np.full((given.size, self.sizes.size, most), -1, dtype=np.int64)
+        self.found = SupportPath.empty(given, self.sizes, supports)
+        self.found.status = Status.OPTIMAL
+        self.tree_bound, self.reach = np.zeros(supports.shape[:2]), np.zeros(given.size)
+        self.left_open, self.gave_up = np.zeros((2, given.size), dtype=bool)
         self._gammas, self._listed = gammas, listed or {}
         self._grower: SupportGrower | None = None
 
@@ -161,51 +104,102 @@ class PathProblem:
             return None
         return GammaTrees(problem, self._gammas, self.sizes, self._listed)
 
-    @property
-    def listed(self) -> Listed:
-        """What trees of all sizes have listed so far."""
-        trees = self.__dict__.get("trees")
-        return {} if trees is None else trees.listed
+    def grown(self, g: int, limits: Limits) -> Supports:
+        """Good supports at the g-th γ, by forward steps and swaps, shape (τ, most).
 
-    def grown(self, problem: SparseRidgeProblem, limits: Limits) -> Supports:
-        """Good supports of the problem at one of the γ, by forward steps and swaps."""
-        sizes = self.sizes.tolist()
-        if self._grower is None:
-            self._grower = SupportGrower(problem, sizes)
-        by_size = self._grower.at(problem.gamma, [], limits)
-        return stacked([by_size[size] for size in sizes], self.most)
-
-
-class Asked(NamedTuple):
-    """One γ of a path.
-
-    to_come: How many γ are still to be answered, this one included.
-    """
-
-    path: PathProblem
-    problem: SparseRidgeProblem
-    to_come: int
-
-    def grown(self, previous: AtGamma | None, limits: Limits) -> Supports:
-        """Good supports within an equal share of the time that is left, without a node limit.
-
-        At the first γ swaps get ``LEAST_SECONDS_AT_FIRST_GAMMA`` even if no time is left.
+        They get an equal share of the time that is left, without a node limit. At the first γ swaps
+        get ``LEAST_SECONDS_AT_FIRST_GAMMA`` even if no time is left.
         """
-        share = limits.share(self.to_come)
-        left = share.remaining()
-        if left is not None and previous is None:
-            share = Limits(max(left, LEAST_SECONDS_AT_FIRST_GAMMA), None, limits.stop)
-        return self.path.grown(self.problem, share)
+        limits = limits.share(len(self.at) - g)
+        left, sizes = limits.remaining(), self.sizes.tolist()
+        if left is not None and g == 0:
+            limits = Limits(max(left, LEAST_SECONDS_AT_FIRST_GAMMA), None, limits.stop)
+        if self._grower is None:
+            self._grower = SupportGrower(self.at[g], sizes)
+        by_size = self._grower.at(self.at[g].gamma, [], limits)
+        return stacked([by_size[size] for size in sizes], self.found.supports.shape[2])
+
+    def before(self, g: int) -> list[Support]:
+        """The supports at the γ before the g-th; none before the first."""
+        return self.found.at(g - 1) if g > 0 else []
+
+    def take(
+        self, g: int, answers: list[Answer], where: NDArray[np.bool_] | slice = slice(None)
+    ) -> None:
+        """Enter what a search has found at the g-th γ.
+
+        where, shape (τ,): The sizes that it has searched, all by default.
+        """
+        found = self.found
+        found.supports[g, where] = stacked(
+            [one.support for one in answers], found.supports.shape[2]
+        )
+        found.proved[g, where] = [one.proved for one in answers]
+        found.lower_bound[g, where] = [max(one.lower_bound, 0.0) for one in answers]
+        found.searched[g, where] = True
+        found.n_nodes[g], found.n_trees[g] = answers[0].n_nodes, 1
+        if not found.proved[g, where].all():
+            found.unfinished[g] = answers
+
+    def note(self, status: Status) -> None:
+        """Remember how the work at a γ has ended."""
+        self.found.status = worst([self.found.status, status])
+
+    def pass_over(self, g: int, limits: Limits, reached: Status) -> None:
+        """Answer the g-th γ where a limit was reached before: by the supports of the nearest γ.
+
+        At the first γ supports are grown.
+        """
+        supports = self.found.supports
+        if g == 0:
+            supports[0] = self.grown(0, limits)
+        else:
+            logs = np.log([at.gamma for at in self.at[: g + 1]])
+            supports[g] = supports[np.argmin(np.abs(logs[:-1] - logs[-1]))]
+        self.note(reached)
+
+    def fitted(self) -> SupportPath:
+        """The path with fits of its supports, after all γ.
+
+        What a tree has proved gets the fitted objective, less rounding, as its lower bound.
+        """
+        found, trees = self.found, self.__dict__.get("trees")
+        found.coef, objective = fit_supports(self.problem, found.gammas, found.supports)
+        found.objective, some = objective, np.flatnonzero(self.reach)
+        if some.size:
+            bound = np.maximum(found.lower_bound[some], self._tree_bounds(some, objective[some]))
+            found.lower_bound[some] = bound
+        found.lower_bound = np.minimum(found.lower_bound, objective)
+        if not found.proved.all():
+            self.note(Status.UNPROVED)
+        if trees is not None:
+            found.listed = trees.listed
+        return found
+
+    def _tree_bounds(self, some: NDArray[np.intp], objective: Array) -> Array:
+        """What trees of all sizes bound objectives by, less rounding, at some γ; 0 by nothing.
+
+        objective, shape (some, τ): Of the supports.
+        """
+        assert self.trees is not None
+        tree, at = self.trees.tree, [self.at[g] for g in some.tolist()]
+        reach = self.reach[some, None]
+        spread = tree.stretch * np.array([[coefficient_spread(one)] for one in at])
+        margin = rounding_margin(objective, self.problem.yy, reach, spread)
+        margin += np.array([[tree.left_out(one)] for one in at]) * objective
+        of_rows = zip(at, objective, strict=True)
+        margin += [one.data_losses(best, self.sizes) for one, best in of_rows]
+        bound = np.minimum(objective, self.tree_bound[some])
+        return np.asarray(np.maximum(bound - margin, 0.0))
 
 
 class Solver(ABC):
     """A way to answer every size of a problem at one γ; it has settings alone, and no state."""
 
     @abstractmethod
-    def answer(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma:
-        """Answer one γ.
+    def answer(self, path: PathProblem, g: int, limits: Limits) -> None:
+        """Answer the g-th γ of a path, whose γ before are answered; ``path`` is written.
 
-        previous: The answer at the γ before; None at the first γ.
         limits: Those of all γ together.
         """
 
@@ -213,25 +207,24 @@ class Solver(ABC):
 class Grown(Solver):
     """Finds good supports and proves nothing; at every γ independently of other γ."""
 
-    def answer(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma:
+    def answer(self, path: PathProblem, g: int, limits: Limits) -> None:
         """Answer one γ by forward steps and swaps."""
-        return AtGamma.of_supports(asked.grown(previous, limits))
+        path.found.supports[g] = path.grown(g, limits)
 
 
 class Rounded(Grown):
     """Rounds the relaxation, as in the stability paper; under constraints supports are grown."""
 
-    def answer(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma:
+    def answer(self, path: PathProblem, g: int, limits: Limits) -> None:
         """Answer one γ by the columns of the relaxation's largest coefficients."""
-        if not asked.problem.constraints.plain:
-            return super().answer(asked, previous, limits)
-        found = []
+        if not path.problem.constraints.plain:
+            super().answer(path, g, limits)
+            return
         relaxed: Relaxation | None = None
-        for size in asked.path.sizes.tolist():
-            at_size = asked.problem.replace(tau=size)
+        for t, size in enumerate(path.sizes.tolist()):
+            at_size = path.at[g].replace(tau=size)
             relaxed = perspective_relaxation(at_size, warm_start=relaxed, gap=1e-5)
-            found.append(largest(np.abs(relaxed.beta), size))
-        return AtGamma.of_supports(stacked(found, asked.path.most))
+            path.found.supports[g, t, :size] = largest(np.abs(relaxed.beta), size)
 
 
 class Exact(Solver):
@@ -241,24 +234,22 @@ class Exact(Solver):
     # search has stopped.
     keeps_unproved = True
 
-    def answer(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma:
+    def answer(self, path: PathProblem, g: int, limits: Limits) -> None:
         """Answer one γ by searches."""
-        found = self.by_tree(asked, previous, limits)
-        return self.without_tree(asked, previous, limits) if found is None else found
+        if not self.by_tree(path, g, limits):
+            self.without_tree(path, g, limits)
 
-    def without_tree(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma:
+    def without_tree(self, path: PathProblem, g: int, limits: Limits) -> None:
         """Answer one γ where there is no tree of all sizes to begin with."""
-        every = np.ones(asked.path.sizes.size, dtype=bool)
-        left_open = previous is not None and previous.left_open
-        return self.by_searches(asked, previous, limits, every, left_open)
+        self.by_searches(path, g, limits, np.ones(path.sizes.size, dtype=bool))
 
-    def nodes_of_a_tree(self, asked: Asked, left_open: bool) -> int:
+    def nodes_of_a_tree(self, path: PathProblem, left_open: bool) -> int:
         """Nodes after which the tree of one γ is left; the problem's own trees alone decide.
 
         left_open: Whether the tree before was.
         """
         share = SHARE_OF_NODES_AFTER_AN_OPEN_TREE if left_open else 1.0
-        return int(share_of_nodes(asked.problem.constraints) * int(self.first_nodes * share))
+        return int(share_of_nodes(path.problem.constraints) * int(self.first_nodes * share))
 
     @property
     def first_nodes(self) -> int:
@@ -266,95 +257,78 @@ class Exact(Solver):
         return NODES_OF_A_PROOF
 
     def limits_of_searches(
-        self, asked: Asked, previous: AtGamma | None, limits: Limits, left_open: bool
+        self, path: PathProblem, g: int, limits: Limits, left_open: bool
     ) -> Limits:
         """The limits of the searches at one γ that follow its tree of all sizes.
 
         left_open: Whether that tree, or without one the tree of the γ before, was left open.
         """
-        if previous is None or not previous.gave_up or limits.node_limit is None:
+        if g == 0 or not path.gave_up[g - 1] or limits.node_limit is None:
             return limits
         return limits.within(nodes=int(SHARE_OF_NODES_AFTER_AN_OPEN_TREE * limits.node_limit))
 
-    def by_tree(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma | None:
-        """The answer by the tree of all sizes, and for what it leaves open by other searches.
+    def by_tree(self, path: PathProblem, g: int, limits: Limits) -> bool:
+        """Answer one γ by the tree of all sizes, and what it leaves open by other searches.
 
-        Returns: None where there is no tree, or the columns are not independent enough for it.
+        Returns: False, and nothing is answered, where there is no tree, or the columns are not
+            independent enough for it.
         """
-        path, at, trees = asked.path, asked.problem, asked.path.trees
+        at, trees, found = path.at[g], path.trees, path.found
         if trees is None:
-            return None
+            return False
         # At a tiny γ a tree of unit length may know better, or enumeration of dependent columns.
         tree, spread = trees.tree, trees.tree.stretch * coefficient_spread(at)
         if spread > MAX_CERTAIN_SPREAD:
-            return None
-        nodes = self.nodes_of_a_tree(asked, previous is not None and previous.left_open)
+            return False
+        nodes = self.nodes_of_a_tree(path, g > 0 and bool(path.left_open[g - 1]))
         status = trees.search(at, limits.within(nodes=nodes))
         if status is None:
-            return None
-        here = trees.todo[tree.inner]
-        ended = status is Status.OPTIMAL
-        proved, bound = ~here | ended, path.unbounded
-        if ended and trees.table.bounded:
-            bound = tree.open_bound()
-        known = trees.best[tree.inner[proved]], path.sizes[proved], path.most
-        chosen = trees.table.supports(*known)
-        if not proved.all():
-            going_on = trees.going_on(at, here)
-            rest = self.by_searches(asked, previous, limits, here, True, going_on)
-            rest.supports[proved, : chosen.shape[1]] = chosen
-            return rest._replace(
-                proved=rest.proved | proved,
-                tree_bound=np.where(proved, bound, 0.0),
-                reach=tree.reach,
-            )
-        supports = chosen
-        if chosen.shape[1] < path.most:
-            supports = np.full((here.size, path.most), -1, dtype=np.int64)
-            supports[:, : chosen.shape[1]] = chosen
-        return AtGamma(
-            supports=supports,
-            proved=proved,
-            searched=here,
-            lower_bound=path.nothing,
-            tree_bound=bound,
-            reach=tree.reach,
-            n_nodes=tree.n_nodes,
-            n_trees=int(here.any()),
-        )
+            return False
+        searched, proved = trees.todo[tree.inner], np.ones(path.sizes.size, dtype=bool)
+        if status is not Status.OPTIMAL:
+            proved = ~searched
+        sizes, most = path.sizes[proved], found.supports.shape[2]
+        chosen = trees.table.supports(trees.best[tree.inner[proved]], sizes, most)
+        found.supports[g, proved, : chosen.shape[1]] = chosen
+        found.proved[g, proved], path.tree_bound[g, proved] = True, np.inf
+        path.reach[g] = tree.reach
+        if status is not Status.OPTIMAL:
+            self.by_searches(path, g, limits, searched, trees.going_on(at, searched))
+            return True
+        if trees.table.bounded:
+            path.tree_bound[g] = tree.open_bound()
+        found.searched[g] = searched
+        found.n_nodes[g], found.n_trees[g] = tree.n_nodes, int(searched.any())
+        return True
 
     def by_searches(
         self,
-        asked: Asked,
-        previous: AtGamma | None,
+        path: PathProblem,
+        g: int,
         limits: Limits,
         where: NDArray[np.bool_],
-        left_open: bool,
         tree: SizesTree | None = None,
-    ) -> AtGamma:
-        """Prove some sizes by the searches of the plan.
+    ) -> None:
+        """Prove some sizes at one γ by the searches of the plan.
 
-        where, shape (τ,): The sizes. The others have no support in the answer.
-        left_open: As of :meth:`limits_of_searches`.
+        where, shape (τ,): The sizes.
         tree: The tree of all sizes that was left open at this γ.
         """
-        path, sizes = asked.path, asked.path.sizes[where]
-        within = self.limits_of_searches(asked, previous, limits, left_open)
-        starts = [] if previous is None else previous.columns()
-        search = SizeSearch(asked.problem, sizes, starts, tree=tree).run(within)
-        found, status = search.answers, worst(one.status for one in search.answers)
-        gave_up, rest = status in LIMITS_REACHED, AtGamma.of_answers(found, path.most, where)
-        unproved = where & ~rest.proved
-        if gave_up and not self.keeps_unproved:
-            rest.supports[unproved] = asked.grown(previous, limits)[unproved]
-            rest, status = rest._replace(unfinished=None), limits.reached(0) or Status.OPTIMAL
-        return rest._replace(
-            n_nodes=search.n_nodes,
-            n_trees=search.n_trees,
-            status=status,
-            left_open=tree is not None or gave_up,
-            gave_up=gave_up,
-        )
+        found, sizes = path.found, path.sizes[where]
+        left_open = tree is not None or (g > 0 and bool(path.left_open[g - 1]))
+        within = self.limits_of_searches(path, g, limits, left_open)
+        search = SizeSearch(path.at[g], sizes, path.before(g), tree=tree).run(within)
+        status = worst(one.status for one in search.answers)
+        path.gave_up[g] = status in LIMITS_REACHED
+        path.left_open[g] = tree is not None or path.gave_up[g]
+        path.take(g, search.answers, where)
+        found.n_nodes[g], found.n_trees[g] = search.n_nodes, search.n_trees
+        if path.gave_up[g] and not self.keeps_unproved:
+            unproved = where & ~found.proved[g]
+            found.supports[g, unproved] = path.grown(g, limits)[unproved]
+            found.unfinished.pop(g, None)
+            status = limits.reached(0) or Status.OPTIMAL
+        path.note(status)
 
 
 class Timed(Exact):
@@ -367,26 +341,26 @@ class Timed(Exact):
 
     keeps_unproved = False
 
-    def without_tree(self, asked: Asked, previous: AtGamma | None, limits: Limits) -> AtGamma:
+    def without_tree(self, path: PathProblem, g: int, limits: Limits) -> None:
         """Answer one γ by searches that are worth their time, and else by good supports."""
-        problem, path = asked.problem, asked.path
-        if estimates_search(problem, path.sizes):
-            return super().without_tree(asked, previous, limits)
-        found = AtGamma.of_supports(asked.grown(previous, limits))
+        problem, sizes = path.at[g], path.sizes
+        if estimates_search(problem, sizes):
+            super().without_tree(path, g, limits)
+            return
+        path.found.supports[g] = path.grown(g, limits)
         if not (problem.constraints.plain and holds_tree(problem)):
-            return found
-        trees = [way for way in ways(problem, path.sizes) if way.search == LEAPS]
+            return
+        trees = [way for way in ways(problem, sizes) if way.search == LEAPS]
         # The plan has no tree for a single size, as branch and bound proves it sooner.
         first = trees[0] if trees else Way(LEAPS, nodes=20_000, share=0.25)
-        starts, short = found.columns(), first.within(limits)
-        tree = best_subsets(problem, sizes=path.sizes, warm_starts=starts, limits=short)
-        return AtGamma.of_answers(tree, path.most)
+        starts, short = path.found.at(g), first.within(limits)
+        path.take(g, best_subsets(problem, sizes=sizes, warm_starts=starts, limits=short))
 
     def limits_of_searches(
-        self, asked: Asked, previous: AtGamma | None, limits: Limits, left_open: bool
+        self, path: PathProblem, g: int, limits: Limits, left_open: bool
     ) -> Limits:
         """An equal share of the time that is left."""
-        return limits.share(float(asked.to_come))
+        return limits.share(float(len(path.at) - g))
 
 
 class Estimated(Timed):
@@ -398,10 +372,10 @@ class Estimated(Timed):
         return FIRST_NODES
 
     def limits_of_searches(
-        self, asked: Asked, previous: AtGamma | None, limits: Limits, left_open: bool
+        self, path: PathProblem, g: int, limits: Limits, left_open: bool
     ) -> Limits:
         """As many nodes as a tree may have."""
-        return limits.within(nodes=self.nodes_of_a_tree(asked, left_open))
+        return limits.within(nodes=self.nodes_of_a_tree(path, left_open))
 
 
 # The ways by name: tasks of other processes name a way.

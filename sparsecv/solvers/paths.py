@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from .answers import SOLVERS, Asked, AtGamma, PathProblem, Supports
+from .answers import SOLVERS, PathProblem
 from .core.limits import Limits
 from .core.problem import SparseRidgeProblem
-from .core.result import Status, worst
 from .core.threads import on_one_thread, threads_for
 from .kernels.linalg import Array
-from .leaps.all_sizes import best_subsets, coefficient_spread, rounding_margin
+from .leaps.all_sizes import best_subsets
 from .leaps.gamma_trees import Listed
-from .ridge_fits import Support, SupportPath, fit_supports
+from .ridge_fits import Support, SupportPath
 
 
 def support_path(
@@ -74,17 +72,14 @@ def support_path(
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
     path, limits = PathProblem(problem, gammas, sizes, listed), limits or Limits()
-    answers: list[AtGamma] = []
     with threads_for(problem):
-        for g, at in enumerate(path.at):
-            asked, previous = Asked(path, at, len(path.at) - g), answers[-1] if answers else None
+        for g in range(len(path.at)):
             reached = limits.reached(0)
             if reached is None:
-                answers.append(SOLVERS[solver].answer(asked, previous, limits))
-                continue
-            supports = asked.grown(None, limits) if previous is None else _nearest(path, answers)
-            answers.append(AtGamma.of_supports(supports, reached))
-        return _fitted(path, answers)
+                SOLVERS[solver].answer(path, g, limits)
+            else:
+                path.pass_over(g, limits, reached)
+        return path.fitted()
 
 
 @on_one_thread
@@ -96,62 +91,5 @@ def path_of_one_tree(
     starts: Supports that the tree starts from.
     """
     path = PathProblem(problem, [problem.given_gamma], sizes)
-    found = best_subsets(path.at[0], sizes=path.sizes, warm_starts=starts, limits=limits)
-    return _fitted(path, [AtGamma.of_answers(found, path.most)])
-
-
-def _nearest(path: PathProblem, answers: list[AtGamma]) -> Supports:
-    """The supports of the answered γ that is nearest to the first γ without an answer."""
-    logs = np.log([at.gamma for at in path.at[: len(answers) + 1]])
-    return answers[int(np.argmin(np.abs(logs[:-1] - logs[-1])))].supports
-
-
-def _fitted(path: PathProblem, answers: list[AtGamma]) -> SupportPath:
-    """The answers at all γ, with fits of their supports.
-
-    What a tree has proved gets the fitted objective, less rounding, as its lower bound.
-    """
-    supports = np.array([one.supports for one in answers])
-    # The result names the γ that the user gave. The problems may work with another γ, because
-    # a tiny one takes the place of 0.
-    gammas, sizes = np.array([at.given_gamma for at in path.at]), path.sizes
-    coef, objective = fit_supports(path.problem, gammas, supports)
-    bound = np.array([one.lower_bound for one in answers])
-    some = [g for g, one in enumerate(answers) if one.reach > 0.0]
-    if some:
-        bound[some] = np.maximum(bound[some], _tree_bounds(path, answers, some, objective[some]))
-    proved = np.array([one.proved for one in answers])
-    left = [] if proved.all() else [Status.UNPROVED]
-    return SupportPath(
-        gammas=gammas,
-        sizes=sizes,
-        supports=supports,
-        coef=coef,
-        objective=objective,
-        lower_bound=np.minimum(bound, objective),
-        proved=proved,
-        searched=np.array([one.searched for one in answers]),
-        n_nodes=np.array([one.n_nodes for one in answers]),
-        n_trees=np.array([one.n_trees for one in answers]),
-        status=worst([*(one.status for one in answers), *left]),
-        unfinished={g: one.unfinished for g, one in enumerate(answers) if one.unfinished},
-        listed=path.listed,
-    )
-
-
-def _tree_bounds(
-    path: PathProblem, answers: list[AtGamma], some: list[int], objective: Array
-) -> Array:
-    """What trees of all sizes bound objectives by, less rounding, at some γ; 0 where by nothing.
-
-    objective, shape (some, τ): Of the supports.
-    """
-    assert path.trees is not None
-    tree, at = path.trees.tree, [path.at[g] for g in some]
-    reach = np.array([answers[g].reach for g in some])
-    spread = tree.stretch * np.array([coefficient_spread(one) for one in at])
-    margin = rounding_margin(objective, path.problem.yy, reach[:, None], spread[:, None])
-    margin += np.array([tree.left_out(one) for one in at])[:, None] * objective
-    losses = [one.data_losses(best, path.sizes) for one, best in zip(at, objective, strict=True)]
-    bound = np.minimum(objective, np.array([answers[g].tree_bound for g in some]))
-    return np.asarray(np.maximum(bound - margin - losses, 0.0))
+    path.take(0, best_subsets(path.at[0], sizes=path.sizes, warm_starts=starts, limits=limits))
+    return path.fitted()

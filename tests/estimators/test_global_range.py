@@ -82,10 +82,10 @@ def test_supports_are_drawn_for_every_size(tmp_path: Path) -> None:
     data = load_diabetes(as_frame=True)
     rows = data.data.to_numpy() * 20.0
     problem = SparseRidgeProblem(rows, data.target.to_numpy() - 152.0, gamma=1.0, tau=10)
-    along = supports_along_gamma(problem, 1e-3, 1e3)
+    along, _ = supports_along_gamma(problem, 1e-3, 1e3)
     plot_supports(along, str(tmp_path / "s.png"), "diabetes", names=list(data.data.columns))
     assert (tmp_path / "s.png").stat().st_size > 10_000
-    point = supports_along_gamma(problem, 0.0, 1e-300, sizes=[10])
+    point, _ = supports_along_gamma(problem, 0.0, 1e-300, sizes=[10])
     with pytest.raises(InputError, match="range of gamma > 0"):
         plot_supports(point, str(tmp_path / "t.png"))
 

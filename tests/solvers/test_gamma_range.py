@@ -11,6 +11,7 @@ from support.problems import ugly_problem
 from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem, Status, supports_along_gamma
 from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.leaps.gamma_range import GammaRange
 
 LOW, HIGH = 1e-4, 1e4
 
@@ -29,14 +30,14 @@ def objectives(problem: SparseRidgeProblem, size: int, gammas: Array) -> tuple[A
 @pytest.mark.parametrize("seed", range(0, 100, 3 if plain_run() else 1))
 def test_supports_equal_enumeration_at_random_gammas_and_at_breakpoints(seed: int) -> None:
     problem = ugly_problem(seed, 8)
-    along = supports_along_gamma(problem, LOW, HIGH, sizes=np.arange(1, problem.p + 1))
-    unknown = [one for row in along.intervals for one in row if one.support is None]
-    assert (along.status is Status.OPTIMAL) == (not unknown)
+    along, status = supports_along_gamma(problem, LOW, HIGH, sizes=np.arange(1, problem.p + 1))
+    unknown = [one for row in along.values() for one in row if one.support is None]
+    assert (status is Status.OPTIMAL) == (not unknown)
     # Rounding leaves the support of one size of one of these problems open at a few γ.
     assert len(unknown) <= (10 if seed == 51 else 0)
     assert all(one.high - one.low <= 1e-5 * one.high for one in unknown)
     random = 10.0 ** np.random.default_rng(seed).uniform(-4.0, 4.0, 1000)
-    for size, intervals in zip(along.sizes.tolist(), along.intervals, strict=True):
+    for size, intervals in along.items():
         assert intervals[0].low == LOW
         assert max(one.high for one in intervals) == HIGH
         ends = np.array([end for one in intervals for end in one[:2]])
@@ -44,7 +45,7 @@ def test_supports_equal_enumeration_at_random_gammas_and_at_breakpoints(seed: in
         gammas = gammas[(gammas >= LOW) & (gammas <= HIGH)]
         supports, values = objectives(problem, size, gammas)
         for gamma, row in zip(gammas.tolist(), values, strict=True):
-            found = along.at(gamma, size)
+            found = [one.support for one in intervals if one.low <= gamma <= one.high]
             if any(support is None for support in found):
                 continue
             listed = [row[(supports == one).all(axis=1)].item() for one in found]
@@ -59,8 +60,8 @@ def test_a_range_from_zero_begins_with_the_supports_of_plain_best_subset(seed: i
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(20, 6)), rng.normal(size=20)
     problem = SparseRidgeProblem(X, y, gamma=0.0, tau=6)
-    along = supports_along_gamma(problem, 0.0, 10.0)
-    for size, intervals in zip(along.sizes.tolist(), along.intervals, strict=True):
+    along, _ = supports_along_gamma(problem, 0.0, 10.0)
+    for size, intervals in along.items():
         best = min(combinations(range(6), size), key=problem.objective)
         assert intervals[0].low == 0.0
         assert intervals[0].support is not None
@@ -93,15 +94,17 @@ def test_supports_that_rounding_leaves_open_take_few_trees(case: int, seed: int)
         y, low = X @ rng.normal(size=6), float(np.square(X).sum(axis=0).max())
         high = 10.0 * low
     problem = SparseRidgeProblem(X, y, gamma=1.0, tau=6)
-    along = supports_along_gamma(problem, low, high, limits=Limits(100.0))
-    assert along.status in (Status.OPTIMAL, Status.UNPROVED)
-    assert along.n_trees < 300
-    for size, intervals in zip(along.sizes.tolist(), along.intervals, strict=True):
+    search = GammaRange([problem], np.arange(1, 7), Limits(100.0))
+    search.run(low, high)
+    assert search.n_trees < 300
+    along, status = supports_along_gamma(problem, low, high)
+    assert status in (Status.OPTIMAL, Status.UNPROVED)
+    for size, intervals in along.items():
         assert intervals[0].low == low
         assert max(one.high for one in intervals) == high
         for gamma in np.exp(rng.uniform(np.log(max(low, 1e-6)), np.log(high), 50)).tolist():
             supports, (values,) = objectives(problem, size, np.array([gamma]))
-            found = along.at(gamma, size)
+            found = [one.support for one in intervals if one.low <= gamma <= one.high]
             if all(support is not None for support in found):
                 listed = min(values[(supports == one).all(axis=1)].item() for one in found)
                 assert listed <= values.min() + rounding(float(values.min()), problem.yy)

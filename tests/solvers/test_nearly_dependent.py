@@ -16,7 +16,6 @@ from sparsecv import Constraints
 from sparsecv.solvers import (
     SparseRidgeProblem,
     best_subsets,
-    best_subsets_rows_deleted,
     branch_and_bound,
     solve,
     solve_sizes,
@@ -228,17 +227,6 @@ def test_bounds_of_trees_hold_at_gamma_zero_for_twin_columns() -> None:
         for k in range(1, p + 1):
             for found in (solve(problem.replace(tau=k)), branch_and_bound(problem.replace(tau=k))):
                 assert found.lower_bound <= float(least[k]) * (1.0 + 1e-12), note
-        deleted = best_subsets_rows_deleted(problem, X, y)
-        for i in np.setdiff1d(np.arange(y.size), deleted.skipped).tolist():
-            without = exact_moments(np.delete(X, i, axis=0), np.delete(y, i))
-            for s, size in enumerate(deleted.sizes.tolist()):
-                exact = [
-                    exact_objective(without, 0.0, support)
-                    for support in combinations(range(p), size)
-                    if least_pivot(without, 0.0, support) > LEAST_PIVOT
-                ]
-                least_here = float(min(exact, default=without[-1][-1]))
-                assert deleted.lower_bound[s, i] <= least_here * (1.0 + 1e-12), note
 
 
 def test_every_basis_is_as_independent_as_is_said() -> None:

@@ -148,7 +148,7 @@ def ranges(problem: SparseRidgeProblem, found: list[Answer], rows: Array) -> tup
     )
     known = [one.leaves for one in found if one.leaves is not None]
     leaves = known[0] if known else Leaves.root(problem.p, problem.p).some(slice(0))
-    return prediction_ranges(problem, leaves, rows, sizes, predicted, upper)[:2]
+    return prediction_ranges(problem, leaves, rows, sizes, predicted, upper)
 
 
 def check_ranges(data: Data, stops: list[list[Answer]], rows: Array) -> None:
@@ -196,7 +196,7 @@ def test_an_incumbent_without_an_objective_bounds_nothing() -> None:
     rows, sizes = np.array([[0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]]), np.array([2])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        low, high, _ = prediction_ranges(
+        low, high = prediction_ranges(
             problem, root, rows, sizes, np.zeros((1, 2)), np.array([[np.inf]])
         )
     assert (low == -np.inf).all()

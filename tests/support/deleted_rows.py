@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv.solvers import Status, best_subsets_rows_deleted
+from sparsecv.solvers.core.result import Work
 from sparsecv.solvers.leaps.deleted_rows import DeletedRowSubsets
 
 from .brute_force import EPS, Data, Support, exact_objectives, exact_sizes, ridge
@@ -16,7 +17,7 @@ from .trees import key
 Exact = list[dict[int, dict[Support, Fraction]]]
 
 
-def solve(data: Data, **options: Any) -> DeletedRowSubsets:
+def solve(data: Data, **options: Any) -> tuple[DeletedRowSubsets, Status, Work]:
     return best_subsets_rows_deleted(problem_of(data), data.X, data.y, **options)
 
 
@@ -61,14 +62,13 @@ def rounding(data: Data, objective: float, residual: float) -> float:
     return added + 1e-9 * objective + 64.0 * EPS * condition(data) * size * (total + abs(residual))
 
 
-def check(data: Data, found: DeletedRowSubsets, exact: Exact) -> None:
-    """Shapes, skipped rows, bounds; optimality and objectives once the search is done."""
+def check(data: Data, found: DeletedRowSubsets, status: Status, exact: Exact) -> None:
+    """Shapes, skipped rows, objectives; optimality once the search is done."""
     n, p = data.X.shape
     k = found.sizes.size
-    for array in (found.objective, found.lower_bound, found.residual, found.low, found.high):
-        assert array.shape == (k, n)
     skipped = np.isin(np.arange(n), found.skipped)
-    for array in (found.objective, found.lower_bound, found.residual, found.low, found.high):
+    for array in (found.objective, found.residual, found.low, found.high):
+        assert array.shape == (k, n)
         assert np.isnan(array[:, skipped]).all()
         assert np.isfinite(array[:, ~skipped]).all()
     assert np.all((found.low <= found.residual) | np.isnan(found.residual))
@@ -81,8 +81,7 @@ def check(data: Data, found: DeletedRowSubsets, exact: Exact) -> None:
             assert support[-1] < p
             values = exact[i][s]
             least, own = min(values.values()), float(values[support])
-            assert Fraction(float(found.lower_bound[a, i])) <= max(least, Fraction(0))
             slack = rounding(data, max(own, 0.0), float(found.residual[a, i]))
             assert abs(found.objective[a, i] - own) <= slack
-            if found.status is Status.OPTIMAL:
+            if status is Status.OPTIMAL:
                 assert own - float(least) <= slack

@@ -23,11 +23,14 @@ def all_sizes(data: Data, **options: Any) -> list[Answer]:
 
 
 def every_stop(data: Data, search: Callable[..., Any] = all_sizes, **options: Any) -> list[Any]:
-    """Results of a search of all sizes that stops after 0, 1, 2, … nodes, until it is done."""
+    """Results of a search of all sizes that stops after 0, 1, 2, … nodes, until it is done.
+
+    search: Returns a list of answers, or a tuple whose second entry is the status.
+    """
     stops: list[Any] = []
 
     def stopped(found: Any) -> bool:
-        status = ended(found) if isinstance(found, list) else found.status
+        status = ended(found) if isinstance(found, list) else found[1]
         return status is Status.NODE_LIMIT
 
     while not stops or stopped(stops[-1]):

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.leaves import Leaves
 from ..core.limits import Limits
 from ..core.plan import holds_tree
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
-from ..core.result import Status
+from ..core.result import Status, Work
 from ..core.rows import MAX_COLUMNS
 from ..core.threads import on_one_thread
 from ..kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS, independent
@@ -54,8 +52,7 @@ class DeletedFits(NamedTuple):
     one_minus_leverage: Array
 
 
-@dataclass
-class DeletedRowSubsets:
+class DeletedRowSubsets(NamedTuple):
     """Best supports for n problems, each of which lacks one row of the same table.
 
     Attributes
@@ -64,23 +61,16 @@ class DeletedRowSubsets:
     supports, choice : list of ndarray, and ndarray of int, shape (sizes, n)
         ``supports[choice[s, i]]`` is the best support of ``sizes[s]`` columns of the problem that
         lacks row i.
-    objective, lower_bound : ndarray, shape (sizes, n)
-        The objective of that support, and a proved lower bound on the least objective.
+    objective : ndarray, shape (sizes, n)
+        The objective of that support.
     residual : ndarray, shape (sizes, n)
         The residual of row i under that support's fit to the other rows.
     low, high : ndarray, shape (sizes, n)
-        Bounds on that residual under every optimal support.
+        Bounds on that residual under every optimal support. They coincide with ``residual`` where
+        the search has ended.
     skipped : ndarray of int
         Rows whose 1 − h_i, or whose yᵀy − t_i², is too small to delete them by an update: the
         entries of these rows are NaN, and the caller solves each of their problems alone.
-    status : Status
-        Optimal where every problem is proved, else the limit that was met.
-    n_nodes : int
-        Number of nodes of the one tree.
-    seconds : float
-        Wall time of the search.
-    leaves : Leaves
-        Nodes that a limit has left open.
     """
 
     sizes: NDArray[np.intp]
@@ -88,14 +78,9 @@ class DeletedRowSubsets:
     choice: NDArray[np.intp]
     objective: Array
     residual: Array
-    lower_bound: Array
     low: Array
     high: Array
     skipped: NDArray[np.intp]
-    status: Status
-    n_nodes: int
-    seconds: float
-    leaves: Leaves
 
 
 @on_one_thread
@@ -107,7 +92,7 @@ def best_subsets_rows_deleted(
     sizes: ArrayLike | None = None,
     warm_starts: Iterable[ArrayLike] = (),
     limits: Limits | None = None,
-) -> DeletedRowSubsets:
+) -> tuple[DeletedRowSubsets, Status, Work]:
     """Solve, in one tree, the n problems that each lack one row.
 
     Parameters
@@ -123,9 +108,11 @@ def best_subsets_rows_deleted(
 
     Returns
     -------
-    DeletedRowSubsets
-        ``low`` and ``high`` (sizes, n) bracket the deleted residual of every optimal solution;
-        they coincide with ``residual`` once the status is optimal.
+    found : DeletedRowSubsets
+    status : Status
+        Optimal where every problem is proved whose row is not skipped, else the limit that was met.
+    work : Work
+        Nodes of the one tree, and seconds.
 
     Raises
     ------
@@ -138,8 +125,9 @@ def best_subsets_rows_deleted(
     >>> from sparsecv.solvers import SparseRidgeProblem, best_subsets_rows_deleted
     >>> X, y = np.tile(np.eye(2), (3, 1)), np.array([1.0, 3.0, 1.2, 2.9, 0.9, 3.1])
     >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
-    >>> str(best_subsets_rows_deleted(problem, X, y).status)
-    'optimal'
+    >>> found, status, _ = best_subsets_rows_deleted(problem, X, y)
+    >>> str(status), found.supports[found.choice[0, 5]]
+    ('optimal', array([1]))
     """
     limits = (limits or Limits()).within()
     Z = np.ascontiguousarray(rows, dtype=np.float64)
@@ -161,27 +149,22 @@ def best_subsets_rows_deleted(
     choice = np.zeros((wanted.size, t.size), dtype=np.intp)
     objective, residual = np.empty(choice.shape), np.empty(choice.shape)
     for s, (size, within) in enumerate(zip(wanted, tree.inner, strict=True)):
-        found, index, objective[s], residual[s] = _chosen(tree, Z, t, int(within))
+        used, index, objective[s], residual[s] = _chosen(tree, Z, t, int(within))
         choice[s] = index + len(supports)
-        supports += [problem.constraints.padded(support, int(size)) for support in found]
+        supports += [problem.constraints.padded(support, int(size)) for support in used]
     objective[:, skipped] = residual[:, skipped] = np.nan
-    leaves = tree.open_leaves()
-    lower_bound, low, high = _bounds(tree, Z, t, leaves, objective, residual)
-    return DeletedRowSubsets(
+    low, high = _residual_bounds(tree, Z, t, objective, residual)
+    found = DeletedRowSubsets(
         sizes=wanted,
         supports=supports,
         choice=choice,
         objective=objective,
         residual=residual,
-        lower_bound=lower_bound,
         low=low,
         high=high,
         skipped=skipped,
-        status=status,
-        n_nodes=tree.n_nodes,
-        seconds=limits.elapsed(),
-        leaves=leaves,
     )
+    return found, status, Work(tree.n_nodes, limits.elapsed())
 
 
 def shared_tree(
@@ -233,22 +216,14 @@ def _all_certain(tree: Leaps, rows: NDArray[np.bool_]) -> bool:
     return bool((margin < CERTAIN_SHARE * full).all())
 
 
-def _bounds(
-    tree: Leaps,
-    rows: Array,
-    targets: Array,
-    leaves: Leaves,
-    objective: Array,
-    residual: Array,
-) -> tuple[Array, Array, Array]:
-    """Bounds, shape (sizes, n), on the objective of every optimal support and its deleted residual.
-
-    Returns: Lower bounds on objectives; lower bounds and upper bounds on deleted residuals.
-    """
+def _residual_bounds(
+    tree: Leaps, rows: Array, targets: Array, objective: Array, residual: Array
+) -> tuple[Array, Array]:
+    """Bounds, shape (sizes, n) each, on the deleted residual of every optimal support."""
     # f_S − r²/(1−h) loses digits of both of its terms, which are at most yᵀy and yᵀy + r²; the
     # factor is the larger of what fits lose, and 1e-11. The latter is far above the some p rounding
     # units of the sums in f_S and h. At γ = 0 an optimum has a larger objective at the working γ.
-    problem, sizes = tree.problem, tree.sizes
+    problem = tree.problem
     margin = max(1e-11, 64.0 * EPS * tree.reach) * (problem.yy + residual * residual)
     left = np.maximum(tree.tree.one_minus_leverage[0], LEAST_ONE_MINUS_LEVERAGE)
     margin += problem.zero_loss(problem.yy) / left
@@ -260,12 +235,8 @@ def _bounds(
         loss = np.maximum(fits.loss[:, None] - pull * pull / left, 0.0)
         return fits._replace(loss=loss, centre=pull / left, spread=fits.spread / left)
 
-    upper = objective + 2.0 * margin
-    low, high, lower = prediction_ranges(problem, leaves, rows, sizes, residual, upper, without_row)
-    lower = np.minimum(lower, objective)
-    yy = np.maximum(problem.yy - targets * targets, 0.0)
-    margin = margin + rounding_margin(lower, yy, tree.reach, coefficient_spread(problem))
-    return np.maximum(lower - margin, 0.0), low, high
+    upper, leaves = objective + 2.0 * margin, tree.open_leaves()
+    return prediction_ranges(problem, leaves, rows, tree.sizes, residual, upper, without_row)
 
 
 def deleted_fits(

@@ -421,45 +421,6 @@ class SupportInterval(NamedTuple):
     support: NDArray[np.intp] | None
 
 
-@dataclass(frozen=True)
-class SupportsAlongGamma:
-    """Every optimal support of some sizes, with the γ at which it is optimal.
-
-    Attributes
-    ----------
-    sizes : ndarray of int, shape (sizes,)
-    intervals : list of list of SupportInterval
-        For every size its intervals, by their low ends. Together they cover the range. They overlap
-        where several supports may be optimal: at a breakpoint, by a share of 1e-9 of its γ. Of
-        supports that tie at every γ the lexicographically first is listed.
-    status : Status
-        Optimal where every support is known, else the limit that was reached.
-    n_trees : int
-    seconds : float
-    """
-
-    sizes: NDArray[np.intp]
-    intervals: list[list[SupportInterval]]
-    status: Status
-    n_trees: int
-    seconds: float
-
-    def at(self, gamma: float, size: int) -> list[NDArray[np.intp] | None]:
-        """The supports of a size that may be optimal at one γ of the range.
-
-        Parameters
-        ----------
-        gamma : float
-        size : int
-
-        Returns
-        -------
-        list of ndarray, or of None where the support is not known
-        """
-        intervals = self.intervals[int(np.flatnonzero(self.sizes == size)[0])]
-        return [one.support for one in intervals if one.low <= gamma <= one.high]
-
-
 def check_range(low: float, high: float) -> None:
     """Refuse a range of γ that cannot be searched.
 
@@ -477,7 +438,7 @@ def supports_along_gamma(
     *,
     sizes: ArrayLike | None = None,
     limits: Limits | None = None,
-) -> SupportsAlongGamma:
+) -> tuple[dict[int, list[SupportInterval]], Status]:
     """Find every support that is optimal at some γ from low to high, with its interval of γ.
 
     Parameters
@@ -493,7 +454,13 @@ def supports_along_gamma(
 
     Returns
     -------
-    SupportsAlongGamma
+    intervals : dict of int to list of SupportInterval
+        For every size its intervals, by their low ends. Together they cover the range. They overlap
+        where several supports may be optimal: at a breakpoint, by a share of 1e-9 of its γ. Of
+        supports that tie at every γ the lexicographically first is listed.
+    status : Status
+        Optimal where every support is known, else the limit that was reached, or "not proved" where
+        rounding left a support open.
 
     Raises
     ------
@@ -508,24 +475,22 @@ def supports_along_gamma(
     >>> from sparsecv.solvers import SparseRidgeProblem, supports_along_gamma
     >>> X, y = np.diag([1.0, 9.0, 2.0]), np.array([3.0, 2.0, 1.0])
     >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
-    >>> along = supports_along_gamma(problem, 0.01, 100.0)
-    >>> [(one.support.tolist(), round(one.high, 3)) for one in along.intervals[0]]
+    >>> along, status = supports_along_gamma(problem, 0.01, 100.0)
+    >>> [(one.support.tolist(), round(one.high, 3)) for one in along[1]]
     [([0], 2.571), ([1], 100.0)]
     """
     problem.refuse_constraints("the search for supports along gamma")
     wanted = checked_sizes(problem, sizes)
     check_range(low, high)
     refuse_many_columns(problem.p, "the search for supports along gamma")
-    limits = (limits or Limits()).within()
-    search = GammaRange([problem], wanted, limits)
-    intervals = []
-    for size, found in zip(wanted, search.run(low, high), strict=True):
-        one_size = []
+    search = GammaRange([problem], wanted, (limits or Limits()).within())
+    intervals: dict[int, list[SupportInterval]] = {}
+    for size, found in zip(wanted.tolist(), search.run(low, high), strict=True):
+        intervals[size] = []
         for start, end, row in zip(found.low.tolist(), found.high.tolist(), found.row, strict=True):
             support = None
             if row >= 0:
                 columns = found.decomposed.columns[row]
-                support = pad_support(columns[columns >= 0], int(size), problem.p)
-            one_size.append(SupportInterval(start, end, support))
-        intervals.append(one_size)
-    return SupportsAlongGamma(wanted, intervals, search.status, search.n_trees, limits.elapsed())
+                support = pad_support(columns[columns >= 0], size, problem.p)
+            intervals[size].append(SupportInterval(start, end, support))
+    return intervals, search.status

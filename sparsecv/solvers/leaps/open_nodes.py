@@ -146,7 +146,7 @@ def prediction_ranges(
     predicted: Array,
     upper: Array,
     as_seen: Callable[[LeafFits], LeafFits] = lambda fits: fits,
-) -> tuple[Array, Array, Array]:
+) -> tuple[Array, Array]:
     """Ranges that hold xᵀβ* for every row x and the optimal β* of each size.
 
     Where several β tie exactly, the optimum that a range holds is the optimum that the search would
@@ -162,10 +162,9 @@ def prediction_ranges(
         from a rounded factor, where an optimum may look worse than it is; ``upper`` includes that
         (``all_sizes.attained_margin``), so that the inequality above holds for exact optima.
     as_seen: Turns fits of ``problem`` into fits of the problems that predictions belong to.
-    Returns: Low and high ends of the ranges, shape (k, r), and lower bounds on the objective, of
-        the shape of ``upper`` and at most ``upper``.
+    Returns: Low and high ends of the ranges, shape (k, r).
     """
-    low, high, lower = predicted.copy(), predicted.copy(), upper.copy()
+    low, high = predicted.copy(), predicted.copy()
     for fits in map(as_seen, expand(problem, leaves, rows)):
         for least, loss, centre, spread in zip(
             fits.low, fits.loss, fits.centre, fits.spread, strict=True
@@ -181,5 +180,4 @@ def prediction_ranges(
             radius = np.where(gap >= 0.0, radius + RELATIVE_ROUNDING * np.abs(centre), -np.inf)
             low[at] = np.minimum(low[at], centre - radius)
             high[at] = np.maximum(high[at], centre + radius)
-            lower[at] = np.minimum(lower[at], loss)
-    return low, high, lower
+    return low, high

@@ -18,6 +18,7 @@ from ..design.design import Array
 from ..design.fold_data import DeletedRows, RowFolds
 from ..design.folds import Index, make_folds
 from ..solvers.core.limits import Limits
+from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, nothing_left
 from ..solvers.core.threads import on_one_thread
@@ -75,7 +76,8 @@ def row_removals(
         return Removals(0, np.array([row]), influence.supports[row])
     safe, rows, best = int(influence.proved.all()), list[int](), support
     deleted = data.with_folds(make_folds("loo", len(data.given))).deleted_rows
-    if deleted is not None:
+    # Where no tree has room, the next best supports are not known, of which every proof speaks.
+    if deleted is not None and holds_tree(problem):
         removal = Removal(problem, data, deleted, support)
         most = min(most, data.n - 2)  # At least two rows are left.
         rows, best = removal.example(most, limits)

@@ -392,6 +392,14 @@ def test_a_limit_leaves_rows_unproved() -> None:
     assert model.row_removals(3)["stays"].tolist() == [None, None, None]
 
 
+def test_no_removal_is_proved_where_too_many_columns_leave_no_tree() -> None:
+    X, y = regression(60, 200, {3: 0.9}, seed=2)
+    model, rest = SparseRidge(1).fit(X, y), np.delete(np.arange(60), [0, 18, 24, 54])
+    assert model.support_.tolist() == [3]
+    assert SparseRidge(1).fit(X[rest], y[rest]).support_.tolist() == [42]
+    assert model.row_removals(5)["stays"].tolist() == [True, None, None, None, None]
+
+
 def test_report_draws_rows_and_partitions() -> None:
     pytest.importorskip("matplotlib")
     X, y = regression(60, 4, {0: 1.0, 1: 0.3}, noise=1.0)

@@ -83,12 +83,14 @@ class SizesProver(Prover):
 
         with_imprecise: Whether problems count that no longer search can prove.
         """
-        ledger, needed = self.ledger, need(self.ledger.known(self.rows))
-        found = np.repeat(needed.errors[:, :, None], ledger.k + 1, axis=2)
-        found[:, :, ledger.k] = needed.models
-        found &= ~ledger.cells.exact[self.rows]
+        ledger, rows = self.ledger, self.rows
+        found = ~ledger.cells.exact[rows]
         if not with_imprecise:
-            found &= ~ledger.cells.imprecise[self.rows]
+            found &= ~ledger.cells.imprecise[rows]
+        if found.any():
+            needed = need(ledger.known(rows))
+            found[:, :, : ledger.k] &= needed.errors[:, :, None]
+            found[:, :, ledger.k] &= needed.models
         return np.asarray(found)
 
     def _next(self, need: Need, tried: set[int], hard: float) -> list[int]:
@@ -99,6 +101,8 @@ class SizesProver(Prover):
         """
         gammas = self.ledger.gammas
         some = np.asarray(self._open(need).any(axis=(1, 2)), dtype=bool)
+        if not some.any():
+            return []
         least = self.ledger.known(self.rows).error.min(axis=1)
         order = [int(self.rows[i]) for i in np.argsort(least, kind="stable") if some[i]]
         left = [g for g in order if g not in tried and gammas[g] > hard]

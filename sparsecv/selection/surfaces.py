@@ -79,6 +79,8 @@ class Evaluated(NamedTuple):
 
     def refreshed(self) -> Evaluated:
         """The record with what the surface has proved by now."""
+        if self.result.table("exact").all() and self.result.table("model_proved").all():
+            return self  # Nothing was left to prove.
         tables = self.surface.result(self.result.gammas.tolist()).tables
         return self._replace(result=replace(self.result, tables=tables))
 

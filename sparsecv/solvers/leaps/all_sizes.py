@@ -80,6 +80,8 @@ class SizesTree:
     """A search for the best supports of some sizes, which stops at a limit and goes on from there.
 
     problem, sizes, warm_starts: As in :func:`best_subsets`.
+    n: How many of the best supports of every size are wanted. With constraints the best support of
+        a size may have fewer units if n is 1; with more, the supports have exactly so many.
     tree: A tree of the problem for these sizes that was begun elsewhere.
     """
 
@@ -88,12 +90,21 @@ class SizesTree:
         problem: SparseRidgeProblem,
         sizes: ArrayLike | None = None,
         warm_starts: Iterable[ArrayLike] = (),
+        n: int = 1,
         tree: _EitherTree | None = None,
     ) -> None:
         self.problem = problem.at_unit_length() if tree is None else problem
-        self.sizes = checked_sizes(problem, sizes)
-        starts = [checked_support(problem.p, s) for s in warm_starts]
-        self.tree = tree or _begun(self.problem, self.sizes, starts)
+        self.sizes, self.n = checked_sizes(problem, sizes), n
+        self.starts = [checked_support(problem.p, s) for s in warm_starts]
+        self.tree = tree or self._begun()
+
+    def _begun(self) -> _EitherTree:
+        """The search at its root."""
+        if not holds_tree(self.problem):
+            return _Unsearched(self.problem, self.sizes, self.starts)
+        tree = Leaps(self.problem, self.sizes, n_best=self.n)
+        tree.seed(self.starts)
+        return tree
 
     @property
     def n_nodes(self) -> int:
@@ -104,45 +115,74 @@ class SizesTree:
         """Search until a limit is reached; a limit of nodes counts those of earlier calls, too.
 
         wanted: As in :meth:`Leaps.narrow`; all sizes by default.
-        Returns: The answers of all sizes.
+        Returns: The best support of every size.
+        """
+        return [found for found, *_ in self.ranked(limits, wanted)]
+
+    def ranked(self, limits: Limits, wanted: NDArray[np.bool_] | None = None) -> list[list[Answer]]:
+        """Search as :meth:`run` does.
+
+        Returns: For every size its n best supports, the best first. The lower bound of an answer
+            holds for all supports of its size that are not listed before it.
         """
         limits, problem, tree = limits.within(), self.problem, self.tree
         if wanted is not None and isinstance(tree, Leaps):
             tree.narrow(wanted)
         status = tree.run(limits)
-        supports = [
-            tied[0] if len(tied) == 1 else tied[ranking([problem.fit(t) for t in tied], tied)[0]]
-            for tied in tree.candidates(1)
-        ]
-        objective, bound = support_objectives(problem, supports), tree.open_bound()
-        margin = _margin(problem, objective, tree)
-        lost = problem.data_losses(objective, (s.size for s in supports), True)
+        supports = self._supports()
+        row = np.repeat(np.arange(self.sizes.size), [len(some) for some in supports])
+        every = [support for some in supports for support in some]
+        objective, bound = support_objectives(problem, every), tree.open_bound()[row]
+        margin = tree_margin(problem, objective, tree)
+        lost = problem.data_losses(objective, (s.size for s in every), True)
         lower = np.maximum(np.minimum(objective, bound) - margin - lost, 0.0)
-        proved = _closed(status, bound, objective) & certain(objective, margin, problem.yy)
+        # No support that the tree has not searched is below these objectives.
+        closed = (bound > objective * (1.0 + RELATIVE_ROUNDING)) | (status is Status.OPTIMAL)
+        proved = closed & certain(objective, margin, problem.yy)
         if not problem.constraints.bounded:
             # All columns are one support, so that none is better. What rounding leaves open is how
             # far the objective of its fit is from the optimum.
-            everything = self.sizes >= problem.constraints.n_units
-            for i in np.flatnonzero(everything & ~proved):
-                proved[i] = only_support(problem, supports[i]).proved
+            everything = self.sizes[row] >= problem.constraints.n_units
+            for i in np.flatnonzero(everything & ~proved).tolist():
+                proved[i] = only_support(problem, every[i]).proved
         work, leaves = Work(tree.n_nodes, limits.elapsed()), None
         if not proved.all():
             # Where the tree has ended, rounding alone leaves a size open, and no leaf holds it.
             leaves = tree.open_leaves()
             leaves = leaves if leaves.size else None
         unproved = Status.PRECISION if status is Status.OPTIMAL else status
-        return [
-            Answer(
-                size=int(self.sizes[i]),
+        ranked: list[list[Answer]] = [[] for _ in supports]
+        for i, support in enumerate(every):
+            some, value, sure = ranked[row[i]], float(objective[i]), bool(proved[i])
+            if some:
+                value, sure = max(value, some[-1].objective), sure and some[-1].proved
+            answer = Answer(
+                size=int(self.sizes[row[i]]),
                 support=support,
-                objective=float(objective[i]),
+                objective=value,
                 lower_bound=float(lower[i]),
-                status=Status.OPTIMAL if proved[i] else unproved,
+                status=Status.OPTIMAL if sure else unproved,
                 work=work,
-                leaves=None if proved[i] else leaves,
+                leaves=None if sure else leaves,
             )
-            for i, support in enumerate(supports)
-        ]
+            some.append(answer)
+        return ranked
+
+    def _supports(self) -> list[list[NDArray[np.intp]]]:
+        """For every size the n best of the supports that the tree lists, the best first.
+
+        If n is above 1, starts of the size count as well: the tree has no columns of zeros.
+        """
+        problem, rules, found = self.problem, self.problem.constraints, []
+        for size, listed in zip(self.sizes.tolist(), self.tree.candidates(self.n), strict=True):
+            if self.n > 1:
+                more = (s for s in self.starts if rules.units(s).size == size)
+                listed = [np.array(s, np.intp) for s in {tuple(s) for s in (*listed, *more)}]
+            order = [0]
+            if len(listed) != 1:
+                order = ranking([problem.fit(support) for support in listed], listed)
+            found.append([listed[j] for j in order[: self.n]])
+        return found
 
 
 @on_one_thread
@@ -168,46 +208,16 @@ def n_best_subsets(
     Returns: For every size, in the order of :func:`checked_sizes`, its best supports, the best
         first; of supports whose objectives are equal the lexicographically first comes first. A
         support is proved where no support but those before it has a smaller objective, up to
-        rounding. No lower bound is computed: it is 0.
+        rounding, and its lower bound holds for all supports but those before it.
     """
-    limits = (limits or Limits()).within()
-    problem = problem.at_unit_length()
-    wanted, rules = checked_sizes(problem, sizes), problem.constraints
-    known = [s for s in known if rules.allowed(s)]
-    n_tied = max(n, 2)
-    tree = _begun(problem, wanted, known, n_tied)
-    status, ranked = tree.run(limits), list[list[Answer]]()
-    work = Work(tree.n_nodes, limits.elapsed())
-    unproved = Status.PRECISION if status is Status.OPTIMAL else status
-    found = zip(wanted, tree.open_bound(), tree.candidates(n_tied), strict=True)
-    for size, bound, candidates in found:
-        more = (s for s in known if rules.units(s).size == size)
-        every = [np.array(s, dtype=np.intp) for s in {tuple(s) for s in (*candidates, *more)}]
-        fits = [problem.fit(s) for s in every]
-        order = ranking(fits, every)[:n]
-        objective = np.array([fits[j].objective for j in order])
-        margin = _margin(problem, objective, tree)
-        proved = _closed(status, bound, objective) & certain(objective, margin, problem.yy)
-        proved, objective = np.logical_and.accumulate(proved), np.maximum.accumulate(objective)
-        ranked.append(
-            [
-                Answer(
-                    size=int(size),
-                    support=every[j],
-                    objective=float(objective[i]),
-                    lower_bound=0.0,
-                    status=Status.OPTIMAL if proved[i] else unproved,
-                    work=work,
-                )
-                for i, j in enumerate(order)
-            ]
-        )
-    return ranked
+    known = [support for support in known if problem.constraints.allowed(support)]
+    found = SizesTree(problem, sizes, known, max(n, 2)).ranked(limits or Limits())
+    return [some[:n] for some in found]
 
 
 def support_objectives(problem: SparseRidgeProblem, supports: Sequence[NDArray[np.intp]]) -> Array:
     """The objectives of some supports, by compiled fits where these are precise enough."""
-    rows = stacked(supports, max(1, *(s.size for s in supports)))
+    rows = stacked(supports, max([1, *(s.size for s in supports)]))
     objective = np.full((1, len(supports)), np.nan)
     if problem.gamma == problem.given_gamma:
         coef = np.zeros((1, *rows.shape))
@@ -217,37 +227,10 @@ def support_objectives(problem: SparseRidgeProblem, supports: Sequence[NDArray[n
     return np.asarray(objective[0])
 
 
-def _closed(status: Status, bound: float | Array, objective: Array) -> NDArray[np.bool_]:
-    """Whether no support that a tree has not searched is below these objectives.
-
-    status: How the tree has ended. bound: Its lower bound on the objectives of these supports.
-    """
-    above = bound > objective * (1.0 + RELATIVE_ROUNDING)
-    return np.asarray(above | (status is Status.OPTIMAL))
-
-
-def _begun(
-    problem: SparseRidgeProblem,
-    wanted: NDArray[np.intp],
-    starts: Sequence[NDArray[np.intp]],
-    n: int = 1,
-) -> _EitherTree:
-    """A search at its root for the n best supports of every wanted size.
-
-    n: With constraints the best support of a size may have fewer units if n is 1; with more, the n
-        best supports have exactly so many.
-    """
-    if not holds_tree(problem):
-        return _Unsearched(problem, wanted, starts)
-    tree = Leaps(problem, wanted, n_best=n)
-    tree.seed(starts)
-    return tree
-
-
 class _Unsearched:
     """What stands for a tree of too many columns: forward selection, and one bound for all sizes.
 
-    problem, sizes, starts: As :func:`_begun` takes them.
+    problem, sizes, starts: As of :class:`SizesTree`.
     """
 
     n_nodes, stretch = 0, 1.0
@@ -307,7 +290,7 @@ class _Unsearched:
 _EitherTree = Leaps | _Unsearched
 
 
-def _margin(problem: SparseRidgeProblem, objective: Array, tree: _EitherTree) -> Array:
+def tree_margin(problem: SparseRidgeProblem, objective: Array, tree: _EitherTree) -> Array:
     """What rounding in a tree, and a working γ, may add to these objectives."""
     spread = tree.stretch * coefficient_spread(problem)
     margin = rounding_margin(objective, problem.yy, tree.reach, spread)

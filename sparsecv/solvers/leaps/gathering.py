@@ -13,7 +13,7 @@ from ..core.problem import SparseRidgeProblem
 from ..core.result import Answer, Status, Work, nothing_left
 from ..core.threads import on_one_thread
 from ..kernels.linalg import Array, Mask, from_mask
-from .all_sizes import CERTAIN_SHARE, coefficient_spread, rounding_margin, support_objectives
+from .all_sizes import CERTAIN_SHARE, support_objectives, tree_margin
 from .table import TreeTable
 from .tree import Leaps
 
@@ -247,6 +247,4 @@ def _in_doubt(at: SparseRidgeProblem, tree: Leaps, value: float) -> float:
 
     It is finite, so that the limit of a size that does not count is 0.
     """
-    spread = tree.stretch * coefficient_spread(at)
-    margin = rounding_margin(np.array([value]), at.yy, tree.reach, spread)
-    return min(float(margin[0]) + at.zero_loss(value) + tree.left_out(at) * value, 1e300)
+    return min(float(tree_margin(at, np.array([value]), tree)[0]), 1e300)

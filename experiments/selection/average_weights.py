@@ -82,7 +82,6 @@ def tried(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tr
     fit = studied(X, y, GAMMAS, "minimum", seed)
     study, average = fit.study, average_of(fit.study, fit.first)
     result = average.result
-    no_limit = int(result.taus[-1]), np.inf
 
     def predicted(model: Model) -> np.ndarray:
         return Z @ model.coef + model.intercept
@@ -94,16 +93,16 @@ def tried(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tr
         error, _ = error_of_averages(study.data, coefs)
         own = replace(average, weights=weights, inner=inner, in_folds=result, coefs=coefs)
         own = replace(own, error=error)
-        found = project_average(study, own, no_limit)
+        found = project_average(study, own, int(result.taus[-1]), np.inf)
         distance = values_of(found.sizes, "distance")
-        signal = 1.0 - found.reference / float(np.var(y))
+        signal = 1.0 - found.average.error / float(np.var(y))
         coef, intercept = fit.average(result, weights)
         columns = np.count_nonzero(coef)
         yield Tried(f"average {way}", Z @ coef + intercept, columns, signal)
         sizes = {way: found.chosen}
         if way == "T=10":
             for near in (0.003, 0.03):
-                sizes[f"ε={near:g}"] = choose_size(distance, near * found.reference)
+                sizes[f"ε={near:g}"] = choose_size(distance, near * found.average.error)
         for name, t in sizes.items():
             model = found.sizes[t]
             yield Tried(name, predicted(model), model.tau, signal)

@@ -384,8 +384,8 @@ def weighed(names: list[str]) -> None:
             error, _ = error_of_averages(study.data, coefs)
             own_folds = {"inner": inner, "in_folds": result, "coefs": coefs, "error": error}
             average = replace(average, **own_folds)
-            every = project_average(study, average, (best.tau, best.cv_error))
-            pair = [[one.reference, one.sizes[one.chosen].cv_error] for one in (every, own)]
+            every = project_average(study, average, best.tau, best.cv_error)
+            pair = [[one.average.error, one.sizes[one.chosen].cv_error] for one in (every, own)]
             found.append(np.ravel(pair, order="F") / np.var(y))
         a, b, c, d = np.mean(found, axis=0)
         print(f"{name:<16}{a:>14.4g}{b:>9.4g}{c:>16.4g}{d:>9.4g}", flush=True)
@@ -450,7 +450,7 @@ def excess_errors(n: int, p: int, r2: float, kind: str, seed: int) -> tuple[list
         values_of(sizes, "cv_error") <= best.cv_error,
     )
     allowed = fewer | better
-    share = 0.01 * found.reference
+    share = 0.01 * found.average.error
     loose = choose_size(distance, share, allowed)
     models = fit.model("minimum"), sizes[found.chosen], sizes[loose]
     return [excess(one.coef) for one in models], [one.support.size for one in models]

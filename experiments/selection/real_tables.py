@@ -147,7 +147,9 @@ def by_rule(X: np.ndarray, y: np.ndarray, Z: np.ndarray, rule: str, seed: int) -
     found = model._run_.choice.projection
     distance = values_of(found.sizes, "distance")
     for name, (most, share) in SETTINGS.items():
-        limit = np.minimum(most, share * values_of(found.sizes, "tau") / len(y)) * found.reference
+        limit = (
+            np.minimum(most, share * values_of(found.sizes, "tau") / len(y)) * found.average.error
+        )
         rounding = model._run_.study.data.rounding
         t = projection.choose_size(distance, limit + rounding, found.allowed)
         one = found.sizes[t]

@@ -104,11 +104,10 @@ def _shown(found: Result, source: Table) -> Shown:
 def _certify(found: Result, path: Path) -> None:
     """Write the certificate of the least CV error, and say what it proves."""
     assert found.held_out is not None
-    study, surface, choice = found.held_out
-    made = choice_certificate(study.data, found.design, surface, found.names, found.target)
+    made = choice_certificate(found)
     made.save(path)
     note(f"{path} proves: {made.claim[0]}")
-    if not choice.is_least(surface):
+    if not found.held_out.choice.is_least(found.held_out.surface):
         note("the model that is chosen is another, and the certificate says nothing of it")
 
 

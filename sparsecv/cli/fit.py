@@ -7,8 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-
 from ..cv.engine import interruptible
 from ..cv.settings import Settings, checked_gammas, checked_taus
 from ..design.design import Protocol
@@ -91,10 +89,7 @@ def fit(data: str, **given: Any) -> Exit:
         "seconds": seconds,
     }
     if asked.certificate is not None:
-        support = np.searchsorted(found.design.kept, found.model.support)
-        proof, names = (support, str(found.status)), (found.names, found.target)
-        made = model_certificate(ready.data, found.design, found.problem, *proof, *names)
-        made.save(asked.certificate)
+        model_certificate(found).save(asked.certificate)
     draw = partial(_draw, found, asked.plot)
     deliver(asked, console, ready, found, more, draw, steps, note=note)
     named = asked.time_limit is not None and settings.time_limit is not None

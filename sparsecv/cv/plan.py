@@ -37,8 +37,8 @@ class RunPlan:
 
     The time is shared out as follows. Of the time left, a surface h(γ, τ) gets one part of as many
     equal parts as there are surfaces still to come, this one included; what is done after the last
-    surface counts as up to two surfaces (:meth:`part`, ``Study.n_after``). Of its part, estimates
-    may take nine tenths, and proofs nine tenths of what the estimates leave
+    surface counts as up to two surfaces (:meth:`part`, ``Study.work_after_partitions``). Of its
+    part, estimates may take nine tenths, and proofs nine tenths of what the estimates leave
     (``engine.SHARE_OF_THE_MODEL``). What is left in the end belongs to the model of the pair (γ, τ)
     that is chosen.
 

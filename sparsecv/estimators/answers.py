@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..design.model import Model, values_of
@@ -34,9 +34,10 @@ class ModelAnswers(SparseLinearModel):
     estimator keeps its rows for that, and a pickle leaves them out.
     """
 
-    # What :meth:`alternatives` was asked for last, and what it has found.
+    # The argument and the result of the last call of :meth:`alternatives`, so that the same call
+    # searches only once.
     _ranked_: tuple[int, DataFrame] | None = None
-    # Other frames that were asked for, under the names of the methods, for reports.
+    # The last results of other methods that reports show, under the names of the methods.
     _answers_: dict[str, DataFrame] | None = None
 
     def coefficients(self) -> DataFrame:
@@ -266,7 +267,10 @@ class ModelAnswers(SparseLinearModel):
         return self._answered("inference", found)
 
     def _answered(self, name: str, found: DataFrame) -> DataFrame:
-        """Keep a frame that was asked for, for reports, and return a copy of it."""
+        """Keep a frame that was asked for, which reports then show, and return a copy of it.
+
+        name: Of the method that was asked.
+        """
         self._answers_ = (self._answers_ or {}) | {name: found}
         return found.copy()
 
@@ -342,6 +346,7 @@ class ModelAnswers(SparseLinearModel):
         other._keep(model)
         other.gamma_, other.cv_error_ = model.gamma, model.cv_error
         other.status_ = "optimal" if model.proved else "not proved"
+        # What describes the columns and the search is the same for all sizes.
         same = "n_nodes_", "n_features_in_", "feature_names_in_"
         for name in (*same, "_coding_", "coef_names_", "levels_", "_fills_", "_spreads_"):
             if hasattr(self, name):
@@ -350,8 +355,9 @@ class ModelAnswers(SparseLinearModel):
 
     @cached_property
     def _sizes_(self) -> list[Model]:
+        """The model of every size, which a pickle keeps once it was asked for."""
         return self._kept_fit().sizes
 
-    @abstractmethod
-    def _of_size(self, tau: int, gamma: float) -> SparseLinearModel:
-        """An estimator for a model of another size, not yet fitted."""
+    def _of_size(self, tau: int, gamma: float) -> Any:
+        """An estimator for the model of a size at a γ, with this one's other parameters."""
+        return clone(self).set_params(tau=tau, gamma=gamma)

@@ -35,13 +35,6 @@ from ..tables.frames import (
 from ..tables.table import Table
 from .validation import as_dense, checked_weights, na_as_nan, refuse_text_response
 
-# What the message about a sparse table that is too large to be made dense says to do.
-SCREEN = (
-    "screen the columns inside the folds, by a Pipeline of SelectKBest and SparseRidge in "
-    "GridSearchCV, or take a lasso"
-)
-PART = "pass fewer rows at a time"
-
 
 class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """What both estimators share: checks of tables, units, prediction, selection.
@@ -49,6 +42,9 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     ``get_support``, ``transform`` and ``get_feature_names_out`` are those of a feature selector:
     the columns of the support, whatever the size of their coefficients. Classes below add what a
     fit tells (``answers.py``), how it is shown (``views.py``), and files (``files.py``).
+
+    A frame with columns of text or categories is coded: each of them becomes 0/1 columns, and
+    ``coef_`` counts the columns of numbers that result.
     """
 
     coef_: Array
@@ -65,10 +61,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     _coding_: Coding | None = None  # How text columns became columns of numbers.
     coef_names_: NDArray[Any]
     levels_: dict[str, list[str]]
-    _saved_: SavedModel | None = None  # What a model that was loaded holds.
+    _saved_: SavedModel | None = None  # The content of the file that the model was read from.
     _fills_: Array | None = None  # What missing values of X are filled with, shape (p,).
     status_: Any
-    _run_: Result  # The fit with its rows.
+    _run_: Result  # The fit with its rows, where it was neither read from a file nor a pickle.
     # The standard deviations of the columns, shape (p,), and of the response.
     _spreads_: tuple[Array, float] | None = None
 
@@ -147,7 +143,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         return models.interval(self._checked_columns(X)[:, models.columns], coverage)
 
     def _intervals(self) -> FoldModels:
-        """What prediction intervals are made from, which a file may hold."""
+        """The models of folds from which intervals are made; here those that a file holds.
+
+        Raises InputError: There are none.
+        """
         check_is_fitted(self)
         if self._saved_ is None:
             raise InputError("prediction intervals need folds: use SparseRidgeCV")
@@ -160,18 +159,24 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         return kept
 
     def _checked_columns(self, X: ArrayLike) -> Any:
-        """Rows to predict, checked and dense, with the columns passed to ``fit``."""
+        """Rows to predict, checked and dense, with the columns that ``coef_`` counts, shape (n, p).
+
+        X: A table as of :meth:`predict`.
+        Raises InputError, or a ValueError of scikit-learn: The table is not as the one fitted to.
+        """
         check_is_fitted(self)
         given, fitted = frame_names(X), getattr(self, "feature_names_in_", None)
         saved, fills = self._saved_, self._fills_
         if given is not None and saved is not None and (saved.levels or saved.fills or saved.codes):
+            # The file says how text and missing values of a frame become numbers.
             return np.asarray(saved.features_of(X, self.unknown))
         if self._coding_ is not None:
             values = encoded_frame(self._coding_, X, fills is not None, self.unknown)
             return values if fills is None else filled(values, fills, "K")
         with warnings.catch_warnings():
             if given is not None and fitted is not None:
-                # older scikit-learn cannot read the names of every frame library
+                # Older scikit-learn cannot read the names of every frame library. They are checked
+                # below.
                 warnings.filterwarnings("ignore", "X does not have valid feature names")
             finite = True if fills is None else "allow-nan"
             checks = {"dtype": np.float64, "ensure_all_finite": finite, "accept_sparse": True}
@@ -181,10 +186,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
                     known = np.where(np.isin(known, saved.codes), np.nan, known)
                 values = validate_data(self, known, reset=False, **checks)
             except ValueError:
-                if given is not None:  # This names the first cell that is no number.
+                if given is not None:  # This raises an error that names the first cell at fault.
                     encoded_frame(Coding(given), X, True, "error")
                 raise
-        values = as_dense(values, PART)
+        values = as_dense(values, "pass fewer rows at a time")
         if given is not None and fitted is not None:
             check_names_match(given, list(fitted))
         return values if fills is None else filled(values, fills, "K")
@@ -251,19 +256,33 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     ) -> Prepared:
         """What was passed to ``fit``, checked, standardised and laid out in folds.
 
+        It sets the attributes that describe the columns, and what missing values are filled with.
+
+        weights, groups: The arguments ``sample_weight`` and ``groups`` of ``fit``.
+        cv: The folds as the user asked for them; by default nothing is held out.
         partitions: The number of partitions into folds that the fit needs.
+        Raises InputError, or a ValueError of scikit-learn: Something cannot be used.
         """
         source = self._source(X, y, weights, groups)
         named = self._coding_ is not None or hasattr(self, "feature_names_in_")
-        how: dict[str, Any] = {"seed": getattr(self, "random_state", 0), "partitions": partitions}
         names = source.feature_names if named else None
-        how["asked"] = self._asked(source.p, names, numbers_as_names(X))
-        ready = prepare(source, cv, self._protocol(), **how)
+        ready = prepare(
+            source,
+            cv,
+            self._protocol(),
+            seed=getattr(self, "random_state", 0),
+            partitions=partitions,
+            asked=self._asked(source.p, names, numbers_as_names(X)),
+        )
         self._fills_ = ready.fills
         return ready
 
     def _source(self, X: Any, y: Any, weights: Any, groups: Any) -> Table:
-        """Check what was passed to ``fit``; X and y come back as 64-bit numbers."""
+        """Check what was passed to ``fit``, and set the attributes that describe the columns.
+
+        Returns: The table, with X and y as dense 64-bit numbers.
+        Raises InputError, or a ValueError of scikit-learn: Something cannot be used.
+        """
         if self.unknown not in ("error", "zero"):
             raise InputError(f"unknown must be 'error' or 'zero'; got {self.unknown!r}")
         given, coding = frame_names(X), coding_of(X, self.missing is not None)
@@ -277,31 +296,37 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             refuse_text_response(values, getattr(y, "name", None))
         if issparse(y):
             raise InputError("y must be dense: pass y.toarray()")
-        checks: dict[str, Any] = {"dtype": np.float64, "accept_sparse": True, "y_numeric": True}
-        checks |= {"ensure_min_samples": 2, "ensure_all_finite": False}
         if values.ndim == 2 and values.shape[1] > 1:
             raise InputError(
                 f"y has {values.shape[1]} columns, and a model explains one response: fit "
                 "sklearn.multioutput.MultiOutputRegressor of this estimator"
             )
+        checks: dict[str, Any] = {"dtype": np.float64, "accept_sparse": True, "y_numeric": True}
+        # What is not finite is refused below, in words that name the column.
+        checks |= {"ensure_min_samples": 2, "ensure_all_finite": False}
         X, y = validate_data(self, X, y, **checks)
-        X, y = as_dense(X, SCREEN), y.astype(np.float64)
+        advice = (
+            "screen the columns inside the folds, by a Pipeline of SelectKBest and SparseRidge "
+        )
+        X = as_dense(X, advice + "in GridSearchCV, or take a lasso")
+        y = y.astype(np.float64)
         if coding is not None:
             self._coding_, self.n_features_in_ = coding, len(coding.names)
-            self.levels_ = {name: list(found) for name, found in coding.levels.items()}
+            self.levels_ = {name: list(levels) for name, levels in coding.levels.items()}
             self.coef_names_ = np.array(coding.features, dtype=object)
+        # Older scikit-learn cannot read the names of every frame library.
         if given is not None and not hasattr(self, "feature_names_in_"):
             self.feature_names_in_ = np.array(given, dtype=object)
         labels = self._labels(X.shape[1])
         checked_fill(self.missing)
         for j in _columns_not_finite(X).tolist():
-            column = X[:, j]
-            if self.missing and not (np.isinf(column).any() or np.isnan(column).all()):
-                continue
-            found = f"{_not_finite(column)} in column {labels[j]!r}"
+            infinite, empty = np.isinf(X[:, j]).any(), np.isnan(X[:, j]).all()
+            if self.missing is not None and not infinite and not empty:
+                continue  # Its missing values are filled by the mean of the others.
             mend = "drop or impute those rows"
-            if "missing" in self.get_params() and not np.isinf(column).any():
-                mend += ", or pass missing='mean'" if self.missing is None else ""
+            if self.missing is None and not infinite:
+                mend += ", or pass missing='mean'"
+            found = f"{_not_finite(X[:, j])} in column {labels[j]!r}"
             raise InputError(f"Input X contains {found}: {mend}")
         if not np.isfinite(y).all():
             raise InputError(f"Input y contains {_not_finite(y)}: drop those rows")
@@ -315,38 +340,46 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     def _asked(
         self, p: int, names: Sequence[str] | None, numbers: Sequence[int] | None
     ) -> ResolvedRules | None:
-        """What the parameters ask of p columns; None where they ask for nothing."""
+        """What ``constraints`` asks of p columns of numbers; None where it asks for nothing.
+
+        names: Names of these columns, if they have some.
+        numbers: The names of the columns of the user's frame, where these are whole numbers.
+        Raises InputError: The constraints name no column, or contradict each other.
+        """
         rules = Constraints() if self.constraints is None else self.constraints
         if not isinstance(rules, Constraints):
             what = "constraints must be None or sparsecv.Constraints(include=..., ...)"
             raise InputError(f"{what}; got {rules!r}")
+        # The 0/1 columns of a text column enter together, whether or not the user asks for more.
         places = None if self._coding_ is None else self._coding_.places
-        found = rules.resolve(p, names, places, numbers=numbers)
-        return None if found.constraints.plain else found
+        resolved = rules.resolve(p, names, places, numbers=numbers)
+        return None if resolved.constraints.plain else resolved
 
     def _protocol(self) -> Protocol:
+        """How columns are centred and scaled."""
         scale = "unit-variance" if self.standardize else "none"
         return Protocol("honest", scale, bool(self.fit_intercept))
 
     def _keep(self, model: Model) -> None:
+        """Set the attributes of a model, but not ``gamma_``, ``status_`` and those of errors."""
         self.tau_ = model.tau
         self.coef_, self.intercept_, self.support_ = model.coef, model.intercept, model.support
         self.objective_, self.lower_bound_ = model.objective, model.lower_bound
         self.gap_ = model.gap
 
     def _remember(self, fit: Result) -> None:
-        """Keep a fit with its rows, and the standard deviations of its columns."""
+        """Keep a fit with its rows, of which all else that users ask for is computed."""
         fit.shown.name = type(self).__name__
         self._run_ = fit
         self._spreads_ = fit.design.raw_spread, float(fit.design.spread[-1])
 
     def _forget(self) -> None:
-        """Drop what the last fit has found: this fit may set other attributes."""
+        """Drop the attributes of the last fit, as the fit that begins may set others."""
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
 
     def _seconds(self) -> float | None:
-        """The time limit of what is asked of the fit besides."""
+        """The seconds that a computation may take which is asked for after the fit; None: any."""
         return None if self.time_limit is None else float(self.time_limit)
 
     def _kept_fit(self) -> Result:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..design.model import Model
 from ..design.saved import SavedModel, named_fills
 from ..errors import InputError
-from ..selection.certified_choice import row_certificate
+from ..selection.certified_choice import model_certificate, row_certificate
 from ..selection.result import Result
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.limits import Limits
@@ -40,14 +39,15 @@ class ModelFiles(SparseLinearModel):
         Raises
         ------
         InputError
-            The file cannot be written, or there are no intervals.
+            The file cannot be written, or ``intervals`` asks for what :meth:`predict_interval`
+            refuses.
         NotFittedError
             There is no model yet.
         """
         self._saved(intervals).write(path)
 
     def _take(self, saved: SavedModel) -> Self:
-        """Take over a model that a file holds; return self."""
+        """Take over a model that a file holds, in place of a fit; return self."""
         self._saved_ = saved
         model = saved.model
         self._keep(model)
@@ -108,10 +108,11 @@ class ModelFiles(SparseLinearModel):
         """Write a proof of the fit that ``sparsecv verify`` checks with whole numbers alone.
 
         For :class:`SparseRidge` it proves that no other support of this size has an objective that
-        is smaller by a millionth; for :class:`SparseRidgeCV`, whatever its rule, that no pair of
-        the γ and sizes that were evaluated has a CV error that is smaller by a millionth than the
-        least. The proof is searched for anew, with the supports known. ``python verify.py`` checks
-        it as well, without this package.
+        is smaller by more than a millionth of the model's objective. For :class:`SparseRidgeCV`,
+        whatever its rule, it proves that no pair of the γ and sizes that were evaluated has a CV
+        error that is smaller than the least one by more than a millionth of it. The proof is
+        searched for anew, with the supports known. ``python verify.py`` checks it as well, without
+        this package.
 
         Parameters
         ----------
@@ -130,10 +131,10 @@ class ModelFiles(SparseLinearModel):
         Raises
         ------
         InputError
-            Something is not proved, a file cannot be written, or the fit has what certificates do
-            not serve: constraints, weights, missing values, γ = 0, more than 500
-            columns, folds that do not hold out every row once, or, with ``rows``, columns that a
-            criterion has chosen or that are a projection of an average.
+            Something is not proved; a file cannot be written; or certificates do not serve the fit,
+            because it has constraints, weights, missing values, γ = 0, more than 500 columns, or
+            folds that do not hold out every row once. With ``rows`` they do not serve columns that
+            a criterion has chosen, or that are a projection of an average, either.
         AttributeError
             The model was read from a file or a pickle, which have no rows.
 
@@ -153,9 +154,9 @@ class ModelFiles(SparseLinearModel):
         True
         """
         fit = self._kept_fit()
-        found = row_certificate(fit, Limits(self._seconds())) if rows else self._certified(fit)
-        found.save(path)
-        return found
+        made = row_certificate(fit, Limits(self._seconds())) if rows else self._certified(fit)
+        made.save(path)
+        return made
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds the model and what was asked for, not the rows."""
@@ -164,28 +165,31 @@ class ModelFiles(SparseLinearModel):
         return kept
 
     def _saved(self, intervals: bool) -> SavedModel:
-        """The model as a file holds it."""
+        """The content of the file that :meth:`save` writes.
+
+        intervals: As of :meth:`save`.
+        Raises NotFittedError, or an InputError where there are no intervals.
+        """
         check_is_fitted(self)
-        models = self._intervals() if intervals else None
-        if self._saved_ is not None:  # A file also holds what this object has no place for.
-            kept = None if models is None else self._saved_.intervals
-            return replace(self._saved_, unknown=self.unknown, intervals=kept)
+        fold_models = self._intervals() if intervals else None
+        if self._saved_ is not None:
+            # The model was read from a file, whose entries this object does not have: how to read
+            # tables, the name of the response, and notes.
+            return replace(self._saved_, unknown=self.unknown, intervals=fold_models)
         labels = self._labels(self.coef_.size)
+        tau, gamma, proved = int(self.tau_), float(self.gamma_), self.status_ == "optimal"
+        fitted = self.support_, self.coef_, self.intercept_, tau, gamma
+        model = Model(*fitted, self.objective_, self.lower_bound_, proved)
         return SavedModel(
-            self._fitted(),
+            model,
             labels,
             named=self._coding_ is not None or hasattr(self, "feature_names_in_"),
             levels={} if self._coding_ is None else self._coding_.levels,
             fills=named_fills(labels, self._fills_),
-            intervals=models,
+            intervals=fold_models,
             unknown=self.unknown,
         )
 
-    def _fitted(self) -> Model:
-        """The model, proved where everything that was searched for is."""
-        own = self.support_, self.coef_, self.intercept_, int(self.tau_), float(self.gamma_)
-        return Model(*own, self.objective_, self.lower_bound_, self.status_ == "optimal")
-
-    @abstractmethod
     def _certified(self, fit: Result) -> Certificate:
-        """The certificate of the fit."""
+        """What :meth:`certificate` writes without ``rows``; here that of a fit of one size."""
+        return model_certificate(fit)

@@ -14,12 +14,11 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from ..design.design import Array
+from ..design.folds import Index
 from ..errors import InputError
 from ..tables.coding import Coding
 from ..tables.columns import quoted
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 def pipeline_of_numbers(
@@ -27,12 +26,13 @@ def pipeline_of_numbers(
 ) -> Pipeline:
     """The pipeline of a model whose columns all hold numbers.
 
-    columns: Numbers of the columns of the model.
+    columns: Numbers of the table's columns that are in the model; at least one.
     coef, shape (p,): Coefficients of the table's columns.
     names, shape (p,), or None: Names of the table's columns.
     fills, shape (p,), or None: What a missing value of a column is filled with.
     """
     selected = ("numbers", "passthrough", columns.tolist())
+    # A fit to any table of p columns notes their number; nothing else is learned.
     select = ColumnTransformer([selected]).fit(np.zeros((1, coef.size)))
     if names is not None:
         select.feature_names_in_ = np.array(names, dtype=object)
@@ -45,19 +45,23 @@ def pipeline_of_numbers(
 def pipeline_of_levels(coef: Array, intercept: float, coding: Coding, unknown: str) -> Pipeline:
     """The pipeline of a model whose table has factors.
 
-    The encoder knows the cells that the table held, and cells of one level have one coefficient.
+    The encoder knows the cells that the table held, which may be numbers, dates or text. Cells that
+    are written differently but are one level have one coefficient.
 
     coef, shape (p,): Coefficients of the columns of numbers that ``coding`` makes of the table's.
     unknown: With "zero" a cell that is no level of its column counts as no level.
     Raises InputError: A factor holds numbers beside text, which the encoder cannot take.
     """
     of_feature = dict(zip(coding.features, coef.tolist(), strict=True))
+    # Positions of the columns of numbers and of factors, the cells of every factor, and the
+    # coefficients of numbers and of cells.
     numbers, factors, cells = list[int](), list[int](), list[NDArray[Any]]()
     of_numbers, of_levels = list[float](), list[float]()
+    # A row that the column transformer can be fitted to.
     row: dict[str, Any] = dict.fromkeys(coding.names, 0.0)
     for j, name in enumerate(coding.names):
         own = _encoder_cells(name, coding.cells.get(name, ()))
-        # The first of two levels may have no column of numbers.
+        # The first of two levels may have no column of numbers, and a coefficient of 0.
         each = [of_feature.get(f"{name}={level}", 0.0) for _, level in own]
         if any(each):
             factors.append(j)
@@ -82,7 +86,10 @@ def pipeline_of_levels(coef: Array, intercept: float, coding: Coding, unknown: s
 
 
 def _encoder_cells(name: str, cells: Sequence[tuple[Any, str]]) -> list[tuple[Any, str]]:
-    """The cells of a factor with their levels, in the order that an encoder wants."""
+    """The cells of a factor with their levels, sorted, as an encoder wants them.
+
+    Raises InputError: Cells cannot be compared.
+    """
     try:
         return sorted(cells, key=lambda one: one[0])
     except TypeError:
@@ -94,6 +101,6 @@ def _encoder_cells(name: str, cells: Sequence[tuple[Any, str]]) -> list[tuple[An
 
 def _linear(coef: Array, intercept: float) -> LinearRegression:
     """A fitted linear regression with these coefficients."""
-    model = LinearRegression().fit(np.zeros((2, coef.size)), np.zeros(2))
+    model = LinearRegression().fit(np.zeros((2, coef.size)), np.zeros(2))  # Sets what fits set.
     model.coef_, model.intercept_ = coef, np.float64(intercept)
     return model

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 
 from ..cv.settings import DEFAULT_SECONDS, Settings, checked_limit
 from ..design.saved import SavedModel
 from ..errors import InputError, UnprovedWarning, warn_caller
-from ..selection.certified_choice import model_certificate
 from ..selection.criteria import checked_criterion
-from ..selection.result import Result
 from ..selection.run import fit_table
 from ..selection.study import Request
-from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.result import Status
 from .files import ModelFiles
@@ -28,16 +22,16 @@ from .views import ModelViews
 class SparseRidge(ModelViews, ModelFiles):
     """Best-subset ridge regression, proved optimal; gamma = 2 * alpha of scikit-learn's Ridge.
 
-    Minimises ||y − Xβ||² + (γ/2)||β||² over ||β||₀ ≤ τ (eq. 1, first paper) on centred columns of
-    unit variance.
+    Minimises ||y − Xβ||² + (γ/2)||β||² over ||β||₀ ≤ τ on centred columns of unit variance.
 
     Parameters
     ----------
     tau : int, None, "aic", "bic" or "ebic"
         Largest number of features; None means min(p, 10). With the name of a criterion, the size of
         least criterion over all sizes and all subsets, from no feature at all on, by least squares
-        and proved; formulas in :func:`sparsecv.selection.criteria.criteria`. An intercept counts as
-        a coefficient that all models have, and a factor of L levels as L − 1.
+        and proved; formulas in :func:`sparsecv.selection.criteria.criteria`. In a criterion a
+        factor of L levels counts as L − 1 coefficients, and an intercept as one, which all models
+        have. In a number of features a factor counts once.
     gamma : float or None
         gamma = 2 * alpha of scikit-learn's Ridge, at least 0; 0 is least squares. None is 1 for a
         given size and 0 with a criterion, which compares least-squares fits and takes no other.
@@ -86,8 +80,8 @@ class SparseRidge(ModelViews, ModelFiles):
     path_ : pandas.DataFrame, a row for each size from 1 to τ
         "tau", "gamma", "columns" (positions), "names", "coef" (those of these columns, in original
         units), "intercept", "proved" (the columns are the best ones at this γ); "cv_error" and
-        "std_error" are NaN, as nothing is held out. This attribute and the one below are computed
-        when first asked for, by the native solver within ``time_limit``; :meth:`at_size` gives the
+        "std_error" are NaN, as nothing is held out. ``path_`` and ``criteria_`` are computed when
+        first asked for, by the native solver within ``time_limit``; :meth:`at_size` gives the
         models.
     criteria_ : pandas.DataFrame, a row for each size
         "tau", "columns", "names", "cv_error", and "rss", "aic", "bic", "ebic", "cp" of a
@@ -98,8 +92,9 @@ class SparseRidge(ModelViews, ModelFiles):
     levels_, coef_names_ : dict, ndarray of str
         Only after ``fit`` to a data frame with columns of text: the levels of those columns, and
         the names of the columns that ``coef_`` and ``support_`` count. A text column becomes a 0/1
-        column ``name=level`` for each level, which enter together and count once (of two levels,
-        the second alone). Its name or position stands for all of them in ``constraints``.
+        column ``name=level`` for each level, which enter together and count as one feature (of two
+        levels, the second has a column alone). The text column's name or position stands for all of
+        them in ``constraints``.
 
     Examples
     --------
@@ -161,41 +156,46 @@ class SparseRidge(ModelViews, ModelFiles):
         ------
         InputError
             A ValueError with one line that names the column or parameter at fault.
+
+        Warns
+        -----
+        UnprovedWarning
+            The support is not proved to be the best: a limit was reached, or the table is too large
+            for a proof.
+        LoweredSizeWarning
+            Fewer columns than ``tau`` vary, and their number is taken.
         """
         self._forget()
-        limit = checked_limit(self.time_limit)
-        if self.tol is None:  # The cross-validation takes None for its own default.
+        if self.tol is None:  # The settings would take None for the default of a cross-validation.
             raise InputError("tol must lie in [0, 1); got None")
-        own: dict[str, Any] = {"n_jobs": self.n_jobs, "tol": self.tol, "time_limit": limit}
-        settings = Settings(backend=self.backend, **own)
-        deadline, ready = settings.deadline(), self._prepared(X, y, sample_weight)
-        asked: dict[str, Any] = {"deadline": deadline}
+        settings = Settings(
+            backend=self.backend,
+            n_jobs=self.n_jobs,
+            tol=self.tol,
+            time_limit=checked_limit(self.time_limit),
+        )
+        deadline = settings.deadline()  # The time limit counts what follows, the checks included.
+        ready = self._prepared(X, y, sample_weight)
         if isinstance(self.tau, str):
-            asked["criterion"] = checked_criterion(self.tau, self.gamma)
+            criterion = checked_criterion(self.tau, self.gamma)
+            request = Request(settings, criterion=criterion, deadline=deadline)
         else:
-            asked["taus"] = [checked_tau(self.tau, ready.design)]
-            asked["gammas"] = [1.0 if self.gamma is None else self.gamma]
-        found = fit_table(ready, Request(settings, **asked))
+            taus = [checked_tau(self.tau, ready.design)]
+            gammas = [1.0 if self.gamma is None else self.gamma]
+            request = Request(settings, gammas, taus, deadline=deadline)
+        found = fit_table(ready, request)
         self._keep(found.model)
         self.gamma_ = found.model.gamma
         self.status_, self.n_nodes_ = str(found.status), found.ended.n_nodes
         self._remember(found)
         ready.release()
         if not found.model.proved:
-            large = found.status is Status.UNPROVED
-            ended = "the table is too large for a proof" if large else f"{found.status} reached"
+            # Where no limit was reached, there was no room in memory for a search tree.
+            too_large = found.status is Status.UNPROVED
+            ended = "the table is too large for a proof" if too_large else f"{found.status} reached"
             text = f"{ended}, and the relative gap is {self.gap_:.2g}"
             warn_caller(f"{text}: the support may not be the best one", UnprovedWarning)
         return self
-
-    def _certified(self, fit: Result) -> Certificate:
-        support = np.searchsorted(fit.design.kept, self.support_)
-        proof, names = (support, self.status_), (fit.names, fit.target)
-        return model_certificate(fit.table.data, fit.design, fit.problem, *proof, *names)
-
-    def _of_size(self, tau: int, gamma: float) -> SparseRidge:
-        other: SparseRidge = clone(self).set_params(tau=tau, gamma=gamma)
-        return other
 
 
 def load(path: str | PathLike[str]) -> SparseRidge:

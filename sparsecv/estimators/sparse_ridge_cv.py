@@ -35,9 +35,9 @@ from .views import ModelViews
 class SparseRidgeCV(ModelViews, ModelFiles):
     """Best-subset ridge, τ and γ chosen by exact CV; gamma = 2 * alpha of scikit-learn's Ridge.
 
-    Every fold's
-    mixed-integer problem is solved or bounded; h(γ, τ) of the first paper's eq. (2) is exact
-    wherever ``cv_results_["exact"]`` says so, and lies in [lower, upper] always.
+    h(γ, τ) is the CV error of best-subset ridge regression of at most τ columns at the ridge weight
+    γ. Every fold's best subset is proved, or its objective is bounded: h is exact wherever
+    ``cv_results_["exact"]`` says so, and lies in [lower, upper] always.
 
     Parameters
     ----------
@@ -272,14 +272,25 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         ------
         InputError
             A ValueError with one line that names the column or parameter at fault.
+
+        Warns
+        -----
+        UnprovedWarning
+            The choice, or the support of the model, is not proved, although proofs were asked for.
         """
         self._forget()
         named = ("method", "backend", "time_limit", "n_jobs", "tol", "prove")
         settings = Settings(**{name: getattr(self, name) for name in named})
-        own: dict[str, Any] = {"rule": self.rule, "seed": self.random_state}
-        own["deadline"] = settings.deadline()
-        own |= {"progress": _printed} if self.verbose else {}
-        request = Request(settings, self.gammas, self.taus, **own)
+        progress: dict[str, Any] = {"progress": _printed} if self.verbose else {}
+        request = Request(
+            settings,
+            self.gammas,
+            self.taus,
+            rule=self.rule,
+            seed=self.random_state,
+            deadline=settings.deadline(),  # The time limit counts the checks that follow, too.
+            **progress,
+        )
         partitions = request.partitions(self._protocol().name)
         ready = self._prepared(X, y, sample_weight, groups, self.cv, partitions)
         refuse_nested(ready.data, self.cv, self.nested)
@@ -288,8 +299,9 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         study, surface, choice = found.held_out
         self._remember(found)
         self._set_choice(found, surface, choice)
-        # A rule that needs estimates alone asks for no proof; only the time can be too short.
-        if not (study.plan.estimates_serve and found.status is not Status.TIME_LIMIT):
+        # Where estimates suffice for the rule nothing was to be proved; only the time can have been
+        # too short.
+        if not study.plan.estimates_serve or found.status is Status.TIME_LIMIT:
             self._warn_of_what_is_open(surface.best(), found.model)
         if self.nested:
             found.expected = nested_error(study, self.cv, self.nested, groups)
@@ -301,7 +313,8 @@ class SparseRidgeCV(ModelViews, ModelFiles):
     def __getattr__(self, name: str) -> Any:
         """Say what a nested error needs, where there is none.
 
-        Python asks this method, too, where a property found no rows; the property's words are kept.
+        Python calls this method where an attribute is missing, and also where a property has raised
+        an AttributeError, such as that of :meth:`_kept_fit`, which then is raised again here.
         """
         if isinstance(getattr(type(self), name, None), cached_property):
             self._kept_fit()
@@ -319,6 +332,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         if weights is not None or groups is not None:
             raise InputError("sample_weight and groups need rows in memory: pass X.compute()")
         source = DaskTable(X, y)
+        # The columns of an array have no names, for which [0] stands here.
         if all(isinstance(name, str) for name in getattr(X, "columns", [0])):
             self.feature_names_in_ = np.array(source.feature_names, dtype=object)
         self.n_features_in_ = source.p
@@ -326,22 +340,27 @@ class SparseRidgeCV(ModelViews, ModelFiles):
 
     @cached_property
     def _fold_models_(self) -> FoldModels:
-        found = self._kept_fit().held_out
-        assert found is not None
-        study, surface, choice = found
-        return fold_models(study.again(), surface, choice)
+        """The models of the folds with their residuals; a pickle keeps them once they are made."""
+        held_out = self._kept_fit().held_out
+        assert held_out is not None
+        return fold_models(held_out.study.again(), held_out.surface, held_out.choice)
 
     def _intervals(self) -> FoldModels:
         return self._fold_models_
 
     def _certified(self, fit: Result) -> Certificate:
+        """The certificate of the least CV error; a UserWarning where the rule chose another pair.
+
+        fit: It takes the proofs of all CV errors.
+        """
         assert fit.held_out is not None
         assert fit.first is not None
-        study, _, choice = fit.held_out
+        study = fit.held_out.study
+        # The certificate needs a proof of every CV error; the choice may have needed few.
         fit.first = with_everything(study.again(), fit.first)
-        surface = fit.surface = fit.first.result
-        made = choice_certificate(study.data, fit.design, surface, fit.names, fit.target)
-        if not choice.is_least(surface):
+        fit.surface = fit.first.result
+        made, choice = choice_certificate(fit), fit.held_out.choice
+        if not choice.is_least(fit.surface):
             warn_caller(
                 "the certificate is of the pair of least CV error and says nothing of the model "
                 f"that rule {choice.rule} has chosen: fit with rule='minimum' for that pair",
@@ -350,6 +369,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         return made
 
     def _of_size(self, tau: int, gamma: float) -> SparseRidge:
+        # The time limit and the tolerance of a cross-validation are none of a single fit.
         given = self.get_params(deep=False)
         own = SparseRidge().get_params() | {"tau": tau, "gamma": gamma}
         same = own.keys() & given.keys() - {"time_limit", "tol"}
@@ -361,13 +381,16 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         return super().__getstate__()
 
     def _set_choice(self, found: Result, surface: CVResult, choice: Choice) -> None:
-        """Set the attributes of what was chosen from a surface, and of the model."""
+        """Set the attributes of what was chosen, and those of the model.
+
+        surface, choice: As of :class:`~sparsecv.selection.result.HeldOut`.
+        """
         if self.gammas is None:
             self.trace_, self.gamma_edge_ = surface.trace, surface.edge
         if surface.minimum is not None:
             self.minimum_ = surface.minimum
         if choice.projection is not None:
-            self.reference_error_ = choice.projection.reference
+            self.reference_error_ = choice.projection.average.error
         self.rule_, self.certified_ = choice.rule, choice.certified
         self.gamma_, self.cv_error_ = choice.gamma, choice.cv_error
         # These two are of the pair of least CV error, which other rules than "minimum" may not
@@ -390,11 +413,15 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         self.cv_results_: dict[str, Any] = pairs | {key: tables[key].ravel() for key in flat}
 
     def _warn_of_what_is_open(self, best: Best, model: Model) -> None:
-        """Warn where the choice, or the support of the final model, is not proved."""
+        """Warn where the choice, or the support of the final model, is not proved.
+
+        best: The pair of least CV error.
+        """
         if not self.certified_:
             what = f"rule {self.rule_} might choose otherwise"
             if self.rule_ == "minimum":
                 what = f"the pair of least estimated CV error, {best.cv_error:.6g}, is taken"
+                # The text is empty where the bounds say nothing.
                 if known := bounds_text(best.lower_bound, best.cv_error, best.upper):
                     what += f"; the least CV error on the grid: {known}"
             warn_caller(f"not every fold and model was proved: {what}", UnprovedWarning)
@@ -407,5 +434,5 @@ class SparseRidgeCV(ModelViews, ModelFiles):
 
 
 def _printed(what: str, done: int, total: int, detail: str = "") -> None:
-    """Print the progress of a fit."""
+    """Print the progress of a fit; parameters as of :class:`~sparsecv.cv.progress.Report`."""
     print(f"{what}: {done} of {total}{detail and f' ({detail})'}")

@@ -35,7 +35,8 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
     """Choose hyperparameters by cross-validation error plus λ times instability.
 
     The criterion is (7) of "Stability Regularized Cross-Validation": the k-fold error plus λ μ̂_h,
-    the largest mean change of the losses on all rows when a fold is left out. λ is chosen by nested
+    where μ̂_h is the largest mean change of the losses on all rows when a fold is left out. A
+    candidate is a choice of all hyperparameters. λ is chosen by nested
     cross-validation (Algorithm 1 of that paper): what is chosen without an outer fold has not seen
     the rows of the fold.
 
@@ -72,8 +73,8 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
         "params", "cv_error", "stability", "criterion" at the chosen λ, "corrected" (the
         bias-corrected error), and "param_NAME" for each hyperparameter NAME.
     lambda_results_ : dict of arrays over λ
-        "lambda", and with several λ "nested_error", "outer_error" (l, k) and the "params" that are
-        chosen on all rows.
+        "lambda", and with several λ "nested_error", "outer_error" (shape (λ, outer fold)) and the
+        "params" that are chosen on all rows.
     folds_ : sparsecv.design.folds.Folds
         Which rows were held out together.
     loss_ : str
@@ -145,7 +146,7 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
         """
         lambdas, loss = checked_lambdas(self.lambdas), checked_loss(self.loss, self.estimator)
         grid = self._checked_grid()
-        if y is None:
+        if y is None:  # scikit-learn's check_estimator wants these words.
             raise ValueError("requires y to be passed, but the target y is None")
         X, y = indexable(X, y)
         y = column_or_1d(y, warn=True)
@@ -157,7 +158,7 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
             fit_params |= weight_params(self.estimator, row_weights)
         folds = folds_for(self.estimator, self.cv, X, y, self.random_state)
         learner = learner_of(self.estimator, grid, X, y, loss, fit_params)
-        candidates = list(ParameterGrid(grid))
+        candidates = list(ParameterGrid(grid))  # The learner numbers them alike.
         with warnings.catch_warnings():
             # Folds may lack a row or a column; the final fit warns of what all rows lack.
             warnings.simplefilter("ignore", category=UserWarning)
@@ -165,7 +166,7 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
                 learner,
                 folds.label,
                 len(candidates),
-                nested=lambdas.size > 1,
+                nested=lambdas.size > 1,  # A single λ is taken without nesting.
                 weights=row_weights,
                 fit=partial(losses_of, learner, n_jobs=self.n_jobs),
             )
@@ -179,7 +180,7 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
         return self
 
     def _checked_grid(self) -> dict[str, Sequence[Any]]:
-        """The values of all hyperparameters, once validated."""
+        """The values of every hyperparameter, by its name, once validated."""
         grid, known = dict(self.param_grid), self.estimator.get_params()
         if not grid or not all(map(len, grid.values())):
             raise InputError("param_grid needs at least one value for every hyperparameter")
@@ -191,9 +192,11 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
     def _choose(
         self, errors: PartialErrors, candidates: list[dict[str, Any]], lambdas: Array
     ) -> None:
-        """Choose λ and a candidate θ, and set the attributes that describe all candidates.
+        """Choose λ and a candidate, and set the attributes that describe all candidates.
 
-        A single λ is taken without nesting.
+        errors: With losses of two folds left out where there are several λ.
+        candidates: The hyperparameters of every candidate, in the order of ``errors``.
+        lambdas: The values of λ; a single one is taken.
         """
         selection = select(errors, lambdas) if lambdas.size > 1 else None
         self.lambda_ = float(lambdas[0]) if selection is None else selection.lambda_
@@ -256,21 +259,23 @@ def learner_of(
 ) -> Learner:
     """The learner that fits the most candidates together.
 
-    A grid over τ and γ of SparseRidge is fitted along paths; of every other estimator a clone is
-    fitted for each candidate.
+    A grid over τ and γ of SparseRidge is fitted along paths, which give all candidates at once; of
+    every other estimator a clone is fitted for each candidate.
 
     grid: The values of every hyperparameter; candidates are numbered as by ParameterGrid.
+    loss: The loss that errors are measured by.
+    fit_params: Further arguments of the estimator's ``fit``, weights of the rows among them.
     """
     if not (
         type(estimator) is SparseRidge
         and sorted(grid) == ["gamma", "tau"]
-        and loss is LOSSES["squared"]
+        and loss is LOSSES["squared"]  # The learner of paths returns squared errors.
         and set(fit_params) <= {"sample_weight"}
         and estimator.backend in ("auto", "native")  # Paths call no other back end.
         and estimator.time_limit != 0  # Paths prove what they find.
     ):
         return EstimatorLearner(estimator, list(ParameterGrid(dict(grid))), X, y, loss, fit_params)
-    # A clone is asked, because the check of the rows notes the columns' names in the estimator.
+    # A clone is asked, because the check of the rows sets attributes of the estimator.
     ready = clone(estimator)._prepared(X, y)
     rows, response = ready.source.load()
     return SparseRidgeLearner(

@@ -13,22 +13,24 @@ from ..cv.settings import checked_taus
 from ..design.design import Array, Design
 from ..errors import InputError, LoweredSizeWarning, warn_caller
 
-# A sparse table is made dense up to this many bytes, and a larger one is refused. The number is a
-# choice.
+# A sparse table is refused if its dense copy would take more bytes than this: a choice.
 MAX_DENSE_BYTES = 1_500_000_000
 
 
 def na_as_nan(values: Any) -> Any:
-    """An array or frame in which NaN stands for every ``pandas.NA`` among its objects.
+    """The same values with NaN in place of every ``pandas.NA`` in columns of Python objects.
 
-    NumPy and scikit-learn cannot turn ``pandas.NA`` into a number.
+    NumPy and scikit-learn cannot turn ``pandas.NA`` into a number. Where there is none to replace,
+    the values come back themselves.
+
+    values: A data frame, or anything that may be an array.
     """
     pandas = sys.modules.get("pandas")  # Without pandas there is no pandas.NA.
     if pandas is None:
         return values
     if isinstance(values, pandas.DataFrame):
         columns = [j for j, kind in enumerate(values.dtypes) if str(kind) == "object"]
-        values = values.copy(deep=False) if columns else values
+        values = values.copy(deep=False) if columns else values  # The user's frame stays as it is.
         for j in columns:
             values.isetitem(j, na_as_nan(values.iloc[:, j].to_numpy()))
     elif str(getattr(values, "dtype", "")) == "object":
@@ -38,9 +40,9 @@ def na_as_nan(values: Any) -> Any:
 
 
 def as_dense(X: Any, advice: str) -> Array:
-    """The rows of a sparse table as a dense one of 64-bit numbers; a dense table comes back itself.
+    """The rows of a sparse table of 64-bit numbers as a dense one; a dense table comes back itself.
 
-    advice: What to do where the dense table would be too large.
+    advice: What to do where the dense table would be too large, for the message.
     Raises InputError: The dense table would take more than MAX_DENSE_BYTES.
     """
     if not issparse(X):
@@ -51,13 +53,18 @@ def as_dense(X: Any, advice: str) -> Array:
             f"X is sparse, and a dense copy of {n:,} rows and {p:,} columns takes {size / 1e9:.1f} "
             f"GB, above the limit of {MAX_DENSE_BYTES / 1e9:.1f} GB: {advice}"
         )
-    return np.asarray(X.toarray(order="C"))  # Sums then have the digits of the same dense table.
+    # The order of the numbers in memory decides how sums are rounded. It is that of a usual array.
+    return np.asarray(X.toarray(order="C"))
 
 
 def refuse_text_response(values: Any, name: Any) -> None:
-    """Raise an InputError that names the first of a response's values that is text and no number.
+    """Refuse a response that has a text among its values which cannot be read as a number.
 
-    name: The name of the response, or None.
+    values: An array of text or of Python objects.
+    name: The name of the response for the message, or None.
+    Raises InputError: It names the first such text and its row. Objects that are neither text nor
+        numbers, such as lists, raise nothing: ``validate_data`` of scikit-learn, which is called
+        next, has better words for them.
     """
     what = "y" if name is None else f"y ({name})"
     for row, value in enumerate(values.ravel().tolist()):
@@ -68,20 +75,21 @@ def refuse_text_response(values: Any, name: Any) -> None:
                 f"{what} holds {value!r} in row {row}: the response must be numbers"
             ) from None
         except TypeError:
-            return  # scikit-learn's check says what such an object is.
+            return
 
 
 def checked_weights(weights: Any, n: int) -> Array | None:
-    """Row weights >= 0, at least two of them above 0; None where they are all 1.
+    """Row weights >= 0, at least two of them above 0; None where all weights are 1.
 
-    weights, shape (n,), or None.
-    Returns, shape (n,), or None.
+    weights: An array of shape (n,), one number for all rows, or None for weights of 1.
+    n: Number of rows.
+    Returns: A new array of shape (n,), or None.
     Raises InputError: Another shape, values that are not finite and ≥ 0, or fewer than two above 0.
     """
     if weights is None:
         return None
     try:
-        values = np.array(weights, dtype=np.float64)  # The estimator keeps this copy.
+        values = np.array(weights, dtype=np.float64)  # A copy, which the user cannot change.
     except (TypeError, ValueError):
         raise InputError("sample_weight must be numbers >= 0") from None
     if values.ndim == 0:
@@ -105,22 +113,25 @@ def checked_count(value: Any, name: str) -> int:
 
 
 def checked_tau(tau: Any, design: Design) -> int:
-    """τ of a model, cut with a warning to the number of columns that vary.
+    """τ of a model, which is at most the number of columns that vary.
 
-    A size of which no model obeys the constraints is refused where it was asked for.
-
-    tau: A whole number, or None for 10.
-    Raises InputError: A tau outside 1..p.
+    tau: A whole number from 1 to the number of columns of the table; or None for 10, or as many
+        as vary, or the least size that the constraints allow.
+    design: How the columns of the table were standardised; it has the constraints.
+    Raises InputError: A tau outside 1..p, or of which no model obeys the constraints.
+    Warns LoweredSizeWarning: Fewer columns than ``tau`` vary, and their number is returned.
     """
+    # A group of columns that enter together counts as one.
     constraints, varying = design.constraints, design.n_units
     if tau is None:
         return max(1, constraints.min_size, min(varying, 10))
     if np.ndim(tau) > 0:
         raise InputError(f"tau must be a whole number; got {tau!r}")
     size = int(checked_taus(tau, design.p_raw)[0])
-    if size > varying:  # as in a fold where a rare 0/1 column is constant
-        what = "columns or groups can be in a model"
-        what = f"of the {design.p_raw} columns vary" if design.asked is None else what
+    if size > varying:  # For instance in a fold of the rows, where a rare 0/1 column is constant.
+        what = f"of the {design.p_raw} columns vary"
+        if design.asked is not None:
+            what = "columns or groups can be in a model"
         text = f"tau = {size}, but {varying} {what}: tau = {varying} is used"
         warn_caller(text, LoweredSizeWarning)
     size = min(size, varying)

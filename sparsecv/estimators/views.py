@@ -137,14 +137,17 @@ class ModelViews(ModelRobustness):
         return None
 
     def _result(self) -> Result:
-        """What the sections are made from."""
+        """The fit with all frames that were asked for, from which sections are made."""
         found = self._kept_fit()
         found.answers = {} if self._ranked_ is None else {"alternatives": self._ranked_[1]}
         found.answers |= self._answers_ or {}
         return found
 
     def __dir__(self) -> list[str]:
-        """Names of attributes; scikit-learn's own way would compute what nobody has asked for."""
+        """Names of attributes; scikit-learn's own way would compute what nobody has asked for.
+
+        A cached property is there where it was computed, or can be: where the rows are kept.
+        """
         kept = vars(self)
 
         def there(name: str) -> bool:
@@ -155,7 +158,10 @@ class ModelViews(ModelRobustness):
         return [name for name in object.__dir__(self) if there(name)]
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
-        """What scikit-learn shows of the fit: a copy has no rows to compute anything more from."""
+        """What scikit-learn shows of the fit, asked of a copy without rows.
+
+        scikit-learn reads every attribute, and with rows that would compute what nobody asked for.
+        """
         shown = type(self)()
         shown.__dict__.update({name: kept for name, kept in vars(self).items() if name != "_run_"})
         return super(ModelViews, shown)._get_fitted_attr_html(doc_link)

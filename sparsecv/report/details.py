@@ -160,7 +160,7 @@ def _own_gammas(gammas: Array, minor: bool) -> Iterator[SectionColumn]:
 def _shares(found: Projection) -> Array:
     """Distances of all sizes to the average over the average's CV error."""
     distance = values_of(found.sizes, "distance")
-    return distance / found.reference if found.reference > 0.0 else np.zeros(distance.size)
+    return distance / found.average.error if found.average.error > 0.0 else np.zeros(distance.size)
 
 
 def _aim(choice: Choice, found: Projection) -> str:
@@ -174,17 +174,17 @@ def _aim(choice: Choice, found: Projection) -> str:
     else:
         least = percent(found.max_share.max())
         aim = f"the size of least distance, as no distance is small (at most {least} of that error)"
-    others = choose_size(values_of(found.sizes, "distance"), found.max_share * found.reference)
+    others = choose_size(values_of(found.sizes, "distance"), found.max_share * found.average.error)
     left_out = int(np.count_nonzero(~found.allowed))
     if not choice.size_given and others != found.chosen:
         aim += (
             f". The rule leaves out {counted(left_out, 'size')} of more "
             "features and more CV error than the model of least CV error has"
         )
-    reference = number(found.reference, bool(found.proved[found.chosen]))
+    reference = number(found.average.error, bool(found.proved[found.chosen]))
     return (
-        f"The average of all models has CV error {reference} ± "
-        f"{number(found.reference_std)}; a model of fewer features is at a distance from it, the "
+        f"The average of all models has CV error {reference} ± {number(found.average.std_error)}; "
+        "a model of fewer features is at a distance from it, the "
         f"mean squared difference of their predictions on held-out rows. Chosen: {aim}."
     )
 

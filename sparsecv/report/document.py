@@ -105,8 +105,8 @@ def _projections(result: Result, choice: Choice) -> dict[str, Any]:
         return {}
     names = ("tau", "gamma", "distance", "cv_error", "std_error")
     return {
-        "reference_error": found.reference,
-        "reference_std_error": found.reference_std,
+        "reference_error": found.average.error,
+        "reference_std_error": found.average.std_error,
         "sizes": [
             {name: getattr(model, name) for name in names} | _coefficients(result, model)
             for model in result.sizes

@@ -14,6 +14,7 @@ from ..selection.choice import known_model, other_choices
 from ..selection.criteria import criteria
 from ..selection.near_best import importance, near_best
 from ..selection.result import Result
+from ..selection.sizes import subsets_by_size
 from ..solvers.core.column_rules import ResolvedRules
 from .frames import (
     alternatives_frame,
@@ -48,8 +49,9 @@ def alternatives_of_sizes(result: Result, n: int, seconds: float | None) -> Data
     seconds: As of :func:`~sparsecv.selection.alternatives.ranked_by_size`.
     """
     if result.held_out is not None:
-        study, surface, _ = result.held_out
-        found = alternatives(study, surface, result.subsets, n, seconds)
+        study, surface, choice = result.held_out
+        subsets = subsets_by_size(study, surface, choice)
+        found = alternatives(study, surface, subsets, n, seconds)
     else:
         known = result.problem, result.design, result.sizes
         found = alternatives_table(*known, ranked_by_size(*known, n, seconds), None)

@@ -1,4 +1,7 @@
-"""The average of a grid's models: of all rows, and of every fold with weights of its own."""
+"""The average of a grid's models: of all rows, and of every fold with weights of its own.
+
+The models are best subsets of every size τ at every ridge weight γ, with their CV errors h(γ, τ).
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ from ..solvers.core.result import Status, worst
 from ..solvers.ridge_fits import known_path
 from .inner_folds import FoldWeights, inner_weights
 from .study import Study
-from .surfaces import Evaluated, Partition, Partitions, all_partitions, unvisited
-from .weights import Tried, model_weights
+from .surfaces import Evaluated, Partitions, all_partitions, first_partition, unvisited
+from .weights import model_weights
 
 
 def averaged_coefficients(
@@ -28,14 +31,16 @@ def averaged_coefficients(
 ) -> Array:
     """Coefficients (p,) of a weighted average of models; 0 where no model has the column.
 
-    problem: The training problem of the fold, or of all rows.
-    weights, shape (γ, τ): Weights of the models.
+    problem: The training problem of the fold, or of all rows, on which the models are fitted again.
+    result: h(γ, τ) with the supports of every fold and of all rows.
+    weights, shape (γ, τ): Weights of the models at the γ and sizes of ``result``.
     fold: The fold whose models are averaged; with None the models of all rows are.
     """
     g, t = np.flatnonzero(weights.any(axis=1)), np.flatnonzero(weights.any(axis=0))
     supports = np.stack([result.by_gamma[i].padded(fold)[t] for i in g])
     path = known_path(problem, result.gammas[g], result.taus[t], supports)
     weighted = weights[np.ix_(g, t)][:, :, None] * path.coef
+    # A support of fewer columns than others is filled up with -1.
     coef, inside = np.zeros(problem.p), supports >= 0
     np.add.at(coef, supports[inside], weighted[inside])
     return coef
@@ -46,10 +51,13 @@ class Average:
     """The average of a grid's models, of all rows and of every fold.
 
     partitions: h(γ, τ) of all partitions into folds, from which the weights of all rows come.
-    weights, shape (γ, τ): Weights of the models of all rows, which sum to 1.
+    weights, shape (γ, τ): Weights of the models of all rows, which sum to 1, at the γ and sizes of
+        the first partition.
     inner: The weights of every fold's models, which its training rows decide.
-    in_folds: h(γ, τ) of the first partition at the γ of ``inner``, and at least at its sizes.
-    coefs: Coefficients (p,) of the average of every fold's models, with the fold's own weights.
+    in_folds: h(γ, τ) of the first partition at the γ of ``inner``, and at least at its sizes, with
+        the supports of every fold.
+    coefs: For every fold of the first partition the coefficients (p,) of the average of its models,
+        with the fold's own weights.
     error, std_error: The CV error of these averages, and its standard error.
     status: Optimal, or the worst limit that was reached.
     """
@@ -70,44 +78,50 @@ class Average:
 
     @property
     def proved(self) -> bool:
-        """Whether every support that carries weight, in the average of all rows or a fold, is best.
+        """Whether every support that counts in the average of all rows, or of a fold, is the best.
 
-        The weights come from CV errors, so that the supports of all folds, of every partition,
-        count at the pairs (γ, τ) that carry weight.
+        These are the models that carry weight, the supports of all folds of every partition behind
+        the CV errors from which the weights of all rows come, and the inner models behind the
+        weights of every fold.
         """
-        inner, in_folds = self.inner, self.in_folds
         models = self.result.table("model_proved")[self.weights > 0.0].all()
-        weighted = self.weights[self.partitions.gammas] > 0.0
-        results = self.partitions.results
+        weighted, results = self.weights[self.partitions.gammas] > 0.0, self.partitions.results
         errors = all(one.table("exact")[weighted[:, : one.taus.size]].all() for one in results)
-        exact = in_folds.table("exact")[:, np.isin(in_folds.taus, inner.taus)]
-        folds = exact[(np.array(inner.weights) > 0.0).any(axis=0)].all()
-        return bool(self.partitions.whole and models and errors and folds and inner.proved)
+        own_sizes = np.isin(self.in_folds.taus, self.inner.taus)
+        weighted_in_folds = np.max(self.inner.weights, axis=0) > 0.0
+        folds = self.in_folds.table("exact")[:, own_sizes][weighted_in_folds].all()
+        return bool(self.partitions.whole and models and errors and folds and self.inner.proved)
 
 
 def average_of(study: Study, first: Evaluated) -> Average:
     """Average the models of an evaluated first partition."""
     partitions = all_partitions(study, first)
-    result, at = partitions.first, partitions.gammas
+    result, some = partitions.first, partitions.gammas
     weights = np.zeros((result.gammas.size, result.taus.size))
-    weights[at] = model_weights(partitions.mean, result.gammas[at], study.data.weight)
+    weights[some] = model_weights(partitions.mean, result.gammas[some], study.data.weight)
     inner = _weights_in_folds(study, result)
-    reached = study.limit(inner.proved)
+    # The status is that of now: what follows has limits of its own.
+    inner_status = study.status_of(inner.proved)
     in_folds = _surface_in_folds(study, first, inner)
     coefs = averages_in_folds(study, in_folds, inner)
-    error, spread = error_of_averages(study.data, coefs)
-    status = worst([partitions.spent.status, reached])
-    return Average(partitions, weights, inner, in_folds, coefs, error, spread, status)
+    error, std_error = error_of_averages(study.data, coefs)
+    status = worst([partitions.spent.status, inner_status])
+    return Average(partitions, weights, inner, in_folds, coefs, error, std_error, status)
 
 
 def _weights_in_folds(study: Study, result: CVResult) -> FoldWeights:
-    """Weights for every fold of the first partition, at pairs that its training rows decide."""
+    """Weights for every fold of the first partition, at pairs (γ, τ) that its training rows decide.
+
+    result: h(γ, τ) of the first partition.
+    """
     gammas = None if study.gammas is None else result.gammas
+    # All rows have decided at which γ of a range there are results.
     if isinstance(study.gammas, GammaSpan):
         gammas = np.geomspace(study.gammas.low, study.gammas.high, DEFAULT_GAMMAS.size)
-    tried = study.tried
-    enough = next(i for i, one in enumerate(tried) if one.taus.size == result.taus.size)
-    return inner_weights(study.data, gammas, tried, study.run, study.plan, enough)
+    # The inner folds compute first the round of sizes at which the first partition has ended.
+    rounds = study.size_rounds
+    first_round = [one.taus.size for one in rounds].index(result.taus.size)
+    return inner_weights(study.data, gammas, rounds, study.run, study.plan, first_round)
 
 
 def _surface_in_folds(study: Study, first: Evaluated, inner: FoldWeights) -> CVResult:
@@ -117,35 +131,42 @@ def _surface_in_folds(study: Study, first: Evaluated, inner: FoldWeights) -> CVR
     """
     surface = first.surface
     if not np.isin(inner.taus, first.result.taus).all():
-        sizes = [Tried(inner.taus, int(inner.taus[-1]))]
-        more = Partition(study.data, inner.gammas, sizes, "", study.n_after)
-        surface = unvisited(study, more, inner.taus)
-    gammas, carry = inner.gammas.tolist(), np.max(inner.weights, axis=0) > 0.0
+        # Partitions are evaluated already: only what follows them shares the time that is left.
+        own = first_partition(study)._replace(work_after=study.work_after_partitions, name="")
+        surface = unvisited(study, own, inner.taus)
+    gammas, weighted = inner.gammas.tolist(), np.max(inner.weights, axis=0) > 0.0
+    # Half of the time that is left is kept for the projections.
     with surface.under(study.plan.part(2.0)) as surface:
         if new := [gamma for gamma in gammas if gamma not in surface.rows]:
             surface.visit(new)
         if surface.plan.proves_pairs:
-            surface.prove(of_pairs(inner.gammas, inner.taus, carry))
+            surface.prove(of_pairs(inner.gammas, inner.taus, weighted))
     return surface.result(gammas)
 
 
 def averages_in_folds(study: Study, in_folds: CVResult, inner: FoldWeights) -> list[Array]:
-    """Coefficients (p,) of the average of every fold's models, with the fold's own weights."""
-    found, at = list[Array](), np.isin(in_folds.taus, inner.taus)
+    """Coefficients (p,) of the average of every fold's models, with the fold's own weights.
+
+    in_folds: h(γ, τ) at the γ of ``inner``, and at least at its sizes.
+    """
+    coefs, own_sizes = list[Array](), np.isin(in_folds.taus, inner.taus)
     with study.interruptible():
         for j, of_fold in enumerate(inner.weights):
             weights = np.zeros((in_folds.gammas.size, in_folds.taus.size))
-            weights[:, at] = of_fold
+            weights[:, own_sizes] = of_fold
             problem = study.data.training(j)
-            found.append(averaged_coefficients(problem, in_folds, weights, fold=j))
-    return found
+            coefs.append(averaged_coefficients(problem, in_folds, weights, fold=j))
+    return coefs
 
 
 def error_of_averages(data: FoldData, coefs: list[Array]) -> tuple[float, float]:
-    """The CV error of a coefficient vector (p,) for every fold, and its standard error."""
+    """The CV error of models that are given by coefficients (p,) for every fold.
+
+    Returns: The CV error and its standard error over folds.
+    """
     sums = []
     for j, coef in enumerate(coefs):
         rows, targets = data.held_out(j)
         sums.append(float(np.sum((targets - rows @ coef) ** 2)))
-    error, spread = mean_over_folds(np.array(sums), data.fold_weight)
-    return float(error), float(spread)
+    error, std_error = mean_over_folds(np.array(sums), data.fold_weight)
+    return float(error), float(std_error)

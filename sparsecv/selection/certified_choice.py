@@ -1,4 +1,10 @@
-"""Certificates of folds: no pair (γ, τ) has a smaller CV error; the best columns without rows."""
+"""Certificates of a fit, which a checker of whole numbers can verify without solving anything.
+
+There are three: of the columns of one fit, of the pair of a size τ and a ridge weight γ with the
+least CV error, and of the best columns without each row. A certificate has trees. A leaf of a tree
+stands for a set of supports, and has coefficients from which a lower bound on the objectives of
+these supports follows.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +12,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..cv.results import CVResult
-from ..design.design import Array, Design
+from ..design.design import Array
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Index
 from ..errors import InputError
@@ -25,15 +29,14 @@ from ..solvers.certificate import (
 )
 from ..solvers.core.certificate_file import Certificate, CertifiedTable
 from ..solvers.core.limits import Limits
-from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
 from ..solvers.relaxation.gram import GramForm
 from ..solvers.supports.rounding import pad_support
 from .result import Result
 from .row_influence import chosen_support, parts_of, row_influence
 
-# The tree that all left-out rows share is pruned at this much above the objective of all rows: the
-# bounds of the folds are smaller. The number is a choice.
+# Folds that each leave out one row share a tree. It is pruned at this share above the objective of
+# all rows, because the bounds of its leaves are smaller for the folds. The number is a choice.
 RAISED = 0.01
 # The objective of every other subset of a fold is shown to exceed that of the fold's subset by this
 # share of it, so that the fold's subset is the only best one. Where rounding, or a tie, prevents
@@ -42,62 +45,49 @@ RAISED = 0.01
 WORSE = 1e-9
 
 
-def source_of(
-    design: Design, rows: Array, names: Sequence[str], response: str = "y"
-) -> CertifiedTable:
-    """The table of a certificate: rows of [X y] with the columns that are solved.
+def _source_of(fit: Result, data: FoldData) -> CertifiedTable:
+    """The table of a certificate: the rows in the user's units, with the columns that are solved.
 
-    rows, shape (n, p + 1): In the units of the user's table.
-    names: Of all columns that were given.
+    data: The rows of the fit.
+    Raises InputError: The rows are not in memory, have weights or missing values, or were solved
+        under the papers' protocol or constraints.
     """
+    rows, design = data.rows_for("a certificate needs"), fit.design
+    if rows.unweighted_rows is None:
+        raise InputError("a certificate needs a table without weights or missing values")
     if design.protocol.name != "honest" or design.asked is not None:
         what = "paper protocol" if design.asked is None else "constraints"
         raise InputError(f"a certificate serves no {what}: go without")
-    named = [*(names[j] for j in design.kept), response]
-    if response in named[:-1]:
-        named[-1] = f"response {response}"
-    how = design.protocol.intercept, design.protocol.scale, design.scale[: design.p]
-    return CertifiedTable.of(rows, named, *how)
+    names, response = [fit.names[j] for j in design.kept], fit.target
+    if response in names:
+        response = f"response {response}"
+    protocol, divisors = design.protocol, design.scale[: design.p]
+    named = [*names, response]
+    return CertifiedTable.of(rows.given, named, protocol.intercept, protocol.scale, divisors)
 
 
-def model_certificate(
-    data: FoldData,
-    design: Design,
-    problem: SparseRidgeProblem,
-    support: NDArray[np.intp],
-    status: str,
-    names: Sequence[str],
-    response: str = "y",
-) -> Certificate:
-    """The certificate that no support of the problem's size is better than a proved one.
+def model_certificate(fit: Result) -> Certificate:
+    """The certificate that no support of the size of a fit is better than the fit's.
 
-    problem: All rows of the data, at the γ and τ of the fit.
-    support: The proved support, in columns of the problem.
-    status: The status of the fit; another than "optimal" is refused.
+    fit: Nothing was held out.
+    Raises InputError: The fit is not proved, or a certificate does not serve it.
     """
-    if status != str(Status.OPTIMAL):
-        raise InputError(f"a certificate needs a proved fit; this one is: {status}")
-    refuse(problem)
-    source = source_of(design, _rows(data), names, response)
-    return fit_certificate(problem, support, source)
+    if fit.status is not Status.OPTIMAL:
+        raise InputError(f"a certificate needs a proved fit; this one is: {fit.status}")
+    refuse(fit.problem)
+    support = np.searchsorted(fit.design.kept, fit.model.support)
+    return fit_certificate(fit.problem, support, _source_of(fit, fit.table.data))
 
 
-def _rows(data: FoldData) -> Array:
-    """The rows of [X y] of a table that certificates serve."""
-    rows = data.rows_for("a certificate needs")
-    if rows.unweighted_rows is None:
-        raise InputError("a certificate needs a table without weights or missing values")
-    return rows.given
-
-
-def choice_certificate(
-    data: FoldData, design: Design, result: CVResult, names: Sequence[str], response: str = "y"
-) -> Certificate:
+def choice_certificate(fit: Result) -> Certificate:
     """The certificate that no pair of a surface has a smaller CV error than its best pair.
 
-    names: Of all columns that were given.
+    fit: Rows were held out; its surface is the one that the certificate is about.
+    Raises InputError: A CV error is not proved, or a certificate does not serve the folds.
     """
-    source = source_of(design, _rows(data), names, response)
+    assert fit.held_out is not None
+    data, result = fit.held_out.study.data, fit.held_out.surface
+    source = _source_of(fit, data)
     if not data.folds.is_partition:
         raise InputError("a certificate needs folds that hold out every row once")
     if not result.complete:
@@ -107,13 +97,16 @@ def choice_certificate(
         )
     best = result.best()
     supports = [
-        [[*(at.supports[c] for c in of_size), at.models[t]] for t, of_size in enumerate(at.choice)]
-        for at in result.by_gamma
+        [
+            [*(one.supports[c] for c in of_folds), one.models[t]]
+            for t, of_folds in enumerate(one.choice)
+        ]
+        for one in result.by_gamma
     ]
     folds = Folded(data.rows_for("a certificate needs"), result.gammas, result.taus, supports)
     return folds.certificate(
         source,
-        [held for _, held in data.folds.splits()],
+        [held_out for _, held_out in data.folds.splits()],
         pair_share=repr(SHARE),
         gamma=repr(float(best.gamma)),
         size=int(best.tau),
@@ -122,11 +115,15 @@ def choice_certificate(
 
 
 def row_certificate(fit: Result, limits: Limits) -> Certificate:
-    """The certificate of the best columns without each row, or each group of rows, of a fit."""
+    """The certificate of the best columns without each row, or each group of rows, of a fit.
+
+    limits: Limits of the searches for these columns.
+    Raises InputError: Some of them are not proved, or a certificate does not serve the fit.
+    """
     if fit.criterion is not None:
         raise InputError("a certificate of rows serves one size, which no criterion chooses")
     problem, data, support = chosen_support(fit)
-    source = source_of(fit.design, _rows(data), fit.names, fit.target)
+    source = _source_of(fit, data)
     parts = list(parts_of(fit).values())
     found = row_influence(problem, data, support, parts, limits)
     if not found.proved.all():
@@ -138,9 +135,11 @@ def row_certificate(fit: Result, limits: Limits) -> Certificate:
 
 
 class Folded(NamedTuple):
-    """Folds and their best supports, of every γ and size.
+    """Folds and their best supports, at every γ and of every size.
 
-    supports: Under the numbers of γ and size, those of all folds and, at last, that of all rows.
+    data: The rows in their folds.
+    gammas, shape (γ,), and sizes, shape (τ,): The pairs (γ, τ).
+    supports: For every γ and size a list of supports: of fold 0, 1, ..., and last of all rows.
     """
 
     data: RowFolds
@@ -151,7 +150,14 @@ class Folded(NamedTuple):
     def certificate(
         self, source: CertifiedTable, parts: Sequence[Index], **claim: Any
     ) -> Certificate:
-        """The certificate of a claim on folds that leave out these parts of the rows."""
+        """The certificate of a claim on the folds.
+
+        source: The table that the certificate is about.
+        parts: The numbers of the rows that every fold leaves out.
+        claim: Entries of the certificate, as the checker reads them, that say what is claimed.
+        Raises InputError: The folds have constraints, a tiny γ or too many columns, or rounding
+            hides the proof.
+        """
         refuse(self.data.full().replace(gamma=float(min(self.gammas))))
         for worse in (WORSE, -SHARE):
             if blocks := self.blocks(source, worse):
@@ -170,45 +176,52 @@ class Folded(NamedTuple):
     def blocks(self, source: CertifiedTable, worse: float) -> list[dict[str, Any]]:
         """Trees for every fold, γ and size; empty where one of them does not prove its fold.
 
-        worse: Bounds of other subsets exceed 1 + worse times the objective of a fold's subset.
+        Folds that each leave out one row share a tree, at whose leaves every fold has a bound of
+        its own. A fold that these bounds leave open has a tree of its own.
+
+        source: The table that the certificate is about, in whose whole numbers the checker counts.
+        worse: Bounds on other subsets exceed 1 + worse times the objective of a fold's subset.
         """
         data, units, blocks = self.data, source.integer_scale, list[dict[str, Any]]()
-        k = data.folds.k
+        k = data.folds.k  # Also the number of the problem of all rows.
         problems = [data.problem(j) for j in range(k + 1)]
         lengths = [*(data.lengths(j) for j in range(k)), np.ones(data.p)]
         grams = [GramForm.of(problem) for problem in problems]
+        # Bounds need XᵀX − D to be positive definite for a diagonal D, given here as shares of the
+        # diagonal of XᵀX.
         ratios = [
             certified_shares(gram, gram.D, length / units.ratio)
             for gram, length in zip(grams, lengths, strict=True)
         ]
         joint = all(train.size == data.n - 1 for train, _ in data.folds.splits())
         if joint:
+            # The problems of one tree need the same shares.
             ratios = [np.min(ratios, axis=0)] * (k + 1)
         for g, gamma in enumerate(map(float, self.gammas)):
             for size, known in zip(self.sizes.tolist(), self.supports[g], strict=True):
                 here = [problem.replace(gamma=gamma, tau=size) for problem in problems]
-                each = zip(here, grams, ratios, lengths, strict=True)
-                forms = [Form.of(*one) for one in each]
+                forms = list(map(Form.of, here, grams, ratios, lengths))
                 supports = [pad_support(np.asarray(s, dtype=np.intp), size, data.p) for s in known]
                 goals = [
                     problem.objective(support) * (1.0 + min(worse, 0.0))
                     for problem, support in zip(here, supports, strict=True)
                 ]
-                left = np.arange(k)
+                remaining = list(range(k))
                 if joint:
                     leaves = leaves_of(forms[k], supports[k], RAISED)
                     points, closed = points_of(forms[:k], goals[:k], supports[:k], leaves, units)
-                    some = np.flatnonzero(closed)
-                    parts = [forms[j] for j in some], some.tolist(), [supports[j] for j in some]
-                    if some.size:
-                        blocks.append(block_of(*parts, leaves, points, units, g))
-                    left = np.flatnonzero(~closed)
-                for j in left.tolist():
-                    own = [forms[j]], [goals[j]], [supports[j]]
+                    some = np.flatnonzero(closed).tolist()
+                    own_forms, own_supports = [forms[j] for j in some], [supports[j] for j in some]
+                    if some:
+                        blocks.append(
+                            block_of(own_forms, some, own_supports, leaves, points, units, g)
+                        )
+                    remaining = np.flatnonzero(~closed).tolist()
+                for j in remaining:
+                    form, goal, support = [forms[j]], [goals[j]], [supports[j]]
                     leaves = leaves_of(forms[j], supports[j], worse)
-                    points, closed = points_of(*own, leaves, units)
+                    points, closed = points_of(form, goal, support, leaves, units)
                     if not closed.all():
                         return []
-                    parts = [forms[j]], [j], [supports[j]]
-                    blocks.append(block_of(*parts, leaves, points, units, g))
+                    blocks.append(block_of(form, [j], support, leaves, points, units, g))
         return blocks

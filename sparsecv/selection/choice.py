@@ -1,4 +1,9 @@
-"""How every rule chooses, from an evaluated surface, a pair (τ, γ) or a projection."""
+"""How every rule chooses from an evaluated surface h(γ, τ).
+
+h(γ, τ) is the CV error of best-subset ridge regression of at most τ columns at the ridge weight γ.
+A rule chooses a pair (γ, τ) of the surface or, as the rule projected does, the projection of an
+average of all its models onto few columns.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ from ..solvers.core.result import Status, worst
 from .averaging import Average, average_of
 from .pair_criteria import PairCriterion, corrected_errors, stable_errors
 from .projection import Projection, project_average
-from .rules import RULES, checked_rule
+from .rules import RULES, check_rule
 from .study import Study
 from .surfaces import Evaluated
 
@@ -28,10 +33,11 @@ class Choice:
     ----------
     rule : str
         The rule that chooses.
+    position : tuple of int
+        Position (γ, τ) of the pair on the surface that was evaluated. With projected, that of the
+        least CV error averaged over partitions, for which no model is shown.
     gamma, tau : float, int
         The pair that the rule chooses.
-    position : tuple of int
-        Position (γ, τ) of the pair on the surface that was evaluated.
     cv_error : float
         h(γ, τ) of the choice: exact where ``lower`` and ``upper`` agree, else an estimate.
     lower, upper : float
@@ -47,8 +53,9 @@ class Choice:
         The number that the rule minimises, of every pair; None where it is the CV error, or where
         there is no such number, as for one-se and projected.
     projection : Projection or None
-        What the rule projected found. ``gamma`` then is γ⊥, ``cv_error`` is the error of the
-        projections against y, and ``criterion`` their held-out distance to the average.
+        What the rule projected found. ``gamma`` then is the ridge weight of the projection,
+        ``cv_error`` is the error of the projections against y, and ``criterion`` their held-out
+        distance to the average.
     size_given : bool
         Whether the user has named the size, so that the rule has chosen among its models alone.
     """
@@ -79,8 +86,7 @@ class Choice:
     @property
     def status(self) -> Status:
         """Optimal, or the limit that was reached by what the rule needs beside the surface."""
-        more = [one.status for one in (self.pairs, self.projection) if one is not None]
-        return worst(more)
+        return worst(one.status for one in (self.pairs, self.projection) if one is not None)
 
     def is_least(self, result: CVResult) -> bool:
         """Whether the choice is the pair of least CV error of a surface."""
@@ -88,9 +94,13 @@ class Choice:
         return self.is_pair and self.position == (best.gamma_index, best.tau_index)
 
     def spread(self, result: CVResult) -> tuple[float, bool]:
-        """The standard error of the choice's CV error, and whether that error is exact."""
-        if (found := self.projection) is not None:
-            return found.sizes[found.chosen].std_error, bool(found.proved[found.chosen])
+        """The standard error of the choice's CV error, and whether that error is exact.
+
+        result: The surface that the choice was made from.
+        """
+        if self.projection is not None:
+            proved = bool(self.projection.proved[self.projection.chosen])
+            return self.projection.model.std_error, proved
         g, t = self.position
         one = result.by_gamma[g]
         return float(one.std_error[t]), bool(one.exact[t])
@@ -103,19 +113,32 @@ class Choice:
         return result.table("cv_error") if self.pairs is None else self.pairs.values
 
 
-def of_pair(rule: str, result: CVResult, g: int, t: int, value: float, certified: bool) -> Choice:
-    """The choice of the pair at position (g, t) of a surface; ``value`` is its criterion."""
+def of_pair(
+    rule: str, result: CVResult, g: int, t: int, criterion: float, certified: bool
+) -> Choice:
+    """The choice of the pair at position (g, t) of a surface.
+
+    criterion, certified: As of :class:`Choice`.
+    """
     one = result.by_gamma[g]
-    error, low, high = (float(values[t]) for values in (one.cv_error, one.lower, one.upper))
-    gamma, tau = float(result.gammas[g]), int(result.taus[t])
-    return Choice(rule, (g, t), gamma, tau, error, low, high, float(value), certified)
+    return Choice(
+        rule,
+        position=(g, t),
+        gamma=float(result.gammas[g]),
+        tau=int(result.taus[t]),
+        cv_error=float(one.cv_error[t]),
+        lower=float(one.lower[t]),
+        upper=float(one.upper[t]),
+        criterion=float(criterion),
+        certified=certified,
+    )
 
 
 def least_error(result: CVResult) -> Choice:
     """The pair of least h; of equal values the smaller τ, then the larger γ."""
     best = result.best()
-    at = best.gamma_index, best.tau_index
-    return of_pair("minimum", result, *at, best.cv_error, best.certified)
+    g, t = best.gamma_index, best.tau_index
+    return of_pair("minimum", result, g, t, best.cv_error, best.certified)
 
 
 def within_one_se(result: CVResult) -> Choice:
@@ -123,16 +146,21 @@ def within_one_se(result: CVResult) -> Choice:
     best = result.best()
     g, t = best.one_se_gamma_index, int(np.flatnonzero(result.taus == best.one_se)[0])
     known = Known.of(result)
-    proved = bool(known.exact[of_one_se(known).errors].all())
-    return of_pair("one-se", result, g, t, result.by_gamma[g].cv_error[t], proved)
+    certified = bool(known.exact[of_one_se(known).errors].all())
+    return of_pair("one-se", result, g, t, result.by_gamma[g].cv_error[t], certified)
 
 
-def _least(rule: str, result: CVResult, pairs: PairCriterion) -> Choice:
-    """The choice of the pair at which a criterion is least."""
+def _least_criterion(rule: str, result: CVResult, pairs: PairCriterion) -> Choice:
+    """The choice of the pair at which a criterion is least.
+
+    The criteria of the rules stability and corrected depend on every fold's model and on the models
+    of all rows, and have no bounds. They are certified where all these models are proved.
+    """
     g, t = least(pairs.values, result.taus, result.gammas, result.rounding)
-    proved = all(bool(one.model_proved.all()) for one in result.by_gamma) and pairs.proved
-    found = of_pair(rule, result, g, t, pairs.values[g, t], result.complete and proved)
-    return replace(found, pairs=pairs)
+    models = bool(result.table("model_proved").all())
+    certified = result.complete and models and pairs.proved
+    choice = of_pair(rule, result, g, t, pairs.values[g, t], certified)
+    return replace(choice, pairs=pairs)
 
 
 def projection_of(study: Study, average: Average) -> Choice:
@@ -143,17 +171,21 @@ def projection_of(study: Study, average: Average) -> Choice:
     held-out rows, as :func:`~sparsecv.selection.projection.project_average` says. A size that has
     both more columns and a larger CV error than the pair of least CV error is not chosen.
     """
-    result, mean, at = average.result, average.partitions.mean, average.partitions.gammas
+    result, mean = average.result, average.partitions.mean
+    some = average.partitions.gammas  # Positions of the γ that all partitions have.
     best = result.best()
-    found = project_average(study, average, (best.tau, best.cv_error))
-    g, t = least(mean, result.taus, result.gammas[at], result.rounding)
-    pair = of_pair("projected", result, int(at[g]), t, mean[g, t], False)
-    return of_projection(pair, found)
+    projection = project_average(study, average, best.tau, best.cv_error)
+    g, t = least(mean, result.taus, result.gammas[some], result.rounding)
+    pair = of_pair("projected", result, int(some[g]), t, mean[g, t], certified=False)
+    return of_projection(pair, projection)
 
 
-def of_projection(choice: Choice, found: Projection) -> Choice:
-    """A choice with the chosen projection, its size, γ⊥, distance, CV error and what is proved."""
-    model = found.sizes[found.chosen]
+def of_projection(choice: Choice, projection: Projection) -> Choice:
+    """A choice with the size, numbers and proofs of the chosen projection.
+
+    choice: A choice of the rule projected, of which rule, position and given size are kept.
+    """
+    model = projection.model
     return replace(
         choice,
         gamma=model.gamma,
@@ -162,8 +194,8 @@ def of_projection(choice: Choice, found: Projection) -> Choice:
         lower=model.cv_error,
         upper=model.cv_error,
         criterion=model.distance,
-        certified=bool(found.proved[found.chosen]),
-        projection=found,
+        certified=bool(projection.proved[projection.chosen]),
+        projection=projection,
     )
 
 
@@ -171,10 +203,10 @@ def of_projection(choice: Choice, found: Projection) -> Choice:
 CHOOSERS: dict[str, Callable[[Study, Evaluated], Choice]] = {
     "minimum": lambda study, first: least_error(first.result),
     "one-se": lambda study, first: within_one_se(first.result),
-    "stability": lambda study, first: _least(
+    "stability": lambda study, first: _least_criterion(
         "stability", first.result, stable_errors(study, first.result)
     ),
-    "corrected": lambda study, first: _least(
+    "corrected": lambda study, first: _least_criterion(
         "corrected", first.result, corrected_errors(study, first.result)
     ),
     "projected": lambda study, first: projection_of(study, average_of(study, first)),
@@ -192,38 +224,35 @@ def chosen_from(study: Study, first: Evaluated) -> tuple[Evaluated, Choice]:
 
 
 def with_model_of(study: Study, first: Evaluated, choice: Choice) -> Evaluated:
-    """The surface with the model of a choice proved, as far as the time allows."""
-    if not choice.is_pair:
-        return first.refreshed()
-    first.surface.under(study.plan).prove_model(choice.gamma, choice.position[1])
+    """The surface with the model of a chosen pair proved, as far as the time allows."""
+    if choice.is_pair:
+        _, t = choice.position
+        first.surface.under(study.plan).prove_model(choice.gamma, t)
     return first.refreshed()
 
 
 def other_choices(
     study: Study, first: Evaluated, choice: Choice, *, every: bool = False
 ) -> dict[str, Choice]:
-    """The choices of all rules that need no further computations, with that of the study's rule.
+    """What the rules choose that need nothing beside the surface, and what the study's rule does.
 
+    first: The evaluated first partition. Rules that need more of it prove it there.
     choice: What the rule of the study chooses.
-    every: Whether the choices of all rules are computed that the folds and the method allow.
+    every: Whether the choices of all rules are computed. Rules that the folds or the method do not
+        allow are left out.
     Returns: Choices under the names of the rules.
     """
     found = dict[str, Choice]()
     for name, rule in RULES.items():
         if name == choice.rule:
             found[name] = choice
-        elif (every or rule.free) and _allowed(study, name):
+        elif every or rule.free:
+            try:
+                check_rule(name, study.data, study.request.settings)
+            except InputError:
+                continue
             found[name] = CHOOSERS[name](study, first)
     return found
-
-
-def _allowed(study: Study, name: str) -> bool:
-    """Whether the folds and the method of a study allow a rule."""
-    try:
-        checked_rule(name, study.data, study.request.settings)
-    except InputError:
-        return False
-    return True
 
 
 def known_model(study: Study, result: CVResult, choice: Choice) -> Model:
@@ -232,6 +261,6 @@ def known_model(study: Study, result: CVResult, choice: Choice) -> Model:
     result: h(γ, τ) of the first partition.
     """
     if choice.projection is not None:
-        return choice.projection.sizes[choice.projection.chosen]
+        return choice.projection.model
     g, t = choice.position
     return result.by_gamma[g].model(study.design, study.data.full(), t)

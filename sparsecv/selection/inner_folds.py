@@ -1,13 +1,19 @@
 """Weights of every fold's models in their average, from inner folds of the fold's training rows.
 
-With weights from the CV errors of all rows, the average of a fold's models has seen the rows that
-the fold holds out, and its error on the held-out rows is too small. So every fold has weights of
-its own, from inner folds of its training rows. A model fitted without two folds serves both folds:
-its errors on either fold count for the weights of the other fold, so that five folds need ten fits.
-Where the user names no γ, the same errors decide how far the grid of a fold goes.
-Folds that do not partition the rows have inner folds by the same rule: in order of time where every
-fold trains on earlier rows alone, of whole groups where folds keep groups together, and otherwise
-the other folds, cut to the training rows.
+The models of a fold are best subsets of every size τ at every ridge weight γ, and their average
+weights each by its CV error. With weights from the CV errors of all rows, the average has seen the
+rows that the fold holds out, and its error on these rows is too small. So every fold has weights of
+its own, from models that are fitted to some of its training rows and predict others: inner models.
+An inner model fitted without two folds serves both folds: its errors on either fold count for the
+weights of the other fold, so that five folds need ten fits. Where the user names no γ, the same
+errors decide how far the grid of a fold goes.
+
+Folds that do not partition the rows, and two folds alone, have inner folds of their training rows:
+in order of time where every fold trains on earlier rows alone, of whole groups where folds keep
+groups together, and otherwise the other folds, cut to the training rows.
+
+A block is a fold, or some of many folds, whose models share their weights. A unit is a row, or a
+whole fold of a table whose rows are not in memory.
 """
 
 from __future__ import annotations
@@ -27,22 +33,24 @@ from ..design.fold_data import FoldData
 from ..design.folds import Index, make_folds
 from ..solvers.core.limits import Limits
 from ..solvers.paths import support_path
-from .weights import AVERAGE, Tried, model_weights, proof_nodes, soft_least, worth_more_sizes
+from .weights import AVERAGE, SizeRound, model_weights, proof_nodes, soft_least, worth_more_sizes
 
 # A function that does one unit of work, which may run in another thread or process.
 Unit = Callable[..., Any]
 # The arguments of every call of such a function.
 Tasks = Sequence[tuple[Any, ...]]
-# Runs units of work: (text for progress reports, function, data of all calls, tasks) → results.
+# Runs units of work as ``Study.run`` does: (text for progress reports, function, data of all calls,
+# tasks) → results in the order of the tasks.
 Run = Callable[[str, Unit, Any, Tasks], list[Any]]
 
 
 class FoldWeights(NamedTuple):
     """Weights of every fold's models, which are functions of the fold's training rows alone.
 
-    gammas, shape (γ,): Every γ that the grid of some fold has.
-    taus, shape (τ,): Every size that some fold has tried.
-    weights: For every fold the weights (γ, τ) of its models; 0 at pairs that it has not tried.
+    gammas, shape (γ,): Every γ that the grid of some fold has, increasing if the folds decide them.
+    taus, shape (τ,): Every size that some fold has tried, increasing.
+    weights: For every fold the weights (γ, τ) of its models, which sum to 1; 0 at pairs that the
+        fold has not tried.
     proved: Whether all inner models of pairs that carry weight are proved.
     """
 
@@ -52,29 +60,42 @@ class FoldWeights(NamedTuple):
     proved: bool
 
 
+class InnerModel(NamedTuple):
+    """What an inner model trains on and predicts, at every γ and size.
+
+    train: Numbers of the units that it trains on.
+    tests: Numbers of the units that it predicts, for every block whose weights its errors on these
+        units decide. The block's own units are none of them.
+    """
+
+    train: Index
+    tests: dict[int, Index]
+
+
 class _InnerModels:
     """Squared errors of inner models at the γ visited so far, and what is proved of the models.
 
-    An inner model serves every γ and size; the estimates of its supports and their proofs are
-    functions of its training rows alone.
+    The supports of an inner model and their proofs are functions of its training rows alone.
 
-    splits: What every inner model trains on, and what it predicts.
-    taus: The sizes, which may be changed once nothing is known any more (:meth:`forget`).
-    errors: For every γ, split and block of the split the squared errors, shape (τ,).
-    proved: For every γ whether the supports of every split are proved, shape (split, τ).
-    tried: For every γ whether a proof of the supports has been tried, shape (split, τ).
+    data: The rows in their outer folds.
+    models: The inner models.
+    solver: The solver of the first fits, as of :attr:`RunPlan.model_solver`.
+    taus: The sizes; none until :meth:`start_over` gives some.
+    errors: For every γ, inner model and block that it serves the squared errors summed, shape (τ,).
+    proved: For every γ whether the supports are proved to be the best, shape (inner model, τ).
+    tried: For every γ whether a proof of the supports has been tried, shape (inner model, τ).
     """
 
-    def __init__(self, data: FoldData, splits: Sequence[Split], run: Run, solver: str) -> None:
-        self.splits, self._solver = splits, solver
+    def __init__(self, data: FoldData, models: Sequence[InnerModel], run: Run, solver: str) -> None:
+        self.models, self._solver = models, solver
         self._data, self._run = data, run
         self.taus = np.empty(0, dtype=np.intp)
         self.errors = dict[float, list[dict[int, Array]]]()
         self.proved = dict[float, NDArray[np.bool_]]()
         self.tried = dict[float, NDArray[np.bool_]]()
 
-    def forget(self, taus: Index) -> None:
-        """Forget all errors, and take other sizes."""
+    def start_over(self, taus: Index) -> None:
+        """Forget all errors and proofs, and take other sizes."""
         self.taus = taus
         self.errors.clear()
         self.proved.clear()
@@ -85,79 +106,90 @@ class _InnerModels:
         new = [gamma for gamma in dict.fromkeys(gammas) if gamma not in self.errors]
         if not new:
             return
-        every = [(s, np.array(new), self.taus) for s in range(len(self.splits))]
-        found = self._computed("inner folds", every, self._solver, None)
+        every = [(m, np.array(new), self.taus) for m in range(len(self.models))]
+        results = self._computed("inner folds", every, self._solver, nodes=None)
         for g, gamma in enumerate(new):
             self.errors[gamma] = [
-                {b: of_block[g] for b, of_block in zip(tests, errors, strict=True)}
-                for (_, tests), (errors, _) in zip(self.splits, found, strict=True)
+                {b: of_block[g] for b, of_block in zip(model.tests, errors, strict=True)}
+                for model, (errors, _) in zip(self.models, results, strict=True)
             ]
-            self.proved[gamma] = np.array([proved[g] for _, proved in found])
+            self.proved[gamma] = np.array([proved[g] for _, proved in results])
+            # What the first fits have proved needs no further proof.
             self.tried[gamma] = self.proved[gamma].copy()
 
-    def _computed(self, what: str, tasks: Tasks, solver: str, nodes: int | None) -> list[Any]:
-        """Results of :func:`_inner_errors` for tasks of a split, its γ and its sizes."""
-        units = [
-            (train, list(tests.values()), gammas, taus, solver, nodes)
-            for s, gammas, taus in tasks
-            for train, tests in [self.splits[s]]
+    def _computed(self, what: str, fits: Tasks, solver: str, nodes: int | None) -> list[Any]:
+        """Results of :func:`_inner_errors`, in the order of the fits.
+
+        what: The text of the progress reports.
+        fits: The number of an inner model, the γ and the sizes of every fit.
+        nodes: The most nodes of a search at a γ; None for no limit.
+        """
+        tasks = [
+            (self.models[m].train, list(self.models[m].tests.values()), gammas, taus, solver, nodes)
+            for m, gammas, taus in fits
         ]
-        return self._run(what, _inner_errors, self._data, units)
+        return self._run(what, _inner_errors, self._data, tasks)
 
     def of_block(self, gamma: float, b: int) -> Array:
-        """Squared errors of all inner models that predict a block, shape (τ,)."""
-        parts = [of_split[b] for of_split in self.errors[gamma] if b in of_split]
+        """Squared errors, summed over all inner models that serve block b, shape (τ,)."""
+        parts = [of_model[b] for of_model in self.errors[gamma] if b in of_model]
         return np.asarray(sum(parts, np.zeros(self.taus.size)))
 
-    def open_pairs(
-        self, gammas: Array, weights: Sequence[Array], done: dict[float, NDArray[np.bool_]]
+    def pairs_to_do(
+        self, done: dict[float, NDArray[np.bool_]], gammas: Array, weights: Sequence[Array]
     ) -> list[tuple[int, NDArray[np.bool_]]]:
-        """Splits with models that are not done, and which pairs (γ, τ) with weight these are.
+        """The pairs (γ, τ) at which inner models count and are not done.
 
-        weights: For every block the weights (γ, τ) at some γ and all sizes.
         done: :attr:`proved` or :attr:`tried`.
+        gammas, shape (γ,): Visited γ.
+        weights: For every block the weights of its models, shape (γ, τ), at these γ and all sizes.
+            An inner model counts where a block that it serves has a weight above 0.
+        Returns: Numbers of inner models with such pairs, and the pairs, shape (γ, τ).
         """
         found = []
-        for s, (_, tests) in enumerate(self.splits):
-            carry = np.any([weights[b] > 0.0 for b in tests], axis=0)
-            mine = np.array([done[gamma][s] for gamma in gammas.tolist()])
-            if (carry & ~mine).any():
-                found.append((s, carry & ~mine))
+        for m, model in enumerate(self.models):
+            counts = np.any([weights[b] > 0.0 for b in model.tests], axis=0)
+            missing = counts & ~np.array([done[gamma][m] for gamma in gammas.tolist()])
+            if missing.any():
+                found.append((m, missing))
         return found
 
     def prove(
         self, gammas: Array, pairs: list[tuple[int, NDArray[np.bool_]]], nodes: int | None
     ) -> bool:
-        """Prove models at pairs that :meth:`open_pairs` has named; return whether one is proved.
+        """Try to prove inner models, and take the errors of supports that are proved.
 
-        A proof that ends at its limits is not tried again, as it would end there again.
+        A proof is tried at every γ and at every size that some pair has. What is not proved then
+        would not be proved by another try, which would end at the same limits.
 
-        nodes: The most nodes of a proof.
+        gammas, pairs: As :meth:`pairs_to_do` takes and returns them.
+        nodes: The most nodes of a proof at a γ; None for no limit.
+        Returns: Whether anything was proved, so that errors may have changed.
         """
-        tasks = [(s, gammas[open_.any(axis=1)], self.taus[open_.any(axis=0)]) for s, open_ in pairs]
-        some = False
-        for (s, own, taus), (errors, proved) in zip(
-            tasks, self._computed("proving inner folds", tasks, "exact", nodes), strict=True
-        ):
-            at = np.isin(self.taus, taus)
-            for g, gamma in enumerate(own.tolist()):
-                new = proved[g] & ~self.proved[gamma][s][at]
-                where = np.flatnonzero(at)[new]
-                for b, of_block in zip(self.splits[s][1], errors, strict=True):
-                    self.errors[gamma][s][b][where] = of_block[g][new]
-                self.proved[gamma][s][where] = True
-                self.tried[gamma][s][at] = True
-                some |= bool(new.any())
-        return some
+        fits = [
+            (m, gammas[missing.any(axis=1)], self.taus[missing.any(axis=0)]) for m, missing in pairs
+        ]
+        results = self._computed("proving inner folds", fits, "exact", nodes)
+        any_proved = False
+        for (m, own_gammas, taus), (errors, proved) in zip(fits, results, strict=True):
+            positions = np.flatnonzero(np.isin(self.taus, taus))
+            for g, gamma in enumerate(own_gammas.tolist()):
+                new = proved[g] & ~self.proved[gamma][m, positions]
+                for b, of_block in zip(self.models[m].tests, errors, strict=True):
+                    self.errors[gamma][m][b][positions[new]] = of_block[g][new]
+                self.proved[gamma][m, positions[new]] = True
+                self.tried[gamma][m, positions] = True
+                any_proved |= bool(new.any())
+        return any_proved
 
 
 def inner_weights(
     data: FoldData,
     gammas: Array | None,
-    sizes: Sequence[Tried],
+    size_rounds: Sequence[SizeRound],
     run: Run,
     plan: RunPlan,
-    first: int = 0,
+    first_round: int = 0,
 ) -> FoldWeights:
     """Weights of every fold's models, from errors of inner models that have not seen its rows.
 
@@ -165,142 +197,143 @@ def inner_weights(
 
     gammas: With None every fold has the default grid, which errors of its inner models extend: an
         extension by the CV errors of all rows would have seen the rows that the fold holds out.
-    sizes: The sizes that every fold tries first, and those that it tries next where errors of its
-        inner models say that larger sizes are worth it.
+    size_rounds: The sizes that every fold tries first, and those that it tries next where errors of
+        its inner models say that larger sizes are worth it.
     run: Runs units of work: takes the text of progress reports, a unit, what all units share and
         the other arguments of every unit; returns the results in the order of the units.
     plan: The plan of the run. Once its time is up neither grids nor sizes grow any more.
-    first: The position in ``sizes`` of those that are computed first. It decides what is computed
-        at once, and not which sizes a fold takes.
+    first_round: The position in ``size_rounds`` of the sizes that are computed first. A fold still
+        takes the first round that its errors allow: the number saves computing small sizes twice.
     """
-    k = data.folds.k
-    # A fold whose rows all have weight 0 counts as no fold.
-    number = np.maximum(np.cumsum(data.fold_weight > 0.0) - 1, 0)
-    fold_of = data.fold_of if number[-1] >= 2 else None
-    block = np.arange(k) if fold_of is None else number % AVERAGE.max_blocks
-    splits = _inside_folds(data) if fold_of is None else _without_pairs(block[fold_of])
-    rows = data.weight - np.bincount(block, weights=data.fold_weight)
-    if fold_of is None:
-        rows = np.array([data.training_weight(j) for j in range(k)])
-    models = _InnerModels(data, splits, run, plan.model_solver)
+    inner, block, n = _inner_models(data)
+    models = _InnerModels(data, inner, run, plan.model_solver)
+    start = DEFAULT_GAMMAS if gammas is None else gammas
+    blocks = range(n.size)
+    round_of_block: list[SizeRound | None] = [None for _ in blocks]
+    for number in range(first_round, len(size_rounds)):
+        taus = size_rounds[number].taus
+        models.start_over(taus)
+        models.visit(start.tolist())
+        for b in blocks:
+            if round_of_block[b] is None:
+                # Weights take sums of squared errors as CV errors: a factor changes nothing.
+                errors = np.array([models.of_block(gamma, b) for gamma in start.tolist()])
+                enough = (
+                    sizes
+                    for sizes in size_rounds[: number + 1]
+                    if not worth_more_sizes(errors[:, taus <= sizes.end], start, n[b])
+                )
+                round_of_block[b] = next(enough, None)
+        if None not in round_of_block or plan.out_of_time:
+            break
+    # A block for which no round is enough has all sizes that were computed last.
+    has_size = [np.isin(taus, taus if own is None else own.taus) for own in round_of_block]
 
-    def own_grid(b: int) -> list[float]:
-        n, sizes = float(rows[b]), of[b]
-
+    def grown(b: int) -> list[float]:
         def score(gamma: float) -> float:
-            return soft_least(models.of_block(gamma, b)[sizes], n)
+            return soft_least(models.of_block(gamma, b)[has_size[b]], n[b])
 
-        models.visit(DEFAULT_GAMMAS.tolist())
         return grown_grid(models.visit, score, lambda: plan.out_of_time)[0]
 
-    start = DEFAULT_GAMMAS if gammas is None else gammas
-    tried, growing = [sizes[0]] * rows.size, list(range(rows.size))
-    for number in range(first, len(sizes)):
-        taus = sizes[number].taus
-        models.forget(taus)
-        models.visit(start.tolist())
-        some, left = sizes[: number + 1], list[int]()
-        for b in growing:
-            errors = np.array([models.of_block(gamma, b) for gamma in start.tolist()])
-            enough = _first_enough(some, taus, errors, start, float(rows[b]))
-            tried[b] = enough or sizes[number]
-            if enough is None:
-                left.append(b)
-        growing = left
-        if not growing or plan.out_of_time:
+    grids = [grown(b) if gammas is None else start.tolist() for b in blocks]
+    every_gamma = np.unique(np.concatenate(grids)) if gammas is None else gammas
+
+    def weights_of(b: int) -> Array:
+        weights, own = np.zeros((every_gamma.size, taus.size)), np.isin(every_gamma, grids[b])
+        grid = every_gamma[own]
+        errors = np.array([models.of_block(gamma, b)[has_size[b]] for gamma in grid.tolist()])
+        weights[np.ix_(own, has_size[b])] = model_weights(errors, grid, n[b])
+        return weights
+
+    weights = [weights_of(b) for b in blocks]
+    # Proofs change errors, and with the errors the pairs that carry weight.
+    while plan.proves_models:
+        untried = models.pairs_to_do(models.tried, every_gamma, weights)
+        if not (untried and models.prove(every_gamma, untried, proof_nodes(plan))):
             break
-    of = [np.isin(taus, one.taus) for one in tried]
-    grids = [own_grid(b) if gammas is None else start.tolist() for b in range(rows.size)]
-    gammas = np.unique(np.concatenate(grids)) if gammas is None else gammas
-
-    def weights_of(b: int, gammas: Array) -> Array:
-        found, at = np.zeros((gammas.size, taus.size)), np.isin(gammas, grids[b])
-        errors = np.array([models.of_block(gamma, b)[of[b]] for gamma in gammas[at].tolist()])
-        found[np.ix_(at, of[b])] = model_weights(errors, gammas[at], float(rows[b]))
-        return found
-
-    while True:
-        every = [weights_of(b, gammas) for b in range(rows.size)]
-        untried = models.open_pairs(gammas, every, models.tried)
-        if not (untried and plan.proves_models):
-            break
-        if not models.prove(gammas, untried, proof_nodes(plan)):
-            break
-    proved = not models.open_pairs(gammas, every, models.proved)
-    return FoldWeights(gammas, taus, [every[b] for b in block], proved)
+        weights = [weights_of(b) for b in blocks]
+    proved = not models.pairs_to_do(models.proved, every_gamma, weights)
+    return FoldWeights(every_gamma, taus, [weights[b] for b in block], proved)
 
 
-def _first_enough(
-    sizes: Sequence[Tried], taus: Index, errors: Array, gammas: Array, n: float
-) -> Tried | None:
-    """The first of several ``sizes`` beyond which no more are worth trying; None: there is none.
+def _inner_models(data: FoldData) -> tuple[list[InnerModel], Index, Array]:
+    """The inner models of all folds: without pairs of blocks, or within every fold.
 
-    errors, shape (γ, τ): CV errors at the sizes ``taus``, which hold those of all ``sizes``.
+    Returns: The inner models; the block of every fold, shape (k,); and for every block the number
+        of rows outside it, or the sum of their weights (of a block that is one fold: of the fold's
+        training rows).
     """
-    for tried in sizes:
-        if not worth_more_sizes(errors[:, taus <= tried.end], gammas, n):
-            return tried
-    return None
+    k = data.folds.k
+    # Folds are dealt out to the blocks in turn. A fold whose rows all have weight 0 counts as no
+    # fold: it joins the block of the fold before it.
+    number = np.maximum(np.cumsum(data.fold_weight > 0.0) - 1, 0)
+    # Without a pair of two folds no training row would be left.
+    if data.fold_of is None or number[-1] < 2:
+        n = np.array([data.training_weight(j) for j in range(k)])
+        return _inside_folds(data), np.arange(k), n
+    block = number % AVERAGE.max_blocks
+    n = np.asarray(data.weight - np.bincount(block, weights=data.fold_weight))
+    return _without_pairs(block[data.fold_of]), block, n
 
 
-# A Split has the numbers of the rows that an inner model is trained on, and by block those of
-# the rows that it predicts. A block is one or several folds that share the weights of an average.
-# Errors on its predicted rows decide these weights. Where rows are not in memory, the numbers are
-# those of whole folds.
-Split = tuple[Index, dict[int, Index]]
-
-
-def _without_pairs(block: Index) -> list[Split]:
+def _without_pairs(block: Index) -> list[InnerModel]:
     """Training on all but two blocks of folds, for every pair of blocks.
 
     Errors on one block of the pair count for the weights of the other block.
 
     block: The block of every unit.
     """
-    found: list[Split] = []
+    found = list[InnerModel]()
     for b, c in combinations(range(block.max() + 1), 2):
         on_b, on_c = np.flatnonzero(block == b), np.flatnonzero(block == c)
-        found.append((np.flatnonzero((block != b) & (block != c)), {b: on_c, c: on_b}))
+        train = np.flatnonzero((block != b) & (block != c))
+        found.append(InnerModel(train, {b: on_c, c: on_b}))
     return found
 
 
-def _inside_folds(data: FoldData) -> list[Split]:
-    """Inner folds of the training rows of every fold.
+def _inside_folds(data: FoldData) -> list[InnerModel]:
+    """Inner models of every fold, which train on some of its training rows and predict others.
 
     A fold has none where its training rows are one row or one group of rows, or where no row is
     early enough in time. A row of weight 0 is no row.
+
+    data: Its rows are in memory; else an InputError is raised.
     """
     folds, weights = data.folds, data.rows_for("inner folds need").weights
     pairs = list(folds.splits())
     if weights is not None:
         counted = weights > 0.0
-        # A fold that holds out rows of weight 0 alone keeps them, as its models are made, too.
+        # A fold that holds out rows of weight 0 alone keeps them: its held-out rows say below which
+        # training rows are early enough.
         tests = [test[counted[test]] if counted[test].any() else test for _, test in pairs]
         pairs = [(rows[counted[rows]], test) for (rows, _), test in zip(pairs, tests, strict=True)]
     in_order = all(train.max() < test.min() for train, test in pairs)
-    found: list[Split] = []
+    found = list[InnerModel]()
     for j, (rows, test) in enumerate(pairs):
         if in_order:
-            inner = _earlier_rows(rows, int(test.min() - rows.max()))
+            inner = _earlier_rows(rows, ahead=int(test.min() - rows.max()))
         elif folds.groups is not None:
-            inner = _cut(rows, folds.groups[rows], pairs)
+            inner = _drawn_folds(rows, folds.groups[rows], pairs)
         else:
             others = _other_folds(pairs, j)
-            inner = others if len(others) > 1 else _cut(rows, None, pairs)
-        found += [(train, {j: held}) for train, held in inner]
+            inner = others if len(others) > 1 else _drawn_folds(rows, None, pairs)
+        found += [InnerModel(train, {j: held_out}) for train, held_out in inner]
     return found
 
 
+# Training and held-out row numbers of some folds.
 Pairs = list[tuple[Index, Index]]
 
 
 def _earlier_rows(rows: Index, ahead: int) -> Pairs:
     """Inner folds in order of time: blocks of rows are held out from models of earlier rows.
 
-    rows: In increasing order.
-    ahead: How far the first held-out row lies behind the last training row, at least 1.
+    rows: The training rows of a fold, in increasing order.
+    ahead: How many rows the fold's first held-out row lies behind its last training row, at least
+        1. The inner folds keep the same distance.
     """
     found = Pairs()
+    # The first block has no earlier rows to train on.
     for block in np.array_split(rows, min(AVERAGE.inner_folds + 1, rows.size)):
         train = rows[rows <= block[0] - ahead]
         if train.size:
@@ -309,24 +342,33 @@ def _earlier_rows(rows: Index, ahead: int) -> Pairs:
 
 
 def _other_folds(pairs: Pairs, j: int) -> Pairs:
-    """Some of the other folds, cut to the training rows of fold j.
+    """The folds before fold j, and before the first fold the last ones, cut to j's training rows.
 
-    What rows a splitter, or who has listed the rows, keeps together stays together.
+    They keep together the rows that the user's folds keep together.
+
+    pairs: Training and held-out rows of all folds of the user.
+    Returns: At most ``inner_folds`` folds; those without training or held-out rows are left out.
     """
     found, (rows, _) = Pairs(), pairs[j]
-    for i in range(j - 1, j - len(pairs), -1):
-        train, held = (np.intersect1d(part, rows) for part in pairs[i])
-        if train.size and held.size:
-            found.append((train, held))
+    for i in range(j - 1, j - len(pairs), -1):  # A negative number counts from the last fold.
+        train, held_out = (np.intersect1d(part, rows) for part in pairs[i])
+        if train.size and held_out.size:
+            found.append((train, held_out))
         if len(found) == AVERAGE.inner_folds:
             break
     return found
 
 
-def _cut(rows: Index, groups: Index | None, pairs: Pairs) -> Pairs:
-    """Inner folds of whole groups, if given, else of rows that are drawn at random.
+def _drawn_folds(rows: Index, groups: Index | None, pairs: Pairs) -> Pairs:
+    """Inner folds of whole groups, if given, else of single rows, which are drawn with seed 0.
 
-    Where every fold of ``pairs`` holds out rows that follow one another, so do the inner folds.
+    Where every fold of ``pairs`` holds out rows that follow one another, the rows are cut into
+    blocks of rows that follow one another instead.
+
+    rows: The training rows of a fold.
+    groups: The group of each of these rows.
+    pairs: All folds of the user.
+    Returns: None where there are fewer than two rows or groups.
     """
     parts = rows.size if groups is None else np.unique(groups).size
     if parts < 2:
@@ -336,7 +378,7 @@ def _cut(rows: Index, groups: Index | None, pairs: Pairs) -> Pairs:
         places = np.arange(rows.size)
         cv = [(np.setdiff1d(places, block), block) for block in np.array_split(places, cv)]
     inner = make_folds(cv, rows.size, seed=0, groups=groups)
-    return [(rows[train], rows[held]) for train, held in map(inner.split, range(inner.k))]
+    return [(rows[train], rows[held_out]) for train, held_out in map(inner.split, range(inner.k))]
 
 
 def _inner_errors(
@@ -349,17 +391,20 @@ def _inner_errors(
     nodes: int | None,
     limits: Limits,
 ) -> tuple[list[Array], NDArray[np.bool_]]:
-    """Fit the models of all (γ, τ) to some rows, and sum their squared errors on sets of rows.
+    """The unit of one inner model: fit it at all (γ, τ), and sum its squared errors.
 
-    train, tests: Numbers of rows, or of blocks of rows where folds are made of blocks. There is at
-        least one test.
+    data: The rows in their outer folds, which all units share.
+    train, tests: Numbers of the units to train on, and of those to predict, at least one set.
+    solver: As of :func:`~sparsecv.solvers.paths.support_path`.
     nodes: The most nodes of a search at a γ; None for no limit.
-    Returns: For every test the sums of squared errors, shape (γ, τ), and whether each model is
-        proved, shape (γ, τ).
+    limits: Limits of the unit; once a limit is reached, supports are found without a proof.
+    Returns: For every set of ``tests`` the sums of squared errors, shape (γ, τ), and whether the
+        support of each model is proved to be the best, shape (γ, τ).
     """
     first = data.one_fold(train, tests[0])
-    problem, limits = first.training(0), limits.within(nodes=nodes)
-    path = support_path(problem, gammas, taus, solver=solver, limits=limits)
+    limits = limits.within(nodes=nodes)
+    path = support_path(first.training(0), gammas, taus, solver=solver, limits=limits)
+    # The other sets are predicted by the same model, for which only their rows have to be scaled.
     folds = [first, *(data.one_fold(train, test, first) for test in tests[1:])]
     errors = [path.squared_errors(*one.held_out(0)) for one in folds]
     return errors, path.proved

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..cv.results import mean_over_folds
 from ..design.design import Array
 from ..design.fold_data import FoldData, RowFolds
-from ..design.folds import Folds, make_folds
+from ..design.folds import Folds, Index, make_folds
 from ..design.missing import fill
 from ..design.model import Model
 from ..design.prepare import rows_design
@@ -50,7 +50,7 @@ class NestedSettings(NamedTuple):
     # 45 columns no command nests unasked. The number is a choice.
     max_seconds_unasked: float = 2.0
     # A command nests a fit of more folds than this only where it is asked to, because every outer
-    # fit has as many folds again. The number is a choice.
+    # fit has as many inner folds. The number is a choice.
     max_folds_unasked: int = 20
 
 
@@ -58,7 +58,11 @@ NESTED = NestedSettings()
 
 
 class NestedError(NamedTuple):
-    """Mean squared error on the rows of all outer folds, its standard error, number of folds."""
+    """The error to expect on new data, in the units of the CV error.
+
+    error, std_error: Mean squared error on the rows of all outer folds, and its standard error.
+    folds: The number of outer folds that were fitted, which is smaller where the time was up.
+    """
 
     error: float
     std_error: float
@@ -66,30 +70,32 @@ class NestedError(NamedTuple):
 
 
 class GivenRows(NamedTuple):
-    """X and y as the user gave them, with weights and groups, which may be None."""
+    """X, shape (n, p), and y as the user gave them, with weights and groups of rows, or None."""
 
     X: Array
     y: Array
     weights: Array | None
     groups: NDArray[Any] | None
 
-    def some(self, index: NDArray[np.intp]) -> tuple[Array, Array, Any, Any]:
-        """X, y, weights and groups of the rows whose numbers are in ``index``."""
-        weights, groups = (None if values is None else values[index] for values in self[2:])
-        # One array, which the folds of these rows share.
-        own = joined(self.X[index], self.y[index])
-        return own[:, :-1], own[:, -1], weights, groups
+    def some(self, index: Index) -> GivenRows:
+        """The rows whose numbers are in ``index``; the arrays are copies."""
+        weights = None if self.weights is None else self.weights[index]
+        groups = None if self.groups is None else self.groups[index]
+        # X and y are views of one array, which the folds of these rows share.
+        both = joined(self.X[index], self.y[index])
+        return GivenRows(both[:, :-1], both[:, -1], weights, groups)
 
 
 def refuse_nested(data: FoldData, cv: Any, nested: Any = True, groups: Any = None) -> None:
     """Raise an InputError, before anything is computed, where a fit cannot be nested.
 
-    No outer folds can be drawn, or an outer fold leaves too few rows for its own folds. Folds of
-    another splitter than this package's are not drawn here, because splitters may use y and draw
-    random numbers.
+    It cannot where no outer folds can be drawn, or where an outer fold leaves too few rows for its
+    own folds. Where the folds are those of a splitter of scikit-learn none is drawn here, because
+    splitters may use y and draw random numbers.
 
-    cv: The folds as the user asked for them.
-    nested, groups: As in :func:`nested_error`.
+    data: All rows.
+    cv: The folds of the fit as the user asked for them.
+    nested, groups: As of :func:`nested_error`; nothing is refused where ``nested`` is False.
     """
     if isinstance(nested, (bool, np.bool_)):
         if not nested:
@@ -105,7 +111,8 @@ def refuse_nested(data: FoldData, cv: Any, nested: Any = True, groups: Any = Non
     if not isinstance(cv, (str, Integral)):
         return
     n, groups = data.folds.n, None if groups is None else np.asarray(groups)
-    folds = _outer_folds(n, cv, nested, 0, groups)
+    # These are the folds of seed 0. Where other folds leave too few rows, the outer fit refuses.
+    folds = _outer_folds(n, cv, nested, seed=0, groups=groups)
     for j, (train, _) in enumerate(folds.splits()):
         with _named(j, folds.k, train):
             make_folds(cv, train.size, groups=None if groups is None else groups[train])
@@ -114,7 +121,7 @@ def refuse_nested(data: FoldData, cv: Any, nested: Any = True, groups: Any = Non
 
 
 @contextmanager
-def _named(j: int, k: int, train: NDArray[np.intp]) -> Iterator[None]:
+def _named(j: int, k: int, train: Index) -> Iterator[None]:
     """Have InputErrors name outer fold j of k, which is fitted to the rows ``train``."""
     try:
         yield
@@ -126,14 +133,16 @@ def _named(j: int, k: int, train: NDArray[np.intp]) -> Iterator[None]:
 def nested_by_default(study: Study, seconds: float, groups: Any = None) -> bool:
     """Whether outer fits take so little time that a command nests the fit without being asked.
 
+    It never does beyond 45 columns, where rows are not in memory, and by the methods grid and
+    search, whose times vary more.
+
     study: That of the fit, which has just ended.
     seconds: The seconds until the fit had chosen its model. An outer fit ends there, too.
     groups, shape (n,), optional: Group of every row.
     """
-    settings, plan = study.request.settings, study.plan
+    settings, plan, folds = study.request.settings, study.plan, study.data.folds
     if study.data.raw is None or not plan.trees or settings.grid or settings.searches:
         return False
-    folds = study.data.folds
     if folds.k > NESTED.max_folds_unasked or plan.spent:
         return False
     return _n_outer(folds.n, groups) * seconds <= NESTED.max_seconds_unasked
@@ -149,13 +158,13 @@ def nested_error(
     for the first; the error is then that of fewer outer folds.
 
     study: That of the fit to all rows, whose rule, protocol, γ, sizes, settings and seed every
-        outer fit uses.
-    cv: The folds as the user asked for them.
+        outer fit uses. Its data are not released.
+    cv: The folds of the fit as the user asked for them; every outer fit has such folds again.
     nested: The number of outer folds. With True the outer folds are those of the splitter ``cv``,
         or as many as :class:`NestedSettings` says.
     groups, shape (n,), optional: Group of every row.
-    Returns: The error in the units of the CV error.
-    Raises InputError: The rows of an outer fit are too few for the folds or the rule.
+    Raises InputError: As :func:`refuse_nested`; or the rows of an outer fit are too few for the
+        folds or the rule.
     """
     refuse_nested(study.data, cv, nested, groups)
     data = study.data.rows_for("nested needs")
@@ -163,40 +172,40 @@ def nested_error(
     groups = None if groups is None else np.asarray(groups)
     rows = GivenRows(*data.raw, data.weights, groups)
     folds = _outer_folds(rows.y.size, cv, nested, study.request.seed, groups, rows.X, rows.y)
-    sums, weight = np.empty((2, folds.k))
-    done = 0
+    errors, weights = list[float](), list[float]()
     for j, (train, test) in enumerate(folds.splits()):
         if j and study.plan.out_of_time:
             break
         with _named(j, folds.k, train):
-            model, fills = _fitted(study, cv, rows, train, j, folds.k)
-        sums[j], weight[j] = _squares(rows, test, model, fills)
-        done = j + 1
-    sums, weight = sums[:done] / study.design.y_scale**2, weight[:done]
-    mean, spread = mean_over_folds(sums, weight)
-    return NestedError(float(mean), float(spread), done)
+            model, fills = _fitted(study, cv, rows.some(train), j, folds.k)
+        error, weight = _squares(rows.some(test), model, fills)
+        errors.append(error)
+        weights.append(weight)
+    # Squared errors of raw y, in the units of the CV error.
+    sums = np.array(errors) / study.design.y_scale**2
+    mean, std_error = mean_over_folds(sums, np.array(weights))
+    return NestedError(float(mean), float(std_error), folds=len(errors))
 
 
-def _squares(
-    rows: GivenRows, test: NDArray[np.intp], model: Model, fills: Array | None
-) -> tuple[float, float]:
+def _squares(rows: GivenRows, model: Model, fills: Array | None) -> tuple[float, float]:
     """The sum of a model's weighted squared errors on held-out rows, and the sum of the weights.
 
+    rows: The held-out rows, whose missing values are filled in place.
     fills, shape (p_raw,): What the model fills missing values with; None where it fills none.
     """
-    X, y, weights, _ = rows.some(test)
     if fills is not None:
-        fill(X, fills)
-    counts = np.ones(test.size) if weights is None else weights
-    squares = (y - (X @ model.coef + model.intercept)) ** 2
-    return float(counts @ squares), float(counts.sum())
+        fill(rows.X, fills)
+    weights = np.ones(rows.y.size) if rows.weights is None else rows.weights
+    squares = (rows.y - (rows.X @ model.coef + model.intercept)) ** 2
+    return float(weights @ squares), float(weights.sum())
 
 
 def _outer_folds(
     n: int, cv: Any, nested: bool | int, seed: Any, groups: Any, X: Any = None, y: Any = None
 ) -> Folds:
-    """The outer folds of n rows; ``cv``, ``nested`` and ``groups`` as in nested_error.
+    """The outer folds of n rows.
 
+    cv, nested, groups: As of :func:`nested_error`; ``nested`` is not False.
     X, y: The rows, for splitters that look at them.
     """
     if not isinstance(nested, (bool, np.bool_)):
@@ -207,7 +216,10 @@ def _outer_folds(
 
 
 def _n_outer(n: int, groups: Any) -> int:
-    """The number of outer folds of n rows, or of their groups, where the user names none."""
+    """The number of outer folds of n rows, or of their groups, where the user names none.
+
+    groups, shape (n,), or None: Group of every row.
+    """
     units = n if groups is None else np.unique(groups).size
     if units <= NESTED.max_rows_left_out_one_by_one:
         return units
@@ -215,22 +227,25 @@ def _n_outer(n: int, groups: Any) -> int:
     return NESTED.outer_folds if few else NESTED.outer_folds_of_more_rows
 
 
-def _fitted(
-    study: Study, cv: Any, rows: GivenRows, train: NDArray[np.intp], j: int, k: int
-) -> tuple[Model, Array | None]:
-    """The model of the training rows of outer fold j of k, in an even share of the time left.
+def _fitted(study: Study, cv: Any, rows: GivenRows, j: int, k: int) -> tuple[Model, Array | None]:
+    """Fit a model to the training rows of outer fold j of k, in an even share of the time left.
 
+    study: That of the fit to all rows.
+    cv: The folds of the fit as the user asked for them.
+    rows: The training rows.
     Returns: The model, and what its training rows fill missing values with, shape (p_raw,); None
         where missing values are errors.
+    Raises InputError: The rows are too few for the folds or the rule.
     """
-    X, y, weights, groups = rows.some(train)
+    X, y, weights, groups = rows
     if weights is not None and np.count_nonzero(weights) < 2:
         raise InputError("fewer than 2 of them have a weight above 0")
-    protocol, own = study.design.protocol, (weights, study.data.rows_for("nested needs").missing)
-    design, fills = rows_design(X, y, protocol, *own, asked=study.design.asked)
+    protocol, missing = study.design.protocol, study.data.rows_for("nested needs").missing
+    design, fills = rows_design(X, y, protocol, weights, missing, asked=study.design.asked)
     folds = make_folds(cv, y.size, seed=study.request.seed, X=X, y=y, groups=groups)
-    data = RowFolds.of(design, X, y, folds, *own)
-    # A rare 0/1 column may be constant in these rows, which then have fewer columns than sizes.
+    data = RowFolds.of(design, X, y, folds, weights, missing)
+    # A rare 0/1 column may be constant in these rows, so that they have fewer columns than the
+    # sizes asked for.
     least, most = max(1, data.constraints.min_size), data.constraints.max_size
     name = f"the error to expect, outer fold {j + 1} of {k}, "
     request = replace(

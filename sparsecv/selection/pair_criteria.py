@@ -1,4 +1,8 @@
-"""The numbers that rules minimise over pairs (γ, τ) beside the CV error, and what they need."""
+"""The numbers that rules minimise over pairs (γ, τ) beside the CV error h(γ, τ).
+
+The rule stability adds to h how much the models change when another fold is left out; the rule
+corrected adds a correction for models of all rows being fitted to more rows than those of folds.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +20,16 @@ from ..stability.fold_losses import PartialErrors, Task, bias_corrected, partial
 from ..stability.sparse_ridge import SparseRidgeLearner
 from .study import Study
 
-# The rule stability holds at most this many losses at a time, which take 200 MB. With k folds and n
-# rows, one γ has (k + 1) n losses for every τ. At least one γ is computed at a time. It is a
-# choice.
+# The rule stability holds at most this many losses (squared errors of a model on a row) at a time,
+# which take 200 MB. With k folds and n rows, one γ has (k + 1) n losses for every τ. At least one γ
+# is computed at a time. The number is a choice.
 MAX_LOSSES = 25_000_000
 
 
 class PairCriterion(NamedTuple):
-    """The number that a rule minimises, of every pair.
+    """The number that a rule minimises, of every pair (γ, τ) of a surface.
 
-    values, shape (γ, τ).
+    values, shape (γ, τ): The numbers.
     lambda_: λ of the rule stability, chosen by nested folds; else None.
     proved: Whether all models that the numbers need beside those of the surface are proved.
     status: Optimal, or the limit that was reached.
@@ -40,12 +44,14 @@ class PairCriterion(NamedTuple):
 def stable_errors(study: Study, result: CVResult) -> PairCriterion:
     """h + λ·μ̂_h from models that leave out no, one and two folds (Algorithm 1, stability paper).
 
+    μ̂_h measures the instability of the models, and λ is chosen by nested folds.
+
     result: h(γ, τ) of the first partition.
+    Raises InputError: The rows are not in memory.
     """
-    data = study.data.rows_for("rule stability needs")
-    proofs, count, label = list[bool](), result.gammas.size, data.folds.label
+    data, count = study.data.rows_for("rule stability needs"), result.gammas.size
     step = max(1, MAX_LOSSES // ((data.folds.k + 1) * data.folds.n * result.taus.size))
-    blocks = []
+    proofs, blocks = list[bool](), list[PartialErrors]()
     for start in range(0, count, step):
         learner = SparseRidgeLearner(
             data.X,
@@ -54,36 +60,43 @@ def stable_errors(study: Study, result: CVResult) -> PairCriterion:
             result.gammas[start : start + step],
             solver="exact" if study.plan.trees else "heuristic",
             fit_intercept=data.refit_intercept,
-            standardize=False,
+            standardize=False,  # The columns of the data are standardised already.
             asked=data.asked,
             weights=data.weights,
         )
-        fit = partial(_losses, study, learner, proofs, after=(count - start) / step)
-        weights = data.weights
+        fit = partial(_losses, study, learner, proofs, blocks_after=(count - start) / step - 1.0)
+        weights, label = data.weights, data.folds.label
         blocks.append(partial_errors(learner, label, learner.size, weights=weights, fit=fit))
     errors, proved = PartialErrors(*map(np.concatenate, zip(*blocks, strict=True))), all(proofs)
     lambda_ = select(errors).lambda_
     values = criterion(errors, lambda_).reshape(count, -1)
-    return PairCriterion(values, lambda_, proved, study.limit(proved))
+    return PairCriterion(values, lambda_, proved, study.status_of(proved))
 
 
 def _losses(
-    study: Study, learner: SparseRidgeLearner, proofs: list[bool], tasks: list[Task], after: float
+    study: Study,
+    learner: SparseRidgeLearner,
+    proofs: list[bool],
+    tasks: list[Task],
+    blocks_after: float,
 ) -> Iterator[tuple[int, Array]]:
-    """Losses of a learner's models.
+    """Fit the models of one block of γ, and yield the numbers of tasks with their losses.
 
-    proofs: It takes whether all models of a task are proved.
-    after: The number of blocks of γ to come, this one included.
+    proofs: For every task it is appended whether all models of the task are proved.
+    blocks_after: The number of blocks of γ to come, each of which has as many tasks.
     """
-    unit, left = SparseRidgeLearner._within, after * len(tasks)
-    found = study.units("fitting pairs of folds", unit, learner, tasks, left - len(tasks) + 1.0)
-    for index, (losses, proved) in found:
+    unit, after = SparseRidgeLearner._within, blocks_after * len(tasks) + 1.0
+    results = study.units("fitting pairs of folds", unit, learner, tasks, after)
+    for index, (losses, proved) in results:
         proofs.append(proved)
         yield index, losses
 
 
 def corrected_errors(study: Study, result: CVResult) -> PairCriterion:
-    """Bias-corrected CV errors (Burman 1989).
+    """Bias-corrected CV errors (Burman 1989): h + e − ē.
+
+    e is the mean squared error, on all rows, of the model of all rows; ē is that of a fold's model,
+    on all rows as well, averaged over folds.
 
     result: h(γ, τ) of the first partition.
     """
@@ -95,9 +108,10 @@ def corrected_errors(study: Study, result: CVResult) -> PairCriterion:
 
 
 def _trained(study: Study, result: CVResult, j: int | None) -> Array:
-    """||y − Xβ||² (γ, τ) of fold j's models on its training rows; with None of all rows."""
+    """||y − Xβ||² (γ, τ) of fold j's models on its training rows; with None those of all rows."""
     problem = study.data.problem(study.data.folds.k if j is None else j)
-    rows = np.stack([one.padded(j) for one in result.by_gamma])
-    path = known_path(problem, result.gammas, result.taus, rows)
+    supports = np.stack([one.padded(j) for one in result.by_gamma])
+    path = known_path(problem, result.gammas, result.taus, supports)
+    # The objective of a fit is ||y − Xβ||² + (γ/2)||β||².
     penalty = 0.5 * result.gammas[:, None] * (path.coef**2).sum(axis=2)
     return np.asarray(path.objective - penalty)

@@ -6,11 +6,11 @@ average's predictions, for every size τ and a few ridge weights γ⊥
 
     min ||f̂(X) − Xβ||² + (γ⊥/2)||β||²  s.t. ||β||₀ ≤ τ,
 
-eq. (1) of the first paper with y replaced by f̂(X), by the same solver: exact up to 45 columns, good
-supports beyond. The size is chosen by the held-out distance to the average, not by the error
-against y. With few rows the error against y adds twice the mean of (y − f̂)(f̂ − Xβ), noise that is
-larger than the distance itself; and distances on the training rows are nearly 0 where columns are
-more than rows.
+which is best-subset ridge regression with y replaced by f̂(X), by the same solver: exact up to 45
+columns, good supports beyond. The size is chosen by the distance to the average on held-out rows,
+the mean of (f̂ − Xβ)², not by the error against y. With few rows the error against y adds twice the
+mean of (y − f̂)(f̂ − Xβ), noise that is larger than the distance itself; and distances on the
+training rows are nearly 0 where columns are more than rows.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from ..cv.results import mean_over_folds
 from ..design.design import Array
 from ..design.fold_data import FoldData
+from ..design.folds import Index
 from ..design.model import Model, fitted_model
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status, worst
@@ -49,8 +50,8 @@ class ProjectionSettings(NamedTuple):
     # Powers of ten below them are added where models of smaller γ carry weight. Every size takes
     # the γ⊥ of its least held-out distance. The values are measured.
     ridges: tuple[float, ...] = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0)
-    # Up to this many folds are projected at every γ⊥. Where folds are more, so many of them are, of
-    # evenly spaced numbers, and the others only at the γ⊥ that are best for some size on these
+    # Up to this many folds are projected at every γ⊥. Of more folds, this many of evenly spaced
+    # numbers are. The others are then projected only at the γ⊥ that are best for some size on these
     # folds. In leave-one-out the order of the rows thus decides which folds these are. The number
     # is a choice.
     max_folds_at_every_ridge: int = 30
@@ -74,7 +75,8 @@ class Projection:
     average : Average
         The average, of all rows and of every fold.
     max_share : ndarray, shape (τ,)
-        The largest distance at which a size is close to the average, over ``reference``.
+        The largest distance at which a size is close to the average, divided by the CV error of the
+        average.
     allowed : ndarray of bool, shape (τ,)
         Which sizes may be chosen. A size may not that has both more columns and more CV error than
         the pair of least CV error.
@@ -96,29 +98,24 @@ class Projection:
     status: Status
 
     @property
-    def reference(self) -> float:
-        """The CV error of the average on the rows of the projections' CV errors."""
-        return self.average.error
-
-    @property
-    def reference_std(self) -> float:
-        """The standard error of :attr:`reference`."""
-        return self.average.std_error
+    def model(self) -> Model:
+        """The projection of the chosen size."""
+        return self.sizes[self.chosen]
 
 
 def ridge_unit(data: FoldData, j: int) -> float:
     """The unit of γ⊥ in fold j: a hundredth of the mean squared length of the columns of all rows.
 
-    Where every fold scales its columns by its training rows, these alone decide the unit, too: it
-    is what all rows would have if their columns were as long per row.
+    Where every fold scales its columns by its training rows, the unit comes from these rows alone:
+    lengths grow with the number of rows, and are stretched to those of as many rows as all.
 
-    j: The number of folds stands for the problem of all rows.
+    j: The number of a fold; the number of folds stands for the problem of all rows.
     """
     own = data.scales_by_training_rows and j < data.folds.k
     lengths = (data.training(j) if own else data.full()).squared_lengths
     stretch = data.weight / data.training_weight(j) if own else 1.0
-    # Six digits: the rounding of standardised columns, which all rows have a part in, would else
-    # reach the last digit of every fold's error.
+    # The unit has six digits. The rounding of standardised columns, which all rows have a part in,
+    # would else reach the last digit of every fold's error.
     return float(f"{lengths.mean() * stretch / 100.0:.5e}")
 
 
@@ -130,7 +127,7 @@ def projection_ridges(unit: float, averaged: Array) -> Array:
     and 0 is a γ⊥ where γ = 0 is in the average.
 
     unit: That of all rows.
-    averaged: The γ whose models carry weight.
+    averaged, shape (γ,): The γ whose models carry weight in the average of all rows.
     Returns, shape (γ⊥,): Increasing.
 
     Examples
@@ -138,18 +135,20 @@ def projection_ridges(unit: float, averaged: Array) -> Array:
     >>> projection_ridges(1.0, np.array([5e-4, 1.0])).round(4).tolist()
     [0.0001, 0.001, 0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0]
     """
-    found = np.array(PROJECTION.ridges)
+    usual = np.array(PROJECTION.ridges)
     least = averaged[averaged > 0.0].min(initial=np.inf) / unit
-    lower = int(np.ceil(np.log10(max(found[0] / least, 1.0))))
-    zero = np.zeros(int((averaged == 0.0).any()))
-    return np.concatenate([zero, found[0] * 10.0 ** -np.arange(lower, 0, -1), found])
+    n_lower = int(np.ceil(np.log10(max(usual[0] / least, 1.0))))
+    zero = [0.0] if (averaged == 0.0).any() else []
+    return np.concatenate([zero, usual[0] * 10.0 ** -np.arange(n_lower, 0, -1), usual])
 
 
 class FoldAverages(NamedTuple):
-    """What all units of a projection share; ``coefs[j]``, shape (p,), is the average of fold j.
+    """What the units of work of a projection share.
 
-    ridges: γ⊥ in units of :func:`ridge_unit`.
-    nodes: The most nodes of a proof at one γ⊥.
+    data: The rows in their folds.
+    coefs: For every fold the coefficients (p,) of the average of its models.
+    ridges, shape (γ⊥,): Ridge weights of the projections in units of :func:`ridge_unit`.
+    nodes: The most nodes of a proof at one γ⊥; None for no limit.
     """
 
     data: FoldData
@@ -158,12 +157,12 @@ class FoldAverages(NamedTuple):
     nodes: int | None = None
 
 
-class _OfFold(NamedTuple):
-    """Projections of one fold's average, shape (γ⊥, τ) each.
+class FoldProjection(NamedTuple):
+    """Projections of one fold's average, in arrays of shape (γ⊥, τ).
 
     distance, error: Sums over the held-out rows of the squared distance to the average, and of the
         squared error against y.
-    proved: Whether the projection's support is the best one.
+    proved: Whether the projection's support is proved to be the best.
     """
 
     distance: Array
@@ -172,20 +171,24 @@ class _OfFold(NamedTuple):
 
 
 def project_fold(
-    average: FoldAverages, j: int, sizes: NDArray[np.intp], solver: str, limits: Limits
-) -> _OfFold:
+    shared: FoldAverages, j: int, sizes: Index, solver: str, limits: Limits
+) -> FoldProjection:
     """The unit of one fold: project its average, and measure the projections on held-out rows.
 
+    solver: As of :func:`~sparsecv.solvers.paths.support_path`; only "exact" has a limit of nodes.
     limits: Limits of the unit; once a limit is reached, supports are found without a proof.
     """
-    data, coef = average.data, average.coefs[j]
-    target, gammas = data.training(j).predicting(coef), average.ridges * ridge_unit(data, j)
+    data, coef = shared.data, shared.coefs[j]
+    target, gammas = data.training(j).predicting(coef), shared.ridges * ridge_unit(data, j)
     if solver == "exact":
-        limits = limits.within(nodes=average.nodes)
+        limits = limits.within(nodes=shared.nodes)
     path = support_path(target, gammas, sizes, solver=solver, limits=limits)
-    rows, targets = data.held_out(j)
-    distance = path.squared_errors(rows, rows @ coef)
-    return _OfFold(distance, path.squared_errors(rows, targets), path.proved)
+    rows, y = data.held_out(j)
+    return FoldProjection(
+        distance=path.squared_errors(rows, rows @ coef),
+        error=path.squared_errors(rows, y),
+        proved=path.proved,
+    )
 
 
 class _FoldProjections:
@@ -195,48 +198,55 @@ class _FoldProjections:
         increasing: all that are given, or those of them that are best for some size on some folds.
     distance, error, shape (fold, γ⊥, τ): Sums over the held-out rows of the squared distance to
         the average and of the squared error against y.
-    proved, shape (fold, γ⊥, τ): Whether the projection's support is the best one.
+    proved, shape (fold, γ⊥, τ): Whether the projection's support is proved to be the best.
     tried: Positions of the sizes whose proofs have been tried.
     """
 
-    def __init__(
-        self, study: Study, coefs: list[Array], ridges: Array, sizes: NDArray[np.intp]
-    ) -> None:
+    def __init__(self, study: Study, coefs: list[Array], ridges: Array, sizes: Index) -> None:
+        """Project every fold's average onto all sizes.
+
+        coefs: For every fold the coefficients (p,) of its average.
+        ridges: Ridge weights in units of :func:`ridge_unit`, increasing.
+        """
         self._study, self._sizes = study, sizes
+        known = dict[int, FoldProjection]()
+        # A fold whose rows all have weight 0 has no part in the distances.
         counted = np.flatnonzero(study.data.fold_weight > 0.0)
-        known = dict[int, _OfFold]()
         if counted.size > PROJECTION.max_folds_at_every_ridge:
             places = np.linspace(0, counted.size - 1, PROJECTION.max_folds_at_every_ridge)
             some = counted[places.astype(np.intp)].tolist()
             shared = FoldAverages(study.data, coefs, ridges)
             found = self._projected("comparing ridge weights", shared, some)
-            distance = np.sum([one.distance for one in found], axis=0)
-            best = np.unique(distance.argmin(axis=0))
+            best = np.unique(np.sum([one.distance for one in found], axis=0).argmin(axis=0))
             ridges = ridges[best]
-            known = {
-                j: _OfFold(*(values[best] for values in one))
-                for j, one in zip(some, found, strict=True)
-            }
+            for j, one in zip(some, found, strict=True):
+                known[j] = FoldProjection(*(values[best] for values in one))
         self.ridges = ridges
         self._shared = FoldAverages(study.data, coefs, ridges, proof_nodes(study.plan))
         others = [j for j in range(study.data.folds.k) if j not in known]
         found = self._projected("comparing sizes with the average", self._shared, others)
         known |= zip(others, found, strict=True)
         in_order = [known[j] for j in range(study.data.folds.k)]
-        self.distance, self.error, self.proved = map(np.stack, zip(*in_order, strict=True))
+        self.distance = np.stack([one.distance for one in in_order])
+        self.error = np.stack([one.error for one in in_order])
+        self.proved = np.stack([one.proved for one in in_order])
         self.tried = set[int]()
 
-    def _projected(self, what: str, shared: FoldAverages, folds: list[int]) -> list[_OfFold]:
-        """The projections of some folds onto all sizes, by the solver that takes little time."""
+    def _projected(self, what: str, shared: FoldAverages, folds: list[int]) -> list[FoldProjection]:
+        """The projections of some folds onto all sizes, by the solver that takes little time.
+
+        what: The text of the progress reports.
+        """
         tasks = [(j, self._sizes, self._study.plan.model_solver) for j in folds]
         return self._study.run(what, project_fold, shared, tasks)
 
     def prove(self, t: int) -> bool:
-        """Prove the projections onto one size, at every γ⊥; return whether one more is proved.
+        """Try to prove the projections onto one size, at every γ⊥.
 
-        Proofs that end at their limits are not tried again, as they would end there again.
+        A second try would end at the same limits, and is not made.
 
         t: Position of the size.
+        Returns: Whether one more projection is proved, so that distances may have changed.
         """
         folds = np.flatnonzero(~self.proved[:, :, t].all(axis=1)).tolist()
         if not folds or t in self.tried or not self._study.plan.proves_models:
@@ -244,16 +254,19 @@ class _FoldProjections:
         self.tried.add(t)
         tasks = [(j, self._sizes[[t]], "exact") for j in folds]
         what = "proving the projections of one size"
-        found, some = self._study.run(what, project_fold, self._shared, tasks), False
-        for j, (distance, error, proved) in zip(folds, found, strict=True):
-            new = proved[:, 0] & ~self.proved[j, :, t]
-            self.distance[j, new, t], self.error[j, new, t] = distance[new, 0], error[new, 0]
+        found = self._study.run(what, project_fold, self._shared, tasks)
+        any_proved = False
+        for j, one in zip(folds, found, strict=True):
+            # The unit has projected onto one size, of position 0 in its arrays.
+            new = one.proved[:, 0] & ~self.proved[j, :, t]
+            self.distance[j, new, t] = one.distance[new, 0]
+            self.error[j, new, t] = one.error[new, 0]
             self.proved[j, new, t] = True
-            some |= bool(new.any())
-        return some
+            any_proved |= bool(new.any())
+        return any_proved
 
 
-def max_distance_shares(sizes: NDArray[np.intp], n: float) -> Array:
+def max_distance_shares(sizes: Index, n: float) -> Array:
     """The largest share of the average's CV error that a size's distance may be, shape (τ,).
 
     A model of τ coefficients that are estimated from n rows pays about τ/n of its error for the
@@ -290,41 +303,47 @@ def choose_size(
     return int(close[0] if close.size else distance.argmin())
 
 
-def project_average(study: Study, average: Average, most: tuple[int, float]) -> Projection:
+def project_average(
+    study: Study, average: Average, least_size: int, least_error: float
+) -> Projection:
     """Project an average of models onto the sizes of a study, in folds and on all rows.
 
-    most: Number of columns and CV error of another choice. A size that has both more columns and
-        more CV error than the other choice is not chosen.
+    The projections of the chosen size are proved as far as the plan of the study proves models.
+
+    least_size, least_error: Number of columns and CV error of the pair (γ, τ) of least CV error. A
+        size that has both more columns and more CV error than the pair is not chosen.
     """
     data, result = study.data, average.result
     sizes = result.taus if study.request.taus is None else study.sizes
     unit = ridge_unit(data, data.folds.k)
     ridges = projection_ridges(unit, result.gammas[average.weights.any(axis=1)])
     folds = _FoldProjections(study, average.coefs, ridges, sizes)
-    gammas = folds.ridges * unit
     share = max_distance_shares(sizes, data.weight)
+    # Proofs change distances and errors, and with them the chosen size.
     while True:
         distance, _ = mean_over_folds(np.moveaxis(folds.distance, 0, -1), data.fold_weight)
-        error, spread = mean_over_folds(np.moveaxis(folds.error, 0, -1), data.fold_weight)
-        at = distance.argmin(axis=0), np.arange(sizes.size)
-        distance, error, spread, own = distance[at], error[at], spread[at], gammas[at[0]]
-        allowed = (sizes <= most[0]) | (error <= most[1])
+        error, std_error = mean_over_folds(np.moveaxis(folds.error, 0, -1), data.fold_weight)
+        best_ridge = distance.argmin(axis=0)
+        pairs = best_ridge, np.arange(sizes.size)
+        distance, error, std_error = distance[pairs], error[pairs], std_error[pairs]
+        allowed = (sizes <= least_size) | (error <= least_error)
         chosen = choose_size(distance, share * average.error + data.rounding, allowed)
         if not folds.prove(chosen):
             break
-    models = _projected_models(study, average, sizes, own, chosen)
+    gammas = folds.ridges[best_ridge] * unit
+    models = _projected_models(study, average, sizes, gammas, chosen)
     proved = np.array([model.proved for model in models]) & folds.proved.all(axis=(0, 1))
-    status = worst([average.status, study.limit(bool(proved[chosen]))])
+    status = worst([average.status, study.status_of(bool(proved[chosen]))])
     proved &= average.proved
     by_size = [
         replace(model, cv_error=float(h), std_error=float(s), distance=float(d))
-        for model, h, s, d in zip(models, error, spread, distance, strict=True)
+        for model, h, s, d in zip(models, error, std_error, distance, strict=True)
     ]
     return Projection(by_size, average, share, allowed, chosen, proved, status)
 
 
 def _projected_models(
-    study: Study, average: Average, sizes: NDArray[np.intp], gammas: Array, chosen: int
+    study: Study, average: Average, sizes: Index, gammas: Array, chosen: int
 ) -> list[Model]:
     """The average of all rows, projected onto every size.
 
@@ -334,23 +353,22 @@ def _projected_models(
     chosen: Position of the chosen size.
     """
     full = study.data.full()
-    used, place = np.unique(gammas, return_inverse=True)
+    used, number = np.unique(gammas, return_inverse=True)
     with study.interruptible() as limits:
         coef = averaged_coefficients(full, average.result, average.weights)
         target = full.predicting(coef)
 
-        def model(path: SupportPath, g: int, i: int, t: int) -> Model:
-            """The model of the t-th size from the g-th γ⊥ and the i-th size of a path."""
-            proof = float(path.lower_bound[g, i]), bool(path.proved[g, i])
-            problem = target.replace(gamma=float(gammas[t]))
-            return fitted_model(study.design, problem, path.support(g, i), int(sizes[t]), *proof)
+        def model(t: int, path: SupportPath, g: int, i: int) -> Model:
+            """The model of the t-th size, from the g-th γ⊥ and the i-th size of a path."""
+            bound, proved = float(path.lower_bound[g, i]), bool(path.proved[g, i])
+            problem, support = target.replace(gamma=float(gammas[t])), path.support(g, i)
+            return fitted_model(study.design, problem, support, int(sizes[t]), bound, proved)
 
-        solver = study.plan.model_solver
-        path = support_path(target, used, sizes, solver=solver, limits=limits)
-        models = [model(path, g, t, t) for t, g in enumerate(place.tolist())]
+        path = support_path(target, used, sizes, solver=study.plan.model_solver, limits=limits)
+        models = [model(t, path, g, t) for t, g in enumerate(number.tolist())]
         if not models[chosen].proved and study.plan.proves_models:
             one, limits = slice(chosen, chosen + 1), limits.within(nodes=proof_nodes(study.plan))
             path = support_path(target, gammas[one], sizes[one], solver="exact", limits=limits)
             if path.proved[0, 0]:
-                models[chosen] = model(path, 0, 0, chosen)
+                models[chosen] = model(chosen, path, 0, 0)
     return models

@@ -18,7 +18,7 @@ from ..solvers.core.result import Status
 from ..solvers.core.threads import cached
 from .choice import Choice
 from .nested import NestedError
-from .sizes import SizeMarks, models_at_gamma, models_by_size, size_marks, subsets_by_size
+from .sizes import SizeMarks, models_at_gamma, models_by_size, size_marks
 from .study import Study
 from .surfaces import Evaluated
 
@@ -31,12 +31,12 @@ class Ended(NamedTuple):
 
     limit: Optimal, or the worst limit that was met.
     n_nodes: Nodes of all searches that the rule asked for.
-    reused: The γ that were read from a checkpoint, once for every partition.
+    reused: The γ whose proofs were read from a checkpoint; a γ counts once for every partition.
     seconds: Seconds until the model was chosen and proved; those of the search where nothing is
         held out.
     left: Seconds that a search for other sizes or subsets may take where nothing is held out; None
         for no limit. A cross-validation has a limit of its own.
-    nests: Whether the error to expect on new data can be computed.
+    nests: Whether the error to expect on new data can be computed: the rows are in memory.
     """
 
     limit: Status
@@ -47,18 +47,34 @@ class Ended(NamedTuple):
     nests: bool = False
 
 
+class HeldOut(NamedTuple):
+    """What a model was chosen from, where rows were held out.
+
+    study: What the steps of the cross-validation read.
+    surface: h(γ, τ), the CV error of the best subset of at most τ columns at the ridge weight γ, on
+        the first partition into folds.
+    choice: What the rule of the study chooses.
+    """
+
+    study: Study
+    surface: CVResult
+    choice: Choice
+
+
 @dataclass
 class Result:
     """A model of one response, all that was found with it, and what else is asked of the fit.
 
     table: The table, how its columns were standardised, and its folds.
-    problem: All rows; where nothing was chosen at the γ and τ of the fit.
+    problem: All rows; where nothing is held out, at the γ and τ of the model.
     model: The model of all rows.
     ended: How the run has ended, and what it took.
     criterion: The criterion that has chosen the size; None for a size that was given.
-    study, surface, choices: What the cross-validation read, h(γ, τ) of its first partition into
-        folds, and what rules choose; None and empty where nothing was held out.
-    first: The surface with its ledger, for further proofs; None after Ctrl-C, too.
+    study, surface: As of :class:`HeldOut`; None where nothing was held out.
+    choices: What rules choose, by their names, that of the study among them; empty where nothing
+        was held out.
+    first: The surface of the first partition, which takes further proofs; None where nothing was
+        held out, and after Ctrl-C.
     expected: The error to expect on new data, where it was computed.
     answers: Frames that were asked for besides, under the names of their sections: "criteria",
         "alternatives", "inference".
@@ -79,25 +95,28 @@ class Result:
     shown: Shown = field(default_factory=lambda: Shown())
 
     @property
+    def held_out(self) -> HeldOut | None:
+        """What the model was chosen from; None where nothing was held out."""
+        if self.study is None or self.surface is None:
+            return None
+        return HeldOut(self.study, self.surface, self.choices[self.study.rule])
+
+    @property
     def choice(self) -> Choice | None:
         """What the rule of the study chooses; None where nothing was held out."""
-        return None if self.study is None else self.choices[self.study.rule]
+        return None if self.held_out is None else self.held_out.choice
 
     @property
     def status(self) -> Status:
-        """Optimal where the choice and its model are proved, else the worst limit that was met."""
+        """Optimal where the choice and its model are proved, else the worst limit that was met.
+
+        It is unproved where no limit was met: the plan had nothing more to prove.
+        """
         if self.choice is None:
             return self.ended.limit
         if self.choice.certified and self.model.proved:
             return Status.OPTIMAL
         return Status.UNPROVED if self.ended.limit is Status.OPTIMAL else self.ended.limit
-
-    @property
-    def held_out(self) -> tuple[Study, CVResult, Choice] | None:
-        """The study, its surface and its choice; None where nothing was held out."""
-        if self.study is None or self.surface is None:
-            return None
-        return self.study, self.surface, self.choices[self.study.rule]
 
     @property
     def design(self) -> Design:
@@ -121,7 +140,10 @@ class Result:
 
     @cached
     def sizes(self) -> list[Model]:
-        """The model of every size; after a cross-validation nothing is searched for."""
+        """The model of every size; after a cross-validation nothing is searched for.
+
+        Where nothing is held out, the sizes are those up to the model's, and they are searched for.
+        """
         if self.held_out is not None:
             return models_by_size(*self.held_out)
         return models_at_gamma(self.problem, self.design, self.model, self.ended.left)
@@ -130,12 +152,7 @@ class Result:
     def knows_sizes(self) -> bool:
         """Whether the model of every size is known, so that nothing has to be fitted for it."""
         projected = self.choice is not None and self.choice.projection is not None
-        return projected or "sizes" in vars(self)
-
-    @property
-    def subsets(self) -> list[Model]:
-        """The best known subset of every size for the response itself."""
-        return self.sizes if self.held_out is None else subsets_by_size(*self.held_out)
+        return projected or "sizes" in vars(self)  # There once ``sizes`` was asked for.
 
     @property
     def title(self) -> str:
@@ -149,7 +166,7 @@ class Result:
         chosen = taus.index(self.model.tau) if self.model.tau in taus else None
         if self.held_out is None:
             return SizeMarks(chosen)
-        return size_marks(*self.held_out[1:], self.sizes, chosen)
+        return size_marks(self.held_out.surface, self.held_out.choice, self.sizes, chosen)
 
     @property
     def effects(self) -> Array:
@@ -162,22 +179,27 @@ class Result:
         return np.argsort(-np.abs(self.effects), kind="stable")
 
     def r_squared(self, cv_error: float) -> float:
-        """R² = 1 − CV error / variance of y about its mean; NaN where y does not vary."""
-        design = self.design
+        """R² = 1 − CV error / variance of y about its mean; NaN where y does not vary.
+
+        cv_error: In the units of the CV error, in which y may be scaled.
+        """
+        design = self.design  # The last entries of its arrays are those of y.
         mean = (design.mean[-1] - design.shift[-1]) / design.y_scale
         variance = (design.spread[-1] / design.y_scale) ** 2
+        # A variance below this share of the mean square is rounding.
         varies = variance > 1e-12 * (variance + mean**2)
         return float(1.0 - cv_error / variance) if varies else np.nan
 
     def called(self, columns: Index) -> list[str]:
-        """The names of some columns."""
+        """The names of the columns with these numbers."""
         return [self.names[c] for c in columns]
 
     @property
     def within(self) -> str:
-        """Words behind a proof that holds among the models that obey constraints; else none.
+        """Words to add where a proof holds among the models that obey constraints; else none.
 
-        Groups alone, such as the levels of a factor, leave no models out: they are features.
+        Groups alone, such as the levels of a factor, leave no models out: a group counts as one
+        feature.
         """
         asked = self.design.constraints
         narrow = asked.include.any() or asked.exclude.any() or asked.bounded

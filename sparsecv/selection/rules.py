@@ -1,6 +1,7 @@
 """What every rule of selection looks for, which folds it takes, and which rule is the default.
 
-How a rule chooses is a function in :mod:`sparsecv.selection.choice`.
+A rule chooses from h(γ, τ), the CV error of best-subset ridge regression of at most τ columns at
+the ridge weight γ. How a rule chooses is a function in :mod:`sparsecv.selection.choice`.
 """
 
 from __future__ import annotations
@@ -36,34 +37,6 @@ RULES = {
 }
 
 
-def _refuse(rule: str, data: FoldData) -> None:
-    """Raise an InputError where the folds do not allow a rule."""
-    folds = data.folds
-    if rule == "corrected" and not folds.is_partition:
-        raise InputError("rule corrected needs folds that hold out every row once")
-    if rule == "projected" and not data.has_inner_folds:
-        raise InputError(
-            "a table whose rows are not in memory needs at least 3 folds for the rule projected, "
-            "whose weights come from inner folds: use more folds or rule minimum"
-        )
-    if rule == "stability":
-        rows = data.rows_for("rule stability needs")
-        checked_partition(folds.label, folds.n, nested=True, weights=rows.weights)
-        if rows.missing is not None:
-            # Every fold fills its missing values its own way; losses on all rows need one way.
-            what = "no missing values but --missing drop"
-            raise InputError(f"rule stability takes {what}: choose another rule")
-        pairs = folds.k * (folds.k - 1) // 2
-        # The rule stability refuses more rows than this, summed over all pairs of folds, which is n
-        # k (k − 1) / 2 with k folds and n rows: a model without each pair predicts every row, so
-        # this many losses, of one γ and τ, take 200 MB.
-        if pairs * folds.n > 25_000_000:
-            raise InputError(
-                "rule stability predicts every row without every pair of folds: "
-                f"{pairs:,} pairs times {folds.n:,} rows exceed 25,000,000; use fewer folds"
-            )
-
-
 def resolved_rule(
     rule: str | None,
     settings: Settings,
@@ -73,9 +46,8 @@ def resolved_rule(
 ) -> tuple[str, str]:
     """The rule that is taken, and why, in words that can stand behind the name of the rule.
 
-    None stands for projected, and for minimum where the least CV error alone is looked for.
-
-    rule: As the user asked for it.
+    rule: As the user asked for it, not yet checked. None stands for projected, and for minimum
+        where the least CV error alone is looked for.
     settings, gammas, protocol: How CV errors are computed, and at which γ.
     certificate: Whether a certificate is wanted, which proves that no CV error is smaller.
     """
@@ -92,15 +64,38 @@ def resolved_rule(
     return "projected", "the default"
 
 
-def checked_rule(rule: str, data: FoldData, settings: Settings) -> str:
-    """A rule that the folds and the method allow.
+def check_rule(rule: str, data: FoldData, settings: Settings) -> None:
+    """Refuse a rule that the folds or the method do not allow.
 
     Raises InputError: The rule is unknown, the folds do not allow the rule, or the rule needs
-        h(γ, τ) at every τ where the method looks for the best τ alone.
+        h(γ, τ) at every τ where the method looks for the best τ alone. The rules minimum and one-se
+        take all folds.
     """
     if rule not in RULES:
         raise InputError(f"rule must be one of {', '.join(RULES)}; got {rule!r}")
     if rule != "minimum" and settings.searches:
         raise InputError(f"rule {rule} needs h at every tau: use method exact or grid")
-    _refuse(rule, data)
-    return rule
+    folds = data.folds
+    if rule == "corrected" and not folds.is_partition:
+        raise InputError("rule corrected needs folds that hold out every row once")
+    if rule == "projected" and not data.has_inner_folds:
+        raise InputError(
+            "a table whose rows are not in memory needs at least 3 folds for the rule projected, "
+            "whose weights come from inner folds: use more folds or rule minimum"
+        )
+    if rule == "stability":
+        rows = data.rows_for("rule stability needs")
+        # This raises an InputError, too, where pairs of folds cannot be left out.
+        checked_partition(folds.label, folds.n, nested=True, weights=rows.weights)
+        if rows.missing is not None:
+            # Every fold fills its missing values its own way; losses on all rows need one way.
+            what = "no missing values but --missing drop"
+            raise InputError(f"rule stability takes {what}: choose another rule")
+        pairs = folds.k * (folds.k - 1) // 2
+        # The limit is on the losses of one γ and τ: a model without each pair of folds predicts
+        # every row. 25 million of them take 200 MB.
+        if pairs * folds.n > 25_000_000:
+            raise InputError(
+                "rule stability predicts every row without every pair of folds: "
+                f"{pairs:,} pairs times {folds.n:,} rows exceed 25,000,000; use fewer folds"
+            )

@@ -32,8 +32,8 @@ def fit_table(table: Prepared, request: Request) -> Result:
     looked for (:func:`~sparsecv.selection.rules.resolved_rule`).
 
     table: The table with its design and its folds. Where nothing is held out, the model has the one
-        size and the one γ that are asked for.
-    Raises InputError: The table does not allow what is asked for.
+        size and the one γ that are asked for, or the size of least criterion.
+    Raises InputError: The table does not allow what is asked for, or a back end has no licence.
     Raises KeyboardInterrupt: Ctrl-C was pressed. The attribute ``result`` of the exception is the
         Result of what is known by then, or None.
     """
@@ -57,17 +57,19 @@ def fit_table(table: Prepared, request: Request) -> Result:
             choices[study.rule] = choice_of_size(first.result, choice, request.size)
             first = with_model_of(study, first, choices[study.rule])
     except KeyboardInterrupt as interrupt:
+        # The surface that was interrupted has attached what it knows of h; see Surface.__exit__.
         known = getattr(interrupt, "partial", None)
+        # Once the first partition was evaluated, another one may have been interrupted.
         known = known if first is None else first.refreshed().result
-        found = None if known is None else _interrupted(table, study, known)
-        interrupt.result = found  # type: ignore[attr-defined]
+        partial = None if known is None else _interrupted(table, study, known)
+        interrupt.result = partial  # type: ignore[attr-defined]
         raise
     choice, spent = choices[study.rule], first.spent
     if choice.projection is not None:
         spent = spent.joined(choice.projection.average.partitions.spent)
     limit = worst([first.result.status, choice.status, spent.status])
     nests = study.data.raw is not None
-    ended = Ended(limit, spent.n_nodes, spent.reused, seconds, nests=nests)
+    ended = Ended(limit, spent.n_nodes, reused=spent.reused, seconds=seconds, nests=nests)
     return Result(
         table,
         study.data.full(),
@@ -81,7 +83,10 @@ def fit_table(table: Prepared, request: Request) -> Result:
 
 
 def _of_given_size(table: Prepared, request: Request) -> Result:
-    """The best subset of the one size at the one γ that are asked for, fitted to all rows."""
+    """The best subset of the one size at the one γ that are asked for, fitted to all rows.
+
+    With a criterion in the request the size is that of least criterion.
+    """
     settings, design = request.settings, table.design
     settings.check_constraints(design.constraints)
     if request.criterion is not None:
@@ -90,11 +95,16 @@ def _of_given_size(table: Prepared, request: Request) -> Result:
     tau = int(checked_taus(request.taus, design.p, design.constraints)[0])
     problem = table.problem().replace(gamma=gamma, tau=tau)
     deadline = request.deadline or settings.deadline()
-    how: dict[str, Any] = {"backend": settings.backend, "n_jobs": settings.n_jobs}
-    how |= {} if settings.tol is None else {"tol": float(settings.tol)}
-    how |= {"time_limit": deadline.remaining(), "stop": deadline.stop}
+    tol: dict[str, Any] = {} if settings.tol is None else {"tol": float(settings.tol)}
     try:
-        proof = best_support(problem, **how)
+        proof = best_support(
+            problem,
+            backend=settings.backend,
+            n_jobs=settings.n_jobs,
+            time_limit=deadline.remaining(),
+            stop=deadline.stop,
+            **tol,
+        )
     except SolverUnavailable as error:
         raise InputError(str(error)) from error
     proved = proof.status is Status.OPTIMAL
@@ -104,7 +114,10 @@ def _of_given_size(table: Prepared, request: Request) -> Result:
 
 
 def _of_least_criterion(table: Prepared, request: Request) -> Result:
-    """The model of least criterion over all sizes and supports, by least squares on all rows."""
+    """The model of least criterion over all sizes and supports, by least squares on all rows.
+
+    request: It has a criterion.
+    """
     settings, design, name = request.settings, table.design, request.criterion
     assert name is not None
     if settings.backend not in ("auto", "native"):
@@ -115,8 +128,7 @@ def _of_least_criterion(table: Prepared, request: Request) -> Result:
     weights = criterion_weights(name, design.total, design.p, int(design.protocol.intercept))
     limits = Limits(deadline.remaining(), stop=deadline.stop)
     best = least_by(problem, weights, limits)
-    found = best.support, best.size, best.lower_bound, best.proved
-    model = fitted_model(design, problem, *found)
+    model = fitted_model(design, problem, best.support, best.size, best.lower_bound, best.proved)
     ended = Ended(best.status, best.n_nodes, seconds=best.seconds, left=settings.time_limit)
     return Result(table, problem, model, ended, criterion=name)
 
@@ -124,16 +136,23 @@ def _of_least_criterion(table: Prepared, request: Request) -> Result:
 def _interrupted(table: Prepared, study: Study, surface: CVResult) -> Result:
     """What is known when Ctrl-C comes: CV errors, bounds, and the best model, whatever the rule.
 
+    The choice is the pair of least CV error among the sizes that were asked for.
+
     surface: What is known of the first partition.
     """
     asked = np.isin(surface.taus, study.sizes)
     errors = np.where(asked, surface.table("cv_error").min(axis=0), np.inf)
     size = int(surface.taus[np.argmin(errors)])
     choice = choice_of_size(surface, least_error(surface), size)
+    # Other pairs were not compared to the end, and it was not the user who named the size.
     choice = replace(choice, certified=False, size_given=False)
-    model = replace(known_model(study, surface, choice), proved=False)
     nodes, nests = int(surface.table("n_nodes").sum()), study.data.raw is not None
-    ended = Ended(surface.status, nodes, nests=nests)
-    known: dict[str, Any] = {"study": study, "surface": surface}
-    known["choices"] = {study.rule: choice}
-    return Result(table, study.data.full(), model, ended, **known)
+    return Result(
+        table,
+        study.data.full(),
+        replace(known_model(study, surface, choice), proved=False),
+        Ended(surface.status, nodes, nests=nests),
+        study=study,
+        surface=surface,
+        choices={study.rule: choice},
+    )

@@ -1,7 +1,9 @@
 """The model of every size that belongs to a choice, with its CV error.
 
-After a cross-validation nothing is searched for here: the supports are those that it has found for
-all rows, or the projections of an average.
+A choice is what a rule has chosen: a pair of a size τ and a ridge weight γ, by its CV error h(γ, τ)
+or a criterion of the rule; or the projection of an average of many models onto a size. After a
+cross-validation nothing is searched for here: the supports are those that it has found for all
+rows, or the projections.
 """
 
 from __future__ import annotations
@@ -11,10 +13,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..cv.results import TIE, CVResult, least
 from ..design.design import Design
+from ..design.folds import Index
 from ..design.model import Model, fitted_model, values_of
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
@@ -25,7 +27,7 @@ from .study import Study, check_size
 
 
 class SizeMarks(NamedTuple):
-    """Positions among sizes that tables and pictures mark; None where there is none.
+    """Which sizes tables and pictures mark, as positions in a list of sizes; None where none is.
 
     chosen: The size of the model.
     least: The size of least CV error.
@@ -40,40 +42,51 @@ class SizeMarks(NamedTuple):
 def size_marks(
     result: CVResult, choice: Choice, sizes: list[Model], chosen: int | None
 ) -> SizeMarks:
-    """What is marked among the sizes of a choice: pairs (γ, τ) of the grid, or projections.
+    """What is marked among the models of a choice.
 
     result: h(γ, τ) of the first partition.
-    sizes: The model of every size.
+    sizes: The model of every size, as :func:`models_by_size` returns them.
     chosen: The position of the chosen model among them; None where it is none of them.
     """
     if choice.is_pair:
         best = result.best()
         one_se = int(np.flatnonzero(result.taus == best.one_se)[0])
-        return SizeMarks(chosen, best.tau_index, one_se)
-    errors = values_of(sizes, "cv_error")
-    _, t = least(errors[None, :], values_of(sizes, "tau"), np.zeros(1), result.rounding)
+        return SizeMarks(chosen, least=best.tau_index, one_se=one_se)
+    # Projections have CV errors of their own, one for every size, which γ does not tell apart.
+    errors, taus = values_of(sizes, "cv_error"), values_of(sizes, "tau")
+    _, t = least(errors[None, :], taus, gammas=np.zeros(1), rounding=result.rounding)
     within = errors <= errors[t] + sizes[t].std_error + result.rounding
-    return SizeMarks(chosen, t, int(np.flatnonzero(within)[0]))
+    return SizeMarks(chosen, least=t, one_se=int(np.flatnonzero(within)[0]))
 
 
-def changes(before: NDArray[np.intp], now: NDArray[np.intp], names: Sequence[str]) -> list[str]:
-    """The names of columns that came in, each after a plus, and that went out, after a minus."""
+def changes(before: Index, now: Index, names: Sequence[str]) -> list[str]:
+    """The names of columns that came in, each after a plus, and that went out, after a minus.
+
+    before, now: Numbers of the columns of two models.
+    names: Of all columns.
+    """
     came = [f"+{names[c]}" for c in np.setdiff1d(now, before)]
     return came + [f"−{names[c]}" for c in np.setdiff1d(before, now)]
 
 
-def gamma_positions(result: CVResult, choice: Choice) -> NDArray[np.intp]:
+def gamma_positions(result: CVResult, choice: Choice) -> Index:
     """Position, among the γ of a surface, of the γ that a rule gives every size, shape (τ,).
 
     A size takes the γ at which the rule's criterion is least among the pairs of that size, and the
     chosen size takes the chosen γ.
+
+    result: h(γ, τ) of the first partition.
+    choice: A pair of the grid, or another choice, whose criterion then is the CV error.
     """
     values = choice.values(result)
-    sizes = range(result.taus.size)
-    at = [least(values[:, [t]], result.taus[[t]], result.gammas, result.rounding)[0] for t in sizes]
+    positions = [
+        least(values[:, [t]], result.taus[[t]], result.gammas, result.rounding)[0]
+        for t in range(result.taus.size)
+    ]
     if choice.is_pair:
-        at[choice.position[1]] = choice.position[0]
-    return np.array(at, dtype=np.intp)
+        g, t = choice.position
+        positions[t] = g
+    return np.array(positions, dtype=np.intp)
 
 
 def models_by_size(study: Study, result: CVResult, choice: Choice) -> list[Model]:
@@ -83,19 +96,18 @@ def models_by_size(study: Study, result: CVResult, choice: Choice) -> list[Model
     """
     if choice.projection is not None:
         return choice.projection.sizes
-    at, full = gamma_positions(result, choice), study.data.full()
+    full = study.data.full()
     with one_blas_thread():
-        return [result.by_gamma[g].model(study.design, full, t) for t, g in enumerate(at)]
+        positions = enumerate(gamma_positions(result, choice))
+        return [result.by_gamma[g].model(study.design, full, t) for t, g in positions]
 
 
 def models_at_gamma(
-    problem: SparseRidgeProblem,
-    design: Design,
-    own: Model,
-    time_limit: float | None,
+    problem: SparseRidgeProblem, design: Design, own: Model, time_limit: float | None
 ) -> list[Model]:
-    """The best model of every size up to a known one at the γ of a problem; nothing is held out.
+    """The best model of every size up to that of a known model, where nothing is held out.
 
+    problem: All rows, at the γ of all these models.
     own: The known model, which was fitted at this γ, and is the last one returned.
     time_limit: Seconds of the search of all sizes; None is no limit.
     """
@@ -104,44 +116,51 @@ def models_at_gamma(
     sizes = np.arange(max(problem.constraints.min_size, 1), own.tau + 1)
     gamma, limits = [problem.given_gamma], Limits(time_limit)
     path = support_path(problem, gamma, sizes, solver="exact", limits=limits)
-    found = path.at(0), sizes.tolist(), path.lower_bound[0].tolist(), path.proved[0].tolist()
-    models = [fitted_model(design, problem, *one) for one in zip(*found, strict=True)]
-    return [*models[:-1], own]
+    smaller = list[Model]()
+    for t, size in enumerate(sizes[:-1].tolist()):
+        bound, proved = float(path.lower_bound[0, t]), bool(path.proved[0, t])
+        smaller.append(fitted_model(design, problem, path.support(0, t), size, bound, proved))
+    return [*smaller, own]
 
 
 def choice_of_size(result: CVResult, choice: Choice, size: int) -> Choice:
-    """The choice of a given size by the same rule: the pair or the projection that it gives a size.
+    """What the same rule gives a size that the user names: a pair, or a projection.
 
     result: h(γ, τ) of the first partition.
+    choice: What the rule chooses among all sizes.
     Raises InputError: There is no such size.
     """
-    found = choice.projection
-    sizes = result.taus if found is None else values_of(found.sizes, "tau")
+    projection = choice.projection
+    sizes = result.taus if projection is None else values_of(projection.sizes, "tau")
     check_size(sizes, size)
     t = int(np.flatnonzero(sizes == size)[0])
-    if found is not None:
-        return replace(of_projection(choice, replace(found, chosen=t)), size_given=True)
+    if projection is not None:
+        return replace(of_projection(choice, replace(projection, chosen=t)), size_given=True)
     g = int(gamma_positions(result, choice)[t])
     one, values = result.by_gamma[g], choice.values(result)[:, t]
-    proved = bool(result.table("exact")[:, t].all())
     if choice.rule in ("minimum", "one-se"):
-        least_known = float(result.table("lower")[:, t].min())
+        # No γ may have a smaller CV error at this size, by more than rounding.
+        least_possible = float(result.table("lower")[:, t].min())
         most = float(one.cv_error[t]) * (1.0 - 2.0 * TIE) - result.rounding
-        proved = bool(one.exact[t]) and least_known >= most
-    own = of_pair(choice.rule, result, g, t, values[g], proved)
+        certified = bool(one.exact[t]) and least_possible >= most
+    else:
+        # The other criteria have no bounds, so that every CV error of the size has to be exact.
+        certified = bool(result.table("exact")[:, t].all())
+    own = of_pair(choice.rule, result, g, t, values[g], certified)
     return replace(own, pairs=choice.pairs, size_given=True)
 
 
 def subsets_by_size(study: Study, result: CVResult, choice: Choice) -> list[Model]:
-    """The best known subset of every size for the response itself.
+    """The best known subset for the response itself, of every size that a choice has a model of.
 
-    These are the models of the choice; in place of projections, which are the best subsets for the
-    predictions of an average, stand the models of least CV error.
+    Projections are the best subsets for the predictions of an average. In their place stand the
+    models of least CV error, of the same sizes: those that the user has named, where he has.
 
     result: h(γ, τ) of the first partition.
     """
+    models = models_by_size(study, result, choice)
     if choice.projection is None:
-        return models_by_size(study, result, choice)
-    sizes = {model.tau for model in choice.projection.sizes}
+        return models
+    sizes = values_of(models, "tau")
     every = models_by_size(study, result, least_error(result))
     return [model for model in every if model.tau in sizes]

@@ -1,4 +1,9 @@
-"""What all steps of a cross-validated fit read: the rows, what is asked of them, and the plan."""
+"""What all steps of a cross-validated fit read: the rows, what is asked of them, and the plan.
+
+A fit evaluates h(γ, τ), the CV error of best-subset ridge regression of at most τ columns at the
+ridge weight γ. A rule of :mod:`sparsecv.selection.rules` then chooses a pair (γ, τ), or averages
+the models of many pairs.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +29,8 @@ from ..solvers.core.result import Status
 from ..solvers.core.threads import one_blas_thread
 from ..solvers.executor import run_units
 from .inner_folds import Tasks, Unit
-from .rules import checked_rule, resolved_rule
-from .weights import Tried, growing_sizes
+from .rules import check_rule, resolved_rule
+from .weights import SizeRound, growing_sizes
 
 # The weights of an average come from CV errors over this many random partitions of the rows into
 # folds, of which the first is the partition of the other rules. Where a time limit is reached no
@@ -36,7 +41,7 @@ PARTITIONS = 2
 
 
 def _silent(what: str, done: int, total: int, detail: str = "") -> None:
-    """Report nothing."""
+    """Report no progress: the default of a request."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +55,18 @@ class Request:
     taus: Values of τ; with None those of :func:`sparsecv.cv.settings.default_taus`.
     criterion: With "aic", "bic" or "ebic", where nothing is held out, the size of least criterion
         is searched for, and neither gammas nor taus count.
-    rule: The rule that chooses, by which the time and the sizes of the run are planned. With None
-        it is projected, or minimum where the least CV error alone is looked for. A rule that the
-        folds do not allow is refused.
-    certificate: Whether a certificate of the least CV error is wanted, which decides the default.
-    size: The size of the model, where the rule is to choose among its models alone.
+    rule: The rule that chooses. With None it is projected, or minimum where the least CV error
+        alone is looked for.
+    certificate: Whether a certificate of the least CV error is wanted. A rule of None is then
+        minimum.
+    size: The number of columns of the model, where the user names it. The rule then chooses among
+        the models of this size alone.
     compare: Whether the choices of all rules are computed.
     seed: The seed that the folds were drawn with, and that other partitions are drawn with.
     checkpoint: The folder of the files that keep proofs.
     progress: Takes what is being done, the number of units done and the number of all units.
-    deadline: The limits of the whole call; by default the time of the settings begins with the run.
+    deadline: The limits of the whole call, which has begun already; by default the time limit of
+        the settings begins with the run.
     """
 
     settings: Settings
@@ -75,20 +82,27 @@ class Request:
     progress: Report = _silent
     deadline: Limits | None = None
 
-    def ruled(self, protocol: str) -> tuple[str, str]:
-        """The rule that is taken under a protocol, and why, in words."""
+    def rule_and_reason(self, protocol: str) -> tuple[str, str]:
+        """The rule that is taken under a protocol, "honest" or "paper", and why, in words."""
         gammas = asked_gammas(self.gammas)
         return resolved_rule(self.rule, self.settings, gammas, protocol, self.certificate)
 
+    def averages(self, protocol: str) -> bool:
+        """Whether the rule that is taken under a protocol averages models."""
+        rule, _ = self.rule_and_reason(protocol)
+        return rule == "projected"
+
     def plan(self, data: FoldData, protocol: str) -> RunPlan:
-        """The plan of a run of some rows under a protocol."""
-        # A projection is one of an average; beyond 45 columns the least h then needs no proof.
-        averages = data.folds.holds_out and self.ruled(protocol)[0] == "projected"
+        """What a run on some rows does under a protocol, and until when.
+
+        Beyond 45 columns nothing is proved where the rule averages models.
+        """
+        averages = data.folds.holds_out and self.averages(protocol)
         return RunPlan.of(self.settings, data, averages=averages, deadline=self.deadline)
 
     def partitions(self, protocol: str) -> int:
-        """The number of partitions of the rows into folds that are averaged over at most."""
-        return PARTITIONS if self.compare or self.ruled(protocol)[0] == "projected" else 1
+        """The largest number of partitions of the rows into folds that the run evaluates."""
+        return PARTITIONS if self.compare or self.averages(protocol) else 1
 
 
 def check_size(sizes: NDArray[Any], size: int) -> None:
@@ -112,8 +126,10 @@ class Study:
     rule, reason: The rule that chooses, and why it is this rule, in words.
     gammas: What ``request`` says of γ, checked.
     sizes: The sizes that were asked for, or else all that may be worth trying.
-    tried: The sizes that are evaluated first, and those that follow where they are worth it.
-    partitions: The number of partitions of the rows into folds, with the first.
+    size_rounds: The sizes that are evaluated first, and those that replace them one round after the
+        other, as long as more sizes are worth it.
+    partitions: The number of partitions of the rows into folds that a rule which averages models
+        evaluates, the first one included.
     """
 
     data: FoldData
@@ -124,7 +140,7 @@ class Study:
     reason: str
     gammas: Array | GammaSpan | None
     sizes: Index
-    tried: list[Tried]
+    size_rounds: list[SizeRound]
     partitions: int
 
     @classmethod
@@ -134,29 +150,32 @@ class Study:
         Raises InputError: The rows do not allow what is asked for.
         """
         settings, gammas = request.settings, asked_gammas(request.gammas)
-        rule, reason = request.ruled(design.protocol.name)
-        checked_rule(rule, data, settings)
-        averages = rule == "projected"
+        protocol = design.protocol.name
+        rule, reason = request.rule_and_reason(protocol)
+        check_rule(rule, data, settings)
+        averages = request.averages(protocol)
         if isinstance(gammas, GammaSpan):
             _refuse_range(settings, averages)
         every = default_taus(data.weight, data.p, data.constraints)
         named = every if request.taus is None else request.taus
         sizes = checked_taus(named, data.p, data.constraints)
-        plan = request.plan(data, design.protocol.name)
+        plan = request.plan(data, protocol)
         if request.taus is not None and not averages:
-            tried = [Tried(sizes, int(sizes[-1]))]
+            rounds = [SizeRound(sizes, end=int(sizes[-1]))]
         else:
-            # Beyond 45 columns, where models are averaged and estimates suffice, sizes grow. A
-            # projection onto sizes that the user names is one of an average over all sizes that are
-            # worth trying.
-            tried = growing_sizes(every, every[:0] if request.taus is None else sizes)
-            tried = tried if plan.estimates_serve else tried[-1:]
+            # Sizes that the user names are those of projections of an average. The average itself
+            # is over all sizes that are worth trying.
+            rounds = growing_sizes(every, named=every[:0] if request.taus is None else sizes)
+            if not plan.estimates_serve:
+                # Where anything is proved, the last round alone is taken, which has all sizes.
+                rounds = rounds[-1:]
         if request.size is not None:
             check_size(sizes, request.size)
-            tried = [one for one in tried if one.end >= request.size] or tried
+            # Rounds that end below the size of the model would be for nothing. A size beyond all
+            # ends is one that the user names, which every round has.
+            rounds = [sizes for sizes in rounds if sizes.end >= request.size] or rounds
         # By the method grid every fold and τ is a problem of its own, which costs too much.
         costly = averages and settings.grid
-        partitions = 1 if costly else data.count_partitions(PARTITIONS)
         return cls(
             data,
             design,
@@ -166,8 +185,8 @@ class Study:
             reason=reason,
             gammas=gammas,
             sizes=sizes,
-            tried=tried,
-            partitions=partitions,
+            size_rounds=rounds,
+            partitions=1 if costly else data.count_partitions(PARTITIONS),
         )
 
     def again(self) -> Study:
@@ -181,29 +200,29 @@ class Study:
         return self.rule == "projected"
 
     @property
-    def n_others(self) -> int:
-        """The number of other partitions that the rule evaluates."""
-        return self.partitions - 1 if self.averages else 0
-
-    @property
-    def n_after(self) -> float:
+    def work_after_partitions(self) -> float:
         """The work after all partitions, in surfaces that take about as long.
 
-        It is that of inner folds and projections, or of models without pairs of folds.
+        Inner folds and projections take about as long as one surface each, and so do the models
+        without pairs of folds that the rule stability fits. The numbers share out the time.
         """
         return 2.0 if self.averages else float(self.rule == "stability")
 
-    def limit(self, proved: bool) -> Status:
-        """The limit that was reached by now where something is not proved; else optimal."""
+    def status_of(self, proved: bool) -> Status:
+        """Optimal, or the limit reached by now where something is not proved.
+
+        Without a proof it is optimal, too, if no limit was reached.
+        """
         reached = None if proved else self.plan.limits.reached(0)
         return Status.OPTIMAL if reached is None else reached
 
     @contextmanager
     def interruptible(self) -> Iterator[Limits]:
-        """A context with limits of the time that is left, for work that Ctrl-C can end.
+        """A context with the limits of estimates, for work that Ctrl-C can end.
 
-        Inside, the linear algebra library uses one thread. A time limit of 0, by which nothing is
-        proved, leaves estimates as long as they need.
+        The limits are the time that is left; with a time limit of 0, by which nothing is proved,
+        estimates take as long as they need. Inside, the linear algebra library uses one thread, as
+        the matrices are small.
         """
         with interruptible(self.plan.stop), one_blas_thread():
             yield self.plan.estimates
@@ -213,7 +232,8 @@ class Study:
 
         what: The text of the progress reports.
         unit: The function ``unit(shared, *task, limits)``, called in this process or in others.
-        shared: What all units need. tasks: The other arguments, one tuple for each unit.
+        shared: What all units need.
+        tasks: The other arguments, one tuple for each unit.
         """
         found = dict(self.units(what, unit, shared, tasks))
         return [found[index] for index in range(len(tasks))]
@@ -221,9 +241,11 @@ class Study:
     def units(
         self, what: str, unit: Unit, shared: Any, tasks: Tasks, after: float = 1.0
     ) -> Iterator[tuple[int, Any]]:
-        """The numbers and the results of units of work, as each ends; parameters as of ``run``.
+        """The numbers of the tasks and the results of their units of work, as each unit ends.
 
-        after: The time that is left is shared with so many more rounds of units.
+        what, unit, shared, tasks: As of :meth:`run`.
+        after: How many rounds of units, after all units of this call, have a part of the time that
+            is left. In a round every worker does one unit.
         """
         report, jobs = (
             TimedReport(self.request.progress, self.plan.limits),
@@ -231,11 +253,10 @@ class Study:
         )
         report(what, 0, len(tasks))
         with self.interruptible() as limits:
-            units = run_units(
-                unit, shared, tasks, jobs, allot=lambda left: limits.share(left + after)
-            )
-            for done, (index, one) in enumerate(units, 1):
-                yield index, one
+            # The executor says how many rounds of this call are still to come.
+            units = run_units(unit, shared, tasks, jobs, allot=lambda n: limits.share(n + after))
+            for done, (index, result) in enumerate(units, 1):
+                yield index, result
                 report(what, done, len(tasks))
 
 

@@ -1,6 +1,9 @@
 """The surfaces h(γ, τ) of a study: of its first partition into folds, and of other partitions.
 
-Every function returns what it has evaluated or proved as a record.
+h(γ, τ) is the CV error of best-subset ridge regression of at most τ columns at the ridge weight γ.
+A surface is h on one partition of the rows into folds, at the γ visited so far and at some sizes τ.
+First every pair (γ, τ) is estimated: the best subset of every fold is looked for. Where a search
+proves that no fold has a better subset, h of the pair is exact.
 """
 
 from __future__ import annotations
@@ -10,7 +13,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..cv.alternating import alternate, grown_grid
 from ..cv.checkpoint import Checkpoint
@@ -24,7 +26,7 @@ from ..design.fold_data import FoldData
 from ..design.folds import Folds, Index
 from ..solvers.core.result import Status, worst
 from .study import Study
-from .weights import Tried, model_weights, of_average, soft_least, worth_more_sizes
+from .weights import SizeRound, model_weights, of_average, soft_least, worth_more_sizes
 
 
 class Partition(NamedTuple):
@@ -33,18 +35,21 @@ class Partition(NamedTuple):
     data: The rows in these folds.
     gammas: Values of γ; a range, whose least error is searched and proved; or None. With None the
         rule projected visits the default grid, and other rules alternate from it between τ and γ.
-    tried: The sizes that are evaluated first, and those that follow where they are worth it.
-    name: The name of the partition, with which progress reports begin.
-    after: The number of surfaces among which the time left after this surface is shared.
-    models: The surface of the first partition, whose models of all rows are taken over, or None.
+    size_rounds: The sizes that are evaluated first, and those that replace them one round after the
+        other, as long as more sizes are worth it.
+    work_after: The work that follows, in surfaces that take as long as this one. Of the time left
+        this surface gets one part in 1 + work_after.
+    name: What progress reports of this surface begin with.
+    models_of: The surface of the first partition, which already has the models of all rows; None
+        where they have to be searched for.
     """
 
     data: FoldData
     gammas: Array | GammaSpan | None
-    tried: Sequence[Tried]
-    name: str
-    after: float
-    models: Surface | None = None
+    size_rounds: Sequence[SizeRound]
+    work_after: float
+    name: str = ""
+    models_of: Surface | None = None
 
 
 class Spent(NamedTuple):
@@ -52,15 +57,23 @@ class Spent(NamedTuple):
 
     n_nodes: Nodes of the searches.
     status: Optimal, or the worst limit that was met.
-    reused: The γ that were read from a checkpoint, once for every partition.
+    reused: The γ whose proofs were read from a checkpoint; a γ counts once for every partition.
     """
 
     n_nodes: int = 0
     status: Status = Status.OPTIMAL
     reused: tuple[float, ...] = ()
 
+    @classmethod
+    def on(cls, surface: Surface, result: CVResult) -> Spent:
+        """What the evaluation of a surface took, whose h(γ, τ) is ``result``."""
+        # The search over a range of γ, if there was one, has a status of its own.
+        ended = [] if result.minimum is None else [result.minimum.status]
+        reused = () if surface.checkpoint is None else tuple(surface.checkpoint.reused)
+        return cls(int(result.table("n_nodes").sum()), worst([result.status, *ended]), reused)
+
     def joined(self, other: Spent) -> Spent:
-        """Both together."""
+        """What both evaluations took together."""
         status = worst([self.status, other.status])
         return Spent(self.n_nodes + other.n_nodes, status, self.reused + other.reused)
 
@@ -68,9 +81,9 @@ class Spent(NamedTuple):
 class Evaluated(NamedTuple):
     """An evaluated surface.
 
-    surface: The surface, whose ledger takes further proofs.
+    surface: The surface, which takes further proofs.
     result: h(γ, τ) at the γ that were asked for, as far as it was proved when this record was made.
-    spent: What the evaluation took.
+    spent: What the evaluation took; further proofs are not counted.
     """
 
     surface: Surface
@@ -87,56 +100,51 @@ class Evaluated(NamedTuple):
 
 def first_partition(study: Study) -> Partition:
     """The first partition of a study, at all γ and sizes of the study."""
-    name = f"partition 1 of {study.partitions}, " if study.n_others else ""
-    after = study.n_others + study.n_after
-    return Partition(study.data, study.gammas, study.tried, name, after)
+    others = study.partitions - 1 if study.averages else 0
+    name = f"partition 1 of {study.partitions}, " if others else ""
+    after = others + study.work_after_partitions
+    return Partition(study.data, study.gammas, study.size_rounds, work_after=after, name=name)
 
 
 def evaluate_partition(study: Study, partition: Partition) -> Evaluated:
     """h(γ, τ) of a partition, at sizes that grow as far as they are worth trying.
 
-    What the rule needs is proved, unless estimates serve. On a range of γ and by an alternation CV
-    errors always get the proofs and intervals that the settings ask for.
+    The pairs (γ, τ) that the rule of the study needs are proved, as far as the plan of the study
+    proves anything and the time allows. Every round of sizes begins a new surface.
     """
-    data, gammas = partition.data, partition.gammas
-    spent = Spent()
-    for tried in partition.tried:
-        surface = unvisited(study, partition, tried.taus)
+    gammas, spent = partition.gammas, Spent()
+    for number, sizes in enumerate(partition.size_rounds, 1):
+        surface = unvisited(study, partition, sizes.taus)
         if isinstance(gammas, GammaSpan):
-            result = _certified(study, surface, gammas)
+            result = _least_over_range(study, surface, gammas)
         elif gammas is None and not study.averages:
             result = alternate(surface, _need(study))
         else:
+            # Inside this context Ctrl-C ends the work, with what is known by then.
             with surface:
-                # Every pair is estimated. Then what is needed is proved, and where proofs change
-                # errors the γ that they lead to are visited.
-                settled = False
-                while not settled:
+                stays = False
+                while not stays:
                     surface.visit(DEFAULT_GAMMAS if gammas is None else gammas)
                     edge = _past_the_ends(surface) if gammas is None else ""
-                    settled = surface.settled(_need(study))
+                    # Proofs of what the rule needs may change errors, and where the grid has to
+                    # end. The surface then forgets which γ were asked for, and keeps their answers.
+                    stays = surface.settled(_need(study))
             result = replace(surface.result(), edge=edge)
-        spent = spent.joined(_spent(surface, result))
-        errors = result.table("cv_error")[:, result.taus <= tried.end]
-        grows = tried is not partition.tried[-1]
-        if not (grows and worth_more_sizes(errors, result.gammas, data.weight)):
+        spent = spent.joined(Spent.on(surface, result))
+        if number == len(partition.size_rounds) or study.plan.out_of_time:
             break
-        if study.plan.out_of_time:
+        errors = result.table("cv_error")[:, result.taus <= sizes.end]
+        if not worth_more_sizes(errors, result.gammas, partition.data.weight):
             break
     return Evaluated(surface, result, spent)
 
 
-def _spent(surface: Surface, result: CVResult) -> Spent:
-    """What the evaluation of a surface took."""
-    ended = [] if result.minimum is None else [result.minimum.status]
-    status = worst([result.status, *ended])
-    reused = () if surface.checkpoint is None else tuple(surface.checkpoint.reused)
-    return Spent(int(result.table("n_nodes").sum()), status, reused)
-
-
 def _past_the_ends(surface: Surface) -> str:
-    """Visit γ past an end of the default grid, as long as the weights of an average are there.
+    """Visit γ past an end of the default grid, as long as this lowers the CV errors noticeably.
 
+    The error of a γ is a soft minimum over sizes, because an average gives weight to many sizes.
+
+    surface: It has visited the default grid; afterwards its γ are in increasing order.
     Returns: Why the grid could not be extended; empty where it needs no other γ.
     """
 
@@ -149,10 +157,9 @@ def _past_the_ends(surface: Surface) -> str:
 
 
 def unvisited(study: Study, partition: Partition, taus: Index) -> Surface:
-    """The surface of a partition at some sizes, at which no γ has been visited yet.
+    """A surface at some sizes that has not visited any γ yet.
 
-    The time limit is one deadline for the whole study, and the surface gets its share of the time
-    that is left.
+    partition: Its γ and rounds of sizes do not count here.
     """
     store, request = None, study.request
     if request.checkpoint is not None:
@@ -162,10 +169,10 @@ def unvisited(study: Study, partition: Partition, taus: Index) -> Surface:
         partition.data,
         taus,
         request.settings,
-        plan=study.plan.part(1.0 + partition.after),
+        plan=study.plan.part(1.0 + partition.work_after),
         checkpoint=store,
         progress=named_report(request.progress, partition.name),
-        models=partition.models,
+        models=partition.models_of,
     )
 
 
@@ -174,8 +181,13 @@ def named_report(report: Report, name: str) -> Report:
     return lambda what, *more: report(name + what, *more)
 
 
-def _certified(study: Study, surface: Surface, span: GammaSpan) -> CVResult:
-    """h(γ, τ) at the γ of the least error in a range, proved, and at some γ of the range."""
+def _least_over_range(study: Study, surface: Surface, span: GammaSpan) -> CVResult:
+    """Search a range of γ for the least CV error, and prove it.
+
+    surface: It has visited no γ yet.
+    Returns: h(γ, τ) at the γ of least error, where it is proved, and at some γ of the range that
+        show how h varies.
+    """
     settings = study.request.settings
     tolerance = GLOBAL_TOLERANCE if settings.tol is None else float(settings.tol)
     with surface:
@@ -195,30 +207,33 @@ def _certified(study: Study, surface: Surface, span: GammaSpan) -> CVResult:
 
 
 def _need(study: Study) -> Need:
-    """What the rule needs of a surface."""
+    """The pairs (γ, τ) whose CV errors and models the rule of a study needs proved."""
     n = study.data.weight
     needs: dict[str, Need] = {
         "minimum": of_minimum,
         "one-se": of_one_se,
         "projected": lambda known: of_average(known, n),
     }
+    # The criteria of the rules stability and corrected can be least at any pair.
     return needs.get(study.rule, of_everything)
 
 
 def _identity(study: Study, folds: Folds) -> dict[str, Any]:
-    """Plain JSON values: all that a checkpoint depends on beside the data."""
+    """Plain JSON values: all that the proofs of a checkpoint depend on beside the data.
+
+    A checkpoint is read only where these values are those of the run that has written it.
+    """
     label, settings, protocol = folds.label, study.request.settings, study.design.protocol
     pairs = [[test.tolist() for _, test in folds.pairs], [a.tolist() for a, _ in folds.pairs]]
-    search = [settings.search_tolerance, settings.bounds]
+    search = [settings.search_tolerance, settings.bounds] if settings.searches else []
     return {
         "n": folds.n,
         "label": pairs if label is None else label.tolist(),
-        "hash": getattr(folds, "seed", None),
         "protocol": [protocol.name, protocol.scale, protocol.intercept],
         "missing": getattr(study.data, "missing", None),
         "method": settings.method,
         "backend": settings.backend,
-        "search": search if settings.searches else [],
+        "search": search,
         "constraints": "" if study.data.plain else study.data.constraints.digest(),
     }
 
@@ -227,7 +242,10 @@ def _identity(study: Study, folds: Folds) -> dict[str, Any]:
 
 
 def with_rest(study: Study, first: Evaluated) -> Evaluated:
-    """The surface with proofs of what the choice did not need, as the plan says."""
+    """The surface with proofs of the pairs that the choice did not need, as far as the plan says.
+
+    The plan proves them up to 45 columns alone, for as long again as the run has taken so far.
+    """
     first.surface.under(study.plan).prove_rest()
     return first.refreshed()
 
@@ -245,10 +263,10 @@ def with_everything(study: Study, first: Evaluated) -> Evaluated:
 class Partitions(NamedTuple):
     """h(γ, τ) of all partitions, where the first partition's models carry weight.
 
-    first: h(γ, τ) of the first partition, at all γ and sizes.
+    first: h(γ, τ) of the first partition, at all its γ and sizes.
     others: h(γ, τ) of the other partitions for which there was time.
     gammas: The positions, among the γ of the first partition, of those of the other partitions.
-    n_sizes: The number of sizes of the other partitions, the first sizes of all.
+    n_sizes: The other partitions have this many of the first partition's sizes, the smallest ones.
     whole: Whether the time has sufficed for all partitions.
     spent: What the evaluation of the other partitions took.
     """
@@ -269,18 +287,19 @@ class Partitions(NamedTuple):
     def mean(self) -> Array:
         """CV errors at :attr:`gammas`, averaged over partitions, shape (γ, τ).
 
-        At sizes that not all partitions have, the mean is ∞.
+        At sizes that other partitions do not have, the mean is ∞, so that they carry no weight.
         """
+        errors = [one.table("cv_error")[:, : self.n_sizes] for one in self.results]
         beyond = self.first.taus.size - self.n_sizes
-        every = [one.table("cv_error")[:, : self.n_sizes] for one in self.results]
-        return np.pad(np.mean(every, axis=0), ((0, 0), (0, beyond)), constant_values=np.inf)
+        return np.pad(np.mean(errors, axis=0), ((0, 0), (0, beyond)), constant_values=np.inf)
 
 
 def all_partitions(study: Study, first: Evaluated) -> Partitions:
     """Evaluate other partitions where the models of the first carry weight, as the time allows.
 
-    They have the γ of the pairs (γ, τ) that carry weight, and the sizes up to the largest of these
-    pairs. Pairs that carry weight in the mean over partitions are proved on all of them.
+    They have the γ of the pairs (γ, τ) that carry weight in the average of the first partition's
+    models, and the sizes up to the largest of these pairs. Where the plan proves what the choice
+    needs, the pairs that carry weight in the mean over partitions are proved on all of them.
     """
     result = first.result
     weights = model_weights(result.table("cv_error"), result.gammas, study.data.weight)
@@ -288,14 +307,19 @@ def all_partitions(study: Study, first: Evaluated) -> Partitions:
     n_sizes = int(np.flatnonzero(weights.any(axis=0))[-1]) + 1
     gammas, taus = result.gammas[positions], result.taus[:n_sizes]
     others, whole, spent = list[Evaluated](), True, Spent()
+    # Partition 0 is the first one.
     for number in range(1, study.partitions):
         if study.plan.out_of_time:
             whole, spent = False, spent.joined(Spent(status=Status.TIME_LIMIT))
             break
-        name = f"partition {number + 1} of {study.partitions}, "
-        after = study.partitions - 1 - number + study.n_after
-        data, tried = study.data.partition(number, study.request.seed), [Tried(taus, int(taus[-1]))]
-        other = Partition(data, gammas, tried, name, after, first.surface)
+        other = Partition(
+            study.data.partition(number, study.request.seed),
+            gammas,
+            [SizeRound(taus, end=int(taus[-1]))],
+            work_after=study.partitions - 1 - number + study.work_after_partitions,
+            name=f"partition {number + 1} of {study.partitions}, ",
+            models_of=first.surface,
+        )
         others.append(evaluate_partition(study, other))
         spent = spent.joined(others[-1].spent)
     if others and study.plan.proves_pairs:
@@ -308,9 +332,10 @@ def all_partitions(study: Study, first: Evaluated) -> Partitions:
 def _spread_gammas(result: CVResult, weighted: Index) -> Index:
     """Positions of the γ at which other partitions are evaluated, increasing.
 
-    After an alternation, a γ is left out that is too close to the γ kept before, on the way from
-    the best γ to either end.
+    These are all γ that carry weight. An alternation between τ and γ, however, visits many γ that
+    lie close together, of which some are left out.
 
+    result: h(γ, τ) of the first partition.
     weighted: The positions of the γ that carry weight.
     """
     if not result.trace:
@@ -318,13 +343,12 @@ def _spread_gammas(result: CVResult, weighted: Index) -> Index:
     order = np.argsort(result.gammas, kind="stable")
     best = int(np.flatnonzero(order == result.best().gamma_index)[0])
     kept = [int(order[best])]
-    for way in (order[best + 1 :], order[:best][::-1]):
+    for outwards in (order[best + 1 :], order[:best][::-1]):
         last = result.gammas[kept[0]]
-        for g in way:
-            # After an alternation, other partitions skip γ that lie close together. From the best
-            # γ outwards, a γ is evaluated where the ratio of this γ and the last evaluated one, the
-            # larger divided by the smaller, is at least this number. The γ of the default grid are
-            # a factor of 7.7 apart.
+        for g in outwards:
+            # From the γ of the least CV error outwards, a γ is evaluated where the ratio of this γ
+            # and the last evaluated one, the larger divided by the smaller, is at least 1.5. The
+            # γ of the default grid are a factor of 7.7 apart. The number is a choice.
             far = max(result.gammas[g], last) >= 1.5 * min(result.gammas[g], last)
             if far and g in weighted:
                 kept.append(int(g))
@@ -332,23 +356,23 @@ def _spread_gammas(result: CVResult, weighted: Index) -> Index:
     return np.array(sorted(kept), dtype=np.intp)
 
 
-def _prove_mean(
-    study: Study, surfaces: list[Surface], gammas: Array, taus: NDArray[np.intp]
-) -> None:
+def _prove_mean(study: Study, surfaces: list[Surface], gammas: Array, taus: Index) -> None:
     """Prove, on every partition, the pairs that carry weight in the mean over partitions.
 
-    surfaces: Those of all partitions, the first partition first. Their ledgers take the proofs.
+    surfaces: Those of all partitions, the first partition first; they take the proofs.
     gammas, taus: Where the other partitions are evaluated.
     """
+    # Proofs change errors, and with the errors the pairs that carry weight.
     before: Array | None = None
     while not study.plan.out_of_time:
         known = [one.ledger.known([one.rows[gamma] for gamma in gammas]) for one in surfaces]
         mean = np.mean([one.error[:, : taus.size] for one in known], axis=0)
-        carry = model_weights(mean, gammas, study.data.weight) > 0.0
         if before is not None and np.array_equal(before, mean):
             break
         before = mean
+        carry = model_weights(mean, gammas, study.data.weight) > 0.0
         for number, surface in enumerate(surfaces):
-            pieces = len(surfaces) - number + study.n_after
+            pieces = len(surfaces) - number + study.work_after_partitions
             with surface.under(study.plan.part(pieces)) as part:
+                # All partitions share the models of all rows, which are proved once.
                 part.prove(of_pairs(gammas, taus, carry, models=number == 0))

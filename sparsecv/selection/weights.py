@@ -1,9 +1,10 @@
 """Weights of a grid's models in their average, and which sizes are worth a place in it.
 
 Best-subset models change a lot with few rows (Breiman 1996, "Heuristics of instability"), and many
-pairs (τ, γ) have CV errors that cannot be told apart: averaging their models rather than choosing
-one model lowers the test error where rows are few. The weights h^(−n/10) are tempered Gaussian
-profile likelihoods h^(−n/2) of the held-out rows; the likelihoods would nearly choose one pair.
+pairs of a size τ and a ridge weight γ have CV errors h(γ, τ) that cannot be told apart: averaging
+their models rather than choosing one model lowers the test error where rows are few. On n rows a
+model of CV error h has weight h^(−n/10), a tempered form of h^(−n/2), the Gaussian profile
+likelihood of the held-out rows. The likelihoods themselves would nearly choose one pair.
 """
 
 from __future__ import annotations
@@ -31,20 +32,21 @@ class AverageSettings(NamedTuple):
     # model is left out, and the sizes beyond the last that has a model.
     min_weight_share: float = 1e-4
     # More folds than this are joined to this many blocks, and the folds of a block share their
-    # weights, which takes 10 inner fits.
+    # weights. With 5 blocks these take 10 inner fits, one without each pair of blocks. The number
+    # is a choice.
     max_blocks: int = 5
     # Where sizes grow, the last sizes, this share of those tried, say whether larger ones are worth
     # trying. The share is a choice.
     last_share: float = 0.25
-    # The first sizes that are tried go up to this one.
+    # The first round of sizes goes at least up to this one. The number is a choice.
     first_end: int = 32
-    # Where the next sizes to try are more than this share of all, all are tried at once, because
-    # smaller sizes are then searched again: a choice.
+    # A round of sizes ends at most at this share of the largest size; where the next round would
+    # end beyond, it has all sizes, because a further round searches smaller sizes again. The number
+    # is a choice.
     most_of_all: float = 0.7
-    # The proof of an inner model, or of a projection, is left after so many nodes at one γ, which
-    # take about a fifth of a second, and at later γ after a tenth of them; without a time limit it
-    # is not left. The seconds of a default fit, and what it finds, then seldom depend on the clock.
-    # The number is a choice.
+    # Where the fit has a time limit, the proof of an inner model or of a projection ends after this
+    # many nodes at one γ, which take about a fifth of a second, and at later γ after a tenth of
+    # them. What a default fit finds then seldom depends on the clock. The number is a choice.
     proof_nodes: int = 2_000_000
     # Where there are two folds alone, or the folds do not partition the rows, every fold has at
     # most this many inner folds. The number is a choice.
@@ -57,14 +59,19 @@ AVERAGE = AverageSettings()
 def _log_weights(errors: Array, n: float) -> tuple[Array, float]:
     """Logarithms of the weights (h / least h)^(−n/temperature) of CV errors h, and log(least h).
 
-    A CV error of 0 counts as the smallest normal number.
+    Dividing by the least h keeps the weights from overflowing.
     """
-    logs = np.log(np.maximum(errors, np.finfo(np.float64).tiny))
+    logs = _log(errors)
     return np.asarray(-(logs - logs.min()) * (n / AVERAGE.temperature)), float(logs.min())
 
 
+def _log(values: Array) -> Array:
+    """Logarithms of numbers >= 0, where 0 counts as the smallest normal number."""
+    return np.asarray(np.log(np.maximum(values, np.finfo(np.float64).tiny)))
+
+
 def model_weights(errors: Array, gammas: Array, n: float) -> Array:
-    """Weights of the pairs (γ, τ), shape (γ, τ), which sum to 1.
+    """Weights of the models of the pairs (γ, τ) in their average, shape (γ, τ), which sum to 1.
 
     The weight of a pair of CV error h is proportional to h^(−n/10) times the length of the interval
     of log γ around the pair's γ; pairs of a small share of the largest weight get 0.
@@ -81,20 +88,21 @@ def model_weights(errors: Array, gammas: Array, n: float) -> Array:
 def of_average(known: Known, n: float) -> Needed:
     """What the average needs proved: pairs whose weight can be above 0, and that of least estimate.
 
-    The weight of a pair falls with its CV error. So a pair weighs at most as much as the lower
-    bound on its error says, and the heaviest pair at least as much as the upper bounds say. The
-    average takes the CV error of these pairs and their models of all rows, so that both are needed.
+    A pair gets the weight 0 where its share of the largest weight is too small, as
+    :func:`model_weights` says. The weight falls with the CV error. So a pair weighs at most as much
+    as the lower bound on its error says, and the heaviest pair at least as much as the upper bounds
+    say.
 
+    known: What is known of h(γ, τ), with bounds.
     n: Number of rows, or the sum of their weights.
-    Returns: Pairs (γ, τ), the same for errors and for models.
+    Returns: The same pairs (γ, τ) for errors and for models: the average takes the CV error of a
+        pair for its weight, and its model of all rows.
     """
-    lengths = np.log(np.maximum(_interval_lengths(known.gammas), np.finfo(np.float64).tiny))
-    tiny = np.finfo(np.float64).tiny
-    most, least = (
-        lengths[:, None] - np.log(np.maximum(errors, tiny)) * (n / AVERAGE.temperature)
-        for errors in (known.lower, known.upper)
-    )
-    needed = most >= least.max() + np.log(AVERAGE.min_weight_share) - 1e-9
+    lengths = _log(_interval_lengths(known.gammas))[:, None]
+    largest = lengths - _log(known.lower) * (n / AVERAGE.temperature)
+    smallest = lengths - _log(known.upper) * (n / AVERAGE.temperature)
+    # 1e-9 is well above the rounding of these logarithms.
+    needed = largest >= smallest.max() + np.log(AVERAGE.min_weight_share) - 1e-9
     needed[known.least()] = True
     return Needed(needed, needed)
 
@@ -102,10 +110,12 @@ def of_average(known: Known, n: float) -> Needed:
 def worth_more_sizes(errors: Array, gammas: Array, n: float) -> bool:
     """Whether sizes beyond those tried may carry weight in the average.
 
-    They may where one of the last quarter of the sizes does, or where the least CV error of a size
-    falls over this quarter. A second minimum beyond sizes at which errors rise is not looked for.
+    They may where one of the last quarter of the sizes (``last_share``; at least two sizes) does,
+    or where the least CV error of a size falls over this quarter. A second minimum beyond sizes at
+    which errors rise is not looked for.
 
-    errors, shape (γ, τ): CV errors, with sizes in increasing order.
+    errors, shape (γ, τ): CV errors of the sizes tried, in increasing order of the sizes.
+    gammas, shape (γ,): Values of γ in any order.
     n: Number of rows, or the sum of their weights.
 
     Examples
@@ -114,10 +124,11 @@ def worth_more_sizes(errors: Array, gammas: Array, n: float) -> bool:
     >>> worth_more_sizes(errors, gamma, 200), worth_more_sizes(errors, gamma, 20)
     (False, True)
     """
-    last = max(0, errors.shape[1] - max(2, round(AVERAGE.last_share * errors.shape[1])))
-    weighted = model_weights(errors, gammas, n)[:, last:] > 0.0
+    n_last = max(2, round(AVERAGE.last_share * errors.shape[1]))
+    first_of_last = max(0, errors.shape[1] - n_last)
+    weighted = model_weights(errors, gammas, n)[:, first_of_last:] > 0.0
     least = errors.min(axis=0)
-    return bool(weighted.any() or least[-1] < least[last])
+    return bool(weighted.any() or least[-1] < least[first_of_last])
 
 
 def soft_least(errors: Array, n: float) -> float:
@@ -125,56 +136,62 @@ def soft_least(errors: Array, n: float) -> float:
 
     The result lies between the least and the largest of the errors.
     """
-    weights, least = _log_weights(errors, n)
-    return float(np.exp(least - np.log(np.mean(np.exp(weights))) * (AVERAGE.temperature / n)))
+    log_weights, log_least = _log_weights(errors, n)
+    log_mean = np.log(np.mean(np.exp(log_weights)))
+    return float(np.exp(log_least - log_mean * (AVERAGE.temperature / n)))
 
 
 def _interval_lengths(gammas: Array) -> Array:
     """The length of the interval of log γ that each γ of a grid stands for, shape (γ,).
 
-    It is half the distance between the two neighbours of log γ. At an end of the grid it is half
-    the distance to the one neighbour. γ = 0 counts as far below the least γ > 0 as the next γ is
-    above that, or as a decade below where there is no other. All lengths are 1 where γ are equal.
+    It is half the distance between the two neighbours of the γ on the scale of log γ. At an end of
+    the grid it is half the distance to the one neighbour. γ = 0 counts as far below the least γ > 0
+    as the next γ is above that, or as a decade below where there is no other. All lengths are 1
+    where all γ are equal.
 
     gammas, shape (γ,): In any order.
     """
-    order = np.argsort(gammas, kind="stable")
     positive = np.log(np.unique(gammas[gammas > 0.0]))
     if positive.size == 0:
         return np.ones(gammas.size)
-    below = positive[1] - positive[0] if positive.size > 1 else np.log(10.0)
-    none = gammas[order] == 0.0
-    steps = np.diff(np.where(none, positive[0] - below, np.log(np.where(none, 1.0, gammas[order]))))
-    if steps.sum() == 0.0:  # All γ are equal.
+    order = np.argsort(gammas, kind="stable")
+    increasing = gammas[order]
+    step_to_zero = positive[1] - positive[0] if positive.size > 1 else np.log(10.0)
+    logs = np.log(np.where(increasing > 0.0, increasing, 1.0))
+    logs[increasing == 0.0] = positive[0] - step_to_zero
+    steps = np.diff(logs)
+    if steps.sum() == 0.0:
         return np.ones(gammas.size)
-    found = np.empty(gammas.size)
-    found[order] = 0.5 * (np.append(steps, 0.0) + np.append(0.0, steps))
-    return found
+    lengths = np.empty(gammas.size)
+    lengths[order] = 0.5 * (np.append(steps, 0.0) + np.append(0.0, steps))
+    return lengths
 
 
-class Tried(NamedTuple):
-    """Sizes that are tried together.
+class SizeRound(NamedTuple):
+    """Sizes that are tried together, before larger ones are.
 
     taus: The sizes, increasing.
-    end: Sizes up to this one say whether larger ones are worth trying.
+    end: The CV errors of sizes up to this one say whether larger ones are worth trying.
     """
 
     taus: Index
     end: int
 
 
-def growing_sizes(every: Index, named: Index) -> list[Tried]:
-    """The sizes that are tried first, and those that are tried next as long as they are worth it.
+def growing_sizes(every: Index, named: Index) -> list[SizeRound]:
+    """Rounds of more and more sizes; each is tried where errors of the one before say so.
 
-    They end where windows of the search for supports end, which then finds the same supports of
-    small sizes however far sizes grow.
+    The search for supports without a proof takes ranges of sizes one after the other. A round ends
+    where such a range does (:func:`~sparsecv.solvers.supports.path.window_ends`), so that a later
+    round finds the same supports of the small sizes.
 
-    every, named: All sizes that may be worth trying, and sizes that are tried in any case.
+    every: All sizes that may be worth trying, increasing.
+    named: Sizes that every round has, such as those that the user asks for; may be empty.
     """
     most = int(every[-1])
     below = min(most - 1, AVERAGE.most_of_all * most)
     ends = [end for end in window_ends(most) if AVERAGE.first_end <= end <= below]
-    return [Tried(np.union1d(every[every <= end], named), end) for end in (*ends, most)]
+    return [SizeRound(np.union1d(every[every <= end], named), end) for end in (*ends, most)]
 
 
 def proof_nodes(plan: RunPlan) -> int | None:

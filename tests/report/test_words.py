@@ -124,7 +124,7 @@ def test_the_line_below_the_sizes_names_the_rule_that_was_applied() -> None:
     model = SparseRidgeCV(gammas=[0.1, 1.0], rule="projected").fit(X, y)
     result = model._run_
     projection = result.choice.projection
-    distance = projection.reference * np.linspace(3.0, 2.0, 5)
+    distance = projection.average.error * np.linspace(3.0, 2.0, 5)
     far = [replace(m, distance=d) for m, d in zip(projection.sizes, distance, strict=True)]
     left_out = "The rule leaves out 2 sizes of more features and more CV error than the model"
     none = f"no distance is small (at most {100.0 * projection.max_share.max():.2g} % of that"

@@ -33,8 +33,8 @@ from sparsecv.selection.averaging import (
 )
 from sparsecv.selection.inner_folds import inner_weights
 from sparsecv.selection.projection import FoldAverages, project_fold
-from sparsecv.selection.rules import checked_rule
-from sparsecv.selection.weights import Tried
+from sparsecv.selection.rules import check_rule
+from sparsecv.selection.weights import SizeRound
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.core.limits import Limits
 
@@ -62,9 +62,9 @@ def test_held_out_rows_change_nothing_before_they_are_predicted(
         data = RowFolds(X, y, folds, intercept)
         solver = Settings(time_limit=0.0) if p > 45 else Settings()
         result = cross_validate(data, gammas, sizes, solver)
-        tried, plan = [Tried(sizes[:2], 2), Tried(sizes, 4)], RunPlan.of(solver, data)
+        tried, plan = [SizeRound(sizes[:2], 2), SizeRound(sizes, 4)], RunPlan.of(solver, data)
         found = inner_weights(data, gammas, tried, run, plan)
-        at_once = inner_weights(data, gammas, tried, run, plan, first=1)
+        at_once = inner_weights(data, gammas, tried, run, plan, first_round=1)
         got = at_once.weights[j][:, : found.taus.size]
         np.testing.assert_allclose(got, found.weights[j], rtol=1e-9, atol=0.0)
         weights = np.zeros((gammas.size, sizes.size))
@@ -96,7 +96,7 @@ def inner_splits(folds: Folds) -> list[tuple[Any, Any]]:
         return run(what, unit, shared, tasks)
 
     plan = RunPlan.of(Settings(), data)
-    inner_weights(data, np.array([1.0, 9.0]), [Tried(np.arange(1, 4), 3)], noted, plan)
+    inner_weights(data, np.array([1.0, 9.0]), [SizeRound(np.arange(1, 4), 3)], noted, plan)
     return found
 
 
@@ -149,7 +149,7 @@ def test_weights_of_a_table_read_by_chunks_are_those_of_its_rows() -> None:
     low, high = np.append(X.min(axis=0), y.min()), np.append(X.max(axis=0), y.max())
     chunks = MomentFolds([FoldMoments(parts, low, high)], design)
     gammas, sizes = np.array([0.5, 20.0]), np.arange(1, 6)
-    tried = [Tried(sizes, int(sizes[-1]))]
+    tried = [SizeRound(sizes, int(sizes[-1]))]
     both = (
         inner_weights(one, gammas, tried, run, RunPlan.of(Settings(), one))
         for one in (rows, chunks)
@@ -161,7 +161,7 @@ def test_weights_of_a_table_read_by_chunks_are_those_of_its_rows() -> None:
     assert not np.array_equal(found[0], found[1])
     two = MomentFolds([FoldMoments(parts[:2], low, high)], design)
     with pytest.raises(InputError, match="at least 3 folds"):
-        checked_rule("projected", two, Settings())
+        check_rule("projected", two, Settings())
 
 
 def test_the_grid_of_a_fold_is_decided_by_its_training_rows() -> None:

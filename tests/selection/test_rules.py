@@ -76,7 +76,7 @@ def test_folds_that_are_given_are_the_only_ones(cv: Any) -> None:
     assert average.partitions.others == []
     projection = choices_of(study)["projected"].projection
     assert projection is not None
-    assert projection.reference == pytest.approx(average.error)
+    assert projection.average.error == pytest.approx(average.error)
 
 
 def test_weights_do_not_depend_on_where_gamma_is_dense() -> None:

@@ -117,7 +117,7 @@ def besides(found: Result, asked: SimpleNamespace) -> None:
         found.answers["criteria"] = criteria_of_sizes(found)
     if asked.n_best is not None:
         study = found.study
-        seconds = found.ended.left if study is None else study.plan.limits.remaining()
+        seconds = found.ended.remaining if study is None else study.plan.limits.remaining()
         found.answers["alternatives"] = alternatives_of_sizes(found, asked.n_best, seconds)
 
 

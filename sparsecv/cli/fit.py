@@ -69,13 +69,13 @@ def fit(data: str, **given: Any) -> Exit:
         searches = f"The search took {seconds:.3g} s and {nodes:,} nodes."
         found.shown = Shown(remarks=list(remarks(source)), searches=searches)
         # Other sizes are searched for once, where they are needed, and after Ctrl-C only estimated.
-        found.ended = found.ended._replace(left=0.0 if note else deadline.remaining())
+        found.ended = found.ended._replace(remaining=0.0 if note else deadline.remaining())
         steps(f"the best of every size up to {found.model.tau}{most}", 0, 1)
         if not note:
             besides(found, asked)
             if asked.inference:
                 steps(f"the responses that select the same columns{most}", 0, 1)
-                left = found.ended.left
+                left = found.ended.remaining
                 found.answers["inference"] = inference_of(found, 0.95, None, left)
         if asked.html is not None:
             _ = found.sizes  # A page shows every size, for which this searches.

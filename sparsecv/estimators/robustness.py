@@ -118,9 +118,9 @@ class ModelRobustness(ModelAnswers):
         pandas.DataFrame
             A line for each column, under its name: "selected" says whether the model has it, and a
             column for each rule, first that of the fit, has the share of partitions on which the
-            rule chooses it. The rule "stability" is the criterion of the second paper, CV error
-            plus λ times the instability of the models. ``attrs["same"]`` is the share of partitions
-            on which the rule of the fit chooses exactly the columns of the model.
+            rule chooses it. The rule "stability" minimises the CV error plus λ times the
+            instability of the models. ``attrs["same"]`` is the share of partitions on which the
+            rule of the fit chooses exactly the columns of the model.
 
         Raises
         ------

@@ -57,8 +57,9 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         range. If supports of a fold tie at every γ, the lexicographically first is meant; breaking
         such ties in another way can give an error outside the proved interval.
     method : str
-        "exact" (trees that serve all τ at once), "search" (only the best τ, by Algorithm 1 of the
-        first paper), "grid" (one problem per fold and τ) or "auto".
+        "exact" (trees that serve all τ at once), "search" (only the best τ, by Algorithm 1 of
+        "Optimal Cross-Validation for Sparse Linear Regression"), "grid" (one problem per fold and
+        τ) or "auto".
     backend : str
         Solver of single problems, for ``method="grid"`` and "search"; an outside one makes
         "auto" a grid.
@@ -324,7 +325,11 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         raise AttributeError(what)
 
     def _source(self, X: Any, y: Any, weights: Any, groups: Any) -> Table:
-        """Check what was passed to ``fit``; a table of Dask is not read yet."""
+        """Check what was passed to ``fit``, and set the attributes that describe the columns.
+
+        Of a table of Dask only the shape is known here: its rows are read once, by the preparation
+        that follows.
+        """
         if not is_lazy(X):
             return super()._source(X, y, weights, groups)
         if self.missing is not None:
@@ -332,7 +337,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         if weights is not None or groups is not None:
             raise InputError("sample_weight and groups need rows in memory: pass X.compute()")
         source = DaskTable(X, y)
-        # The columns of an array have no names, for which [0] stands here.
+        # An array of Dask has no ``columns``, for which [0], which is no name, stands here.
         if all(isinstance(name, str) for name in getattr(X, "columns", [0])):
             self.feature_names_in_ = np.array(source.feature_names, dtype=object)
         self.n_features_in_ = source.p
@@ -369,11 +374,11 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         return made
 
     def _of_size(self, tau: int, gamma: float) -> SparseRidge:
-        # The time limit and the tolerance of a cross-validation are none of a single fit.
-        given = self.get_params(deep=False)
-        own = SparseRidge().get_params() | {"tau": tau, "gamma": gamma}
-        same = own.keys() & given.keys() - {"time_limit", "tol"}
-        return SparseRidge(**own | {name: given[name] for name in same})
+        other = SparseRidge(tau, gamma)
+        # A time limit and a tolerance mean something else in a cross-validation.
+        same = other.get_params().keys() & self.get_params(deep=False).keys()
+        shared = {name: getattr(self, name) for name in same - {"time_limit", "tol"}}
+        return other.set_params(**shared)  # type: ignore[no-any-return]
 
     def __getstate__(self) -> dict[str, Any]:
         if hasattr(self, "_run_"):
@@ -383,8 +388,10 @@ class SparseRidgeCV(ModelViews, ModelFiles):
     def _set_choice(self, found: Result, surface: CVResult, choice: Choice) -> None:
         """Set the attributes of what was chosen, and those of the model.
 
-        surface, choice: As of :class:`~sparsecv.selection.result.HeldOut`.
+        found: The fit.
+        surface, choice: Its :class:`~sparsecv.selection.result.HeldOut`.
         """
+        # The next four attributes are those that only some fits have, as the class says.
         if self.gammas is None:
             self.trace_, self.gamma_edge_ = surface.trace, surface.edge
         if surface.minimum is not None:

@@ -42,9 +42,10 @@ class PairCriterion(NamedTuple):
 
 
 def stable_errors(study: Study, result: CVResult) -> PairCriterion:
-    """h + λ·μ̂_h from models that leave out no, one and two folds (Algorithm 1, stability paper).
+    """h + λ·μ̂_h from models that leave out no, one and two folds.
 
-    μ̂_h measures the instability of the models, and λ is chosen by nested folds.
+    μ̂_h measures the instability of the models, and λ is chosen by nested folds (Algorithm 1 of
+    "Stability Regularized Cross-Validation").
 
     result: h(γ, τ) of the first partition.
     Raises InputError: The rows are not in memory.

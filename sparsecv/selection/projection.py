@@ -175,20 +175,19 @@ def project_fold(
 ) -> FoldProjection:
     """The unit of one fold: project its average, and measure the projections on held-out rows.
 
+    sizes: The sizes τ that are projected onto.
     solver: As of :func:`~sparsecv.solvers.paths.support_path`; only "exact" has a limit of nodes.
     limits: Limits of the unit; once a limit is reached, supports are found without a proof.
     """
     data, coef = shared.data, shared.coefs[j]
+    # The training problem of the fold with the predictions of its average in place of y.
     target, gammas = data.training(j).predicting(coef), shared.ridges * ridge_unit(data, j)
     if solver == "exact":
         limits = limits.within(nodes=shared.nodes)
     path = support_path(target, gammas, sizes, solver=solver, limits=limits)
     rows, y = data.held_out(j)
-    return FoldProjection(
-        distance=path.squared_errors(rows, rows @ coef),
-        error=path.squared_errors(rows, y),
-        proved=path.proved,
-    )
+    distance, error = path.squared_errors(rows, rows @ coef), path.squared_errors(rows, y)
+    return FoldProjection(distance, error, path.proved)
 
 
 class _FoldProjections:

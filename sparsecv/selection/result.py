@@ -34,8 +34,8 @@ class Ended(NamedTuple):
     reused: The γ whose proofs were read from a checkpoint; a γ counts once for every partition.
     seconds: Seconds until the model was chosen and proved; those of the search where nothing is
         held out.
-    left: Seconds that a search for other sizes or subsets may take where nothing is held out; None
-        for no limit. A cross-validation has a limit of its own.
+    remaining: Seconds that a search for other sizes or subsets may take where nothing is held out;
+        None for no limit. A cross-validation has a limit of its own.
     nests: Whether the error to expect on new data can be computed: the rows are in memory.
     """
 
@@ -43,7 +43,7 @@ class Ended(NamedTuple):
     n_nodes: int
     reused: Sequence[float] = ()
     seconds: float = 0.0
-    left: float | None = None
+    remaining: float | None = None
     nests: bool = False
 
 
@@ -146,7 +146,7 @@ class Result:
         """
         if self.held_out is not None:
             return models_by_size(*self.held_out)
-        return models_at_gamma(self.problem, self.design, self.model, self.ended.left)
+        return models_at_gamma(self.problem, self.design, self.model, self.ended.remaining)
 
     @property
     def knows_sizes(self) -> bool:

@@ -109,7 +109,7 @@ def _of_given_size(table: Prepared, request: Request) -> Result:
         raise InputError(str(error)) from error
     proved = proof.status is Status.OPTIMAL
     model = fitted_model(design, problem, proof.support, tau, proof.lower_bound, proved)
-    ended = Ended(proof.status, proof.n_nodes, seconds=proof.seconds, left=settings.time_limit)
+    ended = Ended(proof.status, proof.n_nodes, seconds=proof.seconds, remaining=settings.time_limit)
     return Result(table, problem, model, ended)
 
 
@@ -129,7 +129,7 @@ def _of_least_criterion(table: Prepared, request: Request) -> Result:
     limits = Limits(deadline.remaining(), stop=deadline.stop)
     best = least_by(problem, weights, limits)
     model = fitted_model(design, problem, best.support, best.size, best.lower_bound, best.proved)
-    ended = Ended(best.status, best.n_nodes, seconds=best.seconds, left=settings.time_limit)
+    ended = Ended(best.status, best.n_nodes, seconds=best.seconds, remaining=settings.time_limit)
     return Result(table, problem, model, ended, criterion=name)
 
 

@@ -122,13 +122,13 @@ def evaluate_partition(study: Study, partition: Partition) -> Evaluated:
         else:
             # Inside this context Ctrl-C ends the work, with what is known by then.
             with surface:
-                stays = False
-                while not stays:
+                gammas_stay = False
+                while not gammas_stay:
                     surface.visit(DEFAULT_GAMMAS if gammas is None else gammas)
                     edge = _past_the_ends(surface) if gammas is None else ""
                     # Proofs of what the rule needs may change errors, and where the grid has to
                     # end. The surface then forgets which γ were asked for, and keeps their answers.
-                    stays = surface.settled(_need(study))
+                    gammas_stay = surface.settled(_need(study))
             result = replace(surface.result(), edge=edge)
         spent = spent.joined(Spent.on(surface, result))
         if number == len(partition.size_rounds) or study.plan.out_of_time:

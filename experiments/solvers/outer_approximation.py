@@ -23,7 +23,7 @@ from sparsecv.design.design import Protocol
 from sparsecv.solvers import Answer, SparseRidgeProblem, Status, solve
 from sparsecv.solvers.backends.cuts import CutForm
 from sparsecv.solvers.backends.gurobi import solve_gurobi
-from sparsecv.solvers.backends.oracle import Oracle, approximated
+from sparsecv.solvers.backends.oracle import Oracle, outer_approximation
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.result import Work
 from sparsecv.solvers.relaxation.gram import GramForm
@@ -46,7 +46,7 @@ def plain(problem: SparseRidgeProblem, seconds: float) -> Answer:
     limits, incumbent = Limits(seconds), Incumbent(problem, [])
     form = CutForm(problem, np.arange(problem.p), GramForm.of(problem, extract=False))
     oracle = Oracle(form, incumbent, limits=limits)
-    found, _ = approximated(solve_gurobi, oracle, root_cuts=1)
+    found, _ = outer_approximation(solve_gurobi, oracle, root_cuts=1)
     return replace(found, work=Work(found.n_nodes, limits.elapsed()))
 
 

@@ -369,7 +369,7 @@ def open_node_range(
     for epsilon in epsilons(gamma, spectrum):
         bound = leaves.bounds(ShiftedForm(gram, gamma, epsilon), problem.tau)
         gap = np.maximum(upper - bound, 0.0) * (1 + 1e-9) + 1e-13 * gram.yy + found.rounding
-        radius = np.sqrt(gap)
+        radius = np.sqrt(gap + spectrum.unseen(epsilon / 2.0, ball))
         A, left = spectrum.image(rows, epsilon / 2.0)
         width = radius[:, None] * np.linalg.norm(A, axis=1) + ball[:, None] * left
         width = width * (1 + 1e-9) + 1e-12 * np.abs(centre)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -19,6 +20,7 @@ from sparsecv.solvers import (
     perspective_relaxation,
 )
 from sparsecv.solvers.relaxation.ellipsoid import Ellipsoid, Spectrum
+from sparsecv.solvers.relaxation.gram import GramForm
 
 
 def fold_problem(
@@ -63,6 +65,42 @@ def in_region(region: Ellipsoid, beta: np.ndarray) -> bool:
     rest = max(float(step @ step - along @ along), 0.0)
     value = float((spectrum.squares + shift) @ along**2) + shift * rest
     return value <= region.radius**2 * (1.0 + 1e-6) + 1e-300
+
+
+def exact(values: np.ndarray) -> np.ndarray:
+    """Numbers as fractions."""
+    return np.vectorize(Fraction, otypes=[object])(values.astype(object))
+
+
+def semidefinite(M: np.ndarray) -> bool:
+    """Whether no eigenvalue of a symmetric matrix of fractions is below 0, by elimination."""
+    M = M.copy()
+    for i in range(len(M)):
+        if M[i, i] < 0 or (M[i, i] == 0 and (M[i, i:] != 0).any()):
+            return False
+        if M[i, i] > 0:
+            M[i + 1 :, i + 1 :] -= np.outer(M[i + 1 :, i], M[i, i + 1 :]) / M[i, i]
+    return True
+
+
+@settings(max_examples=examples(100))
+@given(st.integers(0, 2**31), st.booleans())
+def test_the_spectrum_bounds_the_products_of_the_columns(seed: int, merged: bool) -> None:
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(1, 9)), int(rng.integers(1, 6))
+    X = rng.normal(size=(n, p)) * 10.0 ** rng.uniform(-6, 3, size=p)
+    if p > 2:
+        X[:, 0] = X[:, 1] * (1.0 + 10.0 ** rng.uniform(-13, -1) * rng.normal(size=n))
+    problem = SparseRidgeProblem(X, rng.normal(size=n), gamma=1.0, tau=1)
+    if merged:
+        spectrum = Spectrum.of_gram(GramForm.of(problem, extract=False), n)
+    else:
+        spectrum = Spectrum.of(problem)
+    table, V = exact(X), exact(spectrum.directions)
+    seen = V.T @ (exact(spectrum.squares)[:, None] * V)
+    unseen = Fraction(spectrum.lost) * (exact(np.eye(p)) - V.T @ V)
+    assert spectrum.lost <= 1e-12 * np.linalg.norm(X) ** 2
+    assert semidefinite(table.T @ table - seen + unseen)
 
 
 @settings(max_examples=examples(300))

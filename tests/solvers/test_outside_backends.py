@@ -43,7 +43,7 @@ from sparsecv.solvers.backends import conic
 from sparsecv.solvers.backends import optional_dependencies as extras
 from sparsecv.solvers.backends.cuts import CutForm
 from sparsecv.solvers.backends.gurobi import solve_gurobi
-from sparsecv.solvers.backends.oracle import Claim, Oracle, Solver, approximated, prove
+from sparsecv.solvers.backends.oracle import Claim, Oracle, Solver, outer_approximation, prove
 from sparsecv.solvers.core.limits import StopFlag
 from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.root import Incumbent
@@ -140,7 +140,7 @@ def test_a_bound_above_an_objective_or_a_failure_proves_nothing(
     def liar(oracle: Oracle) -> Claim:
         return oracle.claim(share * best.objective / oracle.scale, 7, status, 0.0)
 
-    found = prove(partial(approximated, liar), problem)
+    found = prove(partial(outer_approximation, liar), problem)
     assert found.status is Status.FAILED
     assert found.n_nodes == 7
     assert found.lower_bound <= best.objective <= found.objective
@@ -248,7 +248,7 @@ def plain_claim(problem: SparseRidgeProblem, master: Solver) -> Claim:
     incumbent = Incumbent(problem, [])
     form = CutForm(problem, np.arange(problem.p), GramForm.of(problem, extract=False))
     oracle = Oracle(form, incumbent)
-    return approximated(master, oracle, root_cuts=1)
+    return outer_approximation(master, oracle, root_cuts=1)
 
 
 @pytest.mark.parametrize("name", MASTERS)
@@ -274,7 +274,7 @@ def test_supports_with_too_many_columns_are_no_incumbents() -> None:
             oracle.at(np.isin(np.arange(oracle.form.p), support))
         return oracle.claim(-np.inf, 1, Status.NODE_LIMIT, 0.0)
 
-    found = prove(partial(approximated, curious), problem)
+    found = prove(partial(outer_approximation, curious), problem)
     assert found.objective >= best.objective * (1.0 - 1e-12)
     assert found.support.size == problem.tau
 

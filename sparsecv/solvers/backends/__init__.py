@@ -9,11 +9,11 @@ from .conic import claimed
 from .gurobi import solve_gurobi
 from .highs import solve_highs
 from .optional_dependencies import SolverUnavailable, missing, mosek_guarded
-from .oracle import Solver, approximated
+from .oracle import Solver, outer_approximation
 
 RUNS: dict[str, tuple[Solver, Sequence[str]]] = {
-    "highs": (partial(approximated, solve_highs), ["highspy"]),
-    "gurobi": (partial(approximated, solve_gurobi), ["gurobipy"]),
+    "highs": (partial(outer_approximation, solve_highs), ["highspy"]),
+    "gurobi": (partial(outer_approximation, solve_gurobi), ["gurobipy"]),
     "mosek": (claimed, ["cvxpy", "mosek"]),
 }
 

@@ -35,8 +35,8 @@ LEAST_GAP_RATIO = 1e-7
 # answer, with its tolerances taken off the bound. The second is the relative gap that counts as
 # closed for this solver.
 Claim = tuple[Answer, float]
-# Masters are asked for this feasibility of rows, integrality and duals, in units of the first
-# incumbent's objective. Gurobi accepts no smaller value.
+# A master may violate rows, integrality and duals by this much, in units of the objective of the
+# first incumbent. Gurobi accepts no smaller tolerance.
 MASTER_TOLERANCE = 1e-9
 
 
@@ -73,7 +73,7 @@ class Oracle:
 
     @property
     def lost(self) -> float:
-        """By how many units a master's tolerances may raise its lower bound.
+        """The number of units by which a master's tolerances may raise its lower bound.
 
         With z_i off by a tolerance for each of the p columns, and rows, duals and objective off by
         the tolerance a few times, the bound is off by at most tolerance·(p + 10).
@@ -100,10 +100,10 @@ class Oracle:
     ) -> Claim:
         """What a solver says, without what its tolerances may have added, and its precision.
 
-        The support is the best that :meth:`offer` has been given before.
+        The support is the incumbent's, so that a solver's own support must be offered before.
 
         bound: The solver's lower bound in units of ``scale``.
-        lost: By how many units the bound may be too high, which is taken off here.
+        lost: The number of units by which the bound may be too high. It is taken off here.
         precision: Relative gap that counts as closed; by default the tolerances decide.
         margin: What the caller has taken off the bound for rounding, besides the margin of the
             cuts, in the units of objectives. It tells how exact the answer can be, and is not taken
@@ -123,7 +123,10 @@ class Oracle:
         return found, precision
 
     def offer(self, support: NDArray[np.intp]) -> None:
-        """Make a support the incumbent if it is better; positions among the form's columns."""
+        """Make a support the incumbent if it is better.
+
+        support: Positions among the columns of ``form``.
+        """
         self.incumbent.offer(self.form.columns[support])
 
     def grow(self, limits: Limits, most: float = np.inf) -> None:
@@ -161,9 +164,9 @@ class Oracle:
     def _in_units(self, cut: Cut) -> Cut:
         """A cut in units of ``scale``, weakened until its values are at most 1e9.
 
-        Masters take larger numbers for infinite. With c ≤ constant in place of the constant and
-        min(slope, c) in place of every slope, the cut still holds: where any slope was reduced and
-        z_i = 1, the cut says no more than f ≥ 0.
+        Masters take larger numbers for infinite. Slopes are at least 0. With ``most`` ≤ constant in
+        place of the constant and min(slope, most) in place of every slope, the cut still holds:
+        where a slope was reduced and z_i = 1, the cut says no more than f ≥ 0.
         """
         most = min(cut.constant / self.scale, 1e9)
         return Cut(most, np.minimum(cut.slopes / self.scale, max(most, 0.0)))
@@ -172,12 +175,16 @@ class Oracle:
 Solver = Callable[[Oracle], Claim]
 
 
-def approximated(master: Solver, oracle: Oracle, root_cuts: int = 1000) -> Claim:
-    """Have a master prove the problem of an oracle, from cuts at the leaves of a tree.
+def outer_approximation(master: Solver, oracle: Oracle, root_cuts: int = 1000) -> Claim:
+    """Have a master prove the problem of an oracle by outer approximation, and return its claim.
 
-    root_cuts: The tree's most leaves. The default is a choice: the master proves from any cuts.
+    The master begins with cuts at the leaves of a tree, and with the cut at the incumbent.
+
+    root_cuts: The tree has at most so many leaves. The default is a choice: the master proves from
+        any cuts.
     """
     oracle.grow(oracle.limits, root_cuts)
+    # The oracle keeps the cut. The tree may have found a better incumbent, so it grows before.
     oracle.at(oracle.start())
     return master(oracle)
 
@@ -248,7 +255,7 @@ def _checked(
     best = problem.objective(claimed.support)
     status, bound = claimed.status, claimed.lower_bound
     if status is Status.FAILED or not bound <= best * (1.0 + 1e-9) + 1e-12 * problem.yy:
-        bound, status = inside, Status.FAILED  # No part of a wrong claim is used.
+        bound, status = inside, Status.FAILED  # A wrong bound is not used; any support serves.
     rounding = 1e-9 * best + 1e-12 * problem.yy + problem.data_loss(best)
     lower = max(0.0, min(max(bound, inside), outside, best) - rounding)
     gap = relative_gap(best, lower)

@@ -1,4 +1,4 @@
-"""Small supports of many columns by looking at every one: some ten nanoseconds each."""
+"""The best small supports of many columns: every support is looked at, in some ten nanoseconds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class _Enumerator:
         lengths = np.linalg.norm(R[:, :-1], axis=0)
         lengths[lengths == 0.0] = 1.0
         self.columns, self.y = R[:, :-1] / lengths, np.ascontiguousarray(R[:, -1])
-        # QR loses up to u for each row of a column, elimination and projection 16u for each pick
+        # In units of a column's length, QR loses at most EPS for each of p rows, and each of the
+        # picked columns at most 8 EPS more, by elimination and projection.
         self.off = 0.5 * problem.data.lost + EPS * (problem.p + 8.0 * (most + 2.0))
         self.status, self.visited = Status.OPTIMAL, 0
 
@@ -59,7 +60,8 @@ class _Enumerator:
         found = [*starts, *([self.active[work.found[:k]]] if work.found[0] >= 0 else [])]
         if self.status is not Status.OPTIMAL:
             return found, 0.0
-        if work.now["dependent_supports"][0] > 0:  # they are worth what fewer columns are
+        # A support of dependent columns fits no better than its independent ones, which are fewer.
+        if work.now["dependent_supports"][0] > 0:
             fewer, bound = self.candidates(k - 1, [])
             return [*found, *fewer], min(least, bound)
         return found, least
@@ -68,10 +70,11 @@ class _Enumerator:
 def _bound_in_box(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> float:
     """A lower bound on the objective of a support whose coefficients all have two bounds.
 
-    It holds for columns that depend on each other, exactly or nearly. With β the fit, r = y − Xβ
-    and d another vector within the bounds less β, ‖r − Xd‖² + (γ/2)‖β + d‖² ≥ ‖r‖² + (γ/2)‖β‖² −
-    2 gᵀd, with the slopes g = Xᵀr − (γ/2)β. What −2 gᵀd is at least within the bounds is a sum over
-    columns. Rounding moves slopes by ``off`` and the root of the square by ``length``.
+    The bound is 0 where a coefficient lacks a bound. It holds for columns that depend on each
+    other, exactly or nearly, and at the given γ: β may be any coefficients, such as those of a fit
+    at a larger γ. With r = y − Xβ and low ≤ β + d ≤ high, ‖r − Xd‖² + (γ/2)‖β + d‖² ≥
+    ‖r‖² + (γ/2)‖β‖² − 2 gᵀd, with the slopes g = Xᵀr − (γ/2)β. The largest 2 gᵀd within the bounds
+    is a sum over columns. Rounding moves slopes by ``off`` and ‖r‖ by ``length``.
     """
     rules, data = problem.constraints, problem.data
     low, high = rules.lower[support], rules.upper[support]
@@ -80,13 +83,15 @@ def _bound_in_box(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> flo
     X, ridge, coef = data.X[:, support], problem.given_gamma / 2.0, problem.fit(support).coef
     lengths = np.sqrt(data.squares[support])
     residual = data.y - X @ coef
-    # Sums of m products are off by m·EPS of their absolute values, and columns by ``lost`` before.
+    # A sum of m products is off by at most m·EPS of the sum of their absolute values, and no sum
+    # here has more than rows + columns + 8 terms. Columns are off by ``lost`` of their lengths.
     share = (sum(X.shape) + 8.0) * EPS + data.lost
     length = share * (math.sqrt(data.yy) + float(np.abs(coef) @ lengths))
     slope, left = residual @ X - ridge * coef, float(np.linalg.norm(residual))
     off = lengths * (share * left + length) + 4.0 * EPS * ridge * np.abs(coef)
     worth = np.maximum((slope + off) * (high - coef), (slope - off) * (low - coef))
     least = max(left - length, 0.0) ** 2 + ridge * float(coef @ coef)
+    # The squares and sums of these two lines lose at most 4 shares.
     return max(least * (1.0 - 4.0 * share) - 2.0 * float(worth.clip(0.0).sum()), 0.0)
 
 
@@ -123,7 +128,7 @@ def _answer(
     status: Status,
     work: Work,
 ) -> Answer:
-    """The answer that a bound amounts to, less what rounding of the data takes off it.
+    """The answer with a bound, from which the rounding of the data is taken off.
 
     found: A size, its support, and the support's objective.
     """

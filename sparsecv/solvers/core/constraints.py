@@ -63,7 +63,7 @@ class UnitConstraints:
     @classmethod
     @lru_cache(maxsize=64)
     def none(cls, p: int) -> UnitConstraints:
-        """The record of p columns on which nothing is asked."""
+        """The record of p columns without constraints."""
         return cls.of(p)
 
     @classmethod
@@ -77,7 +77,7 @@ class UnitConstraints:
         bounds: tuple[ArrayLike, ArrayLike] = (-np.inf, np.inf),
         called: Callable[[int], str] = "column {}".format,
     ) -> UnitConstraints:
-        """Make the record of p columns, and check it.
+        """Make the record of p columns; the caller has checked the bounds.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class UnitConstraints:
         Raises
         ------
         InputError
-            Columns that must be both in and out, or no column that may be in.
+            A unit must be both in and out, or every unit is excluded.
         """
         given = np.arange(p) if unit is None else np.asarray(unit)
         _, first, inverse = np.unique(given, return_index=True, return_inverse=True)
@@ -158,7 +158,7 @@ class UnitConstraints:
 
     @cached
     def left(self) -> UnitsLeft:
-        """The units that are not excluded."""
+        """The units that are not excluded, at least one."""
         units = np.flatnonzero(~self.exclude)
         place = np.full(self.n_units, -1)
         place[units] = np.arange(units.size)
@@ -190,7 +190,7 @@ class UnitConstraints:
         return np.flatnonzero(self._mask(units)[self.unit])
 
     def _mask(self, units: ArrayLike) -> Mask:
-        """Which units are among some, shape (m,)."""
+        """A mask (m,) of all units that is True for the given numbers."""
         chosen = np.zeros(self.n_units, dtype=bool)
         chosen[np.asarray(units, dtype=np.intp)] = True
         return chosen
@@ -204,9 +204,9 @@ class UnitConstraints:
         return not ((inside & self.exclude).any() or (self.include & ~inside).any())
 
     def padded(self, support: ArrayLike, size: int) -> Index:
-        """The columns of an allowed support with the first further units, until it has ``size``.
+        """The columns of a support of ``size`` units, with the first other units added as needed.
 
-        support: Columns of a support that is allowed; one of more units stays as it is.
+        support: Columns of an allowed support. One of at least ``size`` units is returned as it is.
         """
         inside = self._mask(self.unit[np.asarray(support, dtype=np.intp)])
         missing = size - int(np.count_nonzero(inside))
@@ -217,10 +217,10 @@ class UnitConstraints:
     def restricted(self, columns: ArrayLike) -> UnitConstraints:
         """The constraints of a sub-problem on some of the columns, in the order given.
 
-        A unit without a column left is out; where it was included nothing stands for it. What else
-        was asked stays.
+        A unit stays with those of its columns that are among ``columns``. A unit without such a
+        column is left out, even if it was included. All other constraints stay.
 
-        Raises InputError: Nothing is left.
+        Raises InputError: Every unit that stays is excluded.
         """
         at = np.asarray(columns, dtype=np.intp)
         unit = self.unit[at]
@@ -246,7 +246,7 @@ class UnitConstraints:
     def checked_size(self, size: int) -> int:
         """The size itself.
 
-        Raises InputError: No model has so few units, or so many.
+        Raises InputError: The size is below ``min_size`` or above ``max_size``.
         """
         if size < self.min_size:
             raise InputError(

@@ -70,10 +70,11 @@ class Limits:
         return Limits(None if left is None else left / max(pieces, 1.0), None, self.stop)
 
     def within(self, seconds: float | None = None, nodes: int | None = None) -> Limits:
-        """What is left of these limits, at most so many seconds from now and so many nodes.
+        """Limits of a part of the search: its clock starts now, and it shares the stop flag.
 
-        The nodes searched so far are not taken off the node limit, and their number and the
-        seconds that have passed begin again at 0.
+        seconds: The part has at most so much of the time that remains.
+        nodes: The part has at most so many nodes. Nodes that were searched before are not taken off
+            the node limit: the caller counts the nodes of the part from 0.
         """
         times = [limit for limit in (self.remaining(), seconds) if limit is not None]
         counts = [limit for limit in (self.node_limit, nodes) if limit is not None]

@@ -1,4 +1,4 @@
-"""What threads share: one thread of linear algebra, one standard error, values computed once."""
+"""What threads share: one thread of linear algebra, changes of the process, computed values."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ def threads_of(n_jobs: int | None) -> int:
     """
     if n_jobs is None or n_jobs == 1:
         return 1
-    from joblib import effective_n_jobs  # Calls in one thread do not wait for joblib.
+    from joblib import effective_n_jobs  # Its import takes time, which one thread does not need.
 
     return int(effective_n_jobs(n_jobs))
 
 
 @cache
 def _libraries() -> tuple[ThreadpoolController, ThreadpoolController]:
-    """All libraries of linear algebra, and those of them that count threads for every thread."""
+    """All libraries of linear algebra, and those whose limit holds for the calling thread alone."""
     found = ThreadpoolController().select(user_api="blas")  # This takes some milliseconds, once.
     return found, found.select(threading_layer="openmp")
 
@@ -91,7 +91,7 @@ def _limit_blas() -> Callable[[], object]:
     thread is alive and has not given up its control; threadpoolctl 3.1 has no such rule.
     """
     if all(one.get_num_threads() == 1 for one in _libraries()[0].lib_controllers):
-        return lambda: None  # To set and reset them would take ten times as long as to ask.
+        return lambda: None  # Setting a limit takes ten times as long as asking for it.
     give_up = getattr(OpenBLASController, "clear_controlling_thread", lambda force: None)
     give_up(force=True)
     limited = _libraries()[0].limit(limits=1)
@@ -111,7 +111,7 @@ _here = threading.local()  # ``limited`` says whether this thread is inside ``on
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Keep the linear algebra library to one thread while any thread is in this context."""
-    if getattr(_here, "limited", False):  # Thousands of small problems enter it once more.
+    if getattr(_here, "limited", False):  # Thousands of small problems are solved inside.
         yield
         return
     with _libraries()[1].limit(limits=1), _one_thread_for_all():
@@ -125,14 +125,18 @@ def one_blas_thread() -> Iterator[None]:
 @contextmanager
 def threads_for(problem: Any) -> Iterator[None]:
     """Keep the linear algebra library to one thread if a problem is small."""
-    # With more numbers in [X y] threads save more than they lose by waiting (measured).
+    # With more numbers in X, threads save more than they lose by waiting (measured).
     large = problem.data.y.size * problem.p > 5_000_000
     with nullcontext() if large else one_blas_thread():
         yield
 
 
 def on_one_thread(entry: Callable[P, R]) -> Callable[P, R]:
-    """Run a function of a problem on one thread of linear algebra if the problem is small."""
+    """Make a function run on one thread of linear algebra if its problem is small.
+
+    entry: A function whose first parameter is called ``problem``, by position or by keyword.
+    Returns: The function with :func:`threads_for` around each call.
+    """
 
     @wraps(entry)
     def inner(*args: P.args, **kwargs: P.kwargs) -> R:

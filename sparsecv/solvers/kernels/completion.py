@@ -1,9 +1,9 @@
 """The best k columns to add to a support, by the compiled enumeration of every choice.
 
 The gain of a support is yᵀy less the objective of the ridge fit. The chosen columns I are projected
-out of the free columns, of which column i then has c_i (its entry of b = Xᵀy that is left), d_i
-(its squared length that is left, plus γ/2) and inner products C_ij with other columns. A dual bound
-may say which share of the bound each column has (EC.1, first paper).
+out of the free columns. Of the free column i the projection leaves c_i of b_i = x_iᵀy, d_i of
+ℓ_i² = ‖x_i‖² + γ/2, and C_ij of the product with another free column. A dual bound may say which
+share of the bound each column has (EC.1, first paper).
 
 **What rounding can lose.** The computation is Cholesky's elimination of S from the joint matrix of
 G + (γ/2)I, b and yᵀy. For each column eliminated an entry takes a quotient, two products and a
@@ -25,9 +25,11 @@ from .enumeration import Enumeration, end_of_visited, last_picks, new_enumeratio
 from .linalg import EPS, Array, Ints, add, allocated, factor_row
 
 # Enumeration proves nothing where the ratio ℓ_i²/w_i exceeds this number, because rounding is not
-# bounded there. Here ℓ_i² = G_ii + γ/2 and w_i = γ/2 + D_i. Elimination replaces pivots below
-# 1e-13 ℓ². Exact pivots are at least w, and at this ratio w is a hundred times 1e-13 ℓ².
+# bounded there. Here ℓ_i² = G_ii + γ/2 and w_i = γ/2 + D_i. Elimination replaces smaller pivots
+# than LEAST_PIVOT ℓ². Exact pivots are at least w, and at this ratio w is ten times LEAST_PIVOT ℓ².
 MAX_LENGTH_RATIO = 1e11
+# A pivot below this share of ℓ² has no digits left, and is replaced by it.
+LEAST_PIVOT = 1e-12
 # More choices than any enumeration visits.
 MOST_VISITS = 2**62
 
@@ -37,7 +39,8 @@ class Completion(NamedTuple):
     """Work space of :func:`complete` for n free columns, with up to τ chosen ones."""
 
     V: Annotated[Array, "tau+1 n"]  # L⁻¹ G_{I,F}, with chosen columns I and free columns F
-    L: Annotated[Array, "tau+1 tau+1"]  # Cholesky factor on the chosen columns
+    # Cholesky factor of G + (γ/2)I on the m chosen columns; column m holds L⁻¹ b_I.
+    L: Annotated[Array, "tau+1 tau+1"]
     spare: Annotated[Array, "n"]
     free: Enumeration  # of the free columns, with the chosen ones projected out
 
@@ -71,7 +74,7 @@ def elimination_loss(
 
     squares: (p,), ℓ_i² = G_ii + γ/2 of the data the matrices were formed from, as is ``yy`` = yᵀy.
     w: (p,), γ/2 + D of one problem; or (k, 1) for k problems, D being the same for every column.
-    eps: ε, four times what G and b are off by: see ``relaxation.dual_bound.relative_rounding``.
+    eps: ε. The entry ij of G is off by at most (ε/4) ℓ_iℓ_j, and b alike.
     upper: An objective, or (k,) of them.
     Returns: One number for each ``upper``; ``upper`` itself where rounding may have lost pivots,
         so that enumeration proves nothing.
@@ -91,8 +94,10 @@ def elimination_loss(
 def project_out(G, b, ridge, which, n, work):
     """Project the chosen columns I of a ``PartialSupport`` out of its first n free columns F.
 
-    L, V and level 0 of ``work.free`` are written, but for products of free columns.
+    L, V, and c[0] and d[0] of ``work.free`` are written. The products C[0] of free columns are not
+    written, as :func:`complete` needs few of them.
 
+    ridge: γ/2.
     Returns: The gain of the support I, which is yᵀy less its objective.
     """
     V, c, d, L, gain = work.V, work.free.c[0], work.free.d[0], work.L, 0.0
@@ -105,13 +110,13 @@ def project_out(G, b, ridge, which, n, work):
         for q in range(a):
             L[a, q] = G[i, chosen[q]]
         L[a, a] = G[i, i] + ridge
-        factor_row(L, a, 1e-12 * L[a, a])  # rounding leaves no digits of a smaller pivot
-        w = b[i]
+        factor_row(L, a, LEAST_PIVOT * L[a, a])
+        along = b[i]
         for q in range(a):
-            w -= L[a, q] * L[q, m]
-        w /= L[a, a]
-        L[a, m] = w
-        gain += w * w
+            along -= L[a, q] * L[q, m]
+        along /= L[a, a]
+        L[a, m] = along
+        gain += along * along
         for f in range(n):
             V[a, f] = G[chosen[a], columns[f]]
         for q in range(a):
@@ -120,11 +125,12 @@ def project_out(G, b, ridge, which, n, work):
         for f in range(n):
             v = V[a, f] * inverse
             V[a, f] = v
-            c[f] -= w * v
+            c[f] -= along * v
             d[f] -= v * v
     for f in range(n):
-        # The exact d is at least γ/2. Where rounding has left less, half of that takes its place.
-        least = max(0.5 * ridge, 1e-13 * (G[columns[f], columns[f]] + ridge))
+        # The exact d is at least γ/2. Rounding has left no digits of a d below half of that, or
+        # below a tenth of the least pivot.
+        least = max(0.5 * ridge, 0.1 * LEAST_PIVOT * (G[columns[f], columns[f]] + ridge))
         d[f] = max(d[f], least)
     return gain
 
@@ -156,15 +162,15 @@ def list_products(row, products, columns):
 def complete(G, b, ridge, which, best, least, work):
     """Best support of the first m chosen columns and k of the first n free ``columns``.
 
-    On entry shares do not increase along ``columns`` if ``least`` is finite, as columns are passed
-    over from the first one on with which the largest shares no longer reach it.
+    On entry shares do not increase along ``columns`` if ``least`` is finite. Columns at the end
+    are passed over whose share adds up to at most ``least`` with the k − 1 largest ones.
 
     G, b: XᵀX and Xᵀy of all columns. ridge: γ/2. which: A ``PartialSupport``.
     best: The gain to exceed, yᵀy less an objective.
     least: Supports whose free columns' shares add up to at most ``least`` are passed over; −∞
         passes over none. ``work.free.share`` has the shares, in the order of ``columns``.
-    Returns: The largest gain, or ``best`` where none is larger. Where one is, ``work.free.found``
-        has the k places in ``columns``, none with k = 0.
+    Returns: The largest gain, or ``best`` where none is larger. Where a gain is larger,
+        ``work.free.found`` has the k places in ``columns``.
     """
     V, free, columns, k = work.V, work.free, which.columns, which.k
     C, share, now, m, n = free.C, free.share, free.now[0], which.m, which.n

@@ -25,13 +25,13 @@ BACKWARD = 64.0 * EPS
 # An interval of t = γ/2 whose ends differ by at most this share of the upper end is not divided:
 # every support that may be best there is listed. A choice.
 NARROW = 1e-9
-# At most this many intervals wait while another is divided. With halves in the logarithm and
-# ``NARROW``, thirty times the number of decades would be needed to reach the limit. At the limit
-# the cell counts as not divided.
+# At most this many intervals wait while another is divided. Halves in the logarithm end at
+# ``NARROW`` after some thirty divisions of a decade, so that few intervals wait at a time. At the
+# limit the cell counts as not divided.
 MAX_WAITING = 256
-# Supports whose objectives exceed the least by at most this share of their rounding beyond the
-# rounding itself are not told apart: however often an interval is divided, they would be in one
-# half and not in the other. A choice.
+# Supports are not told apart where their objectives exceed the least by at most 1 plus this share
+# times what rounding adds: however often an interval were divided, one half would have them and the
+# other would not. The share is a choice.
 BLURRED = 0.25
 
 
@@ -51,7 +51,7 @@ class Division(NamedTuple):
 
     waiting: Array  # (MAX_WAITING, 2) ends of intervals
     active: NDArray[np.bool_]  # (MAX_WAITING, ≥ k) which supports may be best there
-    room: Array  # (6, ≥ max(k, 4))
+    room: Array  # (6, ≥ max(k, 4)): rows as :func:`bracket` uses them; row 5 is free
 
 
 class FoundPieces(NamedTuple):
@@ -77,7 +77,7 @@ class ListsAtAnEnd(NamedTuple):
 
 
 class BothEnds(NamedTuple):
-    """The same of both ends of a cell."""
+    """Two records or arrays, of the low end and of the high end of a cell."""
 
     low: Any
     high: Any
@@ -163,18 +163,25 @@ def others_are_worse(others, yy, cell, low, high, upper):
 
 @kernel(inner=True)
 def upper_bound(low, high, at_low, at_high, upper):
-    """Write the least of two tangents at its ends and at their crossing, and the crossing.
+    """Write an upper bound on the least of several concave functions between low and high.
 
-    at_low, at_high: Value and slope of a concave function at each end; the least of the values.
+    The bound is the lesser of two tangents. ``upper`` takes its value at low, its value at high,
+    its value where the tangents cross, and the place t of the crossing.
+
+    at_low: The least value of the functions at low, and the slope of the function that has it.
+    at_high: The same at high, perhaps of another function.
     """
-    upper[0], upper[1], upper[3] = at_low[0], at_high[0], high
-    upper[2] = upper[1]
-    steeper = at_low[1] - at_high[1]
-    if steeper > 0.0:
-        # at_low[0] + at_low[1] (t − low) = at_high[0] − at_high[1] (high − t)
-        step = (at_high[0] - at_low[0] - at_high[1] * (high - low)) / steeper
+    upper[0], upper[1] = at_low[0], at_high[0]
+    # Each tangent lies above the least value at its far end. They therefore cross in between, or
+    # are one line, whose crossing may be anywhere.
+    upper[2], upper[3] = at_high[0], high
+    slopes_apart = at_low[1] - at_high[1]
+    if slopes_apart > 0.0:
+        # The step solves at_low[0] + at_low[1]·step = at_high[0] − at_high[1]·(high − low − step).
+        step = (at_high[0] - at_low[0] - at_high[1] * (high - low)) / slopes_apart
         step = min(max(step, 0.0), high - low)
         upper[3] = low + step
+        # Both are the same number but for rounding.
         upper[2] = max(at_low[0] + at_low[1] * step, at_high[0] - at_high[1] * (high - low - step))
 
 
@@ -183,7 +190,9 @@ def bracket(fits, lengths, low, high, listed, here, room):
     """Bound the objectives of the supports that may be best in [low, high], and leave out others.
 
     listed, here, shape (k,): Rows of ``fits``, and which may be best; ``here`` is changed.
-    room: The last work space of :func:`divide`; row 4 takes what :func:`upper_bound` writes.
+    room: ``Division.room``. Its rows 0 to 3 take for every support the objective at low and at
+        high, the slope at low, and what rounding may add; row 4 takes what :func:`upper_bound`
+        writes.
     Returns: How many supports may be best, and whether none of them is worse at an end by more than
         rounding and the share ``BLURRED`` of it.
     """
@@ -326,10 +335,9 @@ def divide_cells(cell, others, lengths, listed, fits, work, found, count):
 def contenders(cell, lists, best, fits, lengths, room, both, keep):
     """Mark the listed supports that bounds do not exclude from being best somewhere in a cell.
 
-    A listed support is bounded as supports that are not listed are, with its own objectives; at an
-    end whose list lacks it, with the bound on all supports that the list lacks. The cell is cut
-    into eight parts for the bounds of the best supports, which is a choice, unless it begins at 0.
-    Without
+    A listed support is bounded by its own objectives at both ends; at an end whose list lacks it,
+    by the bound on all supports that the list lacks. The bounds of the best supports are computed
+    in eight parts of the cell, or in one part if the cell begins at 0. Eight is a choice. Without
     these marks, least errors over γ of leave-one-out (experiments/paper/global_gamma.py: diabetes,
     housing) take 1.3 to 1.6 times as long.
 

@@ -29,43 +29,72 @@ from .gram import GramForm
 from .perspective import checked_beta, perspective_relaxation
 
 # A singular value of X, or an eigenvalue of XᵀX, of at most this share of the largest counts as 0,
-# and the ridge alone bounds β along its direction. Rounding may put (p + n)·2⁻⁵⁰ of the largest
-# into each.
+# and the ridge alone bounds β along its direction.
 ZERO_SHARE = 1e-11
-# Every range is widened by this share of its width, and radii or their squares by the same share,
-# against rounding: the formulas take some hundred operations with a relative error of 2⁻⁵³ each,
-# together 1e-5 of the share. Of a range's centre a thousandth of the share is added.
+# Every range is widened by this share of its width, and by a thousandth of it of the range's centre.
+# Radii or their squares are widened by this share. That is against rounding: the formulas take some
+# hundred operations with a relative error of 2⁻⁵³ each, together 1e-5 of the share.
 WIDENED_SHARE = 1e-9
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The singular values of X that are not nearly 0, and their right singular vectors."""
+    """A lower bound on XᵀX by the singular values of X that are not nearly 0.
 
-    squares: Array  # (rank,) lower bounds on the squared singular values
-    directions: Array  # (rank, p) right singular vectors
-    full_rank: bool  # whether rank = p
+    For every d, ‖Xd‖² ≥ Σ squares_i (v_iᵀd)² − lost ‖d − Σ (v_iᵀd) v_i‖², rounding included.
+
+    squares: (rank,), above 0; about the squared singular values.
+    directions: (rank, p), the right singular vectors v_i, of length 1 and orthogonal to each other.
+    lost: What the bound takes off for the part of d that the directions do not see.
+    """
+
+    squares: Array
+    directions: Array
+    lost: float
 
     @classmethod
     def of(cls, problem: SparseRidgeProblem) -> Spectrum:
-        """The spectrum of a problem's rows, which serves every γ, τ and ε."""
+        """The bound from a problem's rows, which serves every γ, τ and ε.
+
+        The matrix A whose decomposition is computed differs from X by E with a norm of at most
+        ``off``: the decomposition loses 4(p + m) roundings of the largest singular value, m the
+        rows of the factor, and the factor moves columns by ``data.lost``/2 of their lengths. For
+        any share θ, ‖(A + E)d‖² ≥ (1 − θ)‖Ad‖² − off²/θ ‖d‖². Here θ is ``off`` over the least
+        singular value that is kept, so that this one loses as little as the others.
+        """
         X = problem.triangle[:, : problem.p]
         _, s, Vt = sla.svd(X, full_matrices=False, check_finite=False)
         top = float(s[0]) if s.size else 0.0
-        kept = s > ZERO_SHARE * top
-        lost = 8.0 * (problem.p + X.shape[0]) * EPS * top
-        squares = np.maximum(s[kept] - lost, 0.0) ** 2
-        return cls(squares, Vt[kept], int(kept.sum()) == problem.p)
+        off = 4.0 * (problem.p + X.shape[0]) * EPS * top
+        off += 0.5 * problem.data.lost * float(np.linalg.norm(X))
+        kept = s > max(ZERO_SHARE * top, 2.0 * off)
+        least = float(s[kept].min(initial=top))
+        theta = off / least if kept.any() else 0.0
+        return cls((1.0 - theta) * s[kept] ** 2 - off * least, Vt[kept], off * least)
 
     @classmethod
     def of_gram(cls, gram: GramForm, n: int) -> Spectrum:
-        """The spectrum from the Gram matrix of n rows: with half of the digits, in less time."""
+        """The bound from the Gram matrix of n rows: with half of the digits, in less time."""
         values, vectors = np.linalg.eigh(gram.G)
-        most = float(gram.rounding.squares.sum())
-        lost = 4.0 * (n + values.size + 16) * EPS * max(most, 0.0)
-        kept = values > ZERO_SHARE * max(most, 0.0)
-        squares = np.maximum(values[kept] - lost, 0.0)
-        return cls(squares, vectors.T[kept], bool(kept.all()))
+        most = max(float(gram.rounding.squares.sum()), 0.0)
+        off = 4.0 * (n + values.size + 16) * EPS * most
+        kept = values > max(ZERO_SHARE * most, off)
+        # Along the other directions the computed values are at least −off, as those of XᵀX are not
+        # below 0.
+        return cls(values[kept] - off, vectors.T[kept], 2.0 * off)
+
+    @property
+    def full_rank(self) -> bool:
+        """Whether the directions span all β."""
+        rank, p = self.directions.shape
+        return bool(rank == p)
+
+    def unseen(self, shift: float, ball: ArrayLike) -> Array:
+        """What a bound R² on dᵀ(XᵀX + shift·I)d lacks as a bound on Σ (squares_i + shift)(v_iᵀd)².
+
+        ball: Bounds on ‖d‖, of any shape; the result has their shape.
+        """
+        return np.asarray(max(self.lost - shift, 0.0) * np.square(ball))
 
     def least(self) -> float:
         """A lower bound on the least eigenvalue of XᵀX."""
@@ -119,9 +148,9 @@ class Ellipsoid:
         length at most 1, and besides by at most the row's entry of o.
         """
         A, left = self.spectrum.image(rows, self.epsilon / 2.0)
-        besides = left * self.ball
-        if self.epsilon > 0.0:  # the ridge bounds what XᵀX does not see
-            besides = np.minimum(besides, left * self.radius / np.sqrt(self.epsilon / 2.0))
+        besides, ridge = left * self.ball, self.epsilon / 2.0 - self.spectrum.lost
+        if ridge > 0.0:  # The ridge bounds what the directions do not see.
+            besides = np.minimum(besides, left * self.radius / np.sqrt(ridge))
         return A * self.radius, besides
 
     def prediction_range(self, rows: ArrayLike) -> tuple[Array, Array]:
@@ -236,7 +265,10 @@ class ShiftedForm(NamedTuple):
     epsilon: float
 
     def parts(self, beta: Array) -> tuple[Array, Array]:
-        """As :class:`DualForm` says, less rounding."""
+        """The dual bound at some coefficients, as a constant and worths of columns, less rounding.
+
+        See :class:`~sparsecv.solvers.core.leaves.DualForm`.
+        """
         gram, half, ridge = self.gram, self.epsilon / 2.0, self.gamma / 2.0
         terms = gram.terms(ridge)._replace(w=np.full(gram.b.size, ridge - half))
         return bound_terms(terms, beta, gram.b - beta @ gram.G - half * beta)
@@ -294,16 +326,17 @@ def ellipsoid(
         raise ValueError(f"epsilon must be < gamma = {problem.gamma:g}; got {epsilon}")
     if epsilon < 0.0 and -epsilon / 2.0 > spectrum.least():
         raise ValueError(
-            f"epsilon = {epsilon:g} leaves XᵀX + (ε/2)I indefinite: at least "
-            f"{-2.0 * spectrum.least():g} is possible"
+            f"epsilon = {epsilon:g} leaves XᵀX + (ε/2)I indefinite; epsilon must be at least "
+            f"{-2.0 * spectrum.least():g}"
         )
     if beta is None:
         centre = perspective_relaxation(problem, epsilon=max(epsilon, 0.0)).beta
     else:
         centre = checked_beta(problem, beta)
     square = upper - centre_bound(problem, centre, epsilon)
+    # The last term is far above the rounding of the difference, and far below what matters.
     square = max(square, 0.0) * (1.0 + WIDENED_SHARE) + 1e-13 * problem.yy
     ball = float(np.sqrt(2.0 * max(upper, 0.0) / problem.gamma) + np.linalg.norm(centre))
-    return Ellipsoid(
-        centre, float(np.sqrt(square)), epsilon, ball * (1.0 + WIDENED_SHARE), spectrum
-    )
+    ball *= 1.0 + WIDENED_SHARE
+    radius = float(np.sqrt(square + spectrum.unseen(epsilon / 2.0, ball)))
+    return Ellipsoid(centre, radius, epsilon, ball, spectrum)

@@ -356,7 +356,7 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
     (array([1]), array([2]))
     """
     problem.refuse_constraints("screen")
-    relaxer = Relaxer.of(problem, None, np.arange(problem.p))
+    relaxer = Relaxer.of(problem, gram=None, columns=np.arange(problem.p))
     relaxer.beta[:] = checked_beta(problem, beta)
     bound, lost = relaxer.bound(), problem.data_loss(upper)
     # Strictly above ``upper``, as an optimum may have the objective ``upper``. The objective may be

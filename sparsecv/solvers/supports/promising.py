@@ -11,19 +11,20 @@ from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
 from .rounding import Support, complete_support
 
-# Supports are searched among the columns that are most correlated with y. These are as many as the
-# product below divided by the number of rows, but at least 50 and at most 200. The more rows there
-# are, the fewer columns are correlated with y by chance. The numbers are measured with 50 columns
-# in place of 200. Four tables of up to 155 rows then had objectives that were 8 to 40 % larger on
-# average. For two tables of 800 rows and more the difference was below .4 %.
+# Supports are searched among the columns that are most correlated with y. Their number is
+# CORRELATED_COLUMNS_TIMES_ROWS divided by the number of rows, but at least 50 and at most 200. The
+# more rows there are, the fewer columns are correlated with y by chance. This was measured: with 50
+# columns in place of 200, four tables of up to 155 rows had objectives that were 8 to 40 % larger
+# on average, and two tables of 800 rows and more had objectives less than .4 % larger.
 MAX_CORRELATED_COLUMNS = 200
 LEAST_CORRELATED_COLUMNS = 50
 CORRELATED_COLUMNS_TIMES_ROWS = 40_000
-# After a step of forward selection the search also uses so many columns that are most correlated
-# with what the step leaves of y, at most as many as are most correlated with y: a choice.
-MAX_COLUMNS_OF_A_STEP = 100
-# A search goes this many sizes beyond those that are wanted, as a support may come from a larger
-# one, and has the columns for it. The number is a choice.
+# After a step of forward selection the search also uses the units that are most correlated with the
+# step's residual: this many, but not more units than columns are taken for their correlation with
+# y. The number is a choice.
+MAX_UNITS_OF_A_STEP = 100
+# A search goes this many sizes beyond those that are wanted, because a good support may come from a
+# larger one by leaving columns out. The number is a choice.
 LOOK_AHEAD = 3
 
 
@@ -49,21 +50,19 @@ def promising_columns(
     They are the units that are included or in ``starts``, those of about ``share`` columns that are
     most correlated with y, and at every size 1, 2, 4, 8, … those of the columns that are most
     correlated with the residual of forward selection among the columns so far. The gains of all
-    p columns are thus computed once for every doubling of the size. After it the units suffice for
-    twice the size and ``LOOK_AHEAD`` more. All units are searched where these are fewer than
-    ``most``.
+    p columns are thus computed once for every doubling of the size, after which there are units for
+    twice the size and ``LOOK_AHEAD`` more. All units are returned where they have at most ``share``
+    columns, or where fewer than ``most`` units would be.
 
-    Returns: The units, numbered as in ``constraints.left``, increasing; the size from which on each
-        may be in a support; their columns C, by unit; X_CᵀX_C; and X_Cᵀy. Every product of two
-        columns is computed once.
+    starts: Supports, as columns of the problem.
+    Returns: The units, numbered among those that no constraint excludes (``constraints.left``),
+        increasing; for every unit, the size of the forward selection that added it, 0 for units
+        that are there from the beginning; their columns C, by unit; X_CᵀX_C; and X_Cᵀy. Every
+        product of two columns is computed once.
     """
-    # Where rows are few, their Gram matrix costs less than a triangular factor of them.
-    rules, left, head, y = (
-        problem.constraints,
-        problem.constraints.left,
-        problem.data.X,
-        problem.data.y,
-    )
+    # Where rows are few, their products cost less than products of a triangular factor of them.
+    rules, left = problem.constraints, problem.constraints.left
+    head, y = problem.data.X, problem.data.y
     m, widths, none = left.units.size, np.diff(left.first), np.empty(0, dtype=np.intp)
 
     def every_unit() -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp], Array, Array]:
@@ -79,7 +78,7 @@ def promising_columns(
     def nearest(slopes: Array) -> NDArray[np.intp]:
         """All units, those with the column most correlated with a residual first."""
         worth = np.abs(slopes) / lengths
-        if rules.bounded:
+        if rules.bounded:  # A column whose coefficient may not have the sign of the slope is last.
             worth[np.where(slopes > 0.0, rules.upper <= 0.0, rules.lower >= 0.0)] = 0.0
         by_unit = np.maximum.reduceat(worth[left.columns], left.first[:-1])
         return np.argsort(-by_unit, kind="stable")
@@ -91,15 +90,16 @@ def promising_columns(
     first = order[: max(int(np.sum(np.cumsum(widths[order]) <= share)), 1)]
     given = left.place[rules.unit[np.concatenate([none, *starts])]]
     units = np.union1d(np.append(first, np.flatnonzero(left.include)), given[given >= 0])
-    since = np.full(m, m)
+    since = np.full(m, m)  # m marks a unit that is not searched.
     since[units] = 0
     columns = columns_of(units)
     within = head[:, columns]
     G, b = within.T @ within, within.T @ y
-    size, ridge, step = 1, problem.gamma / 2.0, min(MAX_COLUMNS_OF_A_STEP, share)
+    size, ridge, step = 1, problem.gamma / 2.0, min(MAX_UNITS_OF_A_STEP, share)
     while units.size < m and size <= min(most, problem.rank_bound, b.size):
         order = complete_support(G, b, ridge, none, size)
         normal = G[np.ix_(order, order)] + ridge * np.eye(size)
+        # At γ = 0 the columns may depend on each other, which least squares can take.
         coef = np.linalg.lstsq(normal, b[order], rcond=None)[0]
         order = nearest(np.asarray((y - within[:, order] @ coef) @ head))
         number = max(int((since[order[:step]] == m).sum()), 2 * size + LOOK_AHEAD - units.size)
@@ -121,11 +121,11 @@ def principal_directions(
 ) -> tuple[Array, Array, NDArray[np.int64]]:
     """The Gram matrix of each unit's principal directions in place of its columns.
 
-    The penalty of a unit does not change. Directions without length go, as that of the indicators
-    of all levels of a factor about their means; one direction of a unit stays in any case.
+    The penalty of a unit does not change. Directions without length are left out, such as one of
+    the centred indicators of all levels of a factor. One direction of a unit stays in any case.
 
-    G, b, first: Those of the columns; columns of unit u are first[u] … first[u+1] − 1.
-    Returns: The same of the directions.
+    G, b: XᵀX and Xᵀy. first: The columns of unit u are first[u] … first[u+1] − 1.
+    Returns: G, b and first of the directions.
     """
     G, b, stay, ends = G.copy(), b.copy(), np.ones(b.size, dtype=bool), [0]
     for begin, end in zip(first[:-1].tolist(), first[1:].tolist(), strict=True):

@@ -31,9 +31,9 @@ from .perspective import checked_beta, perspective_relaxation
 # A singular value of X, or an eigenvalue of XᵀX, of at most this share of the largest counts as 0,
 # and the ridge alone bounds β along its direction.
 ZERO_SHARE = 1e-11
-# Every range is widened by this share of its width, and by a thousandth of this share of the absolute
-# value of its centre. Radii or their squares are widened by this share. That is against rounding:
-# the formulas take some hundred operations with a relative error of 2⁻⁵³ each, together 1e-5 of the
+# Every range is widened by this share of its width, and by a thousandth of this share of its centre
+# in absolute value. Radii or their squares are widened by this share. That is against rounding: the
+# formulas take some hundred operations with a relative error of 2⁻⁵³ each, together 1e-5 of the
 # share.
 WIDENED_SHARE = 1e-9
 

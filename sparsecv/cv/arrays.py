@@ -51,22 +51,22 @@ class Models(GammaArrays):
         choice = np.zeros(shape, dtype=np.intp)
         super().__init__(objective=np.full(shape, np.inf), error=np.zeros(shape), choice=choice)
 
-    def of(self, g: int, at: Any) -> tuple[NDArray[Any], ...]:
-        """Objectives, errors and numbers of some models at one γ.
+    def of(self, at: Any) -> tuple[NDArray[Any], ...]:
+        """Objectives, errors and numbers of some models.
 
-        at: An index into arrays of shape (τ, k + 1).
+        at: An index into arrays of shape (γ, τ, k + 1).
         """
-        return self.objective[g][at], self.error[g][at], self.choice[g][at]
+        return self.objective[at], self.error[at], self.choice[at]
 
-    def put(self, g: int, at: Any, values: tuple[Any, ...], where: Any = True) -> None:
-        """Replace some models at one γ.
+    def put(self, at: Any, values: tuple[Any, ...], where: NDArray[np.bool_]) -> None:
+        """Replace some models.
 
-        at: An index into arrays of shape (τ, k + 1).
+        at: An index into arrays of shape (γ, τ, k + 1).
         values: Objectives, errors and numbers, as of :meth:`of`.
         where: Which of these models are replaced.
         """
         for array, new in zip((self.objective, self.error, self.choice), values, strict=True):
-            array[g][at] = np.where(where, new, array[g][at])
+            array[at] = np.where(where, new, array[at])
 
 
 class CellProofs(GammaArrays):

@@ -150,8 +150,7 @@ def estimate_models(
         for some, how in _by_solver(ledger, missing, k, plan, searches):
             gammas = [ledger.gammas[g] for g in some]
             whole = support_path(data.full(), gammas, ledger.taus, solver=how, limits=share)
-            for i, g in enumerate(some):
-                ledger.take_path(g, k, whole, i)
+            ledger.take_path(some, k, whole)
         ledger.work.seconds[missing] += clock.elapsed() / len(missing)
 
 
@@ -184,8 +183,7 @@ def estimate_folds(
 
     def enter(index: int, found: tuple[SupportPath, Array]) -> Status:
         (j, some, _), (path, errors) = parts[index], found
-        for i, g in enumerate(some):
-            ledger.take_path(g, j, path, i, errors[i])
+        ledger.take_path(some, j, path, errors)
         return path.status
 
     if parts:

@@ -123,68 +123,77 @@ class Ledger:
 
     # what is found
 
-    def take_path(self, g: int, j: int, path: SupportPath, i: int, error: Any = 0.0) -> None:
-        """Enter the first answers of problem j at the γ of row g, and what is proved of them.
+    def take_path(self, rows: Sequence[int], j: int, path: SupportPath, error: Any = 0.0) -> None:
+        """Enter the first answers of problem j at some γ, and what is proved of them.
 
-        path: Supports at several γ, of which position i is taken, that problem j's own rows gave.
-            They become the answers where no answer is proved.
-        error: Squared errors on the held-out rows, one for every size of the path.
+        rows: The row of every γ of the path.
+        path: Supports that problem j's own rows gave. They become the answers where no answer is
+            proved.
+        error: Squared errors on the held-out rows, shape (γ, τ) of the path.
         """
-        where = np.searchsorted(self.taus, path.sizes)
-        self.cells.left_open[g, where, j] = ~path.proved[i]
-        self.note_limit(g, path.status)
-        self._take(g, j, path, i, error, ~self.cells.exact[g, where, j])
-        self.work.n_nodes[g] += path.n_nodes[i] if j < self.k else 0
-        self.bracket_by_tree(g, j, path, i)
+        at = self._cells_of(rows, j, path)
+        self.cells.left_open[at] = ~path.proved
+        for g in rows:
+            self.note_limit(g, path.status)
+        self._take(at, path, error, ~self.cells.exact[at])
+        if j < self.k:
+            self.work.n_nodes[rows] += path.n_nodes
+        self.bracket_by_tree(rows, j, path)
 
     def take_proofs(
-        self, g: int, j: int, path: SupportPath, i: int, error: Any, *, first_of_ties: bool
+        self, rows: Sequence[int], j: int, path: SupportPath, error: Any, *, first_of_ties: bool
     ) -> None:
-        """Enter what a later path has proved of problem j at the γ of row g.
+        """Enter what a later path has proved of problem j at some γ.
 
         Answers of folds stay unless they are proved not to be optimal. Of the problem of all rows
         they give way to better supports.
 
-        path, i, error: As of :meth:`take_path`; the path may have some of the sizes.
+        rows, path, error: As of :meth:`take_path`; the path may have some of the sizes.
         first_of_ties: Whether a proved support becomes the answer even where the answer ties with
             it, because the path names the first of supports that tie.
         """
-        where = np.searchsorted(self.taus, path.sizes)
-        better = (j == self.k) & (path.objective[i] <= self.answer.objective[g, where, j])
-        answers = better | (path.proved[i] & first_of_ties)
-        self._take(g, j, path, i, error, answers & ~self.cells.exact[g, where, j])
-        self.work.n_nodes[g] += path.n_nodes[i]
+        at = self._cells_of(rows, j, path)
+        better = (j == self.k) & (path.objective <= self.answer.objective[at])
+        answers = better | (path.proved & first_of_ties)
+        self._take(at, path, error, answers & ~self.cells.exact[at])
+        self.work.n_nodes[rows] += path.n_nodes
+
+    def _cells_of(self, rows: Sequence[int], j: int, path: SupportPath) -> tuple[Any, Any, int]:
+        """The index of the cells of problem j that a path has answered, of shape (γ, τ)."""
+        return np.array(rows)[:, None], np.searchsorted(self.taus, path.sizes), j
 
     def _take(
-        self, g: int, j: int, path: SupportPath, i: int, error: Any, answers: NDArray[np.bool_]
+        self, at: tuple[Any, Any, int], path: SupportPath, error: Any, answers: NDArray[np.bool_]
     ) -> None:
         """Enter the supports of a path as incumbents, some of them as answers, and its proofs.
 
-        answers: For every size of the path whether its support becomes the answer.
+        answers, shape (γ, τ): Whether a support of the path becomes the answer.
         """
-        where = np.searchsorted(self.taus, path.sizes)
-        at, objective, proved = (g, where, j), path.objective[i], path.proved[i]
-        number = np.array([self.supports.number(support) for support in path.at(i)])
-        error = np.broadcast_to(error, number.shape)
-        if path.stopped(i) in (Status.PRECISION, Status.UNPROVED):
-            self.cells.imprecise[at] |= ~proved
-        new = tuple(values[answers] for values in (objective, error, number))
-        self.answer.put(g, (where[answers], j), new)
+        rows, where, j = at
+        number = np.array(
+            [[self.supports.number(s) for s in path.at(i)] for i in range(path.gammas.size)]
+        )
+        found = path.objective, np.zeros(number.shape) + error, number
+        for i in path.unfinished:
+            if path.stopped(i) in (Status.PRECISION, Status.UNPROVED):
+                self.cells.imprecise[rows[i], where, j] |= ~path.proved[i]
+        self.answer.put(at, found, answers)
         if j == self.k:
-            bound = np.minimum(path.lower_bound[i], self.answer.objective[at])
+            bound = np.minimum(path.lower_bound, self.answer.objective[at])
             self.cells.bound[at] = np.maximum(self.cells.bound[at], bound)
-            self.cells.exact[at] |= proved
+            self.cells.exact[at] |= path.proved
             return
-        self._enter(g, (where, j), objective, error, number)
-        self.cells.searched[at] |= path.searched[i]
-        self.work.n_mio[g] += path.n_trees[i]
-        self.prove(g, where[proved], j)
+        self._enter(at, *found)
+        self.cells.searched[at] |= path.searched
+        self.work.n_mio[rows[:, 0]] += path.n_trees
+        g, t = np.nonzero(path.proved)
+        self.prove(rows[g, 0], where[t], j)
 
-    def bracket_by_tree(self, g: int, j: int, path: SupportPath, i: int) -> None:
-        """Intervals of a fold's error from the leaves of a path's tree, if it was left open."""
-        if i in path.unfinished and j < self.k:
-            where = np.searchsorted(self.taus, path.sizes)
-            self.bracket(g, j, path.leaves(i), where)
+    def bracket_by_tree(self, rows: Sequence[int], j: int, path: SupportPath) -> None:
+        """Intervals of a fold's errors from the leaves of a path's trees that were left open."""
+        where = np.searchsorted(self.taus, path.sizes)
+        for i in path.unfinished if j < self.k else ():
+            self.bracket(rows[i], j, path.leaves(i), where)
 
     def take_rows(
         self, g: int, folds: NDArray[np.intp], found: DeletedRowSubsets, weight: Array
@@ -197,7 +206,8 @@ class Ledger:
         numbers = [self.supports.number(support) for support in found.supports]
         number = np.array(numbers, dtype=np.intp)[found.choice]
         known = np.where(np.isnan(found.objective), np.inf, found.objective)
-        self._enter(g, np.s_[:, folds], known, (weight * found.residual) ** 2, number)
+        every = np.arange(self.taus.size)[:, None]
+        self._enter((g, every, folds), known, (weight * found.residual) ** 2, number)
         low, high = squared_error_bounds(weight * found.low, weight * found.high)
         for t in range(self.taus.size):
             usable = np.isfinite(known[t]) & ~self.cells.exact[g, t, folds]
@@ -259,31 +269,30 @@ class Ledger:
         folds = np.atleast_1d(folds)
         if folds.size:
             found = self.fits(g, folds, support)
-            self._enter(g, (t, folds), *found, np.full(folds.size, self.supports.number(support)))
+            self._enter((g, t, folds), *found, np.full(folds.size, self.supports.number(support)))
 
-    def _enter(
-        self, g: int, at: Any, objective: Array, error: Array, choice: NDArray[np.intp]
-    ) -> None:
+    def _enter(self, at: Any, objective: Array, error: Array, choice: NDArray[np.intp]) -> None:
         """Make supports the incumbents of the cells whose incumbents have larger objectives.
 
-        at: Index into arrays of shape (τ, k + 1).
+        at: Index into arrays of shape (γ, τ, k + 1).
         objective, error, choice: Objectives, held-out errors and numbers of the new supports.
         """
-        better = objective < self.best.objective[g][at]
+        better = objective < self.best.objective[at]
         if better.any():
-            self.best.put(g, at, (objective, error, choice), better)
+            self.best.put(at, (objective, error, choice), better)
 
-    def prove(self, g: int, t: Any, folds: Any) -> None:
+    def prove(self, g: Any, t: Any, folds: Any) -> None:
         """Mark incumbents as optimal; an incumbent with a smaller objective becomes the answer.
 
-        t, folds: Positions of τ and numbers of folds, as indices into arrays of shape (τ, k + 1).
+        g, t, folds: Rows, positions of τ and numbers of folds, as indices into arrays of shape
+            (γ, τ, k + 1).
         """
-        at = t, folds
-        better = self.best.objective[g][at] < self.answer.objective[g][at] * (1.0 - TIE)
+        at = g, t, folds
+        better = self.best.objective[at] < self.answer.objective[at] * (1.0 - TIE)
         if np.any(better):
-            self.answer.put(g, at, self.best.of(g, at), better)
-        self.cells.exact[g][at] = True
-        self.cells.lower[g][at] = self.cells.upper[g][at] = self.answer.error[g][at]
+            self.answer.put(at, self.best.of(at), better)
+        self.cells.exact[at] = True
+        self.cells.lower[at] = self.cells.upper[at] = self.answer.error[at]
 
     def narrow(self, g: int, t: Any, folds: Any, low: Any, high: Any) -> None:
         """Intersect the intervals of some folds' errors with the intervals [low, high].
@@ -501,7 +510,7 @@ class Ledger:
         proved, or where Algorithm 1 had ended; of the problem of all rows the better answer is.
         """
         at = np.array(stored["problems"], dtype=np.intp)
-        every = np.s_[:, at]
+        every = g, np.arange(self.taus.size)[:, None], at
         cells = {
             name: np.array(stored[name], dtype=array.dtype).reshape(-1, at.size)
             for name, array in self._stored.items()
@@ -516,10 +525,10 @@ class Ledger:
             self.history[g] = stored["history"]
         better = model & (cells["objective"] <= self.answer.objective[g][:, at])
         taken = (cells["exact"] | ended | better) & ~self.cells.exact[g][:, at]
-        self.answer.put(g, every, tuple(cells[name] for name in MODEL), taken)
+        self.answer.put(every, tuple(cells[name] for name in MODEL), taken)
         cells["objective"] = np.where(taken, cells["objective"], np.inf)
-        self._enter(g, every, *(cells[name] for name in MODEL))
-        self.narrow(g, np.arange(self.taus.size)[:, None], at, cells["lower"], cells["upper"])
+        self._enter(every, *(cells[name] for name in MODEL))
+        self.narrow(*every, cells["lower"], cells["upper"])
         known = self.cells
         for name in ("exact", "searched", "left_open"):
             self._stored[name][g][:, at] |= cells[name]

@@ -222,7 +222,7 @@ class CellProver(Prover):
         def enter(index: int, found: tuple[SupportPath, Array]) -> Status:
             j, (path, errors) = problems[index], found
             # A tree of so many columns leaves so many nodes open that intervals cost more.
-            ledger.take_proofs(g, j, path, 0, errors[0], first_of_ties=False)
+            ledger.take_proofs([g], j, path, errors, first_of_ties=False)
             if path.proved[0].all():
                 nodes = int(path.n_nodes[0]) if j < ledger.k else 0
                 self.trials.largest = max(self.trials.largest, nodes)
@@ -376,7 +376,7 @@ def solve_grid(prover: CellProver, g: int, backend: str) -> None:
     ledger, limits, k = prover.ledger, prover.work.limits, prover.ledger.k
     full, share = ledger.data.full(), limits.share(k + 1.0)
     whole = support_path(full, [ledger.gammas[g]], ledger.taus, limits=share)
-    ledger.take_path(g, k, whole, 0)
+    ledger.take_path([g], k, whole)
     open_cells = ~(ledger.cells.exact & ledger.cells.searched)[g, :, :k]
     if cells := [(g, t, j) for t, j in np.argwhere(open_cells).tolist()]:
         ledger.note_limit(g, worst(prover.prove_folds(cells, backend)))

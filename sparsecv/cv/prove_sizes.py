@@ -133,15 +133,14 @@ class SizesProver(Prover):
 
         def enter(index: int, found: tuple[SupportPath, Array]) -> Status:
             j, (path, errors) = problems[index], found
-            ended = Status.OPTIMAL
+            ended, some = Status.OPTIMAL, rows_of[j]
             ledger.listed[j] = path.listed
-            for i, g in enumerate(rows_of[j]):
-                ledger.take_proofs(g, j, path, i, errors[i], first_of_ties=True)
-                ledger.bracket_by_tree(g, j, path, i)
-                if not path.proved[i].all():
-                    ended = path.stopped(i) or Status.TIME_LIMIT
-                    if ended is not Status.PRECISION:
-                        hard.append(ledger.gammas[g])
+            ledger.take_proofs(some, j, path, errors, first_of_ties=True)
+            ledger.bracket_by_tree(some, j, path)
+            for i in np.flatnonzero(~path.proved.all(axis=1)).tolist():
+                ended = path.stopped(i) or Status.TIME_LIMIT
+                if ended is not Status.PRECISION:
+                    hard.append(ledger.gammas[some[i]])
             return ended
 
         self.report_cell(rows[0], 0, f"the sizes that count of {len(problems)} problems")

@@ -138,7 +138,7 @@ def test_a_foreign_support_changes_no_estimate_before_it_is_proved() -> None:
     for j in range(5):  # Column 4, which says nothing of y, is every answer.
         path = known_path(data.problem(j), [0.3], sizes, np.array([[[4]]]))
         error = path.squared_errors(*data.held_out(j))[0] if j < 4 else 0.0
-        ledger.take_path(0, j, path, 0, error)
+        ledger.take_path([0], j, path, error)
     before = ledger.tables([0])["cv_error"]
     ledger.offer(0, 0, np.arange(4), np.array([0]))
     assert (ledger.best.objective[0, 0, :4] < ledger.answer.objective[0, 0, :4]).all()

@@ -374,7 +374,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         self._spreads_ = fit.design.raw_spread, float(fit.design.spread[-1])
 
     def _forget(self) -> None:
-        """Drop the attributes of the last fit, as the fit that begins may set others."""
+        """Drop the attributes of the last fit, as the fit that begins may set others.
+
+        Their names end with an underscore.
+        """
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
 

@@ -294,7 +294,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         )
         partitions = request.partitions(self._protocol().name)
         ready = self._prepared(X, y, sample_weight, groups, self.cv, partitions)
-        refuse_nested(ready.data, self.cv, self.nested)
+        refuse_nested(ready.data, self.cv, self.nested, groups)
         found = fit_table(ready, request)
         assert found.held_out is not None
         study, surface, choice = found.held_out

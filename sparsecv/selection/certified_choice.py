@@ -27,7 +27,7 @@ from ..solvers.certificate import (
     points_of,
     refuse,
 )
-from ..solvers.core.certificate_file import Certificate, CertifiedTable
+from ..solvers.core.certificate_file import Certificate, CertifiedTable, IntegerScale
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
 from ..solvers.relaxation.gram import GramForm
@@ -199,29 +199,57 @@ class Folded(NamedTuple):
             ratios = [np.min(ratios, axis=0)] * (k + 1)
         for g, gamma in enumerate(map(float, self.gammas)):
             for size, known in zip(self.sizes.tolist(), self.supports[g], strict=True):
-                here = [problem.replace(gamma=gamma, tau=size) for problem in problems]
-                forms = list(map(Form.of, here, grams, ratios, lengths))
-                supports = [pad_support(np.asarray(s, dtype=np.intp), size, data.p) for s in known]
-                goals = [
-                    problem.objective(support) * (1.0 + min(worse, 0.0))
-                    for problem, support in zip(here, supports, strict=True)
-                ]
-                remaining = list(range(k))
+                every = list[_Problem]()
+                for j, problem in enumerate(problems):
+                    here = problem.replace(gamma=gamma, tau=size)
+                    form = Form.of(here, grams[j], ratios[j], lengths[j])
+                    support = pad_support(np.asarray(known[j], dtype=np.intp), size, data.p)
+                    goal = here.objective(support) * (1.0 + min(worse, 0.0))
+                    every.append(_Problem(j, form, support, goal))
+                *folds, all_rows = every
                 if joint:
-                    leaves = leaves_of(forms[k], supports[k], RAISED)
-                    points, closed = points_of(forms[:k], goals[:k], supports[:k], leaves, units)
-                    some = np.flatnonzero(closed).tolist()
-                    own_forms, own_supports = [forms[j] for j in some], [supports[j] for j in some]
-                    if some:
-                        blocks.append(
-                            block_of(own_forms, some, own_supports, leaves, points, units, g)
-                        )
-                    remaining = np.flatnonzero(~closed).tolist()
-                for j in remaining:
-                    form, goal, support = [forms[j]], [goals[j]], [supports[j]]
-                    leaves = leaves_of(forms[j], supports[j], worse)
-                    points, closed = points_of(form, goal, support, leaves, units)
-                    if not closed.all():
+                    block, folds = _block(folds, all_rows, RAISED, units, g)
+                    blocks += block
+                for fold in folds:
+                    block, not_proved = _block([fold], fold, worse, units, g)
+                    if not_proved:
                         return []
-                    blocks.append(block_of(form, [j], support, leaves, points, units, g))
+                    blocks += block
         return blocks
+
+
+class _Problem(NamedTuple):
+    """The training problem of a fold, or of all rows, at one γ and size.
+
+    number: Of the fold; the number of folds for all rows.
+    support: The support that is to be proved.
+    goal: What the bounds on all other supports have to exceed.
+    """
+
+    number: int
+    form: Form
+    support: Index
+    goal: float
+
+
+def _block(
+    folds: list[_Problem], tree: _Problem, raised: float, units: IntegerScale, g: int
+) -> tuple[list[dict[str, Any]], list[_Problem]]:
+    """Search one tree, and prove folds by bounds of their own at its leaves.
+
+    tree: The problem that the tree is searched for, which may be none of the folds.
+    raised: The tree is pruned at 1 + raised times the objective of its problem's support.
+    units: The units of the checker's whole numbers.
+    g: The number of the γ.
+    Returns: The tree with what it proves, as the checker reads it, in a list that is empty where it
+        proves no fold; and the folds that it does not prove.
+    """
+    leaves = leaves_of(tree.form, tree.support, raised)
+    _, forms, supports, goals = zip(*folds, strict=True)
+    points, closed = points_of(forms, goals, supports, leaves, units)
+    proved = [fold for fold, done in zip(folds, closed, strict=True) if done]
+    not_proved = [fold for fold, done in zip(folds, closed, strict=True) if not done]
+    if not proved:
+        return [], not_proved
+    numbers, forms, supports, _ = zip(*proved, strict=True)
+    return [block_of(forms, numbers, supports, leaves, points, units, gamma=g)], not_proved

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -99,8 +100,7 @@ class Choice:
         result: The surface that the choice was made from.
         """
         if self.projection is not None:
-            proved = bool(self.projection.proved[self.projection.chosen])
-            return self.projection.model.std_error, proved
+            return self.projection.model.std_error, self.certified
         g, t = self.position
         one = result.by_gamma[g]
         return float(one.std_error[t]), bool(one.exact[t])
@@ -150,12 +150,18 @@ def within_one_se(result: CVResult) -> Choice:
     return of_pair("one-se", result, g, t, result.by_gamma[g].cv_error[t], certified)
 
 
-def _least_criterion(rule: str, result: CVResult, pairs: PairCriterion) -> Choice:
+def _least_criterion(
+    rule: str, criterion: Callable[[Study, CVResult], PairCriterion], study: Study, first: Evaluated
+) -> Choice:
     """The choice of the pair at which a criterion is least.
 
     The criteria of the rules stability and corrected depend on every fold's model and on the models
     of all rows, and have no bounds. They are certified where all these models are proved.
+
+    criterion: Computes the criterion of every pair from a study and h(γ, τ) of its first partition.
     """
+    result = first.result
+    pairs = criterion(study, result)
     g, t = least(pairs.values, result.taus, result.gammas, result.rounding)
     models = bool(result.table("model_proved").all())
     certified = result.complete and models and pairs.proved
@@ -203,12 +209,8 @@ def of_projection(choice: Choice, projection: Projection) -> Choice:
 CHOOSERS: dict[str, Callable[[Study, Evaluated], Choice]] = {
     "minimum": lambda study, first: least_error(first.result),
     "one-se": lambda study, first: within_one_se(first.result),
-    "stability": lambda study, first: _least_criterion(
-        "stability", first.result, stable_errors(study, first.result)
-    ),
-    "corrected": lambda study, first: _least_criterion(
-        "corrected", first.result, corrected_errors(study, first.result)
-    ),
+    "stability": partial(_least_criterion, "stability", stable_errors),
+    "corrected": partial(_least_criterion, "corrected", corrected_errors),
     "projected": lambda study, first: projection_of(study, average_of(study, first)),
 }
 

@@ -80,26 +80,20 @@ class _InnerModels:
     data: The rows in their outer folds.
     models: The inner models.
     solver: The solver of the first fits, as of :attr:`RunPlan.model_solver`.
-    taus: The sizes; none until :meth:`start_over` gives some.
+    taus: The sizes τ of all models.
     errors: For every γ, inner model and block that it serves the squared errors summed, shape (τ,).
     proved: For every γ whether the supports are proved to be the best, shape (inner model, τ).
     tried: For every γ whether a proof of the supports has been tried, shape (inner model, τ).
     """
 
-    def __init__(self, data: FoldData, models: Sequence[InnerModel], run: Run, solver: str) -> None:
-        self.models, self._solver = models, solver
+    def __init__(
+        self, data: FoldData, models: Sequence[InnerModel], taus: Index, run: Run, solver: str
+    ) -> None:
+        self.models, self.taus, self._solver = models, taus, solver
         self._data, self._run = data, run
-        self.taus = np.empty(0, dtype=np.intp)
         self.errors = dict[float, list[dict[int, Array]]]()
         self.proved = dict[float, NDArray[np.bool_]]()
         self.tried = dict[float, NDArray[np.bool_]]()
-
-    def start_over(self, taus: Index) -> None:
-        """Forget all errors and proofs, and take other sizes."""
-        self.taus = taus
-        self.errors.clear()
-        self.proved.clear()
-        self.tried.clear()
 
     def visit(self, gammas: Sequence[float]) -> None:
         """Compute the errors at some γ; a γ that was visited before costs nothing."""
@@ -206,13 +200,12 @@ def inner_weights(
         takes the first round that its errors allow: the number saves computing small sizes twice.
     """
     inner, block, n = _inner_models(data)
-    models = _InnerModels(data, inner, run, plan.model_solver)
     start = DEFAULT_GAMMAS if gammas is None else gammas
     blocks = range(n.size)
     round_of_block: list[SizeRound | None] = [None for _ in blocks]
     for number in range(first_round, len(size_rounds)):
         taus = size_rounds[number].taus
-        models.start_over(taus)
+        models = _InnerModels(data, inner, taus, run, plan.model_solver)
         models.visit(start.tolist())
         for b in blocks:
             if round_of_block[b] is None:

@@ -172,19 +172,17 @@ def nested_error(
     groups = None if groups is None else np.asarray(groups)
     rows = GivenRows(*data.raw, data.weights, groups)
     folds = _outer_folds(rows.y.size, cv, nested, study.request.seed, groups, rows.X, rows.y)
-    errors, weights = list[float](), list[float]()
+    squares = list[tuple[float, float]]()
     for j, (train, test) in enumerate(folds.splits()):
         if j and study.plan.out_of_time:
             break
         with _named(j, folds.k, train):
             model, fills = _fitted(study, cv, rows.some(train), j, folds.k)
-        error, weight = _squares(rows.some(test), model, fills)
-        errors.append(error)
-        weights.append(weight)
-    # Squared errors of raw y, in the units of the CV error.
-    sums = np.array(errors) / study.design.y_scale**2
-    mean, std_error = mean_over_folds(sums, np.array(weights))
-    return NestedError(float(mean), float(std_error), folds=len(errors))
+        squares.append(_squares(rows.some(test), model, fills))
+    sums, weights = np.array(squares).T
+    # The squared errors are those of raw y; the units are those of the CV error.
+    mean, std_error = mean_over_folds(sums / study.design.y_scale**2, weights)
+    return NestedError(float(mean), float(std_error), folds=len(squares))
 
 
 def _squares(rows: GivenRows, model: Model, fills: Array | None) -> tuple[float, float]:

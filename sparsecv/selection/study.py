@@ -247,10 +247,8 @@ class Study:
         after: How many rounds of units, after all units of this call, have a part of the time that
             is left. In a round every worker does one unit.
         """
-        report, jobs = (
-            TimedReport(self.request.progress, self.plan.limits),
-            self.request.settings.n_jobs,
-        )
+        report = TimedReport(self.request.progress, self.plan.limits)
+        jobs = self.request.settings.n_jobs
         report(what, 0, len(tasks))
         with self.interruptible() as limits:
             # The executor says how many rounds of this call are still to come.

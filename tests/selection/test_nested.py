@@ -170,6 +170,15 @@ def test_what_is_refused() -> None:
         nested.refuse_nested(data, 5, True)
 
 
+def test_too_few_groups_are_refused_before_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = made(18, 3)
+    monkeypatch.setattr("sparsecv.estimators.sparse_ridge_cv.fit_table", None)
+    with pytest.raises(
+        InputError, match="nested, outer fold 1 of 3, fitted to 12 rows: folds of whole"
+    ):
+        SparseRidgeCV(cv=3, nested=True).fit(X, y, groups=np.arange(18) // 6)
+
+
 @pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("rule", ["minimum", "projected"])

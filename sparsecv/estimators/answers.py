@@ -103,7 +103,7 @@ class ModelAnswers(SparseLinearModel):
         InputError
             ``n`` is no whole number >= 1.
         AttributeError
-            The model has no rows any more.
+            The model has no rows: it comes from a file, a pickle or :meth:`at_size`.
 
         Examples
         --------
@@ -152,7 +152,7 @@ class ModelAnswers(SparseLinearModel):
             ``within`` is no number >= 0, coefficients have bounds, or there are more than 168
             columns.
         AttributeError
-            The model has no rows any more.
+            The model has no rows: it comes from a file, a pickle or :meth:`at_size`.
 
         Examples
         --------
@@ -181,17 +181,18 @@ class ModelAnswers(SparseLinearModel):
         -------
         pandas.DataFrame
             A row for each column, under its name, those first without which the fit loses most:
-            "position", "without" (the least objective of subsets that lack the column, over the
-            least of all), ``with_`` (the same of subsets that have it; 1 for columns of the best
-            subset) and "proved". Columns of a group share their numbers. A number is NaN where
-            ``constraints`` allow no such subset. ``attrs["about"]`` says what was compared.
+            "position", "without" (the least objective of subsets that lack the column, divided by
+            the least of all), ``with_`` (the same of subsets that have it; 1 for columns of the
+            best subset) and "proved" (whether both numbers are). Columns of a group share their
+            numbers. A number is NaN where ``constraints`` allow no such subset. ``attrs["about"]``
+            says what was compared.
 
         Raises
         ------
         InputError
             Coefficients have bounds, or there are more than 168 columns.
         AttributeError
-            The model has no rows any more.
+            The model has no rows: it comes from a file, a pickle or :meth:`at_size`.
 
         Examples
         --------
@@ -249,7 +250,7 @@ class ModelAnswers(SparseLinearModel):
             the other. Or rows have weights, coefficients have bounds, missing values were filled
             in, ``sigma`` cannot be estimated, or the columns are not proved to be the best.
         AttributeError
-            The model has no rows any more.
+            The model has no rows: it comes from a file, a pickle or :meth:`at_size`.
 
         Examples
         --------
@@ -292,7 +293,7 @@ class ModelAnswers(SparseLinearModel):
         Raises
         ------
         AttributeError
-            The model has no rows any more.
+            The model has no rows: it comes from a file, a pickle or :meth:`at_size`.
 
         Examples
         --------

@@ -74,9 +74,9 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         Parameters
         ----------
         X : array-like, shape (n, p)
-            The frame may hold text columns where the one fitted to did; the same holds for a model
-            that was saved, here or by ``sparsecv cv --save``. A sparse matrix or array of
-            scipy is made dense, up to 1.5 GB.
+            Rows with the columns passed to ``fit``. A frame may hold text columns where the one
+            fitted to did; the same holds for a model that was read from a file. A sparse matrix or
+            array of scipy is made dense, up to 1.5 GB.
 
         Returns
         -------

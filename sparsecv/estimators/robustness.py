@@ -45,7 +45,7 @@ class ModelRobustness(ModelAnswers):
             :class:`SparseRidgeCV` chooses them, so that no row decides which are best for y; or the
             rows are not in memory.
         AttributeError
-            The model has no rows any more.
+            The model has no rows: it comes from a file, a pickle or :meth:`at_size`.
 
         Examples
         --------
@@ -88,7 +88,7 @@ class ModelRobustness(ModelAnswers):
         InputError
             ``most`` is no whole number >= 1; or as :meth:`row_influence`.
         AttributeError
-            The model has no rows any more.
+            The model has no rows: it comes from a file, a pickle or :meth:`at_size`.
 
         Examples
         --------
@@ -127,7 +127,7 @@ class ModelRobustness(ModelAnswers):
         InputError
             ``n`` is no whole number >= 1, or the fit has no folds that can be drawn again.
         AttributeError
-            The model has no rows any more.
+            The model has no rows: it comes from a file, a pickle or :meth:`at_size`.
 
         Examples
         --------

@@ -59,7 +59,7 @@ def _source_of(fit: Result, data: FoldData) -> CertifiedTable:
         what = "paper protocol" if design.asked is None else "constraints"
         raise InputError(f"a certificate serves no {what}: go without")
     names, response = [fit.names[j] for j in design.kept], fit.target
-    if response in names:
+    if response in names:  # The names in a certificate have to differ.
         response = f"response {response}"
     protocol, divisors = design.protocol, design.scale[: design.p]
     named = [*names, response]
@@ -185,6 +185,7 @@ class Folded(NamedTuple):
         data, units, blocks = self.data, source.integer_scale, list[dict[str, Any]]()
         k = data.folds.k  # Also the number of the problem of all rows.
         problems = [data.problem(j) for j in range(k + 1)]
+        # What every fold divides columns by, over what the columns of all rows are divided by.
         lengths = [*(data.lengths(j) for j in range(k)), np.ones(data.p)]
         grams = [GramForm.of(problem) for problem in problems]
         # Bounds need XᵀX − D to be positive definite for a diagonal D, given here as shares of the
@@ -204,6 +205,7 @@ class Folded(NamedTuple):
                     here = problem.replace(gamma=gamma, tau=size)
                     form = Form.of(here, grams[j], ratios[j], lengths[j])
                     support = pad_support(np.asarray(known[j], dtype=np.intp), size, data.p)
+                    # With worse > 0 leaves are pruned that far above, and may lose some of it.
                     goal = here.objective(support) * (1.0 + min(worse, 0.0))
                     every.append(_Problem(j, form, support, goal))
                 *folds, all_rows = every

@@ -201,7 +201,9 @@ def _squares(rows: GivenRows, model: Model, fills: Array | None) -> tuple[float,
 def _outer_folds(
     n: int, cv: Any, nested: bool | int, seed: Any, groups: Any, X: Any = None, y: Any = None
 ) -> Folds:
-    """The outer folds of n rows.
+    """The outer folds of n rows: as many as the user or :class:`NestedSettings` says.
+
+    Where ``cv`` is a splitter and ``nested`` is True, the splitter draws them.
 
     cv, nested, groups: As of :func:`nested_error`; ``nested`` is not False.
     X, y: The rows, for splitters that look at them.

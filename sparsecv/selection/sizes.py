@@ -52,7 +52,7 @@ def size_marks(
         best = result.best()
         one_se = int(np.flatnonzero(result.taus == best.one_se)[0])
         return SizeMarks(chosen, least=best.tau_index, one_se=one_se)
-    # Projections have CV errors of their own, one for every size, which γ does not tell apart.
+    # Projections have one CV error for every size, as a surface of a single γ would have.
     errors, taus = values_of(sizes, "cv_error"), values_of(sizes, "tau")
     _, t = least(errors[None, :], taus, gammas=np.zeros(1), rounding=result.rounding)
     within = errors <= errors[t] + sizes[t].std_error + result.rounding
@@ -97,7 +97,7 @@ def models_by_size(study: Study, result: CVResult, choice: Choice) -> list[Model
     if choice.projection is not None:
         return choice.projection.sizes
     full = study.data.full()
-    with one_blas_thread():
+    with one_blas_thread():  # The matrices are small.
         positions = enumerate(gamma_positions(result, choice))
         return [result.by_gamma[g].model(study.design, full, t) for t, g in positions]
 

@@ -208,11 +208,10 @@ def _least_over_range(study: Study, surface: Surface, span: GammaSpan) -> CVResu
 
 def _need(study: Study) -> Need:
     """The pairs (γ, τ) whose CV errors and models the rule of a study needs proved."""
-    n = study.data.weight
     needs: dict[str, Need] = {
         "minimum": of_minimum,
         "one-se": of_one_se,
-        "projected": lambda known: of_average(known, n),
+        "projected": lambda known: of_average(known, study.data.weight),
     }
     # The criteria of the rules stability and corrected can be least at any pair.
     return needs.get(study.rule, of_everything)

@@ -75,6 +75,7 @@ def model_certificate(fit: Result) -> Certificate:
     if fit.status is not Status.OPTIMAL:
         raise InputError(f"a certificate needs a proved fit; this one is: {fit.status}")
     refuse(fit.problem)
+    # The problem has the columns that vary, and counts them alone.
     support = np.searchsorted(fit.design.kept, fit.model.support)
     return fit_certificate(fit.problem, support, _source_of(fit, fit.table.data))
 

@@ -309,6 +309,7 @@ def _inside_folds(data: FoldData) -> list[InnerModel]:
             inner = _drawn_folds(rows, folds.groups[rows], pairs)
         else:
             others = _other_folds(pairs, j)
+            # A single other fold would leave most training rows without a prediction.
             inner = others if len(others) > 1 else _drawn_folds(rows, None, pairs)
         found += [InnerModel(train, {j: held_out}) for train, held_out in inner]
     return found

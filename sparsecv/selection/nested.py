@@ -133,8 +133,8 @@ def _named(j: int, k: int, train: Index) -> Iterator[None]:
 def nested_by_default(study: Study, seconds: float, groups: Any = None) -> bool:
     """Whether outer fits take so little time that a command nests the fit without being asked.
 
-    It never does beyond 45 columns, where rows are not in memory, and by the methods grid and
-    search, whose times vary more.
+    It never does beyond 45 columns, by the methods grid and search, with more folds than
+    :class:`NestedSettings` says, where rows are not in memory, or where the time is up.
 
     study: That of the fit, which has just ended.
     seconds: The seconds until the fit had chosen its model. An outer fit ends there, too.

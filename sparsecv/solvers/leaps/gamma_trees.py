@@ -126,44 +126,48 @@ class GammaTrees:
             optimal. None where nothing is searched because the columns have no triangular factor:
             with γ = 0 nothing is left of a column beside the columns before it.
         """
-        tree, lists, ridge = self.tree, self.tree.lists, at.gamma / 2.0
-        m = self.table.units.size
+        tree, ridge = self.tree, at.gamma / 2.0
         # The factor of all columns is left in R, the array from which the tree makes its root.
         given = self.columns, ridge, self.triangular, self.every
         if ridge_fits(*given, self.coef, self.whole, self.room, 0.0) > 0:
             return None
         tree.at_ridge(ridge)
         self.todo[self.sizes] = True
-        if self.listed:
-            tree.begin()
-            self.todo &= ~self.told_by_lists(at.gamma, float(tree.now("tie")))
         sizes, wanted = self.sizes, self.wanted
         if self.listed:
+            tree.begin()
+            self.todo &= ~self.told_by_lists(at.gamma)
             sizes = np.flatnonzero(self.todo)
-            wanted = wanted_from(sizes, m)
-        if not sizes.size:
-            return Status.OPTIMAL
-        lists.next_wanted[:], lists.now["margin"] = wanted, self.margin
-        status, tie = tree.run(limits, self.best), float(tree.now("tie"))
-        losses = lists.loss[sizes, 0]
-        if status is Status.OPTIMAL and self.margin > 0.0:
-            # A support that is not among the first four of its list has at least this loss: it is
-            # no better than the fifth, or it lies below a node that the search has passed over,
-            # because the node's loss is above ``max_searched``.
-            others = np.minimum(lists.max_searched[sizes, 0], losses[:, 4])
-            bound, masks = np.full(m + 1, -np.inf), np.zeros_like(lists.found[: m + 1, 0, :4])
-            bound[sizes] = (tree.now("full") + others) * (1.0 - tie)
-            found, known = lists.found[sizes, 0, :4], losses[:, :4, None] < np.inf
-            masks[sizes] = np.where(known, found, np.uint64(0))
-            if at.gamma in self.listed:  # An earlier tree has listed other sizes.
-                old, new = self.listed[at.gamma], bound > -np.inf
-                bound = np.where(new, bound, old[0])
-                masks = np.where(new.reshape(-1, *[1] * (masks.ndim - 1)), masks, old[1])
-            self.listed[at.gamma] = bound, masks
+            if not sizes.size:
+                return Status.OPTIMAL
+            wanted = wanted_from(sizes, self.table.units.size)
+        tree.lists.next_wanted[:], tree.lists.now["margin"] = wanted, self.margin
+        status = tree.run(limits, self.best)
+        if status is Status.OPTIMAL:
+            if self.margin > 0.0:
+                self.list_supports(at.gamma, sizes)
+            self.settle_ties(at, sizes)
         self.leave_lists(tree.n_nodes > NODES_OF_LARGE_TREES)
-        # Where rounding may have exchanged the first supports of a list, fresh fits decide.
-        if status is not Status.OPTIMAL:
-            return status
+        return status
+
+    def list_supports(self, gamma: float, sizes: NDArray[np.intp]) -> None:
+        """Enter in ``listed`` what a tree that has just ended says of the sizes it has searched."""
+        lists, m = self.tree.lists, self.table.units.size
+        losses, found = lists.loss[sizes, 0], lists.found[: m + 1, 0, :4]
+        # A support that is not among the first four of its list has at least this loss: it is no
+        # better than the fifth, or it lies below a node that the search has passed over, because
+        # the node's loss is above ``max_searched``.
+        others = np.minimum(lists.max_searched[sizes, 0], losses[:, 4])
+        # An earlier tree may have listed other sizes at this γ.
+        nothing = np.full(m + 1, -np.inf), np.zeros_like(found)
+        bound, masks = (array.copy() for array in self.listed.get(gamma, nothing))
+        bound[sizes] = (self.tree.now("full") + others) * (1.0 - float(self.tree.now("tie")))
+        masks[sizes] = np.where(losses[:, :4, None] < np.inf, found[sizes], np.uint64(0))
+        self.listed[gamma] = bound, masks
+
+    def settle_ties(self, at: SparseRidgeProblem, sizes: NDArray[np.intp]) -> None:
+        """Let fresh fits decide where rounding may have exchanged the first supports of a list."""
+        tree, lists = self.tree, self.tree.lists
         best = tree.best_sizes()[sizes] if self.table.bounded else sizes
         losses = lists.loss[best, 0]
         again = losses[:, 1] <= tree.tied(losses[:, 0])
@@ -172,16 +176,16 @@ class GammaTrees:
         for size in np.unique(best[again]).tolist() if again.any() else ():
             options = tree.listed(size)
             fits = [at.fit(self.table.support(members)) for members in options]
-            self.best[size] = stacked([options[ranking(fits, options)[0]]], m)
+            self.best[size] = stacked([options[ranking(fits, options)[0]]], self.best.shape[1])
         if self.table.bounded:
             self.best[sizes] = self.best[best]
-        return status
 
-    def told_by_lists(self, gamma: float, tie: float) -> NDArray[np.bool_]:
+    def told_by_lists(self, gamma: float) -> NDArray[np.bool_]:
         """Sizes whose best support at γ is a listed one, shape (p + 1,); it is put in ``best``.
 
-        tie: Relative difference of objectives that rounding may make.
+        The tree's root has to be made, which says how far rounding may move objectives.
         """
+        tie = float(self.tree.now("tie"))
         gammas = np.array(sorted(self.listed))
         bounds = np.array([self.listed[known][0] for known in gammas])
         listed = np.array([self.listed[known][1] for known in gammas])

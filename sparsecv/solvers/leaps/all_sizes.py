@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -311,12 +312,20 @@ def ranking(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> 
         return []
     best = min(fits, key=lambda fit: fit.objective)
     by_gain = best.gain < best.objective
-    columns = sorted(range(len(fits)), key=lambda i: tuple(supports[i]))
-    values = np.array([-fits[i].gain if by_gain else fits[i].objective for i in columns])
+    values = [-fit.gain if by_gain else fit.objective for fit in fits]
+    return ties_in_order(np.array(values), [tuple(support) for support in supports])
+
+
+def ties_in_order(values: Array, keys: Sequence[Any]) -> list[int]:
+    """The order of some values, the least first; those that follow each other within 1e-12 tie.
+
+    keys: They order the values that tie.
+    """
     order = np.argsort(values, kind="stable")
     steps = np.diff(values[order], prepend=values[order[:1]])
-    group = np.cumsum(steps > 1e-12 * np.abs(values[order]))
-    return [columns[i] for i in order[np.lexsort((order, group))]]
+    group = np.cumsum(steps > 1e-12 * np.abs(values[order])).tolist()
+    pairs = zip(group, order.tolist(), strict=True)
+    return [i for _, i in sorted(pairs, key=lambda pair: (pair[0], keys[pair[1]]))]
 
 
 def rounding_margin(

@@ -13,7 +13,7 @@ from ..core.problem import SparseRidgeProblem
 from ..core.result import Answer, Status, Work, nothing_left
 from ..core.threads import on_one_thread
 from ..kernels.linalg import Array, Mask, from_mask
-from .all_sizes import CERTAIN_SHARE, support_objectives, tree_margin
+from .all_sizes import CERTAIN_SHARE, support_objectives, ties_in_order, tree_margin
 from .table import TreeTable
 from .tree import Leaps
 
@@ -191,15 +191,10 @@ class _Known:
             supports of its size that are not listed before it.
         """
         chosen = np.flatnonzero(self.value <= factor * self.least)
-        # Of supports that tie within 1e-12 the smallest comes first, then the order of columns.
-        order = chosen[np.argsort(self.value[chosen], kind="stable")]
-        steps = np.diff(self.value[order], prepend=self.value[order[:1]])
-        group = np.cumsum(steps > 1e-12 * self.value[order]).tolist()
-        keys = [
-            (g, self.supports[i].size, tuple(self.supports[i].tolist()), i)
-            for g, i in zip(group, order.tolist(), strict=True)
-        ]
-        ranked = [key[-1] for key in sorted(keys)]
+        # Of supports that tie the smallest comes first, then the order of columns.
+        tied = [self.supports[i] for i in chosen]
+        keys = [(support.size, tuple(support.tolist())) for support in tied]
+        ranked = chosen[ties_in_order(self.value[chosen], keys)].tolist()
         if len(ranked) > most:
             status, bound = Status.NODE_LIMIT, min(bound, float(self.value[ranked[most]]))
         answers = []

@@ -7,17 +7,25 @@ from itertools import combinations
 import numpy as np
 import pytest
 from support.answers import objectives, proofs
-from support.brute_force import Data, enumerate_all
+from support.brute_force import Data, Size, enumerate_all
 from support.constrained import TOGETHER, bounded_ridge, random_rules, value
 from support.problems import regression
 
 from sparsecv import Constraints
-from sparsecv.solvers import SparseRidgeProblem
+from sparsecv.solvers import Answer, SparseRidgeProblem
 from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.rows import Rows
 from sparsecv.solvers.leaps.all_sizes import n_best_subsets
 from sparsecv.solvers.leaps.leaps_node import pruned_up_to
+
+
+def check_bounds(found: list[Answer], every: Size) -> None:
+    """The bound of an answer holds for all supports but those before it."""
+    left = dict(zip(every.supports, every.objective.tolist(), strict=True))
+    for one in found:
+        assert one.lower_bound <= min(left.values()) * (1.0 + 1e-12) + 1e-12
+        del left[tuple(one.support.tolist())]
 
 
 def hostile(seed: int) -> tuple[Data, int]:
@@ -47,6 +55,7 @@ def test_they_are_those_of_enumeration(start: int) -> None:
             np.testing.assert_allclose(objectives(found), truth, rtol=1e-8, atol=1e-10)
             assert len({tuple(one.support) for one in found}) == truth.size
             assert proofs(found).all()
+            check_bounds(found, every[size])
             for one in found:
                 own = every[size].of(one.support)[0]
                 assert one.objective == pytest.approx(own, rel=1e-8, abs=1e-10)
@@ -102,6 +111,7 @@ def test_what_a_limit_leaves_is_not_called_proved() -> None:
             truth, proved = np.sort(every[size].objective)[: len(found)], proofs(found)
             assert (np.diff(proved.astype(int)) <= 0).all()
             np.testing.assert_allclose(objectives(found)[proved], truth[proved], rtol=1e-9)
+            check_bounds(found, every[size])
         counts.append(sum(int(proofs(found).sum()) for found in ranked))
     assert counts == sorted(counts)
     assert counts[0] < counts[-1] == sum(min(5, every[s].objective.size) for s in range(1, 13))

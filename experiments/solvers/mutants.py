@@ -162,8 +162,15 @@ FAULTS = (
     Fault(
         "a leaf of the shared tree is closed by the objective of another problem",
         "solvers/branching/family.py",
-        "        better = value < upper[which]\n",
-        "        better = value < np.inf * upper[which]\n",
+        "            if objective < upper[j]:\n",
+        "            if objective < np.inf:\n",
+        ROWS,
+    ),
+    Fault(
+        "every column of a group has the level of the whole group",
+        "solvers/branching/row_deletion.py",
+        "max(v - level * part[i], 0.0)",
+        "max(v - level, 0.0)",
         ROWS,
     ),
     Fault(

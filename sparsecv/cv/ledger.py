@@ -27,7 +27,7 @@ from ..solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
 from ..solvers.leaps.gamma_trees import Listed
 from ..solvers.leaps.open_nodes import prediction_ranges
 from ..solvers.ridge_fits import SupportPath, known_path
-from ..solvers.supports.rounding import pad_support, stacked
+from ..solvers.supports.rounding import stacked
 from .arrays import MODEL, CellProofs, Models, SearchWork, Supports
 from .bounds import bounds_along_gamma, objective_gap_bound, squared_error_bounds
 from .needs import Known
@@ -236,10 +236,7 @@ class Ledger:
         g, t, _ = at
         self.work.n_nodes[g] += found.n_nodes
         tau, constraints, support = int(self.taus[t]), self.data.constraints, found.support
-        if constraints.plain:
-            support = pad_support(support, tau, self.data.p)
-        else:
-            support = constraints.padded(support, tau)
+        support = constraints.padded(support, tau)
         self.take(at, support, found.objective, found.lower_bound, found.proved)
 
     def take(

@@ -21,7 +21,6 @@ from ..solvers.core.threads import cached
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import TOLERANCE, GramForm, wants_gram
 from ..solvers.relaxation.perspective import Relaxation
-from ..solvers.supports.rounding import pad_support
 from .bounds import EIGENVALUE_SHARES, GAMMA_SHARES, open_node_range, squared_error_bounds
 from .ledger import Cell, Ledger
 from .progress import Batch, Run, in_time
@@ -114,8 +113,9 @@ class SharedTree:
     def of(cls, ledger: Ledger, g: int) -> SharedTree | None:
         """The tree of the folds at the γ of row g, or None where there cannot be one.
 
-        There cannot be one where the folds cannot be left out of the full problem
-        (``data.left_out``), and where the Gram matrix costs more than the rows (``wants_gram``).
+        There cannot be one where coefficients have bounds, where the folds cannot be left out of
+        the full problem (``data.left_out``), and where the Gram matrix costs more than the rows
+        (``wants_gram``).
         There cannot be one either where the problem replaces γ by a
         larger one because γ is 0 or too small to count. What is proved at the larger γ holds at the
         given γ by a bound on the coefficients, which every fold has to compute for itself.
@@ -123,9 +123,9 @@ class SharedTree:
         data, problem = ledger.data, ledger.problem(g, ledger.k)
         if problem.gamma > problem.given_gamma:
             return None
-        if not wants_gram(problem):
+        if problem.constraints.bounded or not wants_gram(problem):
             return None
-        left_out = data.left_out(GramForm.of(problem))
+        left_out = data.left_out(problem)
         return None if left_out is None else cls(ledger, g, left_out)
 
     def solve_tau(self, t: int, limits: Limits, run: Run, *, branch: bool) -> Status:
@@ -147,8 +147,8 @@ class SharedTree:
             return np.asarray(ledger.best.objective[g, t, folds])
 
         known = [ledger.supports[c] for c in ledger.best.choice[g, t, :k]]
-        starts = [pad_support(s[: problem.tau], problem.tau, problem.p) for s in (*known, start)]
-        given = np.array(starts), ledger.best.objective[g, t, :k], objectives
+        starts = [problem.constraints.padded(s, problem.tau) for s in (*known, start)]
+        given = starts, ledger.best.objective[g, t, :k], objectives
         found = solve_jointly(self.left_out, problem, *given, limits=limits)
         ledger.work.n_nodes[g] += found[0].n_nodes
         is_open = np.array([not one.proved for one in found])
@@ -185,9 +185,13 @@ class SharedTree:
 
     @cached
     def held_out(self) -> tuple[Array, Array]:
-        """For leave-one-out the held-out row and response of every fold, shape (n, p) and (n,)."""
+        """For leave-one-out the held-out row and response of every fold, shape (n, p) and (n,).
+
+        The rows are in the columns of the tree's Gram form.
+        """
         held = [self.ledger.data.held_out(j) for j in range(self.ledger.k)]
-        return np.vstack([h for h, _ in held]), np.concatenate([y for _, y in held])
+        rows = self.left_out.turned(np.vstack([h for h, _ in held]))
+        return rows, np.concatenate([y for _, y in held])
 
     def bracket_rows(self, t: int, relaxation: Relaxation, *, extract: bool) -> None:
         """For leave-one-out: intervals of all folds at once, by Theorem 2 of the first paper.
@@ -264,6 +268,7 @@ class SharedTree:
         if j not in self._spectra:
             self._spectra[j] = Spectrum.of_gram(gram, n)
         H, targets = ledger.data.held_out(j)
-        low, high = open_node_range(gram, found, problem, H, targets, self._spectra[j])
+        at = self.left_out.turned(H), targets, self._spectra[j]
+        low, high = open_node_range(gram, found, problem, *at)
         known = ledger.best.error[g, t, j]  # The incumbent may lie below no open node.
         ledger.narrow(g, t, j, min(low, known), max(high, known))

@@ -18,7 +18,6 @@ from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.rows import Rows, is_long, triangle_of
 from ..solvers.core.threads import cached
 from ..solvers.kernels.linalg import EPS
-from ..solvers.relaxation.gram import GramForm
 from ..tables.columns import joined
 from .design import Array, Design, Summary, centre
 from .folds import Folds, Index
@@ -176,11 +175,8 @@ class FoldData(ABC):
         """
         return self.deletes_rows and self.folds.n > self.p + 2
 
-    def left_out(self, gram: GramForm) -> LeftOut | None:
-        """The folds as rows left out of the full problem; None where they cannot be.
-
-        gram: The Gram form of the full problem.
-        """
+    def left_out(self, problem: SparseRidgeProblem) -> LeftOut | None:
+        """The folds as rows left out of the full problem at some γ; None where they cannot be."""
         return None
 
     def covers(self, j: int) -> bool:
@@ -683,25 +679,22 @@ class RowFolds(FoldData):
             rows = factor[:, None] * rows
         return DeletedRows(*split_rows(rows), factor, np.argsort(self.folds.label, kind="stable"))
 
-    def left_out(self, gram: GramForm) -> LeftOut | None:
-        """The folds as rows left out of the full problem.
+    def left_out(self, problem: SparseRidgeProblem) -> LeftOut | None:
+        """The folds as rows left out of the full problem at some γ.
 
-        There are none where the folds are no partition, values are missing, or something is asked
-        of the columns.
+        There are none where the folds are no partition, or values are missing.
 
         With an intercept refitted in every fold, centring on the training means is a rank-one
         change: the sum s of fold j's centred rows is left out as one more row s/√(W − w), with the
         weight W of all rows and the weight w of the fold. A fold of a single row has that row
         scaled instead.
-
-        gram: The Gram form of the full problem.
         """
-        if self.folds.label is None or self.missing is not None or not self.plain:
+        if self.folds.label is None or self.missing is not None:
             return None
         n = len(self.given)
         if (deleted := self.deleted_rows) is not None:
             order, each = deleted.row_of, np.arange(n + 1, dtype=np.int64)
-            return LeftOut(gram, deleted.rows[order], deleted.targets[order], each, n)
+            return LeftOut.of(problem, deleted.rows[order], deleted.targets[order], each, n)
         weighted, parts = self._weighted(self._solved), []
         for j, weight in enumerate(self.fold_weight):
             held = self.folds.label == j
@@ -711,7 +704,7 @@ class RowFolds(FoldData):
                 part = np.vstack([part, total / np.sqrt(self.total - weight)])
             parts.append(part)
         start = np.cumsum([0, *map(len, parts)], dtype=np.int64)
-        return LeftOut(gram, *split_rows(np.vstack(parts)), start, n)
+        return LeftOut.of(problem, *split_rows(np.vstack(parts)), start, n)
 
 
 def split_rows(rows: Array) -> tuple[Array, Array]:

@@ -36,7 +36,6 @@ from sparsecv.solvers.leaps.leaps_node import new_gathering
 from sparsecv.solvers.leaps.lines import below_zero, may_win
 from sparsecv.solvers.leaps.selection_event import selection_events
 from sparsecv.solvers.relaxation import perspective, relaxer, root
-from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.newton import newton_work
 
 # Kernels calculate with infinities, which warns in plain Python alone.
@@ -158,7 +157,7 @@ def without_rows(kind: str, size: int, gamma: float) -> tuple[LeftOut, list[Spar
     """A problem's Gram matrices with ``size`` rows left out at a time, and the problems without."""
     X, y = rows(kind)
     start = np.arange(0, y.size + 1, size)
-    left_out = LeftOut(GramForm.of(problem(kind, gamma)), X, y, start, y.size)
+    left_out = LeftOut.of(problem(kind, gamma), X, y, start, y.size)
     parts = [np.arange(a, b) for a, b in pairwise(start)]
     kept = [(np.delete(X, part, 0), np.delete(y, part)) for part in parts]
     return left_out, [SparseRidgeProblem(*each, gamma=gamma, tau=3) for each in kept]
@@ -195,7 +194,7 @@ def test_a_row_that_the_others_say_nothing_of() -> None:
     X, y = rows("plain")
     X[0] = [1e9, *np.zeros(5)]  # without it a down-date loses its digits
     whole = SparseRidgeProblem(X, y, gamma=1.0, tau=3)
-    left_out = LeftOut(GramForm.of(whole), X, y, np.arange(y.size + 1), y.size)
+    left_out = LeftOut.of(whole, X, y, np.arange(y.size + 1), y.size)
     alone = [
         SparseRidgeProblem(np.delete(X, j, 0), np.delete(y, j), gamma=1.0, tau=3)
         for j in range(y.size)

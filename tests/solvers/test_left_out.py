@@ -9,40 +9,55 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support.brute_force import optimum
+from support.brute_force import models, optimum
+from support.constrained import random_rules
 from support.fresh import examples
 from support.problems import ugly_problem
 
 from sparsecv.solvers import SparseRidgeProblem, Status, heuristic_support, perspective_relaxation
 from sparsecv.solvers.branching.family import MAX_NODES, search_alone, solve_jointly
-from sparsecv.solvers.branching.row_deletion import LeftOut
+from sparsecv.solvers.branching.row_deletion import LeftOut, bound_nodes
 from sparsecv.solvers.branching.search import Search, Tree
 from sparsecv.solvers.certificate import Form, leaves_of
-from sparsecv.solvers.core.leaves import Leaves
+from sparsecv.solvers.core.leaves import IN, OUT, Leaves
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation.gram import GramForm
 
 
 def folds_of(
-    seed: int, most_columns: int = 8
+    seed: int, most_columns: int = 10
 ) -> tuple[SparseRidgeProblem, LeftOut, list[SparseRidgeProblem]]:
-    """A problem, its rows left out one or a few at a time, and the problems without them."""
+    """A problem, its rows left out one or a few at a time, and the problems without them.
+
+    In half of the problems columns are in groups, some of which must be in, or out. Rows of zeros
+    are rows of weight 0.
+    """
     rng = np.random.default_rng(seed)
     problem = ugly_problem(seed, most_columns)
     X, y = problem.rows[:, : problem.p], problem.rows[:, problem.p]
     n = y.size + 3
     X, y = np.vstack([X, rng.normal(size=(3, problem.p))]), np.append(y, rng.normal(size=3))
-    gamma = 10.0 ** rng.uniform(-3, 4)
-    problem = SparseRidgeProblem(X, y, gamma=gamma, tau=problem.tau)
+    how: dict[str, Any] = {"gamma": 10.0 ** rng.uniform(-3, 4), "tau": problem.tau}
+    grouped = np.random.default_rng([seed, 1])
+    if grouped.random() < 0.5:
+        how["gamma"] = 10.0 ** grouped.uniform(-5, 8)
+        X[: grouped.integers(3)] = 0.0
+        y[~X.any(axis=1)] = 0.0
+        kinds = tuple(kind for kind in ("include", "exclude") if grouped.random() < 0.2)
+        rules = random_rules(grouped, problem.p, ("groups", *kinds))
+        m = len(rules.units)
+        how["tau"] = int(grouped.choice([s for s in range(1, m + 1) if any(rules.models(s))]))
+        how |= rules.keywords
+    problem = SparseRidgeProblem(X, y, **how)
     size = 1 if rng.random() < 0.6 else int(rng.integers(1, max(2, n // 2)))
     parts = np.array_split(rng.permutation(n), max(n // size, 2))
     order = np.concatenate(parts)
     start = np.cumsum([0, *(part.size for part in parts)]).astype(np.int64)
-    left_out = LeftOut(GramForm.of(problem), X[order].copy(), y[order].copy(), start, n)
+    left_out = LeftOut.of(problem, X[order].copy(), y[order].copy(), start, n)
     folds = []
     for part in parts:
         kept = np.setdiff1d(np.arange(n), part)
-        folds.append(SparseRidgeProblem(X[kept], y[kept], gamma=gamma, tau=problem.tau))
+        folds.append(SparseRidgeProblem(X[kept], y[kept], **how))
     return problem, left_out, folds
 
 
@@ -57,9 +72,15 @@ def jointly(
     def objectives(which: Any, support: Any) -> Any:
         return np.array([folds[j].objective(support) for j in which])
 
-    starts = np.tile(heuristic_support(problem), (len(folds) + 1, 1))
+    starts = [heuristic_support(problem)] * (len(folds) + 1)
     upper = objectives(range(len(folds)), starts[0])
     return solve_jointly(left_out, problem, starts, upper, objectives, **options)
+
+
+def gram_of(left_out: LeftOut, fold: SparseRidgeProblem) -> Any:
+    """XᵀX of a fold's rows, in the columns of the tree."""
+    rows = left_out.turned(fold.rows[:, : fold.p])
+    return rows.T @ rows
 
 
 def without_each_row(problem: SparseRidgeProblem, X: Any, y: Any) -> list[SparseRidgeProblem]:
@@ -139,39 +160,67 @@ def test_bounds_around_moved_centres_hold(seed: int) -> None:
     """objective(β) ≥ bound + (β − centre)ᵀ(G_j + shift I)(β − centre) for τ-sparse β."""
     problem, left_out, folds = folds_of(seed, 6)
     ridge = problem.gamma / 2.0
-    relaxation = perspective_relaxation(problem, extract=seed % 2 == 0)
+    relaxation = perspective_relaxation(problem.unconstrained(), extract=seed % 2 == 0)
     rng = np.random.default_rng(seed)
     for shift in (0.0, 0.3 * ridge, -0.7 * float(left_out.least.min())):
         shifts = np.full(left_out.count, shift)
         beta, bound = left_out.centres(relaxation, ridge, problem.tau, shifts)
         for j, fold in enumerate(folds):
-            M = fold.G + shift * np.eye(problem.p)
-            for S in list(combinations(range(problem.p), problem.tau))[:10]:
+            G = gram_of(left_out, fold)
+            M = G + shift * np.eye(len(G))
+            for S in list(models(fold))[:10]:
                 fitted = np.zeros(problem.p)
-                fitted[list(S)] = fold.fit(S).coef
+                fitted[S] = fold.fit(S).coef
                 other = fitted + np.isin(np.arange(problem.p), S) * rng.normal(size=problem.p)
                 for point in (fitted, other):
                     value = fold.yy - 2 * fold.b @ point + point @ fold.G @ point
                     value += ridge * point @ point
-                    step = point - beta[j]
+                    step = left_out.turned(point[None])[0] - beta[j]
                     least = bound[j] + step @ M @ step
                     assert least <= value + 1e-8 * (problem.yy + value)
 
 
 @settings(max_examples=examples(80))
 @given(st.integers(0, 2**31))
+def test_both_bounds_of_a_node_hold_at_any_coefficients(seed: int) -> None:
+    """The quick bound, which a target of −∞ asks for, and that of the largest worths."""
+    problem, left_out, folds = folds_of(seed, 8)
+    rng, ridge, k = np.random.default_rng(seed), problem.gamma / 2.0, len(folds)
+    dp = left_out.problems(ridge, -left_out.least, 0.0, True)
+    state = rng.choice(3, size=(5, left_out.units.size), p=(0.7, 0.1, 0.2)).astype(np.int8)
+    state[:, left_out.include > 0] = IN
+    near = np.linalg.solve(left_out.gram.quadratic(ridge), left_out.gram.b)
+    beta = near * rng.normal(1.0, 0.5, size=(5, near.size)) * (state[:, dp.owner] != OUT)
+    lam = rng.uniform(size=5) * np.abs(left_out.gram.b).max() / np.sqrt(ridge)
+    nodes = Leaves.of(state, beta, lam)
+    for target in (-np.inf, np.inf):
+        bounds, count = np.empty((5, k)), np.zeros(k, dtype=np.intp)
+        rest = np.full(k, target), 5, count, bounds, np.empty((0, near.size))
+        bound_nodes(dp, nodes, problem.tau, *rest)
+        for j, fold in enumerate(folds):
+            for support in models(fold):
+                inside = np.isin(left_out.units, fold.constraints.units(support))
+                below = ((state != IN) | inside).all(axis=1) & ((state != OUT) | ~inside).all(
+                    axis=1
+                )
+                most = fold.objective(support) * (1.0 + 1e-9) + 1e-13 * problem.yy
+                assert (bounds[below, j] <= most).all()
+
+
+@settings(max_examples=examples(80))
+@given(st.integers(0, 2**31))
 def test_least_eigenvalues_and_spreads_are_bounds(seed: int) -> None:
-    problem, left_out, folds = folds_of(seed, 6)
+    _, left_out, folds = folds_of(seed, 6)
     rng = np.random.default_rng(seed)
-    H = rng.normal(size=(left_out.count, problem.p))
+    H = rng.normal(size=(left_out.count, left_out.gram.b.size))
     single = (np.diff(left_out.start) == 1).all()
     spreads = left_out.spreads(H, 0.1, np.arange(left_out.count)) if single else None
     for j, fold in enumerate(folds):
-        G = fold.G
+        G = gram_of(left_out, fold)
         values = np.linalg.eigvalsh(G)
         assert left_out.least[j] <= max(values[0], 0.0) + 1e-9 * max(values[-1], 1e-300)
         if spreads is not None:
-            exact = H[j] @ np.linalg.solve(G + 0.1 * np.eye(problem.p), H[j])
+            exact = H[j] @ np.linalg.solve(G + 0.1 * np.eye(len(G)), H[j])
             assert spreads[j] >= exact * (1 - 1e-9)
 
 
@@ -179,7 +228,7 @@ def test_relaxations_alone_do_not_branch() -> None:
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(40, 30)), rng.normal(size=40)
     problem = SparseRidgeProblem(X, y, gamma=0.1, tau=8)
-    left_out = LeftOut(GramForm.of(problem), X, y, np.arange(41), 40)
+    left_out = LeftOut.of(problem, X, y, np.arange(41), 40)
     found = jointly(problem, left_out, without_each_row(problem, X, y), most_nodes=1)
     alone = [search_alone(left_out, problem, j, found[j]) for j in range(40)]
     assert not any(one.work.n_branched for one in alone)
@@ -192,7 +241,7 @@ def test_no_time_leaves_everything_open() -> None:
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(30, 10)), rng.normal(size=30)
     problem = SparseRidgeProblem(X, y, gamma=0.1, tau=4)
-    left_out = LeftOut(GramForm.of(problem), X, y, np.arange(31), 30)
+    left_out = LeftOut.of(problem, X, y, np.arange(31), 30)
     found = jointly(problem, left_out, without_each_row(problem, X, y), limits=Limits(0.0))
     assert not any(one.proved for one in found)
     one = search_alone(left_out, problem, 0, found[0], Limits(0.0), branch=True)
@@ -210,7 +259,7 @@ def test_what_enumeration_has_passed_over_counts_in_the_bound(seed: int) -> None
     X[:, q : 2 * q] = X[:, :q] + rng.normal(size=(n, q)) * 10.0 ** rng.uniform(-4.5, -3)
     y = X[:, 0] + rng.normal(size=n) * 10.0 ** rng.uniform(-0.5, 0.5)
     problem = SparseRidgeProblem(X, y, gamma=10.0 ** rng.uniform(-0.5, 1), tau=tau)
-    left_out = LeftOut(GramForm.of(problem), X.copy(), y.copy(), np.arange(n + 1), n)
+    left_out = LeftOut.of(problem, X.copy(), y.copy(), np.arange(n + 1), n)
     subsets = [list(chosen) for chosen in combinations(range(p), tau)]
     rows = [np.delete(np.arange(n), j) for j in range(n)]
     folds = [SparseRidgeProblem(X[m], y[m], gamma=problem.gamma, tau=tau) for m in rows]

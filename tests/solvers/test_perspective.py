@@ -163,7 +163,7 @@ def test_leaving_out_heavy_rows_keeps_the_bound(heavy: float, extract: bool) -> 
         y[:3] *= heavy
         whole = SparseRidgeProblem(X, y, gamma=0.1, tau=2)
         rest = SparseRidgeProblem(X[3:], y[3:], gamma=0.1, tau=2)
-        gram = LeftOut(GramForm.of(whole), X[:3], y[:3], np.array([0, 3]), 20).form(0)
+        gram = LeftOut.of(whole, X[:3], y[:3], np.array([0, 3]), 20).form(0)
         found = perspective_relaxation(whole, gram=gram, extract=extract)
         assert found.bound <= optimum(rest) * (1 + 1e-12)
 

@@ -6,7 +6,7 @@ Of the package only the problem class appears here; all numbers are computed ane
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -241,7 +241,15 @@ def exact_sizes(objectives: dict[Support, Fraction]) -> dict[int, dict[Support, 
 
 def optimum(problem: SparseRidgeProblem) -> float:
     """The least objective of a problem, by fitting every support of its size."""
-    return min(problem.objective(S) for S in combinations(range(problem.p), problem.tau))
+    return min(problem.objective(S) for S in models(problem))
+
+
+def models(problem: SparseRidgeProblem) -> Iterator[NDArray[np.intp]]:
+    """Every support of a problem's size that its constraints allow."""
+    asked = problem.constraints
+    for units in combinations(range(asked.n_units), problem.tau):
+        if asked.allowed(columns := asked.columns_of(units)):
+            yield columns
 
 
 def rounding(objective: float, yy: float) -> float:

@@ -19,6 +19,7 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.solvers import best_subsets
+from sparsecv.solvers.core.constraints import UnitConstraints
 
 from .attacks import Attack
 from .folds import about_mean, brute_force, inside, least_norm_range
@@ -91,11 +92,23 @@ def fold_schemes(rng: np.random.Generator, number: int) -> Iterator[str]:
 
 
 def leave_one_out(rng: np.random.Generator, number: int) -> Iterator[str]:
-    """One tree of all rows for every fold, 47 to 53 columns; a tree of the other kind judges."""
-    n, p = int(rng.integers(22, 40)), int(rng.integers(47, 54))
-    X = rng.normal(size=(n, p)) + rng.uniform(0, 1.5) * rng.normal(size=(n, 1))
+    """One tree of all rows for every fold, 47 to 53 units; a tree of the other kind judges.
+
+    In half of the problems there are factors, whose centred 0/1 columns are one unit each.
+    """
+    n, m = int(rng.integers(22, 40)), int(rng.integers(47, 54))
+    widths = np.where(rng.random(m) < 0.2, rng.integers(2, 5, size=m), 1)
+    if number % 4 < 2:
+        widths[:] = 1
+    unit = np.repeat(np.arange(m), widths)
+    X = rng.normal(size=(n, unit.size)) + rng.uniform(0, 1.5) * rng.normal(size=(n, 1))
+    for u in np.flatnonzero(widths > 1):
+        X[:, unit == u] = np.eye(int(widths[u]))[rng.integers(widths[u], size=n)]
+        X[:, unit == u] -= X[:, unit == u].mean(axis=0)
     y = X[:, :3] @ rng.normal(size=3) + 10.0 ** rng.uniform(-1, 0.5) * rng.normal(size=n)
-    data = RowFolds(X, y, make_folds("loo", n), bool(rng.random() < 0.5))
+    asked = UnitConstraints.of(unit.size, unit=unit)
+    folds, refit = make_folds("loo", n), bool(rng.random() < 0.5)
+    data = RowFolds(X, y, folds, refit, constraints=asked)
     gamma, taus = 10.0 ** rng.uniform(-1, 2), np.arange(1, 4)
     h = np.zeros(taus.size)
     for j in range(n):

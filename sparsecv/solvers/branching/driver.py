@@ -29,7 +29,7 @@ from .node import (
     KEPT,
     OPEN,
     bound_here,
-    choose_all,
+    clear_excluded,
     count_node,
     decide_all,
     enumerable,
@@ -319,21 +319,23 @@ def enqueue(st, open_nodes, child, bound, unsolved):
 
 
 @kernel(inner=True)
-def close_last(st, nt, ch, m, k, target):
+def close_last(st, nt, ch, k, target):
     """Close the current node, which one support is the best of, or hand it to the caller.
 
     A support that may be enumerated is entered. Any other support is relaxed; where its bound does
     not close it, the caller fits the support afresh.
 
-    m, k: Numbers of included columns and of columns still to choose.
+    k: Number of columns still to choose.
     Returns: CLOSED or KEPT.
     """
     now = st.now[0]
+    decide_all(st, OUT if k == 0 else IN)
     if enumerable(st, st.node):
         if now.keep_closed == 0:
-            enumerate_node(st, choose_all(st.chosen, m, k, st.columns, now.n_free), 0, 0)
+            count_node(st)
+            enumerate_node(st, now.n_included, 0, 0)
         return CLOSED
-    decide_all(st, OUT if k == 0 else IN)
+    clear_excluded(st)
     now.bound = max(now.bound, relax_node(st, nt, ch, st.node, 0, target))
     if now.bound < target:
         return KEPT
@@ -362,7 +364,7 @@ def close(st, nt, ch, target, unsolved):
         if k < 0:
             return CLOSED  # More columns are included than a support may have.
         if k == 0 or k >= n:
-            return close_last(st, nt, ch, m, k, target)
+            return close_last(st, nt, ch, k, target)
         decides = now.only_relax == 0 and now.keep_closed == 0
         if decides and small_enough(st, node, n, k, not unsolved):
             enumerate_node(st, m, k, n)

@@ -8,7 +8,7 @@ Most problems need no search of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -36,7 +36,7 @@ Objectives = Callable[[NDArray[np.intp], NDArray[np.intp]], Array]
 def solve_jointly(
     left_out: LeftOut,
     problem: SparseRidgeProblem,
-    supports: NDArray[np.intp],
+    supports: Sequence[NDArray[np.intp]],
     upper: Array,
     objectives: Objectives,
     *,
@@ -50,7 +50,7 @@ def solve_jointly(
     of all rows is solved, below the leaves of least bound.
 
     problem: The problem on all rows, which gives γ and τ.
-    supports, shape (k + 1, τ): Incumbents of the k problems, and of the problem of all rows.
+    supports: Incumbents of the k problems, and of the problem of all rows, of τ units each.
     upper, shape (k,): Objectives of the problems' incumbents.
     objectives: Computes the objectives of one support on some problems.
     most_nodes: The search ends after this many nodes; the nodes then waiting are leaves, too.
@@ -58,13 +58,12 @@ def solve_jointly(
     Returns: An answer for every problem, with its open leaves and the nodes of the search of all
         rows.
     """
-    limits, k, p, tau = limits or Limits(), left_out.count, problem.p, problem.tau
-    supports, upper = np.sort(supports), upper.copy()
-    tree = Tree(left_out.gram, problem, 0.0)
-    tree.enter(supports[k], 0)
+    limits, k, tau = limits or Limits(), left_out.count, problem.tau
+    supports, upper = list(supports), upper.copy()
+    tree = Tree(left_out.gram, problem, 0.0, left_out.units)
+    tree.enter(tree.numbers(supports[k]), 0)
     most = min(most_nodes, tree.keep_leaves())
-    lam = first_multiplier(left_out.gram.b, tree.st.terms.w, tau)
-    root = Leaves.root(p, p, lam)
+    root = left_out.root(first_multiplier(left_out.gram.b, tree.st.terms.w, tau))
     tree.add(root)
     status = Search(tree).run(limits.within(nodes=most))
     if status is Status.OPTIMAL:
@@ -83,10 +82,12 @@ def solve_jointly(
     tried, before = pairs[single[pairs % m]], upper.copy()
     for leaf in np.unique(tried % m):
         which = tried[tried % m == leaf] // m
-        support = pad_support(np.flatnonzero(leaves.state[leaf] == IN), tau, p)
+        inside = np.flatnonzero(leaves.state[leaf] == IN)
+        support = tree.columns(pad_support(inside, tau, left_out.units.size))
         value = objectives(which, support)
-        better = value < upper[which]
-        upper[which[better]], supports[which[better]] = value[better], support
+        for j, objective in zip(which.tolist(), value.tolist(), strict=True):
+            if objective < upper[j]:
+                upper[j], supports[j] = objective, support
     more, again = bounded(upper, upper < before)
     pairs = np.setdiff1d(np.concatenate([pairs[~again[pairs // m]], more]), tried)
     first = np.searchsorted(pairs, m * np.arange(k + 1))
@@ -99,7 +100,7 @@ def solve_jointly(
         nodes = leaves.some(at).afresh() if known[j] else root
         incumbent = Answer(
             size=tau,
-            support=supports[j].astype(np.intp),
+            support=supports[j],
             objective=upper[j],
             lower_bound=0.0,
             status=Status.UNPROVED,
@@ -131,8 +132,8 @@ def search_alone(
     limits = limits or Limits()
     if found.leaves is None:
         return replace(found, work=Work())
-    tree = Tree(left_out.form(j), problem, 0.0)
-    tree.enter(found.support, 0)
+    tree = Tree(left_out.form(j), problem, 0.0, left_out.units)
+    tree.enter(tree.numbers(found.support), 0)
     if np.isfinite(found.objective):  # Here the support's objective may be rounded to more.
         tree.now["upper"] = np.minimum(tree.now["upper"], found.objective)
     tree.add(found.leaves.afresh())
@@ -150,7 +151,8 @@ def search_alone(
     branched = max(int(tree.now["branched"][0]), int(branch))
     nodes_left = tree.take(np.concatenate([tree.kept, tree.waiting]))
     work = Work(n_nodes=tree.n_nodes, n_branched=branched)
-    known = replace(found, work=work, support=np.sort(tree.st.support), objective=objective)
+    support = tree.columns(tree.st.support)
+    known = replace(found, work=work, support=support, objective=objective)
     return _with_leaves(known, nodes_left, status, least)
 
 

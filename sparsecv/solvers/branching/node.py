@@ -196,17 +196,6 @@ def try_rounding(st):
 
 
 @kernel(inner=True)
-def choose_all(chosen, m, k, columns, n):
-    """Choose the first min(n, k) free columns besides the m included; return how many are chosen.
-
-    With n ≤ k all free columns are chosen; with k ≤ 0 none is.
-    """
-    for f in range(min(n, k)):
-        chosen[m + f] = columns[f]
-    return m + max(min(n, k), 0)
-
-
-@kernel(inner=True)
 def bound_here(st, k):
     """Certified bound at the node's β; the largest g²/w are left in ``st.node.top``."""
     return gram_bound(st.terms, st.node, st.allowed, list_allowed(st.node.state, st.allowed), k)
@@ -340,7 +329,6 @@ def decide_all(st, value):
     for i in range(state.shape[0]):
         if state[i] == FREE:
             state[i] = value
-    clear_excluded(st)
 
 
 @kernel(inner=True)

@@ -11,7 +11,7 @@ relaxation on the columns A that have a coefficient, one row d after the other i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -53,14 +53,16 @@ class Deleted(NamedTuple):
     shift: Array  # (k,) multiple of I that is added to a problem's Gram matrix
     scaled: NDArray[np.bool_]  # (k,) whether multiples of the residual may give a bound
     extracted: float  # d of the nodes' relaxations, whose quadratic part is G − dI
-    columns: Annotated[Ints, "p"]  # the node's columns that are not excluded come first
+    owner: NDArray[np.int64]  # (p,) the unit of every column
+    part: Array  # (p,) 1 over the number of columns of the column's unit
+    allowed: Annotated[Ints, "p"]  # the node's units that are not excluded come first
     active: Annotated[Ints, "p"]  # columns with a coefficient, and included ones
     inverse: Annotated[Array, "p p"]  # L⁻¹ of K = LLᵀ on the active columns
     Z: Annotated[Array, "most p"]  # K⁻¹d of every deleted row d, K without the rows before
     left: Annotated[Array, "most"]  # 1 − dᵀK⁻¹d of every deleted row
     e: Annotated[Array, "most"]  # t − dᵀβ of every deleted row
-    inside: Annotated[Array, "p"]  # 1 for included columns of the node
-    free: Annotated[Array, "p"]  # 1 for free columns of the node
+    inside: Annotated[Array, "p"]  # 1 for columns of the node's included units
+    free: Annotated[Array, "p"]  # 1 for columns of the node's free units
     c: Annotated[Array, "p"]  # b − Gβ on all rows
     moved: Annotated[Array, "p"]  # coefficients of one problem
     moved_c: Annotated[Array, "p"]  # b − Gβ on all rows at these
@@ -84,23 +86,24 @@ class ToReach(NamedTuple):
     """
 
     lam: float  # √λ of the node's relaxation
-    to_choose: int  # free columns still to choose
+    to_choose: int  # free units still to choose
     target: float
 
 
 @kernel(inner=True, reorder=True)
-def sum_from_above(g, length, raise_by, inside, free, k, level):
-    """Σ v over included columns plus an upper bound on the sum of the k largest v of free columns.
+def sum_from_above(g, dp, raise_by, k, level):
+    """Σ v over included columns plus an upper bound on the sum of v over any k free units.
 
-    Here v_i = (|g_i| + raise_by·length_i)². For any level ≥ 0 the k largest v add up to at most
-    k·level + Σ max(v − level, 0).
+    Here v_i = (|g_i| + raise_by·length_i)². For any level ≥ 0 the v of k units add up to at most
+    k·level + Σ max(v_i − level_i, 0), where the level_i of a unit's columns add up to the level.
     """
+    length, inside, free, part = dp.whole.length, dp.inside, dp.free, dp.part
     total, over = 0.0, 0.0
     for i in range(g.shape[0]):
         size = abs(g[i]) + raise_by * length[i]
         v = size * size
         total += inside[i] * v
-        over += free[i] * max(v - level, 0.0)
+        over += free[i] * max(v - level * part[i], 0.0)
     return total + k * level + over
 
 
@@ -126,7 +129,7 @@ def problem_bound(dp, j, state, beta, c, sums, here):
     sums, here: A ``Sums`` and a ``ToReach``.
     """
     whole, g, e, first, shift = dp.whole, dp.g, dp.e, dp.start[j], dp.shift[j]
-    m, eps, length = dp.start[j + 1] - first, whole.eps, whole.length
+    m, eps = dp.start[j + 1] - first, whole.eps
     linear, reach, k = sums.linear, sums.reach, here.to_choose
     quadratic = sums.quadratic + shift * sums.square
     for r in range(m):
@@ -137,13 +140,13 @@ def problem_bound(dp, j, state, beta, c, sums, here):
     deleted_gradient(g, c, shift, beta, dp.D, e, first, m)
     weight, raise_by = dp.w[j], eps * reach
     level = here.lam * here.lam * (whole.w[0] + dp.extracted)
-    total = sum_from_above(g, length, raise_by, dp.inside, dp.free, k, level)
+    total = sum_from_above(g, dp, raise_by, k, level)
     total *= (1.0 + eps) / weight
     lost = raise_by * reach
     bound, _ = bound_of_parts(dp.yy[j], linear, quadratic, total, lost, dp.scaled[j])
     if bound < here.target:
-        columns = (state, dp.columns, list_allowed(state, dp.columns))
-        total = sum_largest(dp.unit, *columns, k, g, raise_by, dp.top)
+        units = (state, dp.allowed, list_allowed(state, dp.allowed))
+        total = sum_largest(dp.unit, *units, k, g, raise_by, dp.top)
         total *= (1.0 + eps) / weight
         bound, _ = bound_of_parts(dp.yy[j], linear, quadratic, total, lost, dp.scaled[j])
     return bound
@@ -154,14 +157,19 @@ def factor_curvature(dp, beta, lam):
     """Form L⁻¹ of K = LLᵀ, the curvature of a node's relaxation on its active columns.
 
     K is G + γ/2 I on columns of z = 1 and G − dI on the other active columns, d the multiple of I
-    that the relaxation extracts. A share of 1e-9 of the mean diagonal entry is added, and pivots
-    are at least as large: K only says at which coefficients bounds are tried. On entry
-    ``dp.inside`` holds the node's columns. The kernel writes ``dp.active`` and ``dp.inverse``.
+    that the relaxation extracts. A unit u of z < 1 and of more than one column adds the curvature
+    of its penalty 2√λ·√w|β_u|, which is w/z across β_u and 0 along it, with w = γ/2 + d. A share of
+    1e-9 of the mean diagonal entry is added, and pivots are at least as large: K only says at which
+    coefficients bounds are tried. On entry ``dp.inside`` holds the node's columns. The kernel
+    writes ``dp.active``, ``dp.inverse`` and ``dp.g``.
 
     Returns: The number of active columns.
     """
-    n, mean, K, ridge = 0, 0.0, dp.inverse, dp.whole.w[0]
+    n, mean, K, ridge, square = 0, 0.0, dp.inverse, dp.whole.w[0], dp.g
     for i in range(beta.shape[0]):
+        square[i] = 0.0
+    for i in range(beta.shape[0]):
+        square[dp.owner[i]] += beta[i] * beta[i]
         if beta[i] != 0.0 or dp.inside[i] > 0.0:
             dp.active[n] = i
             mean += dp.G[i, i]
@@ -170,10 +178,18 @@ def factor_curvature(dp, beta, lam):
     root_weight = np.sqrt(ridge + dp.extracted)
     for a in range(n):
         i = dp.active[a]
-        whole = dp.inside[i] > 0.0 or abs(beta[i]) * root_weight >= lam
-        for c in range(a):
-            K[a, c] = dp.G[i, dp.active[c]]
-        K[a, a] = dp.G[i, i] + (ridge if whole else -dp.extracted) + least
+        u = dp.owner[i]
+        size = np.sqrt(square[u]) * root_weight
+        whole, across, c = dp.inside[i] > 0.0 or size >= lam, -dp.extracted, a - 1
+        for b in range(a):
+            K[a, b] = dp.G[i, dp.active[b]]
+        if not whole and square[u] > 0.0:
+            bend = lam * root_weight / np.sqrt(square[u])
+            across += bend * (1.0 - beta[i] * beta[i] / square[u])
+            while c >= 0 and dp.owner[dp.active[c]] == u:
+                K[a, c] -= bend * (beta[i] * beta[dp.active[c]] / square[u])
+                c -= 1
+        K[a, a] = dp.G[i, i] + (ridge if whole else across) + least
         factor_row(K, a, least)
     invert_factor(K, n, dp.top)
     return n
@@ -236,9 +252,11 @@ def bound_nodes(dp, nodes, tau, target, most, left, bounds, betas):
     for a in range(lams.shape[0]):
         state, beta, n = nodes.state[a], nodes.beta[a], -1
         to_choose = tau
+        for u in range(state.shape[0]):
+            to_choose -= state[u] == IN
         for i in range(beta.shape[0]):
-            dp.inside[i], dp.free[i] = state[i] == IN, state[i] == FREE
-            to_choose -= state[i] == IN
+            u = dp.owner[i]
+            dp.inside[i], dp.free[i] = state[u] == IN, state[u] == FREE
         gram_gradient(dp.G, dp.whole.b, beta, dp.c)
         linear, quadratic, reach = products(dp.whole, beta, dp.c)
         sums = Sums(linear, quadratic, reach, dot(beta, beta, beta.shape[0]))
@@ -264,18 +282,53 @@ def bound_nodes(dp, nodes, tau, target, most, left, bounds, betas):
 class LeftOut:
     """The Gram matrix of all rows, and the rows that each problem lacks.
 
-    gram: Gram matrix of all rows.
-    rows, targets, shape (R, p) and (R,): The rows deleted, problem after problem, scaled so that
-        deleting rows D subtracts DᵀD from G.
+    Coefficients have no bounds.
+
+    gram: Gram matrix of all rows, on the units of columns that are not excluded.
+    units, shape (m,): The numbers of these units among all units.
+    include, shape (m,): 1 for those that must be in.
+    rows, targets, shape (R, p) and (R,): The rows deleted, problem after problem, in the columns of
+        ``gram``, scaled so that deleting rows D subtracts DᵀD from G.
     start, shape (k + 1,): Problem j lacks ``rows[start[j]:start[j + 1]]``.
     n: Number of rows of the data; sums over the rows lose up to n roundings.
     """
 
     gram: GramForm
+    units: NDArray[np.intp]
+    include: NDArray[np.int8]
     rows: Array
     targets: Array
     start: NDArray[np.int64]
     n: int
+
+    @classmethod
+    def of(
+        cls,
+        problem: SparseRidgeProblem,
+        rows: Array,
+        targets: Array,
+        start: NDArray[np.int64],
+        n: int,
+    ) -> LeftOut:
+        """The problems that lack some rows of a problem, which are given in the problem's columns.
+
+        The other arguments are as of the class.
+        """
+        left = problem.constraints.left
+        gram = GramForm.of_units(problem, left.units)
+        left_out = cls(gram, left.units, left.include, rows, targets, start, n)
+        return replace(left_out, rows=left_out.turned(rows))
+
+    def turned(self, rows: Array) -> Array:
+        """Rows of the data, (r, all columns), in the columns of ``gram``."""
+        if self.gram.grouping is None:
+            return rows if rows.shape[1] == self.units.size else rows[:, self.units].copy()
+        return self.gram.grouping.turned(rows)
+
+    def root(self, lam: float) -> Leaves:
+        """The node below which every support lies, with √λ."""
+        state = np.where(self.include, IN, FREE).astype(np.int8)
+        return Leaves.at_zero(state[None], self.gram.b.size, lam)
 
     @property
     def count(self) -> int:
@@ -328,7 +381,7 @@ class LeftOut:
         upper, shape (k,): Objective of every problem's incumbent; the result has the same shape.
         """
         w, most = ridge + self.least[:, None], np.minimum(upper, self.gram.yy)
-        return self.rounding.overlooked(w, ridge, tau, most)
+        return self.rounding.overlooked(w, ridge, self.gram.most_columns(tau), most)
 
     def form(self, j: int, extract: bool = True) -> GramForm:
         """Gram matrices of problem j, with the multiple of I that :attr:`least` allows."""
@@ -340,6 +393,7 @@ class LeftOut:
             yy=max(float(gram.yy - t @ t), 0.0),
             D=np.full(gram.b.size, self.least[j] if extract else 0.0),
             rounding=self.rounding,
+            grouping=gram.grouping,
         )
 
     def problems(self, ridge: float, shift: Array, extracted: float, multiples: bool) -> Deleted:
@@ -353,15 +407,18 @@ class LeftOut:
         gram, p = self.gram, self.gram.b.size
         most, whole = max(int(np.diff(self.start).max(initial=1)), 1), gram.terms(ridge)
         squares = np.append(0.0, np.cumsum(self.targets**2))
+        owner = np.arange(p) if gram.grouping is None else gram.grouping.unit
         return allocated(
             Deleted,
             {"p": p, "most": most},
             G=np.ascontiguousarray(gram.G),
             whole=whole._replace(eps=self.rounding.eps, w=np.full(p, ridge)),
             unit=whole._replace(eps=self.rounding.eps, w=np.ones(p)),
-            D=self.rows,
+            D=np.ascontiguousarray(self.rows),
             T=self.targets,
             start=self.start,
+            owner=owner,
+            part=1.0 / np.bincount(owner)[owner],
             yy=gram.yy - np.diff(squares[self.start]),
             w=np.where(shift == 0.0, ridge, (ridge - shift) * (1.0 - 2.0 * EPS)),
             shift=shift,
@@ -391,8 +448,9 @@ class LeftOut:
         extracted = float(np.median(self.gram.D))
         dp = self.problems(problem.gamma / 2.0, -self.least, extracted, True)
         left, found = np.where(asked, 0, most + 1), [np.zeros(0, dtype=np.intp)]
-        order, none = np.argsort(leaves.bound, kind="stable"), np.empty((0, problem.p))
-        block = max(1, 4_000_000 // (self.count * problem.p))  # some milliseconds
+        p = self.gram.b.size
+        order, none = np.argsort(leaves.bound, kind="stable"), np.empty((0, p))
+        block = max(1, 4_000_000 // (self.count * p))  # some milliseconds
         for first in range(0, order.size, block):
             if limits.reached(0) is not None:
                 left[:] = most + 1
@@ -411,21 +469,21 @@ class LeftOut:
     ) -> tuple[Array, Array]:
         """Coefficients near the optimum of every problem's relaxation, and bounds there.
 
-        relaxation: The solved relaxation on all rows, at any of the shifts: its coefficients only
-            decide how large the bounds are, and not whether they hold.
+        relaxation: The solved relaxation on all rows and columns, at any of the shifts: its
+            coefficients only decide how large the bounds are, and not whether they hold.
         ridge: γ/2.
         shift, shape (k,): ε/2 of the first paper's eq. (5), a multiple of I that is added to the
             problem's G and taken off the perspective; no multiple is below −:attr:`least`.
-        Returns: β, shape (k, p), and bounds, shape (k,), with objective(β') ≥ bound +
-            (β' − β)ᵀ(G_j + shift_j I)(β' − β) for every β' of at most τ non-zeros.
+        Returns: β in the columns of ``gram``, shape (k, p), and bounds, shape (k,), with
+            objective(β') ≥ bound + (β' − β)ᵀ(G_j + shift_j I)(β' − β) for every β' of at most τ
+            units.
         """
         p, k = self.gram.b.size, self.count
         # A multiple of a residual would raise the bounds, but would not belong to β.
         dp = self.problems(ridge, shift, -float(np.median(shift)), multiples=False)
-        # The root has all columns free. Without a target every problem gets coefficients moved to
-        # its own optimum.
-        root = Leaves.root(p, p, float(np.sqrt(relaxation.multiplier)))
-        nodes = root._replace(beta=relaxation.beta[None])
+        # Without a target every problem gets coefficients moved to its own optimum.
+        root = self.root(float(np.sqrt(relaxation.multiplier)))
+        nodes = root._replace(beta=np.ascontiguousarray(self.turned(relaxation.beta[None])))
         beta, bound, never = np.empty((k, p)), np.empty((1, k)), np.full(k, np.inf)
         bound_nodes(dp, nodes, tau, never, 1, np.zeros(k, dtype=np.intp), bound, beta)
         return beta, bound[0]
@@ -440,7 +498,7 @@ class LeftOut:
         By the Sherman–Morrison formula, with d the one row that the problem lacks and M the matrix
         with d, the value is xᵀM⁻¹x + (xᵀM⁻¹d)²/(1 − dᵀM⁻¹d).
 
-        H, shape (r, p); of, shape (r,).
+        H, shape (r, p), in the columns of ``gram``; of, shape (r,).
         Returns, shape (r,): ∞ where 1 − dᵀM⁻¹d is too small.
         """
         values, vectors = self.eigen

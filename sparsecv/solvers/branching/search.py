@@ -164,7 +164,7 @@ class Tree:
         Returns: The number of nodes after which the search has to end, as the table is then full.
         """
         self.now["keep_closed"], self.counts["depth_first"] = 1, driver.ALWAYS
-        return self._most() // 2 - 2 * self.problem.p
+        return self._most() // 2 - 2 * self.gram.b.size
 
     def go_on(self, raised: float) -> None:
         """Let a search that keeps its leaves go on below those of least bound, under a new target.
@@ -192,7 +192,7 @@ class Tree:
         state[(state == FREE) & full[:, None]] = OUT
         added = self.problem.gamma / 2.0 + 1e-10 * float(self.st.G.diagonal().max())
         for at in np.flatnonzero(full | few):
-            columns = np.flatnonzero(state[at] == IN)
+            columns = self.gram.columns_of(np.flatnonzero(state[at] == IN))
             M = self.st.G[np.ix_(columns, columns)] + added * np.eye(columns.size)
             beta[at] = 0.0
             beta[at, columns] = np.linalg.solve(M, self.st.terms.b[columns])
@@ -220,16 +220,17 @@ class Tree:
         code, rows = int(driver.explore(*here, nodes)), self.open.nodes.size
         if code == driver.FULL and rows < self._most():
             self.grow(min(2 * rows, self._most()))
-        if self.gram.grouping is not None:
-            self._fit_afresh()
+        self._fit_afresh()
         return code
 
     def _fit_afresh(self) -> None:
         """Fit the incumbent, and nodes of one support that their bounds did not close, from rows.
 
-        Compiled fits of groups, and within bounds, are those of Gram matrices. As they may end
-        early, or lose digits, they only say which supports are worth a fit.
+        Compiled fits are those of Gram matrices. Where they are within bounds, which may end early,
+        or lose digits, they only say which supports are worth a fit.
         """
+        if self.now["enumerates"][0] > 0 and not self.problem.constraints.bounded:
+            return
         if not np.array_equal(self.st.support, self.incumbent):
             self._offer(self.st.support)
         for row in self.kept.tolist():
@@ -247,6 +248,12 @@ class Tree:
         objective = self.problem.objective(self.columns(support))
         if objective < self.objective[0]:
             self.incumbent[:], self.objective[:] = support, objective
+
+    def numbers(self, support: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The tree's numbers of the units of a support of the problem, of those that it has."""
+        units = self.problem.constraints.units(support)
+        numbers = np.minimum(np.searchsorted(self.units, units), self.units.size - 1)
+        return np.asarray(numbers[self.units[numbers] == units])
 
     def columns(self, support: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
         """The problem's columns that units of the tree stand for, increasing."""
@@ -280,8 +287,7 @@ class Tree:
         gain = swap_search(st.swaps, st.units, self.problem.gamma / 2.0, tau, swaps)
         if self.gram.yy - gain < self.now["upper"]:
             self.now["upper"], st.support[:] = self.gram.yy - gain, units[:tau]
-        if self.gram.grouping is not None:
-            self._fit_afresh()
+        self._fit_afresh()
 
     @property
     def n_bytes(self) -> float:
@@ -481,7 +487,7 @@ def new_state(
             tolerance=tolerance,
             ridge=ridge,
             open_share=share,
-            enumerates=grouping is None,
+            enumerates=not problem.constraints.bounded,
             **unknown,
         ),
         node=allocated(Node, lengths),

@@ -241,11 +241,11 @@ class BelowRoot:
         self.fitted = root.solution(gram.D)
         self.fits_tried = self.refits = False
         self.relaxed: float | None = None  # the bound of the converged relaxation, once computed
-        self.offer(incumbent.support)
-        self.tree.aim_below(incumbent.objective)
         if not self.single:
             lost = gram.overlooked(problem.gamma / 2.0, problem.tau, incumbent.objective)
             self.tree.now["enumerates"] = lost <= MOST_LOST * incumbent.objective
+        self.offer(incumbent.support)
+        self.tree.aim_below(incumbent.objective)
         # With an ``open_share`` of .1 trees of solver_benchmark.py above 30 ms took 1.1 times as
         # long.
         self.tree.now["rough_left"], self.tree.now["open_share"] = ROUGH_NODES, 0.3
@@ -265,8 +265,8 @@ class BelowRoot:
 
     def offer(self, support: NDArray[np.intp]) -> None:
         """Improve a support, of those columns that the root has left, for an incumbent."""
-        tree, units = self.searches[-1].trees[0], self.problem.constraints.units(support)
-        tree.enter(np.searchsorted(self.root.units, units[np.isin(units, self.root.units)]))
+        tree = self.searches[-1].trees[0]
+        tree.enter(tree.numbers(support))
 
     def run(self, limits: Limits) -> Answer:
         """Search until no node is open or a limit is reached.

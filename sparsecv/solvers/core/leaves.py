@@ -21,10 +21,10 @@ class DualForm(Protocol):
     """A problem that leaves are bounded for, whatever its data and γ are."""
 
     def parts(self, beta: Array) -> tuple[Array, Array]:
-        """The dual bound at some coefficients, shape (m, p), as a constant and worths of columns.
+        """The dual bound at some coefficients, shape (m, p), as a constant and worths of units.
 
-        Returns: The constants, shape (m,), and the worths, shape (m, p). A support has at least the
-            objective constant − Σ worth over its columns.
+        Returns: The constants, shape (m,), and the worths, shape (m, units). A support has at least
+            the objective constant − Σ worth over its units.
         """
 
 
@@ -132,9 +132,9 @@ class Leaves(NamedTuple):
         return np.asarray(~(self.state == FREE).any(axis=1))
 
     def most_worth(self, worth: Array, k: int) -> Array:
-        """The most that supports of k columns below each node are worth.
+        """The most that supports of k units below each node are worth.
 
-        worth, shape (m, p): Worths of single columns, at least 0.
+        worth, shape (m, units): Worths of units, at least 0.
         """
         inside = self.state == IN
         ranked = np.sort(np.where(self.state == FREE, worth, 0.0), axis=1)[:, ::-1]
@@ -143,7 +143,7 @@ class Leaves(NamedTuple):
         return np.asarray(total + np.where(chosen, ranked, 0.0).sum(axis=1))
 
     def bounds(self, form: DualForm, k: int) -> Array:
-        """Lower bounds on the objectives of supports of k columns below each node, shape (m,).
+        """Lower bounds on the objectives of supports of k units below each node, shape (m,).
 
         form: The problem, which may have other data and another γ than the problem searched.
         """

@@ -272,7 +272,8 @@ class ShiftedForm(NamedTuple):
         """
         gram, half, ridge = self.gram, self.epsilon / 2.0, self.gamma / 2.0
         terms = gram.terms(ridge)._replace(w=np.full(gram.b.size, ridge - half))
-        return bound_terms(terms, beta, gram.b - beta @ gram.G - half * beta)
+        constant, worth = bound_terms(terms, beta, gram.b - beta @ gram.G - half * beta)
+        return constant, gram.by_unit(worth)
 
 
 def ellipsoid(

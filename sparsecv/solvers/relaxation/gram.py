@@ -44,11 +44,14 @@ class Grouping:
 
     first, shape (m + 1,): Columns of the u-th unit are first[u] … first[u+1] − 1.
     lower, upper, shape (p,): Bounds on the coefficients, infinite where there is none.
+    turns: For every unit the problem's columns, and the matrix that rotates them to the unit's
+        columns here.
     """
 
     first: NDArray[np.int64]
     lower: Array
     upper: Array
+    turns: tuple[tuple[NDArray[np.intp], Array], ...]
 
     @property
     def widths(self) -> NDArray[np.int64]:
@@ -81,7 +84,12 @@ class Grouping:
         """The same for some of the units."""
         columns = self.columns(units)
         first = np.append(0, np.cumsum(self.widths[units]))
-        return Grouping(first, self.lower[columns], self.upper[columns])
+        turns = tuple(self.turns[u] for u in units.tolist())
+        return Grouping(first, self.lower[columns], self.upper[columns], turns)
+
+    def turned(self, rows: Array) -> Array:
+        """Rows with a value for each of the problem's columns, (r, p), in the columns here."""
+        return np.column_stack([rows[:, columns] @ turn for columns, turn in self.turns])
 
 
 @dataclass(frozen=True)
@@ -129,26 +137,35 @@ class GramForm:
         units: NDArray[np.intp],
         limits: Limits | None = None,
     ) -> GramForm:
-        """Form the matrices of groups of columns, or of columns with bounds.
+        """Form the matrices of units: groups of columns, columns with bounds, or single columns.
 
         units: Numbers of units of the problem, whose order the result has.
         """
         asked, rows = problem.constraints, problem.rows
-        blocks, squares, low, high, widths, off = [], [], [], [], [], 0.0
+        if not (asked.grouped or asked.bounded):
+            whole = units.size == asked.n_units
+            return cls.of(problem, None if whole else units, limits=limits)
+        turns, squares, low, high, off = [], [], [], [], 0.0
         for u in units.tolist():
             columns = asked.columns[u]
             X, lower, upper = rows[:, columns], asked.lower[columns], asked.upper[columns]
-            square = np.einsum("ij,ij->j", X, X)
+            square, turn = np.einsum("ij,ij->j", X, X), np.eye(columns.size)
             if columns.size > 1 and not np.isfinite(np.append(lower, upper)).any():
-                X, lost = _components(X)
-                square, off = np.full(X.shape[1], square.sum()), max(off, lost)
-                lower, upper = lower[: X.shape[1]], upper[: X.shape[1]]
-            blocks.append(X)
+                turn, lost = _components(X)
+                square, off = np.full(turn.shape[1], square.sum()), max(off, lost)
+                lower, upper = lower[: turn.shape[1]], upper[: turn.shape[1]]
+            turns.append((columns, turn))
             squares.append(square)
             low.append(lower)
             high.append(upper)
-            widths.append(X.shape[1])
-        X = np.column_stack(blocks)
+        widths = [turn.shape[1] for _, turn in turns]
+        grouping = Grouping(
+            first=np.append(0, np.cumsum(widths)),
+            lower=np.concatenate(low),
+            upper=np.concatenate(high),
+            turns=tuple(turns),
+        )
+        X = grouping.turned(rows)
         G = np.asarray(X.T @ X)
         eps = relative_rounding(rows.shape[0], G.shape[0], problem.data.lost + off)
         form = cls(
@@ -157,11 +174,7 @@ class GramForm:
             yy=problem.yy,
             D=np.zeros(G.shape[0]),
             rounding=Rounding(eps=eps, squares=np.concatenate(squares), yy=problem.yy),
-            grouping=Grouping(
-                first=np.append(0, np.cumsum(widths)),
-                lower=np.concatenate(low),
-                upper=np.concatenate(high),
-            ),
+            grouping=grouping,
         )
         if not _affordable(G.shape[0], limits):
             return form
@@ -203,6 +216,12 @@ class GramForm:
     def columns_of(self, units: NDArray[np.intp]) -> NDArray[np.intp]:
         """The form's columns of some units, unit after unit."""
         return units if self.grouping is None else self.grouping.columns(units)
+
+    def by_unit(self, values: Array) -> Array:
+        """Values of the form's columns, shape (…, p), added up for every unit, shape (…, m)."""
+        if self.grouping is None:
+            return values
+        return np.asarray(np.add.reduceat(values, self.grouping.first[:-1], axis=-1))
 
     @property
     def fits(self) -> bool:
@@ -273,15 +292,16 @@ def wants_gram(problem: SparseRidgeProblem) -> bool:
 
 
 def _components(X: Array) -> tuple[Array, float]:
-    """A group's principal components with a length, and what their products are off by.
+    """The directions of a group's principal components with a length, and what products are off by.
 
-    The second number is a share of the product of two groups' lengths.
+    X, shape (n, k). Returns: Directions, shape (k, components), and what products of the components
+        are off by, as a share of the product of two groups' lengths.
     """
     _, values, V = sla.svd(X, full_matrices=False)
     kept = values > COMPONENT_SHARE * np.linalg.norm(X)
     kept[0] = True
     lost = ROTATION_UNITS * X.shape[1] * EPS + 2.0 * COMPONENT_SHARE * float(not kept.all())
-    return X @ V[kept].T, lost
+    return np.ascontiguousarray(V[kept].T), lost
 
 
 def residual_form(

@@ -15,7 +15,6 @@ from .core.leaves import Leaves
 from .core.problem import SparseRidgeProblem
 from .core.quick_fits import placed_columns, quick_fits
 from .core.result import Answer, Status, worst
-from .kernels import fits
 from .kernels.linalg import Array
 from .leaps.gamma_trees import Listed
 
@@ -103,22 +102,16 @@ class SupportPath:
 
     def predict(self, rows: Array) -> Array:
         """Predictions, shape (γ, τ, r), at rows of shape (r, p)."""
-        found = np.empty((*self.objective.shape, rows.shape[0]))
-        columns, supports = _used_columns(rows, self.supports)
-        zeros, squares = np.zeros(rows.shape[0]), np.empty(self.objective.shape[1])
-        for g in range(self.gammas.size):
-            given = columns, zeros, supports[g], self.coef[g]
-            fits.write_residuals(*given, found[g], squares)
-        return found
+        used, places = placed_columns(self.supports, rows.shape[1])
+        coef = np.zeros((*self.objective.shape, used.size + 1))  # the place −1 is the last one
+        np.put_along_axis(coef, places, self.coef, 2)
+        return np.asarray(coef[:, :, :-1] @ rows[:, used].T)
 
     def squared_errors(self, rows: Array, targets: Array) -> Array:
         """Σ (target − prediction)², shape (γ, τ), over rows as those of :meth:`predict`."""
-        found, work = np.empty(self.objective.shape), np.empty((1, targets.size))
-        columns, supports = _used_columns(rows, self.supports)
-        for g in range(self.gammas.size):
-            given = columns, targets, supports[g], self.coef[g]
-            fits.write_residuals(*given, work, found[g])
-        return found
+        residual = self.predict(rows)
+        residual -= targets
+        return np.asarray(np.einsum("gtr,gtr->gt", residual, residual))
 
 
 def known_path(
@@ -156,9 +149,3 @@ def fit_supports(
             fit = at.fit(row[row >= 0])
             coef[g, t, : fit.coef.size], objective[g, t] = fit.coef, fit.objective
     return coef, objective
-
-
-def _used_columns(rows: Array, supports: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
-    """Xᵀ of rows X (r, p) with the columns that supports have, and their places as supports."""
-    used, placed = placed_columns(supports, rows.shape[1])
-    return np.ascontiguousarray(rows[:, used].T), placed

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import kernel
-from .linalg import Array, add, dot
+from .linalg import Array
 
 # Where the columns of a support, brought to length 1, may have a singular value below this number,
 # the support is fitted by ``core.subset_fit.ridge_fit``, which alone decides which columns depend
@@ -212,27 +212,3 @@ def ridge_fits(columns_of, ridge, triangular, supports, coef, objective, room, l
                 coef[row, order[1, i]] = total / R[i, i]
         c -= rows
     return failed
-
-
-@kernel(inner=True)
-def add_fit(columns_of, supports, coef, c, target):
-    """Add Xβ to ``target`` (rows,), β being fit c and X's columns the rows of ``columns_of``."""
-    for i in range(supports.shape[1]):
-        if supports[c, i] < 0:
-            break
-        add(target, columns_of[supports[c, i]], coef[c, i], target.shape[0])
-
-
-@kernel
-def write_residuals(columns_of, targets, supports, coef, residual, error):
-    """Write prediction − target of c fits to ``residual``, and its squared length to ``error``.
-
-    columns_of: (p, rows), Xᵀ of the rows whose targets are given.
-    residual: (c, rows); or (1, rows) where only ``error`` (c,) is wanted.
-    """
-    for c in range(supports.shape[0]):
-        row = residual[c % residual.shape[0]]
-        for a in range(targets.shape[0]):
-            row[a] = -targets[a]
-        add_fit(columns_of, supports, coef, c, row)
-        error[c] = dot(row, row, targets.shape[0])

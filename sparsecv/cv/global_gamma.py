@@ -134,7 +134,8 @@ def supports_unit(
         decomposed, numbers = Decomposed(stacked, data.p), np.arange(folds.size)
         decomposed.add(numbers, np.tile(np.arange(data.p), (folds.size, 1)))
         whole = np.full(folds.size, low), np.full(folds.size, high), numbers.astype(np.int64)
-        found, n_trees, status = [Pieces(numbers, *whole, decomposed)], 0, Status.OPTIMAL
+        pieces = Pieces(numbers, *whole, decomposed.made)
+        found, n_trees, status = [pieces], 0, Status.OPTIMAL
     else:
         shared = None
         deleted = data.deleted_rows if data.tree_deletes_rows else None

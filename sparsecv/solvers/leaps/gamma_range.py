@@ -155,34 +155,58 @@ def over_units(masks: Mask, units: NDArray[np.intp]) -> Mask:
     return found
 
 
-class Decomposed:
-    """Singular value decompositions of some problems' rows on some supports of one size.
+class Decomposition(NamedTuple):
+    """Singular value decompositions of some problems' rows on m supports of one size.
 
-    number, shape (m,): The problem; ``columns``, shape (m, size): the support, ended by −1.
-    fits: See :class:`sparsecv.solvers.kernels.envelope.Fits`; the least singular value is 0 where
-        columns depend on each other.
+    number, shape (m,): The problem.
+    columns, shape (m, size): The support, ended by −1.
+    energy, squares, left, reach: Those of :attr:`fits`; the least singular value is 0 where columns
+        depend on each other.
     turned, shape (m, size), and vectors, shape (m, size, size): The ridge fit at t = γ/2 is
         Σ_k vectors[k] turned[k] / (squares[k] + t).
     """
 
+    number: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    energy: Array
+    squares: Array
+    left: Array
+    reach: Array
+    turned: Array
+    vectors: Array
+
+    @property
+    def fits(self) -> envelope.Fits:
+        """The fits as functions of t."""
+        return envelope.Fits(self.energy, self.squares, self.left, self.reach)
+
+
+class Decomposed:
+    """The decompositions of some problems' rows on supports of one size that were made so far.
+
+    rows: As :func:`stacked_rows` gives them.
+    """
+
     def __init__(self, rows: Array, size: int) -> None:
         self._rows, self.size, self._place = rows, size, dict[tuple[int, int], int]()
-        nothing, none = np.empty((0, size)), np.empty(0, dtype=np.intp)
-        columns = np.empty((0, size), dtype=np.intp)
-        fits = (nothing, nothing, np.empty(0), np.empty((0, 2)))
-        self._hold(none, columns, *fits, nothing, np.empty((0, size, size)))
-
-    def _hold(self, *parts: Any) -> None:
-        self._parts = parts
-        self.number, self.columns, *fits, self.turned, self.vectors = parts
-        self.fits = envelope.Fits(*fits)
+        nothing = np.empty((0, size))
+        self.made = Decomposition(
+            number=np.empty(0, dtype=np.intp),
+            columns=np.empty((0, size), dtype=np.intp),
+            energy=nothing,
+            squares=nothing,
+            left=np.empty(0),
+            reach=np.empty((0, 2)),
+            turned=nothing,
+            vectors=np.empty((0, size, size)),
+        )
 
     def of(self, numbers: NDArray[np.intp], masks: Mask) -> NDArray[np.int64]:
         """Rows of the decompositions of some problems on some supports, made where missing."""
         keys = list(zip(numbers.tolist(), masks.tolist(), strict=True))
         fresh = list(dict.fromkeys(key for key in keys if key not in self._place))
         if fresh:
-            self._place |= {key: len(self.number) + i for i, key in enumerate(fresh)}
+            self._place |= {key: self.made.number.size + i for i, key in enumerate(fresh)}
             at = np.array([key[0] for key in fresh], dtype=np.intp)
             masks = np.array([key[1:] for key in fresh], dtype=np.uint64)
             self.add(at, mask_columns(masks, self.size))
@@ -207,17 +231,18 @@ class Decomposed:
         least[count > s.shape[1]] = 0.0
         # With fewer rows than columns the other values are 0.
         wide = ((0, 0), (0, self.size - s.shape[1]))
-        made = (
-            numbers,
-            columns,
-            np.pad(along**2, wide),
-            np.pad(np.where(none, 1.0, extent**2), wide, constant_values=1.0),
-            left,
-            np.column_stack([np.sqrt(np.einsum("irk,irk->i", X, X)), least]),
-            np.pad(extent * along, wide),
-            np.pad(V, (*wide, (0, 0))),
+        more = Decomposition(
+            number=numbers,
+            columns=columns,
+            energy=np.pad(along**2, wide),
+            squares=np.pad(np.where(none, 1.0, extent**2), wide, constant_values=1.0),
+            left=left,
+            reach=np.column_stack([np.sqrt(np.einsum("irk,irk->i", X, X)), least]),
+            turned=np.pad(extent * along, wide),
+            vectors=np.pad(V, (*wide, (0, 0))),
         )
-        self._hold(*(np.concatenate(pair) for pair in zip(self._parts, made, strict=True)))
+        joined: list[Any] = [np.concatenate(pair) for pair in zip(self.made, more, strict=True)]
+        self.made = Decomposition(*joined)
 
 
 class Pieces(NamedTuple):
@@ -235,7 +260,7 @@ class Pieces(NamedTuple):
     low: Array
     high: Array
     row: NDArray[np.int64]
-    decomposed: Decomposed
+    decomposed: Decomposition
 
 
 class GammaRange:
@@ -345,7 +370,7 @@ class GammaRange:
         keep = envelope.BothEnds(*(np.empty(x.masks.shape, dtype=np.bool_) for x in lists))
         both, room = np.empty(2, dtype=np.bool_), self._work.room
         listed = envelope.BothEnds(*lists)
-        envelope.contenders(cell, listed, best, decomposed.fits, lengths, room, both, keep)
+        envelope.contenders(cell, listed, best, decomposed.made.fits, lengths, room, both, keep)
         at, slot = np.nonzero(np.column_stack(keep))
         masks = np.column_stack([x.masks for x in lists])[at, slot]
         # With bits reversed, the largest mask is that of the lexicographically first support.
@@ -356,7 +381,7 @@ class GammaRange:
         others = np.column_stack([x.others for x in lists])
         count = np.empty(numbers.size, dtype=np.int64)
         envelope.divide_cells(
-            cell, others, lengths, listing, decomposed.fits, self._work, self._pieces, count
+            cell, others, lengths, listing, decomposed.made.fits, self._work, self._pieces, count
         )
         failed[known], undecided[known] = count < 0, count == -3
         count = np.maximum(count, 0)
@@ -379,7 +404,7 @@ class GammaRange:
         number, low, row = number[start], low[start], row[start]
         high = np.maximum.reduceat(high, start)
         order = np.lexsort((high, low, number))
-        return Pieces(number[order], low[order], high[order], row[order], self.decomposed[s])
+        return Pieces(number[order], low[order], high[order], row[order], self.decomposed[s].made)
 
 
 def split_gamma(low: float, high: float) -> float:

@@ -173,7 +173,7 @@ class Study:
             check_size(sizes, request.size)
             # Rounds that end below the size of the model would be for nothing. A size beyond all
             # ends is one that the user names, which every round has.
-            rounds = [sizes for sizes in rounds if sizes.end >= request.size] or rounds
+            rounds = [one for one in rounds if one.end >= request.size] or rounds
         # By the method grid every fold and τ is a problem of its own, which costs too much.
         costly = averages and settings.grid
         return cls(

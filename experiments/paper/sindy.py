@@ -262,7 +262,7 @@ def budgets(cases: list[tuple[str, int]], seconds: float) -> None:
                     time_limit=seconds,
                 )
             )
-            sizes = [proof.support.size for proof in found.proofs]
+            sizes = [proof.support.size for proof in found.answers]
             print(
                 f"{name} degree {degree}, α {alpha:g}: {cpu:.2f} s, {sizes} (true {true}), "
                 f"{found.status}, {found.gap:.1e}",

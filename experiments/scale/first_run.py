@@ -23,7 +23,7 @@ from typing import Any
 from numba.core import event
 
 from experiments.common import ROOT, last_json, machine
-from sparsecv.cli.warmup import PATHS, run_path
+from sparsecv.cli.warmup import PATHS
 
 ALONE, TOGETHER = 20.0, 60.0  # required
 
@@ -54,7 +54,7 @@ def child(path: str) -> None:
     """Run one path and print what was compiled."""
     compilations = Compilations()
     event.register("numba:compile", compilations)
-    run_path(path)
+    PATHS[path]()
     print(json.dumps([compilations.seconds, compilations.variants]))
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from experiments.common import machine
 
 READERS = {
-    "sparsecv": "from sparsecv.tables.sources import open_table; open_table(path)",
+    "sparsecv": "from sparsecv.tables.datasets import resolve; resolve(path)",
     "pandas": "import pandas; pandas.read_csv(path).to_numpy()",
     "polars": "import polars; polars.read_csv(path).to_numpy()",
     "pyarrow": (

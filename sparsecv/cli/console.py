@@ -1,4 +1,7 @@
-"""Reads the table of a command, and says on standard error what is being done."""
+"""Reads the table of a command, and says on standard error what is being done.
+
+``asked`` holds the values of all options of a command, under their names in ``options.py``.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ..clock import CLOCK
-from ..errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,67 +28,69 @@ if TYPE_CHECKING:
 FIRST_LINE_SECONDS = 2.0
 
 
-def read(data: str, given: dict[str, Any], report: Report) -> Table:
+def read(data: str, asked: SimpleNamespace, report: Report) -> tuple[Table, list[str]]:
     """Open the table of a command, and print remarks on its columns unless --quiet.
 
-    given: The values of all options of the command. Columns of --exclude are not read. Only names
-        of levels, such as city=Oslo, and of columns that are in a product a:b remain in it.
+    Columns of --exclude are not read. The second value holds what else --exclude names: levels of
+    factors, such as city=Oslo, which are columns only once the table is open.
+
+    data: What the user writes for the table: a path, a data set's name, or - for standard input.
     report: Takes what is being done, the number of units done and the number of all units.
     Raises InputError: The table or the options cannot be used.
     """
     from ..tables.dask_table import open_parquet
     from ..tables.datasets import locate
-    from ..tables.sources import open_table
+    from ..tables.sources import table_of
 
     report(f"reading {data}", 0, 1)
     place = Path(data).expanduser()
     roles: dict[str, Any] = {
-        option: given.get(option) for option in ("target", "weights", "groups", "missing")
+        option: getattr(asked, option) for option in ("target", "weights", "groups", "missing")
     }
     if place.is_dir() or ("*" in data and not place.exists()):
-        others = {option: given.get(option) for option in ("factor", "decimal", "thousands", "na")}
-        dropped = [name for text in given["exclude"] or () for name in names_in(text)]
-        given["exclude"] = []
-        return open_parquet(str(place), drop=dropped, **roles, **others)
-    source, name = locate(data, reading(given))
+        refused = {one: getattr(asked, one) for one in ("factor", "decimal", "thousands", "na")}
+        dropped = [name for text in asked.exclude or () for name in names_in(text)]
+        return open_parquet(str(place), drop=dropped, **roles, **refused), []
+    source, name = locate(data, reading(asked))
     columns = source.names
-    names = columns_in(given["exclude"], columns)
-    factors = {part for column in columns if ":" in column for part in column.split(":")}
-    given["exclude"] = [
-        one for one in names if one in factors or (one not in columns and "=" in one)
-    ]
-    dropped = [one for one in names if one not in given["exclude"]]
-    declared = columns_in(given["factor"], columns)
-    table = open_table((source, name), drop=dropped, factors=declared, **roles)
-    for text in () if given["quiet"] else table.notes():
+    excluded = columns_in(asked.exclude, columns)
+    # A name without = that is no column is refused by ``table_of``.
+    levels = [one for one in excluded if one not in columns and "=" in one]
+    dropped = [one for one in excluded if one not in levels]
+    declared = columns_in(asked.factor, columns)
+    table = table_of(source, name, drop=dropped, factors=declared, **roles)
+    for text in () if asked.quiet else table.notes():
         note(text)
-    return table
+    return table, levels
 
 
-def reading(given: dict[str, Any], saved: Reading | None = None) -> Reading:
+def reading(asked: SimpleNamespace, saved: Reading | None = None) -> Reading:
     """How the options of a command read the text in a file.
 
-    saved: How the table of a saved model was read; the options take its place one by one.
+    saved: How the table of a saved model was read; an option that is given replaces its part.
     """
     from ..tables.marks import AS_SHOWN
 
     options = ("encoding", "decimal", "thousands", "na")
-    own: dict[str, Any] = {one: given[one] for one in options if given[one] is not None}
-    if "na" in own:
-        own["na"] = names_in(own["na"])
-    found = saved or AS_SHOWN
-    # A mark of the model's table that is now the other mark of the file is given up.
-    if found.decimal == own.get("thousands"):
-        found = found._replace(decimal=None)
-    if found.thousands == own.get("decimal"):
-        found = found._replace(thousands=None)
-    return found._replace(**own)
+    given: dict[str, Any] = {one: getattr(asked, one) for one in options}
+    given = {option: value for option, value in given.items() if value is not None}
+    if "na" in given:
+        given["na"] = names_in(given["na"])
+    read_as = saved or AS_SHOWN
+    # One sign cannot be both marks. Where an option gives one mark the sign that the saved table
+    # had for the other, the other mark of this file is not known, and the file has to show it.
+    if read_as.decimal == given.get("thousands"):
+        read_as = read_as._replace(decimal=None)
+    if read_as.thousands == given.get("decimal"):
+        read_as = read_as._replace(thousands=None)
+    return read_as._replace(**given)
 
 
 def columns_in(texts: list[str] | None, columns: list[str]) -> list[str]:
-    """The names in the values of an option; the name of a column may hold commas, or be empty.
+    """The names in the values of an option that may be repeated; a value is a name, or a,b.
 
-    columns: Names of the table's columns. If one of them is empty, so may be a part of a value.
+    columns: Names of the table's columns. A value that is one of them is not divided at its commas.
+        Where one of them is empty, an empty part of a value is its name.
     """
     names = list[str]()
     for text in texts or ():
@@ -97,41 +102,23 @@ def columns_in(texts: list[str] | None, columns: list[str]) -> list[str]:
     return names
 
 
-def as_limit(text: str | None) -> float | None:
-    """The seconds of --time-limit, or None for no limit.
+def announce_limit(plan: RunPlan, n_features: int, asked: SimpleNamespace) -> None:
+    """Print, also with --quiet, that the default time limit may leave estimates unproved.
 
-    text: The option's value, None where it is not given.
-    Raises InputError: The text is another word than none, or a negative number.
+    Nothing is printed where that is not to be expected, or no surprise: trees prove all sizes of
+    the table at once, the rule averages estimates and needs no proof, or the user has named a
+    limit.
+
+    n_features: Number of columns, of which a group counts once.
     """
     from ..cv.settings import DEFAULT_SECONDS
 
-    if text is None:
-        return DEFAULT_SECONDS
-    word = text.strip().lower()
-    if word == "none":
-        return None
-    try:
-        seconds = float(word)
-    except ValueError:
-        seconds = -1.0
-    if not seconds >= 0.0:
-        raise InputError(f"--time-limit must be seconds >= 0 or none; got {text!r}")
-    return seconds
-
-
-def announce_limit(plan: RunPlan, p: int, given: str | None) -> None:
-    """Print, where one problem is proved after the other, that results may remain estimates.
-
-    p: Number of columns.
-    given: The value of --time-limit, None where it is not given.
-    """
-    from ..cv.settings import DEFAULT_SECONDS
-
-    if not (plan.trees or plan.estimates_serve) and given is None:
-        note(
-            f"{p} columns: what {DEFAULT_SECONDS:g} s do not prove is estimated and marked ≈ "
-            "(--time-limit)"
-        )
+    if plan.trees or plan.estimates_serve or asked.time_limit is not None:
+        return
+    note(
+        f"{n_features} columns: what {DEFAULT_SECONDS:g} s do not prove is estimated and marked ≈ "
+        "(--time-limit)"
+    )
 
 
 def remarks(source: Table) -> Iterator[str]:
@@ -142,6 +129,7 @@ def remarks(source: Table) -> Iterator[str]:
     if roles := [f"{what} {name}" for what, name in named.items() if name is not None]:
         yield ", ".join(roles)
     if source.rows_left_out:
+        # Where missing values are filled, only rows without a response are left out.
         lost = "their response is" if source.missing else "values are"
         were = "was" if source.rows_left_out == 1 else "were"
         rows = counted(source.rows_left_out, "row")
@@ -180,14 +168,18 @@ class Steps:
     def __init__(self, verbose: bool = False) -> None:
         self._verbose, self._started = verbose, CLOCK.all_seconds()
         self.words, self.done, self.total = "starting", 0, 0
-        # The phase, what it has told last and at first, and the steps done before it.
-        self._phase, self._last, self._first, self._before = "", 0, 0, 0
+        # The phase that reports now, the number of its steps in its first and its last report, and
+        # the steps of all phases before it.
+        self._phase, self._first, self._last, self._before = "", 0, 0, 0
 
     def __call__(self, what: str, done: int, total: int, detail: str = "") -> None:
         """Take a report: of a phase so many steps are done, and so many there are in all.
 
         The phase is what stands before the first comma of ``what``. It begins anew where fewer
-        steps are done than before; its steps then add to those of the phases before it.
+        steps are done than before; its steps then add to those of the phases before it. A phase
+        that goes on where an earlier call ended counts its steps from its first report.
+
+        detail: More words, which are shown with --verbose.
         """
         phase = what.split(",")[0]
         if phase != self._phase or done < self._last:
@@ -211,13 +203,16 @@ class Steps:
 
 @contextmanager
 def progress(quiet: bool, steps: Steps) -> Iterator[None]:
-    """Show steps on standard error: in a line that changes on a terminal, elsewhere in lines."""
+    """Show steps on standard error while the block runs, unless ``quiet``.
+
+    On a terminal that is one line that changes and goes away; elsewhere it is lines.
+    """
     from rich.console import Console
 
-    console = Console(stderr=True)
     if quiet:
         yield
         return
+    console = Console(stderr=True)
     if not console.is_terminal:
         with _lines(steps):
             yield
@@ -234,7 +229,10 @@ def progress(quiet: bool, steps: Steps) -> Iterator[None]:
 
 @contextmanager
 def _lines(steps: Steps) -> Iterator[None]:
-    """Print steps in lines, by a thread, so that a long unit of work is no silence."""
+    """Print steps in lines while the block runs.
+
+    A thread prints them, as a long unit of work reports nothing until it ends.
+    """
     ended = threading.Event()
 
     def speak() -> None:

@@ -4,89 +4,92 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from rich.console import Console
-
 from .. import __version__
 from ..design.fold_models import FoldModels
-from ..design.prepare import Prepared, versions
+from ..design.prepare import versions
 from ..design.saved import SavedModel, named_fills
+from ..errors import file_faults
 from ..report.details import sections
 from ..report.document import document, plain
 from ..report.page import page
 from ..report.screen import show
 from ..selection.result import Result
-from ..tables.table import Table
-from .console import Steps, progress
-from .outputs import write_text
+from .console import Steps, open_console, progress
 
 
 def deliver(
+    result: Result,
     asked: SimpleNamespace,
-    console: Console,
-    ready: Prepared,
-    found: Result,
-    more: dict[str, Any],
-    draw: Callable[[], None],
     steps: Steps,
-    *,
-    note: str = "",
+    entries: dict[str, Any],
+    draw: Callable[[], None],
+    interrupted: str = "",
     intervals: FoldModels | None = None,
 ) -> None:
-    """Write a result to the files that are named and to the screen, which cannot delay the files.
+    """Write a result to the files that are named, and then to the screen.
 
-    more: Entries of the JSON document beside those of the sections.
-    draw: Draws the picture of --plot.
+    The screen comes last, so that files are there even where nobody reads it to its end.
+
+    asked: The values of all options of the command.
     steps: Those of the call so far.
-    note: What a user of the model should know, such as that Ctrl-C came; else empty.
+    entries: Entries of the JSON document beside those of every result.
+    draw: Draws the picture of --plot.
+    interrupted: What a user of the model should know where Ctrl-C came; else empty.
     intervals: What a model file keeps for prediction intervals.
     """
+    source, names = result.table.source, result.table.names
     if asked.save is not None:
-        own: Any = {"fills": named_fills(ready.names, ready.fills), "intervals": intervals}
-        own |= {"note": note} | kept_facts(ready.source)
-        SavedModel(found.model, ready.names, **own).write(asked.save)
+        own: Any = {"target": source.target_name, "levels": dict(source.coding.levels)}
+        own |= {"fills": named_fills(names, result.table.fills), "reading": source.reading}
+        saved = SavedModel(result.model, names, note=interrupted, intervals=intervals, **own)
+        saved.write(asked.save)
     if asked.json_file is not None:
-        write_json(asked.json_file, head(ready.source, found.design.p) | document(found) | more)
+        _write_json(asked.json_file, _head(result) | document(result) | entries)
     with progress(asked.quiet, steps):
         steps("reports and pictures", 0, 1)
-        as_page = asked.html is not None
-        made = list(sections(found, peers=as_page)) if as_page or not asked.quiet else []
-        if as_page:
-            page(found.title, made).write(asked.html)
+        # Lasso and ridge take time: they are fitted for a page, and are then on the screen, too.
+        on_page = asked.html is not None
+        made = list(sections(result, peers=on_page)) if on_page or not asked.quiet else []
+        if on_page:
+            page(result.title, made).write(asked.html)
         if asked.plot is not None:
             draw()
-    if note:
-        console.print(f"[bold]interrupted[/]: {note}")
-    show(console, made, "" if asked.table else "--table")
+    console = open_console(asked.quiet, asked.json_file)
+    if interrupted:
+        console.print(f"[bold]interrupted[/]: {interrupted}")
+    show(console, made, for_all="" if asked.table else "--table")
 
 
-def kept_facts(source: Table) -> dict[str, Any]:
-    """What a model file keeps of the table, by the names of its fields."""
-    levels = dict(source.coding.levels)
-    return {"target": source.target_name, "levels": levels, "reading": source.reading}
+def _write_json(path: Path, entries: dict[str, Any]) -> None:
+    """Write a document to the file of --json, or to standard output where the path is "-".
+
+    Raises InputError: The file cannot be written.
+    """
+    text = json.dumps(plain(entries), indent=1, allow_nan=False) + "\n"
+    if str(path) == "-":
+        sys.stdout.write(text)
+        return
+    with file_faults(f"--json {path}"):
+        path.write_text(text, encoding="utf-8")
 
 
-def write_json(path: Path | None, found: Mapping[str, Any]) -> None:
-    """Write the entries of a document to the file of --json, where there is one."""
-    if path is not None:
-        text = json.dumps(plain(found), indent=1, allow_nan=False)
-        write_text(path, text + "\n", "json")
-
-
-def head(source: Table, p: int) -> dict[str, Any]:
+def _head(result: Result) -> dict[str, Any]:
     """The first entries of every document: versions of the program and its libraries, the table.
 
-    p: Number of columns that are not constant.
+    "p" is the number of columns that are not constant.
     """
+    source = result.table.source
     return {
         "sparsecv": __version__,
         "dataset": source.name,
         "n": source.n,
-        "p": p,
+        "p": result.design.p,
         "target": source.target_name,
         "weights": source.weights_name,
         "groups": source.groups_name,

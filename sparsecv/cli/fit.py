@@ -12,16 +12,17 @@ from ..cv.settings import Settings, checked_gammas, checked_taus
 from ..design.design import Protocol
 from ..design.prepare import ALL_ROWS, prepare
 from ..plots.size_path import plot_size_path
-from ..report.outcome import inference_of
+from ..report.frames import inference_of
 from ..selection.certified_choice import model_certificate
 from ..selection.criteria import checked_criterion
 from ..selection.inference import covered_spread
 from ..selection.result import Result, Shown
 from ..selection.run import fit_table
 from ..selection.study import Request
-from . import column_options, grids, outputs
-from .console import Steps, announce_limit, as_limit, open_console, progress, read, remarks
-from .cv import besides
+from . import grids, outputs
+from .column_options import column_constraints
+from .console import Steps, announce_limit, progress, read, remarks
+from .cv import add_frames
 from .deliver import deliver
 from .options import Exit
 
@@ -29,75 +30,71 @@ from .options import Exit
 INTERRUPTED = "the best model found when Ctrl-C came"
 
 
-def fit(data: str, **given: Any) -> Exit:
+def fit(data: str, **options: Any) -> Exit:
     """Fit the best model of at most τ features, or the one of least criterion."""
-
-    asked = SimpleNamespace(**given)
-    steps = Steps()
-    console = open_console(asked.quiet, asked.json_file)
+    asked, steps = SimpleNamespace(**options), Steps()
     outputs.refuse_unwritable(asked)
     tau, gamma = grids.parse_tau(asked.tau), asked.gamma
     sized: dict[str, Any]
-    if isinstance(tau, str):
+    if isinstance(tau, str):  # The name of a criterion, which compares least-squares fits (γ = 0).
         what = f"the subset of least {tau.upper()}"
         sized = {"criterion": checked_criterion(tau, gamma)}
     else:
         what = f"the best {tau}"
         sized = {"taus": [tau], "gammas": checked_gammas([1.0 if gamma is None else gamma])}
     grids.check_count("--n-best", asked.n_best)
-    settings = Settings(backend=asked.backend, time_limit=as_limit(asked.time_limit))
+    limit = grids.parse_time_limit(asked.time_limit)
+    settings = Settings(backend=asked.backend, time_limit=limit)
+    most = "" if limit is None else f", at most {limit:g} s"
     with progress(asked.quiet, steps):
-        source = read(data, given, steps)
-        how: Any = {"asked": column_options.column_constraints(source, given)}
-        ready = prepare(source, ALL_ROWS, Protocol(asked.protocol, asked.scale), **how)
-        units, limit = ready.design.n_units, settings.time_limit
-        settings.check_constraints(ready.design.constraints)
+        source, levels = read(data, asked, steps)
+        rules = column_constraints(source, asked, levels)
+        table = prepare(source, ALL_ROWS, Protocol(asked.protocol, asked.scale), asked=rules)
+        units = table.design.n_units
+        # Raise an InputError, before the search, where the table does not allow what is asked for.
+        settings.check_constraints(table.design.constraints)
         if "taus" in sized:
-            checked_taus(sized["taus"], units, ready.design.constraints)
+            checked_taus(sized["taus"], units, table.design.constraints)
         if asked.inference:
-            covered_spread(ready, ready.problem(), None)
+            covered_spread(table, table.problem(), sigma=None)
         deadline = settings.deadline()
         request = Request(settings, deadline=deadline, **sized)
-        announce_limit(request.plan(ready.data, asked.protocol), units, asked.time_limit)
-        most = "" if limit is None else f", at most {limit:g} s"
+        announce_limit(request.plan(table.data, asked.protocol), units, asked)
         steps(f"proving {what} of {units}{most}", 0, 1)
         assert deadline.stop is not None
         with interruptible(deadline.stop, gently=True) as stop:
-            found = fit_table(ready, request)
-        note = INTERRUPTED if stop.is_set() else ""
-        seconds, nodes = found.ended.seconds, found.ended.n_nodes
-        searches = f"The search took {seconds:.3g} s and {nodes:,} nodes."
-        found.shown = Shown(remarks=list(remarks(source)), searches=searches)
+            result = fit_table(table, request)
+        interrupted = INTERRUPTED if stop.is_set() else ""
+        ended = result.ended
+        searches = f"The search took {ended.seconds:.3g} s and {ended.n_nodes:,} nodes."
+        result.shown = Shown(remarks=list(remarks(source)), searches=searches)
         # Other sizes are searched for once, where they are needed, and after Ctrl-C only estimated.
-        found.ended = found.ended._replace(remaining=0.0 if note else deadline.remaining())
-        steps(f"the best of every size up to {found.model.tau}{most}", 0, 1)
-        if not note:
-            besides(found, asked)
-            if asked.inference:
-                steps(f"the responses that select the same columns{most}", 0, 1)
-                left = found.ended.remaining
-                found.answers["inference"] = inference_of(found, 0.95, None, left)
+        remaining = 0.0 if interrupted else deadline.remaining()
+        result.ended = ended._replace(remaining=remaining)
+        steps(f"the best of every size up to {result.model.tau}{most}", 0, 1)
+        if not interrupted:
+            add_frames(result, asked)
+        if asked.inference and not interrupted:
+            steps(f"the responses that select the same columns{most}", 0, 1)
+            tests = inference_of(result, level=0.95, sigma=None, seconds=remaining)
+            result.answers["inference"] = tests
         if asked.html is not None:
-            _ = found.sizes  # A page shows every size, for which this searches.
-    found.shown.seconds = steps.seconds
-    more = {
-        "tau": found.model.tau,
-        "gamma": found.model.gamma,
-        "criterion": found.criterion,
-        "status": found.status,
-        "n_nodes": nodes,
-        "seconds": seconds,
-    }
+            _ = result.sizes  # A page shows every size, for which this searches.
+    result.shown.seconds = steps.seconds
     if asked.certificate is not None:
-        model_certificate(found).save(asked.certificate)
-    draw = partial(_draw, found, asked.plot)
-    deliver(asked, console, ready, found, more, draw, steps, note=note)
-    named = asked.time_limit is not None and settings.time_limit is not None
-    status = Exit.GAP if named and not found.model.proved else Exit.DONE
-    return Exit.INTERRUPTED if note else status
+        model_certificate(result).save(asked.certificate)
+    model, work = result.model, {"n_nodes": ended.n_nodes, "seconds": ended.seconds}
+    entries = {"tau": model.tau, "gamma": model.gamma, "criterion": result.criterion}
+    entries |= {"status": result.status, **work}
+    deliver(result, asked, steps, entries, partial(_draw, result, asked.plot), interrupted)
+    if interrupted:
+        return Exit.INTERRUPTED
+    # Only a limit that the user has named makes what is open a fault.
+    limited = asked.time_limit is not None and limit is not None
+    return Exit.GAP if limited and not result.model.proved else Exit.DONE
 
 
-def _draw(found: Result, path: Path) -> None:
+def _draw(result: Result, path: Path) -> None:
     """Draw the picture that the option --plot asks for."""
-    title = f"{found.name}, γ = {found.model.gamma:g}"
-    plot_size_path(found.sizes, found.design.raw_spread, found.names, str(path), title)
+    title = f"{result.name}, γ = {result.model.gamma:g}"
+    plot_size_path(result.sizes, result.design.raw_spread, result.names, str(path), title)

@@ -1,16 +1,17 @@
-"""Reads values of γ, τ and λ from the texts of command-line options."""
+"""Reads values of γ and τ, and a time limit, from the texts of command-line options."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cv import settings
 from ..cv.settings import GammaSpan, asked_gammas, checked_gammas
 from ..design.design import Array
 from ..errors import InputError
 from ..selection.criteria import SIZE_CRITERIA
 
-# A range of γ, λ or τ that stands for more values is refused, and so is a count above this number:
+# A range of γ or τ that stands for more values is refused, and so is a count above this number:
 # every value is a row of the results, and a wrong digit could fill the memory. Lists with commas
 # have no limit. The number is a choice.
 MAX_RANGE_VALUES = 100_000
@@ -23,12 +24,11 @@ def parse_asked_gammas(text: str) -> Array | GammaSpan | None:
     return parse_gammas(text)
 
 
-def parse_gammas(text: str, option: str = "--gamma") -> Array | None:
+def parse_gammas(text: str) -> Array | None:
     """Values of γ from a number, a list with commas, or LO:HI:N; None for "auto".
 
     LO:HI:N stands for N values from LO to HI, equally spaced in the logarithm.
 
-    option: Name of the option, for messages.
     Raises InputError: The text has another form, or a value is not finite and > 0.
     """
     if text.strip().lower() == "auto":
@@ -40,16 +40,16 @@ def parse_gammas(text: str, option: str = "--gamma") -> Array | None:
         low, high, count = float(parts[0]), float(parts[1]), int(parts[2])
         if len(parts) != 3 or not 0 < low <= high or not np.isfinite(high):
             raise ValueError
-    except InputError:
+    except InputError:  # It is a ValueError, but its message says what is wrong with a value.
         raise
     except (ValueError, IndexError):
         raise InputError(
-            f"{option} must be auto, a number, a list like 0.1,1,10 or LO:HI:N; got {text!r}"
+            f"--gamma must be auto, a number, a list like 0.1,1,10 or LO:HI:N; got {text!r}"
         ) from None
     if not 1 <= count <= MAX_RANGE_VALUES:
-        raise InputError(f"{option} LO:HI:N takes N from 1 to {MAX_RANGE_VALUES}; got {text!r}")
+        raise InputError(f"--gamma LO:HI:N takes N from 1 to {MAX_RANGE_VALUES}; got {text!r}")
     if count == 1 and low != high:
-        raise InputError(f"{option} LO:HI:1 is one value: give LO alone; got {text!r}")
+        raise InputError(f"--gamma LO:HI:1 is one value: give LO alone; got {text!r}")
     return np.geomspace(low, high, count)
 
 
@@ -85,6 +85,25 @@ def parse_tau(text: str) -> int | str:
     except ValueError:
         known = ", ".join(SIZE_CRITERIA)
         raise InputError(f"--tau must be a whole number or one of {known}; got {text!r}") from None
+
+
+def parse_time_limit(text: str | None) -> float | None:
+    """The seconds of --time-limit, which is None where it is not given; None for "none", no limit.
+
+    Raises InputError: The text is another word than none, or a negative number.
+    """
+    if text is None:
+        return settings.DEFAULT_SECONDS
+    word = text.strip().lower()
+    if word == "none":
+        return None
+    try:
+        seconds = float(word)
+    except ValueError:
+        seconds = -1.0
+    if not seconds >= 0.0:  # NaN is refused, too.
+        raise InputError(f"--time-limit must be seconds >= 0 or none; got {text!r}")
+    return seconds
 
 
 def check_count(option: str, count: int | None) -> None:

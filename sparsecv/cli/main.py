@@ -53,14 +53,14 @@ def main(arguments: list[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             # A terminal that cannot show γ shows a question mark.
             stream.reconfigure(errors="replace")
-    given = sys.argv[1:] if arguments is None else arguments
+    words = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
         # Nearly all objects of so short a process stay, so that it is seldom worth looking for
         # objects that can be freed.
         gc.set_threshold(100_000)
     try:
-        words = given or ["--help"]
-        work = app(args=words, prog_name="sparsecv", standalone_mode=False)
+        # A command gives back the function that does its work; --help and --version give a status.
+        work = app(args=words or ["--help"], prog_name="sparsecv", standalone_mode=False)
         status = (_done(work) if callable(work) else work) or Exit.DONE
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
@@ -76,6 +76,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"sparsecv: error: {place}: {error.strerror}", file=sys.stderr)
         status = Exit.BAD_INPUT
     except Exception as error:
+        # Errors in a command's words are of a class of click, whose place depends on the version
+        # of typer; all of them have this method.
         if not (isinstance(error, InputError) or hasattr(error, "format_message")):
             raise
         print(f"sparsecv: error: {' '.join(_complaint(error).split())}", file=sys.stderr)
@@ -102,15 +104,20 @@ def _complaint(error: Any) -> str:
     if hasattr(error, "option_name") and hasattr(error, "possibilities"):
         options = f" (Possible options: {', '.join(sorted(error.possibilities or []))})"
         return f"No such option: {error.option_name}" + (options if error.possibilities else "")
-    text = error.format_message() if hasattr(error, "format_message") else error
-    return str(text).replace("Value error, ", "") + _meant(error)
+    text = error.format_message() if hasattr(error, "format_message") else str(error)
+    # Some versions of typer put these words before what this package says of a value.
+    return text.replace("Value error, ", "") + _meant(error)
 
 
 def _meant(error: Any) -> str:
-    """A question that names the choice that a wrong value of an option is close to, or nothing."""
+    """A question that names the choice that a wrong value of an option is close to, or nothing.
+
+    Typer's message is "'1se' is not one of 'minimum', 'one-se'.", and other messages are ignored.
+    """
     wrong, _, listed = str(getattr(error, "message", "")).partition(" is not one of ")
     choices = re.findall(r"'([^']*)'", listed)
     given = wrong.rpartition("'")[0].rpartition("'")[2]
+    # Words are compared by their letters and digits alone: "1 SE" is close to "one-se".
     plain = {re.sub(r"\W", "", choice): choice for choice in choices}
     word = re.sub(r"\W|_", "", given.lower().replace("1", "one"))
     close = get_close_matches(word, plain, n=1)

@@ -14,12 +14,13 @@ import typer
 
 from ..errors import InputError
 
+# What options take; None stands for an option that is not given.
 Number = float | None
-Prove = Literal["choice", "all"]
 Whole = int | None
 Text = str | None
 File = Path | None
-Names = list[str] | None
+Names = list[str] | None  # The option may be repeated.
+Prove = Literal["choice", "all"]
 Rule = Literal["minimum", "one-se", "stability", "corrected", "projected"] | None
 Method = Literal["auto", "exact", "search", "grid"]
 Scale = Literal["unit-variance", "unit-norm", "none"]
@@ -36,26 +37,36 @@ class Exit(IntEnum):
 
 
 class Option(NamedTuple):
-    """What an option or an argument takes, its default, and how typer shows it in ``--help``."""
+    """An option or an argument of a command.
+
+    kind: The type of its value.
+    default: Its value where it is not given; ... where it must be given.
+    shown: What ``typer.Option`` or ``typer.Argument`` makes, which says how ``--help`` shows it.
+    """
 
     kind: Any
     default: Any
     shown: Any
 
     def parameter(self, name: str) -> inspect.Parameter:
-        """The parameter of a command's function."""
+        """The parameter of a command's function that stands for the option."""
         kind, annotation = inspect.Parameter.KEYWORD_ONLY, Annotated[self.kind, self.shown]
         return inspect.Parameter(name, kind, default=self.default, annotation=annotation)
 
 
-def option(kind: Any, default: Any, text: str, *names: str, **more: Any) -> Option:
-    """An option; ``names`` and ``more`` are those of ``typer.Option``."""
-    return Option(kind, default, typer.Option(*names, help=text, **more))
+def option(kind: Any, default: Any, text: str, *written: str, **more: Any) -> Option:
+    """An option.
+
+    text: What ``--help`` says of it.
+    written: How it is written, such as "--json", where that is not its name.
+    more: Other arguments of ``typer.Option``.
+    """
+    return Option(kind, default, typer.Option(*written, help=text, **more))
 
 
-def flag(text: str, *names: str) -> Option:
-    """An option without a value."""
-    return option(bool, False, text, *names)
+def flag(text: str) -> Option:
+    """An option without a value, which is False where it is not given."""
+    return option(bool, False, text)
 
 
 def argument(kind: Any, default: Any, text: str, **more: Any) -> Option:
@@ -70,38 +81,26 @@ def _checked_jobs(jobs: int) -> int:
     return jobs
 
 
-TABLE = {
-    "target": option(Text, None, "Response column; default: the last one."),
-    "weights": option(Text, None, "Column of weights >= 0 of the squared errors."),
-    "groups": option(Text, None, "Column of groups, which folds keep together."),
-    "missing": option(Missing, None, "Leave out rows with missing values, or fill these by folds."),
-    "factor": option(
-        Names, None, "Columns that are factors, as a,b, such as codes; text is one by itself."
-    ),
-    "decimal": option(
-        Text, None, "Decimal mark of the file, . or ,; by default the file shows it."
-    ),
-    "thousands": option(Text, None, "Mark between groups of three digits, such as . or ,."),
-    "na": option(Text, None, "Codes of missing values, as -999,-200."),
-    "encoding": option(Text, None, "Encoding of a text file, such as latin-1; default: utf-8."),
-}
-CONSTRAINTS = {
-    "include": option(Text, None, "Columns that are in every model, as a,b."),
-    "exclude": option(Names, None, "Columns to leave out, as a,b; may be repeated."),
-    "positive": option(
-        Text, None, "Columns with coefficients >= 0, as a,b; all means every column."
-    ),
-    "constraints": option(
-        File,
-        None,
-        "JSON file with the names of sparsecv.Constraints, such as "
-        '{"groups": {"style": ["s1", "s2"]}, "bounds": {"age": [0, 2]}}.',
-    ),
-}
-# The options of all commands by the panels of ``--help``: their types, defaults and texts. COMMANDS
-# says which command has which option, and may name another type, default or text.
+# The options of all commands by the panels of ``--help``. COMMANDS says which command has which
+# option, and may give it another type, default or text.
 PANELS: dict[str, dict[str, Option]] = {
-    "Table": TABLE,
+    "Table": {
+        "target": option(Text, None, "Response column; default: the last one."),
+        "weights": option(Text, None, "Column of weights >= 0 of the squared errors."),
+        "groups": option(Text, None, "Column of groups, which folds keep together."),
+        "missing": option(
+            Missing, None, "Leave out rows with missing values, or fill these by folds."
+        ),
+        "factor": option(
+            Names, None, "Columns that are factors, as a,b, such as codes; text is one by itself."
+        ),
+        "decimal": option(
+            Text, None, "Decimal mark of the file, . or ,; by default the file shows it."
+        ),
+        "thousands": option(Text, None, "Mark between groups of three digits, such as . or ,."),
+        "na": option(Text, None, "Codes of missing values, as -999,-200."),
+        "encoding": option(Text, None, "Encoding of a text file, such as latin-1; default: utf-8."),
+    },
     "Folds": {
         "folds": option(str, "5", "loo, a number K or size:M."),
         "nested": option(
@@ -178,7 +177,19 @@ PANELS: dict[str, dict[str, Option]] = {
         "jobs": option(int, 1, "Threads; -1 uses every core.", callback=_checked_jobs),
         "checkpoint": option(File, None, "Folder that keeps what is finished, for a rerun."),
     },
-    "Constraints on columns": CONSTRAINTS,
+    "Constraints on columns": {
+        "include": option(Text, None, "Columns that are in every model, as a,b."),
+        "exclude": option(Names, None, "Columns to leave out, as a,b; may be repeated."),
+        "positive": option(
+            Text, None, "Columns with coefficients >= 0, as a,b; all means every column."
+        ),
+        "constraints": option(
+            File,
+            None,
+            "JSON file with the names of sparsecv.Constraints, such as "
+            '{"groups": {"style": ["s1", "s2"]}, "bounds": {"age": [0, 2]}}.',
+        ),
+    },
     "What else to find out": {
         "size": option(Whole, None, "The model of this size, by the same rule."),
         "n_best": option(Whole, None, "Also the N best subsets of each size."),
@@ -186,8 +197,8 @@ PANELS: dict[str, dict[str, Option]] = {
         "inference": flag("Also p-values and 95 % intervals that know about the search."),
     },
 }
-# The modules of commands whose own names are those of other modules.
-HOMES = {"verify": "check_certificate"}
+PANEL_OF = {name: panel for panel, options in PANELS.items() for name in options}
+SHARED = {name: one for options in PANELS.values() for name, one in options.items()}
 
 
 class Command(NamedTuple):
@@ -202,28 +213,28 @@ class Command(NamedTuple):
         When called it imports the command's module, and returns a function without parameters that
         does the work. The caller runs that, and turns errors into exit statuses.
         """
-        home = HOMES.get(name, name)
 
         def run(**given: Any) -> Callable[[], Exit | None]:
-            return partial(getattr(import_module(f"..{home}", __name__), name), **given)
+            return partial(getattr(import_module(f"..{name}", __name__), name), **given)
 
-        made: Any = run
-        made.__signature__ = inspect.Signature([o.parameter(n) for n, o in self.options.items()])
-        made.__annotations__ = {n: o.parameter(n).annotation for n, o in self.options.items()}
+        parameters = [one.parameter(name) for name, one in self.options.items()]
+        made: Any = run  # typer reads the options from the signature and the annotations.
+        made.__signature__ = inspect.Signature(parameters)
+        made.__annotations__ = {one.name: one.annotation for one in parameters}
         return run
 
 
 def command(text: str, names: str, **own: Option) -> Command:
     """A command with options of PANELS.
 
-    names: Names of arguments and options, with blanks between.
-    own: Arguments, and options that are other than those of PANELS.
+    names: Names of arguments and options, in the order of ``--help``, with blanks between.
+    own: Arguments, and options that are other than those of PANELS; they stand in the same panel.
     """
-    known = own.copy()
-    for panel, options in PANELS.items():
-        for name, one in options.items():
-            known.setdefault(name, one).shown.rich_help_panel = panel
-    return Command(text, {name: known[name] for name in names.split()})
+    known = SHARED | own
+    options = {name: known[name] for name in names.split()}
+    for name, one in options.items():
+        one.shown.rich_help_panel = PANEL_OF.get(name)
+    return Command(text, options)
 
 
 DATA = argument(
@@ -233,23 +244,21 @@ DATA = argument(
     "CSV on standard input.",
 )
 # Names of options that several commands have.
-READING = "data target weights groups"
-PLAIN_TEXT = "decimal thousands na encoding"
-TEXT = f"factor {PLAIN_TEXT}"
-COLUMNS = "include exclude positive constraints"
+TABLE = " ".join(PANELS["Table"])
+COLUMNS = " ".join(PANELS["Constraints on columns"])
 # Every command: its text, the names of its arguments and options in order, and those that differ
 # from PANELS.
 COMMANDS = {
     "cv": command(
         "Print the exact CV error at every sparsity, choose the best and fit the model.",
-        f"{READING} missing {TEXT} folds tau gamma rule compare nested size n_best "
+        f"data {TABLE} folds tau gamma rule compare nested size n_best "
         "criteria method backend prove time_limit protocol scale json_file save plot html "
         f"certificate table checkpoint seed jobs verbose quiet {COLUMNS}",
         data=DATA,
     ),
     "fit": command(
         "Fit the best model of at most τ features, or the one of least AIC, BIC or EBIC.",
-        f"{READING} missing {TEXT} tau gamma n_best criteria inference backend time_limit "
+        f"data {TABLE} tau gamma n_best criteria inference backend time_limit "
         f"protocol scale json_file save plot html certificate table jobs quiet {COLUMNS}",
         data=DATA,
         tau=option(
@@ -258,14 +267,14 @@ COMMANDS = {
             "Largest number of features; or aic, bic or ebic for the size of least criterion.",
         ),
         gamma=option(
-            Number, None, "Ridge weight γ of (γ/2)||β||²: by default 1, with a criterion 0."
+            Number, None, "Ridge weight γ of (γ/2)||β||²: by default 1, or 0 with aic, bic or ebic."
         ),
         groups=option(Text, None, "Column of groups, as in cv: no feature. A fit has no folds."),
         plot=option(File, None, "Picture of every size up to τ: objectives and coefficients."),
     ),
     "predict": command(
         "Predict the rows of a table by a saved model; a row that cannot be predicted stays empty.",
-        f"model data out coverage ids unknown {PLAIN_TEXT}",
+        "model data out coverage ids unknown decimal thousands na encoding",
         model=argument(Path, ..., "A file that --save has written."),
         data=argument(str, ..., "A table, as for cv; its columns are matched by name."),
         out=option(File, None, "CSV of the predictions; default: the screen."),

@@ -1,8 +1,7 @@
-"""Writes the files that a command names, and refuses files that cannot be written."""
+"""Refuses files that a command names and that cannot be written."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,11 +12,11 @@ FILES = ("json_file", "save", "html", "csv_file", "out", "plot", "certificate")
 
 
 def refuse_unwritable(asked: SimpleNamespace) -> None:
-    """Refuse files that cannot be written, before any work is done.
+    """Refuse, before any work is done, files that cannot be written.
 
-    asked: The values of all options of a command.
+    asked: The values of a command's options; options that it lacks name no file.
     Raises InputError: A path is a folder, its folder does not exist, the file cannot be opened, or
-        two options name the same file.
+        two options name the same file. Matplotlib is missing, which --plot and --html need.
     """
     if getattr(asked, "plot", None) is not None:
         from ..plots.curves import check_writable
@@ -27,7 +26,7 @@ def refuse_unwritable(asked: SimpleNamespace) -> None:
         from ..plots.style import matplotlib
 
         matplotlib()
-    taken: dict[Path, str] = {}
+    options: dict[Path, str] = {}
     for name in FILES:
         option, path = name.removesuffix("_file"), getattr(asked, name, None)
         if path is None:
@@ -35,24 +34,13 @@ def refuse_unwritable(asked: SimpleNamespace) -> None:
         with file_faults(f"--{option} {path}"):
             if path.is_dir() or not path.absolute().parent.is_dir():
                 raise InputError(f"--{option} {path}: not a file in an existing folder")
-            other = taken.setdefault(path.absolute(), option)
-            if other != option:
+            if path.absolute() in options:
+                other = options[path.absolute()]
                 raise InputError(f"--{other} and --{option} name the same file {path}")
-            known = path.exists()
-            if str(path) == "-" or (known and not path.is_file()):
+            options[path.absolute()] = option
+            existed = path.exists()
+            if str(path) == "-" or (existed and not path.is_file()):
                 continue  # Standard output, or a device or pipe, which is opened once.
-            path.open("ab").close()
-            if not known:
+            path.open("ab").close()  # A file that exists keeps what it holds until it is written.
+            if not existed:
                 path.unlink()
-
-
-def write_text(path: Path, text: str, option: str) -> None:
-    """Write a text to the file of an option, or to standard output where the path is "-".
-
-    Raises InputError: The file cannot be written.
-    """
-    if str(path) == "-":
-        sys.stdout.write(text)
-        return
-    with file_faults(f"--{option} {path}"):
-        path.write_text(text, encoding="utf-8")

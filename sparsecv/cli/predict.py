@@ -22,71 +22,73 @@ from . import outputs
 from .console import reading
 from .options import Exit
 
+# Of the rows without a prediction, a message lists at most the numbers of this many rows of each
+# column at fault, and counts all of them. The number is a choice.
+MAX_LISTED_ROWS = 100
 
-def predict(
-    model: Path,
-    data: str,
-    out: Path | None,
-    coverage: float | None,
-    ids: list[str] | None,
-    unknown: str | None,
-    **text: str | None,
-) -> Exit:
+
+def predict(model: Path, data: str, **options: Any) -> Exit:
     """Predict the rows of a table by a saved model; a row that cannot be predicted stays empty.
 
-    text: The options that say how numbers and missing values are written; by default they are
-        written as in the table that the model was fitted to.
+    Options that say how numbers and missing values are written are by default those of the table
+    that the model was fitted to.
     """
-    outputs.refuse_unwritable(SimpleNamespace(out=out))
-    saved, asked = SavedModel.read(model), coverage is not None
-    if asked:
-        checked_coverage(coverage)
+    asked = SimpleNamespace(**options)
+    outputs.refuse_unwritable(asked)
+    saved, with_intervals = SavedModel.read(model), asked.coverage is not None
+    if with_intervals:
+        checked_coverage(asked.coverage)
         if saved.intervals is None:
             raise InputError(
                 f"{model} keeps nothing for intervals. sparsecv cv --save FILE does, where the "
                 "folds hold out every row once and rows have no weights or missing values"
             )
-    source, _ = locate(data, reading(text, saved.reading))
-    names = list(ids or ())
-    labels = source.texts(names)
-    coding = saved.coding(asked)
-    faults = Faults(source.label, None, bool(saved.fills), coding.names)
-    # Of the rows without a prediction, a message lists at most the numbers of this many rows of
-    # each column at fault, and counts all of them. The number is a choice.
-    faults.max_rows = 100
-    how: dict[str, Any] = {"fills": saved.fills, "unknown": unknown or saved.unknown}
-    X = features(source, coding, saved.needed(asked), faults, **how)
-    values = _predictions(saved, X, faults, coverage)
-    known = np.isfinite(values[:, 0])
-    bad = int(np.count_nonzero(~known))
+    source, _ = locate(data, reading(asked, saved.reading))
+    ids = list(asked.ids or ())
+    labels = source.texts(ids)
+    coding = saved.coding(with_intervals)
+    faults = Faults(source.label, missing_allowed=bool(saved.fills), columns=coding.names)
+    faults.max_rows = MAX_LISTED_ROWS
+    X = features(
+        source,
+        coding,
+        saved.needed(with_intervals),
+        faults,
+        fills=saved.fills,
+        unknown=asked.unknown or saved.unknown,
+    )
+    values = _predictions(saved, X, faults, asked.coverage)
+    predicted = np.isfinite(values[:, 0])
     with ExitStack() as opened:
         target = sys.stdout  # ``main`` reports what goes wrong with standard output.
-        if out is not None:
-            opened.enter_context(file_faults(f"--out {out}"))
-            target = opened.enter_context(out.open("w", encoding="utf-8"))
+        if asked.out is not None:
+            opened.enter_context(file_faults(f"--out {asked.out}"))
+            target = opened.enter_context(asked.out.open("w", encoding="utf-8"))
         table = csv.writer(target, lineterminator="\n")
-        table.writerow([*names, "prediction", *("lower", "upper") * asked])
-        labels = labels or [[]] * len(values)
-        for there, row, own in zip(known, values.tolist(), labels, strict=True):
-            cells = map(repr, row) if there else [""] * len(row)
-            table.writerow([*own, *cells])
-    if bad:
-        what = f"{bad:,} of {len(values):,} rows have no prediction: {faults.message()}"
-        print(what, file=sys.stderr)
-    return Exit.GAP if bad else Exit.DONE
+        table.writerow([*ids, "prediction", *(("lower", "upper") if with_intervals else ())])
+        for i, row in enumerate(values.tolist()):
+            cells = map(repr, row) if predicted[i] else [""] * len(row)
+            table.writerow([*(labels[i] if ids else ()), *cells])
+    if predicted.all():
+        return Exit.DONE
+    bad = int(np.count_nonzero(~predicted))
+    what = f"{bad:,} of {len(values):,} rows have no prediction: {faults.message()}"
+    print(what, file=sys.stderr)
+    return Exit.GAP
 
 
 def _predictions(
     saved: SavedModel, X: NDArray[np.float64], faults: Faults, coverage: float | None
 ) -> NDArray[np.float64]:
-    """The predictions of rows, one for each row; those of rows at fault are not finite.
+    """The predictions of n rows, shape (n, 1), or (n, 3) with the ends of their intervals.
 
-    X: The features that ``saved.needed`` names, which are the features of the model first.
+    Of a row at fault no number is finite.
+
+    X, shape (n, m): The features that ``saved.needed`` names: first those of the model's support,
+        and with a coverage those that the models of the folds use besides.
     faults: Gets the rows whose prediction is no number.
-    coverage: With a number, the ends of the prediction interval follow every prediction.
+    coverage: Share of new responses that an interval is to hold; None for no intervals.
     """
-    models, names = saved.intervals if coverage is not None else None, saved.needed(True)
-    place = [] if models is None else [names.index(saved.features[c]) for c in models.columns]
     usable = np.isfinite(X).all(axis=1)
     values = np.full(len(X), np.nan)
     values[usable] = saved.predict(X[usable, : len(saved.support)])
@@ -94,8 +96,9 @@ def _predictions(
     if far.size:
         what = "the prediction is too large for a number: the values are far from those fitted"
         faults.add("prediction", what, ["correct the row"], far)
-    if models is None or coverage is None:
+    if saved.intervals is None or coverage is None:
         return values[:, None]
-    ends = np.full((len(X), 2), np.nan)
-    ends[usable] = models.interval(X[usable][:, place], coverage)
+    names, ends = saved.needed(intervals=True), np.full((len(X), 2), np.nan)
+    columns = [names.index(saved.features[c]) for c in saved.intervals.columns]
+    ends[usable] = saved.intervals.interval(X[usable][:, columns], coverage)
     return np.column_stack([values, ends])

@@ -28,17 +28,12 @@ def warmup() -> None:
     there is a single core.
     """
     steps = Steps()
-    with progress(False, steps):
+    with progress(quiet=False, steps=steps):
         for done, stage in enumerate(STAGES):
             steps(f"compiling, {' and '.join(stage)}", done, len(STAGES))
             processes = min(len(stage), os.cpu_count() or 1)
-            Parallel(n_jobs=processes)(delayed(run_path)(name) for name in stage)
+            Parallel(n_jobs=processes)(delayed(PATHS[name])() for name in stage)
     note(f"compiled in {steps.seconds:.0f} s")
-
-
-def run_path(name: str) -> None:
-    """Compile the kernels of an entry of ``PATHS`` by running the entry on a tiny table."""
-    PATHS[name]()
 
 
 def _rows(n: int, p: int) -> tuple[Any, Any]:
@@ -49,15 +44,18 @@ def _rows(n: int, p: int) -> tuple[Any, Any]:
 
 
 def _validate(n: int, p: int, folds: str, method: str = "auto") -> None:
-    """Cross-validate a tiny table of n rows and p columns."""
+    """Cross-validate a tiny table of n rows and p columns.
 
+    folds: "loo", or the number of folds as text.
+    method: That of :class:`~sparsecv.cv.settings.Settings`.
+    """
     data = RowFolds(*_rows(n, p), make_folds(folds, n), refit_intercept=True)
-    cross_validate(data, [1.0, 10.0], [2, 3] if p <= 45 else [2, 8], Settings(method, prove="all"))
+    taus = [2, 3] if p <= 45 else [2, 8]  # Beyond 45 columns a larger size takes more kernels.
+    cross_validate(data, [1.0, 10.0], taus, Settings(method, prove="all"))
 
 
 def _estimate() -> None:
     """Fit the estimators to a tiny table."""
-
     X, y = _rows(40, 6)
     SparseRidge(tau=2).fit(X, y)
     SparseRidge(tau="bic").fit(X, y).inference(sigma=1.0)
@@ -68,7 +66,6 @@ def _estimate() -> None:
 
 def _constrain() -> None:
     """Fit the estimator to a tiny table under signs, and to one with groups of columns."""
-
     X, y = _rows(40, 6)
     groups = Constraints(groups=["a", "a", "b", "b", None, None])
     for rules in (Constraints(positive=True), groups):
@@ -77,13 +74,12 @@ def _constrain() -> None:
 
 def _select_stably() -> None:
     """Compute the losses of stability selection on a tiny table, by every solver."""
-
     X, y = _rows(40, 30)
     for solver in ("exact", "heuristic", "rounding"):
         SparseRidgeLearner(X, y, [1, 2, 3], [1.0], solver=solver)(np.arange(30), [0, 1, 2])
 
 
-# For every part of a warm-up, calls that compile what the part needs, on tables of few rows.
+# For every part of a warm-up, a call that compiles what the part needs, on a table of few rows.
 PATHS: dict[str, Callable[[], None]] = {
     "K folds": partial(_validate, 40, 6, "5"),
     "leave-one-out": partial(_validate, 40, 6, "loo"),

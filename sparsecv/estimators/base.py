@@ -335,7 +335,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             check_groups(groups, len(y))
             groups = np.asarray(groups)
         own = {"weights": weights, "groups": groups, "missing": self.missing}
-        return Table.checked(X, y, labels, target_name=response_name(response, labels), **own)
+        return Table(X, y, labels, target_name=response_name(response, labels), **own)
 
     def _asked(
         self, p: int, names: Sequence[str] | None, numbers: Sequence[int] | None

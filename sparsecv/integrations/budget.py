@@ -27,9 +27,14 @@ TOLERANCE = 1e-6
 
 
 class Allocation(NamedTuple):
-    """A proof for every equation, at the size that its share of the budget allows."""
+    """How a budget of coefficients is shared out among equations.
 
-    proofs: list[Answer]
+    answers: The support of every equation at the size that its share allows, in their order.
+    objective, lower_bound: The sum of their objectives, and a lower bound on the least sum.
+    status: Optimal where no other allocation is better, else what has ended the search.
+    """
+
+    answers: list[Answer]
     objective: float
     lower_bound: float
     status: Status
@@ -43,8 +48,9 @@ class Allocation(NamedTuple):
 class _Equation:
     """The best support and bounds of every size 0..most of one equation.
 
-    ``settled`` says of every size whether its objective is the least one up to rounding, which a
-    bound that holds in spite of rounding may not reach.
+    answers: What is known of every size, by the size. At first no size but 0 has a support.
+    settled: Of every size whether its objective is the least one up to rounding, which a bound that
+        holds in spite of rounding may not reach.
     """
 
     def __init__(self, problem: SparseRidgeProblem, most: int) -> None:
@@ -55,7 +61,10 @@ class _Equation:
         self.settled = np.arange(most + 1) == 0
 
     def first(self, start: ArrayLike | None, limits: Limits) -> None:
-        """Give every size a support and a bound by one tree of FIRST_NODES nodes at most."""
+        """Give every size a support and a bound by one tree of FIRST_NODES nodes at most.
+
+        start, shape (p,): Coefficients; the columns where they are not 0 are a first support.
+        """
         sizes = np.flatnonzero(~self.settled)
         if sizes.size == 0:
             return
@@ -68,7 +77,7 @@ class _Equation:
         self.spread()
 
     def prove(self, size: int, tol: float, limits: Limits) -> None:
-        """Solve one size until its relative gap is ``tol``."""
+        """Solve one size until its relative gap is at most ``tol``, or the limits are reached."""
         found = best_support(
             self.problem.replace(tau=size),
             warm_start=self.answers[size].support,
@@ -81,25 +90,31 @@ class _Equation:
 
     def bound(self, size: int) -> float:
         """The least objective of a size where that is settled, else its lower bound."""
-        proof = self.answers[size]
-        return proof.objective if self.settled[size] else proof.lower_bound
+        answer = self.answers[size]
+        return answer.objective if self.settled[size] else answer.lower_bound
 
     def enter(self, size: int, found: Answer, settled: bool) -> None:
-        """Take over what a search says of a size."""
-        proof = self.answers[size].joined(found, Work())
-        self.answers[size] = replace(proof, status=Status.OPTIMAL) if settled else proof
+        """Keep the better support and the better bound of what is known and what a search found.
+
+        settled: Whether the search has proved its objective to be the least one up to rounding.
+        """
+        answer = self.answers[size].joined(found, Work())
+        self.answers[size] = replace(answer, status=Status.OPTIMAL) if settled else answer
         self.settled[size] = settled
 
     def spread(self) -> None:
         """More columns are never worse: supports go up the sizes, bounds down."""
-        proofs, bound = self.answers, 0.0
-        for i in range(1, len(proofs)):
-            fewer = proofs[i - 1]
-            if fewer.objective < proofs[i].objective:
-                proofs[i] = replace(proofs[i], support=fewer.support, objective=fewer.objective)
-        for i, proof in reversed(list(enumerate(proofs))):
-            bound = min(max(bound, proof.lower_bound), proof.objective)
-            proofs[i] = replace(proof, lower_bound=bound)
+        answers, bound = self.answers, 0.0
+        for size in range(1, len(answers)):
+            fewer = answers[size - 1]
+            if fewer.objective < answers[size].objective:
+                answers[size] = replace(
+                    answers[size], support=fewer.support, objective=fewer.objective
+                )
+        for size, answer in reversed(list(enumerate(answers))):
+            # A bound of more columns holds for fewer, and none exceeds a known objective.
+            bound = min(max(bound, answer.lower_bound), answer.objective)
+            answers[size] = replace(answer, lower_bound=bound)
 
 
 def solve_budget(
@@ -129,40 +144,47 @@ def solve_budget(
     for t, equation in enumerate(equations):
         start = None if warm_starts is None else warm_starts[t]
         equation.first(start, limits.share(2.0 * (len(equations) - t)))
-    # The relative gap that a equation was last solved to at a size, by (equation, size). A search
+    # The relative gap that an equation was last solved to at a size, by (equation, size). A search
     # that has not reached this gap is made again only for a smaller one.
     tried: dict[tuple[int, int], float] = {}
     while True:
-        bounds = [[r.bound(size) for size in range(len(r.answers))] for r in equations]
+        bounds = [[one.bound(size) for size in range(len(one.answers))] for one in equations]
+        objectives = [[answer.objective for answer in one.answers] for one in equations]
         lower, sizes = _allocate(bounds, total)
-        upper, chosen = _allocate([[p.objective for p in r.answers] for r in equations], total)
+        upper, chosen = _allocate(objectives, total)
         if lower >= upper * (1.0 - TOLERANCE) or limits.reached(0) is not None:
             break
         cells = []
         for t, size in enumerate(sizes):
-            proof = equations[t].answers[size]
+            answer = equations[t].answers[size]
             # With a lower bound of ``enough`` at this size, the allocation's total of lower bounds
             # would reach (1 − TOLERANCE)·upper. A larger bound, and so a smaller gap, is of no use.
             enough = upper * (1.0 - TOLERANCE) - (lower - bounds[t][size])
-            needed = max(0.5 * TOLERANCE, relative_gap(proof.objective, enough))
-            again = proof.gap > needed and tried.get((t, size), np.inf) > needed
+            needed = max(0.5 * TOLERANCE, relative_gap(answer.objective, enough))
+            again = answer.gap > needed and tried.get((t, size), np.inf) > needed
             if again and not equations[t].settled[size]:
-                cells.append((proof.objective - proof.lower_bound, t, size, needed))
+                cells.append((answer.objective - answer.lower_bound, t, size, needed))
         if not cells:
             break
         _, t, size, needed = max(cells)
         tried[t, size] = needed
         equations[t].prove(size, needed, limits)
-    proofs = [equations[t].answers[size] for t, size in enumerate(chosen)]
+    answers = [equations[t].answers[size] for t, size in enumerate(chosen)]
     status = Status.OPTIMAL
     if lower < upper * (1.0 - TOLERANCE):
-        status = limits.reached(0) or worst([Status.UNPROVED, *(p.status for p in proofs)])
-    bound, _ = _allocate([[p.lower_bound for p in r.answers] for r in equations], total)
-    return Allocation(proofs, upper, min(bound, upper), status)
+        status = limits.reached(0) or worst([Status.UNPROVED, *(one.status for one in answers)])
+    # ``lower`` counts settled objectives, which rounding may have made too large for a bound.
+    safe = [[answer.lower_bound for answer in one.answers] for one in equations]
+    bound, _ = _allocate(safe, total)
+    return Allocation(answers, objective=upper, lower_bound=min(bound, upper), status=status)
 
 
 def _allocate(values: Sequence[Sequence[float]], total: int) -> tuple[float, list[int]]:
-    """Sizes, one for each row of ``values``, that add up to at most ``total`` at the least sum."""
+    """The least sum of values, and sizes, one for each row, that add up to at most ``total``.
+
+    values: Of every equation its values at the sizes 0, 1, …
+    """
+    # The least sum of the rows so far for every budget 0..total, and the size that a row then has.
     best: NDArray[np.float64] = np.zeros(total + 1)
     choices = []
     for row in values:
@@ -171,8 +193,8 @@ def _allocate(values: Sequence[Sequence[float]], total: int) -> tuple[float, lis
             options[size, size:] = best[: total + 1 - size] + value
         choices.append(options.argmin(axis=0))
         best = options.min(axis=0)
-    left, sizes = total, []
+    remaining, sizes = total, []
     for choice in reversed(choices):
-        sizes.append(int(choice[left]))
-        left -= sizes[-1]
+        sizes.append(int(choice[remaining]))
+        remaining -= sizes[-1]
     return float(best[total]), sizes[::-1]

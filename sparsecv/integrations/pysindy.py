@@ -20,6 +20,7 @@ from ..estimators.sparse_ridge_cv import SparseRidgeCV
 from ..solvers.api import solve
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer, Status, relative_gap
+from ..tables.columns import is_integer
 from .budget import solve_budget
 
 try:
@@ -66,6 +67,7 @@ class _Optimizer(BaseOptimizer):  # type: ignore[misc]
         """
         self._check()
         x, y = np.asarray(x_), np.asarray(y)
+        # Which rows are in use, for ``_reduce``, which PySINDy calls below; deleted at the end.
         self._kept: Any = slice(None)
         if x.ndim == 2 and 1 <= y.ndim <= 2 and x.shape[0] == y.shape[0]:
             self._kept = ~(
@@ -92,6 +94,7 @@ class _Optimizer(BaseOptimizer):  # type: ignore[misc]
         return self
 
     def _unbias(self, x: Array, y: Array) -> None:
+        """Fit the chosen terms once more without α; PySINDy calls this where ``unbias`` is set."""
         self.ind_ = self.coef_ != 0.0  # PySINDy would lose coefficients below 1e-14
         super()._unbias(x, y)
 
@@ -193,7 +196,7 @@ class SparseRidgeOptimizer(_Optimizer):
 
     def _check(self) -> None:
         total = self.target_sparsity
-        if total is not None and (not _is_whole(total) or total <= 0):
+        if total is not None and (not is_integer(total) or total <= 0):
             raise InputError(f"target_sparsity must be a whole number > 0; got {total!r}")
         if self.constraint_order not in ("target", "feature"):
             raise InputError(
@@ -261,8 +264,8 @@ class SparseRidgeOptimizer(_Optimizer):
             time_limit=self.regression_timeout,
             warm_starts=[each.guess for each in free],
         )
-        proofs = iter(allocation.proofs)
-        found = [next(proofs) if each in free else each.nothing for each in equations]
+        answers = iter(allocation.answers)
+        found = [next(answers) if each in free else each.nothing for each in equations]
         idle = sum(each.nothing.objective for each in equations if each not in free)
         constant = idle + sum(each.constant for each in equations)
         self.objective_ = allocation.objective + constant
@@ -284,7 +287,7 @@ class SparseRidgeOptimizer(_Optimizer):
                 raise InputError("target_sparsity or group_sparsity is needed")
             return [n_features] * n_targets
         caps: list[int] = np.ravel(self.group_sparsity).tolist()
-        if len(caps) != n_targets or not all(_is_whole(k) and k >= 0 for k in caps):
+        if len(caps) != n_targets or not all(is_integer(k) and k >= 0 for k in caps):
             raise InputError(
                 f"group_sparsity needs a whole number >= 0 for each of {n_targets} equations; "
                 f"got {self.group_sparsity!r}"
@@ -292,10 +295,16 @@ class SparseRidgeOptimizer(_Optimizer):
         return caps
 
     def _guess(self, t: int) -> Array | None:
+        """The coefficients of equation t from which its search starts, or None."""
         return None if self.initial_guess is None else self.initial_guess[t]
 
     def _fixed(self, n_features: int, n_targets: int) -> list[dict[int, float]]:
-        """Per equation, the coefficients that the constraints fix."""
+        """Per equation, the coefficients that the constraints fix, by their features.
+
+        With ``normalize_columns`` they are those of the columns divided by their lengths.
+
+        Raises InputError: Constraints have wrong shapes, several entries, or contradict another.
+        """
         fixed: list[dict[int, float]] = [{} for _ in range(n_targets)]
         if self.constraint_lhs is None:
             return fixed
@@ -318,18 +327,30 @@ class SparseRidgeOptimizer(_Optimizer):
                     f"constraint {i} has {at.size} entries: only constraints on one coefficient, "
                     "which they fix, are supported"
                 )
-            place = divmod(int(at[0]), n_features)
+            target, feature = divmod(int(at[0]), n_features)
             if self.constraint_order == "feature":
                 feature, target = divmod(int(at[0]), n_targets)
-                place = target, feature
-            wanted = float(value / row[at[0]] * scale[place[1]])
-            if fixed[place[0]].setdefault(place[1], wanted) != wanted:
+            wanted = float(value / row[at[0]] * scale[feature])
+            if fixed[target].setdefault(feature, wanted) != wanted:
                 raise InputError(f"constraint {i} contradicts another one")
         return fixed
 
 
 class _Equation:
-    """One equation, the coefficients that are fixed taken out."""
+    """One equation, the coefficients that are fixed taken out.
+
+    x, y, shape (n, p) and (n,): The library terms and the response.
+    alpha: Weight of the penalty α‖w‖².
+    cap: The most coefficients other than 0, fixed ones included.
+    fixed: The values of coefficients that constraints fix, by their features.
+    guess, shape (p,): Coefficients whose support the search starts from, or None.
+
+    used: How many coefficients are fixed at another value than 0.
+    constant: The penalty of fixed coefficients, which every objective of ``problem`` lacks.
+    nothing: The answer where no other coefficient enters.
+    problem: The regression on the free columns; None where none may enter.
+    Raises InputError: More coefficients are fixed than ``cap`` allows.
+    """
 
     def __init__(
         self,
@@ -345,6 +366,7 @@ class _Equation:
         self.constant = alpha * sum(value * value for value in fixed.values())
         self.free = np.setdiff1d(np.arange(x.shape[1]), list(fixed)).astype(np.intp)
         self.guess = None if guess is None else guess[self.free]
+        # What the fixed coefficients leave of the response.
         left = y - x[:, list(fixed)] @ np.array(list(fixed.values())) if fixed else y
         most = min(cap - self.used, self.free.size)
         if most < 0:
@@ -362,20 +384,21 @@ class _Equation:
             self.problem = SparseRidgeProblem(x[:, self.free], left, gamma=2.0 * alpha, tau=most)
 
     def solved(self, seconds: float) -> Answer:
-        """The best coefficients of this equation alone."""
+        """The best support of this equation alone, found within so many seconds."""
         if self.problem is None:
             return self.nothing
+        # A guess of too many columns is no support that the solver may start from.
         guess = None if self.guess is None else np.flatnonzero(self.guess)
         if guess is not None and not 0 < guess.size <= self.problem.tau:
             guess = None
         return solve(self.problem, time_limit=seconds, warm_start=guess)
 
-    def coef(self, proof: Answer) -> Array:
-        """Coefficients of all features, fixed ones included."""
+    def coef(self, answer: Answer) -> Array:
+        """Coefficients of all features, shape (p,): those fixed, and those of a support."""
         coef = np.zeros(self.n_features)
         coef[list(self.fixed)] = list(self.fixed.values())
-        if self.problem is not None and proof.support.size:
-            coef[self.free[proof.support]] = self.problem.fit(proof.support).coef
+        if self.problem is not None and answer.support.size:
+            coef[self.free[answer.support]] = self.problem.fit(answer.support).coef
         return coef
 
 
@@ -459,9 +482,9 @@ class SparseRidgeCVOptimizer(_Optimizer):
         self._check()
 
     def _check(self) -> None:
-        if self.max_size is not None and (not _is_whole(self.max_size) or self.max_size <= 0):
+        if self.max_size is not None and (not is_integer(self.max_size) or self.max_size <= 0):
             raise InputError(f"max_size must be a whole number > 0; got {self.max_size!r}")
-        if _is_whole(self.cv) and self.cv < 2:
+        if is_integer(self.cv) and self.cv < 2:
             raise InputError(f"cv must be at least 2; got {self.cv}")
 
     def _reduce(self, x: Array, y: Array) -> None:
@@ -504,7 +527,11 @@ class SparseRidgeCVOptimizer(_Optimizer):
         self.cv_error_ = [float(error) for _, error in known]
 
     def _folds(self, n: int) -> tuple[Any, Any]:
-        """The ``cv`` and ``groups`` of SparseRidgeCV."""
+        """The ``cv`` and ``groups`` of SparseRidgeCV for n rows in use.
+
+        Rows of a group are held out together, so that "loo" leaves out one group at a time: a
+        trajectory, or, without groups, one of ``cv`` blocks of consecutive rows.
+        """
         groups = None if self.groups is None else np.asarray(self.groups)
         if groups is not None:
             rows = n if isinstance(self._kept, slice) else self._kept.size
@@ -513,7 +540,7 @@ class SparseRidgeCVOptimizer(_Optimizer):
                     f"groups needs one label per row ({rows}); got shape {groups.shape}"
                 )
             groups = groups[self._kept]
-        if not _is_whole(self.cv):
+        if not is_integer(self.cv):
             return self.cv, groups
         if groups is None:
             return "loo", np.arange(n) * min(self.cv, n) // n
@@ -524,7 +551,3 @@ class SparseRidgeCVOptimizer(_Optimizer):
                 "consecutive blocks of rows are folds"
             )
         return ("loo" if there <= self.cv else int(self.cv)), groups
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)

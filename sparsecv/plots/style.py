@@ -61,3 +61,14 @@ def in_style(function: Function) -> Function:
             return function(*args, **options)
 
     return cast(Function, drawn)
+
+
+@in_style
+def page_picture(description: str, draw: Callable[..., None], *shown: Any) -> tuple[Any, str]:
+    """A figure for a page, and its description.
+
+    draw: Takes the axes of the figure and what is shown, and draws it.
+    """
+    figure, ((axes,),) = new_figure(figsize=(5.6, 3.6))
+    draw(axes, *shown)
+    return figure, description

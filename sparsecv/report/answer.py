@@ -3,60 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from ..cv.results import CVResult, GlobalMinimum, bounds_text
-from ..selection.choice import Choice
+from ..cv.results import GlobalMinimum, bounds_text
 from ..selection.nested import NestedError
-from ..selection.result import Result
+from ..selection.result import HeldOut, Result
 from ..selection.rules import RULES
 from ..solvers.core.result import Status
-from .outcome import constraints
+from .document import constraints
 from .sections import Fact, Section, SectionColumn, SectionTable, counted, listed, number, percent
 
 # A line of names has at most so many characters, about two lines of a screen, and says how many
 # more names there are. The number is a choice.
 MAX_CHARACTERS = 150
-# Of the ranges of γ that cannot be excluded so many are shown for a τ, for so many τ; --json has
-# all. The number is a choice.
+# Of the ranges of γ that cannot be excluded, at most this many are shown for a τ, and for at most
+# this many τ; --json has all. The number is a choice.
 MAX_SHOWN_RANGES = 4
 
 
 def answer(result: Result) -> Iterator[Section]:
-    """Yield the sections that every report begins with."""
-    asked = constraints(result.design.asked, result.names)
-    lines = [Fact("", "", text) for text in (*_constraint_lines(asked), *result.shown.remarks)]
-    facts = [*_chosen(result), Fact("data", "", _data(result)), *lines]
-    yield Section("", facts)
+    """Yield the sections that every report begins with: choice, errors, proofs and coefficients."""
+    remarks = [*_constraint_lines(result), *result.shown.remarks]
+    facts = [*_chosen(result), Fact("data", meaning=_data(result))]
+    yield Section(facts=[*facts, *(Fact(meaning=text) for text in remarks)])
     if result.held_out is None:
         yield Section("How sure", [_best_of_size(result)])
     else:
-        _, surface, choice = result.held_out
-        yield Section("The CV error", list(_errors(result, surface, choice)))
+        yield Section("The CV error", list(_errors(result, result.held_out)))
         if result.expected is not None:
-            yield Section("The error to expect", [_expected(result.expected)])
-        yield Section("How sure", list(_sure(result, surface, choice)))
+            yield Section("The error to expect", [_to_quote(result.expected)])
+        yield Section("How sure", list(_sure(result, result.held_out)))
     yield _model(result)
 
 
 def _chosen(result: Result) -> Iterator[Fact]:
-    """Yield what is chosen, by which rule."""
+    """Yield the chosen τ and γ, the names of the model's columns, and how they were chosen.
+
+    After a cross-validation that is the rule. Where no rows were held out, it is the criterion that
+    has chosen the size, if one has, and the training objective: after ≈ and with a lower bound
+    where the columns are not proved to be the best.
+    """
     model = result.model
     features = counted(result.design.n_units)
-    figure = f"τ = {model.tau} of {features}, γ = {number(model.gamma)}"
-    yield Fact("chosen", figure)
-    columns = result.called(model.support[result.by_effect])
-    yield Fact("columns", "", listed(columns, MAX_CHARACTERS))
-    if result.held_out is not None:
-        study, _, choice = result.held_out
-        given = f"; size {choice.tau} as asked" if choice.size_given else ""
-        yield Fact("rule", "", f"{choice.rule} ({study.reason}): {RULES[choice.rule].aim}{given}")
+    yield Fact("chosen", f"τ = {model.tau} of {features}, γ = {number(model.gamma)}")
+    names = result.called(model.support[result.by_effect])
+    yield Fact("columns", meaning=listed(names, MAX_CHARACTERS))
+    if (held_out := result.held_out) is not None:
+        choice = held_out.choice
+        size = f"; size {choice.tau} as asked" if choice.size_given else ""
+        how = f"{choice.rule} ({held_out.study.reason}): {RULES[choice.rule].aim}{size}"
+        yield Fact("rule", meaning=how)
         return
     if result.criterion is not None:
-        yield Fact("size", "", f"that of least {result.criterion.upper()}, of all sizes")
-    objective = number(model.objective, model.proved)
+        yield Fact("size", meaning=f"that of least {result.criterion.upper()}, of all sizes")
+    objective = number(model.objective, exact=model.proved)
     if not model.proved and model.shows_gap:
         objective += f" (proved lower bound {number(model.lower_bound)})"
     yield Fact("objective", objective, "‖y − Xβ‖² + (γ/2)‖β‖² on scaled columns")
@@ -81,21 +82,22 @@ def _data(result: Result) -> str:
     return text + ("" if protocol.intercept else ", no intercept")
 
 
-def _constraint_lines(found: dict[str, Any] | None) -> Iterator[str]:
-    """Yield a line for every kind of constraint that :func:`constraints` gives."""
-    if found is None:
+def _constraint_lines(result: Result) -> Iterator[str]:
+    """Yield a line for every kind of constraint on columns that the user has asked for."""
+    asked = constraints(result.design.asked, result.names)
+    if asked is None:
         return
-    bounds = found["bounds"].items()
+    bounds = asked["bounds"].items()
     for what, texts in (
-        ("in every model", found["include"]),
-        ("in no model", found["exclude"]),
+        ("in every model", asked["include"]),
+        ("in no model", asked["exclude"]),
         (
             "columns that enter together and count once",
-            [f"{name} ({len(group)} columns)" for name, group in found["groups"].items()],
+            [f"{name} ({len(group)} columns)" for name, group in asked["groups"].items()],
         ),
         (
             "coefficients that are not negative",
-            [name for name, ends in bounds if ends == [0.0, None]],
+            [name for name, (low, high) in bounds if low == 0.0 and high is None],
         ),
         (
             "bounds",
@@ -103,7 +105,7 @@ def _constraint_lines(found: dict[str, Any] | None) -> Iterator[str]:
                 f"{name} in [{'−∞' if low is None else f'{low:g}'}, "
                 f"{'∞' if high is None else f'{high:g}'}]"
                 for name, (low, high) in bounds
-                if (low, high) != (0.0, None)
+                if low != 0.0 or high is not None
             ],
         ),
     ):
@@ -111,18 +113,23 @@ def _constraint_lines(found: dict[str, Any] | None) -> Iterator[str]:
             yield f"{what}: {listed(texts, MAX_CHARACTERS)}"
 
 
-def _errors(result: Result, surface: CVResult, choice: Choice) -> Iterator[Fact]:
-    """Yield the choice's CV error, its root, and R²."""
-    folds, (spread, exact) = surface.folds, choice.spread(surface)
+def _errors(result: Result, held_out: HeldOut) -> Iterator[Fact]:
+    """Yield the choice's CV error, its root, and R²; each is after ≈ where it is not proved."""
+    choice, folds = held_out.choice, held_out.surface.folds
+    std_error, exact = choice.spread(held_out.surface)
     kind = "leave-one-out" if folds.leave_one_out else counted(folds.k, "fold")
     meaning = f"mean squared held-out error, {kind}. It compares models and chose among them: "
     meaning += "expect more on new data."
-    settled = result.expected is not None or choice.size_given or not result.ended.nests
-    meaning += "" if settled else " --nested, or nested=True, tells how much."
-    yield Fact("CV error", f"{number(choice.cv_error, exact)} ± {number(spread)} (s.e.)", meaning)
+    # The nested error tells how much more. It is not offered where it is there, and where no
+    # choice of a size or no fold allows it.
+    if result.expected is None and not choice.size_given and result.ended.nests:
+        meaning += " --nested, or nested=True, tells how much."
+    yield Fact(
+        "CV error", f"{number(choice.cv_error, exact)} ± {number(std_error)} (s.e.)", meaning
+    )
     known = bounds_text(choice.lower, choice.cv_error, choice.upper)
     if choice.is_pair and not exact and known:
-        yield Fact("", "", f"proved bounds of this CV error: {known}")
+        yield Fact(meaning=f"proved bounds of this CV error: {known}")
     root = number(float(np.sqrt(choice.cv_error)), exact)
     yield Fact("RMSE", root, f"the square root of the CV error, in {_units_of_errors(result)}")
     if not np.isnan(r2 := result.r_squared(choice.cv_error)):
@@ -141,96 +148,112 @@ def _units_of_errors(result: Result) -> str:
     return f"standard deviations of {result.target}"
 
 
-def _expected(found: NestedError) -> Fact:
+def _to_quote(nested: NestedError) -> Fact:
     """The error to expect on new data."""
-    figure = f"{number(found.error)} ± {number(found.std_error)} (s.e.)"
-    meaning = "the error to expect on new data: the whole procedure, choice included, "
-    return Fact("to quote", figure, meaning + f"held out in {found.folds} outer folds")
+    meaning = "the error to expect on new data: the whole procedure, choice included, held out in "
+    meaning += f"{nested.folds} outer folds"
+    return Fact("to quote", f"{number(nested.error)} ± {number(nested.std_error)} (s.e.)", meaning)
 
 
-def _sure(result: Result, surface: CVResult, choice: Choice) -> Iterator[Fact]:
-    """Yield what is proved of the choice, of a range of γ, and of the model's columns."""
-    span = surface.minimum
-    tolerance, pairs = surface.tolerance, "no pair (τ, γ) "
-    pairs += "that was tried" if surface.trace else "of the grid"
-    if span is not None:
-        tolerance = span.tolerance
-        pairs = f"no τ and no γ from {span.span.low:g} to {span.span.high:g}"
+def _sure(result: Result, held_out: HeldOut) -> Iterator[Fact]:
+    """Yield what is proved of the choice, of a range of γ, and of the model's columns.
+
+    A projected model is no pair (τ, γ) of the grid: what is proved of it says all of its columns.
+    """
+    surface, choice = held_out.surface, held_out.choice
+    if (span := surface.minimum) is not None:
         yield from _range(span)
-    within = f" by more than {100 * tolerance:g} %" if tolerance else ""
-    nearer = f"no other {counted(choice.tau)} predict{'s' if choice.tau == 1 else ''} more like "
-    nearer += f"the average{result.within}; every subset in the average is the best of its size"
-    proofs = {
-        "minimum": f"{pairs} {'have' if span else 'has'} a smaller CV error{within}",
-        "one-se": "every CV error that was compared",
-        "projected": nearer,
-    }
-    if choice.size_given:
-        pairs = f"no γ {'that was tried' if surface.trace else 'of the grid'}"
-        pairs += f" with τ = {choice.tau}"
-        proofs = {"projected": nearer}
     if choice.certified:
-        yield Fact("proved", "", proofs.get(choice.rule, f"{pairs} is better by this rule"))
+        yield Fact("proved", meaning=_proof(result, held_out))
     else:
         best = surface.best()
         known = bounds_text(best.lower_bound, best.cv_error, best.upper)
         least = f"; proved bounds of the least CV error: {known}" if known else ""
         text = "not proved: with all CV errors proved another model might be chosen"
-        yield Fact("≈", "", text + least)
+        yield Fact("≈", meaning=text + least)
     if choice.is_pair:
         yield _best_of_size(result)
 
 
+def _proof(result: Result, held_out: HeldOut) -> str:
+    """What is proved of a choice that is certified."""
+    surface, choice = held_out.surface, held_out.choice
+    if choice.rule == "projected":
+        others = f"{counted(choice.tau)} predict{'s' if choice.tau == 1 else ''}"
+        nearer = f"no other {others} more like the average{result.within}"
+        return f"{nearer}; every subset in the average is the best of its size"
+    tried = "that was tried" if surface.trace else "of the grid"  # A search of γ leaves a trace.
+    if choice.size_given:
+        return f"no γ {tried} with τ = {choice.tau} is better by this rule"
+    if choice.rule == "one-se":
+        return "every CV error that was compared"
+    pairs, have, tolerance = f"no pair (τ, γ) {tried}", "has", surface.tolerance
+    if (span := surface.minimum) is not None:
+        pairs, have = f"no τ and no γ from {span.span.low:g} to {span.span.high:g}", "have"
+        tolerance = span.tolerance
+    if choice.rule == "minimum":
+        within = f" by more than {100 * tolerance:g} %" if tolerance else ""
+        return f"{pairs} {have} a smaller CV error{within}"
+    return f"{pairs} is better by this rule"
+
+
 def _range(span: GlobalMinimum) -> Iterator[Fact]:
-    """Yield what is known of the least CV error over a range of γ."""
+    """Yield what is known of the least CV error over a range of γ, and where it may lie.
+
+    Each row of ``span.left`` has a τ and the ends of a range of γ that is not excluded.
+    """
     known = f"{span.lower:.9g} ≤ least CV error ≤ {span.upper:.9g}"
-    yield Fact("bounds", "", f"{known}, by a search of {span.seconds:.2g} s")
+    yield Fact("bounds", meaning=f"{known}, by a search of {span.seconds:.2g} s")
     if span.status is Status.UNPROVED:
         text = "rounding allows no closer bounds: errors of this size cannot be told apart"
-        yield Fact("", "", text)
+        yield Fact(meaning=text)
     taus = np.unique(span.left[:, 0])
     for tau in taus[:MAX_SHOWN_RANGES]:
-        cells = span.left[span.left[:, 0] == tau, 1:]
-        some = ", ".join(f"[{low:.4g}, {high:.4g}]" for low, high in cells[:MAX_SHOWN_RANGES])
-        more = ", …" if len(cells) > MAX_SHOWN_RANGES else ""
-        yield Fact("", "", f"not excluded: τ = {tau:g}, γ in {some}{more}")
+        ranges = span.left[span.left[:, 0] == tau, 1:]
+        shown = ", ".join(f"[{low:.4g}, {high:.4g}]" for low, high in ranges[:MAX_SHOWN_RANGES])
+        more = ", …" if len(ranges) > MAX_SHOWN_RANGES else ""
+        yield Fact(meaning=f"not excluded: τ = {tau:g}, γ in {shown}{more}")
     if taus.size > MAX_SHOWN_RANGES:
-        yield Fact("", "", f"nor are ranges of γ for {taus.size - MAX_SHOWN_RANGES} more τ")
+        yield Fact(meaning=f"nor are ranges of γ for {taus.size - MAX_SHOWN_RANGES} more τ")
 
 
 def _best_of_size(result: Result) -> Fact:
-    """Whether the model's features are proved to fit all rows best."""
-    model, tau, within = result.model, result.model.tau, result.within
+    """Whether the model's features are proved to fit all rows best, among those of its size.
+
+    Where a criterion has chosen the size, they are the best among those of all sizes.
+    """
+    model, tau = result.model, result.model.tau
     if result.criterion is not None:
         less = f"a smaller {result.criterion.upper()}"
-        if model.proved:
-            return Fact("proved", "", f"no other set of features has {less}{within}")
-        return Fact("≈", "", f"not proved: another set of features may have {less}")
-    if model.proved:
+        proof = f"no other set of features has {less}"
+        doubt = f"another set of features may have {less}"
+    else:
         others = f"{counted(tau)} fit" if tau > 1 else "single feature fits"
-        return Fact("proved", "", f"no other {others} all rows better at this γ{within}")
-    most = f", by at most {percent(model.gap)} of the objective" if model.shows_gap else ""
-    text = f"not proved: other {counted(tau)} may fit all rows better at this γ{most}"
-    return Fact("≈", "", text)
+        proof = f"no other {others} all rows better at this γ"
+        most = f", by at most {percent(model.gap)} of the objective" if model.shows_gap else ""
+        doubt = f"other {counted(tau)} may fit all rows better at this γ{most}"
+    if model.proved:
+        return Fact("proved", meaning=proof + result.within)
+    return Fact("≈", meaning=f"not proved: {doubt}")
 
 
 def _model(result: Result) -> Section:
     """The coefficients in the table's units, in the order of their effects."""
     model, order = result.model, result.by_effect
     effects, columns = result.effects[order], model.support[order]
-    spread = float(result.design.spread[-1]) or np.nan
-    most = float(np.abs(effects).max(initial=0.0)) or 1.0
+    spread_of_y = float(result.design.spread[-1]) or np.nan
+    largest = float(np.abs(effects).max(initial=0.0)) or 1.0
     table = [
         SectionColumn("column", result.called(columns), "words"),
         SectionColumn("coefficient", model.coef[columns]),
         SectionColumn("× s.d.", effects),
-        SectionColumn("standardised", effects / spread),
-        SectionColumn("size of effect", np.abs(effects) / most, "bar"),
+        SectionColumn("standardised", effects / spread_of_y),
+        SectionColumn("size of effect", np.abs(effects) / largest, "bar"),
     ]
     sentences = (
         f"The intercept is {number(model.intercept)}. “× s.d.” is the change of {result.target} "
         "when the column grows by one standard deviation; “standardised” is the same in standard "
         f"deviations of {result.target}.",
     )
-    title = "The model, fitted to all rows"
-    return Section(title, table=SectionTable(table, what="columns"), sentences=sentences, main=True)
+    title, shown = "The model, fitted to all rows", SectionTable(table, what="columns")
+    return Section(title, table=shown, sentences=sentences, main=True)

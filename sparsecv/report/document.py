@@ -1,43 +1,66 @@
-"""A result as JSON: the numbers that its sections show, and all that they leave out."""
+"""A result as JSON: the numbers that its sections show, and all that they leave out.
+
+Readers of the JSON file use the names of the entries, so none may be renamed.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
-from ..cv.results import CVResult, GammaResult
+from ..cv.results import CVResult, GammaResult, GlobalMinimum
 from ..design.model import Model
 from ..selection.choice import Choice
-from ..selection.result import Result
-from ..selection.study import Study
-from .outcome import constraints
+from ..selection.projection import Projection
+from ..selection.result import HeldOut, Result
+from ..solvers.core.column_rules import ResolvedRules
 
 
 def document(result: Result) -> dict[str, Any]:
     """The entries of a result, with values as :func:`plain` gives them."""
-    model = result.model
-    found: dict[str, Any] = {"constraints": constraints(result.design.asked, result.names)}
-    if result.held_out is not None:
-        study, surface, choice = result.held_out
-        found |= _chosen(result, study, choice)
+    model, held_out = result.model, result.held_out
+    entries: dict[str, Any] = {"constraints": constraints(result.design.asked, result.names)}
+    if held_out is not None:
+        entries |= _chosen(result, held_out)
     bounds = {name: getattr(model, name) for name in ("objective", "lower_bound", "gap")}
-    own = {"standardized_coef": result.effects, **bounds}
-    found["model"] = _coefficients(result, model) | own
-    if result.held_out is not None:
-        found |= _projections(result, choice)
-        found["rules"] = {name: _rule(one) for name, one in result.choices.items()}
-        found |= _surface(result, surface)
+    entries["model"] = _coefficients(result, model)
+    entries["model"] |= {"standardized_coef": result.effects, **bounds}
+    if held_out is not None:
+        if held_out.choice.projection is not None:
+            entries |= _projections(result, held_out.choice.projection)
+        entries["rules"] = {name: _rule(one) for name, one in result.choices.items()}
+        entries |= _surface(result, held_out.surface)
     for what, frame in result.answers.items():
         if what == "inference":
-            found[what] = frame.attrs | frame.reset_index().to_dict("list")
-            continue
-        of_names = frame.drop(columns="columns").rename(columns={"names": "columns"})
-        found[what] = of_names.to_dict("list")
-    return dict(plain(found))
+            entries[what] = frame.attrs | frame.reset_index().to_dict("list")
+        else:  # In a file "columns" are names, and not positions.
+            named = frame.drop(columns="columns").rename(columns={"names": "columns"})
+            entries[what] = named.to_dict("list")
+    return dict(plain(entries))
+
+
+def constraints(asked: ResolvedRules | None, names: Sequence[str]) -> dict[str, Any] | None:
+    """The constraints on columns as JSON values; None where there are none.
+
+    Groups of one column are left out. The sizes are those that a model may have.
+    """
+    if asked is None:
+        return None
+    by_position = asked.by_position()
+    return {
+        "include": [names[j] for j in by_position.include],
+        "exclude": [names[j] for j in by_position.exclude],
+        "groups": {name: [names[j] for j in g] for name, g in asked.groups.items() if len(g) > 1},
+        "bounds": {
+            names[j]: [None if np.isinf(end) else end for end in ends]
+            for j, ends in by_position.bounds.items()
+        },
+        "sizes": list(asked.sizes),
+    }
 
 
 def plain(value: Any) -> Any:
@@ -53,13 +76,13 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _chosen(result: Result, study: Study, choice: Choice) -> dict[str, Any]:
+def _chosen(result: Result, held_out: HeldOut) -> dict[str, Any]:
     """The choice, its rule and its errors.
 
-    Readers of the JSON file use these names, so none may be renamed. "rule" therefore stands in
-    "chosen" and beside it. "rule_status" is the worst status of the whole run, and "nested" the
-    error to expect on new data, or null.
+    "rule" stands in "chosen" and beside it, as readers look in both places. "rule_status" is the
+    worst status of the whole run, and "nested" the error to expect on new data, or null.
     """
+    study, choice = held_out.study, held_out.choice
     proof = {name: getattr(choice, name) for name in ("lower", "upper", "certified")}
     return {
         "method": study.request.settings.method,
@@ -84,8 +107,10 @@ def _pair(choice: Choice) -> dict[str, Any]:
 
 def _rule(choice: Choice) -> dict[str, Any]:
     """What one rule chooses, and the value of the criterion that the rule minimises."""
-    found = _pair(choice) | {"criterion": choice.criterion, "certified": choice.certified}
-    return found if choice.lambda_ is None else found | {"lambda": choice.lambda_}
+    entries = _pair(choice) | {"criterion": choice.criterion, "certified": choice.certified}
+    if choice.lambda_ is not None:
+        entries["lambda"] = choice.lambda_
+    return entries
 
 
 def _coefficients(result: Result, model: Model) -> dict[str, Any]:
@@ -98,59 +123,67 @@ def _coefficients(result: Result, model: Model) -> dict[str, Any]:
     }
 
 
-def _projections(result: Result, choice: Choice) -> dict[str, Any]:
-    """The projected model of every size; nothing where no models were projected."""
-    found = choice.projection
-    if found is None:
-        return {}
+def _projections(result: Result, projection: Projection) -> dict[str, Any]:
+    """The CV error of the average of all models, and its projection onto every size."""
     names = ("tau", "gamma", "distance", "cv_error", "std_error")
     return {
-        "reference_error": found.average.error,
-        "reference_std_error": found.average.std_error,
+        "reference_error": projection.average.error,
+        "reference_std_error": projection.average.std_error,
         "sizes": [
             {name: getattr(model, name) for name in names} | _coefficients(result, model)
-            for model in result.sizes
+            for model in projection.sizes
         ],
     }
 
 
 def _surface(result: Result, surface: CVResult) -> dict[str, Any]:
-    """The folds and the CV error h(γ, τ) of every pair."""
-    design = result.design
-    best, span, folds = surface.best(), surface.minimum, surface.folds
-    same: tuple[str, ...] = "tau", "gamma", "cv_error", "std_error", "lower_bound", "certified"
-    found: dict[str, Any] = {
+    """The folds, and the CV error h(γ, τ) of every pair and of the best."""
+    design, best, folds = result.design, surface.best(), surface.folds
+    names: tuple[str, ...] = "tau", "gamma", "cv_error", "std_error", "lower_bound", "certified"
+    entries: dict[str, Any] = {
         "feature_names": result.called(design.kept),
         "folds": {"kind": folds.kind, "k": folds.k, "sizes": folds.sizes},
         "protocol": design.protocol.name,
         "scale": design.protocol.scale,
         "results": [_at_gamma(result, one) for one in surface.by_gamma],
         "best": {
-            **{name: getattr(best, name) for name in same},
+            **{name: getattr(best, name) for name in names},
             "upper_bound": best.upper,
             "tau_1se": best.one_se,
         },
     }
     if surface.trace:
-        found |= {"trace": [vars(step) for step in surface.trace], "ended": surface.ended}
+        entries |= {"trace": [vars(step) for step in surface.trace], "ended": surface.ended}
     if surface.tolerance is not None:
-        found["tolerance"] = surface.tolerance
-    if span is not None:
-        same = ("tau", "gamma", "tolerance", "certified", "status", "seconds")
-        left = [{"tau": int(tau), "gamma": [low, high]} for tau, low, high in span.left]
-        own = {"upper_bound": span.upper, "lower_bound": span.lower, "not_excluded": left}
-        known = {name: getattr(span, name) for name in same} | span.span._asdict()
-        found["global"] = known | own
-    return found
+        entries["tolerance"] = surface.tolerance
+    if surface.minimum is not None:
+        entries["global"] = _global(surface.minimum)
+    return entries
+
+
+def _global(span: GlobalMinimum) -> dict[str, Any]:
+    """The least CV error over a range of γ, with the pairs that are not excluded."""
+    names = ("tau", "gamma", "tolerance", "certified", "status", "seconds")
+    remaining = [{"tau": int(tau), "gamma": [low, high]} for tau, low, high in span.left]
+    return {
+        **{name: getattr(span, name) for name in names},
+        **span.span._asdict(),
+        "upper_bound": span.upper,
+        "lower_bound": span.lower,
+        "not_excluded": remaining,
+    }
 
 
 def _at_gamma(result: Result, one: GammaResult) -> dict[str, Any]:
-    """CV errors, bounds, supports and work at one γ, in lists over τ; null for unproved errors."""
+    """CV errors, bounds, supports and work at one γ, in lists over τ.
+
+    "cv_error" is null where it is not proved, and "incumbent" has the estimate there.
+    """
     names = ("gamma", "std_error", "lower", "upper", "mio_by_tau", "n_mio", "n_nodes", "seconds")
-    found = {name: getattr(one, name) for name in names}
-    if one.history:
-        found["history"] = one.history
-    return found | {
+    entries = {name: getattr(one, name) for name in names}
+    if one.history:  # A search of τ tells its steps.
+        entries["history"] = one.history
+    return entries | {
         "tau": one.taus,
         "cv_error": np.where(one.exact, one.cv_error, np.nan),
         "incumbent": one.cv_error,

@@ -1,7 +1,8 @@
 """What a fit tells of its sizes, subsets, rules and columns, as data frames of pandas.
 
 Estimators return these frames, and the command prints them and writes them as JSON. In every frame
-"columns" holds the positions of a model's columns, as a list, and "names" their names.
+"columns" holds the positions of a model's columns, as a list, and "names" their names. Where a
+function takes ``seconds``, its searches end after so many; None is no limit.
 """
 
 from __future__ import annotations
@@ -15,23 +16,24 @@ import numpy as np
 from ..design.design import Array
 from ..design.folds import Index
 from ..design.model import Model, values_of
-from ..selection.choice import Choice
-from ..selection.near_best import Importance
+from ..errors import InputError
+from ..selection.alternatives import alternatives, alternatives_table, ranked_by_size
+from ..selection.choice import known_model, other_choices
+from ..selection.criteria import criteria
+from ..selection.near_best import importance, near_best
 from ..selection.result import Result
+from ..selection.sizes import subsets_by_size
 from ..solvers.core.result import Status, worst
-from ..solvers.leaps.gathering import NearBestAnswers
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from ..selection.inference import Inference
 
 # A smaller value of these criteria is better.
 CRITERIA = ("aic", "bic", "ebic", "cp")
 
 
 def frame_of(values: Mapping[str, Any], labels: list[Any] | range | None = None) -> DataFrame:
-    """A frame of some columns, with rows 0, 1 and so on, or with labels of its rows."""
+    """A frame of some columns, whose rows are 0, 1 and so on, or have labels."""
     from pandas import DataFrame  # Only who asks for a frame waits for pandas.
 
     return DataFrame(values, index=labels)
@@ -45,65 +47,85 @@ def columns_and_names(supports: Iterable[Index], names: Sequence[str]) -> dict[s
 
 def path_frame(sizes: Sequence[Model], names: Sequence[str]) -> DataFrame:
     """The model of every size: "coef" has the coefficients of "columns", in the same order."""
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "tau": values_of(sizes, "tau"),
         "gamma": values_of(sizes, "gamma"),
         **columns_and_names((model.support for model in sizes), names),
         "coef": [model.coef[model.support].tolist() for model in sizes],
     }
     for name in ("intercept", "cv_error", "std_error", "proved"):
-        found[name] = values_of(sizes, name)
+        values[name] = values_of(sizes, name)
     distance = values_of(sizes, "distance")
-    return frame_of(found if np.isnan(distance).all() else found | {"distance": distance})
-
-
-def criteria_frame(
-    sizes: Sequence[Model], values: Mapping[str, Array], names: Sequence[str]
-) -> DataFrame:
-    """The criteria of the model of every size, beside its CV error."""
-    supports = columns_and_names((model.support for model in sizes), names)
-    tau, error = values_of(sizes, "tau"), values_of(sizes, "cv_error")
-    return frame_of({"tau": tau, **supports, "cv_error": error, **values})
-
-
-def alternatives_frame(found: Mapping[str, Any], names: Sequence[str]) -> DataFrame:
-    """The n best subsets of every size, of which ``found`` has the entries."""
-    values: dict[str, Any] = {}
-    for name, entries in found.items():
-        values |= columns_and_names(entries, names) if name == "columns" else {name: entries}
+    if not np.isnan(distance).all():  # Only projections have a distance.
+        values["distance"] = distance
     return frame_of(values)
 
 
-def choices_frame(
-    choices: Mapping[str, Choice], supports: Iterable[Index], names: Sequence[str]
-) -> DataFrame:
-    """What rules choose, a row for every rule."""
+def criteria_of_sizes(result: Result) -> DataFrame:
+    """The criteria of the model of every size, beside its CV error."""
+    sizes = result.sizes
+    supports = columns_and_names((model.support for model in sizes), result.names)
+    tau, error = values_of(sizes, "tau"), values_of(sizes, "cv_error")
+    return frame_of({"tau": tau, **supports, "cv_error": error, **_criteria(result)})
+
+
+def _criteria(result: Result) -> dict[str, Array]:
+    """The values of all criteria, each for every size; NaN where a criterion is not defined."""
+    supports = [model.support for model in result.sizes]
+    return criteria(result.problem, result.design, supports)
+
+
+def alternatives_of_sizes(result: Result, n: int, seconds: float | None) -> DataFrame:
+    """The n best subsets of every size, a row of the frame for each.
+
+    They are ranked by the fit to all rows, or by the CV error where rows were held out.
+    """
+    if (held_out := result.held_out) is not None:
+        subsets = subsets_by_size(*held_out)
+        entries = alternatives(held_out.study, held_out.surface, subsets, n, seconds)
+    else:
+        fit = result.problem, result.design, result.sizes
+        entries = alternatives_table(*fit, ranked_by_size(*fit, n, seconds), errors=None)
+    values: dict[str, Any] = {}
+    for name, entry in entries.items():
+        own = columns_and_names(entry, result.names) if name == "columns" else {name: entry}
+        values |= own  # The frame keeps the order of the entries.
+    return frame_of(values)
+
+
+def comparison(result: Result) -> DataFrame:
+    """What every rule chooses; where nothing is held out, the size of least criterion of each."""
+    if result.held_out is None:
+        return _least_criteria(result)
+    assert result.first is not None  # Only a run that Ctrl-C has ended has none.
+    study, surface, choice = result.held_out
+    choices = other_choices(study.again(), result.first, choice, every=True)
     every = list(choices.values())
+    supports = (known_model(study, surface, one).support for one in every)
     own: Any = ("cv_error", "lower", "upper", "criterion", "certified")
-    found = {
+    values = {
         "tau": [one.tau for one in every],
         "gamma": [one.gamma for one in every],
-        **columns_and_names(supports, names),
+        **columns_and_names(supports, result.names),
         **{name: [getattr(one, name) for one in every] for name in own},
         "lambda_": [np.nan if one.lambda_ is None else one.lambda_ for one in every],
     }
-    return frame_of(found, list(choices)).rename_axis("rule")
+    return frame_of(values, list(choices)).rename_axis("rule")
 
 
-def least_criteria_frame(
-    sizes: Sequence[Model], values: Mapping[str, Array], names: Sequence[str]
-) -> DataFrame:
-    """The size at which each criterion is least, in the columns of :func:`choices_frame`."""
+def _least_criteria(result: Result) -> DataFrame:
+    """The size at which each criterion is least, in the columns of :func:`comparison`."""
+    values = _criteria(result)
     rules = [name for name in CRITERIA if not np.isnan(values[name]).all()]
-    at = [int(np.nanargmin(values[name])) for name in rules]
+    models = [result.sizes[int(np.nanargmin(values[name]))] for name in rules]
     unknown = np.full(len(rules), np.nan)
     found = {
-        "tau": [sizes[t].tau for t in at],
-        "gamma": [sizes[t].gamma for t in at],
-        **columns_and_names((sizes[t].support for t in at), names),
+        "tau": values_of(models, "tau"),
+        "gamma": values_of(models, "gamma"),
+        **columns_and_names((model.support for model in models), result.names),
         **dict.fromkeys(("cv_error", "lower", "upper"), unknown),
-        "criterion": [float(values[name][t]) for name, t in zip(rules, at, strict=True)],
-        "certified": all(model.proved for model in sizes),
+        "criterion": [float(np.nanmin(values[name])) for name in rules],
+        "certified": all(model.proved for model in result.sizes),
         "lambda_": unknown,
     }
     return frame_of(found, rules).rename_axis("rule")
@@ -130,43 +152,58 @@ def coefficients_frame(
     return frame_of(found, [names[c] for c in columns]).rename_axis("column")
 
 
-def inference_frame(found: Inference, level: float, names: Sequence[str]) -> DataFrame:
+def inference_of(
+    result: Result, level: float, sigma: float | None, seconds: float | None
+) -> DataFrame:
     """p-values and intervals of the tested columns of a model, in the order of the columns.
 
-    level: Of the confidence intervals.
+    They know of the search that has selected the columns; "conditional_on" of the attributes says
+    what they condition on, and "complete" whether the search has ended.
+
+    level: Of the confidence intervals, between 0 and 1.
+    sigma: Standard deviation of the errors; None where it is estimated.
     """
+    from ..selection.inference import infer  # Few calls need what this imports of SciPy.
+
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level must lie between 0 and 1; got {level!r}")
+    found = infer(result, sigma, seconds)
+    columns, event, spread = found.columns, found.tests.event, found.tests.spread
+    labels = result.called(np.array([one.column for one in columns], dtype=np.intp))
     rows = [
         (one.column, one.coef, one.std_error, *one.p_value(), *ends)
-        for one, ends in zip(found.columns, found.intervals(level).tolist(), strict=True)
+        for one, ends in zip(columns, found.intervals(level).tolist(), strict=True)
     ]
     heads = "position", "coef", "std_error", "p_low", "p_high", "low", "high"
-    labels = [names[one.column] for one in found.columns]
     values = {head: [row[i] for row in rows] for i, head in enumerate(heads)}
-    made = frame_of(values, labels).rename_axis("column")
+    frame = frame_of(values, labels).rename_axis("column")
     kept = "what the response has across the tested coefficient"
-    known = found.tests.spread.degrees == math.inf
+    # A standard deviation that was given has infinitely many degrees of freedom.
+    known = spread.degrees == math.inf
     kept = f"and {kept}" if known else f"{kept}, and the response's sum of squares"
-    made.attrs = {
+    frame.attrs = {
         "level": float(level),
-        "sigma": found.tests.spread.value,
-        "sigma_source": found.tests.spread.source,
-        "event": found.tests.event,
+        "sigma": spread.value,
+        "sigma_source": spread.source,
+        "event": event,
         "conditional_on": (
-            f"these columns are selected ({found.tests.event}), {kept}; "
+            f"these columns are selected ({event}), {kept}; "
             "errors are independent and normal with one variance"
         ),
         "complete": found.status is Status.OPTIMAL,
         "status": str(found.status),
         "n_nodes": found.work.n_nodes,
-        "regions": {
-            name: one.region.tolist() for name, one in zip(labels, found.columns, strict=True)
-        },
+        "regions": dict(zip(labels, [one.region.tolist() for one in columns], strict=True)),
     }
-    return made
+    return frame
 
 
-def near_best_frame(found: NearBestAnswers, result: Result, within: float) -> DataFrame:
-    """Every support that fits nearly as well as the best, the best first."""
+def near_best_of(result: Result, within: float, seconds: float | None) -> DataFrame:
+    """Every support that fits nearly as well as the best, the best first.
+
+    within: The largest share by which the objective may exceed the least.
+    """
+    found = near_best(result, within, seconds)
     answers, least = found.answers, float(found.value[0])
     supports = [result.design.kept[one.support] for one in answers]
     made = frame_of(
@@ -177,30 +214,37 @@ def near_best_frame(found: NearBestAnswers, result: Result, within: float) -> Da
             "excess": found.value / least - 1.0 if least > 0.0 else np.zeros(len(answers)),
         }
     )
-    made.attrs.update(about(result), within=float(within), complete=answers[0].proved)
+    made.attrs.update(_about(result), within=float(within), complete=answers[0].proved)
     made.attrs["status"] = str(answers[0].status)
     return made
 
 
-def importance_frame(found: Importance, result: Result) -> DataFrame:
-    """What each column is worth to the best fit, those first without which it loses most."""
+def importance_of(result: Result, seconds: float | None) -> DataFrame:
+    """What each column is worth to the best fit, those first without which it loses most.
+
+    The columns of a group are a unit, and share what was found of it.
+    """
+    found = importance(result, seconds)
     columns = result.design.kept[np.concatenate(found.units)]
-    at = np.repeat(np.arange(len(found.units)), [unit.size for unit in found.units])
+    unit = np.repeat(np.arange(len(found.units)), [unit.size for unit in found.units])
     values = {
         "position": columns,
-        "without": found.without[at],
-        "with_": found.having[at],
-        "proved": [found.status[u] is Status.OPTIMAL for u in at],
+        "without": found.without[unit],
+        "with_": found.having[unit],
+        "proved": [found.status[u] is Status.OPTIMAL for u in unit],
     }
-    order = np.lexsort((found.having[at], -np.nan_to_num(found.without[at], nan=np.inf)))
+    # Where no fit may lack a column, its number is NaN, and it stands first.
+    order = np.lexsort((found.having[unit], -np.nan_to_num(found.without[unit], nan=np.inf)))
     made = frame_of(values, [result.names[c] for c in columns]).rename_axis("column").iloc[order]
-    made.attrs.update(about(result), status=str(worst(found.status)))
+    made.attrs.update(_about(result), status=str(worst(found.status)))
     return made
 
 
-def about(result: Result) -> dict[str, Any]:
-    """What tables of other supports are about."""
-    model, by = result.model, result.criterion
-    how = f"of up to {model.tau} columns" if by is None else f"of all sizes by {by.upper()}"
-    words = f"least training objective {how} at gamma = {model.gamma:g}; nothing is held out"
-    return {"tau": model.tau, "gamma": model.gamma, "criterion": by, "about": words}
+def _about(result: Result) -> dict[str, Any]:
+    """What frames of other supports compare, as the attributes of a frame."""
+    model, criterion = result.model, result.criterion
+    which = f"of up to {model.tau} columns"
+    if criterion is not None:
+        which = f"of all sizes by {criterion.upper()}"
+    words = f"least training objective {which} at gamma = {model.gamma:g}; nothing is held out"
+    return {"tau": model.tau, "gamma": model.gamma, "criterion": criterion, "about": words}

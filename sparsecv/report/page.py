@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from html import escape
 from importlib.resources import files
 from os import PathLike
@@ -46,23 +46,27 @@ class Page(NamedTuple):
 
 def page(title: str, sections: Iterable[Section]) -> Page:
     """Sections as one page, with their pictures; InputError where matplotlib is missing."""
-    matplotlib()
-    parts = [as_html(one) + _drawn(one.picture) for one in sections]
+    matplotlib()  # Raises the error before any section is made.
+    parts = []
+    for one in sections:
+        parts.append(as_html(one))
+        if one.picture is not None:
+            parts.append(_drawn(*one.picture()))
     template = Template(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
     text = "\n".join(parts)
     return Page(template.substitute(title=escape(title), sections=text, version=__version__))
 
 
-def _drawn(picture: Callable[[], tuple[Any, str]] | None) -> str:
-    """A picture of a section as inline SVG, with its description; empty where there is none."""
-    if picture is None:
-        return ""
-    figure, words = picture()
-    text = io.StringIO()
+def _drawn(figure: Any, description: str) -> str:
+    """A figure of matplotlib as inline SVG, with its description below and for screen readers.
+
+    Two pages of one result are equal: the SVG has no date, and names its parts by a fixed salt.
+    """
+    written = io.StringIO()
     with matplotlib().rc_context({"svg.fonttype": "none", "svg.hashsalt": "sparsecv"}):
-        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    svg = text.getvalue()
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.S)
-    label = f'<svg role="img" aria-label="{escape(words, quote=True)}" '
-    svg = svg.replace("<svg ", label, 1)
-    return f"\n<figure>{svg}<figcaption>{escape(words)}</figcaption></figure>"
+        figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
+    _, start, drawing = written.getvalue().partition("<svg ")  # What precedes is no part of HTML.
+    drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.S)
+    label = f'role="img" aria-label="{escape(description, quote=True)}" '
+    svg = start + label + drawing
+    return f"<figure>{svg}<figcaption>{escape(description)}</figcaption></figure>"

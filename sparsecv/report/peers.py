@@ -3,47 +3,41 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.results import Array
 from ..design.fold_data import FoldData
-from ..design.folds import Folds
 
 
-def linear_peers(
-    data: FoldData, every: Sequence[Folds], sizes: NDArray[np.intp]
-) -> dict[str, Array]:
-    """CV errors of the lasso and of ridge regression at every size, by the learner's name.
+def linear_peers(data: FoldData, sizes: NDArray[np.intp]) -> dict[str, Array]:
+    """CV errors of "lasso" and "ridge", scikit-learn's, on the folds of ``data`` at every size.
 
     At a size the lasso has the penalty of least CV error among the penalties that select at most
-    this many columns on all rows. Ridge regression has all columns at every size.
+    this many columns on all rows. Ridge regression has all columns at every size. The dictionary is
+    empty where the rows are not in memory, have weights or lack values.
 
-    data: The rows; the result is empty where they are not in memory, have weights or lack values.
-    every: Partitions into folds; the errors are averaged over the partitions.
-    sizes: Numbers of columns.
+    sizes, shape (s,): Numbers of columns. The errors have the same shape.
     """
     if (rows := data.unweighted_rows) is None:
         return {}
-    from sklearn.linear_model import LassoCV, Ridge
+    from sklearn.linear_model import LassoCV, Ridge  # Few calls need what this imports.
 
-    (X, y), centre = rows, data.refit_intercept
-    alphas = np.geomspace(1e-3, 1e4, 40)
-    lasso, ridge = [], []
+    (X, y), centre, folds = rows, data.refit_intercept, data.folds
+    pairs = list(folds.splits())
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # The lasso may not converge at its least λ.
-        for folds in every:
-            pairs = list(folds.splits())
-            fit = LassoCV(cv=pairs, fit_intercept=centre).fit(X, y)
-            error = fit.mse_path_ @ (folds.sizes / folds.sizes.sum())
-            columns = (np.abs(fit.path(X, y, alphas=fit.alphas_)[1]) > 0.0).sum(axis=0)
-            few = columns[None, :] <= np.asarray(sizes)[:, None]
-            lasso.append(np.where(few, error, np.inf).min(axis=1))
-            model, total = Ridge(alphas, fit_intercept=centre), np.zeros(alphas.size)
-            for train, test in pairs:  # The response is repeated for every α.
-                model.fit(X[train], np.tile(y[train, None], alphas.size))
-                total += np.square(y[test, None] - model.predict(X[test])).sum(axis=0)
-            ridge.append(np.full(len(sizes), total.min() / folds.sizes.sum()))
-    return {"lasso": np.mean(lasso, axis=0), "ridge": np.mean(ridge, axis=0)}
+        warnings.simplefilter("ignore")  # The lasso may not converge at its least penalty.
+        fit = LassoCV(cv=pairs, fit_intercept=centre).fit(X, y)
+        # A fold counts with its rows, as in the CV error of a subset.
+        error = fit.mse_path_ @ (folds.sizes / folds.sizes.sum())
+        columns = (np.abs(fit.path(X, y, alphas=fit.alphas_)[1]) > 0.0).sum(axis=0)
+        few = columns[None, :] <= sizes[:, None]
+        lasso = np.where(few, error, np.inf).min(axis=1)
+        # scikit-learn's alpha is γ/2. The range is a choice.
+        alphas = np.geomspace(1e-3, 1e4, 40)
+        ridge, total = Ridge(alphas, fit_intercept=centre), np.zeros(alphas.size)
+        for train, test in pairs:  # Ridge takes one alpha for each copy of the response.
+            ridge.fit(X[train], np.tile(y[train, None], alphas.size))
+            total += np.square(y[test, None] - ridge.predict(X[test])).sum(axis=0)
+    return {"lasso": lasso, "ridge": np.full(sizes.size, total.min() / folds.sizes.sum())}

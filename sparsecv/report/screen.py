@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.bar import Bar
 from rich.box import SIMPLE_HEAD
@@ -16,12 +16,13 @@ from rich.text import Text
 
 from .sections import Section, SectionColumn, SectionTable, counted, listed
 
-# All sections take at most so many lines of the screen, unless every row is asked for. Tables show
-# the rows around the choice: of these numbers of rows the largest with which all sections fit, but
-# sentences below tables are left out rather than that tables show fewer than FEW_ROWS. The table of
-# the model is cut once the others show FEW_ROWS. The numbers are choices.
+# A limited screen shows at most this many lines. The number is a choice.
 MAX_LINES = 60
+# The most rows of a table that a limited screen tries, one number after the other, until all
+# sections fit. The numbers are choices.
 ROWS_OF_TABLES = (40, 30, 24, 20, 16, 13, 10, 8, 6, 4, 3, 2, 1)
+# Before a table shows fewer rows than this, sentences below tables and explanations are left out.
+# The number is a choice.
 FEW_ROWS = 3
 # A column of names gets so many characters where its cells are longer; columns that matter less are
 # left out for it. The number is a choice.
@@ -30,39 +31,62 @@ ROOM_FOR_NAMES = 24
 PAGE_WIDTH = 100
 
 
+class _Extent(NamedTuple):
+    """How much of a result is shown.
+
+    rows: The most rows of every table but that of the model; None for all rows.
+    model_rows: The most rows of the table of the model; None for all rows.
+    """
+
+    sections: list[Section]
+    rows: int | None = None
+    model_rows: int | None = None
+
+
 def show(console: Console, sections: Iterable[Section], for_all: str = "") -> None:
     """Print sections within ``MAX_LINES``, or every table to its last row.
 
     for_all: What a user writes to see every row, such as "--table", which a table that is cut says;
         empty where every row is to be printed.
     """
-    made = list(sections)
-    # Sections, the most rows of a table, and the most rows of the table of the model.
-    tries: list[tuple[list[Section], int | None, int | None]] = [(made, None, None)]
-    if for_all:
-        full = [one for one in made if not one.long]
-        short = [
-            one._replace(sentences=()) if one.table and not one.main else one
-            for one in full
-            if not one.explains
-        ]
-        short.append(Section("", sentences=[f"{for_all} also explains the tables."]))
-        enough = [rows for rows in ROWS_OF_TABLES if rows >= FEW_ROWS]
-        tries = [(some, rows, None) for some in (full, short) for rows in enough]
-        tries += [(short, FEW_ROWS, rows) for rows in enough]
-        tries += [(short, rows, rows) for rows in ROWS_OF_TABLES if rows < FEW_ROWS]
-    for some, rows, of_model in tries:
+    for extent in _extents(list(sections), for_all):
         parts = list[RenderableType]()
-        for one in some:
-            parts += _titled(one, console.width, of_model if one.main else rows, for_all)
+        for one in extent.sections:
+            if one.table is not None:
+                parts.append(Text(f"\n{one.title}", style="italic"))
+            most = extent.model_rows if one.main else extent.rows
+            parts += _body(one, console.width, most, for_all)
         if len(console.render_lines(Group(*parts), pad=False)) <= MAX_LINES:
             break
-    console.print(Group(*parts))
+    console.print(Group(*parts))  # Where nothing fits, this is the shortest extent.
+
+
+def _extents(sections: list[Section], for_all: str) -> Iterator[_Extent]:
+    """Yield what may be shown, from the longest to the shortest; ``for_all`` is that of ``show``.
+
+    First the other tables are cut down to FEW_ROWS. Then explanations and the sentences below them
+    are left out, then the table of the model is cut, and at last all tables show less than that.
+    """
+    if not for_all:
+        yield _Extent(sections)
+        return
+    full = [one for one in sections if not one.long]
+    short = [
+        one._replace(sentences=()) if one.table and not one.main else one
+        for one in full
+        if not one.explains
+    ]
+    short.append(Section(sentences=[f"{for_all} also explains the tables."]))
+    enough = [rows for rows in ROWS_OF_TABLES if rows >= FEW_ROWS]
+    for some in (full, short):
+        yield from (_Extent(some, rows) for rows in enough)
+    yield from (_Extent(short, FEW_ROWS, rows) for rows in enough)
+    yield from (_Extent(short, rows, rows) for rows in ROWS_OF_TABLES if rows < FEW_ROWS)
 
 
 def printed(sections: Iterable[Section], for_all: str = "") -> str:
     """What :func:`show` prints, without colours and without blanks at the ends of lines."""
-    console = _recorder(None)
+    console = _recorder()
     show(console, sections, for_all)
     return "\n".join(line.rstrip() for line in console.export_text().splitlines())
 
@@ -72,37 +96,34 @@ def as_html(section: Section) -> str:
 
     A long section is folded up below its title.
     """
-    found = ""
-    for part in _body(section, PAGE_WIDTH, None, ""):
+    title, blocks = escape(section.title), ""
+    for part in _body(section, PAGE_WIDTH):
+        # Each part is a block of its own, as a page leaves room between blocks.
         console = _recorder(PAGE_WIDTH)
         console.print(part)
-        found += console.export_html(inline_styles=True, code_format="<pre>{code}</pre>\n")
-    title = f"<h2>{escape(section.title)}</h2>\n" if section.title else ""
+        blocks += console.export_html(inline_styles=True, code_format="<pre>{code}</pre>\n")
     if section.long:
-        return f"<details><summary>{escape(section.title)}</summary>\n{found}</details>\n"
-    return title + found
+        return f"<details><summary>{title}</summary>\n{blocks}</details>\n"
+    return (f"<h2>{title}</h2>\n" if title else "") + blocks
 
 
-def _recorder(width: int | None) -> Console:
-    """A console that keeps what is printed, wherever Python runs; None for the terminal's width."""
+def _recorder(width: int | None = None) -> Console:
+    """A console that keeps what is printed on it, and shows nothing, not even in a notebook.
+
+    width: Characters of a line; None for those of the terminal.
+    """
     plain: Any = {"force_terminal": False, "force_jupyter": False, "highlight": False}
     return Console(record=True, file=io.StringIO(), width=width, emoji=False, **plain)
 
 
-def _titled(
-    section: Section, width: int, most: int | None, for_all: str
+def _body(
+    section: Section, width: int, most: int | None = None, for_all: str = ""
 ) -> Iterator[RenderableType]:
-    """Yield the title of a section with a table, and then what else it has."""
-    if section.table is not None:
-        yield Text(f"\n{section.title}", style="italic")
-    yield from _body(section, width, most, for_all)
-
-
-def _body(section: Section, width: int, most: int | None, for_all: str) -> Iterator[RenderableType]:
     """Yield what rich prints of a section below its title.
 
+    width: Characters of a line.
     most: The largest number of rows of a table, None for all rows.
-    for_all: As of :func:`show`.
+    for_all: As of :func:`show`; needed with ``most``.
     """
     if section.facts:
         yield _facts(section)
@@ -117,10 +138,10 @@ def _body(section: Section, width: int, most: int | None, for_all: str) -> Itera
 
 
 def _facts(section: Section) -> Table:
-    """Facts as lines of a label, a figure and its meaning."""
+    """The facts of a section as lines: the label, then the figure in bold, then its meaning."""
     lines = Table.grid(padding=(0, 1))
-    # Labels of facts take this many characters, so that the facts of all sections stand in one
-    # line.
+    # The longest label, "objective", has 9 characters: so the figures of all sections stand in one
+    # column of the screen.
     lines.add_column(min_width=9, no_wrap=True)
     lines.add_column(overflow="fold")
     for label, figure, meaning in section.facts:
@@ -131,7 +152,11 @@ def _facts(section: Section) -> Table:
 
 
 def _table(table: SectionTable, width: int) -> Iterator[RenderableType]:
-    """Yield a table in as many parts as its numbers need, and the columns there is no room for."""
+    """Yield a table that fits into ``width`` characters.
+
+    With a column of names, the names are cut and columns that matter less are left out. Other
+    tables are divided into parts that stand below one another.
+    """
     if any(one.kind == "names" for one in table.columns):
         columns, missing = _fitted(table.columns, width)
         yield _part(columns, table.chosen)
@@ -145,8 +170,8 @@ def _table(table: SectionTable, width: int) -> Iterator[RenderableType]:
 def _fitted(columns: Sequence[SectionColumn], width: int) -> tuple[list[SectionColumn], list[str]]:
     """Columns that fit into the width with their names cut, and the heads of those left out.
 
-    One of the columns is of names, and gets the room that the others leave. Where that is too
-    little, columns that matter less are left out, the last of them first.
+    One of the columns is of kind "names", and gets the room that the others leave. Where that is
+    too little, columns that are minor are left out, the last of them first.
     """
     kept, missing = list(columns), list[str]()
     needed = min(ROOM_FOR_NAMES, *(_width(one) for one in kept if one.kind == "names"))
@@ -164,7 +189,10 @@ def _fitted(columns: Sequence[SectionColumn], width: int) -> tuple[list[SectionC
 
 
 def _parts(columns: Sequence[SectionColumn], width: int) -> Iterator[list[SectionColumn]]:
-    """Yield the columns of each part: all, or of numbers the first column and some others."""
+    """Yield the columns of every part of a table, each of which begins with the first column.
+
+    Only tables of numbers alone are divided: rich folds words and bars into the width.
+    """
     first, *others = columns
     if any(one.kind != "number" for one in columns):
         yield list(columns)
@@ -186,21 +214,25 @@ def _width(column: SectionColumn) -> int:
 
 
 def _part(columns: Sequence[SectionColumn], chosen: int | None) -> Table:
-    """Columns side by side; numbers stand to the right, and bars are drawn."""
-    found = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    """Columns side by side; numbers stand to the right, and bars are drawn.
+
+    chosen: Position of the row that is emphasised; None for no row.
+    """
+    made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     drawn: list[list[Bar] | list[Text]] = []
     for column in columns:
-        number, bar = column.kind == "number", column.kind == "bar"
-        how: Any = {"justify": "right" if number else "left", "overflow": "fold"}
+        how: Any = {"justify": "right" if column.kind == "number" else "left", "overflow": "fold"}
+        if column.kind in ("number", "names"):
+            how["no_wrap"] = True
         if column.kind == "names":
             how["overflow"] = "ellipsis"
-        # The largest bar takes this many characters, and no fewer than its heading.
-        how["width"] = max(12, len(column.head)) if bar else None
-        found.add_column(Text(column.head), no_wrap=column.kind in ("number", "names"), **how)
-        if bar:
-            drawn.append([Bar(1.0, 0.0, cell) for cell in column.cells])
+        if column.kind == "bar":
+            # The largest bar takes 12 characters, a choice, and no fewer than its heading.
+            how["width"] = max(12, len(column.head))
+            drawn.append([Bar(size=1.0, begin=0.0, end=share) for share in column.cells])
         else:
             drawn.append([Text(text) for text in column.texts])
+        made.add_column(Text(column.head), **how)
     for i, row in enumerate(zip(*drawn, strict=True)):
-        found.add_row(*row, style="bold green" if i == chosen else None)
-    return found
+        made.add_row(*row, style="bold green" if i == chosen else None)
+    return made

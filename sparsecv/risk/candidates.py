@@ -98,7 +98,7 @@ def development_set(
         raise InputError(f"a development set of {size!r} of {n} rows leaves one side empty")
     train, held = train_test_split(np.arange(n), test_size=count, random_state=random_state)
     losses = losses_on_all_rows(learner, [(np.sort(train), c) for c in range(models)], n_jobs)
-    kept = np.stack(losses)[:, held]
+    kept = np.stack(losses)[:, held]  # Those of the development set, shape (candidates, count).
     if kept.min() < 0.0:
         raise InputError("a loss is negative: the guarantee needs losses from 0 on")
     if kept.max() > loss_bound:
@@ -116,7 +116,10 @@ def development_set(
 def _learner(
     estimator: Any, grid: Any, X: Any, y: Any, *, loss: Any = "auto", n_jobs: int | None = None
 ) -> tuple[EstimatorLearner, int | None]:
-    """The learner whose candidates are all combinations of a grid, and its number of jobs."""
+    """The learner whose candidates are all combinations of a grid, and its number of jobs.
+
+    loss, n_jobs: The options of :func:`~sparsecv.risk.k_fold`.
+    """
     candidates = list(ParameterGrid(dict(grid)))
     return EstimatorLearner(estimator, candidates, X, y, checked_loss(loss, estimator)), n_jobs
 
@@ -184,7 +187,8 @@ def nested_cv(
         raise InputError(f'inner must be "cv" or "development"; got {inner!r}')
     X, y = indexable(X, y)
     learner, n_jobs = _learner(estimator, param_grid, X, y, **options)
-    label, k = checked_partition(folds_for(estimator, cv, X, y, random_state).label, len(y), True)
+    folds = folds_for(estimator, cv, X, y, random_state)
+    label, k = checked_partition(folds.label, len(y), nested=True)
     models = len(learner.candidates)
     pairs = list(combinations(range(k), 2))
     if inner == "development":
@@ -197,6 +201,7 @@ def nested_cv(
         errors[t, j, c] = losses[label == j].mean()
         if inner == "cv":  # The same model is also tested on fold t.
             errors[j, t, c] = losses[label == t].mean()
+    # Of every outer fold t the candidate of least mean over the folds j that were computed.
     chosen = np.nanmean(errors, axis=1).argmin(axis=1).tolist()
     parts = np.empty(k)
     best = [((t,), [c]) for t, c in enumerate(chosen)]

@@ -57,7 +57,10 @@ class RiskEstimate:
 def losses_on_all_rows(
     learner: EstimatorLearner, tasks: list[tuple[Index, int]], n_jobs: int | None
 ) -> list[Array]:
-    """Losses, shape (n,), of the models of some tasks (training rows, number of a candidate)."""
+    """Losses of models on all rows, an array of shape (n,) for each task, in their order.
+
+    tasks: Of each model the positions of its training rows, and the number of its candidate.
+    """
     found = dict(losses_of(learner, [(rows, [c]) for rows, c in tasks], n_jobs))
     return [found[number][0] for number in range(len(tasks))]
 
@@ -73,7 +76,10 @@ def _errors(
     loss: Any = "auto",
     n_jobs: int | None = None,
 ) -> Array:
-    """Mean losses of the folds, each with its own correction if they are corrected."""
+    """Mean losses of the folds, shape (k,), each with its own correction if they are corrected.
+
+    seed: Of the random folds. The other arguments are those of :func:`k_fold`.
+    """
     X, y = indexable(X, y)
     learner = EstimatorLearner(estimator, [{}], X, y, checked_loss(loss, estimator))
     folds = folds_for(estimator, cv, X, y, seed)
@@ -81,7 +87,7 @@ def _errors(
     tasks = [(train, 0) for train, _ in splits]
     if corrected:
         tasks.append((np.arange(len(y)), 0))
-    losses = losses_on_all_rows(learner, tasks, n_jobs)
+    losses = losses_on_all_rows(learner, tasks, n_jobs)  # The model of all rows is the last.
     errors = np.array([one[held].mean() for one, (_, held) in zip(losses, splits, strict=False)])
     if corrected:
         without = np.array([one.mean() for one in losses[:-1]])

@@ -86,7 +86,7 @@ def _losses(
     proofs: For every task it is appended whether all models of the task are proved.
     blocks_after: The number of blocks of γ to come, each of which has as many tasks.
     """
-    unit, after = SparseRidgeLearner._within, blocks_after * len(tasks) + 1.0
+    unit, after = SparseRidgeLearner.losses_within, blocks_after * len(tasks) + 1.0
     results = study.units("fitting pairs of folds", unit, learner, tasks, after)
     for index, (losses, proved) in results:
         proofs.append(proved)

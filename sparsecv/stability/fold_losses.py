@@ -139,7 +139,10 @@ def losses_of(
 
 
 def _losses(learner: Learner, training: Index, candidates: Sequence[int], _: Limits) -> Array:
-    """The unit of work that fits some candidates to some rows; returns their losses (c, n)."""
+    """The unit of work that fits c candidates to some rows; returns their losses (c, n).
+
+    The last argument is what every unit of work gets, and a learner takes no limits.
+    """
     return learner(training, candidates)
 
 
@@ -155,7 +158,8 @@ def losses_without(
     """
     tasks = [(np.flatnonzero(~np.isin(label, left_out)), some) for left_out, some in models]
     for number, losses in fit(tasks):
-        yield *models[number], losses
+        left_out, candidates = models[number]
+        yield left_out, candidates, losses
 
 
 class FoldLosses:
@@ -171,6 +175,7 @@ class FoldLosses:
 
     def __init__(self, label: Index, m: int, weights: Array | None = None) -> None:
         self.label, self.k, self.weights = label, int(label.max()) + 1, weights
+        # The losses of the models of all rows, and of those without one fold; NaN until entered.
         self.full = np.full((m, label.size), np.nan)
         self.single = np.full((self.k, m, label.size), np.nan)
         # Entries [t, l] belong to the model without folds t and l: its mean loss on fold l, and the
@@ -189,7 +194,12 @@ class FoldLosses:
         return np.asarray(np.average(losses, axis=-1, weights=weights))
 
     def enter(self, left_out: Subset, candidates: list[int], losses: Array) -> None:
-        """Enter the losses (c, n) of candidates fitted without some folds."""
+        """Enter the losses of candidates that were fitted without some folds.
+
+        left_out: No fold, one fold or two folds.
+        candidates: Numbers of c candidates.
+        losses, shape (c, n): Their losses on all rows.
+        """
         if len(left_out) == 0:
             self.full[candidates] = losses
         elif len(left_out) == 1:
@@ -204,7 +214,11 @@ class FoldLosses:
                 self._compare(t, other)
 
     def _compare(self, t: int, other: int) -> None:
-        """Enter how much losses outside fold t change where ``other`` is left out, too."""
+        """Enter how much losses outside fold t change where ``other`` is left out, too.
+
+        This needs the model without fold t, and without both, and is done for those candidates for
+        which both have been entered.
+        """
         waiting = self._waiting[t, other]
         ready = [c for c in waiting if not np.isnan(self.single[t, c, 0])]
         if ready:
@@ -223,9 +237,9 @@ class FoldLosses:
         return self.score[t, others].mean(axis=0), self.change[t, others].max(axis=0)
 
     def outer(self) -> tuple[Array, Array]:
-        """Held-out errors (m, k) and μ̂_h (m,)."""
-        every = [(t, self.label == t) for t in range(self.k)]
-        held = [self.mean(self.single[t][:, rows], rows) for t, rows in every]
+        """Held-out errors, shape (m, k), and the stabilities μ̂_h, shape (m,)."""
+        masks = [self.label == t for t in range(self.k)]
+        held = [self.mean(self.single[t][:, mask], mask) for t, mask in enumerate(masks)]
         change = np.abs(self.single - self.full)
         return np.stack(held, axis=1), np.asarray(self.mean(change).max(axis=0))
 
@@ -291,9 +305,10 @@ def partial_errors(
     """
     label, k = checked_partition(label, np.size(label), nested, weights)
     every = list(range(m))
+    # The candidates that are fitted to the same rows in one unit of work.
     blocks = [every] if getattr(learner, "at_once", False) else [[c] for c in every]
     models = [(subset, block) for subset in subsets(k, nested) for block in blocks]
-    found = FoldLosses(label, m, weights)
-    for left_out, some, losses in losses_without(fit or partial(losses_of, learner), label, models):
-        found.enter(left_out, some, losses)
-    return found.errors(nested)
+    entered, fit = FoldLosses(label, m, weights), fit or partial(losses_of, learner)
+    for left_out, candidates, losses in losses_without(fit, label, models):
+        entered.enter(left_out, candidates, losses)
+    return entered.errors(nested)

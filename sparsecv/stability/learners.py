@@ -97,6 +97,7 @@ def folds_for(estimator: Any, cv: Any, X: Any, y: Any, seed: Any) -> Folds:
 def weight_params(estimator: Any, weights: Array) -> dict[str, Array]:
     """The parameters of an estimator's ``fit`` that hand weights of rows to the estimator.
 
+    weights, shape (n,): Weights of the rows. A pipeline hands them to each step that takes some.
     Raises InputError: The estimator takes no weights, and neither does a step of a pipeline.
     """
     own, routed = {"sample_weight": weights}, get_config()["enable_metadata_routing"]

@@ -23,6 +23,7 @@ MIN_PROBABILITY = 1e-15
 class Loss:
     """A loss ℓ(y, ŷ) of every row.
 
+    name: The loss in messages.
     output: The method of an estimator that gives ŷ: "predict", "decision_function" or
         "predict_proba".
     of: A function (y, ŷ, classes) → losses, shape (n,); ``classes`` is None for regressors.
@@ -49,10 +50,12 @@ class Loss:
 
 
 def _difference(y: Any, predicted: Any) -> Array:
+    """Responses less predictions, as 64-bit numbers."""
     return np.asarray(np.asarray(y, dtype=np.float64) - np.asarray(predicted, dtype=np.float64))
 
 
 def _hinge(y: Any, score: Any, classes: Any) -> Array:
+    """max(0, 1 − s·score), where s is 1 for the second of two classes and −1 for the first."""
     if classes is None or len(classes) != 2 or np.ndim(score) != 1:
         raise InputError("loss hinge needs two classes and a decision_function")
     sign = np.where(np.asarray(y) == classes[1], 1.0, -1.0)
@@ -60,6 +63,10 @@ def _hinge(y: Any, score: Any, classes: Any) -> Array:
 
 
 def _log(y: Any, probability: Any, classes: Any) -> Array:
+    """−log of the probability of the row's class, shape (n,).
+
+    probability, shape (n, c): Of every class. ``classes`` are those of the training rows.
+    """
     if classes is None:
         raise InputError("loss log needs a classifier with predict_proba")
     probability = np.clip(np.asarray(probability), MIN_PROBABILITY, 1.0)

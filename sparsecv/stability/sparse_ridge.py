@@ -127,12 +127,13 @@ class SparseRidgeLearner:
         """Squared errors (c, n); see :class:`~sparsecv.stability.fold_losses.Learner`."""
         return np.asarray((self.y - self.predictions(training, candidates)) ** 2)
 
-    def _within(
+    def losses_within(
         self, training: Index, candidates: Sequence[int], limits: Limits
     ) -> tuple[Array, bool]:
-        """Squared errors as of a call, found within limits, and whether every model is proved.
+        """Squared errors (c, n) as of a call, found within limits, and whether all are proved.
 
-        The solver "exact" here means "auto" of :func:`~sparsecv.solvers.paths.support_path`.
+        In place of the solver "exact" stands "auto" of
+        :func:`~sparsecv.solvers.paths.support_path`, which estimates what it does not prove.
         """
         solver = "auto" if self.solver == "exact" else self.solver
         found, proved = self._predictions(training, candidates, limits, solver)
@@ -153,23 +154,25 @@ class SparseRidgeLearner:
         ndarray, shape (c, n)
         """
         seconds = None if self.time_limit is None else self.time_limit * len(candidates)
-        return self._predictions(training, candidates, Limits(seconds))[0]
+        return self._predictions(training, candidates, Limits(seconds), self.solver)[0]
 
     def _predictions(
-        self, training: Index, candidates: Sequence[int], limits: Limits, solver: str | None = None
+        self, training: Index, candidates: Sequence[int], limits: Limits, solver: str
     ) -> tuple[Array, bool]:
-        """Predictions, and whether every model is proved."""
-        a, b = np.divmod(candidates, self.taus.size)
+        """Predictions (c, n), and whether every model is proved.
+
+        Of the pairs (γ, τ) of the candidates, models of every γ and every τ are fitted at once. A
+        size that constraints do not allow on these rows is replaced by the nearest that they allow.
+        """
+        gamma_of, tau_of = np.divmod(candidates, self.taus.size)
         X, y = self.X[training], self.y[training]
         weights = None if self.weights is None else self.weights[training]
         design, _ = rows_design(X, y, self.protocol, weights, asked=self.asked)
         problem = design.problem(X, y, weights)
         rows, _ = design.apply(self.X, self.y)
-        gammas, at_gamma = np.unique(a, return_inverse=True)
-        asked = problem.constraints
-        wanted = np.clip(self.taus[b], max(1, asked.min_size), asked.max_size)
-        sizes, at_size = np.unique(wanted, return_inverse=True)
-        solver = solver or self.solver
+        gammas, at_gamma = np.unique(gamma_of, return_inverse=True)
+        least, most = max(1, problem.constraints.min_size), problem.constraints.max_size
+        sizes, at_size = np.unique(np.clip(self.taus[tau_of], least, most), return_inverse=True)
         path = support_path(problem, self.gammas[gammas], sizes, solver=solver, limits=limits)
         found = np.asarray(design.y_shift + path.predict(rows)[at_gamma, at_size])
         return found, bool(path.proved.all())

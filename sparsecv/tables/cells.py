@@ -23,11 +23,13 @@ _PLAIN = re.compile(r"[-+]?(0|[1-9][0-9]*)\.[0-9]+")
 class Column(NamedTuple):
     """A column of a table.
 
+    It is a column of numbers, or of words, which may be texts or numbers that name levels.
+
     name: The column's name.
     values, shape (n,): Numbers, NaN where a cell is missing. In a column of words the positions of
         the rows' cells among ``cells``, -1 where a cell is missing.
-    words: The canonical texts of the cells in ``cells``; None for a column of numbers.
-    cells: The distinct cells, as the table holds them.
+    words: The texts of ``cells`` as :func:`level_text` writes them; None for a column of numbers.
+    cells: The distinct cells of a column of words, as the table holds them.
     declared: Whether a user or the type of the column says that the column is a factor.
     other: What the column holds that is neither number nor word: dates, periods, durations, times
         of day, or the name of a type.
@@ -86,15 +88,15 @@ class Column(NamedTuple):
         if marks.decimal == ",":
             pairs = zip(self.cells, words, strict=True)
             words = [level_text(_point(cell)) if "," in word else word for cell, word in pairs]
-        own = self._replace(words=words, marks=marks)
-        if own.declared:
-            return own
+        column = self._replace(words=words, marks=marks)
+        if column.declared:
+            return column
         if {"True", "False"}.issuperset(words):
             found = np.array([*(float(word == "True") for word in words), np.nan])
-            return Column(own.name, found[own.values])
-        if all(own.number(place) is not None for place in range(len(own.cells))):
-            return Column(own.name, own.as_numbers())
-        return own
+            return Column(self.name, found[self.values])  # The position -1 is that of NaN.
+        if all(column.number(place) is not None for place in range(len(self.cells))):
+            return Column(self.name, column.as_numbers())
+        return column
 
 
 def _point(cell: str) -> str:
@@ -144,39 +146,49 @@ def column_of(
     missing = np.asarray(series.is_null().to_numpy())
     declared = declared or isinstance(dtype, (nw.Categorical, nw.Enum))
     if dtype.is_temporal() or values.dtype.kind in "mM":
-        first = int(missing.argmin()) if len(values) else 0
-        day = None if missing.all() else series.item(first)
         other = "times of day" if dtype == nw.Time else "dates"
         other = "durations" if dtype == nw.Duration or values.dtype.kind == "m" else other
-        return unusable(name, len(values), other, first, day)
+        row = int(missing.argmin()) if len(values) else 0  # The first with a value, if any has one.
+        cell = None if missing.all() else series.item(row)
+        return unusable(name, len(values), other, row, cell)
     if values.ndim > 1 or values.dtype.kind == "c":
         return unusable(name, len(values), str(dtype).lower())
     is_numeric = dtype.is_numeric() or dtype == nw.Boolean or values.dtype.kind in "biuf"
     if is_numeric and not declared:
-        return column_of_numbers(name, _as_floats(values, missing), False, na)
+        return column_of_numbers(name, _as_floats(values, missing), na=na)
     return _column_of_cells(name, values, missing, str(dtype).lower(), declared, text, na)
 
 
 def column_of_numbers(
-    name: str, values: FloatArray, declared: bool, na: Collection[str] = ()
+    name: str, values: FloatArray, *, declared: bool = False, na: Collection[str] = ()
 ) -> Column:
-    """A column of an array of numbers, NaN where they are missing; see :func:`column_of`."""
+    """A column of an array of numbers, NaN where they are missing.
+
+    declared: The column is a factor, whose levels the numbers are.
+    na: Codes that are missing values, too.
+    """
     codes = [value for code in na if (value := Marks().number(code)) is not None]
     numbers = np.where(np.isin(values, codes), np.nan, values) if codes else values
     if not declared:
         return Column(name, numbers)
     known = ~np.isnan(numbers)
     cells, place = np.unique(numbers[known], return_inverse=True)
-    at = np.full(len(numbers), -1)
-    at[known] = place
-    return Column(name, at, [level_text(cell) for cell in cells], cells.tolist(), declared=True)
+    places = np.full(len(numbers), -1)
+    places[known] = place
+    return Column(name, places, [level_text(one) for one in cells], cells.tolist(), declared=True)
 
 
 def unusable(name: str, n: int, other: str, row: int = 0, cell: Any = None) -> Column:
-    """A column that holds something other than numbers and words, with one of its cells."""
+    """A column of n rows that holds something other than numbers and words.
+
+    other: What it holds, in the plural, or the name of a type.
+    row, cell: One of its cells, for messages, and the cell's row, from 0. All others count as
+        missing, and so does this one where ``cell`` is None.
+    """
     values = np.full(n, -1)
-    values[row : row + 1] = 0
     cells = [] if cell is None else [cell]
+    if cells:
+        values[row] = 0
     return Column(name, values, [str(one) for one in cells], cells, other=other)
 
 
@@ -203,8 +215,10 @@ def _column_of_cells(
     declared factor gives words, and so does text, alone or with numbers; numbers alone give a
     column of numbers. Whatever else there is gives words with ``dtype`` as what the column holds.
 
+    values, shape (n,): The cells.
     missing: Which cells of an array of objects are missing. In any other array these are NaN.
     dtype: The name of the column's type, for messages.
+    declared, text, na: Those of :func:`column_of`.
     """
     import pandas as pd
 
@@ -212,29 +226,27 @@ def _column_of_cells(
         values = values.copy()
         values[missing] = None
     try:
-        codes, found = pd.factorize(values)
+        codes, distinct = pd.factorize(values)  # A missing cell has the position -1.
     except TypeError:  # Lists and the like have no hash.
         return unusable(name, len(values), dtype)
-    cells = found.tolist() if values.dtype.kind != "O" else list(found)
+    cells = list(distinct) if values.dtype.kind == "O" else distinct.tolist()
     kinds = {date: "dates", pd.Period: "periods", timedelta: "durations", time: "times of day"}
     for k, cell in enumerate(cells):
         for kind, other in kinds.items():
             if isinstance(cell, kind):
-                return unusable(name, len(values), other, int((codes == k).argmax()), cell)
-    words = [level_text(cell) for cell in cells]
-    absent = {level_text(code) for code in na}
-    dropped = [
-        word in absent or (text and isinstance(cell, str) and word.lower() in MISSING)
-        for cell, word in zip(cells, words, strict=True)
+                row = int((codes == k).argmax())
+                return unusable(name, len(values), other, row, cell)
+    words, absent = [level_text(cell) for cell in cells], {level_text(code) for code in na}
+    kept = [
+        k
+        for k, (cell, word) in enumerate(zip(cells, words, strict=True))
+        if not (word in absent or (text and isinstance(cell, str) and word.lower() in MISSING))
     ]
-    # pandas gives missing cells the position −1, which is that of the last number, again −1.
-    place = np.append(np.where(dropped, -1, np.cumsum(np.logical_not(dropped)) - 1), -1)
-    codes = place.astype(np.intp)[codes]
-    kept = [k for k, out in enumerate(dropped) if not out]
-    column = Column(name, codes, [words[k] for k in kept], [cells[k] for k in kept], declared)
-    if declared or any(isinstance(cell, str) for cell in column.cells):
-        known = declared or all(isinstance(cell, (str, Real, Decimal)) for cell in column.cells)
-        return column if known else column._replace(other=dtype)
-    if all(isinstance(cell, (Real, Decimal)) for cell in column.cells):
-        return Column(name, column.as_numbers())
-    return column._replace(other=dtype)
+    places = np.full(len(cells) + 1, -1)  # The last one is that of missing cells, which stays -1.
+    places[kept] = np.arange(len(kept))
+    cells, words = [cells[k] for k in kept], [words[k] for k in kept]
+    column = Column(name, places[codes], words, cells, declared)
+    usable = all(isinstance(cell, (str, Real, Decimal)) for cell in cells)
+    if declared or (usable and any(isinstance(cell, str) for cell in cells)):
+        return column
+    return Column(name, column.as_numbers()) if usable else column._replace(other=dtype)

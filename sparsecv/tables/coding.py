@@ -26,17 +26,18 @@ class Coding(NamedTuple):
 
     @property
     def first_levels(self) -> dict[str, str]:
-        """The first level of the factors that have no 0/1 column for it."""
+        """The first level of every factor of two levels that has no 0/1 column for it."""
         return {name: own[0] for name, own in self.levels.items() if self.single and len(own) == 2}
 
     @property
     def columns(self) -> dict[str, list[str]]:
         """The names of the columns of numbers that each column of the table becomes."""
-        left_out, found = self.first_levels, dict[str, list[str]]()
+        left_out, columns = self.first_levels, dict[str, list[str]]()
         for name in self.names:
-            own = list(self.levels.get(name, ()))[name in left_out :]
-            found[name] = [f"{name}={level}" for level in own] or [name]
-        return found
+            levels = self.levels.get(name, ())
+            shown = levels[1:] if name in left_out else levels
+            columns[name] = [f"{name}={level}" for level in shown] or [name]
+        return columns
 
     @property
     def features(self) -> list[str]:
@@ -46,8 +47,8 @@ class Coding(NamedTuple):
     @property
     def places(self) -> list[tuple[str, list[int]]]:
         """Of each column of the table the name, and the positions of its columns of numbers."""
-        found, features = list[tuple[str, list[int]]](), 0
+        places, first = list[tuple[str, list[int]]](), 0
         for name, own in self.columns.items():
-            found.append((name, list(range(features, features + len(own)))))
-            features += len(own)
-        return found
+            places.append((name, list(range(first, first + len(own)))))
+            first += len(own)
+        return places

@@ -23,7 +23,11 @@ MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "?"
 
 
 class Selection(NamedTuple):
-    """The names of the columns in use; the features are in the order of the file."""
+    """The names of the columns in use; the features are in the order of the file.
+
+    target: The response.
+    weights, groups: The columns of the rows' weights and of their groups; None for no such column.
+    """
 
     features: list[str]
     target: str
@@ -95,7 +99,8 @@ def select_columns(
             what = f"--exclude names {quoted(name)}, which is not a column"
             raise InputError(f"{label}: {what}; {suggestion(name, names)}")
     check_names(label, [name for name in names if name not in dropped])
-    taken, found = dict.fromkeys(dropped, "in --exclude"), dict(uses)
+    # The columns that are no features, with the words that say why, and each use with its column.
+    taken, chosen = dict.fromkeys(dropped, "in --exclude"), dict(uses)
     for use, wanted in uses.items():
         if wanted is None:
             continue
@@ -103,23 +108,23 @@ def select_columns(
         if wanted not in names and len(alike) != 1:
             hint = suggestion(wanted, names)
             raise InputError(f"{label}: no {use} column {quoted(wanted)}; {hint}")
-        found[use] = name = wanted if wanted in names else alike[0]
+        name = wanted if wanted in names else alike[0]
         what = "the target" if use == "target" else f"named by --{use}"
         if name in taken:
             raise InputError(
                 f"{label}: column {quoted(name)} is {what} and is also {taken[name]}; "
                 "take it out of one of the two"
             )
-        taken[name] = what
-    left = [name for name in names if name not in taken or name == found["target"]]
-    if len(left) < 2:
+        chosen[use], taken[name] = name, what
+    remaining = [name for name in names if name not in taken or name == chosen["target"]]
+    if len(remaining) < 2:
         raise InputError(
             f"{label}: no feature columns left besides the target; the file needs at least two "
             "columns in use (separated by comma, semicolon, tab or | in a text file)"
         )
-    response = found["target"] or left[-1]
-    features = [name for name in left if name != response]
-    return Selection(features, response, *(found.get(use) for use in Selection._fields[2:]))
+    target = chosen["target"] or remaining[-1]
+    features = [name for name in remaining if name != target]
+    return Selection(features, target, chosen.get("weights"), chosen.get("groups"))
 
 
 def check_rows(label: str, n: int, min_rows: int = 2) -> None:
@@ -158,7 +163,10 @@ def joined(*blocks: FloatArray) -> FloatArray:
 
     Nothing is copied where the blocks are all columns of one array, as tables of files are: nobody
     may write to the array.
+
+    blocks: Arrays of shape (n,) or (n, m), at least one, with the same number n of rows.
     """
+    # The blocks are compared with the array's columns from the first one on.
     table, start = blocks[0].base, 0
     if not (isinstance(table, np.ndarray) and table.ndim == 2 and table.flags.c_contiguous):
         return np.column_stack(blocks)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, first_line, not_installed
-from .columns import FloatArray, quoted, select_columns
+from .columns import FloatArray, check_names, quoted, select_columns
 from .sources import name_of
 from .table import Table
 
@@ -43,12 +43,15 @@ class DaskTable(Table):
         X, y = _checked("X", X, 2), _checked("y", y, 1)
         self.feature_names = names or [f"x{j}" for j in range(X.shape[1])]
         self.target_name += "_" * (self.target_name in self.feature_names)
-        self._check_columns()
+        if not self.p:
+            raise InputError(f"{name}: no feature columns in X; at least 1 is needed")
+        check_names(name, [*self.feature_names, self.target_name])
         if frame and hasattr(y, "to_dask_array"):
             # Dask may read the files of a response alone in fewer parts than those of X.
             arrays = [_as_array(X.assign(**{self.target_name: y}))]
         else:
             arrays = _paired(_as_array(X).rechunk({1: -1}), _as_array(y))
+        # With chunks of rows alone every array has one delayed part for each chunk.
         every = [array.to_delayed().ravel() for array in arrays]
         self.chunks: list[tuple[Any, ...]] = list(zip(*every, strict=True))
 
@@ -69,7 +72,9 @@ def open_parquet(
 ) -> DaskTable:
     """Open a folder of Parquet files, or the files that a pattern with a * names, as one table.
 
-    others: Other options of the command that read a table; all of them are refused.
+    target: The response; by default the last column.
+    drop: Names of columns to leave out.
+    others: Other options of the command that read a table; those that are given are refused.
     Raises InputError: Dask is not installed, there are no such files, or an option is refused.
     """
     try:
@@ -106,24 +111,25 @@ def _checked(what: str, values: Any, dimensions: int) -> Any:
 
     what: "X" or "y", for messages.
     dimensions: The number of dimensions that the values must have.
+    Raises InputError: They have other dimensions, or types that are no numbers.
     """
     import dask.array as da
 
-    frame = hasattr(values, "to_dask_array")
-    found = values if frame or is_lazy(values) else da.from_array(np.asarray(values), chunks=-1)
-    if found.ndim != dimensions:
+    frame = hasattr(values, "to_dask_array")  # An array of Dask has no such method.
+    lazy = values if frame or is_lazy(values) else da.from_array(np.asarray(values), chunks=-1)
+    if lazy.ndim != dimensions:
         raise InputError(
             f"X must have shape (n, p) and y, a single column, shape (n,): {what} has "
-            f"{found.ndim} dimensions in place of {dimensions}"
+            f"{lazy.ndim} dimensions in place of {dimensions}"
         )
-    types = {what: getattr(found, "dtype", None)}
+    types = {what: getattr(lazy, "dtype", None)}
     if frame and dimensions == 2:
-        types = {f"column {quoted(name)}": dtype for name, dtype in found.dtypes.items()}
+        types = {f"column {quoted(name)}": dtype for name, dtype in lazy.dtypes.items()}
     for name, dtype in types.items():
         # Objects in an array are checked when they are read.
         if getattr(dtype, "kind", "O") not in ("biuf" if frame else "biufO"):
             raise InputError(f"{name} must hold real numbers, not {dtype}: encode or drop it")
-    return found
+    return lazy
 
 
 def _as_array(values: Any) -> Any:

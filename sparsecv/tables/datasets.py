@@ -13,7 +13,7 @@ from ..errors import InputError, file_faults
 from .columns import FloatArray, quoted, quoted_names
 from .marks import AS_SHOWN, Reading
 from .source import Source, source_of_arrays
-from .sources import name_of, open_file, open_table
+from .sources import name_of, open_file, table_of
 from .synthetic import make_synthetic
 from .table import Table
 
@@ -49,7 +49,7 @@ def _synthetic(text: str) -> FloatArray:
     text: Its arguments n, p, tau_true, rho, nu and seed, of which the last ones may be missing.
     Raises InputError: The text holds something else, or values that are refused.
     """
-    kinds = (int, int, int, float, float, int)
+    kinds = (int, int, int, float, float, int)  # Of the arguments, in their order.
     values = text.split(",") if text else []
     try:
         if len(values) > len(kinds):
@@ -130,9 +130,9 @@ def locate(data: str | PathLike[str], reading: Reading = AS_SHOWN) -> tuple[Sour
         return made, text
     is_path = Path(text).name != text or bool(Path(text).suffix) or text == "-"
     with file_faults(quoted(text)):
-        if is_path or (_find(text) is None and Path(text).exists()):
+        path = None if is_path else _find(text)
+        if is_path or (path is None and Path(text).exists()):
             return open_file(text, reading), name_of(text)
-        path = _find(text)
     if path is None:
         raise _unknown(text)
     return open_file(path, reading), text
@@ -140,6 +140,9 @@ def locate(data: str | PathLike[str], reading: Reading = AS_SHOWN) -> tuple[Sour
 
 def resolve(data: str | PathLike[str], *, reading: Reading = AS_SHOWN, **options: Any) -> Table:
     """Open a built-in data set, a data set of the folder SPARSECV_DATA, or a file.
+
+    Each factor becomes one 0/1 column per level, in order and named ``feature=level``. A factor of
+    two levels gets the 0/1 column of its second level alone.
 
     Parameters
     ----------
@@ -149,10 +152,35 @@ def resolve(data: str | PathLike[str], *, reading: Reading = AS_SHOWN, **options
         folder that the environment variable SPARSECV_DATA names, or in its subfolder ``processed``;
         or the path of a file. These are tried in this order. A text with a path separator or a
         suffix is always a path.
+
+        A file is ``.csv``, ``.tsv`` or ``.txt`` (also ``.gz``): text with a header line, separated
+        by comma, semicolon, tab or bar, whose numbers show whether a comma is a decimal mark;
+        ``.parquet`` or ``.pq``: Parquet (extra ``parquet``); or ``.xlsx``, ``.xls`` or ``.ods``:
+        the first sheet (extra ``excel``). Any other suffix is tried as text; ``-`` is text on the
+        standard input. A first column without a name that only counts the rows, the index of an
+        exported data frame, is left out.
     reading : Reading
-        What is known of the text in the file, such as its decimal mark.
+        What the user says of the text in the file: its encoding, its marks in numbers, and codes of
+        missing values.
     **options
-        As in :func:`sparsecv.tables.sources.open_table`.
+        ``target``: the response; by default the last column that is not dropped. In Parquet files
+        from pandas the index does not count as a column unless the index is named here.
+
+        ``drop``: the name of a column to leave out, or several names.
+
+        ``factors``: names of columns that are factors, whatever their cells are. Columns of text
+        are factors without being named, and so are the categories of a Parquet file.
+
+        ``weights``, ``groups``: names of columns that are no features: the weights of the rows, and
+        the groups that folds hold together. Groups may be text.
+
+        ``missing``: "drop", "mean" or None; what becomes of missing values, which are errors by
+        default. "drop" leaves out the rows that lack a value. With "mean" ``load`` returns NaN,
+        which cross-validation fills with the mean of a column over the training rows of every fold;
+        the 0/1 columns of a factor are filled like others. Rows without a response are left out.
+        All rows decide the unit in which the penalty is measured, the standard deviation of every
+        column (missing values filled by all rows), and never anything of y; where folds leave rows
+        aside, as in order of time, the training rows of every fold decide it.
 
     Returns
     -------
@@ -161,13 +189,21 @@ def resolve(data: str | PathLike[str], *, reading: Reading = AS_SHOWN, **options
     Raises
     ------
     InputError
-        There is no such data set or file, or the file cannot be used.
+        There is no such data set or file, or it cannot be used; the message of one line names the
+        columns, rows or options at fault.
 
     Examples
     --------
-    >>> from sparsecv.tables.datasets import resolve
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "t.csv"
+    ...     _ = path.write_text("a;price" + chr(10) + "1;2,5" + chr(10) + "2;3,5")
+    ...     X, y = resolve(path).load()
+    >>> y.tolist()
+    [2.5, 3.5]
     >>> table = resolve("diabetes")
     >>> table.n, table.p
     (442, 10)
     """
-    return open_table(locate(data, reading), **options)
+    return table_of(*locate(data, reading), **options)

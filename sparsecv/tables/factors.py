@@ -55,14 +55,18 @@ def _describe(column: Column, n: int, faults: Faults) -> None:
     Text is no fault, except in the target. Dates and numbers that are not written plainly are. So
     are more than ``MAX_LEVELS`` levels, and another level in every row, unless the column is
     declared a factor.
+
+    n: The number of rows.
+    faults: Where it has a target, messages are for a user of the command; else they are for a user
+        of Python, who knows the table as X.
     """
     name, command = column.name, faults.target is not None
     is_target = name == faults.target
     kind, example = _kind(column)
     example = example if command else ""
-    levels, mends = len(set(column.words or ())), list[str]()
+    levels, mends, called = len(set(column.words or ())), list[str](), "column"
     if kind.startswith("type "):
-        what, mends = f"has {kind}, neither numeric nor text", list[str]()
+        what = f"has {kind}, neither numeric nor text"
         if not command:
             what, mends = "is neither numeric nor text", ["drop it"]
     elif kind in _RECIPES:
@@ -70,44 +74,43 @@ def _describe(column: Column, n: int, faults: Faults) -> None:
         mends = [f"replace it by numbers, {_RECIPES[kind].format(t='table' if command else 'X')}"]
     elif kind == "numbers" and (is_target or not column.declared):
         what, mends = f"holds numbers that are not written plainly{example}", [_PLAIN]
-        signs = _SIGNS.search("".join(map(str, column.cells[:MAX_LEVELS])))
-        mends += ["name their marks with --decimal and --thousands"] * (command and not signs)
+        # The options serve no currencies and no per cent.
+        if command and not _SIGNS.search("".join(map(str, column.cells[:MAX_LEVELS]))):
+            mends.append("name their marks with --decimal and --thousands")
     elif is_target:
         what = f"holds text{example}"
     elif not column.declared and (levels > MAX_LEVELS or levels == n):
         many = levels > MAX_LEVELS
         why = f"has more than {MAX_LEVELS} levels" if many else "has another value in every row"
-        what = f"{why}{example}, so it looks like an identifier"
+        what, called = f"{why}{example}, so it looks like an identifier", "text column"
         mends = [f"declare it a factor with --factor {quoted(name)}"]
         if not command:
             mends = [f"declare it a factor by X[{name!r}].astype('category')"]
             mends += [f"make numbers of it by pandas.to_numeric(X[{name!r}])", "drop it"]
-        faults.add(name, f"text column {quoted(name)} {what}", mends)
-        return
     else:
         return
     if is_target:
-        what = f"the target column {quoted(name)} is not numeric: it {what}"
-        what += "; the target is never encoded" * (kind == "text" or kind in _RECIPES)
+        called, what = "the target column", f"is not numeric: it {what}"
+        if kind == "text" or kind in _RECIPES:
+            what += "; the target is never encoded"
+        # No other remedy turns the target into numbers.
         mends = [*(mends if kind == "numbers" else []), "name a numeric column with --target"]
-        faults.add(name, what, mends)
-    else:
-        faults.add(name, f"column {quoted(name)} {what}", mends)
+    faults.add(name, f"{called} {quoted(name)} {what}", mends)
 
 
 def _kind(column: Column) -> tuple[str, str]:
     """What a column of words holds, and a cell of it with its row for a message.
 
     It is "text", a key of ``_RECIPES``, "numbers" that are not written plainly, or "type" with its
-    name.
+    name. Dates and numbers are known by the first ``MAX_LEVELS`` cells that are no plain numbers.
     """
     cells = column.cells
-    texts = [k for k in range(len(cells)) if column.number(k) is None]
+    texts = [place for place in range(len(cells)) if column.number(place) is None]
     some = list(islice(texts or range(len(cells)), MAX_LEVELS))
     example = ""
     if some:
         example = f" (for example {quoted(cells[some[0]])}, data row {column.row(some[0])})"
-    words = [str(cells[k]).strip() for k in some]
+    words = [str(cells[place]).strip() for place in some]
     if column.other:
         known = column.other in _RECIPES
         return (column.other, example) if known else (f"type {column.other}", "")
@@ -125,6 +128,8 @@ def learned(
     its second level.
 
     label, n: The table's name in messages, and its number of rows.
+    faults: Gets what is wrong with columns.
+    min_rows: The least number of rows.
     Raises InputError: Columns cannot be used, or rows are too few; the message names all columns.
     """
     check_rows(label, n, min_rows)
@@ -136,7 +141,7 @@ def learned(
             faults.missing(column.name, np.flatnonzero(column.missing))
         if column.words or column.other:
             _describe(column, n, faults)
-        elif faults.missing_allowed:
+        elif faults.missing_allowed:  # Else each cell is at fault already.
             faults.add(column.name, f"column {quoted(column.name)} has no value")
         levels[column.name] = in_order(set(column.words))
         cells[column.name] = list(zip(column.cells, column.words, strict=True))
@@ -165,6 +170,8 @@ def encoded(
     Nobody may write to them: they may be the arrays of the columns.
 
     columns: The columns of the table by name.
+    n: The number of rows.
+    coding: What the columns become.
     faults: Gets the cells that cannot be used. They become infinite, and missing cells NaN.
     unknown: With "zero" the 0/1 columns of a cell are 0 if the cell is none of the given levels.
     check: Whether missing, infinite and wrong cells of columns of numbers are told to ``faults``.
@@ -179,31 +186,38 @@ def encoded(
             f"{len(coding.levels[name]):,} levels; merge levels, or leave the column out"
         )
     numbers = {one: columns[one].as_numbers() for one in coding.names if one not in coding.levels}
-    for name, values in numbers.items():
-        if check:
+    if check:
+        for name, values in numbers.items():
             _check_numbers(columns[name], values, faults)
     if numbers and not coding.levels:
         return joined(*numbers.values())
-    found = np.empty((n, features))
+    X = np.empty((n, features))
     for name, own in coding.places:
         if name in numbers:
-            found[:, own[0]] = numbers[name]
+            X[:, own[0]] = numbers[name]
         else:
-            block = found[:, own[0] : own[-1] + 1]
+            block = X[:, own[0] : own[-1] + 1]
             _write_levels(block, columns[name], coding.levels[name], faults, unknown)
-    return found
+    return X
 
 
 def _write_levels(
     block: FloatArray, column: Column, levels: Sequence[str], faults: Faults, unknown: str
 ) -> None:
-    """Write the 0/1 columns of a factor to the columns of a block."""
+    """Write the 0/1 columns of a factor to a block: NaN where a cell is missing.
+
+    block, shape (n, m): The columns of the last m levels, which are all levels or all but one.
+    levels: All levels of the factor.
+    faults: Gets missing cells, and cells that are none of the levels.
+    unknown: With "zero" such a cell has 0 in every column, and is no fault; else it is infinite.
+    """
     words, name = column.words or (), column.name
     index = {level: k for k, level in enumerate(levels)}
-    at = np.array([*(index.get(word, -1) for word in words), -2])[column.values]
-    first = len(levels) - block.shape[1]  # The level before the first one has no column.
-    np.equal(at[:, None], np.arange(first, len(levels)), out=block, casting="unsafe")
-    missing, other = np.flatnonzero(at == -2), np.flatnonzero(at == -1)
+    # Of every row the position of its level, -1 for a cell that is none, and -2 for a missing one.
+    level_of = np.array([*(index.get(word, -1) for word in words), -2])[column.values]
+    first = len(levels) - block.shape[1]
+    np.equal(level_of[:, None], np.arange(first, len(levels)), out=block, casting="unsafe")
+    missing, other = np.flatnonzero(level_of == -2), np.flatnonzero(level_of == -1)
     block[missing] = np.nan
     faults.missing(name, missing)
     if unknown != "zero" and other.size:
@@ -218,7 +232,10 @@ def _write_levels(
 
 
 def _check_numbers(column: Column, values: FloatArray, faults: Faults) -> None:
-    """Tell ``faults`` which cells of a column of numbers are missing, infinite or text."""
+    """Tell ``faults`` which cells of a column are missing, infinite or text.
+
+    values: What ``column.as_numbers()`` returns: a text is infinite.
+    """
     name = column.name
     if column.words is None:
         faults.values(values, [name])
@@ -248,18 +265,17 @@ def features(
     unknown: With "zero" a cell that is no level has no level; with "error" it is a fault.
     Raises InputError: A column is missing or repeated, or holds what the model cannot use.
     """
-    columns = list(coding.names)
-    _check_columns(source.label, source.names, columns)
-    n, found, _ = source.read(columns, coding.levels.keys())
-    check_rows(source.label, n, 1)
-    for column in found.values():
+    names = list(coding.names)
+    _check_columns(source.label, source.names, names)
+    n, columns, _ = source.read(names, coding.levels.keys())
+    check_rows(source.label, n, min_rows=1)
+    for column in columns.values():
         if column.other:
             _describe(column, n, faults)
     faults.check()
-    names = coding.features
-    check_names(source.label, names)
-    every = encoded(found, n, coding, faults, unknown, check=True)
-    places = {name: place for place, name in enumerate(names)}
+    check_names(source.label, coding.features)
+    every = encoded(columns, n, coding, faults, unknown, check=True)
+    places = {name: place for place, name in enumerate(coding.features)}
     X = every[:, [places[name] for name in wanted]]
     return np.where(np.isnan(X), [fills[name] for name in wanted], X) if fills else X
 

@@ -12,9 +12,12 @@ from .columns import FloatArray, is_finite, quoted
 
 @dataclass
 class _Fault:
-    """One fault of one column, and what a user can do about it, best first.
+    """One fault of one column.
 
-    rows: The first of the ``count`` data rows at fault, numbered from 1.
+    what: What is wrong, in words that name the column.
+    remedies: What a user can do about it, best first.
+    rows: The first of the ``count`` data rows at fault, numbered from 1; none where the fault is
+        one of the whole column.
     """
 
     what: str
@@ -41,7 +44,8 @@ class Faults:
     missing_allowed: Missing values are no fault.
     columns: Names of columns, which a message names in this order; columns at fault that are not
         among them follow.
-    filling: What fills missing values, as a remedy in messages; empty where nothing does.
+    filling: What fills missing values, as a remedy in messages; by default that of the command
+        where there is a response, else none.
     """
 
     # A message describes the faults of at most this many columns and counts the other columns at
@@ -59,8 +63,11 @@ class Faults:
         columns: Sequence[str] = (),
         filling: str = "",
     ) -> None:
-        self.filling = filling or "pass --missing drop or mean" * (target is not None)
+        if not filling and target is not None:
+            filling = "pass --missing drop or mean"
         self.label, self.target, self.missing_allowed = label, target, missing_allowed
+        self.filling = filling
+        # The faults of every column, by their words.
         self._found: dict[str, dict[str, _Fault]] = {name: {} for name in columns}
 
     def __bool__(self) -> bool:
@@ -76,9 +83,9 @@ class Faults:
         found = {name: column for name, column in self._found.items() if column}
         # What a column holds comes before the rows that lack a value.
         faults = [
-            one
-            for each in found.values()
-            for one in sorted(each.values(), key=lambda one: bool(one.rows))
+            fault
+            for column in found.values()
+            for fault in sorted(column.values(), key=lambda fault: bool(fault.rows))
         ]
         remedies = list(dict.fromkeys(text for fault in faults for text in fault.remedies))
         drop = [f"--exclude {quoted(name)}" for name in found if name != self.target]

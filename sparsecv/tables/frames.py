@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import InputError
 from .coding import Coding
-from .columns import FloatArray, check_names, quoted_names
+from .columns import FloatArray, is_integer, quoted_names
 from .factors import features, learned
 from .faults import Faults
 from .source import source_of_frame
@@ -61,8 +61,7 @@ def response_name(y: Any, features: Sequence[str]) -> str:
 def numbers_as_names(X: Any) -> list[int] | None:
     """The names of a frame's columns where all of them are whole numbers; else None."""
     names = list(X.columns) if hasattr(X, "dtypes") and hasattr(X, "columns") else []
-    whole = all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in names)
-    return [int(name) for name in names] if names and whole else None
+    return [int(name) for name in names] if names and all(map(is_integer, names)) else None
 
 
 def check_names_match(given: list[str], fitted: list[str]) -> None:
@@ -89,10 +88,9 @@ def coding_of(X: Any, missing_allowed: bool = False) -> Coding | None:
     if frame is None or all(map(_is_numeric, frame.schema.values())):
         return None
     source = source_of_frame("X", frame)
-    faults = Faults("X", None, missing_allowed, source.names, "pass missing='mean'")
-    cells = source.read(source.names, ())
+    faults = Faults("X", None, missing_allowed, columns=source.names, filling="pass missing='mean'")
+    cells = source.read(source.names, ())  # No factors are declared.
     coding = learned("X", cells.n, [*cells.columns.values()], faults, min_rows=0)
-    check_names("X", [*coding.features, *(f"{n}={l}" for n, l in coding.first_levels.items())])
     return coding if coding.levels else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from .columns import quoted
 
 # Every mark of thousands that --thousands takes; the first two are also decimal marks.
 THOUSANDS = (".", ",", " ", "'", "’", "_")
-# Characters that programs write in place of a mark of thousands.
+# Of a mark of thousands the characters that programs write in its place, which it replaces.
 _SAME_MARK = {" ": str.maketrans("\u00a0\u202f\u2009", "   "), "'": str.maketrans("’", "'")}
 
 
@@ -22,7 +22,8 @@ class Reading(NamedTuple):
     encoding: Encoding of a text file, by a name that Python knows.
     decimal, thousands: Marks of numbers in text; by default the file shows what they are.
     na: Codes of missing values, besides an empty cell, NA and the like.
-    usual: The decimal mark of a file that leaves open which one it has; None: it is refused.
+    usual: The decimal mark of a file whose numbers leave open which one it has, such as that of the
+        table to which a saved model was fitted; with None such a file is refused.
     """
 
     encoding: str = "utf-8"
@@ -49,7 +50,9 @@ class Marks(NamedTuple):
     def number(self, text: str) -> float | None:
         """The value of a text, or None where the text is no number that is written with the marks.
 
-        Groups of thousands are complete: 1,234,567 is a number, and 1,23 or 0,123 is none.
+        A mark of thousands may be left out; where it is there, it stands before every three digits
+        of the whole part, and the number has no exponent. With points as decimal marks and commas
+        between thousands 1,234,567.5 and 1234567.5 are numbers; 1,23 and 0,123 are none.
         """
         plain = text.translate(_SAME_MARK.get(self.thousands, {}))
         if not _pattern(self).fullmatch(plain):
@@ -71,6 +74,10 @@ def _pattern(marks: Marks) -> re.Pattern[str]:
 def possible_marks(reading: Reading) -> list[Marks]:
     """The ways in which a file may write its numbers, after what the user says of its marks.
 
+    There is one way where the user names a decimal mark, or a point or comma between thousands.
+    Else there are two: first decimal points and then decimal commas, each with the other one
+    between thousands unless the user names another mark.
+
     Raises InputError: A mark is none that numbers have, or both are the same.
     """
     decimal, thousands = reading.decimal, reading.thousands
@@ -81,7 +88,7 @@ def possible_marks(reading: Reading) -> list[Marks]:
         raise InputError(f"--thousands must be one of {known}; got {thousands!r}")
     if decimal == thousands and decimal is not None:
         raise InputError(f"--decimal and --thousands cannot both be {decimal!r}")
-    thousands = "'" if thousands == "’" else thousands
+    thousands = "'" if thousands == "’" else thousands  # ``Marks.number`` reads both as one.
     every = [
         Marks(point, other if thousands is None else thousands)
         for point, other in ((".", ","), (",", "."))
@@ -105,7 +112,6 @@ def marks_of(
     label: str,
     texts: Mapping[str, Iterable[tuple[str, int]]],
     possible: list[Marks],
-    usual: Marks,
     in_doubt: bool,
     known: str | None,
 ) -> Marks | None:
@@ -116,8 +122,8 @@ def marks_of(
 
     label: The file's name in messages.
     texts: Of every column of numbers its distinct texts, each with its first row, from 1.
-    possible: One or two ways to write numbers.
-    usual: The way that is taken where no text shows another one.
+    possible: One or two ways to write numbers. The first is the usual way, which is taken where no
+        text shows the other.
     in_doubt: Whether a fraction in the usual way, such as 3.102, may be 3102 where nothing shows
         which it is.
     known: The decimal mark of a file that leaves open which one it has, None where that is unknown.
@@ -126,61 +132,66 @@ def marks_of(
     if len(possible) == 1:
         return possible[0]
     one_reading = {marks: list[_Cell]() for marks in possible}
-    open_cells = list[_Cell]()
+    two_readings = list[_Cell]()
     for name, cells in texts.items():
         for text, row in cells:
             values = {m: v for m in possible if (v := m.number(text)) is not None}
             if len(values) == 1:
                 one_reading[next(iter(values))].append(_Cell(name, text, row))
-            elif len(set(values.values())) == 2:
-                open_cells.append(_Cell(name, text, row))
-    shown = [marks for marks in possible if one_reading[marks]]
-    if len(shown) == 2:
-        comma, point = sorted(shown)[0], sorted(shown)[1]
+            elif len(set(values.values())) == 2:  # A text such as 12 has one value in both ways.
+                two_readings.append(_Cell(name, text, row))
+    points, commas = sorted(possible, reverse=True)
+    if one_reading[points] and one_reading[commas]:
         raise InputError(
             f"{label}: numbers have decimal commas and decimal points: "
-            f"{one_reading[comma][0]} and {one_reading[point][0]}; write all numbers in one way, "
+            f"{one_reading[commas][0]} and {one_reading[points][0]}; write all numbers in one way, "
             "or leave a column out with --exclude"
         )
-    doubtful = [cell for cell in open_cells if in_doubt or usual.decimal not in cell.text]
+    shown = [marks for marks in possible if one_reading[marks]]
+    # Where nothing is shown, 3.102 is a fraction if points are usual, and 3,102 is in doubt.
+    doubtful = [cell for cell in two_readings if in_doubt or possible[0].decimal not in cell.text]
     if not shown and doubtful:
-        if settled := [marks for marks in possible if marks.decimal == known]:
-            value = settled[0].number(doubtful[0].text)
-            what = f"{label}: {doubtful[0]} is read as {value:.15g}, with the decimal mark of the "
-            warn_caller(f"{what}model's table; --decimal names another", UserWarning)
-            return settled[0]
         cell = doubtful[0]
-        first, second = (marks.number(cell.text) for marks in possible)
-        others = [other for other in open_cells if other.name != cell.name]
+        if settled := [marks for marks in possible if marks.decimal == known]:
+            what = f"{label}: {cell} is read as {settled[0].number(cell.text):.15g}, with the "
+            what += "decimal mark of the model's table; --decimal names another"
+            warn_caller(what, UserWarning)
+            return settled[0]
+        others = [other for other in two_readings if other.name != cell.name]
         also = f", as {others[0]}" if others else ""
         raise InputError(
-            f"{label}: {cell} could be {first:.15g} or {second:.15g}{also}, and no other number of "
-            "the file shows which; name the file's decimal mark with --decimal . or --decimal ,"
+            f"{label}: {cell} could be {points.number(cell.text):.15g} or "
+            f"{commas.number(cell.text):.15g}{also}, and no other number of the file shows which; "
+            "name the file's decimal mark with --decimal . or --decimal ,"
         )
-    if not (shown or open_cells):
+    if not (shown or two_readings):
         return None
-    marks = shown[0] if shown else usual
+    marks = shown[0] if shown else possible[0]
     if marks.decimal == known:
         return marks
-    for grouped, fraction in _mixed(one_reading[marks], open_cells, marks):
-        raise InputError(
-            f"{label}: column {quoted(grouped.name)} mixes decimal commas and decimal points: "
-            f"{quoted(grouped.text)} (data row {grouped.row}) beside {quoted(fraction.text)} (data "
-            f"row {fraction.row}); write all its numbers in one way, or pass --decimal "
-            f"{marks.decimal} if the first is {marks.number(grouped.text):.15g}"
-        )
+    _refuse_mixed(label, one_reading[marks], two_readings, marks)
     return marks
 
 
-def _mixed(
-    decimals: list[_Cell], open_cells: list[_Cell], marks: Marks
-) -> Iterator[tuple[_Cell, _Cell]]:
-    """Yield 1.234 and 1,5 where a column holds both and shows nowhere that 1.234 is 1234.
+def _refuse_mixed(
+    label: str, one_reading: list[_Cell], two_readings: list[_Cell], marks: Marks
+) -> None:
+    """Raise an InputError where a column holds 1.234 and 1,5, and no 1.234,5 says what 1.234 is.
 
-    A number such as 1.234,5 shows it.
+    In this example commas are the decimal marks of the file, and 1.234 may be 1234 or a fraction
+    that was written by another hand.
+
+    one_reading, two_readings: The cells that are numbers in one and in two ways.
+    marks: The marks of the file.
     """
-    grouped = {cell.name for cell in decimals if marks.thousands in cell.text}
-    first = {cell.name: cell for cell in reversed(decimals) if marks.decimal in cell.text}
-    for cell in open_cells:
-        if marks.thousands in cell.text and cell.name in first and cell.name not in grouped:
-            yield cell, first[cell.name]
+    grouped = {cell.name for cell in one_reading if marks.thousands in cell.text}
+    fractions = {cell.name: cell for cell in reversed(one_reading) if marks.decimal in cell.text}
+    for cell in two_readings:
+        if marks.thousands in cell.text and cell.name in fractions and cell.name not in grouped:
+            fraction = fractions[cell.name]
+            raise InputError(
+                f"{label}: column {quoted(cell.name)} mixes decimal commas and decimal points: "
+                f"{quoted(cell.text)} (data row {cell.row}) beside {quoted(fraction.text)} (data "
+                f"row {fraction.row}); write all its numbers in one way, or pass --decimal "
+                f"{marks.decimal} if the first is {marks.number(cell.text):.15g}"
+            )

@@ -11,8 +11,8 @@ from .columns import FloatArray, quoted
 from .faults import Faults
 
 
-def _known(label: str, column: Column, kept: slice | NDArray[np.bool_]) -> Column:
-    """The rows in use of a column of weights or groups.
+def _in_use(label: str, column: Column, kept: slice | NDArray[np.bool_]) -> Column:
+    """A column of weights or groups with the rows in use alone.
 
     Raises InputError: The column holds neither numbers nor text, or a cell is missing.
     """
@@ -30,11 +30,11 @@ def weights_of(label: str, column: Column, kept: slice | NDArray[np.bool_]) -> F
     """The numbers of a column as weights of the rows in use; None where all weights are 1.
 
     label: The table's name in messages.
-    kept: Which rows are in use.
+    kept: Which rows are in use: a mask of shape (n,), or a slice.
     Raises InputError: A weight is no number, infinite or negative, or fewer than 2 weights are
         above 0.
     """
-    own = _known(label, column, kept)
+    own = _in_use(label, column, kept)
     values = own.as_numbers()
     wrong = ~(np.isfinite(values) & (values >= 0.0))
     what = f"{label}: the weights in column {quoted(own.name)} must be"
@@ -53,8 +53,8 @@ def groups_of(label: str, column: Column, kept: slice | NDArray[np.bool_]) -> ND
 
     The arguments are those of :func:`weights_of`.
     """
-    own = _known(label, column, kept)
+    own = _in_use(label, column, kept)
     keys = own.as_numbers()
-    if np.isinf(keys).any():  # a group that is no number
+    if np.isinf(keys).any():  # A group is no number: all of them are texts.
         keys = np.array(own.words)[own.values]
     return np.asarray(np.unique(keys, return_inverse=True)[1].astype(np.intp))

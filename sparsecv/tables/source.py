@@ -50,6 +50,10 @@ class Source:
     def texts(self, columns: Sequence[str]) -> list[list[str]]:
         """The cells of some columns as text, row by row; a missing cell is an empty text.
 
+        The result is empty without columns. Every column is read as a factor, whose cells are kept
+        as they are written.
+
+        columns: The names that --id of ``sparsecv predict`` gives.
         Raises InputError: A column is unknown.
         """
         for name in columns:
@@ -60,34 +64,36 @@ class Source:
                 )
         if not columns:
             return []
-        own = {}
-        for name, column in self.read(list(dict.fromkeys(columns)), columns).columns.items():
-            words = [*(str(cell).strip() for cell in column.cells), ""]
-            own[name] = [words[place] for place in column.values]
+        own, distinct = {}, list(dict.fromkeys(columns))
+        for name, column in self.read(distinct, columns).columns.items():
+            # A missing cell has the position -1, which is that of the empty text.
+            texts = [*(str(cell).strip() for cell in column.cells), ""]
+            own[name] = [texts[place] for place in column.values]
         return list(map(list, zip(*(own[name] for name in columns), strict=True)))
 
 
 def source_of_frame(label: str, frame: Any, reading: Reading = AS_SHOWN) -> Source:
-    """A data frame as narwhals sees it; the types of its columns say which are factors."""
+    """A source of the columns of a data frame of narwhals, whose types say which are factors."""
     places = {str(name): name for name in reversed(frame.columns)}
 
     def read(columns: Sequence[str], factors: Collection[str]) -> Cells:
         found = dict[str, Column]()
         for name in columns:
-            series, declared = frame.get_column(places[name]), name in factors
-            found[name] = column_of(name, series, declared=declared, na=reading.na)
+            series = frame.get_column(places[name])
+            found[name] = column_of(name, series, declared=name in factors, na=reading.na)
         return Cells(len(frame), found)
 
     return Source(label, [str(name) for name in frame.columns], read, reading=reading)
 
 
 def source_of_arrays(label: str, columns: Mapping[str, FloatArray], reading: Reading) -> Source:
-    """Columns of numbers in memory, each an array of shape (n,)."""
+    """A source of columns of numbers in memory, each an array of shape (n,)."""
 
     def read(names: Sequence[str], factors: Collection[str]) -> Cells:
         n, found = len(next(iter(columns.values()))), dict[str, Column]()
         for name in names:
-            found[name] = column_of_numbers(name, columns[name], name in factors, reading.na)
+            declared, values = name in factors, columns[name]
+            found[name] = column_of_numbers(name, values, declared=declared, na=reading.na)
         return Cells(n, found)
 
     return Source(label, list(columns), read, reading=reading)

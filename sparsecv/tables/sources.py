@@ -1,4 +1,4 @@
-"""Opens text files, Parquet files and workbooks as tables of features and a response.
+"""Opens text files, Parquet files and workbooks, and makes tables of features and a response.
 
 A table's values are finite numbers of type float64. A table with other values is refused by a
 message of one line, which names the column or the row.
@@ -37,8 +37,6 @@ from .source import CELLS_AT_A_TIME, Cells, Source, source_of_frame
 from .table import Table
 from .text import TextFile, check_header, in_numbers
 
-__all__ = ["open_table"]
-
 
 def _refuse_other_kinds(place: Path) -> None:
     """Raise an InputError that says what a file is that begins as no table of text does."""
@@ -72,7 +70,7 @@ def open_file(path: str | PathLike[str], reading: Reading = AS_SHOWN) -> Source:
         raise InputError(f"{place} is a folder, which sparsecv cv reads: name a file in it")
     suffix = place.suffix.lower()
     if suffix in PARQUET_SUFFIXES:
-        return _open_parquet(place, reading)
+        return _ParquetFile(place, reading).source
     if suffix in WORKBOOK_SUFFIXES:
         return _open_workbook(place, reading)
     content = sys.stdin.buffer.read() if str(path) == "-" else None
@@ -81,26 +79,50 @@ def open_file(path: str | PathLike[str], reading: Reading = AS_SHOWN) -> Source:
     return TextFile(place, reading, content).source
 
 
-def _open_parquet(path: Path, reading: Reading) -> Source:
+class _ParquetFile:
     """A Parquet file, of which only the columns in use are read, with the types that it states.
-
-    Some columns are read at a time. Numbers become columns of one array, so that each is held once.
-    Columns that pandas has stored as the index of a data frame are those of ``index``.
 
     Raises InputError: pyarrow is not installed, or the file is not Parquet.
     """
-    try:
+
+    def __init__(self, path: Path, reading: Reading) -> None:
+        try:
+            import pyarrow as pa
+        except ImportError:
+            raise InputError(
+                f"{path.name}: {not_installed('pyarrow', 'parquet')}, or save the table as CSV"
+            ) from None
+        self._path, self._reading = path, reading
+        self._schema, written, self._n = self._opened(None)
+        # Arrow reads categories of numbers, and periods, as numbers; what wrote the file may say
+        # more of its columns.
+        own = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(written))) if written else ()
+        self._categories = [one.name for one in own if pa.types.is_dictionary(one.type)]
+        self._periods = [one.name for one in own if "period" in _extension(one)]
+
+    @property
+    def source(self) -> Source:
+        """The file as a table whose columns are read by name.
+
+        Columns that pandas has stored as the index of a data frame are those of ``index``.
+        """
+        names = list(self._schema.names)
+        stored = (self._schema.pandas_metadata or {}).get("index_columns", [])
+        index = [name for name in stored if isinstance(name, str) and name in names]
+        return Source(self._path.name, names, self.read, index, self._reading)
+
+    def _opened(self, columns: Sequence[str] | None) -> Any:
+        """The named columns as a table of Arrow.
+
+        With None: the schema that Arrow finds, the one that was written, if any, and the number of
+        rows.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError:
-        raise InputError(
-            f"{path.name}: {not_installed('pyarrow', 'parquet')}, or save the table as CSV"
-        ) from None
-    import narwhals as nw
 
-    def opened(columns: Sequence[str] | None) -> Any:
+        name = self._path.name
         try:
-            with pq.ParquetFile(path, pre_buffer=False) as file:
+            with pq.ParquetFile(self._path, pre_buffer=False) as file:
                 if columns is not None:
                     # A column "a" also brings in "a.b", so columns are taken by name.
                     return file.read(list(columns)).select(list(columns))
@@ -109,45 +131,44 @@ def _open_parquet(path: Path, reading: Reading) -> Source:
         except pa.ArrowException as error:
             reason = first_line(error)
             raise InputError(
-                f"{path.name}: not a readable Parquet file ({reason}); write it again"
+                f"{name}: not a readable Parquet file ({reason}); write it again"
             ) from error
         except OSError as error:
             reason = error.strerror or first_line(error)
-            raise InputError(f"cannot read {path}: {reason}") from error
+            raise InputError(f"cannot read {self._path}: {reason}") from error
 
-    def read(columns: Sequence[str], factors: Collection[str]) -> Cells:
-        declared, found = {*factors, *categories}, dict[str, Column]()
-        numbers = [one for one in columns if one not in declared and is_number(one)]
+    def read(self, columns: Sequence[str], factors: Collection[str]) -> Cells:
+        """The cells of the named columns, some columns at a time.
+
+        Numbers become columns of one array, so that each is held once.
+
+        factors: Names of columns that are factors, whatever their cells are.
+        """
+        import narwhals as nw
+        import pyarrow as pa
+
+        declared, found, n = {*factors, *self._categories}, dict[str, Column](), self._n
+        kinds = {name: self._schema.field(name).type for name in columns if name not in declared}
+        numbers = [
+            name
+            for name, kind in kinds.items()
+            if pa.types.is_floating(kind) or pa.types.is_integer(kind)
+        ]
         places = {name: place for place, name in enumerate(numbers)}
         block = np.empty((n, len(numbers)))
         width = max(1, CELLS_AT_A_TIME // max(1, n))
         for start in range(0, len(columns), width):
-            for name, column in part(columns[start : start + width], declared).items():
+            some = columns[start : start + width]
+            frame = nw.from_native(self._opened(some), eager_only=True)
+            part = source_of_frame(self._path.name, frame, self._reading)
+            for name, column in part.read(some, declared).columns.items():
                 if name in places:
                     block[:, places[name]] = column.values
                     column = column._replace(values=block[:, places[name]])
                 found[name] = column
         pa.default_memory_pool().release_unused()  # Arrow would keep the memory for later.
-        found |= {name: unusable(name, n, "periods") for name in periods if name in found}
+        found |= {name: unusable(name, n, "periods") for name in self._periods if name in found}
         return Cells(n, found)
-
-    def part(columns: Sequence[str], declared: Collection[str]) -> dict[str, Column]:
-        frame = nw.from_native(opened(columns), eager_only=True)
-        return source_of_frame(path.name, frame, reading).read(columns, declared).columns
-
-    def is_number(name: str) -> bool:
-        kind = schema.field(name).type
-        return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
-
-    schema, written, n = opened(None)
-    categories, periods = list[str](), list[str]()
-    if written:  # Arrow reads categories of numbers, and periods, as numbers.
-        own = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(written)))
-        categories = [one.name for one in own if pa.types.is_dictionary(one.type)]
-        periods = [one.name for one in own if "period" in _extension(one)]
-    stored = (schema.pandas_metadata or {}).get("index_columns", [])
-    index = [name for name in stored if isinstance(name, str) and name in schema.names]
-    return Source(path.name, list(schema.names), read, index, reading)
 
 
 def _extension(field: Any) -> str:
@@ -198,7 +219,7 @@ def _open_workbook(path: Path, reading: Reading) -> Source:
             found[name] = column_of(
                 name, series, declared=name in factors, text=True, na=reading.na
             )
-        return Cells(len(rows), *in_numbers(label, found, possible, possible[0], reading.usual))
+        return Cells(len(rows), *in_numbers(label, found, possible, reading.usual))
 
     return Source(label, names, read, reading=reading)
 
@@ -216,19 +237,19 @@ def _rows_in_use(
 ) -> NDArray[np.bool_]:
     """Whether each row of [X y], shape (n, p + 1), is in use.
 
-    With "drop" rows are in use that lack no value, else all rows that have a response.
-
+    names: Those of the p + 1 columns.
+    missing: With "drop" rows are in use that lack no value, with "mean" those with a response.
     Raises InputError: A value is infinite, a column has no value, or too few rows are in use.
     """
-    faults, holes = Faults(label, names[-1], True), np.isnan(rows)
+    holes, faults = np.isnan(rows), Faults(label, names[-1], missing_allowed=True)
     faults.values(rows, names)
     for j in np.flatnonzero(holes.all(axis=0)).tolist():
         faults.add(names[j], f"column {quoted(names[j])} has no value")
     faults.check()
-    kept = np.asarray(~(holes.any(axis=1) if missing == "drop" else holes[:, -1]))
+    lacking = holes.any(axis=1) if missing == "drop" else holes[:, -1]
     what = "no missing value" if missing == "drop" else "a response"
-    check_rows(f"{label}, rows with {what}", int(np.count_nonzero(kept)))
-    return kept
+    check_rows(f"{label}, rows with {what}", int(np.count_nonzero(~lacking)))
+    return np.asarray(~lacking)
 
 
 def _names_rows(column: Column) -> bool:
@@ -253,8 +274,9 @@ def _check_factors(label: str, names: Sequence[str], factors: Iterable[str]) -> 
             raise InputError(f"{label}: {what}; {hint}")
 
 
-def open_table(
-    path: str | PathLike[str] | tuple[Source, str],
+def table_of(
+    source: Source,
+    name: str,
     *,
     target: str | None = None,
     drop: str | Iterable[str] = (),
@@ -262,73 +284,22 @@ def open_table(
     weights: str | None = None,
     groups: str | None = None,
     missing: str | None = None,
-    reading: Reading = AS_SHOWN,
 ) -> Table:
-    """Open a table of numbers and factors.
+    """Read the columns of a source as a table of numbers, with factors as 0/1 columns.
 
-    Each factor becomes one 0/1 column per level, in order and named ``feature=level``. A factor of
-    two levels gets the 0/1 column of its second level alone.
+    A first column without a name that only counts the rows, the index of an exported data frame, is
+    left out. The options are those of :func:`sparsecv.tables.datasets.resolve`.
 
-    Parameters
-    ----------
-    path : path-like, or a pair of an open table and its name in output
-        ``.csv``, ``.tsv`` or ``.txt`` (also ``.gz``): text with a header line, separated by comma,
-        semicolon, tab or bar, whose numbers show whether a comma is a decimal mark. ``.parquet`` or
-        ``.pq``: Parquet (extra ``parquet``). ``.xlsx``, ``.xls`` or ``.ods``: the first sheet
-        (extra ``excel``). Any other suffix is tried as text; ``-`` is text on the standard input. A
-        first column without a name that only counts the rows, the index of an exported data frame,
-        is left out.
-    target : str, optional
-        The response; by default the last column that is not dropped. In Parquet files from pandas
-        the index does not count as a column unless the index is named here.
-    drop : str or iterable of str
-        Columns to leave out.
-    factors : collection of str
-        Columns that are factors, whatever their cells are. Columns of text are factors without
-        being named, and so are the categories of a Parquet file.
-    weights, groups : str, optional
-        Columns that are no features: the weights of the rows, and the groups that folds hold
-        together. Groups may be text.
-    missing : {"drop", "mean"}, optional
-        What becomes of missing values, which are errors by default. "drop" leaves out the rows that
-        lack a value. With "mean" ``load`` returns NaN, which cross-validation fills with the
-        mean of a column over the training rows of every fold; the 0/1 columns of a factor
-        are filled like others. Rows without a response are left out. All rows decide the
-        unit in which the penalty is measured, the standard deviation of every column (missing
-        values filled by all rows), and never anything of y; where folds leave rows aside, as in
-        order of time, the training rows of every fold decide it.
-    reading : Reading
-        What the user says of the text in the file: its encoding, its marks in numbers, and codes of
-        missing values.
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    InputError
-        The file cannot be used; the message of one line names the columns, rows or options at
-        fault.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "t.csv"
-    ...     _ = path.write_text("a;price" + chr(10) + "1;2,5" + chr(10) + "2;3,5")
-    ...     X, y = open_table(path).load()
-    >>> y.tolist()
-    [2.5, 3.5]
+    name: The table's name in output.
+    Raises InputError: The file cannot be used; the message names columns, rows or options at fault.
     """
     uses = {"target": target, "weights": weights, "groups": groups}
-    source, name = path if isinstance(path, tuple) else (open_file(path, reading), name_of(path))
     drop = [drop] if isinstance(drop, str) else list(drop)
     if missing not in (None, "drop", "mean"):
         raise InputError(f"missing must be drop or mean; got {missing!r}")
+    # Columns that are left out without being named: an index, and a first column without a name.
     aside = [column for column in source.index if column not in uses.values()]
-    first, unnamed = source.names[:1], None
+    unnamed, first = None, source.names[:1]
     if first and first[0] in ("", "Unnamed: 0") and source.names.count(first[0]) == 1:
         named = first[0] in (*drop, *uses.values())
         if not named and _names_rows(source.read(first, ()).columns[first[0]]):
@@ -336,23 +307,24 @@ def open_table(
             aside.append(unnamed)
     use = select_columns(source.label, source.names, (*drop, *aside), uses)
     _check_factors(source.label, use.features, factors)
-    columns = [*use.features, use.target]
+    used = [*use.features, use.target]
     others = [one for one in (use.weights, use.groups) if one is not None]
-    n, found, decimal = source.read(list(dict.fromkeys([*columns, *others])), factors)
-    faults = Faults(source.label, use.target, missing is not None, columns)
-    coding = learned(source.label, n, [found[one] for one in columns], faults)
-    roles = {one: found[one] for one in others}
-    rows = encoded({one: found.pop(one) for one in columns}, n, coding, faults)
+    n, columns, decimal = source.read(list(dict.fromkeys([*used, *others])), factors)
+    faults = Faults(source.label, use.target, missing is not None, used)
+    coding = learned(source.label, n, [columns[one] for one in used], faults)
+    roles = {one: columns[one] for one in others}
+    # The columns are popped, so that each is forgotten once its numbers are in ``rows``.
+    rows = encoded({one: columns.pop(one) for one in used}, n, coding, faults)
     kept: slice | NDArray[np.bool_] = slice(None)
     facts: dict[str, Any] = {"name": name, "label": source.label, "target_name": use.target}
-    facts["coding"] = coding._replace(names=coding.names[:-1])
+    facts["coding"] = coding._replace(names=coding.names[:-1])  # The last name is the target's.
     facts["reading"] = source.reading._replace(usual=decimal)
     if missing is not None:
         kept = _rows_in_use(rows, coding.features, source.label, missing)
-        facts["missing"] = missing if missing != "drop" else None
+        facts["missing"] = None if missing == "drop" else missing
         facts["rows_left_out"] = int(np.count_nonzero(~kept))
         rows = rows[kept] if facts["rows_left_out"] else rows
-    table = Table.checked(rows[:, :-1], rows[:, -1], coding.features[:-1], **facts)
+    table = Table(rows[:, :-1], rows[:, -1], coding.features[:-1], **facts)
     table.check_values()
     if use.weights is not None:
         table.weights = weights_of(source.label, roles[use.weights], kept)

@@ -7,11 +7,10 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from ..errors import InputError
 from .coding import Coding
-from .columns import FloatArray, check_names, check_rows, is_finite, quoted
+from .columns import FloatArray, is_finite, quoted
 from .faults import Faults
 from .marks import AS_SHOWN
 
@@ -19,11 +18,14 @@ from .marks import AS_SHOWN
 class Table:
     """A table in memory: n rows of p features and a response.
 
-    Arrays of 64-bit numbers are not copied, and :meth:`load` returns them, so nobody may write to
-    them.
-
-    Raises InputError: Rows or features are too few, names are empty or repeated, or a value is no
-        finite number.
+    Parameters
+    ----------
+    X, y : ndarray of float, shape (n, p) and (n,)
+        The rows. They are not copied, and :meth:`load` returns them, so nobody may write to them.
+    feature_names : list of str
+        Names of the columns of X, which the caller has checked.
+    **facts
+        Other attributes by their names, such as ``weights``.
 
     Attributes
     ----------
@@ -52,11 +54,11 @@ class Table:
         How the text in the file was read; its usual decimal mark is that of the file.
     """
 
-    name: str
+    name = "data"
     label = ""
     n: int
     feature_names: list[str]
-    target_name: str
+    target_name = "y"
     coding = Coding()
     weights: FloatArray | None = None
     groups: NDArray[np.intp] | None = None
@@ -68,34 +70,11 @@ class Table:
     reading = AS_SHOWN
 
     def __init__(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        feature_names: Sequence[str],
-        target_name: str = "y",
-        name: str = "data",
+        self, X: FloatArray, y: FloatArray, feature_names: Sequence[str], **facts: Any
     ) -> None:
-        try:
-            self._X, self._y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"{name}: X and y must be arrays of numbers ({error})") from error
-        self.name, self.target_name = name, target_name
-        self.n, self.feature_names = len(self._y), list(feature_names)
-        check_rows(self.name, self.n)
-        self._check_columns()
-        self.check_values()
-
-    @classmethod
-    def checked(cls, X: FloatArray, y: FloatArray, names: Sequence[str], **facts: Any) -> Self:
-        """A table whose values and names the caller has checked.
-
-        facts: Other attributes by their names, such as weights and groups.
-        """
-        made = cls.__new__(cls)
-        made.name, made.target_name, made.feature_names = "data", "y", [*names]
-        made._X, made._y, made.n = X, y, len(y)
-        vars(made).update(facts)
-        return made
+        self._X, self._y, self.n = X, y, len(y)
+        self.feature_names = list(feature_names)
+        vars(self).update(facts)
 
     def check_values(self) -> None:
         """Raise an InputError that names the columns in which values are missing or infinite.
@@ -117,17 +96,11 @@ class Table:
         return self._X, self._y
 
     def without_rows(self) -> Self:
-        """The names and facts of the table alone."""
+        """A copy with the names and facts of the table alone, which :meth:`load` does not serve."""
         made = copy(self)
         for name in ("_X", "_y", "chunks"):
             vars(made).pop(name, None)
         return made
-
-    def _check_columns(self) -> None:
-        """Refuse a table without features, or with empty or repeated names."""
-        if not self.p:
-            raise InputError(f"{self.name}: no feature columns in X; at least 1 is needed")
-        check_names(self.name, [*self.feature_names, self.target_name])
 
     @property
     def p(self) -> int:
@@ -142,28 +115,30 @@ class Table:
         may be identifiers. The latter are looked for in the first 1000 rows, of at least 10; rows
         that were left out may leave gaps.
         """
-        found = []
+        remarks = []
         if self.left_out is not None:
-            found.append(
+            remarks.append(
                 "the first column has no name and counts or names the rows: it is left out"
             )
         if self.rows_left_out:
             lost, why = self.rows_left_out, "the response is" if self.missing else "values are"
             be = "is" if lost == 1 else "are"
-            found.append(f"{lost:,} of {self.n + lost:,} rows {be} left out, as {why} missing")
-        found += [
+            remarks.append(f"{lost:,} of {self.n + lost:,} rows {be} left out, as {why} missing")
+        remarks += [
             f"factor {quoted(name)} has two levels: one 0/1 column for "
             f"{quoted(self.coding.levels[name][1])}, none for {quoted(level)}"
             for name, level in self.coding.first_levels.items()
         ]
         X = self._X[:1000]
-        if len(X) >= 10:
-            steps, last = np.diff(X, axis=0), 1 + self.rows_left_out
-            counted = ((steps >= 1.0) & (steps % 1.0 == 0.0)).all(axis=0) & (X[0] % 1.0 == 0.0)
-            counted &= (X[0] >= 0.0) & (X[0] <= last) & (X[-1] <= X[0] + len(X) - 2 + last)
-            found += [
-                f"column {quoted(self.feature_names[j])} counts the rows: if it is an identifier, "
-                f"leave it out with --exclude {quoted(self.feature_names[j])}"
-                for j in np.flatnonzero(counted)
-            ]
-        return found
+        if len(X) < 10:
+            return remarks
+        # Numbers of rows are whole and grow by 1, or by more where rows between were left out. The
+        # first is 0 or 1 and the last len(X) - 1 or len(X), both at most that many rows further on.
+        steps, last = np.diff(X, axis=0), 1 + self.rows_left_out
+        counts = ((steps >= 1.0) & (steps % 1.0 == 0.0)).all(axis=0) & (X[0] % 1.0 == 0.0)
+        counts &= (X[0] >= 0.0) & (X[0] <= last) & (X[-1] <= X[0] + len(X) - 2 + last)
+        return remarks + [
+            f"column {quoted(self.feature_names[j])} counts the rows: if it is an identifier, "
+            f"leave it out with --exclude {quoted(self.feature_names[j])}"
+            for j in np.flatnonzero(counts)
+        ]

@@ -32,11 +32,13 @@ def _count_outside_quotes(line: str, delimiter: str) -> int:
     return sum(piece.count(delimiter) for piece in line.split('"')[::2])
 
 
-def detect_delimiter(header: str, first: str = "") -> str:
+def detect_delimiter(header: str, first: str) -> str:
     """The mark that separates the columns: a tab, semicolon, comma or bar.
 
     The answer is the mark that is most frequent in the header line outside quotes, among the marks
     that are as frequent in the first line of data; or among all marks if none is.
+
+    header, first: The line of the names, and the first line of data, which may be empty.
     """
     counts = {mark: _count_outside_quotes(header, mark) for mark in _DELIMITERS}
     ranked = sorted(_DELIMITERS, key=lambda mark: -counts[mark])
@@ -51,15 +53,14 @@ def check_header(label: str, names: Sequence[str], header: str, first: str) -> N
 
     header, first: The line of the names, and the line of the first row.
     """
-    fields = max(map(first.count, _DELIMITERS))
-    wrong = ""
+    separated, wrong = any(mark in first for mark in _DELIMITERS), ""
     if all(map(reads_as_number, names)):
         wrong = f"the first line holds numbers only (for example {quoted(names[0])}); add a header "
         wrong += "line with the column names"
     elif len(names) == 1 and len(header.split()) == len(first.split()) > 1:
         wrong = "the columns seem to be separated by spaces; separate them by "
         wrong += "comma, semicolon, tab or |"
-    elif fields and names[0] and not any(names[1:]):
+    elif separated and names[0] and not any(names[1:]):
         wrong = f"the first line {quoted(header.strip())} looks like a title above the header "
         wrong += "line; remove it"
     if wrong:
@@ -70,7 +71,6 @@ def in_numbers(
     label: str,
     columns: dict[str, Column],
     possible: list[Marks],
-    usual: Marks,
     known: str | None,
     as_text: Callable[[Sequence[str]], dict[str, Column]] = lambda names: {},
     in_doubt: bool = False,
@@ -79,8 +79,9 @@ def in_numbers(
 
     The decimal mark follows that the words show, None where they show none.
 
-    possible, usual, known, in_doubt: Those of :func:`~sparsecv.tables.marks.marks_of`.
-    as_text: Returns columns that are known to be numbers by the usual marks as columns of words.
+    possible, known, in_doubt: Those of :func:`~sparsecv.tables.marks.marks_of`.
+    as_text: Takes names of columns that are numbers by the usual marks, the first of ``possible``,
+        and returns them as columns of words.
     Raises InputError: The table leaves open what its decimal mark is.
     """
 
@@ -90,13 +91,14 @@ def in_numbers(
 
     own = [one for one in columns.values() if one.words and not one.declared and not one.other]
     numbers = {one.name: one for one in own if in_marks(one)}
+    # Columns that were read as numbers may be numbers in another way as well, such as 3.102.
     if (numbers or in_doubt) and len(possible) > 1:
         others = [name for name, one in columns.items() if one.words is None]
         numbers |= {name: one for name, one in as_text(others).items() if one.words}
     texts = {name: one.texts() for name, one in numbers.items()}
-    shown = marks_of(label, texts, possible, usual, in_doubt, known)
-    marks = shown or usual
-    found = columns if marks == usual else columns | numbers
+    shown = marks_of(label, texts, possible, in_doubt, known)
+    marks = shown or possible[0]
+    found = columns if marks == possible[0] else columns | numbers
     return {name: one.under(marks) for name, one in found.items()}, shown and shown.decimal
 
 
@@ -117,9 +119,10 @@ class _Parsed(NamedTuple):
 
 
 class TextFile:
-    """A text file with a header line.
+    """A text file with a header line, which the constructor reads.
 
     path: The file, which is decompressed where the name ends in ``.gz``.
+    reading: What the user says of the text in the file.
     content: The bytes of the standard input, in place of a file.
     Raises InputError: The file cannot be read, is no text, or has no header line.
     """
@@ -168,7 +171,10 @@ class TextFile:
             raise InputError(f"{self.label}: malformed quotes in the header ({error})") from error
 
     def _read_header(self, lines: Iterator[str]) -> None:
-        """Find the columns' names, the delimiter, the usual marks and the header's last line."""
+        """Set the columns' names, the delimiter, the usual marks and the header's last line.
+
+        Raises InputError: There is no header, or the first row does not fit it.
+        """
         above, header = next(((i, line) for i, line in enumerate(lines) if line.strip()), (0, ""))
         if not header:
             raise InputError(f"{self.label}: the file is empty; a header line is needed")
@@ -177,7 +183,8 @@ class TextFile:
         rest = chain([header, first], lines)
         reader = csv.reader(rest, delimiter=self._delimiter, skipinitialspace=True, strict=True)
         self.names = [name.strip() for name in next(reader)]
-        self._above = above + reader.line_num  # The header may hold quoted line breaks.
+        # The lines before the data, as pandas skips them; the header may hold quoted line breaks.
+        self._above = above + reader.line_num
         check_header(self.label, self.names, header, first)
         try:
             row = next((fields for fields in reader if "".join(fields).strip()), [])
@@ -186,19 +193,18 @@ class TextFile:
         # pandas takes the length of the first row for that of all rows.
         if len(row) != len(self.names) and row:
             self._check_rows()
+        # The first row shows the usual way to write numbers, which stands first from here on.
         commas = self._delimiter != "," and any(
             Marks(",").number(cell.strip()) is not None and "," in cell for cell in row
         )
-        point = "," if commas else "."
-        usual = [marks for marks in self._possible if marks.decimal == point]
-        self._usual = (usual or self._possible)[0]
+        self._possible.sort(key=lambda marks: marks.decimal, reverse=not commas)
 
     def _check_rows(self, reason: str = "") -> None:
         """Raise an InputError that names the first row that does not fit the header, if one does.
 
-        reason: Why pandas refuses the file, where it does.
+        reason: Why pandas refuses the file, where it does; there is an error then in any case.
         """
-        width, line = len(self.names), 1
+        width, line = len(self.names), 1  # The line at which the row begins, for messages.
         with self._lines() as lines:
             rows = csv.reader(
                 lines, delimiter=self._delimiter, skipinitialspace=True, strict=bool(reason)
@@ -232,6 +238,7 @@ class TextFile:
         texts: Positions of columns that are read as text.
         places: Positions of the columns that are read. By default all are, and only then does
             pandas refuse rows that are too long.
+        Raises InputError: Rows do not fit the header.
         """
         import pandas as pd
 
@@ -253,24 +260,24 @@ class TextFile:
                     skipinitialspace=True,
                     keep_default_na=False,
                     na_values=_USUAL_MISSING,
-                    decimal=self._usual.decimal,
+                    decimal=self._possible[0].decimal,
                     chunksize=max(1, CELLS_AT_A_TIME // len(self.names)),
                     low_memory=False,  # A column of a piece then has one type.
                     **options,
                 ) as reader:
                     yield from reader
                 return
-            except pd.errors.EmptyDataError:
+            except pd.errors.EmptyDataError:  # There is a header alone.
                 return
             except pd.errors.ParserError as error:
                 reason = first_line(error)
         self._check_rows(reason)
 
     def _texts(self, places: list[int]) -> dict[int, Any]:
-        """Columns as text, by their positions."""
+        """The columns at some positions as text, each as a series of pandas."""
         import pandas as pd
 
-        pieces = [*self._pieces(places, places)] if places else []
+        pieces = [*self._pieces(texts=places, places=places)] if places else []
         return {j: pd.concat([piece[j] for piece in pieces]) for j in places if pieces}
 
     def _parsed(self, texts: Collection[int], places: Sequence[int]) -> _Parsed:
@@ -285,7 +292,7 @@ class TextFile:
         import pandas as pd
 
         n, last, is_short = 0, len(self.names) - 1, False
-        first, mixed = dict[int, str](), set[int]()
+        first, mixed = dict[int, str](), set[int]()  # The kinds of the first piece, by position.
         numbers, block = list[int](), np.empty((0, 0))
         words, floats = dict[int, list[Any]](), set[int]()
         for piece in self._pieces(texts):
@@ -298,7 +305,7 @@ class TextFile:
             mixed |= {j for j in places if kinds[j] != first[j]}
             floats |= {j for j in numbers if piece[j].dtype.kind == "f"}
             end = n + len(piece)
-            if end > len(block):
+            if end > len(block):  # Room grows by a quarter, so that rows are seldom moved.
                 block.resize((max(end, 5 * len(block) // 4), len(numbers)), refcheck=False)
             for k, j in enumerate(numbers):
                 block[n:end, k] = np.nan if j in mixed else piece[j]
@@ -308,27 +315,28 @@ class TextFile:
         if is_short:  # pandas fills a row that is too short up with missing cells.
             self._check_rows()
         block.resize((n, len(numbers)), refcheck=False)
-        found = {j: block[:, k] for k, j in enumerate(numbers) if j not in mixed}
+        columns = {j: block[:, k] for k, j in enumerate(numbers) if j not in mixed}
+        if not first:  # There are no rows, and every column counts as one of numbers.
+            columns = {j: np.empty(0) for j in places}
         whole = {j: pd.concat(cells) for j, cells in words.items() if j not in mixed}
-        if not first:
-            found = {j: np.empty(0) for j in places}
         series = whole | self._texts(sorted(mixed))
-        return _Parsed(n, numbers=found, words=series, floats=floats)
+        return _Parsed(n, numbers=columns, words=series, floats=floats)
 
     def read(self, columns: Sequence[str], factors: Collection[str]) -> Cells:
         """The cells of the named columns, and the decimal mark that their numbers show.
 
         Columns of words become numbers where their cells are numbers with the marks that all
-        columns together show.
+        columns together show. Of columns of one name the first is read.
 
         factors: Names of columns that stay words, whatever their cells are.
+        Raises InputError: Rows do not fit the header, or numbers leave open what their marks are.
         """
         import narwhals as nw
 
         first = {name: place for place, name in reversed([*enumerate(self.names)])}
         places = {name: first[name] for name in columns}
         declared = [places[name] for name in factors if name in places]
-        parsed = self._parsed(declared, [*dict.fromkeys(places.values())])
+        parsed = self._parsed(texts=declared, places=[*dict.fromkeys(places.values())])
         na = self._reading.na
 
         def column(name: str, cells: Any) -> Column:
@@ -336,7 +344,7 @@ class TextFile:
             return column_of(name, series, declared=name in factors, text=True, na=na)
 
         def as_text(names: Sequence[str]) -> dict[str, Column]:
-            """Columns that may hold fractions as columns of words."""
+            """Those columns of numbers of which not all are whole, as columns of words."""
             some = [name for name in names if places[name] in parsed.floats]
             cells = self._texts([places[name] for name in some])
             return {name: column(name, cells[places[name]]) for name in some}
@@ -344,24 +352,23 @@ class TextFile:
         found = dict[str, Column]()
         for name, j in places.items():
             if j in parsed.numbers:
-                found[name] = column_of_numbers(name, parsed.numbers[j], False, na)
+                found[name] = column_of_numbers(name, parsed.numbers[j], na=na)
             else:
                 found[name] = column(name, parsed.words[j])
-        usual, known = self._usual, self._reading.usual
+        usual, known = self._possible[0].decimal, self._reading.usual
         # Semicolons are the rule where commas are decimal marks, and points those of thousands.
-        probable = known or ("," if self._delimiter == ";" and usual.decimal == "." else None)
-        in_doubt = probable not in (None, usual.decimal)
-        in_doubt = in_doubt and not any(map(_shows_mark, found.values()))
-        numbers, shown = in_numbers(
-            self.label, found, self._possible, usual, known, as_text, in_doubt
-        )
+        probable = known or ("," if self._delimiter == ";" and usual == "." else None)
+        # Is 3.102 a fraction? Not surely where commas are probable, and no number shows a point.
+        in_doubt = probable not in (None, usual) and not any(map(_shows_mark, found.values()))
+        numbers, shown = in_numbers(self.label, found, self._possible, known, as_text, in_doubt)
+        # What pandas has read as fractions shows the usual mark, too.
         if shown is None and any(_fractions(one).size for one in found.values()):
-            shown = usual.decimal
+            shown = usual
         return Cells(parsed.n, numbers, shown)
 
 
 def _fractions(column: Column) -> FloatArray:
-    """The sizes of the numbers in a column of numbers that are no whole numbers."""
+    """The absolute values of the numbers in a column that are no whole numbers; none of words."""
     if column.words is not None:
         return np.empty(0)
     size = np.abs(column.values[np.isfinite(column.values)])
@@ -371,13 +378,14 @@ def _fractions(column: Column) -> FloatArray:
 def _shows_mark(column: Column) -> bool:
     """Whether a number of a column is no thousands without the mark that it was read with.
 
-    3.102 could be 3102; 0.102, 3102.5 and 3.1025 could not.
+    3.102 could be 3102; 0.102, 3102.5 and 3.1025 could not: a group of thousands has three digits,
+    after one to three others that do not begin with 0.
     """
     fractions = _fractions(column)
-    return bool(
-        ((fractions < 1.0) | (fractions >= 1000.0)).any()
-        or (np.abs(1000.0 * fractions - np.round(1000.0 * fractions)) > 1e-6).any()
-    )
+    thousands = 1000.0 * fractions
+    # A number of three decimals is a whole number of thousandths, up to what rounding adds.
+    more_decimals = np.abs(thousands - np.round(thousands)) > 1e-6
+    return bool(((fractions < 1.0) | (fractions >= 1000.0) | more_decimals).any())
 
 
 def _kind_of_cells(cells: Any) -> str:

@@ -151,6 +151,22 @@ def test_interrupt_of_the_command(arguments: list[str]) -> None:
         assert "Ctrl-C" in saved["note"]
 
 
+def test_interrupt_after_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The chosen model is written where Ctrl-C comes while other subsets are ranked."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sparsecv.cli.cv.alternatives_of_sizes", interrupted)
+    write_csv(Path("t.csv"), *growing_columns())
+    files = "--save", "m.json", "--json", "o.json"
+    assert main(["cv", "t.csv", "--gamma", "1", "--n-best", "2", *files]) == 130
+    saved = json.loads(Path("m.json").read_text())
+    assert saved["proved"]
+    assert "after the choice" in saved["note"]
+    assert json.loads(Path("o.json").read_text())["interrupted"]
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
 def test_predictions_that_nobody_can_take_end_in_one_line() -> None:
     write_csv(Path("t.csv"), *growing_columns())

@@ -18,7 +18,7 @@ import sparsecv
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
 from sparsecv.errors import InputError
-from sparsecv.tables.sources import open_table
+from sparsecv.tables.datasets import resolve
 
 CITIES = ["Bonn", "Oslo", "Rome"]
 GROUP = {"city": [f"city={level}" for level in CITIES]}
@@ -195,7 +195,7 @@ def test_a_column_with_the_name_of_a_level(tmp_path: Path) -> None:
         SparseRidge().fit(frame, y)
     frame.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
     with pytest.raises(InputError, match="duplicate column name 'new=no'"):
-        open_table(tmp_path / "t.csv")
+        resolve(tmp_path / "t.csv")
 
 
 def test_what_is_no_factor() -> None:
@@ -351,9 +351,9 @@ def test_factors_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         model = sparsecv.load("m.json")
         np.testing.assert_allclose(model.predict(X), expected.predict(declared), rtol=1e-9)
     declared.assign(y=y).to_parquet("c.parquet", index=False)
-    assert open_table("c.parquet").coding.levels == expected.levels_
-    assert open_table("t.csv", factors=["x,1"]).coding.levels.keys() == {"x,1"}
-    assert open_table("t.csv").coding.levels == {}
+    assert resolve("c.parquet").coding.levels == expected.levels_
+    assert resolve("t.csv", factors=["x,1"]).coding.levels.keys() == {"x,1"}
+    assert resolve("t.csv").coding.levels == {}
 
 
 def test_an_identifier_is_refused_unless_it_is_declared(

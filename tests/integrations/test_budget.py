@@ -51,7 +51,7 @@ def test_one_budget_for_all(q: int, tau: int, total: int, gamma: float) -> None:
     assert found.objective == pytest.approx(best, rel=1e-6)
     assert best * (1.0 - 2e-6) <= found.lower_bound <= best * (1.0 + 1e-9)
     assert (found.status, found.gap <= 1e-6) == ("optimal", True)
-    supports = [proof.support for proof in found.proofs]
+    supports = [proof.support for proof in found.answers]
     assert sum(map(len, supports)) <= total
     assert max(map(len, supports)) <= tau
     attained = [one.objective(S) for one, S in zip(problems, supports, strict=True)]
@@ -75,4 +75,4 @@ def test_limits_bracket_the_total() -> None:
     found = solve_budget(equations(X, Y, 1e-3, 60), 24, time_limit=0.01)
     assert found.status == "time limit"
     assert 0.0 <= found.lower_bound < found.objective
-    assert sum(proof.support.size for proof in found.proofs) <= 24
+    assert sum(proof.support.size for proof in found.answers) <= 24

@@ -315,7 +315,7 @@ def test_lasso_and_ridge_of_the_picture() -> None:
     X, y = made(30, 5)
     X, y = (X - X.mean(axis=0)) / X.std(axis=0), y - y.mean()
     folds = make_folds(3, 30, seed=0)
-    found = linear_peers(RowFolds(X, y, folds, True), [folds], np.arange(1, 6))
+    found = linear_peers(RowFolds(X, y, folds, True), np.arange(1, 6))
     assert (np.diff(found["lasso"]) <= 1e-12).all()
     total = 0.0
     for j in range(3):
@@ -325,7 +325,7 @@ def test_lasso_and_ridge_of_the_picture() -> None:
     assert found["ridge"].min() == found["ridge"].max() <= total * 1.01
     assert found["lasso"][-1] == pytest.approx(total, rel=0.2)
     weighted = RowFolds(X, y, folds, True, np.ones(30))
-    assert linear_peers(weighted, [folds], np.arange(1, 6)) == {}
+    assert linear_peers(weighted, np.arange(1, 6)) == {}
 
 
 def test_with_many_folds_a_sample_of_folds_says_which_ridges_are_tried(

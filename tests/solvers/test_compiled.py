@@ -232,7 +232,7 @@ import numpy as np
 from numba.core import event
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
-from sparsecv.cli.warmup import PATHS, run_path
+from sparsecv.cli.warmup import PATHS
 from sparsecv.solvers import SparseRidgeProblem, heuristic_support, perspective_relaxation
 from sparsecv.solvers.kernels.compiled import Kernel
 
@@ -248,7 +248,7 @@ class Note(event.Listener):
 
 event.register("numba:compile", Note())
 for path in PATHS:
-    run_path(path)
+    PATHS[path]()
 for p in (10, 60):
     X = np.random.default_rng(2).standard_normal((50, p))
     y = X[:, :3].sum(axis=1)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from sparsecv.errors import InputError
 from sparsecv.tables.datasets import resolve
-from sparsecv.tables.sources import open_table
 from sparsecv.tables.table import Table
 
 Array = NDArray[np.float64]
@@ -63,7 +62,7 @@ def refused(path: Path, *words: str, load: bool = False, **options: Any) -> None
     """The table is refused with one line that holds the words."""
 
     def attempt() -> None:
-        source = open_table(path, **options)
+        source = resolve(path, **options)
         if load:
             source.load()
 

@@ -13,8 +13,8 @@ from support.tables import NAMES, check, csv_text, refused, table, write
 
 from sparsecv.errors import InputError
 from sparsecv.tables.columns import joined
+from sparsecv.tables.datasets import resolve
 from sparsecv.tables.marks import Reading
-from sparsecv.tables.sources import open_table
 from sparsecv.tables.text import detect_delimiter
 
 # Twice so many rows of two or three columns are read in many pieces.
@@ -42,7 +42,7 @@ def test_csv_round_trip(
 ) -> None:
     values = table()
     text = bom + csv_text(values, mark, point).replace("\n", newline)
-    check(open_table(write(tmp_path / file, text)), values, NAMES, "resp")
+    check(resolve(write(tmp_path / file, text)), values, NAMES, "resp")
 
 
 @pytest.mark.parametrize("file", ["t.csv.gz", "t.tsv.gz", "t.txt.GZ"])
@@ -50,7 +50,7 @@ def test_gzip_round_trip(tmp_path: Path, file: str) -> None:
     values = table()
     path = tmp_path / file
     path.write_bytes(gzip.compress(csv_text(values, "\t").encode()))
-    source = open_table(path)
+    source = resolve(path)
     check(source, values, NAMES, "resp")
     assert source.name == "t"
 
@@ -63,12 +63,12 @@ def test_name_is_the_stem(tmp_path: Path, file: str, name: str) -> None:
     data = csv_text(table()).encode()
     path = tmp_path / file
     path.write_bytes(gzip.compress(data) if file.endswith("gz") else data)
-    assert open_table(path).name == name
+    assert resolve(path).name == name
 
 
 def test_quotes_blanks_and_blank_lines(tmp_path: Path) -> None:
     text = '\n"a, first", b ,"say ""y"""\n\n 1 , "2",3\n   \n4,5e0,+6\n\n'
-    source = open_table(write(tmp_path / "t.csv", text))
+    source = resolve(write(tmp_path / "t.csv", text))
     check(source, np.array([[1, 2, 3], [4, 5, 6.0]]), ["a, first", "b"], 'say "y"')
 
 
@@ -81,7 +81,7 @@ def test_a_blank_row_is_left_out_however_the_text_is_read(
     data = text.encode(encoding)
     path = tmp_path / f"t.{suffix}"
     path.write_bytes(gzip.compress(data) if suffix.endswith("gz") else data)
-    source = open_table(path, reading=Reading(encoding))
+    source = resolve(path, reading=Reading(encoding))
     X, y = source.load()[:2]
     np.testing.assert_array_equal(y, [3.0, 4.0, 5.0, 1.0])
     np.testing.assert_array_equal(X, [[1, 0], [2, 1], [3, 1], [4, 0]])
@@ -91,12 +91,12 @@ def test_a_gzip_file_may_end_in_zeros(tmp_path: Path) -> None:
     values = table()
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(csv_text(values).encode()) + bytes(10))
-    check(open_table(path), values, NAMES, "resp")
+    check(resolve(path), values, NAMES, "resp")
 
 
 def test_booleans_are_numbers(tmp_path: Path) -> None:
     text = "a,b,y\nTrue,false,1\nFalse,true,0\nTRUE,true,1\n"
-    source = open_table(write(tmp_path / "t.csv", text))
+    source = resolve(write(tmp_path / "t.csv", text))
     check(source, np.array([[1, 0, 1], [0, 1, 0], [1, 1, 1.0]]), ["a", "b"], "y")
 
 
@@ -106,7 +106,7 @@ def test_booleans_and_numbers_are_levels_of_one_column(tmp_path: Path, first: bo
     # Also when the two kinds fall into different pieces.
     cells = ["true"] * n + ["7"] * n
     rows = [f"{cell},1" for cell in (cells if first else cells[::-1])]
-    source = open_table(write(tmp_path / "t.csv", "\n".join(["flag,y", *rows])))
+    source = resolve(write(tmp_path / "t.csv", "\n".join(["flag,y", *rows])))
     assert source.feature_names == ["flag=True"]
     assert source.load()[0].sum() == n
 
@@ -130,14 +130,14 @@ def test_detect_delimiter(header: str, first: str, mark: str) -> None:
 def test_target_and_drop(tmp_path: Path) -> None:
     values = table()
     path = write(tmp_path / "t.csv", csv_text(values))
-    check(open_table(path, target="b c"), values[:, [0, 2, 3, 1]], ["a", "d.e", "resp"], "b c")
-    check(open_table(path, drop="a"), values[:, 1:], NAMES[1:], "resp")
-    check(open_table(path, drop=("resp", "a")), values[:, 1:3], ["b c"], "d.e")
+    check(resolve(path, target="b c"), values[:, [0, 2, 3, 1]], ["a", "d.e", "resp"], "b c")
+    check(resolve(path, drop="a"), values[:, 1:], NAMES[1:], "resp")
+    check(resolve(path, drop=("resp", "a")), values[:, 1:3], ["b c"], "d.e")
 
 
 def test_dropped_columns_may_hold_anything(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "id,a,y\nx1,1,2\n,3,4\nNA,5,6\n")
-    check(open_table(path, drop=["id"]), np.array([[1, 2], [3, 4], [5, 6.0]]), ["a"], "y")
+    check(resolve(path, drop=["id"]), np.array([[1, 2], [3, 4], [5, 6.0]]), ["a"], "y")
 
 
 # ---------------------------------------------------------------------------- refusals
@@ -247,7 +247,7 @@ def test_dates_are_refused(tmp_path: Path, day: str) -> None:
 
 def test_text_columns_become_levels(tmp_path: Path) -> None:
     text = "a,g,b,y\n1,m,0,5\n2,f,1,6\n3, m ,0,7\n4,d,1,8\n"
-    source = open_table(write(tmp_path / "t.csv", text))
+    source = resolve(write(tmp_path / "t.csv", text))
     expected = np.array(
         [[1, 0, 0, 1, 0, 5], [2, 0, 1, 0, 1, 6], [3, 0, 0, 1, 0, 7], [4, 1, 0, 0, 1, 8.0]]
     )
@@ -259,7 +259,7 @@ def test_levels_of_a_column_that_turns_text_late(tmp_path: Path) -> None:
     text = "\n".join(["y,doors,x", *(f"{i},{c},{i * i}" for i, c in enumerate(cells))])
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(text.encode()))
-    source = open_table(path, target="y")
+    source = resolve(path, target="y")
     assert source.feature_names == ["doors=03", "doors=4", "doors=5more", "x"]
     X, y = source.load()
     np.testing.assert_array_equal(X[:, :3], [[c == v for v in ("03", "4", "5more")] for c in cells])
@@ -281,7 +281,7 @@ def test_levels_agree_with_pandas(tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "t.parquet")
     dummies = pd.get_dummies(frame, columns=["u", "w"], prefix_sep="=", dtype=float)
     for file in ("t.csv", "t.parquet"):
-        source = open_table(tmp_path / file)
+        source = resolve(tmp_path / file)
         assert set(source.feature_names) == set(dummies.columns) - {"y"}
         check(source, dummies[[*source.feature_names, "y"]].to_numpy(), source.feature_names, "y")
 
@@ -298,7 +298,7 @@ def test_identifiers_are_refused(tmp_path: Path, kind: str) -> None:
     refused(many, "'who'", "more than 100 levels", "identifier", "--exclude 'who'")
     distinct = save([f"id{i}" for i in range(20)], 20)
     refused(distinct, "'who'", "every row", "identifier", "--exclude 'who'")
-    assert open_table(save([f"id{i % 100}" for i in range(500)], 500)).p == 101
+    assert resolve(save([f"id{i % 100}" for i in range(500)], 500)).p == 101
 
 
 # ---------------------------------------------------------------------------- properties
@@ -319,7 +319,7 @@ def test_any_finite_table_survives(
     lines = [mark.join(repr(v).replace(".", point) for v in row) for row in rows]
     text = "\n".join([mark.join("aby"), *lines])
     path = write(tmp_path_factory.mktemp("any") / "t.csv", text)
-    X, y = open_table(path).load()
+    X, y = resolve(path).load()
     np.testing.assert_array_equal(np.column_stack([X, y]), np.array(rows))
 
 
@@ -327,7 +327,7 @@ def test_any_finite_table_survives(
 def test_junk_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = write(tmp_path_factory.mktemp("junk") / "t.csv", text)
     try:
-        X, y = open_table(path).load()
+        X, y = resolve(path).load()
     except InputError as error:
         assert "\n" not in str(error)  # noqa: PT017
     else:
@@ -358,7 +358,7 @@ def test_pieces_do_not_matter(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("sparsecv.tables.text.CELLS_AT_A_TIME", cells)
             try:
-                source = open_table(path, missing="mean")
+                source = resolve(path, missing="mean")
                 X, y = source.load()
                 found.append([source.coding.levels, X.tolist(), y.tolist()])
             except InputError as error:
@@ -369,7 +369,7 @@ def test_pieces_do_not_matter(
 @pytest.mark.parametrize("options", [{}, {"target": "a"}, {"drop": "d.e"}])
 def test_numbers_are_held_once(tmp_path: Path, options: dict[str, Any]) -> None:
     """X and y are columns of the array that was filled while the file was read."""
-    X, y = open_table(write(tmp_path / "t.csv", csv_text(table())), **options).load()
+    X, y = resolve(write(tmp_path / "t.csv", csv_text(table())), **options).load()
     assert X.base is y.base
     assert X.base.shape == (len(y), X.shape[1] + 1)
     assert joined(X, y) is X.base

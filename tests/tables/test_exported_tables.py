@@ -11,10 +11,9 @@ import pytest
 from support.tables import refused, write
 
 from sparsecv.tables.coding import Coding
-from sparsecv.tables.datasets import locate
+from sparsecv.tables.datasets import locate, resolve
 from sparsecv.tables.factors import features
 from sparsecv.tables.faults import Faults
-from sparsecv.tables.sources import open_table
 from sparsecv.tables.table import Table
 
 FRAME = pd.DataFrame(
@@ -43,7 +42,7 @@ def test_an_unnamed_index_is_left_out(tmp_path: Path, first: int, suffix: str, n
         frame.to_parquet(path, index=False)
     else:
         frame.to_excel(path, index=False)
-    source = open_table(path)
+    source = resolve(path)
     assert source.feature_names == ["a", "city=Bonn", "city=Oslo", "city=Rome"]
     assert says_left_out(source)
 
@@ -51,7 +50,7 @@ def test_an_unnamed_index_is_left_out(tmp_path: Path, first: int, suffix: str, n
 def test_names_of_rows_are_left_out(tmp_path: Path) -> None:
     """R writes the names of rows below an empty name."""
     path = write(tmp_path / "names.csv", '"";"a";"y"\n"x";1,5;2\n"z";3,5;5\n')
-    source = open_table(path)
+    source = resolve(path)
     assert source.feature_names == ["a"]
     assert says_left_out(source)
     path = write(tmp_path / "one.csv", ',a,y\n"x",1,2\n,3,5\n')
@@ -65,11 +64,11 @@ def test_other_first_columns_stay(tmp_path: Path) -> None:
     refused(path, "empty name")
     path = write(tmp_path / "from7.csv", ",a,y\n7,1,2\n8,3,5\n")
     refused(path, "empty name")
-    source = open_table(path, drop="")
+    source = resolve(path, drop="")
     assert source.feature_names == ["a"]
     assert not says_left_out(source)
     path = write(tmp_path / "named.csv", "id,a,y\n0,1,2\n1,3,5\n")
-    assert open_table(path).feature_names == ["id", "a"]
+    assert resolve(path).feature_names == ["id", "a"]
 
 
 def test_a_workbook_reads_like_its_csv(tmp_path: Path) -> None:
@@ -77,8 +76,8 @@ def test_a_workbook_reads_like_its_csv(tmp_path: Path) -> None:
     FRAME.to_excel(book, index=False)
     FRAME.to_csv(text, index=False)
     for options in ({}, {"drop": "city"}, {"groups": "city"}):
-        expected = open_table(text, **options)  # type: ignore[arg-type]
-        source = open_table(book, **options)  # type: ignore[arg-type]
+        expected = resolve(text, **options)  # type: ignore[arg-type]
+        source = resolve(book, **options)  # type: ignore[arg-type]
         assert (source.name, source.feature_names) == ("t", expected.feature_names)
         for one, other in zip(source.load(), expected.load(), strict=True):
             np.testing.assert_array_equal(one, other)

@@ -11,10 +11,9 @@ from support.tables import NAMES, check, csv_text, refused, table, write
 
 from sparsecv.errors import InputError
 from sparsecv.tables.coding import Coding
-from sparsecv.tables.datasets import locate
+from sparsecv.tables.datasets import locate, resolve
 from sparsecv.tables.factors import features
 from sparsecv.tables.faults import Faults
-from sparsecv.tables.sources import open_table
 from sparsecv.tables.table import Table
 
 # So many rows of four columns are read in many pieces.
@@ -34,9 +33,10 @@ def test_every_column_with_missing_values_is_named(tmp_path: Path, kind: str) ->
 
     def read() -> None:
         if kind == "memory":
-            Table(values[:, :-1], values[:, -1], ["x0", "x1", "x2"], "y", "t.memory")
+            names = ["x0", "x1", "x2"]
+            Table(values[:, :-1], values[:, -1], names, name="t.memory").check_values()
         else:
-            open_table(path)
+            resolve(path)
 
     with pytest.raises(InputError) as caught:
         read()
@@ -55,7 +55,7 @@ def test_many_columns_at_fault_are_cut(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", ",".join([*names, "y"]) + "\n" + rows)
     refused(path, "30 columns cannot be used", "'c7'", "and 22 more")
     with pytest.raises(InputError) as caught:
-        open_table(path)
+        resolve(path)
     assert "'c8'" not in str(caught.value)
 
 
@@ -73,7 +73,7 @@ def test_numbers_in_disguise(tmp_path: Path, cell: str) -> None:
 @pytest.mark.parametrize("cell", ["12 kg", "A12", "1.2.3", "3-4", "%", "€", "1,23,4 %x"])
 def test_text_is_not_a_number_in_disguise(tmp_path: Path, cell: str) -> None:
     path = write(tmp_path / "t.tsv", f"a\tp\ty\n1\tu\t3\n2\t{cell}\t4\n3\tu\t5\n")
-    assert open_table(path).feature_names == ["a", f"p={max(cell, 'u')}"]
+    assert resolve(path).feature_names == ["a", f"p={max(cell, 'u')}"]
 
 
 # ---------------------------------------------------------------------------- pieces
@@ -88,7 +88,7 @@ def test_text_in_pieces(tmp_path: Path, with_text: bool) -> None:
         body = (f"{'u' if i % 3 else 'v'},{line}" for i, line in enumerate(lines[1:]))
         path.write_text("\n".join(["g," + lines[0], *body]))
         values = np.column_stack([np.arange(len(values)) % 3 == 0, values]).astype(float)
-    source = open_table(path)
+    source = resolve(path)
     check(source, values, ["g=v"] * with_text + NAMES, "resp")
     assert source.coding.first_levels == ({"g": "u"} if with_text else {})
 
@@ -103,14 +103,14 @@ def test_hints(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "t.csv", index=False)
     frame.to_parquet(tmp_path / "t.parquet", index=False)
     for file in ("t.csv", "t.parquet"):
-        notes = open_table(tmp_path / file, target="x").notes()
+        notes = resolve(tmp_path / file, target="x").notes()
         assert [note.split("'")[1] for note in notes] == ["id", "row", "y"]
         assert "--exclude 'id'" in notes[0]
-    assert open_table(tmp_path / "t.csv", drop=["id", "row", "y"]).notes() == []
+    assert resolve(tmp_path / "t.csv", drop=["id", "row", "y"]).notes() == []
     frame.loc[[0, 5, 30], "x"] = np.nan
     frame["far"] = [*range(1, n), n + 4]
     frame.to_csv(tmp_path / "t.csv", index=False)
-    first, *notes = open_table(tmp_path / "t.csv", target="x", missing="mean").notes()
+    first, *notes = resolve(tmp_path / "t.csv", target="x", missing="mean").notes()
     assert first.startswith("3 of 40 rows are left out")
     assert [note.split("'")[1] for note in notes] == ["id", "row", "y"]
 

@@ -17,8 +17,8 @@ from support.tables import refused, write
 import sparsecv
 from sparsecv.cli.main import main
 from sparsecv.errors import InputError
+from sparsecv.tables.datasets import resolve
 from sparsecv.tables.marks import Marks, Reading
-from sparsecv.tables.sources import open_table
 
 # A file, what a user says of it, and its cells.
 READ: list[tuple[str, dict[str, Any], list[list[float]]]] = [
@@ -67,7 +67,7 @@ def test_what_is_read(
 ) -> None:
     path = write(tmp_path / "t.csv", text)
     missing = "drop" if "na" in said else None
-    X, y = open_table(path, reading=Reading(**said), missing=missing).load()
+    X, y = resolve(path, reading=Reading(**said), missing=missing).load()
     np.testing.assert_array_equal(np.column_stack([X, y]), cells)
 
 
@@ -156,9 +156,9 @@ def test_codes_of_missing_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_levels_of_a_file_with_decimal_commas(tmp_path: Path) -> None:
     rows = [f"{(i % 3 + 1) / 2};{i}.5;{i}".replace(".", ",") for i in range(12)]
     path = write(tmp_path / "t.csv", "\n".join(["dose;x;y", *rows]))
-    assert open_table(path, factors=["dose"]).coding.levels == {"dose": ["0.5", "1", "1.5"]}
+    assert resolve(path, factors=["dose"]).coding.levels == {"dose": ["0.5", "1", "1.5"]}
     path.write_text(path.read_text().replace("\n0,5;", "\nnone;"))
-    assert open_table(path).coding.levels == {"dose": ["1", "1.5", "none"]}
+    assert resolve(path).coding.levels == {"dose": ["1", "1.5", "none"]}
 
 
 @pytest.mark.filterwarnings("default:n.csv")

@@ -15,7 +15,7 @@ from sparsecv.design.design import Protocol
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.missing import fill_values
 from sparsecv.design.prepare import prepare
-from sparsecv.tables.sources import open_table
+from sparsecv.tables.datasets import resolve
 
 
 def holed(n: int = 60, p: int = 4, seed: int = 0) -> pd.DataFrame:
@@ -46,7 +46,7 @@ def test_rows_that_are_read(tmp_path: Path, suffix: str, missing: str) -> None:
         frame.to_excel(path, index=False)
     else:
         save(frame, path)
-    source = open_table(path, missing=missing)
+    source = resolve(path, missing=missing)
     wanted = frame.dropna() if missing == "drop" else frame.dropna(subset="y")
     X, y = source.load()
     rounding = 1e-14 if suffix == ".xlsx" else 0.0  # A workbook keeps 16 digits.
@@ -79,12 +79,12 @@ def test_text_weights_and_groups(tmp_path: Path) -> None:
     for suffix in (".csv", ".parquet"):
         path = save(frame, tmp_path / f"t{suffix}")
         options: Any = {"target": "y", "weights": "w", "groups": "g"}
-        source = open_table(path, missing="drop", **options)
+        source = resolve(path, missing="drop", **options)
         kept = frame.dropna()
         np.testing.assert_array_equal(source.weights, kept["w"])
         assert source.groups is not None
         np.testing.assert_array_equal(source.groups, pd.factorize(kept["g"], sort=True)[0])
-        source = open_table(path, missing="mean", **options)
+        source = resolve(path, missing="mean", **options)
         X, _ = source.load()
         at = [source.feature_names.index("city=Rome")]
         assert np.isnan(X[[5, 6]][:, at]).all()
@@ -113,7 +113,7 @@ def test_folds_fill_from_their_training_rows_alone(
     tmp_path: Path, folds: str, protocol: Protocol
 ) -> None:
     """Changing held-out rows, also which of their values are missing, changes no training row."""
-    source = open_table(save(holed(), tmp_path / "t.parquet"), missing="mean")
+    source = resolve(save(holed(), tmp_path / "t.parquet"), missing="mean")
     data = prepare(source, folds, protocol).data
     assert isinstance(data, RowFolds)
     given = data.given

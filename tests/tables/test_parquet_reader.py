@@ -13,7 +13,7 @@ import pytest
 from support.tables import NAMES, check, refused, table, write
 
 from sparsecv.errors import InputError
-from sparsecv.tables.sources import open_table
+from sparsecv.tables.datasets import resolve
 
 
 def save_parquet(path: Path, **columns: Any) -> Path:
@@ -25,11 +25,11 @@ def save_parquet(path: Path, **columns: Any) -> Path:
 def test_parquet_round_trip(tmp_path: Path, file: str) -> None:
     values = table()
     columns = dict(zip([*NAMES, "resp"], values.T, strict=True))
-    source = open_table(save_parquet(tmp_path / file, **columns))
+    source = resolve(save_parquet(tmp_path / file, **columns))
     check(source, values, NAMES, "resp")
     assert source.name == "t"
     check(
-        open_table(tmp_path / file, target="a", drop=["d.e"]),
+        resolve(tmp_path / file, target="a", drop=["d.e"]),
         values[:, [1, 3, 0]],
         ["b c", "resp"],
         "a",
@@ -41,8 +41,8 @@ def test_parquet_names_that_look_nested(tmp_path: Path) -> None:
     path = save_parquet(
         tmp_path / "t.parquet", **dict(zip(["a", "a.b", "b", "y"], values.T, strict=True))
     )
-    check(open_table(path), values, ["a", "a.b", "b"], "y")
-    check(open_table(path, drop=["a.b"]), values[:, [0, 2, 3]], ["a", "b"], "y")
+    check(resolve(path), values, ["a", "a.b", "b"], "y")
+    check(resolve(path, drop=["a.b"]), values[:, [0, 2, 3]], ["a", "b"], "y")
 
 
 def test_parquet_types(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_parquet_types(tmp_path: Path) -> None:
         *(i % 3 == level for level in range(3)),
         i,
     ]
-    check(open_table(path), np.column_stack(expected).astype(float), names, "y")
+    check(resolve(path), np.column_stack(expected).astype(float), names, "y")
 
 
 def test_parquet_levels(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_parquet_levels(tmp_path: Path) -> None:
         path = save_parquet(
             tmp_path / "t.parquet", x=pa.array(range(40)), g=column, y=pa.array(range(40))
         )
-        source = open_table(path)
+        source = resolve(path)
         assert source.feature_names == ["x", "g=d", "g=f", "g=m"]
         k = np.arange(40)
         expected = np.column_stack([k, *([v == w for v in g] for w in "dfm"), k]).astype(float)
@@ -120,7 +120,7 @@ def test_categories_and_periods_of_pandas(tmp_path: Path) -> None:
     frame = pd.DataFrame({"x": np.arange(12.0), "y": np.arange(12.0) ** 2})
     codes = pd.Categorical(np.arange(12) % 3 + 8)
     frame.assign(code=codes).to_parquet(tmp_path / "t.parquet", index=False)
-    source = open_table(tmp_path / "t.parquet", target="y")
+    source = resolve(tmp_path / "t.parquet", target="y")
     assert source.feature_names == ["x", "code=8", "code=9", "code=10"]
     months = pd.period_range("2024-01", periods=12, freq="M")
     frame.assign(month=months).to_parquet(tmp_path / "p.parquet", index=False)
@@ -135,8 +135,8 @@ def test_parquet_missing(tmp_path: Path, bad: float | None) -> None:
     refused(path, "missing value", "'z'", "data row 30", load=True)
     refused(path, "missing value", "'z'", "data row 30", load=True, target="z")
     with pytest.raises(InputError, match="data row 30"):
-        open_table(path)
-    assert open_table(path, drop="z").load()[0].shape == (40, 1)
+        resolve(path)
+    assert resolve(path, drop="z").load()[0].shape == (40, 1)
 
 
 def test_parquet_file_faults(tmp_path: Path) -> None:
@@ -157,8 +157,8 @@ def test_pandas_index_is_not_the_target(tmp_path: Path) -> None:
     frame = pd.DataFrame({"a": [1.0, 2, 3, 4], "y": [5.0, 6, 7, 8]})
     expected = frame.to_numpy()
     frame.iloc[[0, 1, 3]].to_parquet(tmp_path / "t.parquet")
-    check(open_table(tmp_path / "t.parquet"), expected[[0, 1, 3]], ["a"], "y")
+    check(resolve(tmp_path / "t.parquet"), expected[[0, 1, 3]], ["a"], "y")
     frame.index = pd.Index([9.0, 8, 7, 6], name="id")
     frame.to_parquet(tmp_path / "u.parquet")
-    check(open_table(tmp_path / "u.parquet"), expected, ["a"], "y")
-    assert open_table(tmp_path / "u.parquet", target="id").feature_names == ["a", "y"]
+    check(resolve(tmp_path / "u.parquet"), expected, ["a"], "y")
+    assert resolve(tmp_path / "u.parquet", target="id").feature_names == ["a", "y"]

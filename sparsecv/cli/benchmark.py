@@ -24,7 +24,10 @@ from .options import Exit
 
 
 def benchmark(**options: Any) -> Exit:
-    """Compare the grid with Algorithm 1 and the shared trees: problems, nodes, seconds."""
+    """Compare the grid with Algorithm 1 and the shared trees: problems, nodes, seconds.
+
+    options: The values of all options of the command, under their names in ``options.py``.
+    """
     asked, rows, steps = SimpleNamespace(**options), list[Row](), Steps(verbose=True)
     outputs.refuse_unwritable(asked)
     gammas = grids.parse_gammas(asked.gamma)

@@ -37,7 +37,11 @@ INTERRUPTED_LATE = "Ctrl-C came after the choice, while what else is asked for w
 
 
 def cv(data: str, **options: Any) -> Exit:
-    """Print the CV error of every size as far as it is proved, choose a model and fit it."""
+    """Print the CV error of every size as far as it is proved, choose a model and fit it.
+
+    data: What the user writes for the table.
+    options: The values of all options of the command, under their names in ``options.py``.
+    """
     asked, steps = SimpleNamespace(**options), Steps(options["verbose"])
     outputs.refuse_unwritable(asked)
     gammas, taus = grids.parse_asked_gammas(asked.gamma), grids.parse_taus(asked.tau)

@@ -31,7 +31,11 @@ INTERRUPTED = "the best model found when Ctrl-C came"
 
 
 def fit(data: str, **options: Any) -> Exit:
-    """Fit the best model of at most τ features, or the one of least criterion."""
+    """Fit the best model of at most τ features, or the one of least criterion.
+
+    data: What the user writes for the table.
+    options: The values of all options of the command, under their names in ``options.py``.
+    """
     asked, steps = SimpleNamespace(**options), Steps()
     outputs.refuse_unwritable(asked)
     tau, gamma = grids.parse_tau(asked.tau), asked.gamma

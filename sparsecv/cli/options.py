@@ -89,10 +89,10 @@ PANELS: dict[str, dict[str, Option]] = {
         "weights": option(Text, None, "Column of weights >= 0 of the squared errors."),
         "groups": option(Text, None, "Column of groups, which folds keep together."),
         "missing": option(
-            Missing, None, "Leave out rows with missing values, or fill these by folds."
+            Missing, None, "Leave out rows with missing values, or fill the values by folds."
         ),
         "factor": option(
-            Names, None, "Columns that are factors, as a,b, such as codes; text is one by itself."
+            Names, None, "Columns of codes that are factors, as a,b; text always is one."
         ),
         "decimal": option(
             Text, None, "Decimal mark of the file, . or ,; by default the file shows it."
@@ -117,8 +117,8 @@ PANELS: dict[str, dict[str, Option]] = {
         "gamma": option(
             str,
             "auto",
-            "Ridge weight, 2 alpha of scikit-learn: a number, a list, LO:HI:N, auto, or global or "
-            "global:LO:HI (the least error over all γ of the range, proved).",
+            "Ridge weight γ, twice scikit-learn's alpha: a number, a list, LO:HI:N, auto, global "
+            "or global:LO:HI (the least error over all γ of the range, proved).",
         ),
         "rule": option(
             Rule,
@@ -157,20 +157,20 @@ PANELS: dict[str, dict[str, Option]] = {
             metavar="PROVE",
         ),
         "time_limit": option(
-            Text, None, "Seconds of the whole call, by default 60; 0: estimates alone; none."
+            Text, None, "Seconds of the call, by default 60; 0: estimates alone; none: no limit."
         ),
     },
     "Output": {
         "json_file": option(File, None, "Write results here; - is standard output.", "--json"),
         "save": option(File, None, "Write the model here, for sparsecv predict."),
-        "plot": option(File, None, "Picture of the CV errors."),
+        "plot": option(File, None, "Draw the CV errors here."),
         "html": option(File, None, "Write a report here, as one HTML page."),
-        "csv_file": option(File, None, "Write the table here.", "--csv"),
+        "csv_file": option(File, None, "Write the table as CSV here.", "--csv"),
         "certificate": option(
             File, None, "Write a proof for sparsecv verify here, and its table to FILE.csv."
         ),
         "table": flag("Print every table, to its last row."),
-        "verbose": flag("Tell γ, sizes and gaps of what is being done, too."),
+        "verbose": flag("Also tell the γ, sizes and gaps of what is being done."),
         "quiet": flag("Print nothing but warnings and errors."),
     },
     "Machine": {
@@ -179,7 +179,7 @@ PANELS: dict[str, dict[str, Option]] = {
     },
     "Constraints on columns": {
         "include": option(Text, None, "Columns that are in every model, as a,b."),
-        "exclude": option(Names, None, "Columns to leave out, as a,b; may be repeated."),
+        "exclude": option(Names, None, "Columns to leave out, as a,b; the option may be repeated."),
         "positive": option(
             Text, None, "Columns with coefficients >= 0, as a,b; all means every column."
         ),
@@ -191,10 +191,10 @@ PANELS: dict[str, dict[str, Option]] = {
         ),
     },
     "What else to find out": {
-        "size": option(Whole, None, "The model of this size, by the same rule."),
-        "n_best": option(Whole, None, "Also the N best subsets of each size."),
-        "criteria": flag("Also AIC, BIC, EBIC and Cp of each size."),
-        "inference": flag("Also p-values and 95 % intervals that know about the search."),
+        "size": option(Whole, None, "Choose the model of this size, by the same rule."),
+        "n_best": option(Whole, None, "Also show the N best subsets of each size."),
+        "criteria": flag("Also show AIC, BIC, EBIC and Cp of each size."),
+        "inference": flag("Also show p-values and 95 % intervals that know about the search."),
     },
 }
 PANEL_OF = {name: panel for panel, options in PANELS.items() for name in options}
@@ -270,14 +270,14 @@ COMMANDS = {
             Number, None, "Ridge weight γ of (γ/2)||β||²: by default 1, or 0 with aic, bic or ebic."
         ),
         groups=option(Text, None, "Column of groups, as in cv: no feature. A fit has no folds."),
-        plot=option(File, None, "Picture of every size up to τ: objectives and coefficients."),
+        plot=option(File, None, "Draw objectives and coefficients of every size up to τ here."),
     ),
     "predict": command(
         "Predict the rows of a table by a saved model; a row that cannot be predicted stays empty.",
         "model data out coverage ids unknown decimal thousands na encoding",
         model=argument(Path, ..., "A file that --save has written."),
         data=argument(str, ..., "A table, as for cv; its columns are matched by name."),
-        out=option(File, None, "CSV of the predictions; default: the screen."),
+        out=option(File, None, "Write predictions as CSV here; default: the screen."),
         coverage=option(Number, None, "Also intervals of this coverage, such as 0.9 (cv --save)."),
         ids=option(Names, None, "Column to write before the predictions; repeatable.", "--id"),
         unknown=option(

@@ -32,6 +32,9 @@ def predict(model: Path, data: str, **options: Any) -> Exit:
 
     Options that say how numbers and missing values are written are by default those of the table
     that the model was fitted to.
+
+    data: What the user writes for the table.
+    options: The values of all options of the command, under their names in ``options.py``.
     """
     asked = SimpleNamespace(**options)
     outputs.refuse_unwritable(asked)

@@ -195,6 +195,7 @@ class SparseRidgeOptimizer(_Optimizer):
         self._check()
 
     def _check(self) -> None:
+        """Raise an InputError where a parameter is out of range."""
         total = self.target_sparsity
         if total is not None and (not is_integer(total) or total <= 0):
             raise InputError(f"target_sparsity must be a whole number > 0; got {total!r}")
@@ -211,36 +212,37 @@ class SparseRidgeOptimizer(_Optimizer):
         """Find the coefficients; PySINDy calls this with checked rows."""
         x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         n_features, n_targets = x.shape[1], y.shape[1]
-        self.objective_: Any
-        self.lower_bound_: Any
-        self.gap_: Any
-        self.status_: Any
-        self.proved_: Any
         caps = self._caps(n_features, n_targets)
         fixed = self._fixed(n_features, n_targets)
+        guesses = [None] * n_targets if self.initial_guess is None else self.initial_guess
         equations = [
-            _Equation(x, y[:, t], self.alpha, caps[t], fixed[t], self._guess(t))
+            _Equation(x, y[:, t], self.alpha, caps[t], fixed[t], guesses[t])
             for t in range(n_targets)
         ]
         if self.target_sparsity is None:
-            found = [each.solved(self.regression_timeout) for each in equations]
-            objectives = [p.objective + e.constant for p, e in zip(found, equations, strict=True)]
-            bounds = [p.lower_bound + e.constant for p, e in zip(found, equations, strict=True)]
-            self.objective_, self.lower_bound_ = objectives, bounds
-            self.gap_ = [relative_gap(f, b) for f, b in zip(objectives, bounds, strict=True)]
-            self.status_ = [str(proof.status) for proof in found]
-            self.proved_ = [proof.status is Status.OPTIMAL for proof in found]
-            all_proved = all(self.proved_)
+            answers = self._one_by_one(equations)
         else:
-            found = self._jointly(equations, int(self.target_sparsity))
-            all_proved = self.proved_
-        coef = np.array([e.coef(p) for e, p in zip(equations, found, strict=True)])
+            answers = self._jointly(equations, int(self.target_sparsity))
+        coef = np.array([one.coef(each) for one, each in zip(equations, answers, strict=True)])
         self.coef_, self.ind_ = coef, coef != 0.0
         if self.verbose:
             print(f"sparsecv: {self.status_}, objective {self.objective_}, gap {self.gap_}")
-        if not all_proved:
+        if not np.all(self.proved_):
             text = f"not proved to be the best: {self.status_}, relative gap {self.gap_}"
             warn_caller(text, UnprovedWarning)
+
+    def _one_by_one(self, equations: list[_Equation]) -> list[Answer]:
+        """Solve every equation by itself, and store what is proved of each in lists.
+
+        Returns: The solution of every equation, in their order.
+        """
+        answers = [one.solved(self.regression_timeout) for one in equations]
+        pairs = list(zip(answers, equations, strict=True))
+        objectives = [answer.objective + one.constant for answer, one in pairs]
+        bounds = [answer.lower_bound + one.constant for answer, one in pairs]
+        gaps = [relative_gap(f, b) for f, b in zip(objectives, bounds, strict=True)]
+        self._store(objectives, bounds, gaps, [answer.status for answer in answers])
+        return answers
 
     def _jointly(self, equations: list[_Equation], target_sparsity: int) -> list[Answer]:
         """Solve all equations together, with one budget of nonzero coefficients.
@@ -264,16 +266,23 @@ class SparseRidgeOptimizer(_Optimizer):
             time_limit=self.regression_timeout,
             warm_starts=[each.guess for each in free],
         )
-        answers = iter(allocation.answers)
-        found = [next(answers) if each in free else each.nothing for each in equations]
-        idle = sum(each.nothing.objective for each in equations if each not in free)
-        constant = idle + sum(each.constant for each in equations)
-        self.objective_ = allocation.objective + constant
-        self.lower_bound_ = allocation.lower_bound + constant
-        self.gap_ = relative_gap(self.objective_, self.lower_bound_)
-        self.status_ = str(allocation.status)
-        self.proved_ = allocation.status is Status.OPTIMAL
-        return found
+        searched = iter(allocation.answers)
+        answers = [next(searched) if each in free else each.nothing for each in equations]
+        # What the objectives of the searches lack: other equations, and penalties that are fixed.
+        constant = sum(each.nothing.objective for each in equations if each not in free)
+        constant += sum(each.constant for each in equations)
+        objective, bound = allocation.objective + constant, allocation.lower_bound + constant
+        self._store(objective, bound, relative_gap(objective, bound), allocation.status)
+        return answers
+
+    def _store(self, objective: Any, lower_bound: Any, gap: Any, status: Any) -> None:
+        """Set the attributes that say what is proved, each a value or a list of values."""
+        self.objective_, self.lower_bound_, self.gap_ = objective, lower_bound, gap
+        if isinstance(status, list):
+            self.status_: Any = [str(one) for one in status]
+            self.proved_: Any = [one is Status.OPTIMAL for one in status]
+        else:
+            self.status_, self.proved_ = str(status), status is Status.OPTIMAL
 
     def _caps(self, n_features: int, n_targets: int) -> list[int]:
         """The most coefficients other than 0 that each equation may have.
@@ -293,10 +302,6 @@ class SparseRidgeOptimizer(_Optimizer):
                 f"got {self.group_sparsity!r}"
             )
         return caps
-
-    def _guess(self, t: int) -> Array | None:
-        """The coefficients of equation t from which its search starts, or None."""
-        return None if self.initial_guess is None else self.initial_guess[t]
 
     def _fixed(self, n_features: int, n_targets: int) -> list[dict[int, float]]:
         """Per equation, the coefficients that the constraints fix, by their features.
@@ -482,6 +487,7 @@ class SparseRidgeCVOptimizer(_Optimizer):
         self._check()
 
     def _check(self) -> None:
+        """Raise an InputError where a parameter is out of range."""
         if self.max_size is not None and (not is_integer(self.max_size) or self.max_size <= 0):
             raise InputError(f"max_size must be a whole number > 0; got {self.max_size!r}")
         if is_integer(self.cv) and self.cv < 2:

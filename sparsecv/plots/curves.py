@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +29,9 @@ def check_writable(path: str) -> None:
 
 def save(figure: Any, path: str) -> None:
     """Write a figure to a file; InputError if the file cannot be written."""
-    with picture_faults(path):
-        figure.savefig(path, dpi=150)
-
-
-@contextmanager
-def picture_faults(path: str) -> Iterator[None]:
-    """Raise an InputError in place of any error on a picture file that is written."""
     try:
-        yield
-    except (OSError, ValueError) as error:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:  # An unknown format is a ValueError.
         raise InputError(f"--plot {Path(path)}: {error}") from None
 
 
@@ -56,16 +48,17 @@ def label_sizes(axes: Any, taus: NDArray[np.intp]) -> None:
         axes.set_xlim(taus[0] - 1, taus[0] + 1)
 
 
-def star(axes: Any, at: tuple[float, float, float], label: str) -> None:
-    """Draw a star at the chosen model; ``at`` is (size, CV error, the error's standard error)."""
-    axes.errorbar(
-        *at, color=VERMILION, zorder=5, linestyle="none", marker="*", markersize=15, capsize=4,
-        label=label,
-    )  # fmt: skip
+def star(axes: Any, tau: int, error: float, std_error: float, label: str) -> None:
+    """Draw a star at the size and the CV error of the chosen model, with its standard error."""
+    shape = {"marker": "*", "markersize": 15, "capsize": 4, "linestyle": "none"}
+    axes.errorbar(tau, error, yerr=std_error, color=VERMILION, zorder=5, label=label, **shape)
 
 
 def mark(axes: Any, tau: int, error: float, marker: str, what: str) -> None:
-    """Mark the CV error of a model of size ``tau`` that is not chosen; ``what`` describes it."""
+    """Mark the CV error of a model of size ``tau`` that is not chosen.
+
+    marker: The shape, by matplotlib's name. ``what`` describes the model in the legend.
+    """
     shape = {"marker": marker, "markersize": 8, "fillstyle": "none", "linestyle": "none"}
     axes.plot(tau, error, label=f"{what}: τ = {tau}", color=VERMILION, zorder=5, **shape)
 
@@ -74,7 +67,7 @@ def focus(axes: Any, low: Iterable[float], errors: Array, shown: float = -np.inf
     """Limit the vertical axis, so that a few large errors or bounds do not flatten the curves.
 
     The axis ends at most six times as far above its lower end as the median error lies (or 2 % of
-    the lower end, if that is more), plus 6 % of the axis.
+    the lower end, if that is more), plus 6 % of the axis. The numbers are choices.
 
     low: Values of which the least is the lower end.
     shown: The axis contains this value.
@@ -125,6 +118,7 @@ def plot_cv(
     best = result.best()
     g_star, t_star = chosen or (best.gamma_index, best.tau_index)
     figure, ((axes,),) = new_figure(figsize=(7.0, 4.4))
+    # The place of every γ in their order, from 0 to 1: large γ are light.
     rank = result.gammas.argsort().argsort() / max(len(result.gammas) - 1, 1)
     colours = matplotlib().colormaps["viridis"](0.9 * rank)
     # Of more curves the legend names the chosen one, and says which γ the others have, because a
@@ -151,7 +145,7 @@ def plot_cv(
         axes.plot([], [], color=colours[int(rank.size // 2)], linewidth=1.0, label=text)
     one, t = result.by_gamma[g_star], t_star
     label = f"chosen: τ = {one.taus[t]}" + ("" if one.exact[t] else " (an estimate)")
-    star(axes, (one.taus[t], one.cv_error[t], one.std_error[t]), label)
+    star(axes, one.taus[t], one.cv_error[t], one.std_error[t], label)
     if (g_star, t_star) != (best.gamma_index, best.tau_index):
         mark(axes, best.tau, best.cv_error, "o", "least error")
     one = result.by_gamma[best.one_se_gamma_index]

@@ -18,7 +18,7 @@ MOST_OF_THE_LEAST = 1.5
 
 
 def _edges(gammas: Any) -> Any:
-    """Ends of the strips around increasing γ > 0, halfway in the logarithm."""
+    """The ends of strips around m increasing γ > 0, halfway in the logarithm, shape (m + 1,)."""
     logs = np.log10(gammas)
     inner = 0.5 * (logs[1:] + logs[:-1])
     return 10.0 ** np.concatenate([logs[:1], inner, logs[-1:]])
@@ -56,37 +56,34 @@ def plot_minimum(minimum: GlobalMinimum, path: str, title: str = "") -> None:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     plot_minimum(found, f"{folder}/h.png", "synthetic")
     """
-    figure, ((axis,),) = new_figure(figsize=(8.0, 1.8 + 0.28 * minimum.shown.taus.size))
-    draw_minimum(figure, axis, minimum)
-    bounds = f"{minimum.lower:.6g} ≤ min h ≤ {minimum.upper:.6g}; pale: proved to be larger"
-    axis.set_title("\n".join(filter(None, [without_formulas(title), bounds])), fontsize=10)
-    save(figure, path)
-
-
-def draw_minimum(figure: Any, axis: Any, minimum: GlobalMinimum) -> None:
-    """Draw h(γ, τ) over a range of γ on an axis of a figure, whose rows are the sizes in order."""
     curve, taus = minimum.shown, minimum.shown.taus
     shown = curve.gammas > 0.0
     gammas = curve.gammas[shown]
-    least = max(minimum.upper, 1e-300)  # a number to divide by where the least error is 0
+    least = max(minimum.upper, 1e-300)  # The least error may be 0, by which nothing is divided.
     share = np.clip(curve.cv_error[shown] / least, 1.0, MOST_OF_THE_LEAST)
     excess = 100.0 * (share - 1.0)
+    figure, ((axis,),) = new_figure(figsize=(8.0, 1.8 + 0.28 * taus.size))
+    # The rows of the picture are the sizes in order.
     edges, rows = _edges(gammas), np.arange(taus.size + 1) - 0.5
     image = axis.pcolormesh(edges, rows, excess.T, cmap="viridis_r", rasterized=True)
     figure.colorbar(image, ax=axis, label="h above the least, %")
     for t, tau in enumerate(taus):
         axis.fill_between(edges[[0, -1]], t - 0.5, t + 0.5, color="white", alpha=0.55, linewidth=0)
+        # A row of ``left`` has a τ and the ends of a range of γ that is not excluded.
         for _, low, high in minimum.left[minimum.left[:, 0] == tau]:
             span = np.clip([low, high], edges[0], edges[-1])
             axis.fill_between(span, t - 0.5, t + 0.5, color=VERMILION, linewidth=0, zorder=2)
     if minimum.gamma > 0.0:
-        at = minimum.gamma, int(np.flatnonzero(taus == minimum.tau)[0])
+        best = minimum.gamma, int(np.flatnonzero(taus == minimum.tau)[0])
         label = "certified least" if minimum.certified else "least known"
-        axis.plot(*at, marker="*", color=VERMILION, mec="black", ms=14, ls="none", label=label)
+        axis.plot(*best, marker="*", color=VERMILION, mec="black", ms=14, ls="none", label=label)
     axis.fill_between([], [], color=VERMILION, label="not excluded")
     axis.set(xscale="log", xlim=edges[[0, -1]], xlabel="γ", ylabel="τ")
     axis.set_yticks(range(taus.size), [str(tau) for tau in taus])
     axis.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0.0, -0.18), ncols=3)
+    bounds = f"{minimum.lower:.6g} ≤ min h ≤ {minimum.upper:.6g}; pale: proved to be larger"
+    axis.set_title("\n".join(filter(None, [without_formulas(title), bounds])), fontsize=10)
+    save(figure, path)
 
 
 @in_style

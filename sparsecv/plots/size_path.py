@@ -37,15 +37,17 @@ def draw_errors(
     for name, values in peers.items():
         colour, line = styles[name]
         axes.plot(tau, values, line, color=colour, label=name)
-    shown = [-np.inf]
+    shown = [-np.inf]  # Errors that the axis contains in any case.
     if (t := marks.chosen) is not None:
-        star(axes, (tau[t], error[t], spread[t]), f"chosen: τ = {tau[t]}")
+        star(axes, tau[t], error[t], spread[t], f"chosen: τ = {tau[t]}")
         shown.append(float(error[t] + spread[t]))
     others = (marks.least, "o", "least"), (marks.one_se, "D", "one standard error")
     for t, shape, what in others:
+        # A diamond around the star says that the chosen size is that within one standard error.
         if t is not None and (t != marks.chosen or shape == "D"):
             mark(axes, int(tau[t]), float(error[t]), shape, what)
             shown.append(float(error[t]))
+    # The lasso's error is infinite at a size where no penalty selects so few columns.
     known = [error - spread, *(values[np.isfinite(values)] for values in peers.values())]
     focus(axes, [values.min() for values in known], error, max(shown))
     label_sizes(axes, tau)
@@ -125,10 +127,11 @@ def draw_sizes(
         raise InputError(f"ax must be None, axes of matplotlib or a pair of axes; got {ax!r}")
     held_out = not np.isnan(values_of(sizes, "cv_error")).all()
     if held_out:
-        draw_errors(panels[0], sizes, marks, {})
+        draw_errors(panels[0], sizes, marks, peers={})
     else:
         draw_objectives(panels[0], sizes)
     for panel in panels[1:]:
+        # Of a plain fit the last size is the model, which needs no line.
         draw_effects(panel, sizes, marks.chosen if held_out else None, spread, names)
     return ax
 
@@ -161,5 +164,5 @@ def plot_size_path(
     figure, ((left, right),) = new_figure(1, 2, figsize=(9.6, 4.2))
     draw_objectives(left, sizes)
     left.set_title(without_formulas(title))
-    draw_effects(right, sizes, None, spread, names)
+    draw_effects(right, sizes, chosen=None, spread=spread, names=names)
     save(figure, path)

@@ -178,7 +178,10 @@ def _shares(projection: Projection) -> Array:
 
 
 def _aim(choice: Choice, projection: Projection) -> str:
-    """The sentences that say what the distance is, and by which rule the size is chosen."""
+    """The sentences that say what the distance is, and by which rule the size is chosen.
+
+    projection: That of the choice.
+    """
     # Each size has a largest distance, as a share of the average's CV error.
     most = projection.max_share[projection.chosen]
     if choice.size_given:

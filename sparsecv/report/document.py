@@ -46,6 +46,8 @@ def document(result: Result) -> dict[str, Any]:
 def constraints(asked: ResolvedRules | None, names: Sequence[str]) -> dict[str, Any] | None:
     """The constraints on columns as JSON values; None where there are none.
 
+    asked: What the user has asked of the columns, of which ``names`` are the names.
+
     Groups of one column are left out. The sizes are those that a model may have.
     """
     if asked is None:

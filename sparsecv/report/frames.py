@@ -137,6 +137,7 @@ def coefficients_frame(
     """The coefficients of a model, those of the largest effects first.
 
     coef, shape (p,): Coefficients of all columns.
+    support: Positions of the columns of the model, and ``names`` the names of all p columns.
     spread, shape (p,): Standard deviations of the columns; NaN where they are not known.
     spread_of_y: The standard deviation of the response.
     """

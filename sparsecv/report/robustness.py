@@ -31,6 +31,8 @@ def influence_of_rows(result: Result, limits: Limits) -> DataFrame:
 
     A row of the frame says whether the model's columns stay the best ("stays"), which are the best
     then, by what share of the objective the model's columns lead, and whether that is proved.
+
+    limits: Where they are reached, what is not proved is open.
     """
     problem, data, support = chosen_support(result)
     parts = parts_of(result)
@@ -48,6 +50,8 @@ def removals_of_rows(result: Result, most: int, limits: Limits) -> DataFrame:
 
     The attributes "rows", "columns" and "names" are an example of removed rows that change the best
     columns, and those that are the best then, where an example is known.
+
+    limits: Where they are reached, what is not proved is open.
     """
     problem, data, support = chosen_support(result)
     if support.size == 0:

@@ -108,9 +108,8 @@ def development_set(
         )
     errors = kept.mean(axis=1)
     best = int(np.argmin(errors))
-    chosen = dict(learner.candidates[best])
     excess = development_set_bound(n_dev=count, models=models, delta=delta, loss_bound=loss_bound)
-    return Development(chosen, errors, float(errors[best]), excess)
+    return Development(dict(learner.candidates[best]), errors, float(errors[best]), excess)
 
 
 def _learner(

@@ -130,7 +130,7 @@ def checked_partition(
 def losses_of(
     learner: Learner, tasks: Sequence[Task], n_jobs: int | None = None
 ) -> Iterator[tuple[int, Array]]:
-    """Losses of models, where every task is a unit of work.
+    """Losses of models, where every task is a unit of work, and ``n_jobs`` of them run at a time.
 
     learner: The learner, which is sent once to every process.
     Yields: The number of a task and its losses (c, n), in the order in which the units end.

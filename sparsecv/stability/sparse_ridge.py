@@ -161,6 +161,10 @@ class SparseRidgeLearner:
     ) -> tuple[Array, bool]:
         """Predictions (c, n), and whether every model is proved.
 
+        training: Rows fitted to.
+        limits: Those of the models of all candidates together.
+        solver: That of :func:`~sparsecv.solvers.paths.support_path`.
+
         Of the pairs (γ, τ) of the candidates, models of every γ and every τ are fitted at once. A
         size that constraints do not allow on these rows is replaced by the nearest that they allow.
         """

@@ -1,4 +1,7 @@
-"""Factors: which columns are, what their levels are, and their 0/1 columns."""
+"""Factors: which columns are, what their levels are, and their 0/1 columns.
+
+In every function ``label`` is the table's name in messages.
+"""
 
 from __future__ import annotations
 

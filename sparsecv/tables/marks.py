@@ -1,4 +1,7 @@
-"""Numbers in text: their decimal mark and their mark of thousands, which are those of a file."""
+"""Numbers in text: their decimal mark and their mark of thousands, which are those of a file.
+
+In every function ``label`` is the file's name in messages.
+"""
 
 from __future__ import annotations
 

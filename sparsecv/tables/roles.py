@@ -1,4 +1,7 @@
-"""Columns that are no features: the weights of the rows, and the groups of the rows."""
+"""Columns that are no features: the weights of the rows, and the groups of the rows.
+
+In every function ``label`` is the table's name in messages.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from .faults import Faults
 def _in_use(label: str, column: Column, kept: slice | NDArray[np.bool_]) -> Column:
     """A column of weights or groups with the rows in use alone.
 
+    kept: Which rows are in use: a mask of shape (n,), or a slice.
     Raises InputError: The column holds neither numbers nor text, or a cell is missing.
     """
     if column.other:
@@ -51,7 +55,8 @@ def weights_of(label: str, column: Column, kept: slice | NDArray[np.bool_]) -> F
 def groups_of(label: str, column: Column, kept: slice | NDArray[np.bool_]) -> NDArray[np.intp]:
     """The number of every row's group, in the order of the groups' values or texts.
 
-    The arguments are those of :func:`weights_of`.
+    The arguments are those of :func:`weights_of`. A cell that is missing, or neither number nor
+    text, raises an InputError.
     """
     own = _in_use(label, column, kept)
     keys = own.as_numbers()

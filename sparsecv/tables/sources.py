@@ -180,6 +180,7 @@ def _extension(field: Any) -> str:
 def _open_workbook(path: Path, reading: Reading) -> Source:
     """The first sheet of an Excel or OpenDocument workbook, whose first row holds the names.
 
+    The whole sheet is read at once, and its rows are kept for the function that reads columns.
     A formula counts as the value that was computed when the workbook was saved. Rows without a
     cell are left out.
 

@@ -22,7 +22,7 @@ def _draw(
 ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
     """Draw X (n, p), β (p,) and noise (n,), and the factor that scales the standard noise.
 
-    The arguments are those of :func:`make_synthetic`.
+    rng: Moves on. The other arguments are those of :func:`make_synthetic`.
     """
     X = _rows(rng, n, p, rho)
     beta = np.zeros(p)

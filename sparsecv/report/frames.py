@@ -169,14 +169,18 @@ def inference_of(
     if not 0.0 < level < 1.0:
         raise InputError(f"level must lie between 0 and 1; got {level!r}")
     found = infer(result, sigma, seconds)
-    columns, event, spread = found.columns, found.tests.event, found.tests.spread
-    labels = result.called(np.array([one.column for one in columns], dtype=np.intp))
-    rows = [
-        (one.column, one.coef, one.std_error, *one.p_value(), *ends)
-        for one, ends in zip(columns, found.intervals(level).tolist(), strict=True)
-    ]
-    heads = "position", "coef", "std_error", "p_low", "p_high", "low", "high"
-    values = {head: [row[i] for row in rows] for i, head in enumerate(heads)}
+    columns, event, spread = found.tests.columns, found.tests.event, found.tests.spread
+    labels = result.called(columns)
+    (p_low, p_high), (low, high) = found.p_values().T, found.intervals(level).T
+    values = {
+        "position": columns,
+        "coef": found.coef,
+        "std_error": found.tests.std_errors,
+        "p_low": p_low,
+        "p_high": p_high,
+        "low": low,
+        "high": high,
+    }
     frame = frame_of(values, labels).rename_axis("column")
     kept = "what the response has across the tested coefficient"
     # A standard deviation that was given has infinitely many degrees of freedom.
@@ -194,7 +198,7 @@ def inference_of(
         "complete": found.status is Status.OPTIMAL,
         "status": str(found.status),
         "n_nodes": found.work.n_nodes,
-        "regions": dict(zip(labels, [one.region.tolist() for one in columns], strict=True)),
+        "regions": dict(zip(labels, [one.tolist() for one in found.regions()], strict=True)),
     }
     return frame
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,40 +46,6 @@ NOT_THE_BEST = (
     "inference needs columns that are proved to be the best: raise time_limit, or take fewer "
     "columns"
 )
-
-
-@dataclass(frozen=True)
-class ColumnInference:
-    """What inference says of one selected column, in the units of X and y.
-
-    column: Its number among the raw columns.
-    std_error: The standard error that its least-squares coefficient within the model would have if
-        the columns had not been searched for. NaN, as all else, if the other columns of the model
-        determine the column.
-    variable: The coefficient in standard errors, with the law that it has given the search, where
-        the coefficient that is expected is 0.
-    """
-
-    column: int
-    std_error: float = math.nan
-    variable: Truncated | None = None
-
-    @property
-    def coef(self) -> float:
-        """The least-squares coefficient within the model."""
-        return math.nan if self.variable is None else self.std_error * self.variable.x
-
-    @property
-    def region(self) -> Array:
-        """Intervals (k, 2) of coefficients at which the same columns are, or may be, selected."""
-        return np.empty((0, 2)) if self.variable is None else self.std_error * self.variable.outer
-
-    def p_value(self) -> tuple[float, float]:
-        """Two numbers between which the selective p-value of the coefficient 0 lies.
-
-        They are equal up to rounding where the search has ended.
-        """
-        return (math.nan, math.nan) if self.variable is None else self.variable.p_value()
 
 
 class Spread(NamedTuple):
@@ -121,6 +87,11 @@ class Tests:
     unit: float
 
     @property
+    def own(self) -> NDArray[np.intp]:
+        """The places of the coefficients that the other columns of the model leave."""
+        return np.flatnonzero(~np.isnan(self.std_errors))
+
+    @property
     def changing(self) -> bool:
         """Whether the responses that select the same columns depend on what is expected."""
         counted = self.comparison.weight[np.isfinite(self.comparison.weight)]
@@ -153,16 +124,43 @@ class Tests:
 class Inference:
     """p-values and confidence intervals of the columns of a model.
 
-    columns: One record for every column that enters models alone.
-    tests: Of these columns.
+    Arrays hold NaN for columns that the other columns of the model determine.
+
+    tests: Of the columns that enter models alone.
+    laws: Of the coefficients that other columns do not determine, where 0 is expected.
     status: Optimal where the search has ended, else what stopped it.
     work: What the search took.
     """
 
-    columns: Sequence[ColumnInference]
     tests: Tests
+    laws: Sequence[Truncated]
     status: Status
     work: Work
+
+    def _of_all(self, values: Any) -> Array:
+        """Numbers of the coefficients that have laws, as those of all."""
+        found = np.full((self.tests.columns.size, *np.shape(values)[1:]), np.nan)
+        found[self.tests.own] = values
+        return found
+
+    @property
+    def coef(self) -> Array:
+        """The least-squares coefficients within the model."""
+        return self.tests.std_errors * self._of_all([law.x for law in self.laws])
+
+    def regions(self) -> list[Array]:
+        """Of every column intervals (m, 2) at which the same columns are, or may be, selected."""
+        found = [np.empty((0, 2))] * self.tests.columns.size
+        for i, law in zip(self.tests.own.tolist(), self.laws, strict=True):
+            found[i] = self.tests.std_errors[i] * law.outer
+        return found
+
+    def p_values(self) -> Array:
+        """Two numbers, shape (k, 2), between which the selective p-value of coefficients 0 lies.
+
+        They are equal up to rounding where the search has ended.
+        """
+        return self._of_all(np.reshape([law.p_value() for law in self.laws], (-1, 2)))
 
     def intervals(self, level: float) -> Array:
         """Ends of confidence intervals, shape (k, 2), which may be infinite.
@@ -172,9 +170,8 @@ class Inference:
         are looked for next come from the last two by the secant method. Where they do not settle,
         the interval holds the last two.
         """
-        laws = [one.variable for one in self.columns if one.variable]
-        own = np.flatnonzero(~np.isnan(self.tests.std_errors))
-        found = last = np.array([law.interval(level) for law in laws]).reshape(-1, 2)
+        own = self.tests.own
+        found = last = np.reshape([law.interval(level) for law in self.laws], (-1, 2))
         moves = np.zeros_like(found)
         for _ in range(MOST_ROUNDS if self.tests.changing else 0):
             finite, before = np.isfinite(found), moves
@@ -189,9 +186,7 @@ class Inference:
             if (np.abs(moves) <= SETTLED * (1.0 + np.abs(last)))[finite].all():
                 break
         pair = np.minimum(last, found)[:, 0], np.maximum(last, found)[:, 1]
-        found = np.full((len(self.columns), 2), np.nan)
-        found[own] = np.column_stack(pair) * self.tests.std_errors[own, None]
-        return found
+        return self._of_all(np.column_stack(pair)) * self.tests.std_errors[:, None]
 
 
 def infer(result: Result, sigma: float | None = None, seconds: float | None = None) -> Inference:
@@ -207,14 +202,11 @@ def infer(result: Result, sigma: float | None = None, seconds: float | None = No
 
 def inferred(tests: Tests, limits: Limits | None = None) -> Inference:
     """What the responses that select the same columns say of coefficients that are tested."""
-    own = np.flatnonzero(~np.isnan(tests.std_errors))
-    laws, status, work = tests.laws(own, np.zeros(own.size), limits)
-    columns = [ColumnInference(column) for column in tests.columns.tolist()]
-    for i, law in zip(own.tolist(), laws, strict=True):
+    laws, status, work = tests.laws(tests.own, np.zeros(tests.own.size), limits)
+    for law in laws:
         if not ((law.outer[:, 0] <= law.x) & (law.x <= law.outer[:, 1])).any():
             raise InputError(NOT_THE_BEST)
-        columns[i] = ColumnInference(columns[i].column, float(tests.std_errors[i]), law)
-    return Inference(columns, tests, status, work)
+    return Inference(tests, laws, status, work)
 
 
 def tests_of(result: Result, sigma: float | None) -> Tests:

@@ -155,7 +155,7 @@ def test_ends_by_a_criterion_belong_to_their_own_sets() -> None:
     X, y = drawn(60, 6, 2)
     model = SparseRidge(tau="bic").fit(X, y)
     found, every = infer(model._kept_fit()), X - X.mean(axis=0)
-    ends, errors = found.intervals(0.9), np.array([one.std_error for one in found.columns])
+    ends, errors = found.intervals(0.9), found.tests.std_errors
     assert np.isfinite(ends).all()
     eta = np.linalg.pinv(every[:, model.support_]).T
     left = y - y.mean() - every @ np.linalg.lstsq(every, y, rcond=None)[0]
@@ -201,9 +201,9 @@ def test_p_values_of_null_columns_are_uniform(tau: Any, sigma: float | None) -> 
     random, found = np.random.default_rng(8), []
     while len(found) < 400:
         X, y = random.standard_normal((40, 6)), random.standard_normal(40)
-        columns = infer(SparseRidge(tau=tau, gamma=0.0).fit(X, y)._kept_fit(), sigma).columns
-        if columns:
-            found.append(columns[int(random.integers(len(columns)))].p_value()[1])
+        p = infer(SparseRidge(tau=tau, gamma=0.0).fit(X, y)._kept_fit(), sigma).p_values()
+        if p.size:
+            found.append(p[int(random.integers(len(p))), 1])
     share = np.mean(np.array(found)[:, None] <= [0.05, 0.2, 0.5], axis=0)
     # Three standard errors of the shares of 400 draws; a naive test rejects .16 at level .05.
     assert (abs(share - [0.05, 0.2, 0.5]) < [0.033, 0.06, 0.075]).all()

@@ -87,6 +87,22 @@ def test_rows_that_determine_the_fit_are_skipped(n: int, p: int) -> None:
     assert all(s.size for s in found.supports)
 
 
+def test_no_row_is_skipped_beside_all_levels_of_factors() -> None:
+    random = np.random.default_rng(3)
+    levels = [np.eye(k)[random.integers(k, size=60)] for k in (4, 3)]
+    X = np.column_stack([*levels, 1000.0 * random.standard_normal((60, 2))])
+    X -= X.mean(axis=0)
+    y = X @ random.standard_normal(9) + random.standard_normal(60)
+    data = Data(X, y - y.mean(), 0.0)
+    found, status, _ = solve(data)
+    assert found.skipped.size == 0
+    assert status is Status.OPTIMAL
+    for i in range(0, 60, 5):
+        alone = best_subsets(problem_of(without(data, i)))
+        objective = [answer.objective for answer in alone]
+        np.testing.assert_allclose(found.objective[:, i], objective, rtol=1e-9)
+
+
 def test_one_row_of_full_leverage_is_skipped_and_the_rest_are_right() -> None:
     data = plain(9, 15, 5, 1e-8)
     data.X[:, 2] = 0.0

@@ -14,7 +14,7 @@ from ..core.limits import Limits
 from ..core.plan import holds_tree
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.result import Status, Work
-from ..core.rows import MAX_COLUMNS
+from ..core.rows import DEPENDENT_SHARE, MAX_COLUMNS
 from ..core.threads import on_one_thread
 from ..kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS, independent
 from ..kernels.linalg import EPS, Array, from_mask
@@ -142,6 +142,7 @@ def best_subsets_rows_deleted(
         raise ValueError(
             f"the shared tree holds at most {MAX_COLUMNS} single columns; got {problem.p}"
         )
+    problem, Z = at_unit_length(problem, Z)
     tree, skipped = shared_tree(problem, wanted, Z, t)
     tree.seed(starts)
     status = tree.run(limits) if skipped.size < t.size else Status.OPTIMAL
@@ -165,6 +166,16 @@ def best_subsets_rows_deleted(
         skipped=skipped,
     )
     return found, status, Work(tree.n_nodes, limits.elapsed())
+
+
+def at_unit_length(problem: SparseRidgeProblem, rows: Array) -> tuple[SparseRidgeProblem, Array]:
+    """A problem as :meth:`~.SparseRidgeProblem.at_unit_length` has it, and its rows likewise."""
+    at = problem.at_unit_length()
+    if at is problem:
+        return problem, rows
+    lengths = np.where(at.squared_lengths > 0.0, problem.squared_lengths, 1.0)
+    lengths /= np.where(at.squared_lengths > 0.0, at.squared_lengths, 1.0)
+    return at, rows / np.exp2(np.round(0.5 * np.log2(lengths)))  # Powers of 2 round no number.
 
 
 def shared_tree(
@@ -261,6 +272,9 @@ def deleted_fits(
     R = problem.factor(support, problem.given_gamma)
     surely_independent = independent(R, s, LEAST_SINGULAR_VALUE_OF_QUICK_FITS)
     if not surely_independent:
+        spanning = spanning_columns(problem, support)
+        if spanning.size < s:
+            return deleted_fits(problem, spanning, rows, targets)
         R = problem.factor(support)  # The working γ keeps pivots above 0.
     T, z = R[:s, :s], R[:s, s]
     V = rows[:, support].T
@@ -282,6 +296,17 @@ def deleted_fits(
     if not surely_independent:
         one_minus_leverage[:] = 0.0
     return DeletedFits(objective, gain, deleted, rounding, one_minus_leverage)
+
+
+def spanning_columns(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> NDArray[np.intp]:
+    """At γ = 0 columns of a support that fit as much as all of it; else the support."""
+    if problem.given_gamma > 0.0:
+        return support
+    columns = problem.triangle[:, support]
+    lengths = np.linalg.norm(columns, axis=0)
+    R, order = sla.qr(columns / np.where(lengths > 0.0, lengths, 1.0), mode="r", pivoting=True)
+    count = int((np.abs(np.diag(R)) > DEPENDENT_SHARE).sum())
+    return np.asarray(np.sort(support[order[:count]]), dtype=np.intp)
 
 
 def _chosen(

@@ -27,7 +27,7 @@ from ..kernels import envelope
 from ..kernels.linalg import EPS, Array, mask_columns
 from ..supports.rounding import pad_support
 from .all_sizes import coefficient_spread, rounding_margin
-from .deleted_rows import shared_tree
+from .deleted_rows import at_unit_length, shared_tree
 from .tree import Leaps
 
 Mask = NDArray[np.uint64]
@@ -90,7 +90,8 @@ class NearBest:
             at = at.at_unit_length()
             tree = Leaps(at, sizes[some], n_best=LISTED)
         else:
-            tree, skipped = shared_tree(at, sizes[some], *deleted, ~asked, LISTED)
+            at, rows = at_unit_length(at, deleted[0])
+            tree, skipped = shared_tree(at, sizes[some], rows, deleted[1], ~asked, LISTED)
             numbers, skipped = np.setdiff1d(numbers, skipped), np.intersect1d(skipped, numbers)
         if numbers.size:
             tree.seed()

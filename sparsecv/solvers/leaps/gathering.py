@@ -30,7 +30,7 @@ class Comparison(NamedTuple):
 
     def weights(self, table: TreeTable, members: Any) -> Array:
         """The weights of supports, rows (k, m) that mark units of a table."""
-        size = np.diff(table.first) if self.by_rank else np.ones(table.units.size, dtype=np.intp)
+        size = table.ranks if self.by_rank else np.ones(table.units.size, dtype=np.intp)
         sizes = np.minimum(members @ size, self.weight.size)
         return np.asarray(np.append(self.weight, np.inf)[sizes])
 
@@ -40,8 +40,8 @@ class Comparison(NamedTuple):
         Returns: The least weight of supports of at least 0, 1, …, m units, shape (m + 1,), and the
             numbers from 1 to m − 1 of which some support counts.
         """
-        m, width = table.units.size, np.diff(table.first) if self.by_rank else None
-        size = np.ones(m, dtype=np.intp) if width is None else width
+        m = table.units.size
+        size = table.ranks if self.by_rank else np.ones(m, dtype=np.intp)
         own, free = size[table.included > 0], np.sort(size[table.included == 0])
         least = np.full(m + 1, np.inf)
         for extra in range(free.size + 1):

@@ -60,6 +60,12 @@ class TreeTable:
         found[self.units] = np.arange(self.units.size)
         return found
 
+    @cached
+    def ranks(self) -> NDArray[np.intp]:
+        """The number of columns of every unit that are not zero."""
+        counts = np.append(0, np.cumsum(self.data.squares[self.columns] > 0.0))
+        return np.diff(counts[self.first])
+
     def _turn(self) -> None:
         """Turn the units of several columns without bounds."""
         table = self.data.triangle[:, np.append(self.columns, self.problem.p)]

@@ -118,6 +118,18 @@ def test_lead_is_that_of_the_best_other_columns() -> None:
                 assert found.loc[row, "lead"] == pytest.approx(exact, rel=1e-6, abs=1e-8), note
 
 
+@pytest.mark.parametrize("include", [(), (0,)])
+def test_a_column_that_is_constant_without_a_row_has_no_price_there(
+    include: tuple[int, ...],
+) -> None:
+    X = np.zeros((8, 1))
+    X[5] = 1.0
+    y = np.array([0.3, -0.2, 0.1, -0.4, 0.2, 9.0, -0.1, 0.1])
+    model = SparseRidge("bic", constraints=Constraints(include=include)).fit(X, y)
+    assert model.support_.tolist() == [0]
+    assert model.row_influence()["stays"].all()
+
+
 def test_claims_hold_where_rounding_matters() -> None:
     for note, rng in draws(30, 7104):
         n, p = int(rng.integers(14, 30)), int(rng.integers(2, 5))

@@ -80,7 +80,7 @@ class Cell(NamedTuple):
 
     def computes_interval(self, draw: int) -> bool:
         """Whether a draw computes the interval: searches for its ends may take .1 to .5 s."""
-        return draw < (1000 if self.p < 20 else 100)
+        return draw < (1000 if self.p < 20 else 300)
 
 
 WAYS = "sigma known", "sigma estimated", "t-test", "splitting"

@@ -78,9 +78,9 @@ def partitions_of_rows(result: Result, n: int) -> DataFrame:
     says which columns the model has, and the attribute "same" on what share of the partitions the
     fit's rule chooses exactly these.
     """
-    assert result.study is not None  # ``choices_by_partition`` refuses a fit without folds.
-    own, positions = result.study.rule, np.arange(result.model.coef.size)
     supports = list(choices_by_partition(result, n))
+    assert result.study is not None  # Else the line above has refused the fit.
+    own, positions = result.study.rule, np.arange(result.model.coef.size)
     selected = np.isin(positions, result.model.support)
     by_rule = {
         rule: np.array([np.isin(positions, choices[rule]) for choices in supports])

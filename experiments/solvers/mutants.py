@@ -198,9 +198,10 @@ FAULTS = (
     Fault(
         "a fold is centred by the means of all rows",
         "design/fold_data.py",
-        "        origin = self._move_training(rows, train, self.scales_by_training_rows)\n",
-        "        origin = self._move_training(self.given.copy(), slice(None))\n"
-        "        origin.move(rows)\n",
+        "        rows, origin = self._solved(counted, self.scales_by_training_rows)\n",
+        "        every = np.arange(len(self.given))\n"
+        "        _, origin = self._solved(every, self.scales_by_training_rows)\n"
+        "        rows = self._moved(counted, origin)\n",
         FOLDS,
     ),
     Fault(

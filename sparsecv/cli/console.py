@@ -113,7 +113,7 @@ def announce_limit(plan: RunPlan, n_features: int, asked: SimpleNamespace) -> No
     """
     from ..cv.settings import DEFAULT_SECONDS
 
-    if plan.trees or plan.estimates_serve or asked.time_limit is not None:
+    if plan.all_size_trees or plan.needs_no_proof or asked.time_limit is not None:
         return
     note(
         f"{n_features} columns: what {DEFAULT_SECONDS:g} s do not prove is estimated and marked ≈ "

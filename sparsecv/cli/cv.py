@@ -174,7 +174,7 @@ def _intervals(held_out: HeldOut) -> FoldModels | None:
 def _finished(result: Result, held_out: HeldOut) -> bool:
     """Whether all is proved that was to be proved."""
     study = held_out.study
-    if study.plan.estimates_serve:  # Nothing was to be proved: only the time can be too short.
+    if study.plan.needs_no_proof:  # Nothing was to be proved: only the time can be too short.
         return result.ended.limit is not Status.TIME_LIMIT
     # A search looks for the choice alone, not for the CV error of every size.
     errors = study.request.settings.searches or held_out.surface.finished

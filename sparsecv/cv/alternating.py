@@ -79,9 +79,9 @@ def alternate(
         raise InputError(f"gamma must be > 0 where an alternation starts; got {start:g}")
     with surface:
         found = _Alternation(surface).run(start)
-        while not surface.settled(need):
+        while not surface.proofs_keep_errors(need):
             found = _Alternation(surface).run(start)
-    surface.sort_gammas()
+    surface.asked_gammas.sort()
     return replace(surface.result(), **found)
 
 
@@ -142,7 +142,7 @@ class _Alternation:
 
         Returns: The attributes ``trace``, ``ended`` and ``edge`` of the result.
         """
-        trees, edge = self.surface.plan.trees, ""
+        trees, edge = self.surface.plan.all_size_trees, ""
         if start is None:
             surface = self.surface
 
@@ -151,7 +151,7 @@ class _Alternation:
 
             surface.visit(DEFAULT_GAMMAS)
             edge = grown_grid(surface.visit, least, lambda: surface.plan.out_of_time)[1]
-            self.errors = {g: surface.cv_error(g) for g in surface.order}
+            self.errors = {g: surface.cv_error(g) for g in surface.asked_gammas}
             # Up to 45 columns, the alternation starts from at most this many local minima of the
             # default grid.
             starts = self._minima()[: 3 if trees else 1]
@@ -182,11 +182,11 @@ class _Alternation:
             seen.append(gamma)
             best = self.surface.result([gamma]).best()
             proposal = (gamma, best.tau, best.cv_error)
-            if not self.surface.plan.spent:
+            if not self.surface.plan.time_is_up:
                 proposal = self.propose(gamma)
             self.trace.append(Step(gamma, best.tau, best.cv_error, best.certified, *proposal))
             following, _, predicted = proposal
-            if self.surface.plan.spent:
+            if self.surface.plan.time_is_up:
                 return "time limit"
             if not predicted < best.cv_error * (1.0 - 1e-9) or _same(following, gamma):
                 return "converged"
@@ -235,7 +235,7 @@ class _Alternation:
                 if b > 1.02 * a
             ]
             optimistic, between = min(gaps, default=(np.inf, 0.0))
-            if optimistic > least * (1.0 - MIN_GAIN) or self.surface.plan.spent:
+            if optimistic > least * (1.0 - MIN_GAIN) or self.surface.plan.time_is_up:
                 break
             self.visit(between)
         best = min(self.errors, key=lambda gamma: float(self.errors[gamma].min()))

@@ -1,8 +1,10 @@
 """Bounds on one fold's held-out error without solving its problem (Section 2, first paper).
 
 h_j is the sum of squared errors of an optimal solution of fold j's training problem on the rows
-that the fold holds out. Every function bounds h_j; :func:`fold_bounds` takes the best of all
-bounds, and :func:`compute_bounds` is the first paper's Algorithm 2.
+that the fold holds out, at one γ and τ. Most functions bound h_j; :func:`fold_bounds` takes the
+best of all bounds, and :func:`compute_bounds` is the first paper's Algorithm 2. An ellipsoid of
+Theorem 1 holds the optimal coefficients; it depends on ε, the part of γ that its relaxation leaves
+out of the perspective term.
 
 Theorems 1 and 2 and Corollary 1 concern the training problem alone:
 :func:`sparsecv.solvers.ellipsoid` builds the ellipsoid of Theorem 1, and the ellipsoid's methods
@@ -202,18 +204,19 @@ def bounds_along_gamma(gammas: Array, lower: Array) -> Array:
     gammas, shape (γ,), and lower, shape (γ, τ): γ ≥ 0, and bounds for every τ.
     Returns, shape (γ, τ): The bounds, lowered for rounding, by which they may be below ``lower``.
     """
+    # At γ = 0 the bound is 0. The largest bound counts where a γ occurs several times.
     x, place = np.unique(np.append(0.0, gammas), return_inverse=True)
     known = np.zeros((x.size, lower.shape[1]))
     np.maximum.at(known, place[1:], lower)
-    found = np.maximum.accumulate(known)
-    for t, y in enumerate(found.T.tolist()):
-        corners = [0]
+    increasing = np.maximum.accumulate(known)
+    for t, y in enumerate(increasing.T.tolist()):
+        corners = [0]  # Of the least concave function, among the points seen so far.
         for i in range(1, x.size):
             while len(corners) > 1 and _is_below(x, y, corners[-2], corners[-1], i):
                 corners.pop()
             corners.append(i)
-        found[:, t] = np.interp(x, x[corners], np.array(y)[corners])
-    return found[place[1:]] * (1.0 - BOUND_ROUNDING)
+        increasing[:, t] = np.interp(x, x[corners], np.array(y)[corners])
+    return increasing[place[1:]] * (1.0 - BOUND_ROUNDING)
 
 
 def _is_below(x: Array, y: list[float], left: int, middle: int, right: int) -> bool:
@@ -235,7 +238,8 @@ def compute_bounds(
 ) -> Bounds:
     """Bound one fold's error by Algorithm 2 of the first paper (its last line corrected).
 
-    Theorem 2 and Corollary 2 around the fold's relaxation, and Corollary 3.
+    The bounds are those of Theorem 2 and Corollary 2 around the fold's relaxation; the lower bound
+    is that of Corollary 3 where it is larger.
 
     Parameters
     ----------
@@ -248,7 +252,11 @@ def compute_bounds(
     upper : float
         Objective of a rounded support on the training rows (u).
     rows, targets : arrays, shape (m, p) and (m,)
-        The fold.
+        The rows that the fold holds out.
+    epsilon : float
+        The ε of the relaxation and of the ellipsoid.
+    spectrum : Spectrum, optional
+        Eigenvalues of the training rows' XᵀX, where the caller has them.
 
     Returns
     -------
@@ -286,14 +294,15 @@ def fold_bounds(
 ) -> Bounds:
     """The best bounds on h_j from several centres and values of ε, intersected.
 
-    Problem (9) and Corollary 2 for each centre with ε = 0, parts of γ (for what XᵀX does not see)
-    and parts of the least eigenvalue moved into the perspective (ε < 0), and Corollary 3.
+    For each centre these are the bounds of problem (9) and Corollary 2 with ε = 0, with parts of γ
+    (ε > 0, for what XᵀX does not see) and with parts of the least eigenvalue moved into the
+    perspective (ε < 0). The lower bound is that of Corollary 3 where it is larger.
 
     Parameters
     ----------
     centres : sequence of arrays, shape (p,)
-        Coefficients near the relaxation's optimum: the first without extraction, for ε ≥ 0, the
-        last with it, for ε ≤ 0.
+        Coefficients near the optimum of a relaxation, at least one: the first without a diagonal
+        taken from XᵀX, for ε ≥ 0, the last with one, for ε ≤ 0.
     training, full_lower, upper, rows, targets, spectrum
         As in :func:`compute_bounds`.
 
@@ -319,8 +328,10 @@ def fold_bounds(
     spectrum = spectrum or Spectrum.of(training)
     low, high = objective_gap_bound(full_lower, upper), np.inf
     for epsilon in epsilons(training.gamma, spectrum):
-        fitting = centres[-1:] if epsilon < 0.0 else (centres[:1] if epsilon > 0.0 else centres)
-        for centre in fitting:
+        near = centres
+        if epsilon != 0.0:
+            near = centres[-1:] if epsilon < 0.0 else centres[:1]
+        for centre in near:
             region = ellipsoid(training, upper, epsilon=epsilon, beta=centre, spectrum=spectrum)
             least, most = region_bounds(region, rows, targets)
             low, high = max(low, least), min(high, most)
@@ -362,26 +373,31 @@ def open_node_range(
     """
     gamma, leaves = problem.gamma, found.leaves
     assert leaves is not None
-    upper, beta, m = found.objective, leaves.beta, leaves.size
-    centre = beta @ rows.T
-    ball = (np.sqrt(2.0 * max(upper, 0.0) / gamma) + np.linalg.norm(beta, axis=1)) * (1 + 1e-9)
-    low, high = np.zeros(m), np.full(m, np.inf)
+    upper, beta, n_nodes = found.objective, leaves.beta, leaves.size
+    # Factors 1 + 1e-9, and the shares 1e-13 of yᵀy and 1e-12 of a prediction, are reserves for the
+    # rounding of the few operations here, some 1e-15 of the same numbers. They are choices.
+    reserve, predicted = 1.0 + 1e-9, beta @ rows.T
+    # γ/2 ‖β‖² is part of the objective, so that optimal coefficients are at most this far away.
+    ball = (np.sqrt(2.0 * max(upper, 0.0) / gamma) + np.linalg.norm(beta, axis=1)) * reserve
+    low, high = np.zeros(n_nodes), np.full(n_nodes, np.inf)
     for epsilon in epsilons(gamma, spectrum):
         bound = leaves.bounds(ShiftedForm(gram, gamma, epsilon), problem.tau)
-        gap = np.maximum(upper - bound, 0.0) * (1 + 1e-9) + 1e-13 * gram.yy + found.rounding
+        gap = np.maximum(upper - bound, 0.0) * reserve + 1e-13 * gram.yy + found.rounding
         radius = np.sqrt(gap + spectrum.unseen(epsilon / 2.0, ball))
-        A, left = spectrum.image(rows, epsilon / 2.0)
-        width = radius[:, None] * np.linalg.norm(A, axis=1) + ball[:, None] * left
-        width = width * (1 + 1e-9) + 1e-12 * np.abs(centre)
-        least, most = squared_error_bounds(centre - width - targets, centre + width - targets)
+        # Theorem 2: the ellipsoid moves predictions by its radius times the length of the row's
+        # image. Where XᵀX + ε/2 is singular the rest of the row sees the ball alone.
+        image, unseen_length = spectrum.image(rows, epsilon / 2.0)
+        width = radius[:, None] * np.linalg.norm(image, axis=1) + ball[:, None] * unseen_length
+        width = width * reserve + 1e-12 * np.abs(predicted)
+        least, most = squared_error_bounds(predicted - width - targets, predicted + width - targets)
         low = np.maximum(low, least.sum(axis=1))
         high = np.minimum(high, most.sum(axis=1))
         # With at most this many open nodes a fold of several rows is bounded as a whole (problem
         # 9). That takes an optimisation for every node and every ε. With more open nodes every row
         # has a bound of its own. The number is a choice.
-        if targets.size > 1 and m <= 30:
-            for i in range(m):
+        if targets.size > 1 and n_nodes <= 30:
+            for i in range(n_nodes):
                 region = Ellipsoid(beta[i], float(radius[i]), epsilon, float(ball[i]), spectrum)
-                a, b = region.error_range(rows, targets)
-                low[i], high[i] = max(low[i], a), min(high[i], b)
+                least_error, most_error = region.error_range(rows, targets)
+                low[i], high[i] = max(low[i], least_error), min(high[i], most_error)
     return float(low.min()), float(high.max())

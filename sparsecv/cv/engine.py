@@ -26,26 +26,22 @@ from .ledger import Ledger, Support
 from .needs import Need, of_everything, of_minimum
 from .plan import RunPlan
 from .progress import Batch, Report, TimedReport
-from .prove import prover_of
 from .prove_cells import CellProver, solve_grid
+from .prove_sizes import SizesProver
 from .results import Array, CVResult
 from .settings import Settings, checked_gammas, checked_taus
 from .tau_search import search_tau
 
-# The intervals of one fold at one γ, for all τ at once, count as min(n, p) p² floating-point
-# operations, with n rows and p columns. Where that is less than this number, which takes a
-# twentieth of a second, folds without an interval get one even in the first seconds after the time
-# limit, whose number is the second constant; else they stay without. The comparison is made in
-# ``_cheap_intervals``, which has a second use: where folds are many and have no trees of their own,
-# ``prove`` asks it whether the trees that they share are searched before the intervals are
-# computed. Both numbers are choices.
-MAX_LATE_OPERATIONS, SECONDS_OF_CHEAP_INTERVALS = 5e7, 1.0
+# The intervals of one fold at one γ, for all τ at once, take about min(n, p) p² floating-point
+# operations, with n rows and p columns. Below this number of operations, which take a twentieth of
+# a second, intervals count as cheap. The number is a choice.
+MAX_OPERATIONS_OF_CHEAP_INTERVALS = 5e7
+# Folds get cheap intervals for this many seconds after the time limit, too. It is a choice.
+SECONDS_OF_CHEAP_INTERVALS = 1.0
 # Estimates of CV errors, and then their proofs, end when this share of the time remains. It belongs
 # to the model that is chosen in the end, whose support is then proved on all rows. The number is a
 # choice.
 SHARE_OF_THE_MODEL = 0.1
-# How a unit ends after which a batch that is all or none goes on.
-_ENDED = (Status.OPTIMAL, Status.PRECISION)
 
 
 def cross_validate(
@@ -110,12 +106,18 @@ class Surface:
     """h(γ, τ) of one partition into folds, evaluated at the γ that are asked for.
 
     A surface is a context manager: inside the context Ctrl-C ends any work within a fraction of a
-    second, and the linear algebra library uses one thread, as the matrices are small.
+    second, and the linear algebra library uses one thread, as the matrices are small. The context
+    turns Ctrl-C into a KeyboardInterrupt with the attribute ``partial``, the result so far.
 
+    data, taus: The folds and the sizes.
+    settings: How problems are solved; by default as :class:`Settings` says.
     plan: What is done, and until when; by default all of it begins now.
+    checkpoint: Files that proofs are read from, and written to.
+    progress, or ``report``: Takes what is being done.
     models: A surface of the same rows in other folds, whose models of all rows are taken over.
-    rows: For every γ that has answers, its row of the ledger.
-    order: The γ as they were asked for, repeats included.
+    ledger: What is known of every problem; it has a row for every γ.
+    rows: For every γ that has been visited, its row of the ledger.
+    asked_gammas: The γ as they were asked for, repeats included.
     """
 
     def __init__(
@@ -135,7 +137,7 @@ class Surface:
         self.plan = plan or RunPlan.of(self.settings, data)
         self.ledger = Ledger(data, self.taus)
         self.rows: dict[float, int] = {}
-        self.order: list[float] = []
+        self.asked_gammas: list[float] = []
         self.checkpoint, self._models = checkpoint, models
         self.report: Report = (lambda *_: None) if progress is None else progress
         self._context = ExitStack()
@@ -156,14 +158,15 @@ class Surface:
         if isinstance(error, SolverUnavailable):  # There was no licence for a fold.
             raise InputError(str(error)) from error
 
-    def under(self, plan: RunPlan) -> Surface:
+    def with_plan(self, plan: RunPlan) -> Surface:
         """This surface for a part of the run that has a plan of its own.
 
-        What the returned surface estimates and proves is known here, too. The γ that are asked of
-        it are not: here the γ asked for, and the plan, stay what they are.
+        What the returned surface estimates and proves is known here, too, as both have one ledger.
+        The γ that are asked of it are not: here the γ asked for, and the plan, stay what they are.
         """
         other = copy(self)
-        other.plan, other.order, other._context = plan, self.order.copy(), ExitStack()
+        other.plan, other._context = plan, ExitStack()
+        other.asked_gammas = self.asked_gammas.copy()
         return other
 
     # what is done
@@ -171,55 +174,50 @@ class Surface:
     def visit(self, gammas: Sequence[float] | Array) -> None:
         """Estimate h at some γ; with trees the estimates are exact where the trees are small.
 
-        A γ that was visited before costs nothing. The γ of the first call stand for all others:
-        where a problem's tree was left open at the nearest of them, no tree is tried for that
-        problem before its estimate (``estimate._is_hard``).
+        A γ that was visited before costs nothing. What is known before the estimates are the models
+        of a surface in other folds, and what a checkpoint holds. By the methods "search" and "grid"
+        every γ is then solved, too.
         """
-        ledger, asked = self.ledger, checked_gammas(gammas).tolist()
-        self.order += asked
+        ledger, plan, asked = self.ledger, self.plan, checked_gammas(gammas).tolist()
+        self.asked_gammas += asked
         rows = ledger.add([gamma for gamma in dict.fromkeys(asked) if gamma not in self.rows])
-        ledger.first = ledger.first or rows
         for g in rows:
-            known = None if self._models is None else self._models.rows.get(ledger.gammas[g])
-            if self._models is not None and known is not None:
-                ledger.take_models(g, self._models.ledger, known)
+            gamma, models = ledger.gammas[g], self._models
+            if models is not None and gamma in models.rows:
+                ledger.copy_models(g, models.ledger, models.rows[gamma])
             if self.checkpoint is not None:
-                self.checkpoint.load(ledger, g, units(self.data, self.plan))
-        left = [g for g in rows if not ledger.complete(g)]
+                self.checkpoint.load(ledger, g, units(self.data, plan))
+        incomplete = [g for g in rows if not ledger.complete(g)]
         try:
-            if left:
-                self._estimate(left)
+            if incomplete:
+                self._estimate(incomplete)
         except KeyboardInterrupt:  # A γ at which every fold has an answer is a result.
             self.rows |= {ledger.gammas[g]: g for g in rows if ledger.answered(g)}
             raise
         self.rows |= {ledger.gammas[g]: g for g in rows}
-        for i, g in enumerate(rows if self.plan.alone and self.plan.proves != "nothing" else []):
-            if not ledger.complete(g):
-                self._solve_alone(g, self.plan.limits.share(len(rows) - i))
-
-    def sort_gammas(self) -> None:
-        """Put the γ that were asked for into increasing order."""
-        self.order.sort()
+        if plan.solves_gammas_alone and plan.proves != "nothing":
+            for i, g in enumerate(rows):
+                if not ledger.complete(g):
+                    self._solve_alone(g, plan.limits.share(len(rows) - i))
 
     def _estimate(self, rows: list[int]) -> None:
         """Answer every problem at the γ of some rows of the ledger."""
-        plan = self.plan
-        limits = plan.estimates
-        if plan.hurried:
-            limits = _most_of(limits)
+        plan, ledger = self.plan, self.ledger
+        limits = _without_share_of_model(plan.estimates)
         report = TimedReport(self.report, limits)
-        with self._billed(rows):
-            jobs = self.settings.n_jobs
-            estimate_models(self.ledger, rows, plan, limits, jobs, report)
-            estimate_folds(self.ledger, rows, plan, limits, self._run, report)
+        with self._timed(rows):
+            estimate_models(ledger, rows, plan, limits, self.settings.n_jobs, report)
+            estimate_folds(ledger, rows, plan, limits, self._run, report)
         self._save(rows)
-        for g in rows if plan.proves == "nothing" else []:
-            if not self.ledger.proved(g):
-                self.ledger.note_limit(g, Status.TIME_LIMIT if plan.spent else Status.UNPROVED)
+        if plan.proves == "nothing":  # Elsewhere proofs note the limits that they reach.
+            limit = Status.TIME_LIMIT if plan.time_is_up else Status.UNPROVED
+            for g in rows:
+                if not ledger.proved(g):
+                    ledger.note_limit(g, limit)
 
     def _solve_alone(self, g: int, limits: Limits) -> None:
-        """Solve the problems at the γ of row g by the method of the plan."""
-        with self._billed([g]):
+        """Solve the problems at the γ of row g by the method of the plan, "search" or "grid"."""
+        with self._timed([g]):
             if self.plan.method == "search":
                 search_tau(self.ledger, g, self.settings, limits, self._run, self.report)
             else:
@@ -227,22 +225,22 @@ class Surface:
                 solve_grid(cells, g, self.settings.backend)
         self._save([g])
 
-    def settled(self, need: Need | None = None) -> bool:
-        """Prove what a choice needs; whether the γ that were asked for stay as they are.
+    def proofs_keep_errors(self, need: Need | None = None) -> bool:
+        """Prove what a choice needs; whether no CV error has changed, or no time remains.
 
         Where proofs change errors, other γ may be worth a visit: the caller then visits all γ anew,
-        as the errors now lead to them. That ends once no time is left. Nothing is proved where
-        estimates serve.
+        as the errors now lead to them, and the γ asked for are forgotten here. Nothing is proved
+        where the choice needs no proof.
 
         need: As of :meth:`prove`.
         """
-        if self.plan.estimates_serve:
+        if self.plan.needs_no_proof:
             return True
         before = self._errors()
         self.prove(need)
         if np.array_equal(before, self._errors()) or self.plan.out_of_time:
             return True
-        self.order = []
+        self.asked_gammas = []
         return False
 
     def _errors(self) -> Array:
@@ -251,7 +249,7 @@ class Surface:
 
     def _asked_rows(self) -> list[int]:
         """The rows of the ledger of the γ asked for."""
-        return [self.rows[gamma] for gamma in dict.fromkeys(self.order)]
+        return [self.rows[gamma] for gamma in dict.fromkeys(self.asked_gammas)]
 
     def prove(self, need: Need | None = None) -> None:
         """Prove what a choice needs, or everything; give all other folds intervals.
@@ -259,44 +257,50 @@ class Surface:
         need: What the choice needs; by default what the least CV error needs.
         """
         plan, rows = self.plan, self._asked_rows()
-        if plan.proves == "nothing" or plan.alone:
+        if plan.proves == "nothing" or plan.solves_gammas_alone:
             self._bracket(rows)
             return
-        need = of_everything if plan.proves_everything else need or of_minimum
+        need = of_everything if plan.proves == "all" else need or of_minimum
         # Where folds are many and have no trees of their own, the tree that they share proves them
-        # sooner than every fold has an interval.
-        trees_first = plan.many_folds and self._cheap_intervals
-        limits = _most_of(plan.limits)
-        with self._billed(rows):
-            if not trees_first:
+        # sooner than every fold has an interval. Intervals may then come late: they are cheap.
+        proves_first = plan.many_folds and self._cheap_intervals
+        limits = _without_share_of_model(plan.limits)
+        with self._timed(rows):
+            if not proves_first:
                 self._bracket(rows)
             try:
                 for g in self._prover(rows, limits).prove(need):
                     self.ledger.note_limit(g, limits.reached(0) or Status.PRECISION)
-            finally:
-                if trees_first:
+            finally:  # The result so far, after Ctrl-C, has intervals, too.
+                if proves_first:
                     self._bracket(rows)
 
     def prove_rest(self) -> None:
-        """Prove what the choice does not need, with trees: for as long as the run has taken."""
+        """Prove what the choice does not need, for as long again as the run has taken until now.
+
+        Only trees of all sizes do so, and only where not everything was to be proved before.
+        """
         plan, rows = self.plan, self._asked_rows()
-        if not plan.proves_pairs:
+        if not plan.proves_needed_pairs:
             return
         limits = plan.limits.within(plan.limits.elapsed())
-        with self, self._billed(rows):
+        with self, self._timed(rows):
             self._prover(rows, limits).prove(of_everything)
 
     def prove_model(self, gamma: float, tau_index: int) -> None:
-        """Prove the model of all rows at one pair, in the time that is left.
+        """Prove the model of all rows at one pair, in the time that remains.
+
+        By the methods "search" and "grid" the model is solved with its γ, and not here.
 
         gamma: A γ that has been visited.
+        tau_index: The position of the size in ``taus``.
         """
         plan, g = self.plan, self.rows[gamma]
-        if plan.proves != "nothing" and not plan.alone:
-            with self:
-                if not self._prover([g], plan.limits).prove_model(g, tau_index, plan.limits):
-                    limit = plan.limits.reached(0) or Status.PRECISION
-                    self.ledger.note_limit(g, limit)
+        if plan.proves == "nothing" or plan.solves_gammas_alone:
+            return
+        with self:
+            if not self._prover([g], plan.limits).prove_model(g, tau_index, plan.limits):
+                self.ledger.note_limit(g, plan.limits.reached(0) or Status.PRECISION)
 
     # what is known
 
@@ -313,6 +317,7 @@ class Surface:
         return float(better.sum(axis=1).min()) / self.data.total
 
     def _fold_errors(self, gamma: float) -> Array:
+        """Sums of squared errors of the answers, shape (τ, k), at a γ that has been visited."""
         return np.asarray(self.ledger.answer.error[self.rows[gamma], :, : self.ledger.k])
 
     def supports(self, gamma: float, tau_index: int) -> list[Support]:
@@ -321,17 +326,20 @@ class Surface:
         return [self.ledger.support(g, tau_index, j) for j in range(k)]
 
     def result(self, gammas: Sequence[float] | None = None) -> CVResult:
-        """What is known at some visited γ; by default at all, in the order of the visits."""
-        order = [gamma for gamma in gammas or self.order if gamma in self.rows]
-        tables = self.ledger.tables([self.rows[gamma] for gamma in order])
-        tol = self.settings.search_tolerance if self.settings.searches else None
+        """What is known at some γ, those aside that have not been visited.
+
+        gammas: By default the γ that were asked for, in this order.
+        """
+        visited = [gamma for gamma in gammas or self.asked_gammas if gamma in self.rows]
+        tables = self.ledger.tables([self.rows[gamma] for gamma in visited])
+        tolerance = self.settings.search_tolerance if self.settings.searches else None
         return CVResult(
             self.data.folds,
-            np.array(order),
+            np.array(visited),
             self.taus,
             tables,
             seconds=self._clock.elapsed(),
-            tolerance=tol,
+            tolerance=tolerance,
             prove=self.settings.prove,
             rounding=self.data.rounding,
         )
@@ -339,8 +347,10 @@ class Surface:
     # how it is done
 
     def _prover(self, rows: Sequence[int], limits: Limits) -> Prover:
-        """The prover of some rows of the ledger within limits."""
-        return prover_of(self.plan, self.ledger, rows, self._proofs(limits))
+        """The prover of some rows of the ledger, where every fold has an incumbent at every τ."""
+        if self.plan.all_size_trees:
+            return SizesProver(self.ledger, rows, self._proofs(limits))
+        return CellProver(self.ledger, rows, self._proofs(limits), self.plan)
 
     def _proofs(self, limits: Limits) -> ProofRun:
         """How proofs within limits are run."""
@@ -351,42 +361,47 @@ class Surface:
 
         A unit whose limits are reached before it begins has no result and ends with the time. A
         batch with ``keep`` has the checkpoint written after every other unit.
+
+        Raises KeyboardInterrupt: Ctrl-C was pressed. Units that ended before have been entered.
         """
         statuses: list[Status] = []
 
         def allot(rounds: float) -> Limits:
-            failed = batch.all_or_none and not set(statuses) <= set(_ENDED)
+            """The limits of the next unit, which is called when the unit is about to begin."""
             limits = batch.allot(rounds)
-            return limits.within(0.0) if failed else limits
+            reached_limit = not set(statuses) <= {Status.OPTIMAL, Status.PRECISION}
+            return limits.within(0.0) if batch.all_or_none and reached_limit else limits
 
-        with self._billed(batch.rows):
+        with self._timed(batch.rows):
             self._refuse_interrupt()
-            jobs, told = self.settings.n_jobs, batch.report
-            units = run_units(batch.unit, batch.shared, batch.tasks, jobs, allot=allot)
-            told(0, len(batch.tasks))
-            for done, (index, found) in enumerate(units, 1):
+            n_jobs, total = self.settings.n_jobs, len(batch.tasks)
+            results = run_units(batch.unit, batch.shared, batch.tasks, n_jobs, allot=allot)
+            batch.report(0, total)
+            for done, (index, found) in enumerate(results, 1):
                 ended = Status.TIME_LIMIT if found is None else batch.enter(index, found)
                 statuses.append(ended)
                 if batch.keep and found is not None:
                     self._save(batch.rows)
-                told(done, len(batch.tasks))
+                batch.report(done, total)
                 self._refuse_interrupt()
         return statuses
 
     @contextmanager
-    def _billed(self, rows: Sequence[int]) -> Iterator[None]:
+    def _timed(self, rows: Sequence[int]) -> Iterator[None]:
         """Count the seconds of the context in ``ledger.work``, in equal parts for some γ.
 
         Seconds that contexts inside this one have counted are not counted again.
 
         rows: Rows of the ledger, one for each of these γ.
+        Raises KeyboardInterrupt: Ctrl-C was pressed inside the context.
         """
-        clock, seconds = Limits(), self.ledger.work.seconds
-        before = float(seconds.sum())
+        clock, before = Limits(), float(self.ledger.work.seconds.sum())
         yield
         self._refuse_interrupt()
-        own = clock.elapsed() - (float(self.ledger.work.seconds.sum()) - before)
-        self.ledger.work.seconds[list(rows)] += max(own, 0.0) / len(rows)
+        # The array may have grown, and is another then.
+        seconds = self.ledger.work.seconds
+        own = clock.elapsed() - (float(seconds.sum()) - before)
+        seconds[list(rows)] += max(own, 0.0) / len(rows)
 
     def _refuse_interrupt(self) -> None:
         """Raise KeyboardInterrupt where Ctrl-C was pressed."""
@@ -408,23 +423,23 @@ class Surface:
         :meth:`prove`.
         """
         operations = min(self.data.folds.n, self.data.p) * self.data.p**2
-        return operations < MAX_LATE_OPERATIONS
+        return operations < MAX_OPERATIONS_OF_CHEAP_INTERVALS
 
     def _bracket(self, rows: Sequence[int]) -> None:
         """Give an interval to every fold without one, as far as the time allows.
 
-        Without one, the upper bound on h at that γ and τ is ∞. Where coefficients have bounds an
-        interval needs a bounded fit of every size, which is never cheap.
+        While a fold has none, the upper bound on h at that γ and τ is ∞. Where coefficients have
+        bounds an interval needs a bounded fit of every size, which is never cheap.
         """
-        limits = self.plan.estimates
-        left = limits.remaining()
-        if left is not None and self._cheap_intervals and not self.data.constraints.bounded:
-            limits = Limits(left + SECONDS_OF_CHEAP_INTERVALS, None, limits.stop)
+        limits, bounded = self.plan.estimates, self.data.constraints.bounded
+        seconds = limits.remaining()
+        if seconds is not None and self._cheap_intervals and not bounded:
+            limits = Limits(seconds + SECONDS_OF_CHEAP_INTERVALS, None, limits.stop)
         self.ledger.bracket_the_rest(rows, limits)
 
 
-def _most_of(limits: Limits) -> Limits:
-    """Limits that leave a share of the time to the proof of the chosen model."""
+def _without_share_of_model(limits: Limits) -> Limits:
+    """Limits that leave a share of a time limit to the proof of the chosen model."""
     seconds = limits.remaining()
     return limits.within(None if seconds is None else (1.0 - SHARE_OF_THE_MODEL) * seconds)
 
@@ -433,15 +448,16 @@ def _most_of(limits: Limits) -> Limits:
 def interruptible(stop: StopFlag, gently: bool = False) -> Iterator[StopFlag]:
     """Have Ctrl-C set a flag, which worker threads look at, before the usual handler runs.
 
-    Outside the main thread, and where Ctrl-C is ignored, nothing changes.
+    Outside the main thread, and where Ctrl-C is ignored or its handler is not Python's, nothing
+    changes.
 
     gently: The first Ctrl-C sets the flag alone, so that a search can return what it has found.
     Yields: The flag.
     """
-    if threading.current_thread() is not threading.main_thread():
+    previous, thread = signal.getsignal(signal.SIGINT), threading.current_thread()
+    if thread is not threading.main_thread() or previous in (None, signal.SIG_IGN):
         yield stop
         return
-    previous = signal.getsignal(signal.SIGINT)
 
     def on_interrupt(number: int, frame: Any) -> None:
         first = not stop.is_set()
@@ -449,9 +465,6 @@ def interruptible(stop: StopFlag, gently: bool = False) -> Iterator[StopFlag]:
         if callable(previous) and not (gently and first):
             previous(number, frame)
 
-    if previous in (None, signal.SIG_IGN):  # The handler is not Python's, or ignores Ctrl-C.
-        yield stop
-        return
     signal.signal(signal.SIGINT, on_interrupt)
     try:
         yield stop

@@ -140,17 +140,23 @@ def estimate_models(
     n_jobs: int | None,
     report: Report,
 ) -> None:
-    """Give the problem of all rows an answer at every γ and τ, unless the ledger has answers."""
+    """Give the problem of all rows an answer at every γ and τ, unless the ledger has answers.
+
+    rows: Rows of the ledger.
+    limits: The limits of all estimates, those of the folds included.
+    """
     data, k, clock = ledger.data, ledger.k, Limits()
     missing = [g for g in rows if not np.isfinite(ledger.answer.objective[g, :, k]).all()]
     if missing:
         report("fitting all rows", 0, 1)
+        # The k folds follow in rounds of one fold for each worker, and all rows get the time of a
+        # round. Where folds share trees, two thirds of the time are theirs: a choice.
         rounds = 3.0 if plan.estimates_by_row_tree else k / workers(n_jobs) + 1.0
-        share, searches = limits.share(rounds), not plan.estimates_alone
-        for some, how in _by_solver(ledger, missing, k, plan, searches):
+        share, searches = limits.share(rounds), not plan.estimates_by_heuristics
+        for some, solver in _by_solver(ledger, missing, k, plan, searches):
             gammas = [ledger.gammas[g] for g in some]
-            whole = support_path(data.full(), gammas, ledger.taus, solver=how, limits=share)
-            ledger.take_path(some, k, whole)
+            path = support_path(data.full(), gammas, ledger.taus, solver=solver, limits=share)
+            ledger.enter_answers(some, k, path, error=0.0)
         ledger.work.seconds[missing] += clock.elapsed() / len(missing)
 
 
@@ -177,13 +183,14 @@ def estimate_folds(
         run(_deleted_rows(ledger, g, limits.share(float(len(rows) - done))))
     rest = [g for g in rows if not ledger.proved(g)]
     folds = np.flatnonzero(~ledger.cells.exact[rest, :, :k].all(axis=(0, 1))).tolist()
+    # One unit for every fold and solver: the fold, the rows of its γ and the solver.
     parts = [
         (j, *part) for j in folds for part in _by_solver(ledger, rest, j, plan, plan.fold_trees)
     ]
 
     def enter(index: int, found: tuple[SupportPath, Array]) -> Status:
         (j, some, _), (path, errors) = parts[index], found
-        ledger.take_path(some, j, path, errors)
+        ledger.enter_answers(some, j, path, errors)
         return path.status
 
     if parts:
@@ -198,14 +205,16 @@ def _by_solver(
 ) -> list[tuple[list[int], str]]:
     """Some rows of the ledger, divided by the solver that answers problem j at their γ.
 
-    Where a tree of all sizes would hardly end, the problem gets a good support without a proof.
+    Where a tree of all sizes would hardly end, the problem gets a good support without a proof, by
+    the solver "heuristic".
 
-    searches: Whether the problem gets a search of few nodes elsewhere.
+    searches: Whether the problem gets a search of few nodes elsewhere, by the solver "estimate".
+    Returns: Pairs of rows, at least one, and their solver (``paths.support_path``).
     """
-    hard = [g for g in rows if plan.trees and _is_hard(ledger, g, j)]
+    hard = [g for g in rows if plan.all_size_trees and _is_hard(ledger, g, j)]
     easy = [g for g in rows if g not in hard]
     solver = "estimate" if searches else "heuristic"
-    return [(some, how) for some, how in ((easy, solver), (hard, "heuristic")) if some]
+    return [(some, name) for some, name in ((easy, solver), (hard, "heuristic")) if some]
 
 
 def _is_hard(ledger: Ledger, g: int, j: int) -> bool:
@@ -215,10 +224,10 @@ def _is_hard(ledger: Ledger, g: int, j: int) -> bool:
     these γ was left open. Nothing else may decide, other folds and proofs included, because
     a fold's answer depends on its training rows alone.
     """
-    if g in ledger.first:
+    if g in ledger.first_rows:
         return False
     logs = np.log(np.maximum(ledger.gammas, MIN_GAMMA))
-    nearest = min(ledger.first, key=lambda i: float(abs(logs[i] - logs[g])))
+    nearest = min(ledger.first_rows, key=lambda i: float(abs(logs[i] - logs[g])))
     return bool(ledger.cells.left_open[nearest, :, j].any())
 
 
@@ -236,9 +245,11 @@ def _deleted_rows(ledger: Ledger, g: int, limits: Limits) -> Batch:
 
     def enter(index: int, ended: tuple[DeletedRowSubsets, Status, Work]) -> Status:
         block, (found, status, work) = blocks[index], ended
-        ledger.take_rows(g, fold_of[block], found, deleted.factor[block])
-        ledger.work.n_mio[g] += found.skipped.size < block.size
-        ledger.work.trees[g] += found.skipped.size < block.size  # the tree serves every τ
+        ledger.enter_deleted_rows(g, fold_of[block], found, deleted.factor[block])
+        # A tree was searched unless no row of the block could be deleted. It serves every τ.
+        has_tree = found.skipped.size < block.size
+        ledger.work.n_mio[g] += has_tree
+        ledger.work.trees[g] += has_tree
         ledger.work.n_nodes[g] += work.n_nodes
         ledger.note_limit(g, status)
         return status

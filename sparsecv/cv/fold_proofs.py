@@ -60,8 +60,8 @@ class FoldForms:
 def prove_fold(
     folds: FoldForms,
     j: int,
-    at: tuple[float, int],
-    objective: float,
+    gamma_and_tau: tuple[float, int],
+    upper: float,
     starts: Sequence[NDArray[np.intp]],
     full_bound: float,
     backend: str,
@@ -69,8 +69,8 @@ def prove_fold(
 ) -> tuple[Answer, float, float]:
     """The unit of one cell and fold j: branch and bound on the fold's training problem.
 
-    at: γ and τ of the cell.
-    objective: Objective of the fold's incumbent.
+    gamma_and_tau: γ and τ of the cell.
+    upper: Objective of the fold's incumbent.
     starts: Supports that the search starts from.
     full_bound: Lower bound on the optimum of all rows; 0 where the fold's training and held-out
         rows are not all rows.
@@ -79,7 +79,7 @@ def prove_fold(
         support is proved optimal. Under constraints the bounds are those of models without
         constraints that are as good as the incumbent.
     """
-    problem = folds.data.training(j).replace(gamma=at[0], tau=at[1])
+    problem = folds.data.training(j).replace(gamma=gamma_and_tau[0], tau=gamma_and_tau[1])
     gram = None if backend else folds.gram(j, problem)
     found = searched(problem, starts, limits, gram, backend=backend)
     if found.proved:
@@ -87,7 +87,7 @@ def prove_fold(
     support = found.support
     if problem.constraints.plain:
         support = pad_support(support, problem.tau, problem.p)
-    upper, free = min(objective, problem.objective(support)), problem.unconstrained()
+    upper, free = min(upper, problem.objective(support)), problem.unconstrained()
     relaxed = perspective_relaxation(free, extract=True, gram=gram, gap=1e-4)
     held_out, spectrum = folds.data.held_out(j), folds.spectrum(j, problem)
     bounds = fold_bounds(free, (relaxed.beta,), full_bound, upper, *held_out, spectrum=spectrum)
@@ -114,8 +114,10 @@ class ProofRun(NamedTuple):
 class Prover(ABC):
     """Proves pairs (γ, τ) of some rows of a ledger, in which every fold has an incumbent.
 
-    since_report: A clock that began with the last report of a cell, as ``Limits`` count seconds;
-        :class:`~sparsecv.cv.prove_cells.CellProver` reads it.
+    rows: Rows of the ledger. A cell (g, t) is the γ of row g and the t-th size of the ledger.
+    work: How proofs are run, and within which limits.
+    forms: Matrices of the folds' problems, which all proofs share.
+    since_report: A clock that began with the last report of a cell, as ``Limits`` count seconds.
     """
 
     def __init__(self, ledger: Ledger, rows: Sequence[int], work: ProofRun) -> None:

@@ -1,9 +1,13 @@
 """The least CV error over every τ and a whole range of γ, with a proof (branch and bound over γ).
 
-Every fold's supports along the range are found first (``leaps.gamma_range``). Then cells (τ, range
-of γ) are bounded from below by the predictions of the supports that can be best there
+Every fold's supports along the range are found first (``leaps.gamma_range``): the range is cut into
+pieces, on each of which one support of the fold is best, or several may be. Then cells (τ, range of
+γ) are bounded from below by the predictions of the supports that can be best there
 (``error_bounds``), and the cells that may hold the least error are divided, until no cell can hold
 an error that is lower than the best known error by more than the tolerance.
+
+The CV error h counts the largest error of a fold where several supports tie or may be best. Inside,
+ranges are those of t = γ/2, which is what a ridge fit adds to XᵀX.
 """
 
 from __future__ import annotations
@@ -59,7 +63,7 @@ class Cell(NamedTuple):
     """A size and a range of t = γ/2; cells of a smaller lower bound come first in a heap.
 
     lower: A lower bound on h in the whole cell.
-    s: Position of the size.
+    s: Position of the size among the sizes searched; so in the functions below.
     low, high: The ends of the range of t.
     divide: The t at which the cell is divided; 0 where that would not help.
     """
@@ -74,7 +78,10 @@ class Cell(NamedTuple):
 def cell_data(pieces: Pieces, rows: Array, targets: Array, lengths: Array) -> CellData:
     """What cells of one size are bounded from, for the folds that pieces are of.
 
-    rows, shape (folds, m, p + 1): Held-out rows, with a last column of zeros.
+    pieces: Pieces of the range of γ with the decomposed fits of their supports, fold after fold. A
+        piece names the row of its support there, or −1 where any support may be best.
+    rows, shape (folds, m, p + 1): Held-out rows, with a last column of zeros, which stands for the
+        columns that a support of fewer columns lacks.
     targets, lengths: See :class:`CellData`.
     """
     decomposed = pieces.decomposed
@@ -83,70 +90,82 @@ def cell_data(pieces: Pieces, rows: Array, targets: Array, lengths: Array) -> Ce
     number, columns = decomposed.number[used], decomposed.columns[used]
     H = rows[number[:, None, None], np.arange(rows.shape[1])[:, None], columns[:, None, :]]
     coef = np.einsum("imc,ikc->imk", H, decomposed.vectors[used]) * decomposed.turned[used][:, None]
-    places = pieces.row.copy()
-    places[known] = row
-    start = np.searchsorted(pieces.number, np.arange(len(targets) + 1)).astype(np.int64)
-    ends = np.column_stack([pieces.low, pieces.high]) / 2.0
-    fits = Fits(*(part[used] for part in decomposed.fits))
-    length = np.sqrt(np.einsum("imc,imc->im", H, H))
-    return CellData(start, ends, places, fits, coef, length, targets, lengths)
+    row_of_piece = pieces.row.copy()
+    row_of_piece[known] = row
+    return CellData(
+        start=np.searchsorted(pieces.number, np.arange(len(targets) + 1)).astype(np.int64),
+        ends=np.column_stack([pieces.low, pieces.high]) / 2.0,
+        row=row_of_piece,
+        fits=Fits(*(part[used] for part in decomposed.fits)),
+        coef=coef,
+        length=np.sqrt(np.einsum("imc,imc->im", H, H)),
+        targets=targets,
+        lengths=lengths,
+    )
 
 
 def _joined(parts: Sequence[CellData]) -> CellData:
-    """The data of all blocks of folds, with pieces and supports counted through."""
+    """The data of all blocks of folds in one record.
+
+    Numbers of pieces and of supports begin at 0 in every block, and are counted through here.
+    """
     starts, rows, n_pieces, n_supports = [np.zeros(1, dtype=np.int64)], [], 0, 0
     for part in parts:
         starts.append(part.start[1:] + n_pieces)
         rows.append(np.where(part.row >= 0, part.row + n_supports, -1))
         n_pieces, n_supports = n_pieces + len(part.row), n_supports + len(part.coef)
-    fits = Fits(*map(np.concatenate, zip(*(part.fits for part in parts), strict=True)))
-    coef, length, targets, lengths = (
-        np.concatenate(values) for values in zip(*(one[4:] for one in parts), strict=True)
-    )
-    ends = np.concatenate([part.ends for part in parts])
     return CellData(
-        np.concatenate(starts), ends, np.concatenate(rows), fits, coef, length, targets, lengths
+        start=np.concatenate(starts),
+        ends=np.concatenate([part.ends for part in parts]),
+        row=np.concatenate(rows),
+        fits=Fits(*map(np.concatenate, zip(*(part.fits for part in parts), strict=True))),
+        coef=np.concatenate([part.coef for part in parts]),
+        length=np.concatenate([part.length for part in parts]),
+        targets=np.concatenate([part.targets for part in parts]),
+        lengths=np.concatenate([part.lengths for part in parts]),
     )
 
 
 def supports_unit(
     data: FoldData,
     folds: NDArray[np.intp],
-    most: int,
+    max_rows: int,
     low: float,
     high: float,
     taus: NDArray[np.intp],
     limits: Limits,
 ) -> tuple[list[CellData], int, Status]:
-    """The unit of some folds: their supports along the range, with the predictions.
+    """The unit of some folds: their supports along the range of γ, with the predictions.
 
-    most: The largest number of rows that any fold holds out. Rows of zeros with the target 0 give
-        all folds as many.
-    Returns: A record per τ, the number of trees, and the status.
+    max_rows: The largest number of rows that any fold holds out. Rows of zeros with the target 0,
+        which change no error, give all folds as many.
+    low, high: The ends of the range of γ.
+    limits: Where they are reached, pieces remain in which any support may be best.
+    Returns: For every τ the data of its cells, the number of trees, and how the searches ended.
     """
     problems = [data.training(j) for j in folds.tolist()]
-    rows, targets = np.zeros((folds.size, most, data.p + 1)), np.zeros((folds.size, most))
+    rows, targets = np.zeros((folds.size, max_rows, data.p + 1)), np.zeros((folds.size, max_rows))
     for i, j in enumerate(folds.tolist()):
         H, t = data.held_out(j)
         rows[i, : t.size, :-1], targets[i, : t.size] = H, t
     stacked = stacked_rows(problems)
-    if taus.tolist() == [data.p]:  # There is one support.
+    if taus.tolist() == [data.p]:  # There is one support, and each fold has one piece.
         decomposed, numbers = Decomposed(stacked, data.p), np.arange(folds.size)
         decomposed.add(numbers, np.tile(np.arange(data.p), (folds.size, 1)))
-        whole = np.full(folds.size, low), np.full(folds.size, high), numbers.astype(np.int64)
-        pieces = Pieces(numbers, *whole, decomposed.made)
-        found, n_trees, status = [pieces], 0, Status.OPTIMAL
+        lows, highs = np.full(folds.size, low), np.full(folds.size, high)
+        pieces = Pieces(numbers, lows, highs, numbers.astype(np.int64), decomposed.made)
+        by_size, n_trees, status = [pieces], 0, Status.OPTIMAL
     else:
-        shared = None
+        full_and_deleted = None
         deleted = data.deleted_rows if data.tree_deletes_rows else None
         if deleted is not None:
-            at = deleted.row_of[folds]
-            shared = data.full(), deleted.rows[at], deleted.targets[at]
-        along = GammaRange(problems, taus, limits, shared)
-        found = along.run(low, high)
-        n_trees, status = along.n_trees, along.status
+            held_out = deleted.row_of[folds]
+            full_and_deleted = data.full(), deleted.rows[held_out], deleted.targets[held_out]
+        search = GammaRange(problems, taus, limits, full_and_deleted)
+        by_size = search.run(low, high)
+        n_trees, status = search.n_trees, search.status
     lengths = lengths_of(stacked)
-    return [cell_data(pieces, rows, targets, lengths) for pieces in found], n_trees, status
+    return [cell_data(pieces, rows, targets, lengths) for pieces in by_size], n_trees, status
 
 
 def global_minimum(
@@ -213,8 +232,8 @@ def global_minimum(
     k = data.folds.k
     per_block = min(-(-k // BLOCKS_OF_FEW_FOLDS), FOLDS_PER_BLOCK)
     blocks = [np.arange(i, min(i + per_block, k)) for i in range(0, k, per_block)]
-    most = max(data.held_out(j)[1].size for j in range(k))
-    tasks = [(block, most, low, high, sizes) for block in blocks]
+    max_rows = max(data.held_out(j)[1].size for j in range(k))
+    tasks = [(block, max_rows, low, high, sizes) for block in blocks]
     found: dict[int, tuple[list[CellData], int, Status]] = {}
     report("fitting the folds", 0, len(blocks), "supports along γ")
     units = run_units(
@@ -230,14 +249,22 @@ def global_minimum(
 
 
 class _Search:
-    """Branch and bound over cells (τ, range of t = γ/2), the least lower bound first."""
+    """Branch and bound over cells (τ, range of t = γ/2), the least lower bound first.
+
+    taus: The sizes.
+    tables: For every size what its cells are bounded from.
+    limits: Where they are reached the bounds are valid, and wider.
+    n_cells: How many cells have been bounded.
+    """
 
     def __init__(
         self, data: FoldData, taus: NDArray[np.intp], tables: list[CellData], limits: Limits
     ) -> None:
         self.taus, self.tables, self.limits, self.total = taus, tables, limits, data.total
-        self._work, self._out = (np.empty((3, 2)), np.empty(6)), np.empty(5)
-        self.n_cells, self._narrowest = 0, 0.0
+        self._work, self._out = (np.empty((3, 2)), np.empty(6)), np.empty(5)  # of ``bound_cell``
+        self.n_cells = 0
+        # Cells of no larger t are not divided: ``run`` sets it from the range.
+        self._narrowest = 0.0
 
     def bound(self, s: int, low: float, high: float, middle: float = 0.0) -> tuple[float, ...]:
         """Bound h, the CV error, in a cell: at the s-th τ, for t = γ/2 from ``low`` to ``high``.
@@ -250,7 +277,7 @@ class _Search:
             begins or ends to be best inside the cell, or the cell is as narrow as cells get.
         """
         self.n_cells += 1
-        middle = middle or split_gamma(low, high)
+        middle = middle or split_gamma(low, high)  # It halves a range of t as one of γ.
         bound_cell(np.array([low, high, middle]), self.tables[s], self._work, self._out)
         # ``lower`` and ``upper`` bound the sum of squared errors, and rounding takes ``lost`` off
         # them. In the cell ``several`` folds have more than one support that may be best. Of the t
@@ -266,11 +293,19 @@ class _Search:
         return lower / self.total, upper / self.total, middle, divide
 
     def error(self, s: int, t: float) -> float:
-        """h at one γ = 2t, rounded up; the largest where several supports may be best."""
-        return self.bound(s, t * (1.0 - 1e-12), t * (1.0 + 1e-12) or 1e-300, t or 1e-301)[1]
+        """h at one γ = 2t, rounded up; the largest where several supports may be best.
+
+        It is the upper bound of a cell around t, which may not be empty, nor its middle 0.
+        """
+        low, high = t * (1.0 - 1e-12), t * (1.0 + 1e-12) or 1e-300
+        _, upper, _, _ = self.bound(s, low, high, middle=t or 1e-301)
+        return upper
 
     def polished(self, s: int, t: float, best: float) -> tuple[float, float]:
-        """A γ = 2t of less error near to the best known, with the same supports; and the error."""
+        """The least error near t at the s-th size, where all folds keep their supports; and its t.
+
+        best: The error at t, which is returned with t itself where no other t has less.
+        """
         ends = self.tables[s].ends
         here = ends[(ends[:, 0] <= t) & (t <= ends[:, 1])]
         if here.size == 0:  # Rounding has left t outside all ranges of supports.
@@ -302,25 +337,27 @@ class _Search:
         tolerance: The relative gap that ends the search.
         n_trees, status: How many trees have found the supports, and how these searches ended.
         """
-        # The range of every τ is cut into this many cells first.
+        # The range of every τ is cut into this many cells first: a choice.
         ends = self._spaced(*gammas, 32 + 1) / 2.0
         self._narrowest = LEAST_GAMMA_SHARE**2 * ends[-1]
         heap: list[Cell] = []
         final: list[Cell] = []  # Cells that are not divided.
-        best, at = np.inf, (0, float(gammas[1]) / 2.0)
-        pairs, sizes = list(itertools.pairwise(ends.tolist())), range(self.taus.size)
-        todo = [(s, a, b, 0.0) for s in sizes for a, b in pairs]
+        best, best_size, best_t = np.inf, 0, float(ends[-1])
+        ranges, sizes = list(itertools.pairwise(ends.tolist())), range(self.taus.size)
+        # Cells to bound: size, ends, and the lower bound of the cell that they are a part of.
+        new_cells = [(s, low, high, 0.0) for s in sizes for low, high in ranges]
         # Once the gap is small, at most this many cells are divided, to show more closely which
-        # pairs cannot be excluded.
+        # pairs cannot be excluded: a choice.
         extra, closed = 2000, False
         while True:
-            for s, a, b, known in todo:
-                lower, upper, middle, divide = self.bound(s, a, b)
+            for s, low, high, known in new_cells:
+                lower, upper, middle, divide = self.bound(s, low, high)
                 if upper < best:
-                    best, at = upper, (s, middle)
+                    best, best_size, best_t = upper, s, middle
+                cell = Cell(max(lower, known), s, low, high, divide)
                 # Once the gap is small, cells that may hold the least error are divided until their
                 # ends differ by less than this factor.
-                cell, small = Cell(max(lower, known), s, a, b, divide), closed and b <= 1.02 * a
+                small = closed and high <= 1.02 * low
                 if divide and not small:
                     heapq.heappush(heap, cell)
                 else:
@@ -329,29 +366,30 @@ class _Search:
             least = min(heap[0].lower if heap else np.inf, of_final)
             closed = closed or least >= best * (1.0 - tolerance)
             reached = self.limits.reached(self.n_cells)
-            # What is left may be cells alone whose bounds cannot be improved.
+            # Perhaps no cell remains but those whose bounds cannot be improved.
             stuck = not heap or heap[0].lower > best * (1.0 if closed else 1.0 - tolerance)
             if reached is not None or stuck or extra == 0:
                 break
             extra -= closed
-            _, s, a, b, divide = cell = heapq.heappop(heap)
-            todo = [(s, a, divide, cell.lower), (s, divide, b, cell.lower)]
-            if self.n_cells % 1024 < 2:
+            cell = heapq.heappop(heap)
+            below = cell.s, cell.low, cell.divide, cell.lower
+            new_cells = [below, (cell.s, cell.divide, cell.high, cell.lower)]
+            if self.n_cells % 1024 < 2:  # Each turn bounds two cells.
                 total = self.n_cells + len(heap)
                 report("bounding the errors", self.n_cells, total, "cells of γ")
         status = Status.OPTIMAL if closed else worst([status, reached or Status.UNPROVED])
-        best, t = self.polished(at[0], at[1], best)
-        left = [cell for cell in heap + final if cell.lower <= best]
-        least = min((cell.lower for cell in left), default=best)
+        best, best_t = self.polished(best_size, best_t, best)
+        possible = [cell for cell in heap + final if cell.lower <= best]
+        least = min((cell.lower for cell in possible), default=best)
         return GlobalMinimum(
-            tau=int(self.taus[at[0]]),
-            gamma=2.0 * t,
+            tau=int(self.taus[best_size]),
+            gamma=2.0 * best_t,
             upper=best,
             lower=min(least, best),
             span=GammaSpan(*gammas),
             tolerance=tolerance,
             status=status,
-            left=self._merged(left),
+            left=self._merged(possible),
             shown=self._shown(*gammas),
             n_trees=n_trees,
             n_cells=self.n_cells,
@@ -360,21 +398,26 @@ class _Search:
 
     @staticmethod
     def _spaced(low: float, high: float, count: int) -> Array:
-        """Values of γ spaced evenly in the logarithm, and 0 where the range begins there."""
+        """``count`` values of γ spaced evenly in the logarithm; before them 0 where ``low`` is 0.
+
+        The first of them is then a small share of ``high``.
+        """
         first = low or LEAST_GAMMA_SHARE * high
         gammas = np.geomspace(first, high, count)
         gammas[[0, -1]] = first, high
         return gammas if low > 0.0 else np.append(0.0, gammas)
 
     def _merged(self, cells: list[Cell]) -> Array:
-        """Cells as rows (τ, low γ, high γ), neighbours joined."""
+        """Cells as rows (τ, least γ, largest γ), in which cells that touch are joined."""
         merged: list[list[float]] = []
+        last_tau = last_high = -1.0
         for cell in sorted(cells, key=lambda cell: (cell.s, cell.low)):
             tau, low, high = float(self.taus[cell.s]), 2.0 * cell.low, 2.0 * cell.high
-            if merged and merged[-1][0] == tau and merged[-1][2] >= low:
+            if tau == last_tau and last_high >= low:
                 merged[-1][2] = high
             else:
                 merged.append([tau, low, high])
+            last_tau, last_high = tau, high
         return np.array(merged).reshape(-1, 3)
 
     def _shown(self, low: float, high: float) -> ErrorsOverGamma:

@@ -35,15 +35,15 @@ class RunPlan:
     ``time_limit=0``     nothing                       nothing
     ==================== ============================= ======================================
 
-    The time is shared out as follows. Of the time left, a surface h(γ, τ) gets one part of as many
-    equal parts as there are surfaces still to come, this one included; what is done after the last
-    surface counts as up to two surfaces (:meth:`part`, ``Study.work_after_partitions``). Of its
-    part, estimates may take nine tenths, and proofs nine tenths of what the estimates leave
-    (``engine.SHARE_OF_THE_MODEL``). What is left in the end belongs to the model of the pair (γ, τ)
-    that is chosen.
+    A surface is h(γ, τ) of one partition into folds. The time is shared out as follows. Of the time
+    that remains, a surface gets one part of as many equal parts as there are surfaces still to
+    come, this one included; what is done after the last surface counts as up to two surfaces
+    (:meth:`part`, ``Study.work_after_partitions``). Of its part, estimates may take nine tenths,
+    and proofs nine tenths of what the estimates leave (``engine.SHARE_OF_THE_MODEL``). What remains
+    in the end belongs to the model of the pair (γ, τ) that is chosen.
 
-    trees: Whether trees of all sizes answer and prove the problems, as there are at most 45
-        columns; beyond, folds are proved at one pair (γ, τ) after the other.
+    all_size_trees: Whether trees of all sizes answer and prove the problems, as there are at most
+        45 columns; beyond, folds are proved at one pair (γ, τ) after the other.
     one_tree_for_rows: Whether one of these trees serves all leave-one-out folds at a γ.
     joint_pairs: Whether one tree proves all folds at a pair, where folds are proved pair by pair.
     tries_all_sizes: Whether trees of all sizes are tried where folds are proved pair by pair.
@@ -53,13 +53,13 @@ class RunPlan:
     proves: What is proved: "choice" is what the choice needs, and with trees the rest afterwards,
         for as long again as the run has taken; "all" is everything, and "nothing" is nothing.
     limits: The time for everything. A copy that is made for a part of the run has a share of it.
-    hurried: Whether estimates end with the time, too; a time limit of 0 asks for estimates that
-        take as long as they need.
-    estimates_serve: Whether the choice needs no proof, as its rule averages many models and they
-        could only be proved one after the other.
+    estimates_in_time: Whether estimates end with the time, too; a time limit of 0 asks for
+        estimates that take as long as they need.
+    needs_no_proof: Whether the choice is made from estimates, as its rule averages many models and
+        they could only be proved one after the other.
     """
 
-    trees: bool
+    all_size_trees: bool
     one_tree_for_rows: bool
     joint_pairs: bool
     tries_all_sizes: bool
@@ -67,8 +67,8 @@ class RunPlan:
     method: str
     proves: str
     limits: Limits
-    hurried: bool
-    estimates_serve: bool
+    estimates_in_time: bool
+    needs_no_proof: bool
 
     @classmethod
     def of(
@@ -87,22 +87,22 @@ class RunPlan:
         trees, folds = one_tree_proves(data.constraints), data.folds
         many = not trees and folds.k >= MANY_FOLDS
         method = "search" if settings.searches else "grid" if settings.grid else "exact"
-        serve = averages and settings.prove == "choice" and method == "exact" and not trees
+        no_proof = averages and settings.prove == "choice" and method == "exact" and not trees
         return cls(
-            trees=trees,
+            all_size_trees=trees,
             one_tree_for_rows=trees and data.tree_deletes_rows,
             joint_pairs=many and int(folds.sizes.max()) <= MAX_ROWS_LEFT_OUT,
             tries_all_sizes=not (trees or many) and data.p <= MAX_COLUMNS,
             many_folds=many,
             method=method,
-            proves="nothing" if serve or settings.time_limit == 0 else settings.prove,
+            proves="nothing" if no_proof or settings.time_limit == 0 else settings.prove,
             limits=deadline or settings.deadline(),
-            hurried=settings.time_limit != 0,
-            estimates_serve=serve,
+            estimates_in_time=settings.time_limit != 0,
+            needs_no_proof=no_proof,
         )
 
     def part(self, pieces: float) -> RunPlan:
-        """The plan of the next of so many equal pieces of the time that is left."""
+        """The same plan within the next of ``pieces`` equal pieces of the time that remains."""
         return replace(self, limits=self.limits.share(pieces))
 
     @property
@@ -114,52 +114,56 @@ class RunPlan:
     @property
     def estimates(self) -> Limits:
         """The limits of estimates."""
-        return self.limits if self.hurried else Limits(None, None, self.stop)
+        return self.limits if self.estimates_in_time else Limits(None, None, self.stop)
 
     @property
-    def alone(self) -> bool:
-        """Whether every γ is solved alone, after its estimates."""
+    def solves_gammas_alone(self) -> bool:
+        """Whether every γ is solved when it is visited, and not with the other γ after the visits.
+
+        The methods "search" and "grid" do so.
+        """
         return self.method != "exact"
 
     @property
-    def proves_everything(self) -> bool:
-        """Whether every CV error and every model is to be proved, needed or not."""
-        return self.proves == "all"
+    def proves_needed_pairs(self) -> bool:
+        """Whether trees prove the pairs (γ, τ) that a choice needs, and other pairs afterwards."""
+        exact = not self.solves_gammas_alone
+        return self.all_size_trees and self.proves == "choice" and exact
 
     @property
-    def proves_pairs(self) -> bool:
-        """Whether the pairs (γ, τ) that a choice needs are proved, and no others before them."""
-        return self.trees and self.proves == "choice" and not self.alone
+    def estimates_by_heuristics(self) -> bool:
+        """Whether estimates look for good supports alone, and try no small tree besides.
 
-    @property
-    def estimates_alone(self) -> bool:
-        """Whether estimates look for good supports alone, as no proof is wanted with them."""
-        return self.alone or self.proves == "nothing"
+        They do where nothing is proved, or where a method of its own proves.
+        """
+        return self.solves_gammas_alone or self.proves == "nothing"
 
     @property
     def estimates_by_row_tree(self) -> bool:
         """Whether estimates search the tree that serves all leave-one-out folds."""
-        return self.one_tree_for_rows and not self.estimates_alone
+        return self.one_tree_for_rows and not self.estimates_by_heuristics
 
     @property
     def fold_trees(self) -> bool:
         """Whether an estimate of a fold tries a small tree of the fold's own.
 
         Whether a tree that folds share proves a fold depends on all rows. A tree of the fold's own
-        would then be searched, or not, for a reason outside the fold's training rows.
+        would then be searched, or not, for a reason outside the fold's training rows. Many folds
+        would take too many trees.
         """
-        return not (self.estimates_alone or self.one_tree_for_rows or self.many_folds)
+        return not (self.estimates_by_heuristics or self.one_tree_for_rows or self.many_folds)
 
     @property
     def proves_models(self) -> bool:
         """Whether models that count in an average are proved after their estimates."""
-        return self.trees and self.proves != "nothing"
+        return self.all_size_trees and self.proves != "nothing"
 
     @property
     def model_solver(self) -> str:
-        """The solver of models that are compared, such as those of an average.
+        """The solver (``paths.support_path``) of models that are compared, as in an average.
 
-        Where models are proved it proves what takes few nodes, and all where everything is proved.
+        "heuristic" proves nothing. Where models are proved, "estimate" proves what takes few nodes,
+        and "auto", where everything is to be proved, proves all.
         """
         if not self.proves_models:
             return "heuristic"
@@ -171,6 +175,6 @@ class RunPlan:
         return self.estimates.reached(0) is not None
 
     @property
-    def spent(self) -> bool:
-        """Whether the time is up."""
+    def time_is_up(self) -> bool:
+        """Whether the time for everything is up, or Ctrl-C was pressed."""
         return self.limits.reached(0) is not None

@@ -1,5 +1,9 @@
 """Proofs of one cell (γ, τ) after the other, beyond 45 columns, in the order in which they matter.
 
+A cell is written (g, t): g is the row of the ledger of its γ, and t the position of τ among the
+sizes. Its error h is the sum over the folds j < k; problem k is that of all rows. A cell is proved
+once all its folds are.
+
 The idea of Algorithm 1 is applied to the whole surface. The cell of least estimate comes first, and
 then every cell that the choice needs, in increasing order of the estimates. No cell may take all
 the time: in every round a problem gets four times the seconds of the round before, and a cell that
@@ -12,12 +16,12 @@ trial, the folds of that γ get such trees, which prove every τ.
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..design.design import Array
 from ..solvers.core.limits import Limits
@@ -33,12 +37,9 @@ from .plan import RunPlan
 from .progress import Batch, in_time
 from .shared_tree import SharedTree
 
-# These numbers divide the time for proofs. Where no source is named, a value was chosen by timing
-# tables of data/.
-# A problem is one fold, or all rows, at one γ and τ. The first round gives a problem this many
-# seconds. After them its search waits for the next round, and so do the folds of the same cell (γ,
-# τ) that have not begun. One tree may serve all k folds of a cell. It gets 10 times the seconds, or
-# k / 10 times if that is more.
+# The first round gives a problem (one fold, or all rows, at one γ and τ) this many seconds. After
+# them its search waits for the next round, and so do the folds of the same cell that have not
+# begun. The number was chosen by timing tables of data/.
 FIRST_ROUND_SECONDS = 0.05
 # Every later round gives a problem this many times the seconds of the round before: a choice.
 ROUND_GROWTH = 4.0
@@ -70,54 +71,36 @@ TRIAL_GROWTH = 4.0
 TRIAL_NODES_PER_SECOND = 3_000_000
 
 
-@dataclass
-class Trials:
-    """Trees for all sizes that are tried: seconds of proofs before the next, nodes of the largest.
-
-    next: Seconds that all proofs have to take before a tree is tried.
-    largest: The number of nodes of the largest of these trees that has ended.
-    """
-
-    next: float = FIRST_TRIAL_SECONDS
-    largest: int = 0
-
-
-@dataclass
-class Bounding:
-    """Searches that raise the least lower bound: their seconds, and how many they may take.
-
-    spent: Seconds that they have taken.
-    share: The share of all seconds that they may take.
-    seconds: By cell the seconds that its next search may take, FIRST_ROUND_SECONDS at first.
-    """
-
-    spent: float = 0.0
-    share: float = BOUNDING_SHARE
-    seconds: dict[tuple[int, int], float] = field(default_factory=dict)
-
-    def of(self, at: tuple[int, int]) -> float:
-        """The seconds of the next search of a cell."""
-        return self.seconds.get(at, FIRST_ROUND_SECONDS)
-
-
 class CellProver(Prover):
     """Proves one cell (γ, τ) after the other.
 
     plan: The plan of the run. Where it proves everything, cells of large γ, which take least time,
         come first.
+    imprecise, shape (γ, τ): Cells whose open folds rounding keeps from being proved: no further
+        search can prove them.
+    next_trial: Seconds that all proofs have to take before a tree for all sizes is tried.
+    largest_tree: The number of nodes of the largest of these trees that has ended.
+    bounding_seconds: Seconds that searches that raise the least lower bound have taken.
+    bounding_share: The share of all seconds that these searches may take.
     """
 
     def __init__(self, ledger: Ledger, rows: Sequence[int], work: ProofRun, plan: RunPlan) -> None:
         super().__init__(ledger, rows, work)
         self.plan = plan
         self.imprecise = np.zeros((len(ledger.gammas), ledger.taus.size), dtype=bool)
-        self.trees = dict[int, SharedTree | None]()
-        self.trials, self.bounding = Trials(), Bounding()
+        self.next_trial, self.largest_tree = FIRST_TRIAL_SECONDS, 0
+        self.bounding_seconds, self.bounding_share = 0.0, BOUNDING_SHARE
+        # By cell the seconds of its next search for a bound, and by γ the tree of all its folds.
+        self._seconds_of_bound = defaultdict[tuple[int, int], float](lambda: FIRST_ROUND_SECONDS)
+        self._shared_trees = dict[int, SharedTree | None]()
 
     def prove(self, need: Need) -> list[int]:
         """Prove the model of least estimate, the CV errors that are needed, and then their models.
 
-        The first of these takes at most half of a time limit.
+        The first of these takes at most half of a time limit; without a limit it comes last, with
+        the other models.
+
+        Returns: The rows of γ at which something needed stays unproved.
         """
         limits, ledger = self.work.limits, self.ledger
         if limits.remaining() is not None:
@@ -139,32 +122,38 @@ class CellProver(Prover):
 
     def _prove_errors(self, need: Need) -> None:
         """Prove the cells that are needed, until they are exact or the time is up."""
-        ledger, k, limits = self.ledger, self.ledger.k, self.work.limits
+        ledger, limits = self.ledger, self.work.limits
         ledger.share_bounds()
         for g, t in itertools.product(self.rows.tolist(), range(ledger.taus.size)):
             ledger.narrow_by_objective(g, t)
         seconds, clock = FIRST_ROUND_SECONDS, Limits()
         while limits.reached(0) is None and (cells := self._cells(need)):
             tried: set[tuple[int, int]] = set()
-            hard: dict[int, float] = {}  # For an index of τ the largest γ left to the next round.
+            # By index of τ the largest γ that this round leaves unproved: a smaller γ of the same τ
+            # takes longer, and waits for the next round.
+            unproved_gamma = defaultdict[int, float](float)
             while cells and limits.reached(0) is None:
                 g, t = cells[0]
-                if self.plan.tries_all_sizes and clock.elapsed() >= self.trials.next:
+                if self.plan.tries_all_sizes and clock.elapsed() >= self.next_trial:
                     self._try_all_sizes(g, t, clock.elapsed())
                 else:
                     tried.add((g, t))
-                    self.report_cell(g, t, f"{int((~ledger.cells.exact[g, t, :k]).sum())} folds")
+                    self.report_cell(g, t, f"{self._open_folds(g, t).size} folds")
                     if self._prove_cell(need, g, t, seconds):
-                        hard[t] = max(hard.get(t, 0.0), ledger.gammas[g])
+                        unproved_gamma[t] = max(unproved_gamma[t], ledger.gammas[g])
                     self.work.save([g])
                 if not self.plan.many_folds and seconds > FIRST_ROUND_SECONDS:
-                    self._raise_least(need, clock)
+                    self._raise_least_bound(need, clock)
                 cells = [
                     (g, t)
                     for g, t in self._cells(need)
-                    if (g, t) not in tried and ledger.gammas[g] >= hard.get(t, 0.0)
+                    if (g, t) not in tried and ledger.gammas[g] >= unproved_gamma[t]
                 ]
             seconds *= ROUND_GROWTH
+
+    def _open_folds(self, g: int, t: int) -> NDArray[np.intp]:
+        """The folds of a cell that are not proved."""
+        return np.flatnonzero(~self.ledger.cells.exact[g, t, : self.ledger.k])
 
     def _cells(self, need: Need, with_imprecise: bool = False) -> list[tuple[int, int]]:
         """Row and index of τ of the cells that are needed and open, the least estimate first.
@@ -178,84 +167,97 @@ class CellProver(Prover):
         if not with_imprecise:
             wanted &= ~self.imprecise[rows]
         order = np.argsort(known.error, axis=None, kind="stable")
-        if self.plan.proves_everything:  # A smaller γ takes longer.
+        if self.plan.proves == "all":  # A smaller γ takes longer.
             gammas = known.gammas[order // known.taus.size]
             order = order[np.argsort(-gammas, kind="stable")]
         cells = (divmod(int(i), known.taus.size) for i in order)
         return [(int(rows[i]), t) for i, t in cells if wanted[i, t]]
 
     def _try_all_sizes(self, g: int, t: int, spent: float) -> None:
-        """Search one tree for all sizes of every fold at the γ of row g.
+        """Try one tree for all sizes of the first open fold at a γ, and go on where the tree ends.
 
         The tree of the first fold has a limit of nodes. Where it ends, the trees of the other folds
-        have four times the limit; otherwise no further tree is searched.
+        have four times the limit; otherwise no further tree is searched, and ``next_trial`` says
+        when one is tried again.
 
+        g, t: The γ, and for reports the cell whose turn it is.
         spent: Seconds that the proofs have taken.
         """
         ledger = self.ledger
         share = share_of_nodes(ledger.data.constraints)
-        nodes = max(int(share * TRIAL_NODES_PER_SECOND * spent), 2 * self.trials.largest)
-        left = np.flatnonzero(~ledger.cells.exact[g, :, : ledger.k].all(axis=0)).tolist()
-        for problems, most in ((left[:1], nodes), (left[1:], 4 * nodes)):
-            self.report_cell(g, t, f"all sizes of {len(left)} folds")
-            if set(self._search_trees(g, problems, most)) - {Status.OPTIMAL}:
-                self.trials.next = TRIAL_GROWTH * spent
+        nodes = max(int(share * TRIAL_NODES_PER_SECOND * spent), 2 * self.largest_tree)
+        folds = np.flatnonzero(~ledger.cells.exact[g, :, : ledger.k].all(axis=0)).tolist()
+        for problems, max_nodes in ((folds[:1], nodes), (folds[1:], 4 * nodes)):
+            self.report_cell(g, t, f"all sizes of {len(folds)} folds")
+            if set(self._search_trees(g, problems, max_nodes)) - {Status.OPTIMAL}:
+                self.next_trial = TRIAL_GROWTH * spent
                 return
-        if self.plan.proves_everything:
+        if self.plan.proves == "all":
             self._search_trees(g, [ledger.k], 4 * nodes)
 
-    def _search_trees(self, g: int, problems: list[int], most_nodes: int) -> list[Status]:
+    def _search_trees(self, g: int, problems: list[int], max_nodes: int) -> list[Status]:
         """Search one tree for all sizes of each of some problems at the γ of row g.
 
-        What is proved is entered in the ledger. The most nodes of a fold's tree that has ended are
-        noted in ``trials.largest``.
+        What is proved is entered in the ledger. Once a tree reaches a limit the trees that have not
+        begun get no time. The most nodes of a fold's tree that has ended are noted in
+        ``largest_tree``.
 
-        most_nodes: As of :func:`~sparsecv.cv.estimate.tree_unit`.
+        max_nodes: As of :func:`~sparsecv.cv.estimate.tree_unit`.
         Returns: How the trees have ended.
         """
-        ledger, tasks = self.ledger, []
+        ledger, limits, tasks = self.ledger, self.work.limits, []
         for j in problems:
-            choice = ledger.answer.choice if j == ledger.k else ledger.best.choice
+            choice = ledger.answer.choice if j == ledger.k else ledger.incumbent.choice
             starts = [ledger.supports[c] for c in choice[g, :, j]]
-            tasks.append((j, ledger.gammas[g], ledger.taus, starts, most_nodes))
+            tasks.append((j, ledger.gammas[g], ledger.taus, starts, max_nodes))
 
         def enter(index: int, found: tuple[SupportPath, Array]) -> Status:
             j, (path, errors) = problems[index], found
             # A tree of so many columns leaves so many nodes open that intervals cost more.
-            ledger.take_proofs([g], j, path, errors, first_of_ties=False)
+            ledger.enter_proofs([g], j, path, errors, first_of_ties=False)
             if path.proved[0].all():
-                nodes = int(path.n_nodes[0]) if j < ledger.k else 0
-                self.trials.largest = max(self.trials.largest, nodes)
+                if j < ledger.k:
+                    self.largest_tree = max(self.largest_tree, int(path.n_nodes[0]))
                 return Status.OPTIMAL
             return path.stopped(0) or Status.TIME_LIMIT
 
-        unit, limits, data = partial(in_time, tree_unit), self.work.limits, ledger.data
-        how: dict[str, Any] = {"keep": True, "all_or_none": True}
-        how["allot"] = lambda _: limits.within()
-        return self.work.run(Batch([g], unit, data, tasks, enter, **how))
+        return self.work.run(
+            Batch(
+                rows=[g],
+                unit=partial(in_time, tree_unit),
+                shared=ledger.data,
+                tasks=tasks,
+                enter=enter,
+                allot=lambda _: limits.within(),
+                keep=True,
+                all_or_none=True,
+            )
+        )
 
     def _prove_cell(self, need: Need, g: int, t: int, seconds: float) -> bool:
-        """Prove the folds of one cell, each with a limit of some seconds.
+        """Prove the folds of one cell: by the tree that they share, where there is one, or each.
 
+        seconds: The limit of every fold.
         Returns: Whether a limit was reached, so that the cell is left to the next round.
         """
         ledger, shared, limits = self.ledger, self._shared_tree(g), self.work.limits
         if shared is not None:
             self.search_model(g, t, limits.within(seconds))
-            most = limits.within(seconds * max(10.0, 0.1 * ledger.k))
-            failed = {shared.solve_tau(t, most, self.work.run, branch=True)}
+            # One tree serves all k folds. It gets 10 times the seconds of a fold, or a tenth of
+            # those of all folds if that is more: a choice.
+            whole = limits.within(seconds * max(10.0, 0.1 * ledger.k))
+            failed = {shared.solve_tau(t, whole, self.work.run, branch=True)}
             ledger.work.n_mio[g] += 1 + int(ledger.cells.searched[g, t].sum())
             ledger.work.trees[g, t] += 1
         else:
-            if self.bounding.of((g, t)) == FIRST_ROUND_SECONDS:
+            if self._seconds_of_bound[g, t] == FIRST_ROUND_SECONDS:  # It has not been bounded yet.
                 self._bound(g, t)
                 if (g, t) not in self._cells(need):
                     return False
-            still_open = np.flatnonzero(~ledger.cells.exact[g, t, : ledger.k])
-            left = [(g, t, j) for j in still_open.tolist()]
+            problems = [(g, t, j) for j in self._open_folds(g, t).tolist()]
             # A single open fold keeps h at the cell unproved, so that the seconds of the other
-            # folds would be better spent on other cells.
-            failed = set(self.prove_folds(left, seconds=seconds)) - {Status.OPTIMAL}
+            # folds would be better spent on other cells: none gets time once one has failed.
+            failed = set(self.prove_folds(problems, seconds=seconds)) - {Status.OPTIMAL}
         self.imprecise[g, t] = failed == {Status.PRECISION}
         ledger.narrow_by_objective(g, t)
         return bool(failed - {Status.OPTIMAL, Status.PRECISION})
@@ -270,98 +272,108 @@ class CellProver(Prover):
             sees what the seconds have brought.
         """
         ledger, k, before = self.ledger, self.ledger.k, self.ledger.cells.bound[..., -1].copy()
-        found = self.search_model(g, t, self.work.limits.within(self.bounding.of((g, t))))
-        self.bounding.seconds[g, t] = ROUND_GROWTH * self.bounding.of((g, t))
+        seconds = self._seconds_of_bound[g, t]
+        found = self.search_model(g, t, self.work.limits.within(seconds))
+        self._seconds_of_bound[g, t] = ROUND_GROWTH * seconds
         ledger.share_bounds()
         risen = (ledger.cells.bound[..., k] > before)[self.rows]
-        for i, at in np.argwhere(risen).tolist():
-            ledger.narrow_by_objective(int(self.rows[i]), at)
+        for i, size in np.argwhere(risen).tolist():
+            ledger.narrow_by_objective(int(self.rows[i]), size)
         return found
 
-    def _raise_least(self, need: Need, clock: Limits) -> None:
-        """Raise the least lower bound by bounds on the optimum of all rows, for a share of time.
+    def _raise_least_bound(self, need: Need, clock: Limits) -> None:
+        """Raise the least lower bound on h by bounds on the optimum of all rows.
 
-        By Corollary 3 the error of a cell rises with these bounds, k times as much.
+        By Corollary 3 the lower bound of every fold of a cell rises with the bound on the optimum,
+        and the bound on h k times as much. Searches go on while they have taken less than
+        ``bounding_share`` of the seconds that have passed.
+
+        clock: It began with the proofs.
         """
-        ledger, k, bounding = self.ledger, self.ledger.k, self.bounding
-        while bounding.spent < bounding.share * clock.elapsed():
+        ledger, k = self.ledger, self.ledger.k
+        while self.bounding_seconds < self.bounding_share * clock.elapsed():
             cells = [] if self.work.limits.reached(0) is not None else self._cells(need)
+            if not cells:
+                return
             lower, error = ledger.sums(ledger.cells.lower), ledger.sums(ledger.answer.error)
-            least = min(cells, key=lambda at: (lower[at], bounding.of(at)), default=None)
-            if least is None:
+            # Of equal bounds the one that has been searched least comes first.
+            cell = min(cells, key=lambda one: (lower[one], self._seconds_of_bound[one]))
+            model, started = (*cell, k), clock.elapsed()
+            before = ledger.cells.bound[model]
+            gap = float(ledger.answer.objective[model] - before)
+            if ledger.cells.exact[model] or k * gap <= MIN_RISE_SHARE * error[cell]:
                 return
-            at, started = (*least, k), clock.elapsed()
-            known = ledger.cells.bound[at]
-            gap = float(ledger.answer.objective[at] - known)
-            if ledger.cells.exact[at] or k * gap <= MIN_RISE_SHARE * error[least]:
-                return
-            found = self._bound(*least)
-            bounding.spent += clock.elapsed() - started
-            least_rise = MIN_CLOSED_SHARE * gap
-            if ledger.cells.bound[at] >= known + least_rise:
-                bounding.share = BOUNDING_SHARE
-            elif found >= known - least_rise:
-                bounding.share *= 0.75
+            found = self._bound(*cell)
+            self.bounding_seconds += clock.elapsed() - started
+            useful_rise = MIN_CLOSED_SHARE * gap
+            if ledger.cells.bound[model] >= before + useful_rise:
+                self.bounding_share = BOUNDING_SHARE
+            elif found >= before - useful_rise:
+                # A search whose own bound is still far below the known one, which other cells
+                # imply, says nothing about its use; any other one has been of little use.
+                self.bounding_share *= 0.75
 
     def prove_folds(
         self, problems: list[Cell], backend: str = "", seconds: float | None = None
     ) -> list[Status]:
         """Prove folds at one γ, enter the proofs in the ledger, and return how the searches ended.
 
-        problems: Row of γ, index of τ, and fold.
+        problems: Cells (g, t, j) of the ledger with one g and j < k.
         backend: The solver of every problem, which gets no support to start from; "" for branch
             and bound, which starts from supports of the same fold at the next smaller τ and the
             neighbouring γ.
         seconds: The limit of every search, after which no further search gets time; by default all
             share the limits of the proofs.
         """
-        limits = self.work.limits
-        allot = limits.share if seconds is None else (lambda _: limits.within(seconds))
-        batch = self.batch_of_folds(problems, backend)
-        return self.work.run(replace(batch, allot=allot, all_or_none=seconds is not None))
-
-    def batch_of_folds(self, problems: list[Cell], backend: str = "") -> Batch:
-        """The batch of :meth:`prove_folds`, whose units share the limits of the proofs."""
-        ledger, (g, first, _) = self.ledger, problems[0]
+        ledger, limits, (g, first_t, _) = self.ledger, self.work.limits, problems[0]
+        rows = sorted(self.rows.tolist(), key=lambda i: ledger.gammas[i])
+        place = rows.index(g)
+        beside = rows[max(place - 1, 0) : place] + rows[place + 1 : place + 2]
 
         def enter(index: int, found: tuple[Answer, float, float]) -> Status:
-            at = problems[index]
-            ledger.work.n_mio[g] += not ledger.cells.searched[at]
-            ledger.cells.searched[at] = True
-            ledger.take_proof(at, found[0])
-            ledger.narrow(*at, *found[1:])
-            return found[0].status
+            """Enter what ``prove_fold`` returned: an answer, and bounds on the fold's error."""
+            cell, (answer, low, high) = problems[index], found
+            ledger.work.n_mio[g] += not ledger.cells.searched[cell]
+            ledger.cells.searched[cell] = True
+            ledger.enter_solution(cell, answer)
+            ledger.narrow(*cell, low, high)
+            return answer.status
 
         def report_done(done: int, total: int) -> None:
             if done and self.since_report.elapsed() >= REPORT_SECONDS:
-                self.report_cell(g, first, f"fold {done} of {total}")
+                self.report_cell(g, first_t, f"fold {done} of {total}")
 
         tasks = []
-        for g, t, j in problems:
-            near = [(g, t), (g, t - 1), *((i, t) for i in self._beside(g))]
-            starts = [ledger.support(*at, j) for at in near if at[1] >= 0 and not backend]
+        for _, t, j in problems:
+            near = [(g, t), (g, t - 1), *((i, t) for i in beside)]
+            starts = [ledger.support(*cell, j) for cell in near if cell[1] >= 0 and not backend]
             # Corollary 3 serves folds that train on all rows but those that they hold out.
             bound = float(ledger.cells.bound[g, t, ledger.k]) if ledger.data.covers(j) else 0.0
-            best = float(ledger.best.objective[g, t, j])
-            at = ledger.gammas[g], int(ledger.taus[t])
-            tasks.append((j, at, best, starts, bound, backend))
-        unit, limits = partial(in_time, prove_fold), self.work.limits
-        return Batch([g], unit, self.forms, tasks, enter, limits.share, report_done)
-
-    def _beside(self, g: int) -> list[int]:
-        """The rows of the next smaller and the next larger γ."""
-        order = sorted(self.rows.tolist(), key=lambda i: self.ledger.gammas[i])
-        at = order.index(g)
-        return [order[i] for i in (at - 1, at + 1) if 0 <= i < len(order)]
+            upper = float(ledger.incumbent.objective[g, t, j])
+            gamma_and_tau = ledger.gammas[g], int(ledger.taus[t])
+            tasks.append((j, gamma_and_tau, upper, starts, bound, backend))
+        return self.work.run(
+            Batch(
+                rows=[g],
+                unit=partial(in_time, prove_fold),
+                shared=self.forms,
+                tasks=tasks,
+                enter=enter,
+                allot=limits.share if seconds is None else (lambda _: limits.within(seconds)),
+                report=report_done,
+                all_or_none=seconds is not None,
+            )
+        )
 
     def _shared_tree(self, g: int) -> SharedTree | None:
         """The tree that the folds of a γ share, made at the first call.
 
         None where the plan has no such tree, and where there cannot be one (:meth:`SharedTree.of`).
         """
-        if g not in self.trees:
-            self.trees[g] = SharedTree.of(self.ledger, g) if self.plan.joint_pairs else None
-        return self.trees[g]
+        if g not in self._shared_trees:
+            tree = SharedTree.of(self.ledger, g) if self.plan.joint_pairs else None
+            self._shared_trees[g] = tree
+        return self._shared_trees[g]
 
 
 def solve_grid(prover: CellProver, g: int, backend: str) -> None:
@@ -376,7 +388,7 @@ def solve_grid(prover: CellProver, g: int, backend: str) -> None:
     ledger, limits, k = prover.ledger, prover.work.limits, prover.ledger.k
     full, share = ledger.data.full(), limits.share(k + 1.0)
     whole = support_path(full, [ledger.gammas[g]], ledger.taus, limits=share)
-    ledger.take_path([g], k, whole)
+    ledger.enter_answers([g], k, whole, error=0.0)
     open_cells = ~(ledger.cells.exact & ledger.cells.searched)[g, :, :k]
     if cells := [(g, t, j) for t, j in np.argwhere(open_cells).tolist()]:
         ledger.note_limit(g, worst(prover.prove_folds(cells, backend)))

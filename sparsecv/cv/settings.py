@@ -213,16 +213,13 @@ def default_taus(n: float, p: int, constraints: UnitConstraints | None = None) -
 
     n: Number of rows, or the sum of their weights.
     """
-    least, top = (1, p) if constraints is None else _sizes(constraints)
+    least, top = 1, p
+    if constraints is not None:
+        least, top = max(1, constraints.min_size), constraints.max_size
     if p > MAX_COLUMNS:
         candidates = np.arange(1, top + 1)
         top = int(candidates[candidates * np.log(candidates) <= min(n, top)][-1])
     return np.arange(least, max(least, top) + 1, dtype=np.intp)
-
-
-def _sizes(constraints: UnitConstraints) -> tuple[int, int]:
-    """The least and the largest size that constraints allow."""
-    return max(1, constraints.min_size), constraints.max_size
 
 
 # The γ of the first paper (Section 4.2): ten values from 1e-4 to 1e4, spaced evenly in log γ.

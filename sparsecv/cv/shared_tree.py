@@ -67,7 +67,7 @@ def solve_problem(ledger: Ledger, at: Cell, limits: Limits, **options: Any) -> A
     problem = ledger.problem(g, j).replace(tau=int(ledger.taus[t]))
     found = searched(problem, [ledger.support(*at)], limits, **options)
     ledger.cells.searched[at] |= j < ledger.k
-    ledger.take_proof(at, found)
+    ledger.enter_solution(at, found)
     return found
 
 
@@ -97,8 +97,9 @@ def close_fold(
 
 
 class SharedTree:
-    """The folds at the γ of row g, solved together at one τ after the other.
+    """The folds at the γ of row g of a ledger, solved together at one τ after the other.
 
+    full: The problem of all rows at this γ.
     left_out: The folds as rows left out of the Gram matrix of all rows.
     open: Under (index of τ, fold) the incumbent and the open nodes of a fold whose search stopped.
     """
@@ -114,18 +115,16 @@ class SharedTree:
         """The tree of the folds at the γ of row g, or None where there cannot be one.
 
         There cannot be one where coefficients have bounds, where the folds cannot be left out of
-        the full problem (``data.left_out``), and where the Gram matrix costs more than the rows
-        (``wants_gram``).
-        There cannot be one either where the problem replaces γ by a
-        larger one because γ is 0 or too small to count. What is proved at the larger γ holds at the
-        given γ by a bound on the coefficients, which every fold has to compute for itself.
+        the full problem (``FoldData.left_out``), and where the Gram matrix costs more than the rows
+        (``wants_gram``). There cannot be one either where the problem replaces γ by a larger one
+        because γ is 0 or too small to count. What is proved at the larger γ holds at the given γ by
+        a bound on the coefficients, which every fold has to compute for itself.
         """
-        data, problem = ledger.data, ledger.problem(g, ledger.k)
-        if problem.gamma > problem.given_gamma:
+        problem = ledger.problem(g, ledger.k)
+        bounded, enlarged = problem.constraints.bounded, problem.gamma > problem.given_gamma
+        if bounded or enlarged or not wants_gram(problem):
             return None
-        if problem.constraints.bounded or not wants_gram(problem):
-            return None
-        left_out = data.left_out(problem)
+        left_out = ledger.data.left_out(problem)
         return None if left_out is None else cls(ledger, g, left_out)
 
     def solve_tau(self, t: int, limits: Limits, run: Run, *, branch: bool) -> Status:
@@ -135,7 +134,8 @@ class SharedTree:
         branch: Whether every fold is solved; otherwise a fold that its own relaxations leave open
             gets an interval.
         run: Runs the batch of the open folds.
-        Returns: OPTIMAL, or the limit that was reached.
+        Returns: OPTIMAL, or the limit that was reached. What is proved of the folds, and intervals
+            of the others, are entered in the ledger.
         """
         ledger, g, k = self.ledger, self.g, self.ledger.k
         problem, start = self.full.replace(tau=int(ledger.taus[t])), ledger.support(g, t, k)
@@ -144,30 +144,34 @@ class SharedTree:
         def objectives(folds: NDArray[np.intp], support: NDArray[np.intp]) -> Array:
             """Offer a support to some folds, and return the least objective known in each."""
             ledger.offer(g, t, folds, support)
-            return np.asarray(ledger.best.objective[g, t, folds])
+            return np.asarray(ledger.incumbent.objective[g, t, folds])
 
-        known = [ledger.supports[c] for c in ledger.best.choice[g, t, :k]]
-        starts = [problem.constraints.padded(s, problem.tau) for s in (*known, start)]
-        given = starts, ledger.best.objective[g, t, :k], objectives
-        found = solve_jointly(self.left_out, problem, *given, limits=limits)
-        ledger.work.n_nodes[g] += found[0].n_nodes
-        is_open = np.array([not one.proved for one in found])
-        ledger.prove(g, t, np.flatnonzero(~is_open))
-        is_open &= [self._precise(t, j, one) for j, one in enumerate(found)]
-        left = np.flatnonzero(is_open).tolist()
+        known = [*(ledger.supports[c] for c in ledger.incumbent.choice[g, t, :k]), start]
+        starts = [problem.constraints.padded(support, problem.tau) for support in known]
+        upper = ledger.incumbent.objective[g, t, :k]
+        answers = solve_jointly(self.left_out, problem, starts, upper, objectives, limits=limits)
+        ledger.work.n_nodes[g] += answers[0].n_nodes  # Every answer has those of the whole search.
+        has_open_nodes = np.array([not one.proved for one in answers])
+        ledger.mark_proved(g, t, np.flatnonzero(~has_open_nodes))
+        # Where the Gram matrix of a fold is too imprecise, its open nodes are of no use.
+        has_open_nodes &= [self._precise(t, j, one) for j, one in enumerate(answers)]
+        folds = np.flatnonzero(has_open_nodes).tolist()
 
         def enter(index: int, one: Answer) -> Status:
             ledger.work.n_nodes[g] += one.n_nodes
-            self.enter_fold(t, left[index], one)
-            is_open[left[index]] = not one.proved
+            self.enter_fold(t, folds[index], one)
+            has_open_nodes[folds[index]] = not one.proved
             return one.status
 
-        tasks, unit = [(problem, j, found[j], branch) for j in left], partial(in_time, close_fold)
+        unit, tasks = (
+            partial(in_time, close_fold),
+            [(problem, j, answers[j], branch) for j in folds],
+        )
         statuses = run(Batch([g], unit, self.left_out, tasks, enter, lambda rounds: limits))
-        # The Gram matrix of a fold without open nodes and without a proof is too imprecise.
-        imprecise = ~ledger.cells.exact[g, t, :k] & ~is_open & branch
-        for j in np.flatnonzero(imprecise).tolist():
-            statuses.append(solve_problem(ledger, (g, t, j), limits).status)
+        if branch:  # Folds that are too imprecise for the Gram matrix are solved from their rows.
+            unproved = ~ledger.cells.exact[g, t, :k] & ~has_open_nodes
+            for j in np.flatnonzero(unproved).tolist():
+                statuses.append(solve_problem(ledger, (g, t, j), limits).status)
         return worst(statuses)
 
     def _precise(self, t: int, j: int, found: Answer) -> bool:
@@ -176,12 +180,12 @@ class SharedTree:
         The incumbent's objective, from the rows of the fold, must not exceed the objective that
         nodes were pruned by. Of a fold that is solved it must not exceed the lower bound either.
         """
-        fresh = float(self.ledger.best.objective[self.g, t, j])
-        least = found.objective
-        if found.proved:  # The bound is the least objective, less what is taken off here again.
-            least = min(least, (found.lower_bound + found.rounding) / (1.0 - TOLERANCE))
-        known = least * (1.0 + MAX_ROUNDING_SHARE) + found.rounding
-        return fresh <= known and found.rounding <= MAX_ROUNDING_SHARE * fresh
+        from_rows = float(self.ledger.incumbent.objective[self.g, t, j])
+        of_search = found.objective
+        if found.proved:  # The bound is this objective, less its rounding and a share of it.
+            of_search = min(of_search, (found.lower_bound + found.rounding) / (1.0 - TOLERANCE))
+        most = of_search * (1.0 + MAX_ROUNDING_SHARE) + found.rounding
+        return from_rows <= most and found.rounding <= MAX_ROUNDING_SHARE * from_rows
 
     @cached
     def held_out(self) -> tuple[Array, Array]:
@@ -214,26 +218,28 @@ class SharedTree:
         shares = EIGENVALUE_SHARES if extract else (0.0,)
         if extract and not least.any():
             return
-        # A single ε for all folds, the least that any fold allows, needs one pass over the rows.
+        # A shift is ε/2. A single one for all folds, the least that any fold allows, needs one pass
+        # over the rows. Where XᵀX is or may be singular ε = 0 bounds nothing, and ε > 0 does.
         shifts = [-share * float(least.min()) for share in shares]
         if not extract and (left_out.n <= self.full.p or left_out.eigen[0][0] <= 0.0):
             shifts = [share * half for share in GAMMA_SHARES]
-        best = ledger.best.objective[g, t, : ledger.k]
+        upper = ledger.incumbent.objective[g, t, : ledger.k]
         for shift in shifts:
             every = np.full(ledger.k, shift)
             beta, bound = left_out.centres(relaxation, half, int(ledger.taus[t]), every)
             spread = left_out.spreads(H, shift, every_fold)
-            gap = np.maximum(best - bound, 0.0) * (1 + 1e-9)
+            # The reserves for rounding are those of ``open_node_range``.
+            gap = np.maximum(upper - bound, 0.0) * (1 + 1e-9)
             radius = np.sqrt((gap + 1e-13 * self.full.yy) * spread) * (1 + 1e-9)
             predicted = np.einsum("ij,ij->i", H, beta)
-            rounding = 1e-12 * np.abs(predicted)
-            low, high = predicted - radius - rounding, predicted + radius + rounding
-            low, high = squared_error_bounds(low - targets, high - targets)
+            width = radius + 1e-12 * np.abs(predicted)
+            low, high = predicted - width - targets, predicted + width - targets
+            least_error, most_error = squared_error_bounds(low, high)
             finite = np.isfinite(radius)
-            low, high = np.where(finite, low, 0.0), np.where(finite, high, np.inf)
+            low, high = np.where(finite, least_error, 0.0), np.where(finite, most_error, np.inf)
             ledger.narrow(g, t, every_fold, low, high)
-            solved = bound >= best * (1.0 - PROOF_GAP)
-            ledger.prove(g, t, np.flatnonzero(solved & ~ledger.cells.exact[g, t, : ledger.k]))
+            solved = bound >= upper * (1.0 - PROOF_GAP)
+            ledger.mark_proved(g, t, np.flatnonzero(solved & ~ledger.cells.exact[g, t, : ledger.k]))
 
     def solve_fold(self, t: int, j: int, limits: Limits) -> None:
         """Branch on the open nodes of fold j until the fold is solved or a limit is reached."""
@@ -259,7 +265,7 @@ class SharedTree:
         self.open.pop((t, j), None)
         if found.proved:
             if precise:
-                ledger.prove(g, t, j)
+                ledger.mark_proved(g, t, j)
             return
         if not precise:  # An optimal support may lie below a node that was pruned.
             return
@@ -268,7 +274,7 @@ class SharedTree:
         if j not in self._spectra:
             self._spectra[j] = Spectrum.of_gram(gram, n)
         H, targets = ledger.data.held_out(j)
-        at = self.left_out.turned(H), targets, self._spectra[j]
-        low, high = open_node_range(gram, found, problem, *at)
-        known = ledger.best.error[g, t, j]  # The incumbent may lie below no open node.
+        turned, spectrum = self.left_out.turned(H), self._spectra[j]
+        low, high = open_node_range(gram, found, problem, turned, targets, spectrum)
+        known = ledger.incumbent.error[g, t, j]  # The incumbent may lie below no open node.
         ledger.narrow(g, t, j, min(low, known), max(high, known))

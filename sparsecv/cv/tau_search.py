@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..design.fold_data import FoldData
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, worst
@@ -71,7 +70,9 @@ class _Search:
         self, ledger: Ledger, g: int, settings: Settings, limits: Limits, report: Report
     ) -> None:
         self.ledger, self.g, self.settings, self.limits = ledger, g, settings, limits
-        self.full, self._report = ledger.problem(g, ledger.k), report
+        self.data, self.k, self.taus = ledger.data, ledger.k, ledger.taus
+        self.gamma, self.full = ledger.gammas[g], ledger.problem(g, ledger.k)
+        self._report = report
         # Phase 2 searches every fold alone by the paper's bounds, and with fewer than 8 folds: the
         # bounds of a tree of all rows are too weak for a fold that leaves out more than an eighth
         # of the rows. The number is a choice.
@@ -84,26 +85,6 @@ class _Search:
     def paper(self) -> bool:
         """Whether only the bounds of the first paper are used."""
         return self.settings.bounds != "best"
-
-    @property
-    def data(self) -> FoldData:
-        """The folds."""
-        return self.ledger.data
-
-    @property
-    def k(self) -> int:
-        """The number of folds."""
-        return self.ledger.k
-
-    @property
-    def gamma(self) -> float:
-        """The γ of the search."""
-        return self.ledger.gammas[self.g]
-
-    @property
-    def taus(self) -> NDArray[np.intp]:
-        """The sizes."""
-        return self.ledger.taus
 
     def report_folds(self, t: int = 0) -> None:
         """Report how many folds of one τ are exact, as the progress of the search at this γ."""
@@ -165,7 +146,7 @@ class _Search:
                 left = self.limits.share(float(self.taus.size - t)).remaining()
                 support = heuristic_support(problem, warm_starts=[support], time_limit=left)
         bound = max(plain.bound, tight.bound)
-        ledger.take(at, support, problem.objective(support), bound, False)
+        ledger.enter_support(at, support, problem.objective(support), bound, proved=False)
         enough = ledger.answer.objective[at] * (1.0 - PROOF_GAP)
         ledger.cells.exact[at] |= ledger.cells.bound[at] >= enough
         if self.settings.bounds == "paper-exact":
@@ -221,7 +202,7 @@ class _Search:
                 # rows. Of its two relaxations only the plain one is rounded then: a choice.
                 for one in found if self.paper else found[:1]:
                     ledger.offer(g, t, j, largest(np.abs(one.beta), problem.tau))
-            upper, free = float(ledger.best.objective[g, t, j]), problem.unconstrained()
+            upper, free = float(ledger.incumbent.objective[g, t, j]), problem.unconstrained()
             lowest = float(whole[t])
             if self.paper:
                 for epsilon, one in zip(shares, found, strict=True):
@@ -234,7 +215,7 @@ class _Search:
                 interval = fold_bounds(free, centres, lowest, upper, H, targets, spectrum=spectrum)
                 ledger.narrow(g, t, j, *interval)
             if max(one.bound for one in found) >= upper * (1.0 - PROOF_GAP):
-                ledger.prove(g, t, j)
+                ledger.mark_proved(g, t, j)
 
     # phase 2
 
@@ -255,7 +236,8 @@ class _Search:
             elif self.shared is not None and not self.tried[t]:
                 self.tried[t] = True
                 if ledger.work.trees[g, t] == 0:  # the tree counts where its problem did not
-                    self._count_tree(t)
+                    ledger.work.n_mio[g] += 1
+                    ledger.work.trees[g, t] += 1
                 self.shared.solve_tau(t, self.limits, run, branch=False)
                 ledger.narrow_by_objective(g, t)
             else:
@@ -269,24 +251,21 @@ class _Search:
             self.report_folds(t)
         return Status.OPTIMAL
 
-    def _count_tree(self, t: int) -> None:
-        self.ledger.work.n_mio[self.g] += 1
-        self.ledger.work.trees[self.g, t] += 1
-
     def _solve_all_rows(self, t: int) -> None:
         """Solve the problem of all rows at τ, as its objective bounds every fold's error.
 
         Corollary 3: h_j ≥ u* − u_j, with the optimum u* of all rows and any objective u_j of fold
         j's training problem.
         """
+        ledger, g = self.ledger, self.g
         self.solved[t] = True
-        if not self.ledger.cells.exact[self.g, t, self.k]:
-            self._count_tree(t)
-            solve_problem(self.ledger, (self.g, t, self.k), self.limits)
+        if not ledger.cells.exact[g, t, self.k]:
+            ledger.work.n_mio[g] += 1
+            ledger.work.trees[g, t] += 1
+            solve_problem(ledger, (g, t, self.k), self.limits)
         if not self.paper:
-            model = self.ledger.support(self.g, t, self.k)
-            self.ledger.offer(self.g, t, np.arange(self.k), model)
-            self.ledger.narrow_by_objective(self.g, t)
+            ledger.offer(g, t, np.arange(self.k), ledger.support(g, t, self.k))
+            ledger.narrow_by_objective(g, t)
 
     def _solve_fold(self, t: int, j: int) -> None:
         """Solve fold j's training problem at the t-th τ, within the limits.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,12 +134,12 @@ class Summary:
 
         Columns that are constant are divided by 1, and so is the response of "honest".
         """
-        divisor = {"unit-variance": self.total, "unit-norm": 1.0}.get(protocol.scale)
-        found = np.ones(self.mean.size) if divisor is None else np.sqrt(self.scatter / divisor)
-        found[:-1][self.constant[:-1]] = 1.0
+        squares = self.scatter / self.total if protocol.scale == "unit-variance" else self.scatter
+        divisors = np.ones(squares.size) if protocol.scale == "none" else np.sqrt(squares)
+        divisors[:-1][self.constant[:-1]] = 1.0
         if protocol.name == "honest":
-            found[-1] = 1.0
-        return np.asarray(found)
+            divisors[-1] = 1.0
+        return np.asarray(divisors)
 
 
 @dataclass(frozen=True)
@@ -268,26 +268,31 @@ def make_design(
     if summary.n < 2:
         raise InputError(f"at least 2 rows are needed; there is {summary.n} (n_samples = 1)")
     p, kept, constant = len(names), _varying(summary, protocol, names, warn), summary.constant
-    # Sums of n products of such numbers are to stay finite.
+    # The arrays of the summary end with the response. Sums of n products of values are to stay
+    # finite.
     wild = np.flatnonzero(~np.isfinite(summary.scatter * max(1.0, float(summary.n))))
     if wild.size:
         name = _called(names, int(wild[0]))
         raise InputError(f"{name} holds values too large to square: rescale it")
     if protocol.name == "paper" and constant[-1]:
         raise InputError("the response is constant: the paper protocol cannot scale it")
-    shift, scale = (
-        summary.mean if protocol.intercept else np.zeros(p + 1),
-        summary.scale(protocol),
+    if asked is not None and asked.constraints.plain:
+        asked = None
+    if asked is not None:
+        # This is called for its error: perhaps every column that may enter a model is constant.
+        asked.constraints.restricted(kept)
+    solved = np.append(kept, p)  # The columns that are solved, and the response.
+    return Design(
+        protocol=protocol,
+        p_raw=p,
+        kept=kept,
+        shift=summary.mean[solved] if protocol.intercept else np.zeros(solved.size),
+        scale=summary.scale(protocol)[solved],
+        mean=summary.mean[solved],
+        spread=np.sqrt(summary.scatter / summary.total)[solved],
+        total=summary.total,
+        asked=asked,
     )
-    at = np.append(kept, p)
-    spread = np.sqrt(summary.scatter / summary.total)[at]
-    mean, total = summary.mean[at], summary.total
-    made = Design(protocol, p, kept, shift[at], scale[at], mean, spread, total)
-    if asked is None or asked.constraints.plain:
-        return made
-    # This is called for its error: perhaps every column that may enter a model is constant.
-    asked.constraints.restricted(kept)
-    return replace(made, asked=asked)
 
 
 def _called(names: Sequence[str], column: int) -> str:
@@ -298,7 +303,15 @@ def _called(names: Sequence[str], column: int) -> str:
 def _varying(
     summary: Summary, protocol: Protocol, names: Sequence[str], warn: bool
 ) -> NDArray[np.intp]:
-    """Numbers of the columns that can be selected; a warning names columns that cannot, and y."""
+    """Numbers of the columns that can be selected; a warning names those that cannot.
+
+    Another warning says that the response is constant, where each fold fits an intercept. Constant
+    is a column of a single value up to rounding. A faint one varies by more than rounding and by so
+    little that its squares lose digits.
+
+    warn: Whether there are warnings.
+    Raises InputError: A column is faint, or none can be selected.
+    """
     p, constant = len(names), summary.constant
     spread = summary.high - summary.low if protocol.intercept else summary.largest
     with np.errstate(over="ignore", under="ignore"):

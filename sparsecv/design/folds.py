@@ -30,9 +30,11 @@ class Folds:
         Number of rows that every fold holds out.
     label : ndarray of int, shape (n,), or None
         Fold of every row, where the folds partition the rows and every fold trains on all rows that
-        it does not hold out.
+        it does not hold out. It is also None where rows have no numbers, as they are known by their
+        moments alone.
     pairs : list of tuple of ndarray
-        Training and held-out row numbers of every fold, only where ``label`` is None.
+        Training and held-out row numbers of every fold, where the folds are no such partition; else
+        empty.
     groups : ndarray of int, shape (n,), or None
         Group of every row, where folds keep the rows of a group together.
     leave_one_out : bool
@@ -97,7 +99,7 @@ class Folds:
 
     @property
     def holds_out(self) -> bool:
-        """Whether rows are held out; else all rows are the one fold."""
+        """Whether rows are held out; else all rows are one fold, which no model predicts."""
         return self.kind != "all"
 
     @property
@@ -129,11 +131,12 @@ class Folds:
             raise InputError("only K folds and folds of a size can be drawn again")
         if isinstance(seed, (int, np.integer)):
             seed = int(np.random.SeedSequence([int(seed), number]).generate_state(1)[0])
+        # Of n rows, folds of M rows are as many as folds of ⌊n/k⌋ rows, k = ⌊n/M⌋.
         text = str(self.k) if self.kind == "kfold" else f"size:{self.n // self.k}"
         return make_folds(text, self.n, seed=seed, groups=self.groups)
 
     def split(self, j: int) -> tuple[Index, Index]:
-        """Training and held-out rows of fold j."""
+        """Numbers of the training and of the held-out rows of fold j, in increasing order."""
         if self.label is None:
             return self.pairs[j]
         held = self.label == j
@@ -148,8 +151,8 @@ class Folds:
 def _named_folds(cv: Any, n: int) -> tuple[str, int] | None:
     """What ``cv`` asks for of n rows: ("kfold", K), ("size", M) or, for "loo", ("loo", n).
 
-    A text "size:" without a whole number gives ("size", 0); anything else that is neither a whole
-    number nor the text of a whole number gives None.
+    A text "size:" without a whole number gives ("size", 0), which :func:`make_folds` refuses.
+    Anything else that is neither a whole number nor the text of a whole number gives None.
 
     Raises InputError: The number has more digits than any number of rows.
     """
@@ -158,13 +161,11 @@ def _named_folds(cv: Any, n: int) -> tuple[str, int] | None:
     text = str(cv).strip().lower()
     if text == "loo":
         return "loo", n
-    kind, digits = (
-        "size" if text.startswith("size:") else "kfold",
-        text.removeprefix("size:").strip(),
-    )
+    kind = "size" if text.startswith("size:") else "kfold"
+    digits = text.removeprefix("size:").strip()
     if not digits.isdecimal():
         return ("size", 0) if kind == "size" else None
-    if len(digits) > len(str(np.iinfo(np.int64).max)):
+    if len(digits) > len(str(np.iinfo(np.int64).max)):  # Python refuses to read thousands of them.
         raise InputError(f"folds: {digits[:18]}… is more than the {n} rows there are")
     return kind, int(digits)
 
@@ -172,10 +173,11 @@ def _named_folds(cv: Any, n: int) -> tuple[str, int] | None:
 def moment_folds(cv: Any, seed: Any) -> tuple[int, int]:
     """The number of folds and the whole number that stands for their seed, for a table of Dask.
 
+    cv: What the user gave as folds. How many rows the table has is not known yet.
     seed: A whole number, a generator of NumPy that gives one, or None for a random one.
-    Raises InputError: The folds are no number K of at least 2, or the seed is none.
+    Raises InputError: The folds are no number K of at least 2, or the seed is no such seed.
     """
-    kind, k = _named_folds(cv, 0) or ("", 0)
+    kind, k = _named_folds(cv, n=0) or ("", 0)
     if kind != "kfold":
         raise InputError(
             f"a table of Dask is reduced to the moments of folds that are a number K; got {cv!r}"
@@ -192,11 +194,13 @@ def moment_folds(cv: Any, seed: Any) -> tuple[int, int]:
 
 
 def chunk_folds(n: int, k: int, seed: int, partition: int, chunk: int) -> Index:
-    """The folds of the n rows of a chunk, which are as even as can be and in random order.
+    """The folds, of k, of the n rows of a chunk: as even as can be, and in random order.
 
-    seed, partition, chunk: Every chunk of every partition has draws of its own.
+    seed, partition, chunk: Numbers. Every chunk of every partition has draws of its own.
     """
     draws = np.random.default_rng([seed, partition, chunk])
+    # Counting begins at a random fold: where n is no multiple of k, the folds that get a row more
+    # are then not the first ones in every chunk.
     return draws.permutation((np.arange(n, dtype=np.intp) + draws.integers(k)) % k)
 
 
@@ -206,10 +210,9 @@ def make_folds(
     """Turn what a user calls folds into :class:`Folds` of n rows.
 
     cv: K (shuffled with ``seed``), "loo", "size:M" (⌊n/M⌋ folds of M rows, some of M + 1), a
-        scikit-learn splitter, or pairs of training and held-out row indices. With ``groups``, K
-        keeps groups together and "loo" leaves one group out.
-        Or one fold number for each row, as scikit-learn's PredefinedSplit takes them: rows of the
-        number -1 are never held out.
+        scikit-learn splitter, pairs of training and held-out row indices, or one fold number for
+        each row, as scikit-learn's PredefinedSplit takes them: rows of the number -1 are never held
+        out. With ``groups``, K keeps groups together and "loo" leaves one group out.
     seed: Seed of the shuffle; a number, a RandomState or Generator of NumPy, or None.
     X, y: Rows for the method ``split`` of a splitter.
     groups, shape (n,), optional: Group of every row; the rows of a group are held out together.
@@ -220,7 +223,7 @@ def make_folds(
         seed = int(seed.integers(2**32))  # scikit-learn takes no generator.
     if groups is not None:
         check_groups(groups, n)
-    kind, number = _named_folds(cv, n) or ("", 0)
+    kind, number = _named_folds(cv, n) or ("", 0)  # Of "loo" the number is n.
     if kind == "size":
         if groups is not None:
             raise InputError("folds of a size cannot keep groups together: use K or loo")
@@ -235,7 +238,7 @@ def make_folds(
         return _grouped(groups, None if kind == "loo" else number, n, seed)
     if kind:
         return _leave_one_out(n) if kind == "loo" else _shuffled("kfold", number, n, seed)
-    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):  # It is below 0.
         raise InputError(f"at least 2 folds are needed; got {cv}")
     if isinstance(cv, str):
         raise InputError(f"folds must be 'loo', a number K or 'size:M'; got {cv!r}")
@@ -254,7 +257,10 @@ def make_folds(
 
 
 def _by_numbers(cv: Any, n: int) -> Any:
-    """A splitter of one fold number for each of n rows; None where ``cv`` is something else."""
+    """A splitter of one fold number for each of n rows; None where ``cv`` is something else.
+
+    Raises InputError: The numbers are not whole, or there are not n of them.
+    """
     if not (hasattr(cv, "__array__") or isinstance(cv, (list, tuple))):
         return None
     if len(cv) == 0 or not isinstance(next(iter(cv)), (int, float, np.number)):
@@ -307,11 +313,15 @@ def _kept_groups(folds: Folds, groups: Any) -> Index | None:
 
 
 def _leave_one_out(n: int) -> Folds:
+    """The folds that hold out one row each."""
     return Folds("loo", n, np.ones(n, dtype=np.intp), np.arange(n, dtype=np.intp))
 
 
 def _grouped(groups: Any, k: int | None, n: int, seed: Any) -> Folds:
-    """K folds of whole groups of the n rows; with k = None every group is a fold."""
+    """K folds of whole groups of the n rows; with k = None every group is a fold.
+
+    Raises InputError: There are fewer than 2 folds, or more than there are groups.
+    """
     group = np.unique(np.asarray(groups), return_inverse=True)[1].astype(np.intp)
     n_groups = int(group.max()) + 1
     wanted = n_groups if k is None else k
@@ -346,7 +356,10 @@ def _check_seed(seed: Any) -> None:
 def _shuffled(kind: str, k: int, n: int, seed: Any) -> Folds:
     """The folds of scikit-learn's KFold(k, shuffle=True, random_state=seed).
 
-    The folds are drawn here because scikit-learn takes a second to import.
+    The folds are drawn here because scikit-learn takes a second to import. As many folds as rows
+    are leave-one-out, in the order of the rows.
+
+    Raises InputError: There are fewer than 2 folds, or more than there are rows.
     """
     if k < 2:
         raise InputError(f"at least 2 folds are needed; got {k}")
@@ -365,7 +378,12 @@ def _shuffled(kind: str, k: int, n: int, seed: Any) -> Folds:
 
 
 def _from_pairs(pairs: Iterable[Any], n: int) -> Folds:
-    """Folds of pairs of training and held-out row numbers, or masks, which are checked."""
+    """Folds of pairs of training and held-out row numbers, or masks, which are checked.
+
+    Where each row is held out once, and trained on by all other folds, the folds are a partition.
+
+    Raises InputError: There is no pair, or a pair is no two disjoint sets of some of the n rows.
+    """
     checked: list[tuple[Index, Index]] = []
     label = np.full(n, -1, dtype=np.intp)
     for j, pair in enumerate(pairs):

@@ -1,4 +1,8 @@
-"""Moments of rows of [X y]: of blocks of rows, of unions of blocks, and of the folds of a table."""
+"""Moments of rows of [X y]: of blocks of rows, of unions of blocks, and of the folds of a table.
+
+Moments are what a training problem needs of its rows: their number, weight, mean and scatter. Those
+of a union follow from those of its parts, so that folds share what they have in common.
+"""
 
 from __future__ import annotations
 
@@ -60,17 +64,11 @@ class Moments:
             return cls(0, 0.0, np.zeros(width), np.zeros(width), rows, 0)
         mean, tail = _sum(*centre(rows, weights))
         first = _first_equal_column([rows], mean)
+        weight = float(n if weights is None else weights.sum())
         if weights is not None:
             rows *= np.sqrt(weights)[:, None]
         triangle = _with_equal_columns(triangle_of(rows), first)
-        return cls(
-            n,
-            float(n if weights is None else weights.sum()),
-            mean,
-            tail,
-            triangle,
-            n + ROWS_OF_CENTRING,
-        )
+        return cls(n, weight, mean, tail, triangle, height=n + ROWS_OF_CENTRING)
 
     @classmethod
     def union(
@@ -83,16 +81,19 @@ class Moments:
         triangles of the parts and these rows. No raw squares are summed, so that a large mean costs
         no digits.
 
+        parts: At least one, unless there are rows. Sets without rows change nothing.
         rows, shape (m, p + 1): They are overwritten.
         weights, shape (m,), optional: Weights of these rows, above 0.
         """
-        found = list(parts)
-        filled = [part for part in found if part.n > 0]
+        every = list(parts)
+        filled = [part for part in every if part.n > 0]
         if rows is None or not len(rows):
             if len(filled) < 2:
-                return (filled or found)[0]
+                return (filled or every)[0]
         elif not filled:
             return cls.of(rows, weights)
+        # Means and rows count from the mean of the first set, beside which they are small numbers
+        # that keep their digits.
         first = filled[0]
         points = np.array([first.to_mean_of(part) for part in filled])
         weight = np.array([part.weight for part in filled])
@@ -106,9 +107,9 @@ class Moments:
         shift = (weight[:, None] * points).sum(axis=0) / total
         points -= shift
         points *= np.sqrt(weight)[:, None]
-        mean, lost = _sum(first.mean, shift)
-        mean, tail = _sum(mean, lost + first.tail)
-        triangle, height = _stacked([points, *(part.triangle for part in filled)], mean)
+        mean, rounded_off = _sum(first.mean, shift)
+        mean, tail = _sum(mean, rounded_off + first.tail)
+        triangle, height = _stacked(points, [part.triangle for part in filled], mean)
         height += max(part.height for part in filled) + ROWS_OF_CENTRING
         return cls(n, float(total), mean, tail, triangle, height)
 
@@ -117,7 +118,10 @@ class Moments:
         return np.asarray((other.mean - self.mean) + (other.tail - self.tail))
 
     def data(self, scale: Array) -> Rows:
-        """What a problem holds of the rows, with columns divided by ``scale``, shape (p + 1,)."""
+        """What a problem holds of the rows, with columns divided by ``scale``, shape (p + 1,).
+
+        The rows of the triangle stand for all n rows, and carry the rounding of their products.
+        """
         made = Rows(self.triangle / scale)
         made.n, made.lost = self.n, 2.0 * self.height * EPS
         return made
@@ -131,27 +135,31 @@ class Moments:
         if not offset.any():
             return self
         row = math.sqrt(self.weight) * offset[None, :]
-        triangle, height = _stacked([row, self.triangle], self.mean)
+        triangle, height = _stacked(row, [self.triangle], self.mean)
         return replace(self, triangle=triangle, height=self.height + height)
 
 
-def _stacked(piles: Sequence[Array], mean: Array) -> tuple[Array, int]:
+def _stacked(rows: Array, triangles: Sequence[Array], mean: Array) -> tuple[Array, int]:
     """The triangle R of rows and of upper triangular matrices on top of one another.
 
-    piles: First the rows, then the matrices, at least one; each has the same number of columns.
-    mean: Equal columns, which have equal means, are equal in every bit of R.
+    triangles: At least one, with as many columns as the rows.
+    mean: The means of the columns. Equal columns, which have equal means, are equal in every bit
+        of R.
     Returns R, which is square, and how many rows its numbers have gone through.
     """
-    rows, (top, *others), width = piles[0], piles[1:], piles[0].shape[1]
-    triangle, height = np.zeros((width, width), order="F"), 0
+    first_of_equal = _first_equal_column([rows, *triangles], mean)
+    top, *others = triangles
+    width, height = rows.shape[1], 0
+    triangle = np.zeros((width, width), order="F")
     triangle[: len(top)] = top
-    # LAPACK takes one pile at a time: rows, with an upper triangular matrix below them.
+    # LAPACK takes one pile at a time: rows, with an upper triangular matrix below them. The rows
+    # are in the first pile alone, which is made even where there is no second matrix.
     for below in others or [top[:0]]:
         pile = np.vstack([rows, below])
         at_a_time = min(COLUMNS_AT_A_TIME, width)
         triangle = sla.lapack.dtpqrt(len(below), at_a_time, triangle, pile, overwrite_a=1)[0]
         rows, height = rows[:0], height + 1 + len(pile)
-    return _with_equal_columns(triangle, _first_equal_column(piles, mean)), height
+    return _with_equal_columns(triangle, first_of_equal), height
 
 
 def _sum(a: Array, b: Array) -> tuple[Array, Array]:
@@ -189,7 +197,8 @@ def _with_equal_columns(triangle: Array, first: Index | None) -> Array:
 class Unions:
     """Moments of unions of blocks of rows: of all but a few blocks by few steps.
 
-    Runs of blocks from the first block on, and up to the last one, are united once.
+    Runs of blocks from the first block on, and up to the last one, are united once, when they are
+    first asked for, and kept.
 
     blocks: Moments of at least one block.
     """
@@ -214,6 +223,7 @@ class Unions:
         """
         if chosen.all():
             return [self._from_first[-1]]
+        # How many blocks are chosen before the first that is not, and after the last that is not.
         before, after = int(np.argmin(chosen)), int(np.argmin(chosen[::-1]))
         between = np.flatnonzero(chosen[before : chosen.size - after]) + before
         found = [self._from_first[before - 1]] if before else []
@@ -222,6 +232,7 @@ class Unions:
 
 
 def _both(one: Moments, other: Moments) -> Moments:
+    """Moments of two sets of rows together."""
     return Moments.union((one, other))
 
 
@@ -240,6 +251,7 @@ class RowMoments:
     def __init__(self, rows: Array, weights: Array | None, label: Index | None) -> None:
         self._rows, self._weights = rows, weights
         fold = np.arange(len(rows)) if label is None else label
+        # Row numbers, fold after fold. Block b has the numbers from the b-th start on.
         self._order = np.argsort(fold, kind="stable")
         starts = list[int]()
         for start in np.flatnonzero(np.diff(np.sort(fold), prepend=-1)).tolist():
@@ -249,7 +261,7 @@ class RowMoments:
         self._sizes = np.diff(self._starts, append=self._order.size)
 
     def _of(self, numbers: Index, parts: Sequence[Moments] = ()) -> Moments:
-        """Moments of single rows, which have these numbers, and of sets of rows."""
+        """Moments of single rows, which have these numbers, together with sets of other rows."""
         weights = None
         if self._weights is not None:
             numbers = numbers[self._weights[numbers] > 0.0]
@@ -260,16 +272,17 @@ class RowMoments:
 
     @cached
     def _unions(self) -> Unions:
+        """Unions of the blocks."""
         return Unions([self._of(block) for block in np.split(self._order, self._starts[1:])])
 
     def of(self, chosen: Index) -> Moments:
         """Moments of the chosen rows.
 
-        They are functions of these rows and of the folds alone: a block that holds other rows, too,
-        is not used.
+        They are functions of these rows and of the folds alone, so that no other row moves a bit: a
+        block is used only where all its rows are chosen, those of weight 0 included. The other rows
+        are taken one by one.
 
-        chosen: Numbers of rows, at least one of a weight above 0. A block that lacks a row of
-            weight 0 is not used either.
+        chosen: Numbers of rows, at least one of a weight above 0.
         """
         inside = np.zeros(len(self._rows), dtype=bool)
         inside[chosen] = True
@@ -330,6 +343,7 @@ class FoldMoments:
 
     @cached
     def _unions(self) -> Unions:
+        """Unions of the folds."""
         return Unions(self.folds)
 
     def total(self) -> Moments:

@@ -302,7 +302,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         self._set_choice(found, surface, choice)
         # Where estimates suffice for the rule nothing was to be proved; only the time can have been
         # too short.
-        if not study.plan.estimates_serve or found.status is Status.TIME_LIMIT:
+        if not study.plan.needs_no_proof or found.status is Status.TIME_LIMIT:
             self._warn_of_what_is_open(surface.best(), found.model)
         if self.nested:
             found.expected = nested_error(study, self.cv, self.nested, groups)

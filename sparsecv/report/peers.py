@@ -20,11 +20,11 @@ def linear_peers(data: FoldData, sizes: NDArray[np.intp]) -> dict[str, Array]:
 
     sizes, shape (s,): Numbers of columns. The errors have the same shape.
     """
-    if (rows := data.unweighted_rows) is None:
+    if (rows := data.unweighted_rows()) is None:
         return {}
     from sklearn.linear_model import LassoCV, Ridge  # Few calls need what this imports.
 
-    (X, y), centre, folds = rows, data.refit_intercept, data.folds
+    X, y, centre, folds = rows[:, :-1], rows[:, -1], data.refit_intercept, data.folds
     pairs = list(folds.splits())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # The lasso may not converge at its least penalty.

@@ -136,10 +136,10 @@ def _surface_in_folds(study: Study, first: Evaluated, inner: FoldWeights) -> CVR
         surface = unvisited(study, own, inner.taus)
     gammas, weighted = inner.gammas.tolist(), np.max(inner.weights, axis=0) > 0.0
     # Half of the time that is left is kept for the projections.
-    with surface.under(study.plan.part(2.0)) as surface:
+    with surface.with_plan(study.plan.part(2.0)) as surface:
         if new := [gamma for gamma in gammas if gamma not in surface.rows]:
             surface.visit(new)
-        if surface.plan.proves_pairs:
+        if surface.plan.proves_needed_pairs:
             surface.prove(of_pairs(inner.gammas, inner.taus, weighted))
     return surface.result(gammas)
 

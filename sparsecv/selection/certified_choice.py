@@ -53,7 +53,7 @@ def _source_of(fit: Result, data: FoldData) -> CertifiedTable:
         under the papers' protocol or constraints.
     """
     rows, design = data.rows_for("a certificate needs"), fit.design
-    if rows.unweighted_rows is None:
+    if rows.weights is not None or rows.missing is not None:
         raise InputError("a certificate needs a table without weights or missing values")
     if design.protocol.name != "honest" or design.asked is not None:
         what = "paper protocol" if design.asked is None else "constraints"

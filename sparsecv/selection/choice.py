@@ -229,7 +229,7 @@ def with_model_of(study: Study, first: Evaluated, choice: Choice) -> Evaluated:
     """The surface with the model of a chosen pair proved, as far as the time allows."""
     if choice.is_pair:
         _, t = choice.position
-        first.surface.under(study.plan).prove_model(choice.gamma, t)
+        first.surface.with_plan(study.plan).prove_model(choice.gamma, t)
     return first.refreshed()
 
 

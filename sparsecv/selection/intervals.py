@@ -32,7 +32,7 @@ def fold_models(study: Study, surface: CVResult, choice: Choice) -> FoldModels:
     label = data.folds.label
     if data.weights is not None:
         raise InputError("prediction intervals take no weights: rows must be exchangeable")
-    if data.has_missing:
+    if data.missing is not None and np.isnan(data.given).any():
         raise InputError("prediction intervals need rows without missing values")
     if label is None:
         raise InputError("prediction intervals need folds that hold out every row once")

@@ -141,9 +141,9 @@ def nested_by_default(study: Study, seconds: float, groups: Any = None) -> bool:
     groups, shape (n,), optional: Group of every row.
     """
     settings, plan, folds = study.request.settings, study.plan, study.data.folds
-    if study.data.raw is None or not plan.trees or settings.grid or settings.searches:
+    if study.data.raw is None or not plan.all_size_trees or settings.grid or settings.searches:
         return False
-    if folds.k > NESTED.max_folds_unasked or plan.spent:
+    if folds.k > NESTED.max_folds_unasked or plan.time_is_up:
         return False
     return _n_outer(folds.n, groups) * seconds <= NESTED.max_seconds_unasked
 

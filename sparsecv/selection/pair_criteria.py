@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..cv.results import Array, CVResult
+from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.result import Status
 from ..solvers.ridge_fits import known_path
 from ..stability.algorithm import criterion, select
@@ -52,17 +53,17 @@ def stable_errors(study: Study, result: CVResult) -> PairCriterion:
     """
     data, count = study.data.rows_for("rule stability needs"), result.gammas.size
     step = max(1, MAX_LOSSES // ((data.folds.k + 1) * data.folds.n * result.taus.size))
-    proofs, blocks = list[bool](), list[PartialErrors]()
+    proofs, blocks, rows = list[bool](), list[PartialErrors](), data.solved_rows()
     for start in range(0, count, step):
         learner = SparseRidgeLearner(
-            data.X,
-            data.y,
+            rows[:, :-1],
+            rows[:, -1],
             result.taus,
             result.gammas[start : start + step],
-            solver="exact" if study.plan.trees else "heuristic",
+            solver="exact" if study.plan.all_size_trees else "heuristic",
             fit_intercept=data.refit_intercept,
             standardize=False,  # The columns of the data are standardised already.
-            asked=data.asked,
+            asked=ResolvedRules(data.constraints),
             weights=data.weights,
         )
         fit = partial(_losses, study, learner, proofs, blocks_after=(count - start) / step - 1.0)

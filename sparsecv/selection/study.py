@@ -166,7 +166,7 @@ class Study:
             # Sizes that the user names are those of projections of an average. The average itself
             # is over all sizes that are worth trying.
             rounds = growing_sizes(every, named=every[:0] if request.taus is None else sizes)
-            if not plan.estimates_serve:
+            if not plan.needs_no_proof:
                 # Where anything is proved, the last round alone is taken, which has all sizes.
                 rounds = rounds[-1:]
         if request.size is not None:

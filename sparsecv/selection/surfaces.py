@@ -128,7 +128,7 @@ def evaluate_partition(study: Study, partition: Partition) -> Evaluated:
                     edge = _past_the_ends(surface) if gammas is None else ""
                     # Proofs of what the rule needs may change errors, and where the grid has to
                     # end. The surface then forgets which γ were asked for, and keeps their answers.
-                    gammas_stay = surface.settled(_need(study))
+                    gammas_stay = surface.proofs_keep_errors(_need(study))
             result = replace(surface.result(), edge=edge)
         spent = spent.joined(Spent.on(surface, result))
         if number == len(partition.size_rounds) or study.plan.out_of_time:
@@ -152,7 +152,7 @@ def _past_the_ends(surface: Surface) -> str:
         return soft_least(surface.cv_error(gamma), surface.data.weight)
 
     _, edge = grown_grid(surface.visit, score, lambda: surface.plan.out_of_time)
-    surface.sort_gammas()
+    surface.asked_gammas.sort()
     return edge
 
 
@@ -225,6 +225,7 @@ def _identity(study: Study, folds: Folds) -> dict[str, Any]:
     label, settings, protocol = folds.label, study.request.settings, study.design.protocol
     pairs = [[test.tolist() for _, test in folds.pairs], [a.tolist() for a, _ in folds.pairs]]
     search = [settings.search_tolerance, settings.bounds] if settings.searches else []
+    constraints = study.data.constraints
     return {
         "n": folds.n,
         "label": pairs if label is None else label.tolist(),
@@ -233,7 +234,7 @@ def _identity(study: Study, folds: Folds) -> dict[str, Any]:
         "method": settings.method,
         "backend": settings.backend,
         "search": search,
-        "constraints": "" if study.data.plain else study.data.constraints.digest(),
+        "constraints": "" if constraints.plain else constraints.digest(),
     }
 
 
@@ -245,13 +246,13 @@ def with_rest(study: Study, first: Evaluated) -> Evaluated:
 
     The plan proves them up to 45 columns alone, for as long again as the run has taken so far.
     """
-    first.surface.under(study.plan).prove_rest()
+    first.surface.with_plan(study.plan).prove_rest()
     return first.refreshed()
 
 
 def with_everything(study: Study, first: Evaluated) -> Evaluated:
     """The surface with proofs of every CV error and every model, as far as the time allows."""
-    with first.surface.under(replace(study.plan, proves="all")) as surface:
+    with first.surface.with_plan(replace(study.plan, proves="all")) as surface:
         surface.prove()
     return first.refreshed()
 
@@ -321,7 +322,7 @@ def all_partitions(study: Study, first: Evaluated) -> Partitions:
         )
         others.append(evaluate_partition(study, other))
         spent = spent.joined(others[-1].spent)
-    if others and study.plan.proves_pairs:
+    if others and study.plan.proves_needed_pairs:
         _prove_mean(study, [first.surface, *(one.surface for one in others)], gammas, taus)
         first, others = first.refreshed(), [one.refreshed() for one in others]
     results = [one.result for one in others]
@@ -372,6 +373,6 @@ def _prove_mean(study: Study, surfaces: list[Surface], gammas: Array, taus: Inde
         carry = model_weights(mean, gammas, study.data.weight) > 0.0
         for number, surface in enumerate(surfaces):
             pieces = len(surfaces) - number + study.work_after_partitions
-            with surface.under(study.plan.part(pieces)) as part:
+            with surface.with_plan(study.plan.part(pieces)) as part:
                 # All partitions share the models of all rows, which are proved once.
                 part.prove(of_pairs(gammas, taus, carry, models=number == 0))

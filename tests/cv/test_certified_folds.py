@@ -22,6 +22,7 @@ from sparsecv.cv.fold_proofs import ProofRun
 from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.needs import of_everything
 from sparsecv.cv.plan import RunPlan
+from sparsecv.cv.progress import Batch
 from sparsecv.cv.prove_cells import CellProver
 from sparsecv.cv.settings import Settings
 from sparsecv.cv.shared_tree import SharedTree
@@ -93,18 +94,23 @@ def test_unfinished_proofs_of_rows_that_no_fold_sees(monkeypatch: pytest.MonkeyP
     ledger = Ledger(data, taus, [gamma])
     found = [solve(data.full().replace(gamma=gamma, tau=int(tau)), tol=0.0) for tau in taus]
     for t, one in enumerate(found):
-        ledger.take((0, t, ledger.k), one.support, one.objective, one.lower_bound, False)
+        cell = 0, t, ledger.k
+        ledger.enter_support(cell, one.support, one.objective, one.lower_bound, proved=False)
         ledger.offer(0, t, np.arange(data.folds.k), one.support)
-    work = ProofRun(Limits(1e-9), None, lambda batch: [], print, print)
+
+    def run(batch: Batch) -> list[Status]:
+        return [
+            batch.enter(index, batch.unit(batch.shared, *task, Limits()))
+            for index, task in enumerate(batch.tasks)
+        ]
+
+    work = ProofRun(Limits(1e-9), None, run, print, print)
     prover = CellProver(ledger, [0], work, RunPlan.of(Settings(prove="all"), data))
     assert prover.prove(of_everything) == [0]
     unfinished = dataclasses.replace(found[0], status=Status.TIME_LIMIT)
     monkeypatch.setattr(shared_tree, "branch_and_bound", lambda *_, **__: unfinished)
     for t in range(taus.size):
-        cells = [(0, t, j) for j in range(data.folds.k)]
-        batch = prover.batch_of_folds(cells)
-        for index, task in enumerate(batch.tasks):
-            batch.enter(index, batch.unit(batch.shared, *task, Limits()))
+        prover.prove_folds([(0, t, j) for j in range(data.folds.k)])
     truth = brute_force(X, y, data.folds.pairs, [gamma], taus, True)
     low, high = ledger.sums(ledger.cells.lower)[0], ledger.sums(ledger.cells.upper)[0]
     held = inside(low / data.total, high / data.total, truth)
@@ -133,7 +139,7 @@ def test_the_incumbent_of_an_unfinished_search_may_be_optimal() -> None:
         leaves=Leaves.of(np.array([[2, 2, 1, 1, 2]], dtype=np.int8), beta, np.ones(1)),
     )
     shared.enter_fold(0, 0, found)
-    error = ledger.best.error[0, 0, 0]
+    error = ledger.incumbent.error[0, 0, 0]
     assert np.isfinite(ledger.cells.upper[0, 0, 0])
     assert ledger.cells.lower[0, 0, 0] <= error <= ledger.cells.upper[0, 0, 0]
     assert (0, 0) in shared.open

@@ -138,10 +138,10 @@ def test_a_foreign_support_changes_no_estimate_before_it_is_proved() -> None:
     for j in range(5):  # Column 4, which says nothing of y, is every answer.
         path = known_path(data.problem(j), [0.3], sizes, np.array([[[4]]]))
         error = path.squared_errors(*data.held_out(j))[0] if j < 4 else 0.0
-        ledger.take_path([0], j, path, error)
+        ledger.enter_answers([0], j, path, error)
     before = ledger.tables([0])["cv_error"]
     ledger.offer(0, 0, np.arange(4), np.array([0]))
-    assert (ledger.best.objective[0, 0, :4] < ledger.answer.objective[0, 0, :4]).all()
+    assert (ledger.incumbent.objective[0, 0, :4] < ledger.answer.objective[0, 0, :4]).all()
     np.testing.assert_array_equal(ledger.tables([0])["cv_error"], before)
-    ledger.prove(0, 0, np.arange(4))
+    ledger.mark_proved(0, 0, np.arange(4))
     assert ledger.tables([0])["cv_error"] < before

@@ -122,7 +122,7 @@ def test_folds_fill_from_their_training_rows_alone(
         fills = SimpleImputer().fit(given[train, :-1])
         rows, held = given.copy(), fills.transform(given[test, :-1])
         rows[train, :-1] = fills.transform(given[train, :-1])
-        means, scale = rows[train].mean(axis=0), data._scale
+        means, scale = rows[train].mean(axis=0), data.scale
         if not data.refit_intercept:
             means = np.zeros_like(means)
         expected = (rows[train] - means) / scale
@@ -139,7 +139,7 @@ def test_folds_fill_from_their_training_rows_alone(
         other[test[0], 2] = np.nan
         again = RowFolds(
             other[:, :-1], other[:, -1], data.folds, data.refit_intercept,
-            scale=data._scale[:-1], missing="mean",
+            design=data.design, missing="mean",
         )  # fmt: skip
         np.testing.assert_array_equal(
             again.training(j).rows, data.training(j).rows

@@ -92,9 +92,14 @@ class Moments:
                 return (filled or every)[0]
         elif not filled:
             return cls.of(rows, weights)
-        # Means and rows count from the mean of the first set, beside which they are small numbers
-        # that keep their digits.
-        first = filled[0]
+        # Means and rows count from the mean of the heaviest set, beside which they are small numbers
+        # that keep their digits. From a light set far away, all heavy ones would lose digits.
+        first = max(filled, key=lambda part: part.weight)
+        if rows is not None and weights is not None and weights.max(initial=0.0) > first.weight:
+            one = [int(np.argmax(weights))]
+            first = cls.of(rows[one], weights[one])
+            filled.append(first)
+            rows, weights = np.delete(rows, one, axis=0), np.delete(weights, one)
         points = np.array([first.to_mean_of(part) for part in filled])
         weight = np.array([part.weight for part in filled])
         n = sum(part.n for part in filled)

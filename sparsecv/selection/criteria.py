@@ -58,6 +58,8 @@ def least_squares(rows: Array, columns: NDArray[np.intp], n: float) -> tuple[flo
     A sum of at most n·EPS of yᵀy, which n rows may owe to rounding, counts as 0.
     """
     X, y = rows[:, columns], rows[:, -1]
+    lengths = np.linalg.norm(X, axis=0)
+    X = X / np.where(lengths > 0.0, lengths, 1.0)  # The rank does not depend on units of columns.
     coef, _, rank, _ = np.linalg.lstsq(X, y, rcond=None)
     residual = y - X @ coef
     left = float(residual @ residual)

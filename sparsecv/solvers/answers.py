@@ -30,8 +30,8 @@ from .core.result import Answer, Status, worst
 from .core.threads import cached
 from .kernels.linalg import Array
 from .leaps.all_sizes import (
-    MAX_CERTAIN_SPREAD,
     SizesTree,
+    all_certain,
     best_subsets,
     coefficient_spread,
     rounding_margin,
@@ -185,7 +185,8 @@ class PathProblem:
         tree, at = self.trees.tree, [self.at[g] for g in some.tolist()]
         reach = self.reach[some, None]
         spread = tree.stretch * np.array([[coefficient_spread(one)] for one in at])
-        margin = rounding_margin(objective, self.problem.yy, reach, spread)
+        off = self.problem.data.off
+        margin = rounding_margin(objective, self.problem.yy, reach, spread, off)
         margin += np.array([[tree.left_out(one)] for one in at]) * objective
         of_rows = zip(at, objective, strict=True)
         margin += [one.data_losses(best, self.sizes) for one, best in of_rows]
@@ -278,7 +279,7 @@ class Exact(Solver):
             return False
         # At a tiny γ a tree of unit length may know better, or enumeration of dependent columns.
         tree, spread = trees.tree, trees.tree.stretch * coefficient_spread(at)
-        if spread > MAX_CERTAIN_SPREAD:
+        if not all_certain(at, spread):
             return False
         nodes = self.nodes_of_a_tree(path, g > 0 and bool(path.left_open[g - 1]))
         status = trees.search(at, limits.within(nodes=nodes))

@@ -253,6 +253,22 @@ def test_blocks_do_not_depend_on_weights_of_other_rows() -> None:
             np.testing.assert_array_equal(getattr(other, name), getattr(found[0], name))
 
 
+def test_light_rows_far_away_cost_heavy_rows_no_digits() -> None:
+    rng = np.random.default_rng(0)
+    apart = 2.0**-16 * rng.integers(1, 9, size=(12, 3))
+    near, far, exact = 2.0**26 + apart, np.zeros((4, 3)), apart - apart.mean(axis=0)
+    light, heavy = np.full(4, 1e-40), np.ones(12)
+    parts = [Moments.of(near[:5].copy()), Moments.of(near[5:].copy())]
+    weights = np.concatenate([light, heavy])
+    for found in (
+        Moments.union([Moments.of(far.copy(), light), *parts]),
+        Moments.union([Moments.of(far.copy(), light)], near.copy(), heavy),
+        Moments.of(np.vstack([far, near]), weights),
+    ):
+        scatter = found.triangle.T @ found.triangle
+        np.testing.assert_allclose(scatter, exact.T @ exact, rtol=1e-6)
+
+
 def test_no_rows_leave_moments_as_they_are() -> None:
     rows = ugly_rows(np.random.default_rng(1)) + 1e8
     nothing, every = Moments.of(rows[:0].copy()), Moments.of(rows.copy())

@@ -158,6 +158,17 @@ def test_weights_count_as_copies() -> None:
         np.testing.assert_allclose(whole.criteria_[name], copies.criteria_[name], rtol=1e-9)
 
 
+def test_criteria_do_not_depend_on_the_units_of_columns() -> None:
+    X, y = three_matter(60, 4)
+    units = np.array([1e10, 1e-10, 1.0, 1e5])
+    plain, scaled = (
+        SparseRidge(tau="bic", standardize=False).fit(table, y).criteria_
+        for table in (X, X * units)
+    )
+    for name in ("rss", "aic", "bic", "ebic"):
+        np.testing.assert_allclose(scaled[name], plain[name], rtol=1e-6)
+
+
 def test_more_columns_than_rows_leave_no_cp() -> None:
     X, y = three_matter(8, 12)
     found = SparseRidge(tau=3).fit(X, y).criteria_

@@ -15,7 +15,7 @@ from support.fresh import examples
 from support.problems import keeps_digits, plain, problem_of, ugly
 from support.trees import Exact, every_stop, exact_of, key, tied
 
-from sparsecv.solvers import Answer, Status, best_subsets
+from sparsecv.solvers import Answer, SparseRidgeProblem, Status, best_subsets, solve
 from sparsecv.solvers.core.limits import Limits
 
 
@@ -317,3 +317,16 @@ def test_all_levels_of_a_factor_take_hardly_larger_trees(gamma: float) -> None:
     assert every[0].n_nodes <= 2 * fewer[0].n_nodes
     better = objectives(every)[: len(fewer)] <= objectives(fewer) * (1.0 + 1e-9)
     assert better.all()
+
+
+def test_bounds_hold_for_what_the_factor_of_a_long_table_loses() -> None:
+    """QR of a million equal rows loses more than a fit of few rows does."""
+    n, slope, gamma = 10**6, 1.0 + 2.0**-50, 1e-6
+    x = np.full(n, slope)
+    y = 2.0 * x
+    y[0] += 0.02
+    a, b, first, ridge = map(Fraction, (slope, 2.0 * slope, float(y[0]), gamma))
+    square, product = n * a * a, (n - 1) * a * b + a * first
+    exact = (n - 1) * b * b + first * first - product**2 / (square + ridge / 2)
+    found = solve(SparseRidgeProblem(x[:, None], y, gamma=gamma, tau=1))
+    assert Fraction(found.lower_bound) <= exact

@@ -113,7 +113,22 @@ def test_values_whose_squares_are_no_numbers(factor: float, gamma: float) -> Non
             SparseRidgeProblem(table, response, gamma=gamma, tau=2)
 
 
-@pytest.mark.parametrize("factor", [1e-140, 1e140])
+@pytest.mark.parametrize("factor", [1e-100, 1e-155, 1e100])
+def test_values_whose_products_cannot_be_squared(factor: float) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 6)), rng.normal(size=30)
+    message = "too small or too large to be multiplied"
+    if factor > 1e-150:
+        with pytest.raises(InputError, match=message):
+            SparseRidgeProblem(factor * X, factor * y, gamma=factor**2, tau=2)
+    G, b, yy = X.T @ X, X.T @ y, float(y @ y)
+    with pytest.raises(InputError, match=message):
+        SparseRidgeProblem.from_gram(factor**2 * G, factor**2 * b, factor**2 * yy, gamma=1.0, tau=2)
+    with pytest.raises(InputError, match="weights"):
+        SparseRidge(tau=2, gamma=1.0).fit(X, y, sample_weight=np.full(30, factor**2))
+
+
+@pytest.mark.parametrize("factor", [1e-139, 1e140])
 def test_values_that_can_be_squared_are_solved(factor: float) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 6)), rng.normal(size=30)

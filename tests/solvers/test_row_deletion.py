@@ -259,3 +259,16 @@ def test_groups_of_which_few_digits_are_left_are_evaluated_afresh(seed: int, apa
                 for some in combinations(range(4), size)
             )
             assert found.objective[s, i] == pytest.approx(least, rel=1e-7)
+
+
+@pytest.mark.parametrize("height", [1e3, 2e5])
+def test_a_row_that_outweighs_all_others_is_left_to_a_search_of_its_own(height: float) -> None:
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        signal = rng.normal(size=12)
+        X = signal[:, None] + 1e-7 * rng.normal(size=(12, 2))
+        X[0], y = 1.0, np.append(height, signal[1:])
+        problem = SparseRidgeProblem(X, y, gamma=1e-15, tau=1)
+        found, _, _ = best_subsets_rows_deleted(problem, X, y)
+        assert 0 in found.skipped
+        assert np.isnan(found.objective[:, 0]).all()

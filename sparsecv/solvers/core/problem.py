@@ -70,8 +70,8 @@ class SparseRidgeProblem:
         Shapes that do not match, values that are not finite or cannot be squared, γ < 0 or τ out of
         range.
     InputError
-        Columns that are unknown, or constraints that no support of τ columns obeys; also a
-        ValueError.
+        Columns that are unknown, constraints that no support of τ columns obeys, or X and y whose
+        product is too small or too large; also a ValueError.
 
     Notes
     -----
@@ -129,6 +129,11 @@ class SparseRidgeProblem:
         self.given_gamma = float(gamma)
         if not (self.given_gamma >= 0.0 and math.isfinite(self.given_gamma)):
             raise ValueError(f"gamma must be a finite number >= 0; got {gamma}")
+        if data.out_of_range:
+            raise InputError(
+                "the columns or the response, times the roots of the weights, are too small or too "
+                "large to be multiplied: rescale them"
+            )
         self.gamma = max(self.given_gamma, 2.0 * (data.zero_share * data.longest) ** 2)
         whole = isinstance(tau, (int, np.integer)) and not isinstance(tau, bool)
         if not whole or not 1 <= tau <= self.p:

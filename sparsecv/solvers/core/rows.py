@@ -28,6 +28,12 @@ MAX_COLUMNS = 168
 # Searches replace γ if √(γ/2) is below this share of the longest column's length: QR factorisation
 # loses 1e-15 of the length, so that three digits of the share are left.
 ZERO_SHARE = 1e-12
+# Bounds square products of a column and y, and divide them by γ/2. Searches take γ/2 of at least
+# ZERO_SHARE² times the longest squared length. With products from this number on, what underflows
+# is below 1e-19 of yᵀy, a thousandth of what rounding is allowed.
+LEAST_PRODUCT = 1e-140
+# Squares of products up to this number are finite.
+MOST_PRODUCT = 1e150
 # The same share where columns are dependent up to rounding, times σ^(2/3), σ the number
 # :attr:`Independence.least`. The working γ adds up to γ/σ² of yᵀy to the objective f, some 1e-13,
 # and rounding of dependent columns takes up to 1e-14/√γ of f, some 1e-7.
@@ -128,8 +134,27 @@ class Rows:
         self.zero_share = ZERO_SHARE
 
     def predicting(self, coef: Array) -> Rows:
-        """The same columns, with y = Xβ."""
-        return Rows(np.column_stack([self.X, self.X @ coef]))
+        """The same columns, with y = Xβ.
+
+        The error of y is that of its terms, which may be longer than y: ``lost`` is raised.
+        """
+        made = Rows(np.column_stack([self.X, self.X @ coef]))
+        terms = float(np.abs(coef) @ np.sqrt(self.squares))
+        made.lost = max(made.lost, self.lost * max(1.0, terms / max(math.sqrt(made.yy), 1e-300)))
+        if self.gram is not None:
+            squares = np.append(self.gram.squares[:-1], terms * terms)
+            made.gram = GramError(off=self.gram.off, least=0.0, squares=squares)
+        return made
+
+    @property
+    def off(self) -> float:
+        """What a fit of columns may owe to rounding, in units of the lengths of columns and y.
+
+        Householder's QR of a fit is exact for columns and y that are off by some tens of rounding
+        units (Higham 2002, Theorem 19.4), for which 64 are taken. Half of ``lost`` is what the
+        factor of a long table is off by.
+        """
+        return 32.0 * EPS + 0.5 * self.lost
 
     @property
     def X(self) -> Array:
@@ -194,6 +219,18 @@ class Rows:
     def longest(self) -> float:
         """Length of the longest column of X; 1 where every column is zero."""
         return float(np.sqrt(self.squares.max(initial=0.0))) or 1.0
+
+    @cached
+    def out_of_range(self) -> bool:
+        """Whether bounds would lose digits, as squares of products of X and y under- or overflow.
+
+        The length of y times that of the longest column must be 0, or between ``LEAST_PRODUCT`` and
+        ``MOST_PRODUCT``.
+        """
+        lengths = math.sqrt(float(self.squares.max(initial=0.0))), math.sqrt(self.yy)
+        if min(lengths) > 0.0:
+            return not LEAST_PRODUCT <= lengths[0] * lengths[1] <= MOST_PRODUCT
+        return bool((lengths[0] == 0.0 and self.X.any()) or (lengths[1] == 0.0 and self.y.any()))
 
     @cached
     def unit(self) -> UnitColumns:

@@ -17,7 +17,7 @@ from ..core.quick_fits import quick_fits
 from ..core.result import Answer, Status, Work, nothing_left
 from ..core.subset_fit import SubsetFit, inflation_factors
 from ..core.threads import cached, on_one_thread
-from ..kernels.linalg import EPS, Array
+from ..kernels.linalg import Array
 from ..supports.path import SupportGrower
 from ..supports.rounding import forward_order, stacked
 from .open_nodes import RELATIVE_ROUNDING, expand
@@ -27,9 +27,6 @@ from .tree import Leaps
 # the objective below it, besides the second share, of yᵀy, for fits that leave only rounding errors
 # of y.
 CERTAIN_SHARE, CERTAIN_SHARE_OF_YY = 1e-5, 1e-20
-# Up to this :func:`coefficient_spread`, :func:`rounding_margin` is below the two shares above for
-# every objective; with more, each objective decides. It follows from 128u·spread ≤ 0.9e-5.
-MAX_CERTAIN_SPREAD = 6e8
 
 
 @on_one_thread
@@ -139,7 +136,7 @@ class SizesTree:
         lower = np.maximum(np.minimum(objective, bound) - margin - lost, 0.0)
         # No support that the tree has not searched is below these objectives.
         closed = (bound > objective * (1.0 + RELATIVE_ROUNDING)) | (status is Status.OPTIMAL)
-        proved = closed & certain(objective, margin, problem.yy)
+        proved = closed & certain(objective, margin, problem.yy, problem.data.off)
         if not problem.constraints.bounded:
             # All columns are one support, so that none is better. What rounding leaves open is how
             # far the objective of its fit is from the optimum.
@@ -249,7 +246,7 @@ class _Unsearched:
         """The number ``reach`` of the fit on all columns; 1e100 where only the ridge bounds it."""
         p = self.problem.p
         few = p <= self.problem.triangle.shape[0]
-        if not few or coefficient_spread(self.problem) <= MAX_CERTAIN_SPREAD:
+        if not few or all_certain(self.problem, coefficient_spread(self.problem)):
             return 1e100
         return min(_reach_of(self.problem, np.arange(p)), 1e100)
 
@@ -294,7 +291,7 @@ _EitherTree = Leaps | _Unsearched
 def tree_margin(problem: SparseRidgeProblem, objective: Array, tree: _EitherTree) -> Array:
     """What rounding in a tree, and a working γ, may add to these objectives."""
     spread = tree.stretch * coefficient_spread(problem)
-    margin = rounding_margin(objective, problem.yy, tree.reach, spread)
+    margin = rounding_margin(objective, problem.yy, tree.reach, spread, problem.data.off)
     margin += tree.left_out(problem) * objective
     return margin + [problem.zero_loss(f) for f in objective.tolist()]
 
@@ -329,25 +326,29 @@ def ties_in_order(values: Array, keys: Sequence[Any]) -> list[int]:
 
 
 def rounding_margin(
-    value: Array, yy: float | Array, reach: float | Array, spread: float | Array = math.inf
+    value: Array,
+    yy: float | Array,
+    reach: float | Array,
+    spread: float | Array,
+    off: float,
 ) -> Array:
-    """What is taken off a bound f for rounding: 1e-11 f + 2√f δ + δ², δ = 64u·(|y| + Σ ℓ_j|β_j|).
+    """What is taken off a bound f for rounding: 1e-11 f + 2√f δ + δ², δ = off·(|y| + Σ ℓ_j|β_j|).
 
-    Here u = EPS/2 is the rounding unit. What Householder's QR says of a fit is exact for columns
-    and y that are off by some tens of u of their lengths (Higham 2002, Theorem 19.4), so that the
-    root of f is off by δ. The sum is at most reach·|y|, and at most |y| + spread·√f, as a support
-    that is better than the best known has (γ/2)|β|² ≤ f. docs/theory.md says what the margin
-    rests on.
+    A computed fit is exact for columns and y that are off by the share ``off`` of their lengths, so
+    that the root of f is off by δ. The sum is at most reach·|y|, and at most |y| + spread·√f, as a
+    support that is better than the best known has (γ/2)|β|² ≤ f. docs/theory.md says what the
+    margin rests on.
 
     value: Objectives f; the result has the same shape.
     yy: yᵀy.
     reach: The number ``reach`` of a tree, see :func:`~.depth_first.begin`.
-    spread: The number :func:`coefficient_spread` of the problem.
+    spread: The number :func:`coefficient_spread` of the problem; ∞ where γ does not bound β.
+    off: ``Rows.off`` of the problem's data.
     """
     length = np.sqrt(yy)
     # Where reach or spread is ∞ and has the factor 0, fmin takes the other number.
-    off = 32.0 * EPS * np.fmin(length * reach, length + spread * np.sqrt(value))
-    return 1e-11 * value + 2.0 * np.sqrt(value) * off + off * off
+    delta = off * np.fmin(length * reach, length + spread * np.sqrt(value))
+    return 1e-11 * value + 2.0 * np.sqrt(value) * delta + delta * delta
 
 
 def coefficient_spread(problem: SparseRidgeProblem) -> float:
@@ -358,10 +359,24 @@ def coefficient_spread(problem: SparseRidgeProblem) -> float:
     return 2.0 * math.sqrt(problem.data.sum_of_squares / problem.gamma)
 
 
-def certain(objective: Array, margin: Array, yy: float) -> NDArray[np.bool_]:
-    """Whether a margin for rounding is so small that a finished search counts as proof."""
-    small = margin <= CERTAIN_SHARE * objective + CERTAIN_SHARE_OF_YY * yy
-    return np.asarray(small | (objective <= nothing_left(yy)))
+def certain(objective: Array, margin: Array, yy: float | Array, off: float) -> NDArray[np.bool_]:
+    """Whether a margin for rounding is so small that a finished search counts as proof.
+
+    off: ``Rows.off`` of the data. In a long table rounding hides a larger share of yᵀy, which is
+        1.2e6·off²: see :func:`all_certain`.
+    """
+    share = max(CERTAIN_SHARE_OF_YY, 1.2e6 * off * off)
+    small = margin <= CERTAIN_SHARE * objective + share * yy
+    return np.asarray(small | (objective <= nothing_left(1.0) * yy))
+
+
+def all_certain(problem: SparseRidgeProblem, spread: float) -> bool:
+    """Whether :func:`rounding_margin` is small enough for :func:`certain` at every objective f.
+
+    Of the margin, 2√f·off·spread·√f is at most 0.9e-5 f here, and 2√f·off·|y| is at most
+    0.9e-6 f + off²yᵀy/0.9e-6.
+    """
+    return 2.0 * problem.data.off * spread <= 0.9e-5
 
 
 def attained_margin(problem: SparseRidgeProblem, upper: Array) -> Array:
@@ -376,7 +391,7 @@ def attained_margin(problem: SparseRidgeProblem, upper: Array) -> Array:
         length = math.sqrt(problem.yy) or 1.0
         reach, spread = 1.0 + math.sqrt(problem.p) * problem._reach() / length, np.inf
     with np.errstate(invalid="ignore"):
-        margin = rounding_margin(upper, problem.yy, reach, spread)
+        margin = rounding_margin(upper, problem.yy, reach, spread, problem.data.off)
     margin += np.reshape([problem.zero_loss(f) for f in upper.ravel().tolist()], upper.shape)
     return np.minimum(margin, 1e300)  # Ranges multiply it with numbers that may be 0.
 
@@ -385,7 +400,8 @@ def only_support(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> Answ
     """The answer of the only support that the constraints allow."""
     objective, bound = problem.objective(support), support_bound(problem, support)
     bound = max(bound - problem.data_loss(objective, support.size), 0.0)
-    sure = certain(np.array(objective), np.array(objective - bound), problem.yy)
+    margin = np.array(objective - bound)
+    sure = certain(np.array(objective), margin, problem.yy, problem.data.off)
     status = Status.OPTIMAL if sure else Status.PRECISION
     return Answer(
         size=problem.constraints.units(support).size,
@@ -412,7 +428,8 @@ def support_bound(
     if math.isinf(reach) and math.isinf(spread):
         return 0.0
     with np.errstate(invalid="ignore"):
-        margin = rounding_margin(np.array(fit.objective), problem.yy, reach, spread)
+        off = problem.data.off
+        margin = rounding_margin(np.array(fit.objective), problem.yy, reach, spread, off)
     return max(float(fit.objective - fit.lacking - margin), 0.0)
 
 

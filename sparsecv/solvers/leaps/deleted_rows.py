@@ -20,7 +20,8 @@ from ..kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS, independent
 from ..kernels.linalg import EPS, Array, from_mask
 from .all_sizes import (
     CERTAIN_SHARE,
-    MAX_CERTAIN_SPREAD,
+    all_certain,
+    certain,
     coefficient_spread,
     rounding_margin,
 )
@@ -69,8 +70,9 @@ class DeletedRowSubsets(NamedTuple):
         Bounds on that residual under every optimal support. They coincide with ``residual`` where
         the search has ended.
     skipped : ndarray of int
-        Rows whose 1 − h_i, or whose yᵀy − t_i², is too small to delete them by an update: the
-        entries of these rows are NaN, and the caller solves each of their problems alone.
+        Rows that cannot be deleted by an update without loss of digits: 1 − h_i or yᵀy − t_i² is
+        too small, or what remains of an objective. The entries of these rows are NaN, and the
+        caller solves each of their problems alone.
     """
 
     sizes: NDArray[np.intp]
@@ -149,10 +151,17 @@ def best_subsets_rows_deleted(
     supports: list[NDArray[np.intp]] = []
     choice = np.zeros((wanted.size, t.size), dtype=np.intp)
     objective, residual = np.empty(choice.shape), np.empty(choice.shape)
+    rounding = np.empty(choice.shape)
     for s, (size, within) in enumerate(zip(wanted, tree.inner, strict=True)):
-        used, index, objective[s], residual[s] = _chosen(tree, Z, t, int(within))
+        used, index, objective[s], residual[s], rounding[s] = _chosen(tree, Z, t, int(within))
         choice[s] = index + len(supports)
         supports += [problem.constraints.padded(support, int(size)) for support in used]
+    spread, off = tree.stretch * coefficient_spread(problem), problem.data.off
+    rounding += rounding_margin(objective, problem.yy, tree.reach, spread, off)
+    # An objective without a row is a difference, of which rounding may leave 0.
+    most, yy = objective + rounding, np.maximum(problem.yy - t * t, 0.0)
+    sure = certain(most, rounding, yy, off)
+    skipped = np.union1d(skipped, np.flatnonzero(~sure.all(axis=0)))
     objective[:, skipped] = residual[:, skipped] = np.nan
     low, high = _residual_bounds(tree, Z, t, objective, residual)
     found = DeletedRowSubsets(
@@ -217,11 +226,11 @@ def _all_certain(tree: Leaps, rows: NDArray[np.bool_]) -> bool:
     """Whether rounding and the working γ leave proofs of all sizes without each of these rows."""
     problem, state = tree.problem, tree.tree
     spread = coefficient_spread(problem)
-    if problem.gamma == problem.given_gamma and spread <= MAX_CERTAIN_SPREAD:
+    if problem.gamma == problem.given_gamma and all_certain(problem, spread):
         return True
     left, residual = state.one_minus_leverage[0][rows], state.deleted_residual[0][rows]
     full = np.maximum(tree.now("full") - residual * residual * left, 0.0)
-    margin = rounding_margin(full, problem.yy, tree.reach, spread)
+    margin = rounding_margin(full, problem.yy, tree.reach, spread, problem.data.off)
     margin += problem.zero_loss(problem.yy) / left
     # Without anything to explain the margin is 0, which says nothing of what the working γ hides.
     return bool((margin < CERTAIN_SHARE * full).all())
@@ -235,7 +244,7 @@ def _residual_bounds(
     # factor is the larger of what fits lose, and 1e-11. The latter is far above the some p rounding
     # units of the sums in f_S and h. At γ = 0 an optimum has a larger objective at the working γ.
     problem = tree.problem
-    margin = max(1e-11, 64.0 * EPS * tree.reach) * (problem.yy + residual * residual)
+    margin = max(1e-11, 2.0 * problem.data.off * tree.reach) * (problem.yy + residual * residual)
     left = np.maximum(tree.tree.one_minus_leverage[0], LEAST_ONE_MINUS_LEVERAGE)
     margin += problem.zero_loss(problem.yy) / left
 
@@ -290,8 +299,8 @@ def deleted_fits(
         reduced = z[:, None] - V * targets
         gain = np.einsum("ij,ij->j", reduced, reduced)
         gain += np.einsum("ij,ij->j", V, reduced) ** 2 / one_minus_leverage
-        # The difference of two terms loses at most some rounding units of either; 64 are taken.
-        rounding = 32.0 * EPS * (R[s, s] ** 2 + np.abs(lost))
+        # The difference of two terms loses at most some rounding units of either.
+        rounding = problem.data.off * (R[s, s] ** 2 + np.abs(lost))
         deleted = residual / one_minus_leverage
     if not surely_independent:
         one_minus_leverage[:] = 0.0
@@ -311,14 +320,14 @@ def spanning_columns(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> 
 
 def _chosen(
     search: Leaps, rows: Array, targets: Array, size: int
-) -> tuple[list[NDArray[np.intp]], NDArray[np.intp], Array, Array]:
+) -> tuple[list[NDArray[np.intp]], NDArray[np.intp], Array, Array, Array]:
     """The best supports of a size, which of these supports each problem takes, and its fit.
 
     Supports tied up to rounding are compared by fresh fits, and supports whose fits tie too by
     their columns: the lexicographically first is taken.
 
-    Returns: Supports; then of every problem the position of its support, the objective and the
-        deleted residual, shape (n,).
+    Returns: Supports; then of every problem, shape (n,), the position of its support, the
+        objective, the deleted residual, and what rounding leaves open of the objective.
     """
     problem, lists = search.problem, search.lists
     tied = lists.loss[size] <= search.tied(lists.loss[size, :, :1])
@@ -347,4 +356,4 @@ def _chosen(
     used, index = np.unique(first, return_inverse=True)
     at = first, np.arange(targets.size)
     supports = [options[order[m]] for m in used]
-    return supports, index.ravel(), np.maximum(objective[at], 0.0), residual[at]
+    return supports, index.ravel(), np.maximum(objective[at], 0.0), residual[at], lost

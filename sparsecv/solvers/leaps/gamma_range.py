@@ -139,7 +139,8 @@ class NearBest:
             with np.errstate(invalid="ignore"):
                 value = full[:, None] + losses * (1.0 - 3.0 * tie)  # Losses are that precise.
                 least = np.maximum(value, 0.0)
-                value -= lost[:, None] + rounding_margin(least, yy[:, None], reach, spread)
+                value -= lost[:, None]
+                value -= rounding_margin(least, yy[:, None], reach, spread, problem.data.off)
                 value -= left_out * least
             value = np.where(np.isfinite(losses), np.maximum(value, 0.0), np.inf)
             self.objective[s, numbers, : value.shape[1] - 1] = value[:, :-1]

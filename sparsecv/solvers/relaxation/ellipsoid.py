@@ -113,7 +113,7 @@ class Spectrum:
         noise = 8.0 * (rows.shape[1] + 8) * EPS * length
         flat = self.squares + shift <= 0.0  # along these directions there is no bound
         scale = np.where(flat, 1e150, 1.0 / np.sqrt(np.where(flat, 1.0, self.squares + shift)))
-        grown = np.sign(inside) * (np.abs(inside) + noise[:, None])
+        grown = np.copysign(np.abs(inside) + noise[:, None], inside)
         left = np.linalg.norm(rows - inside @ self.directions, axis=1)
         return grown * scale, left + noise
 

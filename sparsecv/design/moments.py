@@ -92,8 +92,8 @@ class Moments:
                 return (filled or every)[0]
         elif not filled:
             return cls.of(rows, weights)
-        # Means and rows count from the mean of the heaviest set, beside which they are small numbers
-        # that keep their digits. From a light set far away, all heavy ones would lose digits.
+        # Means and rows count from the mean of the heaviest set, beside which they are small and
+        # keep their digits. From a light set far away, all heavy ones would lose digits.
         first = max(filled, key=lambda part: part.weight)
         if rows is not None and weights is not None and weights.max(initial=0.0) > first.weight:
             one = [int(np.argmax(weights))]

@@ -38,9 +38,9 @@ from .tau_search import search_tau
 MAX_OPERATIONS_OF_CHEAP_INTERVALS = 5e7
 # Folds get cheap intervals for this many seconds after the time limit, too. It is a choice.
 SECONDS_OF_CHEAP_INTERVALS = 1.0
-# Estimates of CV errors, and then their proofs, end when this share of the time remains. It belongs
-# to the model that is chosen in the end, whose support is then proved on all rows. The number is a
-# choice.
+# Estimates of CV errors, and then their proofs, leave this share of the time that remains when they
+# begin. It belongs to the model that is chosen in the end, whose support is then proved on all
+# rows. The number is a choice.
 SHARE_OF_THE_MODEL = 0.1
 
 
@@ -172,11 +172,12 @@ class Surface:
     # what is done
 
     def visit(self, gammas: Sequence[float] | Array) -> None:
-        """Estimate h at some γ; with trees the estimates are exact where the trees are small.
+        """Estimate h at some γ.
 
-        A γ that was visited before costs nothing. What is known before the estimates are the models
-        of a surface in other folds, and what a checkpoint holds. By the methods "search" and "grid"
-        every γ is then solved, too.
+        Where the plan searches trees of all sizes, estimates from trees that end are exact. A γ
+        that was visited before costs nothing. The estimates start from the models of a surface in
+        other folds, and from what a checkpoint holds. By the methods "search" and "grid" every γ
+        that is not complete is then solved, unless nothing is to be proved.
         """
         ledger, plan, asked = self.ledger, self.plan, checked_gammas(gammas).tolist()
         self.asked_gammas += asked
@@ -326,7 +327,7 @@ class Surface:
         return [self.ledger.support(g, tau_index, j) for j in range(k)]
 
     def result(self, gammas: Sequence[float] | None = None) -> CVResult:
-        """What is known at some γ, those aside that have not been visited.
+        """What is known at some γ; a γ that has not been visited is left out.
 
         gammas: By default the γ that were asked for, in this order.
         """
@@ -367,7 +368,7 @@ class Surface:
         statuses: list[Status] = []
 
         def allot(rounds: float) -> Limits:
-            """The limits of the next unit, which is called when the unit is about to begin."""
+            """The limits of the next unit; called just before the unit begins."""
             limits = batch.allot(rounds)
             reached_limit = not set(statuses) <= {Status.OPTIMAL, Status.PRECISION}
             return limits.within(0.0) if batch.all_or_none and reached_limit else limits

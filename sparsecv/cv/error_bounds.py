@@ -130,8 +130,9 @@ def add_rows(data, off, c, j, cell, sums, total):
     """Add fold j with support c, the only one that can be best in a cell, to the totals.
 
     cell: Low and high end of t, and a number in between.
-    total: Takes the sums of r², of 2rr' and of the least (r²)'', the least r², an error of all of
-        these by rounding, and an upper bound on r² in the middle.
+    total: Takes the sums of r² and of 2rr' in the middle, of the least (r²)'' and of the least r²
+        in the cell, a bound on the rounding of the parabola that the first three make, and a sum of
+        upper bounds on r² in the middle.
     """
     coef, squares, targets, length = data.coef, data.fits.squares, data.targets, data.length
     low, high, middle = cell[0], cell[1], cell[2]

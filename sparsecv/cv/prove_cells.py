@@ -160,7 +160,7 @@ class CellProver(Prover):
 
         Where everything is to be proved, the largest γ comes first.
 
-        with_imprecise: Whether cells count that no longer search can prove.
+        with_imprecise: Whether to include cells that no search can prove, however long it is.
         """
         known, rows = self.ledger.known(self.rows), self.rows
         wanted = need(known).errors & ~known.exact
@@ -285,8 +285,8 @@ class CellProver(Prover):
         """Raise the least lower bound on h by bounds on the optimum of all rows.
 
         By Corollary 3 the lower bound of every fold of a cell rises with the bound on the optimum,
-        and the bound on h k times as much. Searches go on while they have taken less than
-        ``bounding_share`` of the seconds that have passed.
+        and the bound on the sum of k folds' errors k times as much. Searches go on while they have
+        taken less than ``bounding_share`` of the seconds that have passed.
 
         clock: It began with the proofs.
         """

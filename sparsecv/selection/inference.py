@@ -4,8 +4,8 @@ The statistic of column j of the selected support S is its least-squares coeffic
 what y has across η, z is normal, and truncated to the set R of values at which S is selected
 (:mod:`sparsecv.solvers.leaps.selection_event`), so that tails within R give exact p-values (Lee,
 Sun, Sun and Taylor 2016). The choice of a size by a criterion is part of the event. Where σ is
-estimated, the squares that the test of z = m and all columns leave are given as well, and z is a
-truncated variable of Student.
+estimated, the residual sums of squares of the fit that has z = m and of the fit on all columns are
+given as well, and z has a truncated t distribution.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ NOT_THE_BEST = (
 class Spread(NamedTuple):
     """The standard deviation σ of the errors.
 
-    value, source: It in the units of y, and where it comes from, in words.
+    value, source: σ in the units of y, and where it comes from, in words.
     degrees: The degrees of freedom of an estimate; ∞ for a σ that is given.
     """
 
@@ -156,7 +156,7 @@ class Inference:
         return found
 
     def p_values(self) -> Array:
-        """Two numbers, shape (k, 2), between which the selective p-value of coefficients 0 lies.
+        """Two numbers for each column, shape (k, 2), between which its selective p-value lies.
 
         They are equal up to rounding where the search has ended.
         """
@@ -256,7 +256,8 @@ def covered_spread(table: Prepared, problem: SparseRidgeProblem, sigma: float | 
             "inference serves no missing values that are filled in: leave out rows or columns that "
             "have them"
         )
-    check_one_tree(problem, "inference", "go without")
+    # Bounds on coefficients and too many columns are refused; the message says "go without".
+    check_one_tree(problem, what="inference", instead="go without it")
     if sigma is not None:
         if not (isinstance(sigma, Real) and 0.0 < sigma < math.inf):
             raise InputError(f"sigma must be a number above 0; got {sigma!r}")

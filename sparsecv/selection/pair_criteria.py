@@ -66,7 +66,7 @@ def stable_errors(study: Study, result: CVResult) -> PairCriterion:
             asked=ResolvedRules(data.constraints),
             weights=data.weights,
         )
-        fit = partial(_losses, study, learner, proofs, blocks_after=(count - start) / step - 1.0)
+        fit = partial(_losses, study, learner, proofs, blocks_after=-(-(count - start) // step) - 1)
         weights, label = data.weights, data.folds.label
         blocks.append(partial_errors(learner, label, learner.size, weights=weights, fit=fit))
     errors, proved = PartialErrors(*map(np.concatenate, zip(*blocks, strict=True))), all(proofs)
@@ -80,14 +80,16 @@ def _losses(
     learner: SparseRidgeLearner,
     proofs: list[bool],
     tasks: list[Task],
-    blocks_after: float,
+    blocks_after: int,
 ) -> Iterator[tuple[int, Array]]:
     """Fit the models of one block of γ, and yield the numbers of tasks with their losses.
 
-    proofs: For every task it is appended whether all models of the task are proved.
-    blocks_after: The number of blocks of γ to come, each of which has as many tasks.
+    proofs: Takes, for every task, whether all models of the task are proved.
+    blocks_after: The number of blocks of γ to come, which have at most as many tasks each.
     """
-    unit, after = SparseRidgeLearner.losses_within, blocks_after * len(tasks) + 1.0
+    # Units that share the remaining time with these: later tasks, and the chosen model's proof.
+    after = blocks_after * len(tasks) + 1.0
+    unit = SparseRidgeLearner.losses_within
     results = study.units("fitting pairs of folds", unit, learner, tasks, after)
     for index, (losses, proved) in results:
         proofs.append(proved)

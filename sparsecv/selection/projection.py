@@ -107,7 +107,8 @@ def ridge_unit(data: FoldData, j: int) -> float:
     """The unit of γ⊥ in fold j: a hundredth of the mean squared length of the columns of all rows.
 
     Where every fold scales its columns by its training rows, the unit comes from these rows alone:
-    lengths grow with the number of rows, and are stretched to those of as many rows as all.
+    squared lengths grow with the weight of the rows, and are multiplied by the weight of all rows
+    over that of the training rows.
 
     j: The number of a fold; the number of folds stands for the problem of all rows.
     """
@@ -115,7 +116,7 @@ def ridge_unit(data: FoldData, j: int) -> float:
     lengths = (data.training(j) if own else data.full()).squared_lengths
     stretch = data.weight / data.training_weight(j) if own else 1.0
     # The unit has six digits. The rounding of standardised columns, which all rows have a part in,
-    # would else reach the last digit of every fold's error.
+    # would otherwise reach the last digit of every fold's error.
     return float(f"{lengths.mean() * stretch / 100.0:.5e}")
 
 

@@ -30,11 +30,11 @@ from .relaxation.relaxer import Relaxer
 from .relaxation.root import relaxed_node
 from .supports.rounding import pad_support
 
-# Bits of a leaf's coefficients, the first number that proves the leaf. The last number is that of
-# coefficients of fits, and leaves less than rounding in floating point.
+# A leaf's coefficients are written with the first of these numbers of bits that proves the leaf.
+# Coefficients of fits are written with the last, which loses less than floating point does.
 BITS = (16, 24, 32, 60)
-# An objective is claimed with this share of it less, and with 12 digits, which rounding of the
-# objective (some 1e-13 of it) and of the digits (5e-12) do not exceed. The value is a choice.
+# A claimed objective is lowered by this share and written with 12 digits. The share exceeds what
+# rounding of the objective (some 1e-13 of it) and of the digits (5e-12) may add. It is a choice.
 CLAIMED_BELOW = 2e-11
 # Seconds that one tree may take before the certificate is given up: a choice.
 MAX_SECONDS = 600.0
@@ -59,8 +59,8 @@ class Form:
     """The Gram form of one problem with the diagonal that the certificate names.
 
     diagonal: Entries of D in units of G_jj / ONE; empty where D = 0.
-    lengths, shape (p,): What the problem divides columns by besides what those of all rows are
-        divided by. Leaves have coefficients of the columns of all rows.
+    lengths, shape (p,): The problem's columns are the columns of all rows divided by these numbers.
+        Leaves have coefficients of the columns of all rows.
     """
 
     problem: SparseRidgeProblem
@@ -77,7 +77,11 @@ class Form:
         return cls(problem, replace(gram, D=D), diagonal, lengths)
 
     def parts(self, beta: Array) -> tuple[Array, Array]:
-        """As :class:`DualForm` says, up to rounding."""
+        """The dual bound at coefficients β, up to rounding: a constant and worths of columns.
+
+        The constant is yᵀy − βᵀQβ with Q = G − D, and the worth of a column is g²/(γ/2 + D) with
+        the slope g = b − Qβ.
+        """
         gram = self.gram
         beta = beta * self.lengths
         g = gram.b - beta @ gram.quadratic()
@@ -85,7 +89,11 @@ class Form:
         return constant, g * g / (self.problem.gamma / 2.0 + gram.D)
 
     def bounds(self, leaves: Leaves) -> Array:
-        """Bounds of leaves at their coefficients or, where D = 0, at a multiple of the residual."""
+        """Lower bounds on the objectives below leaves, at their coefficients.
+
+        Where D = 0, the larger of that and of the bound at the best multiple of the residual r is
+        returned, ‖r‖² = 2·along − constant.
+        """
         gram, (constant, worth) = self.gram, self.parts(leaves.beta)
         total = leaves.most_worth(worth, self.problem.tau)
         found = constant - total
@@ -169,7 +177,10 @@ def points_of(
     points: list[Token] = [0] * leaves.size
 
     def closed(some: Leaves) -> NDArray[np.bool_]:
-        """Whether bounds at their coefficients close some leaves, for every problem."""
+        """For every problem and leaf, shape (problems, leaves), whether the leaf is closed.
+
+        It is where its bound is above the goal, or its only support is the incumbent.
+        """
         found, inside = np.empty((len(forms), some.size), dtype=bool), some.state == IN
         full = inside.sum(axis=1) == forms[0].problem.tau
         for f, (form, goal, support) in enumerate(zip(forms, goals, supports, strict=True)):

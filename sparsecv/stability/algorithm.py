@@ -1,4 +1,4 @@
-"""Algorithm 1 of the stability paper: λ and a candidate θ from errors of models without folds."""
+"""Algorithm 1 of the stability paper: λ and a candidate θ from models that leave out folds."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def detect_delimiter(header: str, first: str) -> str:
 
 
 def check_header(label: str, names: Sequence[str], header: str, first: str) -> None:
-    """Raise an InputError where the names of a table's columns are none.
+    """Raise an InputError where the first line of a table does not hold names of columns.
 
     header, first: The line of the names, and the line of the first row.
     """
@@ -77,7 +77,7 @@ def in_numbers(
 ) -> tuple[dict[str, Column], str | None]:
     """The columns of a table of text, those of words as numbers where all of them are numbers.
 
-    The decimal mark follows that the words show, None where they show none.
+    Then the decimal mark that the words show, None where they show none.
 
     possible, known, in_doubt: Those of :func:`~sparsecv.tables.marks.marks_of`.
     as_text: Takes names of columns that are numbers by the usual marks, the first of ``possible``,

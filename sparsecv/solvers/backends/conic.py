@@ -66,8 +66,8 @@ class Scaled:
 def perspective_model(oracle: Oracle) -> tuple[Any, Any, float]:
     """Write the model of this module's first lines.
 
-    Returns: The model; its variable z; and what its objective lacks to the problem's in units of
-        ``oracle.scale``.
+    Returns: The model; its variable z; and what has to be added to its objective to give that of
+        the problem, in units of ``oracle.scale``.
     Raises SolverUnavailable: cvxpy is missing.
     """
     cp = required("cvxpy")
@@ -97,7 +97,8 @@ def claimed(oracle: Oracle, solver: str = "MOSEK") -> Claim:
     """What a conic solver says of a problem.
 
     MOSEK itself sees the limits of time and nodes, but not the stop flag. Another solver runs with
-    its own settings; its bound is used where it closes its search and asks for no relative gap.
+    its own settings. Where it closes its search, its value counts as the bound, which is right only
+    if its settings ask for no relative gap.
 
     solver: Name of a solver in cvxpy that takes second-order cones and 0–1 variables.
     Raises SolverUnavailable: The solver has no licence.

@@ -135,7 +135,7 @@ class Oracle:
         self.offer(self.frontier.support)
 
     def at(self, z: Any) -> Cut:
-        """The cut, in units of ``scale``, at the support that a 0–1 point is up to tolerances.
+        """The cut, in units of ``scale``, at the support that a nearly 0–1 point stands for.
 
         Masters also ask about points of more than τ ones; such points are no incumbents.
         """

@@ -259,7 +259,7 @@ def share_out(st, k, n):
 
 @kernel(inner=True)
 def enumerate_node(st, m, k, n):
-    """Enter the best support of the m included and k of the n free columns, if it is an incumbent.
+    """Enter the best support of the m included and k of the n free columns, if it is better.
 
     Choices that the dual bound excludes are passed over. On entry ``st.chosen[:m]`` and
     ``st.columns[:n]`` list the included and the free columns of the node, and for k > 1 β and g are
@@ -311,7 +311,9 @@ def clear_excluded(st):
 def screen_node(st, bound, target, k):
     """Include or exclude free columns whose other decision has a bound of at least ``target``.
 
-    bound: The current node's bound; k: columns still to choose. Returns: How many were decided.
+    bound: What :func:`bound_here` has returned for the node's present β, whose g and largest worths
+        are read. ``now.bound`` may come from other coefficients, and does not serve.
+    k: Columns still to choose. Returns: How many were decided.
     """
     now = st.now[0]
     fixed, least = fix_columns(st.terms, st.node, k, bound, target, True)
@@ -332,7 +334,11 @@ def decide_all(st, value):
 
 @kernel(inner=True)
 def enumerable(st, node):
-    """Whether the supports below a node may be enumerated: it is one of columns, and not lossy."""
+    """Whether the supports below a node may be enumerated.
+
+    They may if all units are single columns; otherwise if rounding allows Gram fits of the data
+    (``now.enumerates``), and all units that are not excluded at the node are single columns.
+    """
     return st.terms.units.single or (st.now[0].enumerates > 0 and of_columns(st, node))
 
 

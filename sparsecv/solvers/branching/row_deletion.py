@@ -336,10 +336,20 @@ class LeftOut:
         return int(self.start.size - 1)
 
     @cached
+    def off(self) -> float:
+        """What a Gram matrix, and eigenvalues computed from it, are off by in the spectral norm.
+
+        Every entry is off by at most ε/4 of the lengths of two columns, and the computed
+        eigenvalues by at most 4p roundings of the largest, which is at most the trace.
+        """
+        trace = max(float(self.rounding.squares.sum()), 0.0)
+        return (self.rounding.eps + 4.0 * self.gram.b.size * EPS) * trace
+
+    @cached
     def eigen(self) -> tuple[Array, Array]:
         """Eigenvalues of G, rounded down, and the eigenvectors."""
         values, vectors = np.linalg.eigh(self.gram.G)
-        return values - self.rounding.eps * max(float(values[-1]), 0.0), vectors
+        return values - self.off, vectors
 
     @cached
     def _turned(self) -> Array:
@@ -356,6 +366,7 @@ class LeftOut:
         """Lower bounds ≥ 0 on the least eigenvalue of every problem's Gram matrix, shape (k,).
 
         For one row d, G − ddᵀ ⪰ μI as long as dᵀ(G − μI)⁻¹d ≤ 1: bisection finds the largest μ.
+        A matrix of at most as many rows as columns counts as singular.
         """
         k, values = self.count, self.eigen[0]
         if self.n <= self.gram.b.size or not values[0] > 0.0:
@@ -370,9 +381,9 @@ class LeftOut:
             below, above = np.where(fits, middle, below), np.where(fits, above, middle)
         low[single] = below
         for j in np.flatnonzero(~single).tolist():
-            fold = sla.eigvalsh(self.form(j, False).G, check_finite=False)
+            fold = sla.eigvalsh(self.form(j, extract=False).G, check_finite=False)
             low[j] = max(0.0, float(fold[0]) - 1e-9 * largest)
-        return np.asarray(np.maximum(low - self.rounding.eps * largest, 0.0))
+        return np.asarray(np.maximum(low - self.off, 0.0))
 
     def overlooked(self, ridge: float, tau: int, upper: Array) -> Array:
         """By how much a support that enumeration overlooks may be better than ``upper``.
@@ -384,13 +395,17 @@ class LeftOut:
         return self.rounding.overlooked(w, ridge, self.gram.most_columns(tau), most)
 
     def form(self, j: int, extract: bool = True) -> GramForm:
-        """Gram matrices of problem j, with the multiple of I that :attr:`least` allows."""
+        """The Gram form of problem j, whose part D may move from G to the penalty.
+
+        extract: Whether D is ``least[j]`` for every column; else it is 0, and ``least``, which is
+            computed from these forms, is not needed.
+        """
         gram, at = self.gram, slice(int(self.start[j]), int(self.start[j + 1]))
-        D, t = self.rows[at], self.targets[at]
+        rows, t = self.rows[at], self.targets[at]
         return GramForm(
-            G=gram.G - D.T @ D,
-            b=gram.b - D.T @ t,
-            yy=max(float(gram.yy - t @ t), 0.0),
+            G=gram.G - rows.T @ rows,
+            b=gram.b - rows.T @ t,
+            yy=max(float(gram.yy - t @ t), 0.0),  # Rounding may leave less than 0.
             D=np.full(gram.b.size, self.least[j] if extract else 0.0),
             rounding=self.rounding,
             grouping=gram.grouping,
@@ -437,20 +452,27 @@ class LeftOut:
     ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """The leaves of a search on all rows that may hold a better support of a problem.
 
-        problem: The problem on all rows, which gives γ and τ.
+        leaves: Of a search at the γ and τ of ``problem``.
+        problem: The problem on all rows.
         most: A problem with more open leaves than this has none in the result.
+        limits: Where one is reached, no problem has leaves in the result.
         upper, shape (k,): Objectives of the problems' incumbents.
         asked, shape (k,): Whether a problem is bounded.
         Returns: Increasing numbers m·problem + leaf for the open ones of m leaves; and for every
             problem whether all its open leaves are among these.
         """
         target = upper * (1.0 - TOLERANCE)
+        # The bound holds for any number here. The leaves' coefficients belong to a relaxation of
+        # which D was taken off, and one number stands for its diagonal.
         extracted = float(np.median(self.gram.D))
-        dp = self.problems(problem.gamma / 2.0, -self.least, extracted, True)
+        dp = self.problems(problem.gamma / 2.0, -self.least, extracted, multiples=True)
+        # A count of most + 1 marks a problem whose leaves stay unknown.
         left, found = np.where(asked, 0, most + 1), [np.zeros(0, dtype=np.intp)]
         p = self.gram.b.size
+        # Problems with too many open leaves are given up early: leaves of low bounds come first.
         order, none = np.argsort(leaves.bound, kind="stable"), np.empty((0, p))
-        block = max(1, 4_000_000 // (self.count * p))  # some milliseconds
+        # A block takes some milliseconds between two looks at the clock.
+        block = max(1, 4_000_000 // (self.count * p))
         for first in range(0, order.size, block):
             if limits.reached(0) is not None:
                 left[:] = most + 1

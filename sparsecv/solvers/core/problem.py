@@ -221,7 +221,7 @@ class SparseRidgeProblem:
         return self
 
     def replace(self, *, gamma: float | None = None, tau: int | None = None) -> SparseRidgeProblem:
-        """Return the same data at another γ or τ, which are shared.
+        """The problem at another γ or τ; both problems share the data.
 
         Parameters
         ----------

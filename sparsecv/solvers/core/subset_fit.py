@@ -238,12 +238,12 @@ def dependent_fit_within(
 ) -> SubsetFit:
     """The fit of least ‖β‖ among the fits of least ‖y − Xβ‖² within the bounds, X of lower rank.
 
-    It is the limit of the ridge fits within the bounds as the ridge goes to 0: these minimise
-    ‖y − Xβ‖² + ridge ‖β‖², so that none has a longer β than this fit, and what they converge to has
-    the least ‖y − Xβ‖². All fits of least ‖y − Xβ‖² within the bounds have the same Xβ, as the
-    square is strictly convex in Xβ. Those coefficients β within the bounds with that Xβ are all of
-    them. So any one fit is computed first, and then the shortest that differs from it by a
-    combination that leaves Xβ as it is.
+    It is the limit of the ridge fits within the bounds as the ridge goes to 0: these minimise ‖y −
+    Xβ‖² + ridge ‖β‖², so that none has a longer β than this fit, and what they converge to has the
+    least ‖y − Xβ‖². All fits of least ‖y − Xβ‖² within the bounds have the same Xβ, as the square
+    is strictly convex in Xβ, and every β within the bounds with that Xβ is such a fit. So any one
+    fit is computed first, and then the shortest that differs from it by a combination that leaves
+    Xβ as it is.
 
     A coefficient whose slope is not 0 is at the same bound in all these fits. Coefficients of other
     columns alone are moved; that the slope of one is rounding does not matter, as then it is only

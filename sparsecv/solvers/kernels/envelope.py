@@ -29,7 +29,7 @@ NARROW = 1e-9
 # ``NARROW`` after some thirty divisions of a decade, so that few intervals wait at a time. At the
 # limit the cell counts as not divided.
 MAX_WAITING = 256
-# Supports are not told apart where their objectives exceed the least by at most 1 plus this share
+# Supports are not told apart where their objectives exceed the least by at most (1 + this share)
 # times what rounding adds: however often an interval were divided, one half would have them and the
 # other would not. The share is a choice.
 BLURRED = 0.25

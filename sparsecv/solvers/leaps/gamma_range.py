@@ -75,10 +75,11 @@ class NearBest:
         limits: Limits,
         deleted: tuple[Array, Array] | None = None,
     ) -> NDArray[np.intp]:
-        """Search one tree, and enter its lists if the tree was finished.
+        """Search one tree, and enter its lists in the arrays of this record if it was finished.
 
-        wanted, shape (sizes, problems): The sizes that are searched of the problems that are
-            searched: of one problem, or of problems that each lack a row.
+        wanted, shape (sizes, problems): Sizes wanted of each problem: of one problem, or of
+            problems that each lack a row. Every size that some problem wants is searched for every
+            problem that wants some size.
         deleted: These rows and their targets, as :func:`best_subsets_rows_deleted` takes them.
         Returns: The problems whose row the tree cannot delete without loss of digits: their lists
             stay empty.

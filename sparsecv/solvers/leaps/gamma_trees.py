@@ -21,14 +21,15 @@ from .tree import NOTHING, Leaps
 # Two γ are near each other if their places on ``ridge_scale`` differ by less than this number. The
 # number is a choice.
 NEAR = 0.7
-# Trees leave lists for other γ once a tree of the problem has had more nodes than this, and from
-# the first γ on beyond so many units, where most trees have. Where trees are smaller it is faster
-# to search another: lists take a quarter more nodes to make, and a look at them takes as long as
-# 30,000 nodes. Both numbers are measured, on default fits of 18 to 40 columns.
+# Trees make lists for other γ once a tree of the problem has had more nodes than the first number.
+# With more units than the second number they make lists from the first γ on, as most such trees are
+# that large. Where trees are smaller it is faster to search another: lists take a quarter more
+# nodes to make, and a look at them takes as long as 30,000 nodes. Both numbers are measured, on
+# default fits of 18 to 40 columns.
 NODES_OF_LARGE_TREES, UNITS_OF_LARGE_TREES = 100_000, 33
-# By γ what a tree that has ended at this γ says of every size s, in place s of two arrays: a lower
-# bound on the objectives of supports that are not listed, −∞ without one, and at most four listed
-# supports, as masks of the columns that are not zero.
+# What a tree that has ended at a γ, the key, says of every size s. Place s of the first array has a
+# lower bound on the objectives of supports that are not listed, −∞ where nothing is known. Row s of
+# the second array has at most four listed supports, as masks over the units of the tree.
 Listed = dict[float, tuple[Array, Mask]]
 
 
@@ -66,10 +67,13 @@ class GammaTrees:
     smaller and at a larger γ bound f in between. Where a listed support is below that, the best of
     the listed supports is optimal and no tree is searched.
 
-    problem, gammas: As of the path.
-    sizes, shape (τ,): Those of the path. The tree has each of them once, at most the number of
-        columns that are not zero.
+    problem, gammas: The problem, and the γ at which it will be solved.
+    sizes, shape (τ,): The sizes wanted. The tree has each of them once, and sizes beyond its units
+        as their number.
     listed: What trees of the problem have listed elsewhere.
+    best, shape (units + 1, units): Row s has the best known support of s units, as increasing units
+        of the tree; −1 ends the row.
+    todo, shape (units + 1,): The sizes that the last tree has searched.
     """
 
     def __init__(
@@ -94,7 +98,7 @@ class GammaTrees:
         # exceed the least by at most the margin. A loss is the objective less ``full``, the
         # objective of the fit on all columns.
         self.tree.lists.now["rank"], self.margin = 5, 0.0
-        self.leave_lists(bool(self.listed) or m > UNITS_OF_LARGE_TREES)
+        self.make_lists(bool(self.listed) or m > UNITS_OF_LARGE_TREES)
         self.todo = np.zeros(m + 1, dtype=bool)
         self.best = self.tree.best = np.full((m + 1, m), -1, dtype=np.int64)
         order = np.empty((3, p), dtype=np.int64)
@@ -102,7 +106,7 @@ class GammaTrees:
         self.coef, self.every = np.empty((8 * (m + 1), p)), np.arange(p)[None]
         self.whole = np.empty(1)
 
-    def leave_lists(self, worth_it: bool) -> None:
+    def make_lists(self, worth_it: bool) -> None:
         """Let trees list runners-up from now on, if that is worth it and γ are near each other.
 
         They list supports whose loss exceeds the least loss of their size by at most 5 %, and at
@@ -129,7 +133,8 @@ class GammaTrees:
         tree, ridge = self.tree, at.gamma / 2.0
         # The factor of all columns is left in R, the array from which the tree makes its root.
         given = self.columns, ridge, self.triangular, self.every
-        if ridge_fits(*given, self.coef, self.whole, self.room, 0.0) > 0:
+        n_failed = ridge_fits(*given, self.coef, self.whole, self.room, 0.0)
+        if n_failed > 0:
             return None
         tree.at_ridge(ridge)
         self.todo[self.sizes] = True
@@ -147,7 +152,7 @@ class GammaTrees:
             if self.margin > 0.0:
                 self.list_supports(at.gamma, sizes)
             self.settle_ties(at, sizes)
-        self.leave_lists(tree.n_nodes > NODES_OF_LARGE_TREES)
+        self.make_lists(tree.n_nodes > NODES_OF_LARGE_TREES)
         return status
 
     def list_supports(self, gamma: float, sizes: NDArray[np.intp]) -> None:
@@ -181,9 +186,9 @@ class GammaTrees:
             self.best[sizes] = self.best[best]
 
     def told_by_lists(self, gamma: float) -> NDArray[np.bool_]:
-        """Sizes whose best support at γ is a listed one, shape (p + 1,); it is put in ``best``.
+        """Sizes whose best support at γ is a listed one, shape (units + 1,); ``best`` takes it.
 
-        The tree's root has to be made, which says how far rounding may move objectives.
+        The tree must have its root at γ, which says how far rounding may move objectives.
         """
         tie = float(self.tree.now("tie"))
         gammas = np.array(sorted(self.listed))
@@ -219,7 +224,12 @@ class GammaTrees:
         return told
 
     def going_on(self, at: SparseRidgeProblem, where: NDArray[np.bool_]) -> SizesTree:
-        """The tree that has stopped at a γ, for some sizes of the path; ends at the next γ."""
+        """The search of the tree that has stopped at a limit, which may be resumed.
+
+        It shares the tree's arrays, and so cannot be used any more once the next γ is searched.
+
+        where, shape (τ,): Which of the sizes wanted it searches.
+        """
         tree = copy(self.tree)
         tree.best = NOTHING
         tree.problem, tree.sizes, tree.inner = at, tree.sizes[where], tree.inner[where]

@@ -21,19 +21,18 @@ class TreeTable:
 
     A unit of several columns without bounds is turned until its columns are orthogonal: its columns
     X become XV, with X = USVᵀ. That changes neither what the unit can fit nor its penalty, as
-    |Vᵀβ| = |β|. Columns that are 0 then are left out: the indicators of all levels of a factor,
-    centred, add up to 0.
+    |Vᵀβ| = |β|. Columns of XV that are 0 are left out, as one is for all levels of a factor, whose
+    centred indicators add up to 0.
 
-    units, shape (m,): The units of the problem that the units of the tree are.
+    units, shape (m,): For every unit of the tree its number among the units of the problem.
     first, shape (m + 1,): Columns of the tree's unit u are first[u] … first[u + 1] − 1.
     included, shape (m,): 1 for units that may not be dropped.
     data, columns: The tree's columns are these columns of ``data.X``.
     bounded: Whether coefficients have bounds.
-    lower, upper, shape (p,): The bounds on the coefficients of the tree's columns.
-    scale, shape (p,): The length that rounding of a column is relative to where that is not its
-        own: the largest singular value of a unit that was turned.
-    stretch: Σ ℓ_j² over these lengths of all columns, over that of the problem's own lengths; the
-        square root.
+    lower, upper: The bounds on the coefficients of the tree's columns.
+    scale, shape (columns of the tree,): The length that rounding of a column is relative to: the
+        largest singular value of a unit that was turned, and 0 for a column's own length.
+    stretch: The root of Σ ℓ_j² over these lengths divided by that over the columns' own lengths.
     lost: The sum of the squared lengths of columns that were left out when units were turned.
     """
 
@@ -120,9 +119,10 @@ class TreeTable:
     def supports(
         self, members: NDArray[np.int64], sizes: NDArray[np.intp], most: int
     ) -> NDArray[np.int64]:
-        """:meth:`support` of every row of some (k, m), ended by −1, as rows of up to ``most``.
+        """What :meth:`support` says of every row of units, as rows of ``most`` columns at most.
 
-        sizes, shape (k,): Supports are filled up to so many units, by the first that they lack.
+        members, shape (k, m): Units of the tree; −1 ends a row, there and in the result.
+        sizes, shape (k,): A support of fewer units gets the first units that it lacks.
         """
         rules = self.problem.constraints
         if not rules.grouped and ((members >= 0).sum(axis=1) == sizes).all():

@@ -134,9 +134,9 @@ class _Search:
 
         Column −1 is zero in every row.
 
-        A fit is exact for columns and responses that rounding has moved by some tens of units u of
-        their lengths, so that the root of an objective f is off by δ = 64u·(|y| + Σ ℓ_j|β_j|), and
-        f by 2√f·δ + δ², at most a share e of f and δ²(1 + 1/e); e is 1e-12, a choice.
+        A fit is exact for columns and responses that rounding has moved by the share ``Rows.off``
+        of their lengths, so that the root of an objective f is off by δ = off·(|y| + Σ ℓ_j|β_j|),
+        and f by 2√f·δ + δ², at most a share e of f and δ²(1 + 1/e); e is 1e-12, a choice.
 
         Returns: Two arrays of shape (k, d, 3), with the coefficient of v² first.
         """
@@ -155,7 +155,7 @@ class _Search:
         spread = np.abs(Vt.transpose(0, 2, 1) @ inside).sum(axis=1)
         for _ in range(2):  # The second step restores the digits that the first step has lost.
             left -= U @ (U.transpose(0, 2, 1) @ left)
-        off = 32.0 * EPS * (np.linalg.norm(self.responses, axis=0) + spread)
+        off = self.at.data.off * (np.linalg.norm(self.responses, axis=0) + spread)
         y, moved = left[:, :, :1], left[:, :, 1:]
         squares = np.square(moved), 2.0 * y * moved, np.square(y) + np.zeros_like(moved)
         value = np.stack([part.sum(axis=1) for part in squares], axis=2)
@@ -252,7 +252,7 @@ class _Search:
         inflation = float(((np.linalg.inv(R) ** 2).sum(axis=1) * squares).max())
         share = 3.0 * e + 1e-11 + tree.left_out(at)
         added = 0.25 * EPS * EPS * at.p * inflation / e + 8.0 * at.p * EPS
-        moved, spread = 32.0 * EPS, tree.stretch * coefficient_spread(at)
+        moved, spread = at.data.off, tree.stretch * coefficient_spread(at)
         if moved * spread <= 1e-5:
             share += 2.0 * moved * spread + 2.0 * (moved * spread) ** 2
             added += 2.0 * moved**2 * (1.0 + 1.0 / e)

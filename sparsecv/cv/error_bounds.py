@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..solvers.kernels.compiled import kernel
-from ..solvers.kernels.envelope import BACKWARD, Fits, ridge_objective
+from ..solvers.kernels.envelope import Fits, ridge_objective
 from ..solvers.kernels.linalg import EPS
 
 # Sums of floating-point numbers are taken to be off by at most this share of the sum of their
@@ -43,7 +43,7 @@ def coefficient_error(fits, length, c, low, high):
     """A bound on how far rounding moves the coefficients of a ridge fit for low ≤ t ≤ high.
 
     The computed fit is exact for columns X + E and a response y + e with |E| and |e| at most a
-    share BACKWARD of their lengths. The coefficients then differ by
+    share ``fits.off`` of their lengths. The coefficients then differ by
     (X'X + t)⁻¹(E'r − X'(Eβ − e)), whose factors are bounded by the least singular value, the
     residual r and the coefficients β of the computed fit.
 
@@ -53,16 +53,15 @@ def coefficient_error(fits, length, c, low, high):
     reach = fits.reach
     objective, _ = ridge_objective(fits, c, high)
     _, slope = ridge_objective(fits, c, low)
-    off = 2.0 * BACKWARD * reach[c, 0]
+    share = 2.0 * fits.off[c]
+    off = share * reach[c, 0]
     least = max(reach[c, 1] - off, 0.0)
     shrunk = least * least + low
     if shrunk == 0.0:
         return UNBOUNDED
     # The largest s/(s² + t) for s ≥ least and t ≥ low.
     steep = least / shrunk if least * least > low else 0.5 / np.sqrt(low)
-    wrong = off * np.sqrt(objective) / shrunk + steep * (
-        off * np.sqrt(slope) + 2.0 * BACKWARD * length
-    )
+    wrong = off * np.sqrt(objective) / shrunk + steep * (off * np.sqrt(slope) + share * length)
     return min(wrong, UNBOUNDED)
 
 

@@ -150,7 +150,7 @@ def supports_unit(
         rows[i, : t.size, :-1], targets[i, : t.size] = H, t
     stacked = stacked_rows(problems)
     if taus.tolist() == [data.p]:  # There is one support, and each fold has one piece.
-        decomposed, numbers = Decomposed(stacked, data.p), np.arange(folds.size)
+        decomposed, numbers = Decomposed(problems, stacked, data.p), np.arange(folds.size)
         decomposed.add(numbers, np.tile(np.arange(data.p), (folds.size, 1)))
         lows, highs = np.full(folds.size, low), np.full(folds.size, high)
         pieces = Pieces(numbers, lows, highs, numbers.astype(np.int64), decomposed.made)

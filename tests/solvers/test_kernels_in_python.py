@@ -320,7 +320,7 @@ def test_the_set_of_a_line_or_a_constant() -> None:
 def test_a_cell_without_room_for_its_pieces_is_left_undivided() -> None:
     """Two supports whose objectives cross need two pieces, and one interval that waits."""
     energy, squares, left = np.array([[4.0], [1.0]]), np.array([[1.0], [9.0]]), np.array([1.0, 3.5])
-    fits = envelope.Fits(energy, squares, left, np.ones((2, 2)))
+    fits = envelope.Fits(energy, squares, left, np.ones((2, 2)), np.full(2, envelope.BACKWARD))
     listed, lengths = np.array([0, 1]), np.array([3.0, 9.0])
     cell, others = np.array([0.1, 50.0]), np.array([np.inf, np.inf])
 
@@ -342,7 +342,9 @@ def test_a_cell_without_room_for_its_pieces_is_left_undivided() -> None:
 @pytest.mark.parametrize(("energy", "alike"), [(4.0, True), (4.5, False)])
 def test_supports_that_tie_between_two_ends(energy: float, alike: bool) -> None:
     energies, squares = np.array([[4.0], [energy]]), np.array([[1.0], [1.0]])
-    fits = envelope.Fits(energies, squares, np.ones(2), np.ones((2, 2)))
+    fits = envelope.Fits(
+        energies, squares, np.ones(2), np.ones((2, 2)), np.full(2, envelope.BACKWARD)
+    )
     listed, lengths = np.array([0, 1]), np.array([3.0, 9.0])
     here, room = np.ones(2, dtype=np.bool_), np.empty((5, 4))
     envelope.bracket(fits, lengths, 0.1, 50.0, listed, here, room)

@@ -18,7 +18,8 @@ from .linalg import EPS, Array
 
 # A fit by singular values is the exact fit of columns and a response that are off by at most this
 # share of their lengths: some tens of rounding units (Higham 2002, Theorem 19.4, for Householder's
-# QR; the singular values of a triangular factor lose no more).
+# QR; the singular values of a triangular factor lose no more). What compressing a long table has
+# lost comes besides, see ``Fits.off``.
 BACKWARD = 64.0 * EPS
 
 
@@ -44,6 +45,9 @@ class Fits(NamedTuple):
     # (supports, 2): the root of the sum of the columns' squared lengths, and the least singular
     # value.
     reach: Array
+    # (supports,): The fit is exact for columns and a response that are off by this share of their
+    # lengths.
+    off: Array
 
 
 class Division(NamedTuple):
@@ -203,7 +207,7 @@ def bracket(fits, lengths, low, high, listed, here, room):
             low_f[c], slope[c] = ridge_objective(fits, listed[c], low)
             high_f[c], _ = ridge_objective(fits, listed[c], high)
             # The root of the objective is off by at most this length (docs/methods.md).
-            off = BACKWARD * (lengths[0] + fits.reach[listed[c], 0] * np.sqrt(slope[c]))
+            off = fits.off[listed[c]] * (lengths[0] + fits.reach[listed[c], 0] * np.sqrt(slope[c]))
             margin[c] = 2.0 * np.sqrt(high_f[c]) * off + off * off
             if first < 0 or low_f[c] + margin[c] < low_f[first] + margin[first]:
                 first = c

@@ -163,8 +163,8 @@ class Decomposition(NamedTuple):
 
     number, shape (m,): The problem.
     columns, shape (m, size): The support, ended by −1.
-    energy, squares, left, reach: Those of :attr:`fits`; the least singular value is 0 where columns
-        depend on each other.
+    energy, squares, left, reach, off: Those of :attr:`fits`; the least singular value is 0 where
+        columns depend on each other.
     turned, shape (m, size), and vectors, shape (m, size, size): The ridge fit at t = γ/2 is
         Σ_k vectors[k] turned[k] / (squares[k] + t).
     """
@@ -175,23 +175,25 @@ class Decomposition(NamedTuple):
     squares: Array
     left: Array
     reach: Array
+    off: Array
     turned: Array
     vectors: Array
 
     @property
     def fits(self) -> envelope.Fits:
         """The fits as functions of t."""
-        return envelope.Fits(self.energy, self.squares, self.left, self.reach)
+        return envelope.Fits(self.energy, self.squares, self.left, self.reach, self.off)
 
 
 class Decomposed:
     """The decompositions of some problems' rows on supports of one size that were made so far.
 
-    rows: As :func:`stacked_rows` gives them.
+    problems, rows: The problems, and what :func:`stacked_rows` gives of them.
     """
 
-    def __init__(self, rows: Array, size: int) -> None:
+    def __init__(self, problems: Sequence[SparseRidgeProblem], rows: Array, size: int) -> None:
         self._rows, self.size, self._place = rows, size, dict[tuple[int, int], int]()
+        self._off = envelope.BACKWARD + np.array([0.5 * one.data.lost for one in problems])
         nothing = np.empty((0, size))
         self.made = Decomposition(
             number=np.empty(0, dtype=np.intp),
@@ -200,6 +202,7 @@ class Decomposed:
             squares=nothing,
             left=np.empty(0),
             reach=np.empty((0, 2)),
+            off=np.empty(0),
             turned=nothing,
             vectors=np.empty((0, size, size)),
         )
@@ -241,6 +244,7 @@ class Decomposed:
             squares=np.pad(np.where(none, 1.0, extent**2), wide, constant_values=1.0),
             left=left,
             reach=np.column_stack([np.sqrt(np.einsum("irk,irk->i", X, X)), least]),
+            off=self._off[numbers],
             turned=np.pad(extent * along, wide),
             vectors=np.pad(V, (*wide, (0, 0))),
         )
@@ -285,7 +289,7 @@ class GammaRange:
         self.n_trees, self.status = 0, Status.OPTIMAL
         rows = stacked_rows(problems)
         self.lengths = lengths_of(rows)
-        self.decomposed = [Decomposed(rows, int(size)) for size in sizes]
+        self.decomposed = [Decomposed(problems, rows, int(size)) for size in sizes]
         self._found: list[list[tuple[NDArray[np.intp], Array, Array, NDArray[np.int64]]]] = [
             [] for _ in sizes
         ]

@@ -184,8 +184,8 @@ FAULTS = (
     Fault(
         "deleted rows stay in the matrix of a fold",
         "solvers/branching/row_deletion.py",
-        "            G=gram.G - D.T @ D,\n",
-        "            G=gram.G - 0.5 * D.T @ D,\n",
+        "            G=gram.G - rows.T @ rows,\n",
+        "            G=gram.G - 0.5 * rows.T @ rows,\n",
         ROWS,
     ),
     Fault(
@@ -357,12 +357,14 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     asked = parser.parse_args()
     chosen = [one for one in FAULTS if asked.only in one.what]
+    wrong = 0
     for fault in chosen:
         text = (ROOT / "sparsecv" / fault.module).read_text(encoding="utf-8")
         if text.count(fault.text) != 1:
             print(f"{fault.module} has this text {text.count(fault.text)} times: {fault.text!r}")
+            wrong += 1
     if asked.check:
-        return
+        raise SystemExit(wrong > 0)
     print(machine() + "\n")
     survivors = 0
     for fault in chosen:

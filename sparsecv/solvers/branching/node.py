@@ -47,6 +47,7 @@ NOW = np.dtype(
         ("tolerance", "f8"),  # relative gap at which a node is pruned
         ("ridge", "f8"),  # γ/2
         ("work", "f8"),  # supports that could have been enumerated in the time of all relaxations
+        ("spent", "f8"),  # supports of large nodes that were enumerated
         # The current node has this lower bound, and these numbers of columns that are included,
         # that are free, and that are still to be chosen.
         ("bound", "f8"),
@@ -344,22 +345,33 @@ def enumerable(st, node):
 
 @kernel(inner=True)
 def small_enough(st, node, n, k, solved):
-    """Whether all choices of k of a node's n free columns are to be enumerated.
+    """Whether all choices of k of a node's n free columns are to be enumerated; if so, counts them.
 
     They are if enumeration takes the time of at most 4 nodes, or of 0.05 nodes where the node's
-    relaxation is not ``solved``. One node counts as the time of at least 8,000 supports. With
-    k = 2, enumeration takes about the time of one relaxation. The numbers were chosen by measured
-    time on benchmarks.
+    relaxation is not ``solved``. One node counts as the time of at least 8,000 supports. A larger
+    node, of up to 200,000 supports, is enumerated as long as such nodes have taken no more work
+    than all relaxations and besides 30p² or 300,000 supports, whichever is less, because the tree
+    below the node might take longer still. With k = 2, enumeration takes about the time of one
+    relaxation. The numbers were chosen by measured time on benchmarks.
     """
     if k == 0 or not enumerable(st, node):
         return k == 0
     if k == 1:
         return True
-    products, now = st.work.free.C, st.now[0]
+    products = st.work.free.C
     if k > products.shape[0] + 1 or n > products.shape[1]:
         return False
+    now, budget, p = st.now[0], 0.0, node.state.shape[0]
     few = max(8e3, now.work / max(now.nodes, 1)) * (4.0 if solved else 0.05)
-    return (k == 2 and solved) or combinations(n, k, few) <= few
+    if solved:
+        budget = now.work + min(3e5, 30.0 * p * p) - now.spent
+    count = combinations(n, k, max(few, budget))
+    if count <= few or (k == 2 and solved):
+        return True
+    if count > min(budget, 2e5):
+        return False
+    now.spent += count
+    return True
 
 
 @kernel(inner=True)

@@ -76,8 +76,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"sparsecv: error: {place}: {error.strerror}", file=sys.stderr)
         status = Exit.BAD_INPUT
     except Exception as error:
-        # Errors in a command's words are of a class of click, whose place depends on the version
-        # of typer; all of them have this method.
+        # The module of the class of errors in a command's words depends on the version of typer.
+        # Their method is the same in every version.
         if not (isinstance(error, InputError) or hasattr(error, "format_message")):
             raise
         print(f"sparsecv: error: {' '.join(_complaint(error).split())}", file=sys.stderr)

@@ -261,7 +261,8 @@ class _Search:
         self, data: FoldData, taus: NDArray[np.intp], tables: list[CellData], limits: Limits
     ) -> None:
         self.taus, self.tables, self.limits, self.total = taus, tables, limits, data.total
-        self._work, self._out = (np.empty((3, 2)), np.empty(6)), np.empty(5)  # of ``bound_cell``
+        # Work space of ``bound_cell``, and what it returns.
+        self._work, self._out = (np.empty((3, 2)), np.empty(6)), np.empty(5)
         self.n_cells = 0
         # Cells of no larger t are not divided: ``run`` sets it from the range.
         self._narrowest = 0.0

@@ -243,8 +243,8 @@ class CellProver(Prover):
         ledger, shared, limits = self.ledger, self._shared_tree(g), self.work.limits
         if shared is not None:
             self.search_model(g, t, limits.within(seconds))
-            # One tree serves all k folds. It gets 10 times the seconds of a fold, or a tenth of
-            # those of all folds if that is more: a choice.
+            # One tree serves all k folds. It gets the seconds of 10 folds, or of a tenth of all
+            # folds if these are more. Both numbers are choices.
             whole = limits.within(seconds * max(10.0, 0.1 * ledger.k))
             failed = {shared.solve_tau(t, whole, self.work.run, branch=True)}
             ledger.work.n_mio[g] += 1 + int(ledger.cells.searched[g, t].sum())

@@ -163,10 +163,8 @@ class SharedTree:
             has_open_nodes[folds[index]] = not one.proved
             return one.status
 
-        unit, tasks = (
-            partial(in_time, close_fold),
-            [(problem, j, answers[j], branch) for j in folds],
-        )
+        unit = partial(in_time, close_fold)
+        tasks = [(problem, j, answers[j], branch) for j in folds]
         statuses = run(Batch([g], unit, self.left_out, tasks, enter, lambda rounds: limits))
         if branch:  # Folds that are too imprecise for the Gram matrix are solved from their rows.
             unproved = ~ledger.cells.exact[g, t, :k] & ~has_open_nodes

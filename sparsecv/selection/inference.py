@@ -256,7 +256,7 @@ def covered_spread(table: Prepared, problem: SparseRidgeProblem, sigma: float | 
             "inference serves no missing values that are filled in: leave out rows or columns that "
             "have them"
         )
-    # Bounds on coefficients and too many columns are refused; the message says "go without".
+    # Bounds on coefficients and too many columns are refused.
     check_one_tree(problem, what="inference", instead="go without it")
     if sigma is not None:
         if not (isinstance(sigma, Real) and 0.0 < sigma < math.inf):

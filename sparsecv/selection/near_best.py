@@ -31,7 +31,7 @@ def compared(result: Result, what: str) -> tuple[SparseRidgeProblem, Comparison]
     """
     model, design = result.model, result.design
     problem = result.problem.replace(gamma=model.gamma)
-    check_one_tree(problem, what, "go without")
+    check_one_tree(problem, what, instead="go without it")
     if result.criterion is not None:
         own = int(design.protocol.intercept)
         return problem, criterion_weights(result.criterion, design.total, problem.p, own)

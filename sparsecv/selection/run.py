@@ -123,7 +123,7 @@ def _of_least_criterion(table: Prepared, request: Request) -> Result:
     if settings.backend not in ("auto", "native"):
         raise InputError(f"tau={name!r} is searched by the native backend alone")
     problem = table.problem().replace(gamma=0.0)
-    check_one_tree(problem, f"tau={name!r}", "give a size")
+    check_one_tree(problem, f"tau={name!r}", instead="give a size")
     deadline = request.deadline or settings.deadline()
     weights = criterion_weights(name, design.total, design.p, int(design.protocol.intercept))
     limits = Limits(deadline.remaining(), stop=deadline.stop)

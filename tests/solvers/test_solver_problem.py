@@ -189,3 +189,14 @@ def test_tau_may_be_a_numpy_integer() -> None:
 def test_impossible_moments_are_refused(G: Any, b: Any, yy: float, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         SparseRidgeProblem.from_gram(G, b, yy, gamma=1.0, tau=1)
+
+
+def test_predictions_of_a_long_table_are_off_by_what_their_terms_are() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=3000)
+    data = SparseRidgeProblem(np.column_stack([x, x]), rng.normal(size=3000), gamma=1.0, tau=1).data
+    assert data.lost > 0.0
+    assert data.predicting(np.zeros(2)).lost == data.lost
+    assert np.isfinite(data.predicting(np.array([1.0, -1.0])).lost)  # The prediction is rounding.
+    assert data.predicting(np.array([1.0, 0.0])).lost == pytest.approx(data.lost)
+    assert data.predicting(np.array([1.0, -0.9])).lost == pytest.approx(19.0 * data.lost)

@@ -140,7 +140,8 @@ class Rows:
         """
         made = Rows(np.column_stack([self.X, self.X @ coef]))
         terms = float(np.abs(coef) @ np.sqrt(self.squares))
-        made.lost = max(made.lost, self.lost * max(1.0, terms / max(math.sqrt(made.yy), 1e-300)))
+        length = math.sqrt(made.yy) or terms or 1.0
+        made.lost = max(made.lost, self.lost * max(1.0, terms / length))
         if self.gram is not None:
             squares = np.append(self.gram.squares[:-1], terms * terms)
             made.gram = GramError(off=self.gram.off, least=0.0, squares=squares)

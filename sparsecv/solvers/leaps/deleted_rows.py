@@ -348,7 +348,8 @@ def _chosen(
     # Of the objective and the gain, the smaller number keeps more digits.
     by_gain = 2.0 * objective.min(axis=0) > problem.yy - targets**2
     values = np.where(offered, np.where(by_gain, -gain, objective), np.inf)
-    lost = np.where(by_gain, 0.0, np.where(offered, rounding, 0.0).max(axis=0))
+    rounding = np.where(offered, rounding, 0.0).max(axis=0)
+    lost = np.where(by_gain, 0.0, rounding)
     least = values.min(axis=0)
     with np.errstate(invalid="ignore"):  # For a row that the tree skips least may be −∞, lost ∞.
         close = values <= least + 1e-12 * np.abs(least) + lost
@@ -356,4 +357,4 @@ def _chosen(
     used, index = np.unique(first, return_inverse=True)
     at = first, np.arange(targets.size)
     supports = [options[order[m]] for m in used]
-    return supports, index.ravel(), np.maximum(objective[at], 0.0), residual[at], lost
+    return supports, index.ravel(), np.maximum(objective[at], 0.0), residual[at], rounding

@@ -184,6 +184,8 @@ def test_tau_may_be_a_numpy_integer() -> None:
         (np.array([[1.0, 2.0], [2.0, 1.0]]), np.zeros(2), 1.0, "semidefinite"),
         (np.eye(2), np.array([1.0, 1.0]), 1.0, "semidefinite"),
         (np.eye(2), np.zeros(2), -1.0, "semidefinite"),
+        (np.diag([1e-24, 0.0]), np.array([1e-13, 1e-9]), 1.0, "semidefinite"),
+        (np.diag([1.0, -1e-18]), np.zeros(2), 1.0, "semidefinite"),
     ],
 )
 def test_impossible_moments_are_refused(G: Any, b: Any, yy: float, words: str) -> None:

@@ -288,7 +288,8 @@ def gram_root(joint: Array) -> tuple[Array, GramError]:
     scale = np.sqrt(np.where(squares == 0.0, 1.0, squares))
     scaled = joint / scale / scale[:, None]
     values, vectors = np.linalg.eigh(scaled)
-    if values[0] < -1e-8 * m:
+    # No entry of the row of a column of length 0 may differ from 0, however little.
+    if values[0] < -1e-8 * m or joint[squares == 0.0].any():
         raise ValueError("[[G, b], [bᵀ, yy]] is not positive semidefinite")
     unit = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     unit[:, squares == 0.0] = 0.0  # Rounding has left small numbers here.
